@@ -1,0 +1,343 @@
+//! The settings: one table, read once from the environment at init, printed by `fmpl info`.
+//!
+//! A value that cannot be used is an error that shows the possible ones; a name that starts with `FMPL_` and is no setting
+//! is reported once, since it is most likely misspelt.
+
+use crate::base::error::{Code, Error, Result};
+
+/// One row of the table of settings.
+pub struct Setting {
+    /// The environment variable.
+    pub name: &'static str,
+    /// What holds without it, as it would be written.
+    pub default: &'static str,
+    /// The values it takes.
+    pub values: &'static str,
+    /// What it does.
+    pub meaning: &'static str,
+    set: fn(&mut Config, &str) -> Option<()>,
+}
+
+/// How a thread waits for a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitMode {
+    /// Never sleeps: the lowest latency, a whole core for each waiter.
+    Spin,
+    /// Spins for a while, yields for a while, then sleeps.
+    Adaptive,
+    /// Sleeps almost at once.
+    Block,
+}
+
+/// The way payloads take on a node: chosen by size and by where the buffers are, or forced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By the tuning table.
+    Auto,
+    /// Everything is copied into the spool, and the receiver copies it out.
+    Spool,
+    /// Through a small ring of chunks that stay in the cache; two copies, overlapped.
+    Ring,
+    /// One copy by the sender into memory that the receiver has from `fmpl_alloc`.
+    Store,
+    /// One copy by the kernel (`process_vm_writev`, `process_vm_readv`).
+    Cma,
+    /// One copy by the kernel, its pieces shared by both sides.
+    Coop,
+}
+
+/// What to do about a cycle of waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDeadlock {
+    /// Print it once and go on waiting.
+    Report,
+    /// Print it and end the waits with an error.
+    Abort,
+}
+
+/// The settings of this process.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `FMPL_WAIT`
+    pub wait: WaitMode,
+    /// `FMPL_SPIN`, microseconds
+    pub spin_us: Option<u32>,
+    /// `FMPL_STALL`, seconds; 0: never
+    pub stall_s: f64,
+    /// `FMPL_DEADLOCK`
+    pub deadlock: OnDeadlock,
+    /// `FMPL_SHM_PATH`
+    pub way: Way,
+    /// `FMPL_CMA`
+    pub cma: bool,
+    /// `FMPL_SPOOL`, bytes
+    pub spool_bytes: usize,
+    /// `FMPL_TIMEOUT`, milliseconds; negative: infinite
+    pub timeout_ms: i32,
+    /// `FMPL_EAGER`, bytes
+    pub eager_bytes: Option<usize>,
+    /// `FMPL_RING_MAX`, bytes
+    pub ring_max: Option<usize>,
+    /// `FMPL_COOP_MIN`, bytes
+    pub coop_min: Option<usize>,
+    /// `FMPL_COOP_PIECE`, bytes
+    pub coop_piece: Option<usize>,
+    /// `FMPL_RING_CHUNK`, bytes
+    pub ring_chunk: Option<usize>,
+    /// `FMPL_ATTACH_TIMEOUT`, seconds
+    pub attach_s: f64,
+    /// `FMPL_LOG`
+    pub log: u8,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            wait: WaitMode::Adaptive,
+            spin_us: None,
+            stall_s: 10.0,
+            deadlock: OnDeadlock::Report,
+            way: Way::Auto,
+            cma: true,
+            spool_bytes: 16 << 20,
+            timeout_ms: 10,
+            eager_bytes: None,
+            ring_max: None,
+            coop_min: None,
+            coop_piece: None,
+            ring_chunk: None,
+            attach_s: 30.0,
+            log: 1,
+        }
+    }
+}
+
+/// Every setting, in the order in which `fmpl info` prints them.
+pub static SETTINGS: &[Setting] = &[
+    Setting {
+        name: "FMPL_WAIT",
+        default: "adaptive",
+        values: "spin | adaptive | block",
+        meaning: "how a thread waits: never sleep; spin, yield, then sleep; sleep almost at once",
+        set: |c, v| {
+            c.wait = match v {
+                "spin" => WaitMode::Spin,
+                "adaptive" => WaitMode::Adaptive,
+                "block" => WaitMode::Block,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_SPIN",
+        default: "by the number of ranks and cores",
+        values: "microseconds",
+        meaning: "how long a waiter spins before it yields its core",
+        set: |c, v| v.parse().ok().map(|n| c.spin_us = Some(n)),
+    },
+    Setting {
+        name: "FMPL_STALL",
+        default: "10",
+        values: "seconds, 0 = never",
+        meaning: "a wait longer than this prints who waits for whom",
+        set: |c, v| v.parse().ok().filter(|s: &f64| *s >= 0.0).map(|s| c.stall_s = s),
+    },
+    Setting {
+        name: "FMPL_DEADLOCK",
+        default: "report",
+        values: "report | abort",
+        meaning: "a cycle of waits is printed once; with abort the waits also end with FMPL_ERR_DEADLOCK",
+        set: |c, v| {
+            c.deadlock = match v {
+                "report" => OnDeadlock::Report,
+                "abort" => OnDeadlock::Abort,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_SHM_PATH",
+        default: "auto",
+        values: "auto | spool | ring | store | cma | coop",
+        meaning: "the way of messages that do not fit inline, on a node: by the tuning table, or this one wherever it can be taken",
+        set: |c, v| {
+            c.way = match v {
+                "auto" => Way::Auto,
+                "spool" => Way::Spool,
+                "ring" => Way::Ring,
+                "store" => Way::Store,
+                "cma" => Way::Cma,
+                "coop" => Way::Coop,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_CMA",
+        default: "on",
+        values: "on | off",
+        meaning: "use process_vm_readv and process_vm_writev where the system allows it",
+        set: |c, v| on_off(v).map(|b| c.cma = b),
+    },
+    Setting {
+        name: "FMPL_SPOOL",
+        default: "16M",
+        values: "bytes, with k, M or G",
+        meaning: "the size of the spool when fmpl_sendbuf_set was not called",
+        set: |c, v| bytes(v).map(|n| c.spool_bytes = n),
+    },
+    Setting {
+        name: "FMPL_TIMEOUT",
+        default: "10",
+        values: "milliseconds, 0 = buffered, -1 = synchronous",
+        meaning: "how long a send waits for its receive before it buffers, when fmpl_sendbuf_set was not called",
+        set: |c, v| v.parse().ok().filter(|t| *t >= -1).map(|t| c.timeout_ms = t),
+    },
+    Setting {
+        name: "FMPL_EAGER",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "up to this size a message is sent without waiting for its receive",
+        set: |c, v| bytes(v).map(|n| c.eager_bytes = Some(n)),
+    },
+    Setting {
+        name: "FMPL_RING_MAX",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "up to this size a message to a waiting receiver goes through the ring of chunks, above it by CMA",
+        set: |c, v| bytes(v).map(|n| c.ring_max = Some(n)),
+    },
+    Setting {
+        name: "FMPL_RING_CHUNK",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "the size of a chunk of the ring",
+        set: |c, v| bytes(v).filter(|n| n.is_power_of_two() && (256..=65536).contains(n)).map(|n| c.ring_chunk = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COOP_MIN",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on sender and waiting receiver share the copying",
+        set: |c, v| bytes(v).map(|n| c.coop_min = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COOP_PIECE",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "the size of the pieces in which the copying is shared",
+        set: |c, v| bytes(v).filter(|n| *n >= 4096).map(|n| c.coop_piece = Some(n)),
+    },
+    Setting {
+        name: "FMPL_ATTACH_TIMEOUT",
+        default: "30",
+        values: "seconds",
+        meaning: "how long the first contact with a peer may take",
+        set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0).map(|s| c.attach_s = s),
+    },
+    Setting {
+        name: "FMPL_LOG",
+        default: "warn",
+        values: "off | warn | info | debug",
+        meaning: "what is written to standard error",
+        set: |c, v| {
+            c.log = ["off", "warn", "info", "debug"].iter().position(|n| *n == v)? as u8;
+            Some(())
+        },
+    },
+];
+
+/// Names that begin with `FMPL_` and are set by the launcher, not by users.
+pub static LAUNCHER_NAMES: &[&str] = &["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_NODE", "FMPL_SECRET", "FMPL_RUN"];
+
+impl Config {
+    /// Reads the environment. The error names the variable, its value and the possible values.
+    pub fn from_environment() -> Result<Config> {
+        let mut config = Config::default();
+        for s in SETTINGS {
+            if let Ok(value) = std::env::var(s.name) {
+                config.set(s, &value)?;
+            }
+        }
+        Ok(config)
+    }
+
+    fn set(&mut self, setting: &Setting, value: &str) -> Result<()> {
+        (setting.set)(self, value.trim()).ok_or_else(|| {
+            Error::new(Code::Setting, format!("{}={value}: possible values: {}", setting.name, setting.values))
+        })
+    }
+
+    /// Variables in the environment that look like settings and are none.
+    pub fn unknown_names() -> Vec<String> {
+        std::env::vars_os()
+            .filter_map(|(name, _)| name.into_string().ok())
+            .filter(|n| {
+                n.starts_with("FMPL_")
+                    && !SETTINGS.iter().any(|s| s.name == n)
+                    && !LAUNCHER_NAMES.contains(&n.as_str())
+                    && !n.starts_with("FMPL_TEST_")
+                    && !n.starts_with("FMPL_BENCH_")
+            })
+            .collect()
+    }
+}
+
+fn on_off(v: &str) -> Option<bool> {
+    match v {
+        "on" | "1" | "yes" | "true" => Some(true),
+        "off" | "0" | "no" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// A number of bytes: `4096`, `64k`, `16M`, `1G`.
+pub fn bytes(v: &str) -> Option<usize> {
+    let v = v.trim();
+    let (digits, shift) = match v.char_indices().last()? {
+        (i, 'k' | 'K') => (&v[..i], 10),
+        (i, 'm' | 'M') => (&v[..i], 20),
+        (i, 'g' | 'G') => (&v[..i], 30),
+        _ => (v, 0),
+    };
+    let n: usize = digits.parse().ok()?;
+    n.checked_mul(1usize << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(bytes("4096"), Some(4096));
+        assert_eq!(bytes("64k"), Some(65536));
+        assert_eq!(bytes(" 2G "), Some(2 << 30));
+        for bad in ["", "k", "-1", "1T", "1.5M", "99999999999999999999", "18446744073709551615G"] {
+            assert_eq!(bytes(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn bad_values_name_the_possible_ones() {
+        let mut c = Config::default();
+        let wait = SETTINGS.iter().find(|s| s.name == "FMPL_WAIT").unwrap();
+        let e = c.set(wait, "often").unwrap_err();
+        assert_eq!(e.code(), Code::Setting);
+        assert!(e.detail().contains("FMPL_WAIT=often") && e.detail().contains("adaptive"), "{e}");
+        assert!(c.set(wait, "block").is_ok());
+        assert_eq!(c.wait, WaitMode::Block);
+    }
+
+    #[test]
+    fn defaults_as_printed_are_the_defaults() {
+        for s in SETTINGS.iter().filter(|s| !s.default.contains(' ')) {
+            let mut c = Config::default();
+            c.set(s, s.default).unwrap();
+            assert_eq!(format!("{c:?}"), format!("{:?}", Config::default()), "{}", s.name);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! One error type: a code for programs, and a text for people that names rank, peer, index and sizes.
+
+use core::fmt;
+
+/// What went wrong. The numbers are those of `include/fmpl.h` (`FMPL_ERR_*`); they never change their meaning.
+#[non_exhaustive]
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The library is not initialised, or has been finalized.
+    Init = 1,
+    /// A request on this (peer, index) is not completed yet.
+    Busy = 2,
+    /// The index is outside the range that both sides agreed on.
+    Index = 3,
+    /// The rank is outside the communicator.
+    Rank = 4,
+    /// Not a communicator.
+    Comm = 5,
+    /// Another argument is wrong: a null buffer with a size, a negative count, a size that overflows.
+    Argument = 6,
+    /// The message is longer than the receive buffer. Its first bytes have been delivered.
+    Truncate = 7,
+    /// Buffered mode, and the spool has no room for the message. Nothing was sent.
+    SpoolFull = 8,
+    /// Finalize found messages that nobody has received, or requests never completed.
+    Pending = 9,
+    /// The peer has died, or has finalized without doing its part.
+    Peer = 10,
+    /// This process was forked from one that had initialised the library; it cannot use it.
+    Fork = 11,
+    /// No memory, or a limit on memory was met.
+    Memory = 12,
+    /// A system call failed; the text has its name and errno.
+    System = 13,
+    /// The launcher could not be reached or answered nonsense.
+    Launch = 14,
+    /// There is no such request to wait for, to test or to cancel.
+    Request = 15,
+    /// The ranks wait for each other in a cycle (reported only with `FMPL_DEADLOCK=abort`).
+    Deadlock = 16,
+    /// A setting has a value that cannot be used.
+    Setting = 17,
+    /// The two sides were built with different layouts of the shared records.
+    Version = 18,
+    /// The library cannot do this here: the machine or the system lacks what it takes.
+    Unsupported = 19,
+}
+
+impl Code {
+    /// All codes, in order.
+    pub const ALL: [Code; 19] = [
+        Code::Init,
+        Code::Busy,
+        Code::Index,
+        Code::Rank,
+        Code::Comm,
+        Code::Argument,
+        Code::Truncate,
+        Code::SpoolFull,
+        Code::Pending,
+        Code::Peer,
+        Code::Fork,
+        Code::Memory,
+        Code::System,
+        Code::Launch,
+        Code::Request,
+        Code::Deadlock,
+        Code::Setting,
+        Code::Version,
+        Code::Unsupported,
+    ];
+
+    /// The code with this number, if there is one.
+    pub fn from_number(n: i32) -> Option<Code> {
+        Code::ALL.into_iter().find(|c| *c as i32 == n)
+    }
+
+    /// What the code means, in a few words: the text of `fmpl_strerror`. Ends with a NUL so that C can have it as it is.
+    pub fn text_nul(self) -> &'static str {
+        match self {
+            Code::Init => "FMPL is not initialised\0",
+            Code::Busy => "a request on this peer and index is not completed yet\0",
+            Code::Index => "index out of range\0",
+            Code::Rank => "rank out of range\0",
+            Code::Comm => "not a communicator\0",
+            Code::Argument => "wrong argument\0",
+            Code::Truncate => "message longer than the receive buffer\0",
+            Code::SpoolFull => "spool full, nothing was sent\0",
+            Code::Pending => "messages or requests were left at finalize\0",
+            Code::Peer => "the peer has died or left the job\0",
+            Code::Fork => "this process was forked after init and cannot use FMPL\0",
+            Code::Memory => "out of memory\0",
+            Code::System => "a system call failed\0",
+            Code::Launch => "the launcher failed\0",
+            Code::Request => "no such request\0",
+            Code::Deadlock => "ranks wait for each other in a cycle\0",
+            Code::Setting => "a setting has an unusable value\0",
+            Code::Version => "the peer was built with another layout of the shared records\0",
+            Code::Unsupported => "not supported here\0",
+        }
+    }
+
+    /// What the code means, in a few words.
+    pub fn text(self) -> &'static str {
+        self.text_nul().trim_end_matches('\0')
+    }
+
+    /// The name in the C interface, such as `FMPL_ERR_BUSY`.
+    pub fn c_name(self) -> &'static str {
+        match self {
+            Code::Init => "FMPL_ERR_INIT",
+            Code::Busy => "FMPL_ERR_BUSY",
+            Code::Index => "FMPL_ERR_INDEX",
+            Code::Rank => "FMPL_ERR_RANK",
+            Code::Comm => "FMPL_ERR_COMM",
+            Code::Argument => "FMPL_ERR_ARGUMENT",
+            Code::Truncate => "FMPL_ERR_TRUNCATE",
+            Code::SpoolFull => "FMPL_ERR_SPOOL_FULL",
+            Code::Pending => "FMPL_ERR_PENDING",
+            Code::Peer => "FMPL_ERR_PEER",
+            Code::Fork => "FMPL_ERR_FORK",
+            Code::Memory => "FMPL_ERR_MEMORY",
+            Code::System => "FMPL_ERR_SYSTEM",
+            Code::Launch => "FMPL_ERR_LAUNCH",
+            Code::Request => "FMPL_ERR_REQUEST",
+            Code::Deadlock => "FMPL_ERR_DEADLOCK",
+            Code::Setting => "FMPL_ERR_SETTING",
+            Code::Version => "FMPL_ERR_VERSION",
+            Code::Unsupported => "FMPL_ERR_UNSUPPORTED",
+        }
+    }
+}
+
+/// An error: its [`Code`], and a text that names what was being done, with which peer and index, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    code: Code,
+    detail: Box<str>,
+}
+
+/// What every fallible function of this crate returns.
+pub type Result<T> = core::result::Result<T, Error>;
+
+impl Error {
+    /// An error with a text. Cold: errors are made off the message path.
+    #[cold]
+    pub fn new(code: Code, detail: impl Into<String>) -> Error {
+        Error { code, detail: detail.into().into_boxed_str() }
+    }
+
+    /// The failure of a system call: `what` was being done, and the thread's `errno` says why it failed.
+    #[cold]
+    pub fn system(what: impl fmt::Display) -> Error {
+        Error::new(Code::System, format!("{what}: {}", std::io::Error::last_os_error()))
+    }
+
+    /// The code, for programs.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The text without the code's own words.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.detail.is_empty() { f.write_str(self.code.text()) } else { write!(f, "{}: {}", self.code.text(), self.detail) }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_unique_and_come_back() {
+        for c in Code::ALL {
+            assert_eq!(Code::from_number(c as i32), Some(c));
+            assert!(c.text_nul().ends_with('\0') && !c.text().contains('\0'));
+        }
+        assert_eq!(Code::from_number(0), None);
+        assert_eq!(Code::from_number(999), None);
+    }
+}

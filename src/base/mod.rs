@@ -1,0 +1,6 @@
+//! What every layer stands on: errors, settings, atomics, the clock.
+
+pub mod atomics;
+pub mod clock;
+pub mod config;
+pub mod error;

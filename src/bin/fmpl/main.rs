@@ -1,0 +1,3 @@
+//! The `fmpl` command.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The seam between messages and machines.
+
+pub mod shm;

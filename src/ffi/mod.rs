@@ -1,0 +1,4 @@
+//! The C interface and the Fortran names.
+
+pub mod c;
+pub mod fortran;

@@ -1,0 +1,1 @@
+//! The memory that one ordered pair of ranks shares.

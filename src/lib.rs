@@ -1,0 +1,38 @@
+//! Message passing by remote memory writes, matched at the sender.
+//!
+//! A message is addressed by *(communicator, peer, index)*. The index names a fixed slot of memory, not a tag in a queue.
+//! The receiver writes a header, the **posting**, into the sender's memory; the sender sees it and writes the payload
+//! straight into the receiver's buffer, then publishes the **landing**: the message's sequence number, its length and, when it
+//! is short, its bytes. When no receive comes in time the sender buffers the message in its **spool**, from which the
+//! receiver fetches it by itself. Matching is therefore one look at one cache line, with one message outstanding or with 30 000.
+//!
+//! The layers, each importing only from those below it:
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | [`ffi`] | the C interface (`include/fmpl.h`) and the Fortran names |
+//! | [`comm`] | [`Job`](comm::Job), [`Comm`](comm::Comm): the safe Rust interface |
+//! | [`p2p`] | sending, receiving, requests, spool, transfers |
+//! | [`lane`] | the memory that one ordered pair of ranks shares |
+//! | [`fabric`] | regions of memory, attaching to a peer's, copying between address spaces |
+//! | [`launch`] | who am I, how many are we, where are the others |
+//! | [`wait`] | spin, yield, sleep; doorbells; the stall report |
+//! | [`base`] | errors, settings, the atomics that a model checker can replace |
+
+pub mod base;
+#[cfg(not(loom))]
+pub mod comm;
+#[cfg(not(loom))]
+pub mod fabric;
+#[cfg(not(loom))]
+pub mod ffi;
+pub mod lane;
+#[cfg(not(loom))]
+pub mod launch;
+pub mod p2p;
+#[cfg(not(loom))]
+pub mod wait;
+
+pub use base::error::{Code, Error, Result};
+#[cfg(not(loom))]
+pub use comm::{Comm, Job, init};

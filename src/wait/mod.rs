@@ -1,0 +1,1 @@
+//! Waiting: spin, yield, sleep.
