@@ -1,1 +1,744 @@
 //! The C interface.
+//!
+//! `include/fmpl.h` is generated from this file: the documentation, the constants and the prototypes stand here and nowhere
+//! else. The generator (`tests/interface/header.rs`) knows these marks in the comments: `// # Title` begins a part of the
+//! header, an item `* name: …` becomes a parameter's description, `Returns:` and `Source:` become those of Doxygen.
+//!
+//! Safety is C's: a pointer must be what its description says, for as long as the call, or the request that it starts, lasts.
+
+#![allow(clippy::missing_safety_doc)] // the paragraph above holds for each of them; the parameters' descriptions say the rest
+#![allow(non_camel_case_types)] // C's names
+
+use core::ffi::{c_char, c_double, c_int, c_void};
+use core::ptr;
+
+use super::outcome::{fail, hand_out, last_error, meaning, number, wrong};
+use crate::comm;
+use crate::p2p::{self, layout::Layout};
+
+/// A communicator: a group of ranks with a space of indices of its own.
+pub type fmpl_comm = c_int;
+
+/// The shape of a sub-matrix: `count` runs of `run` bytes, the beginnings of neighbouring runs `stride` bytes apart (it may be
+/// negative). The bytes are a stream: the two sides of a message may have different shapes.
+pub type fmpl_block = p2p::layout::Block;
+
+/// `struct iovec` of `<sys/uio.h>`
+pub type iovec = libc::iovec;
+
+// # Constants
+
+/// What every function returns when it has done its work.
+pub const FMPL_SUCCESS: c_int = 0;
+/// All ranks of the job.
+pub const FMPL_COMM_WORLD: fmpl_comm = p2p::COMM_WORLD;
+/// No communicator.
+pub const FMPL_COMM_NULL: fmpl_comm = p2p::COMM_NULL;
+/// As the index of a receive: any index of this one source.
+pub const FMPL_TAG_ANY: c_int = p2p::TAG_ANY;
+/// As a peer: nobody. The call succeeds and nothing happens.
+pub const FMPL_PROC_NULL: c_int = p2p::PROC_NULL;
+/// As a time-out: never copy into the spool; a send completes once the receive is known to have been posted (synchronous mode).
+pub const FMPL_TIMEOUT_INFINITE: c_int = p2p::TIMEOUT_INFINITE;
+/// Bytes of matching area for each index, for a caller that brings its own area to `fmpl_init`.
+pub const FMPL_MA_BYTES: c_int = 64;
+/// Bytes of completion-flag area for each index, for a caller that brings its own area to `fmpl_init`.
+pub const FMPL_FA_BYTES: c_int = 64;
+/// The version that this header belongs to: 10000 * major + 100 * minor + patch.
+pub const FMPL_VERSION: c_int = 100
+    * (100 * decimal(env!("CARGO_PKG_VERSION_MAJOR")) + decimal(env!("CARGO_PKG_VERSION_MINOR")))
+    + decimal(env!("CARGO_PKG_VERSION_PATCH"));
+
+const fn decimal(digits: &str) -> c_int {
+    let (digits, mut value, mut at) = (digits.as_bytes(), 0, 0);
+    while at < digits.len() {
+        value = value * 10 + (digits[at] - b'0') as c_int;
+        at += 1;
+    }
+    value
+}
+
+const fn bytes(buf: *const c_void, size: usize) -> Layout {
+    Layout::Contiguous { ptr: buf as *mut u8, len: size }
+}
+
+const fn runs(buf: *const c_void, block: fmpl_block) -> Layout {
+    Layout::Block { ptr: buf as *mut u8, block }
+}
+
+const fn pieces(iov: *const iovec, n: c_int) -> Layout {
+    Layout::List { iov, n: n as usize }
+}
+
+// # Life of the job
+
+/// Joins the job with room for `count` messages in flight from and to each peer. Init is counted: a further init succeeds and
+/// the largest count holds from then on. Ranks may give different counts; the smaller one of a pair holds for it.
+///
+/// * ma: the matching area, `count` * `FMPL_MA_BYTES` bytes, or NULL: the library places it. On shared memory the library
+///   always places it, and leaves this one untouched.
+/// * fa: the completion-flag area, `count` * `FMPL_FA_BYTES` bytes, or NULL; as above.
+/// * count: the number of indices, 0 or more; valid indices are 0 to `count` - 1.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` for a negative count, `FMPL_ERR_LAUNCH` when the launcher cannot be reached, `FMPL_ERR_MEMORY`,
+/// `FMPL_ERR_SETTING` for an environment variable with an unusable value, `FMPL_ERR_VERSION`.
+///
+/// Source: FMPL paper, section 3.1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_init(ma: *mut c_void, fa: *mut c_void, count: c_int) -> c_int {
+    let _ = (ma, fa);
+    if count < 0 {
+        return wrong("fmpl_init: the number of indices is negative");
+    }
+    number(comm::init_raw(count))
+}
+
+/// Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it.
+///
+/// Returns: `FMPL_ERR_PENDING` naming the messages or requests that remain.
+///
+/// Source: FMPL paper, section 3.1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_finalize() -> c_int {
+    number(comm::finalize_raw())
+}
+
+/// Tells whether the library is initialised (and not finalized). May be called at any time.
+///
+/// * flag: set to 1 or 0.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_initialized(flag: *mut c_int) -> c_int {
+    if flag.is_null() {
+        return wrong("fmpl_initialized: flag is NULL");
+    }
+    // SAFETY: not null, so the caller's int.
+    unsafe { *flag = comm::initialized() as c_int };
+    0
+}
+
+/// Ends the whole job, every rank of it. Does not return.
+///
+/// * code: the exit status of the job.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_abort(code: c_int) -> c_int {
+    comm::abort(code)
+}
+
+/// This process's rank in a communicator.
+///
+/// * comm: the communicator.
+/// * rank: set to 0 … size - 1.
+///
+/// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+///
+/// Source: FMPL paper, section 3.3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_rank(comm: fmpl_comm, rank: *mut c_int) -> c_int {
+    if rank.is_null() {
+        return wrong("fmpl_comm_rank: rank is NULL");
+    }
+    // SAFETY: not null, so the caller's int.
+    hand_out(comm::comm_rank(comm), |value| unsafe { *rank = value })
+}
+
+/// The number of ranks of a communicator.
+///
+/// * comm: the communicator.
+/// * size: set to the number of ranks, 1 or more.
+///
+/// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+///
+/// Source: FMPL paper, section 3.3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_size(comm: fmpl_comm, size: *mut c_int) -> c_int {
+    if size.is_null() {
+        return wrong("fmpl_comm_size: size is NULL");
+    }
+    // SAFETY: not null, so the caller's int.
+    hand_out(comm::comm_size(comm), |value| unsafe { *size = value })
+}
+
+// # Blocking messages
+
+/// Sends `size` bytes to index `mai` of rank `dst`. Returns when `buf` may be written again: the bytes are at the receiver, or,
+/// when it posted no receive within the time-out of `fmpl_sendbuf_set`, in the spool. Messages of one (communicator, peer,
+/// index) arrive in order.
+///
+/// * buf: the message; may be NULL when `size` is 0.
+/// * size: bytes; there is no upper bound but memory.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index, 0 … count - 1 of the smaller count of the two ranks.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` (a null buffer with a size), `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`,
+/// `FMPL_ERR_BUSY` (an isend on this index is not completed), `FMPL_ERR_SPOOL_FULL` (time-out 0 only: nothing was sent),
+/// `FMPL_ERR_PEER` (the receiver has died or left).
+///
+/// Source: FMPL paper, section 3.2.1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_send(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    // SAFETY: the caller promises `size` readable bytes at `buf`; the core looks at null and size itself.
+    number(unsafe { p2p::send(comm, bytes(buf, size), dst, mai) })
+}
+
+/// Receives the next message on index `mai` from rank `src`. A message shorter than the buffer is fine; `fmpl_received` tells
+/// its length.
+///
+/// * buf: where it goes; may be NULL when `size` is 0.
+/// * size: bytes of room.
+/// * src: the sender's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index, or `FMPL_TAG_ANY`. Between any-index and indexed receives no order is promised.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_TRUNCATE` (the message was longer; its first `size` bytes are in `buf`), `FMPL_ERR_ARGUMENT`,
+/// `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY` (an irecv on this index is not completed),
+/// `FMPL_ERR_PEER`.
+///
+/// Source: FMPL paper, section 3.2.1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv(buf: *mut c_void, size: usize, src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    // SAFETY: the caller promises `size` writable bytes at `buf`; the core looks at null and size itself.
+    number(unsafe { p2p::recv(comm, bytes(buf, size), src, mai) })
+}
+
+/// A send and a receive at the same time. Two ranks that exchange messages this way do not wait for a time-out.
+///
+/// * sbuf: the message to send; must not overlap `rbuf`.
+/// * ssize: its bytes.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * smai: the index to send on.
+/// * rbuf: where the received message goes.
+/// * rsize: bytes of room.
+/// * src: the sender's rank, or `FMPL_PROC_NULL`.
+/// * rmai: the index to receive on, or `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+///
+/// Returns: what `fmpl_send` and `fmpl_recv` return.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_sendrecv(
+    sbuf: *const c_void,
+    ssize: usize,
+    dst: c_int,
+    smai: c_int,
+    rbuf: *mut c_void,
+    rsize: usize,
+    src: c_int,
+    rmai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises the two buffers, and that they do not overlap.
+    number(unsafe { p2p::sendrecv(comm, bytes(sbuf, ssize), dst, smai, bytes(rbuf, rsize), src, rmai) })
+}
+
+// # Non-blocking messages
+
+/// Begins to send. The buffer must stay unchanged until `fmpl_isend_wait` or `fmpl_isend_test` has completed the request;
+/// (`dst`, `mai`, `comm`) names it, there is no request object. The time-out runs from here.
+///
+/// * buf: the message; may be NULL when `size` is 0.
+/// * size: bytes.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_send`; `FMPL_ERR_BUSY` when a request on this (peer, index) is not completed.
+///
+/// Source: FMPL paper, section 3.2.2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    // SAFETY: the caller promises `size` readable bytes at `buf` until the request is completed.
+    number(unsafe { p2p::isend(comm, bytes(buf, size), dst, mai) })
+}
+
+/// Begins to receive: tells the sender where the message may be put, and returns. The earlier, the better: a sender that finds
+/// the receive posted writes straight into `buf`. The buffer must not be touched until `fmpl_irecv_wait` or `fmpl_irecv_test`
+/// has completed the request, or `fmpl_irecv_cancel` has withdrawn it.
+///
+/// * buf: where the message goes; may be NULL when `size` is 0.
+/// * size: bytes of room.
+/// * src: the sender's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index, or `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_ARGUMENT`, `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY`, `FMPL_ERR_PEER`.
+///
+/// Source: FMPL paper, section 3.2.2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv(buf: *mut c_void, size: usize, src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    // SAFETY: the caller promises `size` writable bytes at `buf` until the request is completed or withdrawn.
+    number(unsafe { p2p::irecv(comm, bytes(buf, size), src, mai) })
+}
+
+/// Waits until the buffer of the isend on (`dst`, `mai`, `comm`) may be written again; spools like `fmpl_send`.
+///
+/// * dst: the receiver's rank.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_REQUEST` when there is no such isend; otherwise as `fmpl_send`.
+///
+/// Source: FMPL paper, section 3.2.2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_wait(dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    number(p2p::isend_wait(comm, dst, mai))
+}
+
+/// Waits until the message of the irecv on (`src`, `mai`, `comm`) is in its buffer.
+///
+/// * src: the sender's rank.
+/// * mai: the index, or `FMPL_TAG_ANY` for the any-index receive.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_REQUEST` when there is no such irecv; otherwise as `fmpl_recv`.
+///
+/// Source: FMPL paper, section 3.2.2.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_wait(src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    number(p2p::irecv_wait(comm, src, mai))
+}
+
+/// Completes the isend on (`dst`, `mai`, `comm`) if that needs no waiting. When `done` is set to 1 the request is completed
+/// as by `fmpl_isend_wait`.
+///
+/// * dst: the receiver's rank.
+/// * mai: the index.
+/// * comm: the communicator.
+/// * done: set to 1 or 0.
+///
+/// Returns: as `fmpl_isend_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_test(dst: c_int, mai: c_int, comm: fmpl_comm, done: *mut c_int) -> c_int {
+    if done.is_null() {
+        return wrong("fmpl_isend_test: done is NULL");
+    }
+    // SAFETY: not null, so the caller's int.
+    hand_out(p2p::isend_test(comm, dst, mai), |value| unsafe { *done = value as c_int })
+}
+
+/// Completes the irecv on (`src`, `mai`, `comm`) if its message is there. When `done` is set to 1 the request is completed as
+/// by `fmpl_irecv_wait`.
+///
+/// * src: the sender's rank.
+/// * mai: the index, or `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+/// * done: set to 1 or 0.
+///
+/// Returns: as `fmpl_irecv_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_test(src: c_int, mai: c_int, comm: fmpl_comm, done: *mut c_int) -> c_int {
+    if done.is_null() {
+        return wrong("fmpl_irecv_test: done is NULL");
+    }
+    // SAFETY: not null, so the caller's int.
+    hand_out(p2p::irecv_test(comm, src, mai), |value| unsafe { *done = value as c_int })
+}
+
+/// Length and index of the last completed receive on (`src`, `mai`, `comm`).
+///
+/// * src: the sender's rank.
+/// * mai: the index that the receive gave, or `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+/// * size: set to the message's length in bytes, which is more than the buffer's when it was truncated; may be NULL.
+/// * index: set to the index that it matched; may be NULL.
+///
+/// Returns: `FMPL_ERR_REQUEST` when no receive has been completed there; `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_received(
+    src: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+    size: *mut usize,
+    index: *mut c_int,
+) -> c_int {
+    hand_out(p2p::received(comm, src, mai), |received| {
+        if !size.is_null() {
+            // SAFETY: not null, so the caller's size_t.
+            unsafe { *size = received.len };
+        }
+        if !index.is_null() {
+            // SAFETY: not null, so the caller's int.
+            unsafe { *index = received.index };
+        }
+    })
+}
+
+/// Looks whether a receive would find a message now, and how long it is. Takes nothing.
+///
+/// * src: the sender's rank.
+/// * mai: the index, or `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+/// * there: set to 1 or 0.
+/// * size: set to the message's length in bytes when it is there, else to 0.
+///
+/// Returns: `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer; `FMPL_ERR_PEER`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_probe(
+    src: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+    there: *mut c_int,
+    size: *mut usize,
+) -> c_int {
+    if there.is_null() || size.is_null() {
+        return wrong("fmpl_probe: there or size is NULL");
+    }
+    // SAFETY: not null, so the caller's int and size_t.
+    hand_out(p2p::probe(comm, src, mai), |found| unsafe {
+        *there = found.is_some() as c_int;
+        *size = found.unwrap_or(0);
+    })
+}
+
+/// Withdraws the irecv on (`src`, `mai`, `comm`), unless a message is already on its way into the buffer.
+///
+/// * src: the sender's rank.
+/// * mai: the index, or `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+/// * cancelled: set to 1: the buffer is the caller's again; or to 0: too late, complete the request as usual.
+///
+/// Returns: `FMPL_ERR_REQUEST` when there is no such irecv; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_cancel(src: c_int, mai: c_int, comm: fmpl_comm, cancelled: *mut c_int) -> c_int {
+    if cancelled.is_null() {
+        return wrong("fmpl_irecv_cancel: cancelled is NULL");
+    }
+    // SAFETY: not null, so the caller's int.
+    hand_out(p2p::irecv_cancel(comm, src, mai), |value| unsafe { *cancelled = value as c_int })
+}
+
+// # Sub-matrices and lists
+
+/// Sends the runs of a block: `fmpl_send` for a sub-matrix, with no copy where the fabric can gather and scatter.
+///
+/// * buf: the first byte of the first run.
+/// * block: the shape.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_send`; `FMPL_ERR_ARGUMENT` also when the shape overflows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_send_block(
+    buf: *const c_void,
+    block: fmpl_block,
+    dst: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises readable runs at `buf` for the call.
+    number(unsafe { p2p::send(comm, runs(buf, block), dst, mai) })
+}
+
+/// Receives into the runs of a block: `fmpl_recv` for a sub-matrix, with no copy where the fabric can gather and scatter.
+///
+/// * buf: the first byte of the first run.
+/// * block: the shape.
+/// * src: the sender's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index, or `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_recv`; `FMPL_ERR_ARGUMENT` also when the shape overflows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_block(
+    buf: *mut c_void,
+    block: fmpl_block,
+    src: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises writable runs at `buf` for the call.
+    number(unsafe { p2p::recv(comm, runs(buf, block), src, mai) })
+}
+
+/// Begins to send the runs of a block: `fmpl_isend` for a sub-matrix, with no copy where the fabric can gather and scatter.
+///
+/// * buf: the first byte of the first run.
+/// * block: the shape.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_isend`; `FMPL_ERR_ARGUMENT` also when the shape overflows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_block(
+    buf: *const c_void,
+    block: fmpl_block,
+    dst: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises readable runs at `buf` until the request is completed.
+    number(unsafe { p2p::isend(comm, runs(buf, block), dst, mai) })
+}
+
+/// Begins to receive into the runs of a block: `fmpl_irecv` for a sub-matrix, with no copy where the fabric can gather and scatter.
+///
+/// * buf: the first byte of the first run.
+/// * block: the shape.
+/// * src: the sender's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index, or `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_irecv`; `FMPL_ERR_ARGUMENT` also when the shape overflows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_block(
+    buf: *mut c_void,
+    block: fmpl_block,
+    src: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises writable runs at `buf` until the request is completed or withdrawn.
+    number(unsafe { p2p::irecv(comm, runs(buf, block), src, mai) })
+}
+
+/// Sends the pieces of a list: `fmpl_send` for triangles and the like.
+///
+/// * iov: the pieces' descriptors; they are only read, during the call.
+/// * n: their number, 0 or more.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_send`; `FMPL_ERR_ARGUMENT` also for a negative `n`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_send_list(iov: *const iovec, n: c_int, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    if n < 0 {
+        return wrong("fmpl_send_list: the number of pieces is negative");
+    }
+    // SAFETY: the caller promises `n` descriptors of readable memory for the call.
+    number(unsafe { p2p::send(comm, pieces(iov, n), dst, mai) })
+}
+
+/// Receives into the pieces of a list: `fmpl_recv` for triangles and the like.
+///
+/// * iov: the pieces' descriptors; they are only read, during the call.
+/// * n: their number, 0 or more.
+/// * src: the sender's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index, or `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_recv`; `FMPL_ERR_ARGUMENT` also for a negative `n`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_list(iov: *const iovec, n: c_int, src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    if n < 0 {
+        return wrong("fmpl_recv_list: the number of pieces is negative");
+    }
+    // SAFETY: the caller promises `n` descriptors of writable memory for the call.
+    number(unsafe { p2p::recv(comm, pieces(iov, n), src, mai) })
+}
+
+/// Begins to send the pieces of a list: `fmpl_isend` for triangles and the like.
+///
+/// * iov: the pieces' descriptors; they are only read, but must stay until the request is completed.
+/// * n: their number, 0 or more.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_isend`; `FMPL_ERR_ARGUMENT` also for a negative `n`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_list(
+    iov: *const iovec,
+    n: c_int,
+    dst: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    if n < 0 {
+        return wrong("fmpl_isend_list: the number of pieces is negative");
+    }
+    // SAFETY: the caller promises `n` descriptors of readable memory until the request is completed.
+    number(unsafe { p2p::isend(comm, pieces(iov, n), dst, mai) })
+}
+
+/// Begins to receive into the pieces of a list: `fmpl_irecv` for triangles and the like.
+///
+/// * iov: the pieces' descriptors; they are only read, but must stay until the request is completed.
+/// * n: their number, 0 or more.
+/// * src: the sender's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index, or `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_irecv`; `FMPL_ERR_ARGUMENT` also for a negative `n`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_list(
+    iov: *const iovec,
+    n: c_int,
+    src: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    if n < 0 {
+        return wrong("fmpl_irecv_list: the number of pieces is negative");
+    }
+    // SAFETY: the caller promises `n` descriptors of writable memory until the request is completed or withdrawn.
+    number(unsafe { p2p::irecv(comm, pieces(iov, n), src, mai) })
+}
+
+// # Modes of sending
+
+/// Sets the spool and the time-out of all communicators that have none of their own. Without it the spool has 16 MiB and the
+/// time-out is 10 ms. May be called again at any time: the time-out changes at once, a new buffer serves later sends while the
+/// old one drains.
+///
+/// * buf: memory for the spool, the library's until another has taken its place and it is drained, or until finalize;
+///   NULL: the library allocates, up to `size`.
+/// * size: its bytes.
+/// * timeout_ms: how long a send waits at least for its receive before it copies the message into the spool, in milliseconds:
+///   0 is buffered mode, `FMPL_TIMEOUT_INFINITE` synchronous mode, all else standard mode.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` for a negative time-out that is not `FMPL_TIMEOUT_INFINITE`; `FMPL_ERR_MEMORY`.
+///
+/// Source: FMPL paper, section 3.2.1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_sendbuf_set(buf: *mut c_void, size: usize, timeout_ms: c_int) -> c_int {
+    // SAFETY: the caller hands the buffer over, as described.
+    number(unsafe { p2p::sendbuf_set(None, buf.cast(), size, timeout_ms) })
+}
+
+/// Sets the spool and the time-out of one communicator.
+///
+/// * comm: the communicator.
+/// * buf: as for `fmpl_sendbuf_set`.
+/// * size: its bytes.
+/// * timeout_ms: milliseconds, as for `fmpl_sendbuf_set`.
+///
+/// Returns: as `fmpl_sendbuf_set`; `FMPL_ERR_COMM`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_sendbuf_set(
+    comm: fmpl_comm,
+    buf: *mut c_void,
+    size: usize,
+    timeout_ms: c_int,
+) -> c_int {
+    // SAFETY: the caller hands the buffer over, as described.
+    number(unsafe { p2p::sendbuf_set(Some(comm), buf.cast(), size, timeout_ms) })
+}
+
+/// Looks at the spool.
+///
+/// * nsend: set to the number of spooled messages that were delivered since the last check.
+/// * nspool: set to the number of those that still wait.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer.
+///
+/// Source: FMPL paper, section 3.2.1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_sendbuf_check(nsend: *mut c_int, nspool: *mut c_int) -> c_int {
+    if nsend.is_null() || nspool.is_null() {
+        return wrong("fmpl_sendbuf_check: nsend or nspool is NULL");
+    }
+    // SAFETY: not null, so the caller's ints.
+    hand_out(p2p::sendbuf_check(), |(delivered, waiting)| unsafe {
+        *nsend = delivered;
+        *nspool = waiting;
+    })
+}
+
+// # Barrier, time, progress
+
+/// Waits until every rank of the communicator has come here.
+///
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_PEER` when a rank has died or left.
+///
+/// Source: FMPL paper, section 3.3.3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_barrier(comm: fmpl_comm) -> c_int {
+    number(comm::barrier(comm))
+}
+
+/// Time in seconds since some moment in the past; the same origin for all ranks of a node. May be called at any time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_wtime() -> c_double {
+    comm::wtime()
+}
+
+/// Moves what can be moved. On shared memory nothing needs it for messages to be delivered.
+///
+/// Returns: `FMPL_ERR_PEER` naming a rank that has died.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_progress() -> c_int {
+    number(comm::progress())
+}
+
+/// A descriptor for event loops (`poll`, `epoll`): it becomes readable when a request of this process completes. Read it empty
+/// (8 bytes), then test the requests. It belongs to the library and stays open until finalize.
+///
+/// * fd: set to the descriptor.
+///
+/// Returns: `FMPL_ERR_SYSTEM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_event_fd(fd: *mut c_int) -> c_int {
+    if fd.is_null() {
+        return wrong("fmpl_event_fd: fd is NULL");
+    }
+    // SAFETY: not null, so the caller's int.
+    hand_out(comm::event_fd(), |value| unsafe { *fd = value })
+}
+
+// # Memory that peers can reach
+
+/// Allocates memory that the ranks of the node can reach directly: messages received there are stored by the sender with one
+/// copy and no system call. Aligned to 64 bytes at least.
+///
+/// * size: bytes.
+///
+/// Returns: the memory, or NULL; `fmpl_last_error` says why.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_alloc(size: usize) -> *mut c_void {
+    match comm::alloc(size) {
+        Ok(memory) => memory.cast(),
+        Err(error) => {
+            fail(error);
+            ptr::null_mut()
+        }
+    }
+}
+
+/// Gives memory back that came from `fmpl_alloc`. No request may still use it.
+///
+/// * ptr: what `fmpl_alloc` returned; NULL: nothing happens.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` for memory that `fmpl_alloc` did not return.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_free(ptr: *mut c_void) -> c_int {
+    if ptr.is_null() {
+        return 0;
+    }
+    // SAFETY: the caller promises that it came from `fmpl_alloc` and that nobody uses it.
+    number(unsafe { comm::free(ptr.cast()) })
+}
+
+// # Errors and version
+
+/// What an error code means, in a few words. May be called at any time.
+///
+/// * code: what a function returned.
+///
+/// Returns: a text that always stays valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_strerror(code: c_int) -> *const c_char {
+    meaning(code).as_ptr()
+}
+
+/// What went wrong in the last call of this thread that failed: the operation, rank, peer, index, sizes. May be called at any
+/// time.
+///
+/// Returns: a text that stays valid until the thread's next failing call; "" when no call has failed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_last_error() -> *const c_char {
+    last_error()
+}
+
+/// The version of the library that is running, to be compared with `FMPL_VERSION`. May be called at any time.
+///
+/// Returns: 10000 * major + 100 * minor + patch.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_version() -> c_int {
+    FMPL_VERSION
+}

@@ -1,0 +1,576 @@
+/*
+ * FMPL: message passing by remote memory writes, matched at the sender.
+ *
+ * Written by the library's own tests from src/ffi/c.rs; change that file, then:
+ *     FMPL_TEST_BLESS=1 cargo test --test interface
+ */
+/**
+ * @file fmpl.h
+ *
+ * A message is addressed by (communicator, peer, index). The index names a fixed slot, not a tag in a queue: the receiver
+ * tells the sender where the message may be put, and the sender writes it there. At most one isend and one irecv may be
+ * under way on one (communicator, peer, index) at a time; different indices are independent, and different threads may use
+ * them at the same time.
+ *
+ * Sizes are in bytes, times in milliseconds where the name says ms and in seconds otherwise. Functions that return int
+ * return FMPL_SUCCESS or an error code FMPL_ERR_*; then fmpl_last_error() has a text with the details. After an error the job
+ * can be used as before. Any function but fmpl_init, fmpl_initialized, fmpl_wtime, fmpl_strerror, fmpl_last_error,
+ * fmpl_version and fmpl_abort returns FMPL_ERR_INIT before fmpl_init and after the last fmpl_finalize, and FMPL_ERR_FORK in
+ * a process that was forked after fmpl_init.
+ *
+ * The paper: Tatebe, Nagashima, Sekiguchi, Kitabayashi, Hayashida: Design and Implementation of FMPL, a Fast Message-passing
+ * Library Based on Remote Memory Operations.
+ */
+#ifndef FMPL_H
+#define FMPL_H
+
+#include <stddef.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A communicator: a group of ranks with a space of indices of its own. */
+typedef int fmpl_comm;
+
+/**
+ * The shape of a sub-matrix: count runs of run bytes, the beginnings of neighbouring runs stride bytes apart
+ * (it may be negative). The bytes are a stream: the two sides of a message may have different shapes.
+ */
+typedef struct {
+    size_t run; /**< Bytes in a run. */
+    size_t count; /**< Number of runs. */
+    ptrdiff_t stride; /**< Bytes from the beginning of a run to the beginning of the next; may be negative. */
+} fmpl_block;
+
+/* ---- Constants ----------------------------------------------------------------------------------------- */
+
+/** What went wrong. The numbers never change their meaning. */
+enum fmpl_error {
+    /** The library is not initialised, or has been finalized. */
+    FMPL_ERR_INIT = 1,
+    /** A request on this (peer, index) is not completed yet. */
+    FMPL_ERR_BUSY = 2,
+    /** The index is outside the range that both sides agreed on. */
+    FMPL_ERR_INDEX = 3,
+    /** The rank is outside the communicator. */
+    FMPL_ERR_RANK = 4,
+    /** Not a communicator. */
+    FMPL_ERR_COMM = 5,
+    /** Another argument is wrong: a null buffer with a size, a negative count, a size that overflows. */
+    FMPL_ERR_ARGUMENT = 6,
+    /** The message is longer than the receive buffer. Its first bytes have been delivered. */
+    FMPL_ERR_TRUNCATE = 7,
+    /** Buffered mode, and the spool has no room for the message. Nothing was sent. */
+    FMPL_ERR_SPOOL_FULL = 8,
+    /** Finalize found messages that nobody has received, or requests never completed. */
+    FMPL_ERR_PENDING = 9,
+    /** The peer has died, or has finalized without doing its part. */
+    FMPL_ERR_PEER = 10,
+    /** This process was forked from one that had initialised the library; it cannot use it. */
+    FMPL_ERR_FORK = 11,
+    /** No memory, or a limit on memory was met. */
+    FMPL_ERR_MEMORY = 12,
+    /** A system call failed; the text has its name and errno. */
+    FMPL_ERR_SYSTEM = 13,
+    /** The launcher could not be reached or answered nonsense. */
+    FMPL_ERR_LAUNCH = 14,
+    /** There is no such request to wait for, to test or to cancel. */
+    FMPL_ERR_REQUEST = 15,
+    /** The ranks wait for each other in a cycle (reported only with FMPL_DEADLOCK=abort). */
+    FMPL_ERR_DEADLOCK = 16,
+    /** A setting has a value that cannot be used. */
+    FMPL_ERR_SETTING = 17,
+    /** The two sides were built with different layouts of the shared records. */
+    FMPL_ERR_VERSION = 18,
+    /** The library cannot do this here: the machine or the system lacks what it takes. */
+    FMPL_ERR_UNSUPPORTED = 19
+};
+
+/** What every function returns when it has done its work. */
+#define FMPL_SUCCESS 0
+
+/** All ranks of the job. */
+#define FMPL_COMM_WORLD 0
+
+/** No communicator. */
+#define FMPL_COMM_NULL (-1)
+
+/** As the index of a receive: any index of this one source. */
+#define FMPL_TAG_ANY (-1)
+
+/** As a peer: nobody. The call succeeds and nothing happens. */
+#define FMPL_PROC_NULL (-2)
+
+/**
+ * As a time-out: never copy into the spool; a send completes once the receive is known to have been posted
+ * (synchronous mode).
+ */
+#define FMPL_TIMEOUT_INFINITE (-1)
+
+/** Bytes of matching area for each index, for a caller that brings its own area to fmpl_init. */
+#define FMPL_MA_BYTES 64
+
+/** Bytes of completion-flag area for each index, for a caller that brings its own area to fmpl_init. */
+#define FMPL_FA_BYTES 64
+
+/** The version that this header belongs to: 10000 * major + 100 * minor + patch. */
+#define FMPL_VERSION 100
+
+/* ---- Life of the job ----------------------------------------------------------------------------------- */
+
+/**
+ * Joins the job with room for count messages in flight from and to each peer. Init is counted: a further init
+ * succeeds and the largest count holds from then on. Ranks may give different counts; the smaller one of a
+ * pair holds for it.
+ *
+ * @param[in] ma the matching area, count * FMPL_MA_BYTES bytes, or NULL: the library places it. On shared
+ *     memory the library always places it, and leaves this one untouched.
+ * @param[in] fa the completion-flag area, count * FMPL_FA_BYTES bytes, or NULL; as above.
+ * @param[in] count the number of indices, 0 or more; valid indices are 0 to count - 1.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative count, FMPL_ERR_LAUNCH when the launcher cannot
+ *     be reached, FMPL_ERR_MEMORY, FMPL_ERR_SETTING for an environment variable with an unusable value,
+ *     FMPL_ERR_VERSION.
+ * @see FMPL paper, section 3.1.
+ */
+int fmpl_init(void *ma, void *fa, int count);
+
+/**
+ * Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it.
+ *
+ * @return FMPL_SUCCESS, or: FMPL_ERR_PENDING naming the messages or requests that remain.
+ * @see FMPL paper, section 3.1.
+ */
+int fmpl_finalize(void);
+
+/**
+ * Tells whether the library is initialised (and not finalized). May be called at any time.
+ *
+ * @param[out] flag set to 1 or 0.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a NULL pointer.
+ */
+int fmpl_initialized(int *flag);
+
+/**
+ * Ends the whole job, every rank of it. Does not return.
+ *
+ * @param[in] code the exit status of the job.
+ */
+int fmpl_abort(int code);
+
+/**
+ * This process's rank in a communicator.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] rank set to 0 … size - 1.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_ARGUMENT for a NULL pointer.
+ * @see FMPL paper, section 3.3.
+ */
+int fmpl_comm_rank(fmpl_comm comm, int *rank);
+
+/**
+ * The number of ranks of a communicator.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] size set to the number of ranks, 1 or more.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_ARGUMENT for a NULL pointer.
+ * @see FMPL paper, section 3.3.
+ */
+int fmpl_comm_size(fmpl_comm comm, int *size);
+
+/* ---- Blocking messages --------------------------------------------------------------------------------- */
+
+/**
+ * Sends size bytes to index mai of rank dst. Returns when buf may be written again: the bytes are at the
+ * receiver, or, when it posted no receive within the time-out of fmpl_sendbuf_set, in the spool. Messages of
+ * one (communicator, peer, index) arrive in order.
+ *
+ * @param[in] buf the message; may be NULL when size is 0.
+ * @param[in] size bytes; there is no upper bound but memory.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, 0 … count - 1 of the smaller count of the two ranks.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT (a null buffer with a size), FMPL_ERR_RANK, FMPL_ERR_INDEX,
+ *     FMPL_ERR_COMM, FMPL_ERR_BUSY (an isend on this index is not completed), FMPL_ERR_SPOOL_FULL (time-out 0
+ *     only: nothing was sent), FMPL_ERR_PEER (the receiver has died or left).
+ * @see FMPL paper, section 3.2.1.
+ */
+int fmpl_send(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Receives the next message on index mai from rank src. A message shorter than the buffer is fine;
+ * fmpl_received tells its length.
+ *
+ * @param[out] buf where it goes; may be NULL when size is 0.
+ * @param[in] size bytes of room.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, or FMPL_TAG_ANY. Between any-index and indexed receives no order is promised.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_TRUNCATE (the message was longer; its first size bytes are in buf),
+ *     FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_INDEX, FMPL_ERR_COMM, FMPL_ERR_BUSY (an irecv on this index
+ *     is not completed), FMPL_ERR_PEER.
+ * @see FMPL paper, section 3.2.1.
+ */
+int fmpl_recv(void *buf, size_t size, int src, int mai, fmpl_comm comm);
+
+/**
+ * A send and a receive at the same time. Two ranks that exchange messages this way do not wait for a
+ * time-out.
+ *
+ * @param[in] sbuf the message to send; must not overlap rbuf.
+ * @param[in] ssize its bytes.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] smai the index to send on.
+ * @param[out] rbuf where the received message goes.
+ * @param[in] rsize bytes of room.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] rmai the index to receive on, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return what fmpl_send and fmpl_recv return.
+ */
+int fmpl_sendrecv(const void *sbuf, size_t ssize, int dst, int smai, void *rbuf, size_t rsize, int src,
+    int rmai, fmpl_comm comm);
+
+/* ---- Non-blocking messages ----------------------------------------------------------------------------- */
+
+/**
+ * Begins to send. The buffer must stay unchanged until fmpl_isend_wait or fmpl_isend_test has completed the
+ * request; (dst, mai, comm) names it, there is no request object. The time-out runs from here.
+ *
+ * @param[in] buf the message; may be NULL when size is 0.
+ * @param[in] size bytes.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_send; FMPL_ERR_BUSY when a request on this (peer, index) is not completed.
+ * @see FMPL paper, section 3.2.2.
+ */
+int fmpl_isend(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Begins to receive: tells the sender where the message may be put, and returns. The earlier, the better: a
+ * sender that finds the receive posted writes straight into buf. The buffer must not be touched until
+ * fmpl_irecv_wait or fmpl_irecv_test has completed the request, or fmpl_irecv_cancel has withdrawn it.
+ *
+ * @param[out] buf where the message goes; may be NULL when size is 0.
+ * @param[in] size bytes of room.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_INDEX, FMPL_ERR_COMM, FMPL_ERR_BUSY,
+ *     FMPL_ERR_PEER.
+ * @see FMPL paper, section 3.2.2.
+ */
+int fmpl_irecv(void *buf, size_t size, int src, int mai, fmpl_comm comm);
+
+/**
+ * Waits until the buffer of the isend on (dst, mai, comm) may be written again; spools like fmpl_send.
+ *
+ * @param[in] dst the receiver's rank.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such isend; otherwise as fmpl_send.
+ * @see FMPL paper, section 3.2.2.
+ */
+int fmpl_isend_wait(int dst, int mai, fmpl_comm comm);
+
+/**
+ * Waits until the message of the irecv on (src, mai, comm) is in its buffer.
+ *
+ * @param[in] src the sender's rank.
+ * @param[in] mai the index, or FMPL_TAG_ANY for the any-index receive.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such irecv; otherwise as fmpl_recv.
+ * @see FMPL paper, section 3.2.2.
+ */
+int fmpl_irecv_wait(int src, int mai, fmpl_comm comm);
+
+/**
+ * Completes the isend on (dst, mai, comm) if that needs no waiting. When done is set to 1 the request is
+ * completed as by fmpl_isend_wait.
+ *
+ * @param[in] dst the receiver's rank.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1 or 0.
+ * @return as fmpl_isend_wait; FMPL_ERR_ARGUMENT for a NULL pointer.
+ */
+int fmpl_isend_test(int dst, int mai, fmpl_comm comm, int *done);
+
+/**
+ * Completes the irecv on (src, mai, comm) if its message is there. When done is set to 1 the request is
+ * completed as by fmpl_irecv_wait.
+ *
+ * @param[in] src the sender's rank.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1 or 0.
+ * @return as fmpl_irecv_wait; FMPL_ERR_ARGUMENT for a NULL pointer.
+ */
+int fmpl_irecv_test(int src, int mai, fmpl_comm comm, int *done);
+
+/**
+ * Length and index of the last completed receive on (src, mai, comm).
+ *
+ * @param[in] src the sender's rank.
+ * @param[in] mai the index that the receive gave, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @param[out] size set to the message's length in bytes, which is more than the buffer's when it was
+ *     truncated; may be NULL.
+ * @param[out] index set to the index that it matched; may be NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when no receive has been completed there; FMPL_ERR_RANK,
+ *     FMPL_ERR_INDEX, FMPL_ERR_COMM.
+ */
+int fmpl_received(int src, int mai, fmpl_comm comm, size_t *size, int *index);
+
+/**
+ * Looks whether a receive would find a message now, and how long it is. Takes nothing.
+ *
+ * @param[in] src the sender's rank.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @param[out] there set to 1 or 0.
+ * @param[out] size set to the message's length in bytes when it is there, else to 0.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_RANK, FMPL_ERR_INDEX, FMPL_ERR_COMM; FMPL_ERR_ARGUMENT for a NULL
+ *     pointer; FMPL_ERR_PEER.
+ */
+int fmpl_probe(int src, int mai, fmpl_comm comm, int *there, size_t *size);
+
+/**
+ * Withdraws the irecv on (src, mai, comm), unless a message is already on its way into the buffer.
+ *
+ * @param[in] src the sender's rank.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @param[out] cancelled set to 1: the buffer is the caller's again; or to 0: too late, complete the request
+ *     as usual.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such irecv; FMPL_ERR_ARGUMENT for a NULL
+ *     pointer.
+ */
+int fmpl_irecv_cancel(int src, int mai, fmpl_comm comm, int *cancelled);
+
+/* ---- Sub-matrices and lists ---------------------------------------------------------------------------- */
+
+/**
+ * Sends the runs of a block: fmpl_send for a sub-matrix, with no copy where the fabric can gather and
+ * scatter.
+ *
+ * @param[in] buf the first byte of the first run.
+ * @param[in] block the shape.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_send; FMPL_ERR_ARGUMENT also when the shape overflows.
+ */
+int fmpl_send_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Receives into the runs of a block: fmpl_recv for a sub-matrix, with no copy where the fabric can gather and
+ * scatter.
+ *
+ * @param[out] buf the first byte of the first run.
+ * @param[in] block the shape.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return as fmpl_recv; FMPL_ERR_ARGUMENT also when the shape overflows.
+ */
+int fmpl_recv_block(void *buf, fmpl_block block, int src, int mai, fmpl_comm comm);
+
+/**
+ * Begins to send the runs of a block: fmpl_isend for a sub-matrix, with no copy where the fabric can gather
+ * and scatter.
+ *
+ * @param[in] buf the first byte of the first run.
+ * @param[in] block the shape.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_isend; FMPL_ERR_ARGUMENT also when the shape overflows.
+ */
+int fmpl_isend_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Begins to receive into the runs of a block: fmpl_irecv for a sub-matrix, with no copy where the fabric can
+ * gather and scatter.
+ *
+ * @param[out] buf the first byte of the first run.
+ * @param[in] block the shape.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return as fmpl_irecv; FMPL_ERR_ARGUMENT also when the shape overflows.
+ */
+int fmpl_irecv_block(void *buf, fmpl_block block, int src, int mai, fmpl_comm comm);
+
+/**
+ * Sends the pieces of a list: fmpl_send for triangles and the like.
+ *
+ * @param[in] iov the pieces' descriptors; they are only read, during the call.
+ * @param[in] n their number, 0 or more.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_send; FMPL_ERR_ARGUMENT also for a negative n.
+ */
+int fmpl_send_list(const struct iovec *iov, int n, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Receives into the pieces of a list: fmpl_recv for triangles and the like.
+ *
+ * @param[in] iov the pieces' descriptors; they are only read, during the call.
+ * @param[in] n their number, 0 or more.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return as fmpl_recv; FMPL_ERR_ARGUMENT also for a negative n.
+ */
+int fmpl_recv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm comm);
+
+/**
+ * Begins to send the pieces of a list: fmpl_isend for triangles and the like.
+ *
+ * @param[in] iov the pieces' descriptors; they are only read, but must stay until the request is completed.
+ * @param[in] n their number, 0 or more.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_isend; FMPL_ERR_ARGUMENT also for a negative n.
+ */
+int fmpl_isend_list(const struct iovec *iov, int n, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Begins to receive into the pieces of a list: fmpl_irecv for triangles and the like.
+ *
+ * @param[in] iov the pieces' descriptors; they are only read, but must stay until the request is completed.
+ * @param[in] n their number, 0 or more.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return as fmpl_irecv; FMPL_ERR_ARGUMENT also for a negative n.
+ */
+int fmpl_irecv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm comm);
+
+/* ---- Modes of sending ---------------------------------------------------------------------------------- */
+
+/**
+ * Sets the spool and the time-out of all communicators that have none of their own. Without it the spool has
+ * 16 MiB and the time-out is 10 ms. May be called again at any time: the time-out changes at once, a new
+ * buffer serves later sends while the old one drains.
+ *
+ * @param[in] buf memory for the spool, the library's until another has taken its place and it is drained, or
+ *     until finalize; NULL: the library allocates, up to size.
+ * @param[in] size its bytes.
+ * @param[in] timeout_ms how long a send waits at least for its receive before it copies the message into the
+ *     spool, in milliseconds: 0 is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, all else standard
+ *     mode.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative time-out that is not FMPL_TIMEOUT_INFINITE;
+ *     FMPL_ERR_MEMORY.
+ * @see FMPL paper, section 3.2.1.
+ */
+int fmpl_sendbuf_set(void *buf, size_t size, int timeout_ms);
+
+/**
+ * Sets the spool and the time-out of one communicator.
+ *
+ * @param[in] comm the communicator.
+ * @param[in] buf as for fmpl_sendbuf_set.
+ * @param[in] size its bytes.
+ * @param[in] timeout_ms milliseconds, as for fmpl_sendbuf_set.
+ * @return as fmpl_sendbuf_set; FMPL_ERR_COMM.
+ */
+int fmpl_comm_sendbuf_set(fmpl_comm comm, void *buf, size_t size, int timeout_ms);
+
+/**
+ * Looks at the spool.
+ *
+ * @param[out] nsend set to the number of spooled messages that were delivered since the last check.
+ * @param[out] nspool set to the number of those that still wait.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a NULL pointer.
+ * @see FMPL paper, section 3.2.1.
+ */
+int fmpl_sendbuf_check(int *nsend, int *nspool);
+
+/* ---- Barrier, time, progress --------------------------------------------------------------------------- */
+
+/**
+ * Waits until every rank of the communicator has come here.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_PEER when a rank has died or left.
+ * @see FMPL paper, section 3.3.3.
+ */
+int fmpl_barrier(fmpl_comm comm);
+
+/**
+ * Time in seconds since some moment in the past; the same origin for all ranks of a node. May be called at
+ * any time.
+ */
+double fmpl_wtime(void);
+
+/**
+ * Moves what can be moved. On shared memory nothing needs it for messages to be delivered.
+ *
+ * @return FMPL_SUCCESS, or: FMPL_ERR_PEER naming a rank that has died.
+ */
+int fmpl_progress(void);
+
+/**
+ * A descriptor for event loops (poll, epoll): it becomes readable when a request of this process completes.
+ * Read it empty (8 bytes), then test the requests. It belongs to the library and stays open until finalize.
+ *
+ * @param[out] fd set to the descriptor.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_SYSTEM; FMPL_ERR_ARGUMENT for a NULL pointer.
+ */
+int fmpl_event_fd(int *fd);
+
+/* ---- Memory that peers can reach ----------------------------------------------------------------------- */
+
+/**
+ * Allocates memory that the ranks of the node can reach directly: messages received there are stored by the
+ * sender with one copy and no system call. Aligned to 64 bytes at least.
+ *
+ * @param[in] size bytes.
+ * @return the memory, or NULL; fmpl_last_error says why.
+ */
+void *fmpl_alloc(size_t size);
+
+/**
+ * Gives memory back that came from fmpl_alloc. No request may still use it.
+ *
+ * @param[in] ptr what fmpl_alloc returned; NULL: nothing happens.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for memory that fmpl_alloc did not return.
+ */
+int fmpl_free(void *ptr);
+
+/* ---- Errors and version -------------------------------------------------------------------------------- */
+
+/**
+ * What an error code means, in a few words. May be called at any time.
+ *
+ * @param[in] code what a function returned.
+ * @return a text that always stays valid.
+ */
+const char *fmpl_strerror(int code);
+
+/**
+ * What went wrong in the last call of this thread that failed: the operation, rank, peer, index, sizes. May
+ * be called at any time.
+ *
+ * @return a text that stays valid until the thread's next failing call; "" when no call has failed.
+ */
+const char *fmpl_last_error(void);
+
+/**
+ * The version of the library that is running, to be compared with FMPL_VERSION. May be called at any time.
+ *
+ * @return 10000 * major + 100 * minor + patch.
+ */
+int fmpl_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FMPL_H */

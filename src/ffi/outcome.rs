@@ -1,0 +1,97 @@
+//! From the core's `Result` to the number that a C or Fortran caller gets, and the text that it may ask for.
+//!
+//! The text belongs to the thread. Nothing here is touched when a call succeeds.
+
+use core::cell::RefCell;
+use core::ffi::{c_char, c_int};
+use std::ffi::{CStr, CString};
+
+use crate::base::error::{Code, Error, Result};
+
+thread_local! {
+    static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
+}
+
+/// The number for the caller: 0, or the error's code.
+#[inline(always)]
+pub(super) fn number(result: Result<()>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => fail(error),
+    }
+}
+
+/// The same for a call that has something to hand out: `keep` stores it.
+#[inline(always)]
+pub(super) fn hand_out<T>(result: Result<T>, keep: impl FnOnce(T)) -> c_int {
+    match result {
+        Ok(value) => {
+            keep(value);
+            0
+        }
+        Err(error) => fail(error),
+    }
+}
+
+/// Keeps the error's text for `fmpl_last_error` and returns its number.
+#[cold]
+#[inline(never)]
+pub(super) fn fail(error: Error) -> c_int {
+    let mut text = error.to_string().into_bytes();
+    text.retain(|byte| *byte != 0);
+    if let Ok(text) = CString::new(text) {
+        // A thread that is ending has no place for the text any more; the number still says what is wrong.
+        let _ = LAST.try_with(|last| *last.borrow_mut() = Some(text));
+    }
+    error.code() as c_int
+}
+
+/// An argument that only this layer can find wrong: `text` names the function and the argument.
+#[cold]
+#[inline(never)]
+pub(super) fn wrong(text: &str) -> c_int {
+    fail(Error::new(Code::Argument, text))
+}
+
+/// The thread's last error text; stays valid until the thread's next failing call.
+pub(super) fn last_error() -> *const c_char {
+    LAST.try_with(|last| last.borrow().as_ref().map(|text| text.as_ptr())).ok().flatten().unwrap_or(c"".as_ptr())
+}
+
+/// What a code means, in a few words.
+pub(super) fn meaning(code: c_int) -> &'static CStr {
+    match Code::from_number(code) {
+        Some(code) => CStr::from_bytes_until_nul(code.text_nul().as_bytes()).unwrap_or(c""),
+        None if code == 0 => c"success",
+        None => c"no such error code",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text() -> String {
+        // SAFETY: the text ends with a NUL and this thread makes no failing call while it is read.
+        unsafe { CStr::from_ptr(last_error()) }.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn the_text_belongs_to_the_thread_and_outlives_successes() {
+        assert_eq!(text(), "");
+        assert_eq!(number(Err(Error::new(Code::Rank, "rank 7 of 2\0"))), Code::Rank as c_int);
+        assert_eq!(text(), "rank out of range: rank 7 of 2");
+        assert_eq!(number(Ok(())), 0);
+        assert_eq!(text(), "rank out of range: rank 7 of 2");
+        std::thread::spawn(|| assert_eq!(text(), "")).join().unwrap();
+    }
+
+    #[test]
+    fn every_code_has_a_meaning() {
+        for code in Code::ALL {
+            assert_eq!(meaning(code as c_int).to_str(), Ok(code.text()));
+        }
+        assert_eq!(meaning(0), c"success");
+        assert_eq!(meaning(-5), c"no such error code");
+    }
+}

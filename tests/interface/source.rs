@@ -1,0 +1,161 @@
+//! Reads the interface's source, `src/ffi/c.rs` and `src/ffi/fortran.rs`: parts, documentation, constants, functions.
+//!
+//! Not a Rust parser. It knows the few shapes in which those two files are written, and stops with a message at anything else.
+
+/// One item of the source, in its order.
+pub enum Item {
+    /// `// # Title`
+    Part(String),
+    /// `pub const NAME: …`
+    Constant {
+        /// Its name.
+        name: String,
+        /// What it means.
+        doc: Doc,
+    },
+    /// `pub unsafe extern "C" fn name(…) -> …`
+    Function(Function),
+}
+
+/// A function of the interface.
+pub struct Function {
+    /// Its name, which is its symbol.
+    pub name: String,
+    /// Names and Rust types of the parameters.
+    pub parameters: Vec<(String, String)>,
+    /// The Rust type of what it returns, if it returns something.
+    pub result: Option<String>,
+    /// What it does.
+    pub doc: Doc,
+}
+
+/// A documentation comment, taken apart.
+#[derive(Default)]
+pub struct Doc {
+    /// The text before the parameters; an empty string between two paragraphs.
+    pub text: Vec<String>,
+    /// Names and descriptions of the parameters.
+    pub parameters: Vec<(String, String)>,
+    /// After `Returns:`
+    pub returns: Option<String>,
+    /// After `Source:`
+    pub source: Option<String>,
+}
+
+impl Doc {
+    /// Takes the lines of a comment apart.
+    pub fn read(lines: &[String]) -> Doc {
+        enum Into {
+            Text,
+            Parameter,
+            Returns,
+            Source,
+        }
+        let (mut doc, mut into) = (Doc::default(), Into::Text);
+        for line in lines {
+            let line = line.trim();
+            if line.is_empty() {
+                if matches!(into, Into::Text) && doc.text.last().is_some_and(|last| !last.is_empty()) {
+                    doc.text.push(String::new());
+                }
+            } else if let Some((name, text)) = line.strip_prefix("* ").and_then(|item| item.split_once(": ")) {
+                doc.parameters.push((name.to_owned(), text.to_owned()));
+                into = Into::Parameter;
+            } else if let Some(text) = line.strip_prefix("Returns: ") {
+                doc.returns = Some(text.to_owned());
+                into = Into::Returns;
+            } else if let Some(text) = line.strip_prefix("Source: ") {
+                doc.source = Some(text.to_owned());
+                into = Into::Source;
+            } else {
+                let to = match into {
+                    Into::Text => {
+                        doc.text.push(line.to_owned());
+                        continue;
+                    }
+                    Into::Parameter => doc.parameters.last_mut().map(|(_, text)| text),
+                    Into::Returns => doc.returns.as_mut(),
+                    Into::Source => doc.source.as_mut(),
+                };
+                if let Some(to) = to {
+                    to.push(' ');
+                    to.push_str(line);
+                }
+            }
+        }
+        while doc.text.last().is_some_and(|last| last.is_empty()) {
+            doc.text.pop();
+        }
+        doc
+    }
+
+    /// The text as one line for each paragraph.
+    pub fn paragraphs(&self) -> Vec<String> {
+        self.text.split(|line| line.is_empty()).map(|lines| lines.join(" ")).collect()
+    }
+}
+
+/// The items of one source file.
+pub fn read(source: &str) -> Vec<Item> {
+    let (mut items, mut comment) = (Vec::new(), Vec::new());
+    let mut lines = source.lines();
+    while let Some(line) = lines.next() {
+        if let Some(title) = line.strip_prefix("// # ") {
+            items.push(Item::Part(title.to_owned()));
+        } else if let Some(text) = line.strip_prefix("///") {
+            comment.push(text.to_owned());
+        } else if let Some(rest) = line.strip_prefix("pub const ") {
+            let name = rest.split(':').next().unwrap_or(rest).to_owned();
+            items.push(Item::Constant { name, doc: Doc::read(&comment) });
+            comment.clear();
+        } else if let Some(rest) = line.strip_prefix("pub unsafe extern \"C\" fn ") {
+            let mut head = rest.to_owned();
+            while !head.ends_with('{') {
+                head.push_str(lines.next().expect("the head of a function ends with a brace").trim());
+                if head.ends_with(',') {
+                    head.push(' ');
+                }
+            }
+            items.push(Item::Function(function(&head, Doc::read(&comment))));
+            comment.clear();
+        } else if !line.starts_with("#[") {
+            comment.clear();
+        }
+    }
+    items
+}
+
+/// The documentation that stands before the line that begins with `before`, indented or not.
+pub fn doc_before(source: &str, before: &str) -> Doc {
+    let mut comment = Vec::new();
+    for line in source.lines().map(str::trim) {
+        if let Some(text) = line.strip_prefix("///") {
+            comment.push(text.to_owned());
+        } else if line.starts_with(before) {
+            assert!(!comment.is_empty(), "`{before}` has no documentation");
+            return Doc::read(&comment);
+        } else if !line.starts_with("#[") {
+            comment.clear();
+        }
+    }
+    panic!("the source has no line that begins with `{before}`");
+}
+
+fn function(head: &str, doc: Doc) -> Function {
+    let (name, rest) = head.split_once('(').expect("parameters");
+    let (parameters, rest) = rest.rsplit_once(')').expect("end of the parameters");
+    let result = rest.trim().trim_end_matches('{').trim().strip_prefix("-> ").map(|kind| kind.to_owned());
+    let parameters: Vec<(String, String)> = parameters
+        .split(',')
+        .map(str::trim)
+        .filter(|parameter| !parameter.is_empty())
+        .map(|parameter| parameter.split_once(": ").expect("a parameter is `name: type`"))
+        .map(|(name, kind)| (name.to_owned(), kind.to_owned()))
+        .collect();
+    let described: Vec<&String> = doc.parameters.iter().map(|(name, _)| name).collect();
+    if !doc.parameters.is_empty() {
+        let there: Vec<&String> = parameters.iter().map(|(name, _)| name).collect();
+        assert_eq!(described, there, "{name}: the parameters that are described, and those that there are");
+    }
+    Function { name: name.to_owned(), parameters, result, doc }
+}
