@@ -1,42 +1,243 @@
 //! Who am I, how many are we, where are the others: the place of this process in its job, and the exchange of small values
 //! (the key-value store of the launcher) with which the ranks find each other.
+//!
+//! A rank asks its launcher over PMI-1, a text protocol on an inherited socket that MPICH's `mpiexec` (Hydra), Slurm's pmi2
+//! plugin and our own `fmpl run` all speak; so the same binary starts under each of them. Started by nobody it is a job of one.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `wire` | the lines of PMI-1 and the way bytes travel in them |
+//! | `pmi` | the rank's side |
+//! | `place` | which ranks share a node |
 
-use crate::base::error::Result;
+mod place;
+mod pmi;
+mod wire;
+
+use crate::base::error::{Code, Error, Result};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 /// The connection to whatever started this process.
-pub struct Launch;
+///
+/// Its methods may be called from several threads; they take turns. None of them is on the path of a message.
+pub struct Launch {
+    rank: u32,
+    size: u32,
+    local: Vec<u32>,
+    way: Way,
+    /// The descriptor for [`abort`](Launch::abort), which must not wait for a thread inside [`fence`](Launch::fence); -1: none.
+    abort_fd: AtomicI32,
+}
+
+enum Way {
+    /// No launcher: a job of one, which keeps its own values.
+    Alone(Mutex<HashMap<String, Vec<u8>>>),
+    Pmi(Mutex<Option<pmi::Client>>),
+}
+
+/// The descriptor of the launcher is taken over once in the life of a process.
+static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl Launch {
     /// Finds the launcher: PMI-1 on the descriptor in `PMI_FD` (ours, Hydra, Slurm's pmi2), else a job of one.
+    ///
+    /// Errors ([`Code::Launch`]): the launcher answers nonsense or hangs up; its variables contradict each other; it is one
+    /// that speaks only what this library does not (better than as many jobs of one as there are ranks); or this process
+    /// has joined a job before.
     pub fn find() -> Result<Launch> {
-        Ok(Launch)
+        let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let Some(fd) = var("PMI_FD") else {
+            refuse_foreign_launchers(var)?;
+            let way = Way::Alone(Mutex::default());
+            return Ok(Launch { rank: 0, size: 1, local: vec![0], way, abort_fd: AtomicI32::new(-1) });
+        };
+        let bad = |what: String| Error::new(Code::Launch, what);
+        let number = |name: &str, value: Option<String>| {
+            let value = value.ok_or_else(|| bad(format!("the launcher set PMI_FD={fd} but not {name}")))?;
+            value
+                .trim()
+                .parse::<i32>()
+                .ok()
+                .filter(|n| *n >= 0)
+                .ok_or_else(|| bad(format!("{name}={value} is not a number")))
+        };
+        let (fd, rank, size) = (
+            number("PMI_FD", Some(fd.clone()))?,
+            number("PMI_RANK", var("PMI_RANK"))?,
+            number("PMI_SIZE", var("PMI_SIZE"))?,
+        );
+        if rank >= size {
+            return Err(bad(format!("the launcher says PMI_RANK={rank} of PMI_SIZE={size}")));
+        }
+        let (rank, size) = (rank as u32, size as u32);
+        if TAKEN.swap(true, Ordering::AcqRel) {
+            return Err(bad(format!("rank {rank} has joined its job before; a process joins once")));
+        }
+        let client = pmi::Client::join(fd, size)?;
+        // Without a word from the launcher all ranks are taken to be here; the first contact finds out.
+        let local = client.nodes.as_ref().map_or_else(|| (0..size).collect(), |nodes| place::neighbours(nodes, rank));
+        let abort_fd = AtomicI32::new(client.fd());
+        Ok(Launch { rank, size, local, way: Way::Pmi(Mutex::new(Some(client))), abort_fd })
     }
+
     /// This process's rank.
     pub fn rank(&self) -> u32 {
-        0
+        self.rank
     }
+
     /// The number of ranks.
     pub fn size(&self) -> u32 {
-        1
+        self.size
     }
+
+    /// The ranks on this node in ascending order, this one among them. All ranks when the launcher does not say.
+    pub fn local_ranks(&self) -> Vec<u32> {
+        self.local.clone()
+    }
+
+    /// True when no launcher was found: a job of one.
+    pub fn is_alone(&self) -> bool {
+        matches!(self.way, Way::Alone(_))
+    }
+
     /// Publishes a value for the other ranks; visible to them after the next [`fence`](Launch::fence).
-    pub fn put(&self, _key: &str, _value: &[u8]) -> Result<()> {
-        Ok(())
+    ///
+    /// Keys are up to 57 of `A-Z a-z 0-9 - _ . /`, and each can be put once in a job, by one rank. Values may have any bytes
+    /// and any length that is reasonable for a launcher (kilobytes).
+    pub fn put(&self, key: &str, value: &[u8]) -> Result<()> {
+        match &self.way {
+            Way::Alone(values) => match lock(values).insert(key.to_owned(), value.to_owned()) {
+                None => Ok(()),
+                Some(_) => Err(Error::new(Code::Launch, format!("the key {key} has been put before"))),
+            },
+            Way::Pmi(client) => self.with(client, |c| c.put(key, value)),
+        }
     }
+
     /// Waits for all ranks to come here.
+    ///
+    /// Errors: [`Code::Peer`] when a rank has left or died (as far as the launcher tells), [`Code::Launch`] as everywhere.
     pub fn fence(&self) -> Result<()> {
-        Ok(())
+        match &self.way {
+            Way::Alone(_) => Ok(()),
+            Way::Pmi(client) => self.with(client, |c| c.fence()),
+        }
     }
-    /// A value published by some rank.
-    pub fn get(&self, _key: &str) -> Result<Vec<u8>> {
-        Ok(Vec::new())
+
+    /// A value published by some rank. A key that nobody has put before the last fence is an error that names it.
+    pub fn get(&self, key: &str) -> Result<Vec<u8>> {
+        match &self.way {
+            Way::Alone(values) => lock(values).get(key).cloned().ok_or_else(|| {
+                Error::new(Code::Launch, format!("no rank has put a value under the key {key} before the last fence"))
+            }),
+            Way::Pmi(client) => self.with(client, |c| c.get(key)),
+        }
     }
-    /// Tells the launcher that this process leaves the job in good order.
+
+    /// Tells the launcher that this process leaves the job in good order, and closes the connection. A process that ends
+    /// without it has failed, whatever its exit code. A second call does nothing.
     pub fn finalize(&self) -> Result<()> {
-        Ok(())
+        let Way::Pmi(client) = &self.way else { return Ok(()) };
+        let mut slot = lock(client);
+        let Some(c) = slot.as_mut() else { return Ok(()) };
+        let result = c.finalize();
+        self.abort_fd.store(-1, Ordering::Release);
+        *slot = None;
+        result
     }
+
     /// Asks the launcher to end the whole job with this exit code; does not return.
     pub fn abort(&self, code: i32) -> ! {
+        let fd = self.abort_fd.load(Ordering::Acquire);
+        if fd >= 0 {
+            // Another thread may be waiting in a fence with the lock held; one short line goes out in one piece all the same.
+            // When the launcher is gone there is nobody to tell.
+            let _ = pmi::send(fd, &format!("cmd=abort exitcode={code}\n"));
+        }
         std::process::exit(code)
+    }
+
+    fn with<T>(&self, client: &Mutex<Option<pmi::Client>>, f: impl FnOnce(&mut pmi::Client) -> Result<T>) -> Result<T> {
+        match lock(client).as_mut() {
+            Some(c) => f(c),
+            None => Err(Error::new(Code::Launch, format!("rank {} has left its job (finalize)", self.rank))),
+        }
+    }
+}
+
+/// The lock; a thread that panicked with it held has not left anything half done that `broken` does not cover.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// A job of one in every rank of somebody else's job would be a silent surprise.
+fn refuse_foreign_launchers(var: impl Fn(&str) -> Option<String>) -> Result<()> {
+    let many = |name: &str| var(name).and_then(|v| v.trim().parse::<u32>().ok()).filter(|n| *n > 1);
+    let no = |who: String, advice: &str| {
+        Err(Error::new(Code::Launch, format!("{who}, which does not speak PMI-1 here: {advice}")))
+    };
+    let alone = "to run alone, unset this variable";
+    if let Some(n) = many("OMPI_COMM_WORLD_SIZE") {
+        return no(
+            format!("this is one of {n} processes of Open MPI's mpirun (OMPI_COMM_WORLD_SIZE)"),
+            &format!("use `fmpl run` or MPICH's mpiexec; {alone}"),
+        );
+    }
+    if let Some(n) = many("SLURM_STEP_NUM_TASKS") {
+        return no(
+            format!("this is one of {n} tasks of a Slurm step (SLURM_STEP_NUM_TASKS)"),
+            &format!("use `srun --mpi=pmi2`; {alone}"),
+        );
+    }
+    if let Some(port) = var("PMI_PORT") {
+        return no(
+            format!("the launcher offers PMI_PORT={port} instead of PMI_FD"),
+            &format!("start without its option for ports; {alone}"),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_one_keeps_its_own_values() {
+        let l = Launch {
+            rank: 0,
+            size: 1,
+            local: vec![0],
+            way: Way::Alone(Mutex::default()),
+            abort_fd: AtomicI32::new(-1),
+        };
+        assert!(l.is_alone());
+        l.put("k", &[0, 255, 10]).unwrap();
+        l.fence().unwrap();
+        assert_eq!(l.get("k").unwrap(), [0, 255, 10]);
+        let e = l.get("absent-key").unwrap_err();
+        assert!(e.code() == Code::Launch && e.detail().contains("absent-key"), "{e}");
+        let e = l.put("k", b"again").unwrap_err();
+        assert!(e.detail().contains("before"), "{e}");
+        l.finalize().unwrap();
+        l.finalize().unwrap();
+    }
+
+    #[test]
+    fn foreign_launchers_are_named() {
+        let with = |name: &'static str, value: &'static str| {
+            refuse_foreign_launchers(move |n| (n == name).then(|| value.to_owned()))
+        };
+        assert!(with("HOME", "/").is_ok() && with("OMPI_COMM_WORLD_SIZE", "1").is_ok());
+        for (name, value, advice) in [
+            ("OMPI_COMM_WORLD_SIZE", "4", "fmpl run"),
+            ("SLURM_STEP_NUM_TASKS", "2", "--mpi=pmi2"),
+            ("PMI_PORT", "h:1", "PMI_FD"),
+        ] {
+            let e = with(name, value).unwrap_err();
+            assert!(e.detail().contains(name) && e.detail().contains(advice), "{e}");
+        }
     }
 }

@@ -1,0 +1,29 @@
+//! Who am I, and who are the others: each rank publishes a value through the launcher and reads everybody's.
+//!
+//! `fmpl run -n 4 -- target/debug/examples/place [bytes [exit code]]`: rank r puts so many bytes (100 without a number),
+//! meets the others, reads all, and prints one line. With an exit code, rank 0 aborts the job with it.
+
+use fmpl::launch::Launch;
+
+fn main() -> fmpl::Result<()> {
+    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
+    let bytes = numbers.first().copied().unwrap_or(100);
+    let value_of = |rank: u32| -> Vec<u8> { (0..bytes).map(|i| (i as u8) ^ (rank as u8)).collect() };
+
+    let launch = Launch::find()?;
+    launch.put(&format!("value-{}", launch.rank()), &value_of(launch.rank()))?;
+    launch.fence()?;
+    for rank in 0..launch.size() {
+        assert!(launch.get(&format!("value-{rank}"))? == value_of(rank), "rank {rank}'s value came back different");
+    }
+    let absent = launch.get("nobody-put-this").unwrap_err();
+    assert!(absent.detail().contains("nobody-put-this"));
+    println!("rank {} of {}, here {:?}, {bytes} bytes of each read", launch.rank(), launch.size(), launch.local_ranks());
+
+    launch.fence()?;
+    if let (Some(code), 0) = (numbers.get(1), launch.rank()) {
+        launch.abort(*code as i32);
+    }
+    launch.fence()?;
+    launch.finalize()
+}

@@ -1,0 +1,342 @@
+//! The rank's side of PMI-1: one question, one answer, over the descriptor that the launcher left in `PMI_FD`.
+//!
+//! Everything here is off the message path: it runs at init, at first contact and at finalize. Whatever comes back that is
+//! not the answer is an error with both lines in it; the connection is then of no use any more and says so.
+
+use super::wire::{self, Inbox, Line};
+use crate::base::error::{Code, Error, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// The connection to a launcher that speaks PMI-1.
+pub(crate) struct Client {
+    socket: OwnedFd,
+    inbox: Inbox,
+    kvsname: String,
+    /// The longest key, in characters.
+    key_max: usize,
+    /// The longest value, in characters.
+    value_max: usize,
+    /// The node of each rank, when the launcher says it.
+    pub(crate) nodes: Option<Vec<u32>>,
+    broken: bool,
+}
+
+/// The room that a key leaves for `~` and the number of a piece.
+const PIECE_SUFFIX: usize = 6;
+/// A value of more pieces than this is a mistake (some 10 MB with the usual limits).
+const PIECES_MAX: usize = 20_000;
+
+impl Client {
+    /// Takes the descriptor over and says hello. From now on children that this process executes do not inherit it.
+    pub(crate) fn join(fd: RawFd, size: u32) -> Result<Client> {
+        // SAFETY: fstat fills the struct given to it; any descriptor number is allowed.
+        let is_socket = unsafe {
+            let mut st: libc::stat = std::mem::zeroed();
+            libc::fstat(fd, &mut st) == 0 && st.st_mode & libc::S_IFMT == libc::S_IFSOCK
+        };
+        if fd < 0 || !is_socket {
+            return Err(Error::new(
+                Code::Launch,
+                format!(
+                    "PMI_FD={fd} is not an open socket. Was this program started by a rank of a job instead of its launcher? \
+                     Then unset PMI_FD to run it alone, or start it with `fmpl run`"
+                ),
+            ));
+        }
+        // SAFETY: plain fcntl on a descriptor that is open.
+        if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+            return Err(Error::system(format_args!("fcntl(PMI_FD={fd}, FD_CLOEXEC)")));
+        }
+        // SAFETY: the launcher made the descriptor for us, and `Launch::find` takes it only once in the life of a process.
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut c = Client {
+            socket,
+            inbox: Inbox::default(),
+            kvsname: String::new(),
+            key_max: 0,
+            value_max: 0,
+            nodes: None,
+            broken: false,
+        };
+
+        c.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", |_| Some(()))?;
+        let (key_len, value_len) =
+            c.ask("cmd=get_maxes", "maxes", |l| Some((l.number("keylen_max")?, l.number("vallen_max")?)))?;
+        // The limits of PMI count the NUL of a C string.
+        (c.key_max, c.value_max) =
+            (usize::min(key_len, 64).saturating_sub(1), usize::min(value_len, 4096).saturating_sub(1));
+        if c.key_max <= PIECE_SUFFIX || c.value_max < 16 {
+            return Err(Error::new(
+                Code::Launch,
+                format!("PMI: keys of {key_len} and values of {value_len} characters are too short"),
+            ));
+        }
+        c.kvsname = c.ask("cmd=get_my_kvsname", "my_kvsname", |l| l.get("kvsname").map(str::to_owned))?;
+        // A launcher that does not say how ranks lie on nodes is fine.
+        let question = format!("cmd=get kvsname={} key=PMI_process_mapping", c.kvsname);
+        c.nodes = c.ask_lenient(&question, "get_result", |l| {
+            Some(
+                l.get("value")
+                    .filter(|_| l.number("rc") == Some(0))
+                    .and_then(|m| super::place::nodes_from_mapping(m, size)),
+            )
+        })?;
+        Ok(c)
+    }
+
+    pub(crate) fn put(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        let fits = key.len() <= self.key_max - PIECE_SUFFIX;
+        if key.is_empty() || !fits || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b)) {
+            let most = self.key_max - PIECE_SUFFIX;
+            return Err(Error::new(
+                Code::Argument,
+                format!("{key:?} cannot be a key: 1 to {most} of A-Z a-z 0-9 - _ . /"),
+            ));
+        }
+        let pieces = wire::pieces(value, self.value_max);
+        if pieces.len() > PIECES_MAX {
+            return Err(Error::new(Code::Argument, format!("{} bytes are too many to put under {key}", value.len())));
+        }
+        for (i, piece) in pieces.iter().enumerate() {
+            let question = format!("cmd=put kvsname={} key={} value={piece}", self.kvsname, wire::piece_key(key, i));
+            self.ask(&question, "put_result", |_| Some(()))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn get(&mut self, key: &str) -> Result<Vec<u8>> {
+        let first = self.get_piece(key, 0)?;
+        let nonsense = || {
+            Error::new(
+                Code::Launch,
+                format!("the value under {key} is not one that FMPL has put: {}", wire::shown(first.as_bytes())),
+            )
+        };
+        let (count, digits) = wire::first_piece(&first).filter(|(n, _)| *n <= PIECES_MAX).ok_or_else(nonsense)?;
+        let mut all = digits.to_owned();
+        for i in 1..count {
+            all += &self.get_piece(key, i)?;
+        }
+        wire::unhex(&all).ok_or_else(nonsense)
+    }
+
+    fn get_piece(&mut self, key: &str, i: usize) -> Result<String> {
+        let question = format!("cmd=get kvsname={} key={}", self.kvsname, wire::piece_key(key, i));
+        let found = self.ask_lenient(&question, "get_result", |l| match l.number("rc") {
+            Some(0) => l.get("value").map(|v| Some(v.to_owned())),
+            _ => Some(None),
+        })?;
+        found.ok_or_else(|| {
+            Error::new(Code::Launch, format!("no rank has put a value under the key {key} before the last fence"))
+        })
+    }
+
+    pub(crate) fn fence(&mut self) -> Result<()> {
+        let failed = self.ask_lenient("cmd=barrier_in", "barrier_out", |l| match l.number::<i32>("rc") {
+            None | Some(0) => Some(None),
+            Some(_) => Some(Some(l.get("msg").unwrap_or("no reason given").replace('_', " "))),
+        })?;
+        match failed {
+            None => Ok(()),
+            Some(why) => Err(Error::new(Code::Peer, format!("the ranks cannot meet at the launcher: {why}"))),
+        }
+    }
+
+    pub(crate) fn finalize(&mut self) -> Result<()> {
+        self.ask("cmd=finalize", "finalize_ack", |_| Some(()))
+    }
+
+    /// The descriptor, for a last word by a thread that cannot wait for the others.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// Sends a line and reads the answer, which must be `expected` with no `rc` but 0.
+    fn ask<T>(&mut self, question: &str, expected: &str, read: impl FnOnce(&Line) -> Option<T>) -> Result<T> {
+        self.ask_lenient(question, expected, |l| if l.get("rc").is_some_and(|rc| rc != "0") { None } else { read(l) })
+    }
+
+    fn ask_lenient<T>(&mut self, question: &str, expected: &str, read: impl FnOnce(&Line) -> Option<T>) -> Result<T> {
+        if self.broken {
+            return Err(Error::new(
+                Code::Launch,
+                format!("PMI: {}: the connection to the launcher was lost before", wire::shown(question.as_bytes())),
+            ));
+        }
+        self.broken = true;
+        send(self.fd(), &format!("{question}\n")).map_err(|e| {
+            Error::new(Code::Launch, format!("PMI: sending {} to the launcher: {e}", wire::shown(question.as_bytes())))
+        })?;
+        loop {
+            match self.inbox.line() {
+                Ok(Some(answer)) => {
+                    let line = Line::parse(answer).filter(|l| l.cmd() == expected);
+                    // An answer of the right kind that says no leaves the two sides in step.
+                    self.broken = line.is_none();
+                    return line.and_then(|l| read(&l)).ok_or_else(|| {
+                        Error::new(
+                            Code::Launch,
+                            format!(
+                                "PMI: {} was answered {}, not cmd={expected}",
+                                wire::shown(question.as_bytes()),
+                                wire::shown(answer)
+                            ),
+                        )
+                    });
+                }
+                Ok(None) => {}
+                Err(wire::TooLong) => {
+                    let text = format!(
+                        "PMI: {} was answered with a line that does not end: {}",
+                        wire::shown(question.as_bytes()),
+                        wire::shown(self.inbox.rest())
+                    );
+                    return Err(Error::new(Code::Launch, text));
+                }
+            }
+            let mut bytes = [0u8; 4096];
+            // SAFETY: the buffer is ours and as long as said.
+            let n = unsafe { libc::read(self.fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
+            match n {
+                1.. => self.inbox.push(&bytes[..n as usize]),
+                0 => {
+                    let text = format!(
+                        "PMI: {} was not answered: the launcher closed the connection (after {})",
+                        wire::shown(question.as_bytes()),
+                        wire::shown(self.inbox.rest())
+                    );
+                    return Err(Error::new(Code::Launch, text));
+                }
+                _ => {
+                    let e = std::io::Error::last_os_error();
+                    if e.kind() != std::io::ErrorKind::Interrupted {
+                        return Err(Error::new(
+                            Code::Launch,
+                            format!("PMI: {} was not answered: {e}", wire::shown(question.as_bytes())),
+                        ));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sends the whole text; a launcher that is gone is an error, not a SIGPIPE.
+pub(crate) fn send(fd: RawFd, text: &str) -> std::io::Result<()> {
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        // SAFETY: the buffer is valid for its length.
+        let n = unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
+        if n >= 0 {
+            rest = &rest[n as usize..];
+            continue;
+        }
+        let e = std::io::Error::last_os_error();
+        if e.kind() != std::io::ErrorKind::Interrupted {
+            return Err(e);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::fd::IntoRawFd;
+    use std::os::unix::net::UnixStream;
+
+    /// Joins a launcher that answers the n-th question with the n-th text, then hangs up.
+    fn with_answers<T>(answers: &[&str], then: impl FnOnce(Result<Client>) -> T) -> T {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let answers: Vec<Vec<u8>> = answers.iter().map(|a| a.as_bytes().to_vec()).collect();
+        let server = std::thread::spawn(move || {
+            let mut questions = BufReader::new(theirs.try_clone().unwrap()).lines();
+            for a in answers {
+                questions.next().unwrap().unwrap();
+                (&theirs).write_all(&a).unwrap();
+            }
+        });
+        let result = then(Client::join(ours.into_raw_fd(), 2));
+        server.join().unwrap();
+        result
+    }
+
+    const HELLO: [&str; 4] = [
+        "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
+        "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n",
+        "cmd=my_kvsname kvsname=kvs_1\n",
+        "cmd=get_result rc=0 msg=success value=(vector,(0,1,1))\n",
+    ];
+
+    fn joined_then<T>(more: &[&str], then: impl FnOnce(Client) -> T) -> T {
+        with_answers(&[&HELLO[..], more].concat(), |c| then(c.unwrap()))
+    }
+
+    #[test]
+    fn hello() {
+        joined_then(&[], |c| {
+            assert_eq!((c.kvsname.as_str(), c.key_max, c.value_max), ("kvs_1", 63, 1023));
+            assert_eq!(c.nodes, Some(vec![0, 0]));
+            // SAFETY: plain fcntl on an open descriptor.
+            assert_eq!(unsafe { libc::fcntl(c.fd(), libc::F_GETFD) }, libc::FD_CLOEXEC);
+        });
+    }
+
+    #[test]
+    fn an_absent_key_is_named_and_the_connection_lives() {
+        let absent = "cmd=get_result rc=-1 msg=key_k_not_found value=unknown\n";
+        joined_then(&[absent, "cmd=get_result rc=0 value=1:6869\n", "cmd=get_result rc=0 value=rubbish\n"], |mut c| {
+            let e = c.get("where-is-7").unwrap_err();
+            assert!(e.code() == Code::Launch && e.detail().contains("where-is-7"), "{e}");
+            assert_eq!(c.get("k").unwrap(), b"hi");
+            let e = c.get("k").unwrap_err();
+            assert!(e.detail().contains("rubbish"), "{e}");
+        });
+    }
+
+    #[test]
+    fn garbage_and_silence_are_named() {
+        let e = with_answers(&["\x01\x02what?\n"], |c| c.err().unwrap());
+        assert!(e.code() == Code::Launch && e.detail().contains("cmd=init") && e.detail().contains("what?"), "{e}");
+        let e = with_answers(&[HELLO[0], "cmd=maxes keylen_max=many vallen_max=1024\n"], |c| c.err().unwrap());
+        assert!(e.detail().contains("cmd=get_maxes") && e.detail().contains("many"), "{e}");
+        let e = with_answers(&[HELLO[0], "cmd=ma"], |c| c.err().unwrap());
+        assert!(e.detail().contains("cmd=get_maxes") && e.detail().contains("closed"), "{e}");
+        let e = with_answers(&["cmd=response_to_init rc=-1 msg=no\n"], |c| c.err().unwrap());
+        assert!(e.detail().contains("rc=-1"), "{e}");
+        let long = "x".repeat(2 * wire::LINE_MAX);
+        joined_then(&[&long], |mut c| {
+            let e = c.fence().unwrap_err();
+            assert!(e.code() == Code::Launch && e.detail().contains("barrier_in") && e.detail().len() < 1000, "{e}");
+            let e = c.put("k", b"v").unwrap_err();
+            assert!(e.detail().contains("lost before"), "{e}");
+        });
+    }
+
+    #[test]
+    fn a_fence_that_cannot_be_met_is_a_dead_peer() {
+        joined_then(&["cmd=barrier_out rc=-1 msg=rank_1_died\n", "cmd=barrier_out\n"], |mut c| {
+            let e = c.fence().unwrap_err();
+            assert!(e.code() == Code::Peer && e.detail().contains("rank 1 died"), "{e}");
+            c.fence().unwrap();
+        });
+    }
+
+    #[test]
+    fn keys_that_would_break_the_line_are_refused() {
+        joined_then(&[], |mut c| {
+            for bad in ["", "a b", "a=b\n", "a~1", &"k".repeat(60)] {
+                assert_eq!(c.put(bad, b"v").unwrap_err().code(), Code::Argument, "{bad:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_no_socket_is_not_taken() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let e = Client::join(file.as_raw_fd(), 2).err().unwrap();
+        assert!(e.code() == Code::Launch && e.detail().contains("not an open socket"), "{e}");
+        assert!(Client::join(-1, 2).is_err() && Client::join(1 << 20, 2).is_err());
+    }
+}
