@@ -163,7 +163,7 @@ int fmpl_abort(int code);
  * This process's rank in a communicator.
  *
  * @param[in] comm the communicator.
- * @param[out] rank set to 0 … size - 1.
+ * @param[out] rank set to 0 to size - 1.
  * @return FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_ARGUMENT for a NULL pointer.
  * @see FMPL paper, section 3.3.
  */
@@ -189,7 +189,7 @@ int fmpl_comm_size(fmpl_comm comm, int *size);
  * @param[in] buf the message; may be NULL when size is 0.
  * @param[in] size bytes; there is no upper bound but memory.
  * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
- * @param[in] mai the index, 0 … count - 1 of the smaller count of the two ranks.
+ * @param[in] mai the index, 0 to count - 1 of the smaller count of the two ranks.
  * @param[in] comm the communicator.
  * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT (a null buffer with a size), FMPL_ERR_RANK, FMPL_ERR_INDEX,
  *     FMPL_ERR_COMM, FMPL_ERR_BUSY (an isend on this index is not completed), FMPL_ERR_SPOOL_FULL (time-out 0

@@ -129,7 +129,7 @@ pub unsafe extern "C" fn fmpl_abort(code: c_int) -> c_int {
 /// This process's rank in a communicator.
 ///
 /// * comm: the communicator.
-/// * rank: set to 0 … size - 1.
+/// * rank: set to 0 to size - 1.
 ///
 /// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 ///
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn fmpl_comm_size(comm: fmpl_comm, size: *mut c_int) -> c_
 /// * buf: the message; may be NULL when `size` is 0.
 /// * size: bytes; there is no upper bound but memory.
 /// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
-/// * mai: the index, 0 … count - 1 of the smaller count of the two ranks.
+/// * mai: the index, 0 to count - 1 of the smaller count of the two ranks.
 /// * comm: the communicator.
 ///
 /// Returns: `FMPL_ERR_ARGUMENT` (a null buffer with a size), `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`,

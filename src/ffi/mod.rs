@@ -8,4 +8,5 @@
 
 pub mod c;
 pub mod fortran;
+mod lists;
 mod outcome;

@@ -3,6 +3,7 @@
 //!
 //! `FMPL_TEST_BLESS=1` writes the generated files instead of comparing them.
 
+mod fortran;
 mod header;
 mod source;
 
@@ -46,4 +47,10 @@ fn up_to_date(path: &str, text: &str) {
 #[test]
 fn the_c_header_is_up_to_date() {
     up_to_date("include/fmpl.h", &header::write());
+}
+
+#[test]
+fn the_fortran_files_are_up_to_date() {
+    up_to_date("include/fmplf.h", &fortran::include_file());
+    up_to_date("include/fmpl.f90", &fortran::module());
 }

@@ -1,0 +1,927 @@
+! FMPL for Fortran: use fmpl
+!
+! Written by the library's own tests from src/ffi/fortran.rs.
+!
+! Compile this file with the compiler of the program. The subroutines are those of fmpl.h with the return code in a trailing
+! argument ier. Buffers may have any type and rank. An array section with gaps would be copied for the call: send and receive
+! it with fmpl_send_block and its relatives instead. Sizes are in bytes, INTEGER or INTEGER(8). Flags are INTEGER, 0 or 1.
+!
+! A buffer that is used between an isend or irecv and the call that completes it should be ASYNCHRONOUS in the program (or a
+! TARGET, or in a module): its contents change while the compiler sees no reason for it.
+module fmpl
+  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_ptr, c_double
+  implicit none
+  public
+  private :: c_int, c_int64_t, c_ptr, c_double
+
+  !> What every function returns when it has done its work.
+  integer(c_int), parameter :: FMPL_SUCCESS = 0
+  !> All ranks of the job.
+  integer(c_int), parameter :: FMPL_COMM_WORLD = 0
+  !> No communicator.
+  integer(c_int), parameter :: FMPL_COMM_NULL = -1
+  !> As the index of a receive: any index of this one source.
+  integer(c_int), parameter :: FMPL_TAG_ANY = -1
+  !> As a peer: nobody. The call succeeds and nothing happens.
+  integer(c_int), parameter :: FMPL_PROC_NULL = -2
+  !> As a time-out: never copy into the spool; a send completes once the receive is known to have been posted
+  !! (synchronous mode).
+  integer(c_int), parameter :: FMPL_TIMEOUT_INFINITE = -1
+  !> Bytes of matching area for each index, for a caller that brings its own area to fmpl_init.
+  integer(c_int), parameter :: FMPL_MA_BYTES = 64
+  !> Bytes of completion-flag area for each index, for a caller that brings its own area to fmpl_init.
+  integer(c_int), parameter :: FMPL_FA_BYTES = 64
+  !> The version that this header belongs to: 10000 * major + 100 * minor + patch.
+  integer(c_int), parameter :: FMPL_VERSION_NUMBER = 100
+  !> The library is not initialised, or has been finalized.
+  integer(c_int), parameter :: FMPL_ERR_INIT = 1
+  !> A request on this (peer, index) is not completed yet.
+  integer(c_int), parameter :: FMPL_ERR_BUSY = 2
+  !> The index is outside the range that both sides agreed on.
+  integer(c_int), parameter :: FMPL_ERR_INDEX = 3
+  !> The rank is outside the communicator.
+  integer(c_int), parameter :: FMPL_ERR_RANK = 4
+  !> Not a communicator.
+  integer(c_int), parameter :: FMPL_ERR_COMM = 5
+  !> Another argument is wrong: a null buffer with a size, a negative count, a size that overflows.
+  integer(c_int), parameter :: FMPL_ERR_ARGUMENT = 6
+  !> The message is longer than the receive buffer. Its first bytes have been delivered.
+  integer(c_int), parameter :: FMPL_ERR_TRUNCATE = 7
+  !> Buffered mode, and the spool has no room for the message. Nothing was sent.
+  integer(c_int), parameter :: FMPL_ERR_SPOOL_FULL = 8
+  !> Finalize found messages that nobody has received, or requests never completed.
+  integer(c_int), parameter :: FMPL_ERR_PENDING = 9
+  !> The peer has died, or has finalized without doing its part.
+  integer(c_int), parameter :: FMPL_ERR_PEER = 10
+  !> This process was forked from one that had initialised the library; it cannot use it.
+  integer(c_int), parameter :: FMPL_ERR_FORK = 11
+  !> No memory, or a limit on memory was met.
+  integer(c_int), parameter :: FMPL_ERR_MEMORY = 12
+  !> A system call failed; the text has its name and errno.
+  integer(c_int), parameter :: FMPL_ERR_SYSTEM = 13
+  !> The launcher could not be reached or answered nonsense.
+  integer(c_int), parameter :: FMPL_ERR_LAUNCH = 14
+  !> There is no such request to wait for, to test or to cancel.
+  integer(c_int), parameter :: FMPL_ERR_REQUEST = 15
+  !> The ranks wait for each other in a cycle (reported only with FMPL_DEADLOCK=abort).
+  integer(c_int), parameter :: FMPL_ERR_DEADLOCK = 16
+  !> A setting has a value that cannot be used.
+  integer(c_int), parameter :: FMPL_ERR_SETTING = 17
+  !> The two sides were built with different layouts of the shared records.
+  integer(c_int), parameter :: FMPL_ERR_VERSION = 18
+  !> The library cannot do this here: the machine or the system lacks what it takes.
+  integer(c_int), parameter :: FMPL_ERR_UNSUPPORTED = 19
+  !> For an area or a spool: let the library place it.
+  integer(c_int64_t), parameter :: FMPL_NULL = 5497863039888674118_c_int64_t
+
+  ! ---- Life of the job -------------------------------------------------------------------------------------
+
+  !> Joins the job with room for count messages in flight from and to each peer. Init is counted: a further
+  !! init succeeds and the largest count holds from then on. Ranks may give different counts; the smaller one
+  !! of a pair holds for it.
+  !! ma and fa may be FMPL_NULL.
+  !! @param ma the matching area, count * FMPL_MA_BYTES bytes, or FMPL_NULL: the library places it. On shared
+  !!     memory the library always places it, and leaves this one untouched.
+  !! @param fa the completion-flag area, count * FMPL_FA_BYTES bytes, or FMPL_NULL; as above.
+  !! @param count the number of indices, 0 or more; valid indices are 0 to count - 1.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative count, FMPL_ERR_LAUNCH when the launcher
+  !!     cannot be reached, FMPL_ERR_MEMORY, FMPL_ERR_SETTING for an environment variable with an unusable
+  !!     value, FMPL_ERR_VERSION.
+  interface
+    subroutine fmpl_init(ma, fa, count, ier) bind(C, name="fmpl_init_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: ma
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: ma
+      !DIR$ IGNORE_TKR ma
+      type(*), dimension(*) :: ma
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: fa
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: fa
+      !DIR$ IGNORE_TKR fa
+      type(*), dimension(*) :: fa
+      integer(c_int), intent(in) :: count
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_init
+  end interface
+
+  !> Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_PENDING naming the messages or requests that remain.
+  interface
+    subroutine fmpl_finalize(ier) bind(C, name="fmpl_finalize_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_finalize
+  end interface
+
+  !> Tells whether the library is initialised (and not finalized). May be called at any time.
+  !! @param flag set to 1 or 0.
+  !! @param ier FMPL_SUCCESS
+  interface
+    subroutine fmpl_initialized(flag, ier) bind(C, name="fmpl_initialized_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: flag
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_initialized
+  end interface
+
+  !> Ends the whole job, every rank of it. Does not return.
+  !! @param code the exit status of the job.
+  interface
+    subroutine fmpl_abort(code, ier) bind(C, name="fmpl_abort_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: code
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_abort
+  end interface
+
+  !> This process's rank in a communicator.
+  !! @param comm the communicator.
+  !! @param rank set to 0 to size - 1.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM.
+  interface
+    subroutine fmpl_comm_rank(comm, rank, ier) bind(C, name="fmpl_comm_rank_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: rank
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_rank
+  end interface
+
+  !> The number of ranks of a communicator.
+  !! @param comm the communicator.
+  !! @param size set to the number of ranks, 1 or more.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM.
+  interface
+    subroutine fmpl_comm_size(comm, size, ier) bind(C, name="fmpl_comm_size_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_size
+  end interface
+
+  ! ---- Blocking messages -----------------------------------------------------------------------------------
+
+  !> Sends size bytes to index mai of rank dst. Returns when buf may be written again: the bytes are at the
+  !! receiver, or, when it posted no receive within the time-out of fmpl_sendbuf_set, in the spool. Messages
+  !! of one (communicator, peer, index) arrive in order.
+  !! @param buf the message; may be FMPL_NULL when size is 0.
+  !! @param size bytes; there is no upper bound but memory.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param mai the index, 0 to count - 1 of the smaller count of the two ranks.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT (a null buffer with a size), FMPL_ERR_RANK,
+  !!     FMPL_ERR_INDEX, FMPL_ERR_COMM, FMPL_ERR_BUSY (an isend on this index is not completed),
+  !!     FMPL_ERR_SPOOL_FULL (time-out 0 only: nothing was sent), FMPL_ERR_PEER (the receiver has died or
+  !!     left).
+  interface fmpl_send
+    subroutine fmpl_send(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send
+    subroutine fmpl_send8(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send8
+  end interface
+
+  !> Receives the next message on index mai from rank src. A message shorter than the buffer is fine;
+  !! fmpl_received tells its length.
+  !! @param buf where it goes; may be FMPL_NULL when size is 0.
+  !! @param size bytes of room.
+  !! @param src the sender's rank, or FMPL_PROC_NULL.
+  !! @param mai the index, or FMPL_TAG_ANY. Between any-index and indexed receives no order is promised.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_TRUNCATE (the message was longer; its first size bytes are in buf),
+  !!     FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_INDEX, FMPL_ERR_COMM, FMPL_ERR_BUSY (an irecv on this
+  !!     index is not completed), FMPL_ERR_PEER.
+  interface fmpl_recv
+    subroutine fmpl_recv(buf, size, src, mai, comm, ier) bind(C, name="fmpl_recv_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv
+    subroutine fmpl_recv8(buf, size, src, mai, comm, ier) bind(C, name="fmpl_recv8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv8
+  end interface
+
+  !> A send and a receive at the same time. Two ranks that exchange messages this way do not wait for a
+  !! time-out.
+  !! @param sbuf the message to send; must not overlap rbuf.
+  !! @param ssize its bytes.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param smai the index to send on.
+  !! @param rbuf where the received message goes.
+  !! @param rsize bytes of room.
+  !! @param src the sender's rank, or FMPL_PROC_NULL.
+  !! @param rmai the index to receive on, or FMPL_TAG_ANY.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: what fmpl_send and fmpl_recv return.
+  interface fmpl_sendrecv
+    subroutine fmpl_sendrecv(sbuf, ssize, dst, smai, rbuf, rsize, src, rmai, comm, ier) bind(C, name="fmpl_sendrecv_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sbuf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sbuf
+      !DIR$ IGNORE_TKR sbuf
+      type(*), dimension(*), intent(in) :: sbuf
+      integer(c_int), intent(in) :: ssize
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: smai
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: rbuf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: rbuf
+      !DIR$ IGNORE_TKR rbuf
+      type(*), dimension(*) :: rbuf
+      integer(c_int), intent(in) :: rsize
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: rmai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_sendrecv
+    subroutine fmpl_sendrecv8(sbuf, ssize, dst, smai, rbuf, rsize, src, rmai, comm, ier) bind(C, name="fmpl_sendrecv8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sbuf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sbuf
+      !DIR$ IGNORE_TKR sbuf
+      type(*), dimension(*), intent(in) :: sbuf
+      integer(c_int64_t), intent(in) :: ssize
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: smai
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: rbuf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: rbuf
+      !DIR$ IGNORE_TKR rbuf
+      type(*), dimension(*) :: rbuf
+      integer(c_int64_t), intent(in) :: rsize
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: rmai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_sendrecv8
+  end interface
+
+  ! ---- Non-blocking messages -------------------------------------------------------------------------------
+
+  !> Begins to send. The buffer must stay unchanged until fmpl_isend_wait or fmpl_isend_test has completed the
+  !! request; (dst, mai, comm) names it, there is no request object. The time-out runs from here.
+  !! @param buf the message; may be FMPL_NULL when size is 0.
+  !! @param size bytes.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_send; FMPL_ERR_BUSY when a request on this (peer, index) is not
+  !!     completed.
+  interface fmpl_isend
+    subroutine fmpl_isend(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_isend_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in), asynchronous :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_isend
+    subroutine fmpl_isend8(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_isend8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in), asynchronous :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_isend8
+  end interface
+
+  !> Begins to receive: tells the sender where the message may be put, and returns. The earlier, the better: a
+  !! sender that finds the receive posted writes straight into buf. The buffer must not be touched until
+  !! fmpl_irecv_wait or fmpl_irecv_test has completed the request, or fmpl_irecv_cancel has withdrawn it.
+  !! @param buf where the message goes; may be FMPL_NULL when size is 0.
+  !! @param size bytes of room.
+  !! @param src the sender's rank, or FMPL_PROC_NULL.
+  !! @param mai the index, or FMPL_TAG_ANY.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_INDEX, FMPL_ERR_COMM,
+  !!     FMPL_ERR_BUSY, FMPL_ERR_PEER.
+  interface fmpl_irecv
+    subroutine fmpl_irecv(buf, size, src, mai, comm, ier) bind(C, name="fmpl_irecv_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv
+    subroutine fmpl_irecv8(buf, size, src, mai, comm, ier) bind(C, name="fmpl_irecv8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv8
+  end interface
+
+  !> Waits until the buffer of the isend on (dst, mai, comm) may be written again; spools like fmpl_send.
+  !! @param dst the receiver's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such isend; otherwise as fmpl_send.
+  interface
+    subroutine fmpl_isend_wait(dst, mai, comm, ier) bind(C, name="fmpl_isend_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_isend_wait
+  end interface
+
+  !> Completes the isend on (dst, mai, comm) if that needs no waiting. When done is set to 1 the request is
+  !! completed as by fmpl_isend_wait.
+  !! @param dst the receiver's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param done set to 1 or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_isend_wait.
+  interface
+    subroutine fmpl_isend_test(dst, mai, comm, done, ier) bind(C, name="fmpl_isend_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_isend_test
+  end interface
+
+  !> Waits until the message of the irecv on (src, mai, comm) is in its buffer.
+  !! @param src the sender's rank.
+  !! @param mai the index, or FMPL_TAG_ANY for the any-index receive.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such irecv; otherwise as fmpl_recv.
+  interface
+    subroutine fmpl_irecv_wait(src, mai, comm, ier) bind(C, name="fmpl_irecv_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_wait
+  end interface
+
+  !> Completes the irecv on (src, mai, comm) if its message is there. When done is set to 1 the request is
+  !! completed as by fmpl_irecv_wait.
+  !! @param src the sender's rank.
+  !! @param mai the index, or FMPL_TAG_ANY.
+  !! @param comm the communicator.
+  !! @param done set to 1 or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_irecv_wait.
+  interface
+    subroutine fmpl_irecv_test(src, mai, comm, done, ier) bind(C, name="fmpl_irecv_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_test
+  end interface
+
+  !> Withdraws the irecv on (src, mai, comm), unless a message is already on its way into the buffer.
+  !! @param src the sender's rank.
+  !! @param mai the index, or FMPL_TAG_ANY.
+  !! @param comm the communicator.
+  !! @param cancelled set to 1: the buffer is the caller's again; or to 0: too late, complete the request as
+  !!     usual.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such irecv.
+  interface
+    subroutine fmpl_irecv_cancel(src, mai, comm, cancelled, ier) bind(C, name="fmpl_irecv_cancel_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: cancelled
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_cancel
+  end interface
+
+  !> Length and index of the last completed receive on (src, mai, comm).
+  !! @param src the sender's rank.
+  !! @param mai the index that the receive gave, or FMPL_TAG_ANY.
+  !! @param comm the communicator.
+  !! @param size set to the message's length in bytes, which is more than the buffer's when it was truncated.
+  !! @param index set to the index that it matched.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when no receive has been completed there; FMPL_ERR_RANK,
+  !!     FMPL_ERR_INDEX, FMPL_ERR_COMM.
+  interface fmpl_received
+    subroutine fmpl_received(src, mai, comm, size, index, ier) bind(C, name="fmpl_received_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(out) :: index
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_received
+    subroutine fmpl_received8(src, mai, comm, size, index, ier) bind(C, name="fmpl_received8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(out) :: index
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_received8
+  end interface
+
+  !> Looks whether a receive would find a message now, and how long it is. Takes nothing.
+  !! @param src the sender's rank.
+  !! @param mai the index, or FMPL_TAG_ANY.
+  !! @param comm the communicator.
+  !! @param there set to 1 or 0.
+  !! @param size set to the message's length in bytes when it is there, else to 0.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_RANK, FMPL_ERR_INDEX, FMPL_ERR_COMM; FMPL_ERR_PEER.
+  interface fmpl_probe
+    subroutine fmpl_probe(src, mai, comm, there, size, ier) bind(C, name="fmpl_probe_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: there
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_probe
+    subroutine fmpl_probe8(src, mai, comm, there, size, ier) bind(C, name="fmpl_probe8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: there
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_probe8
+  end interface
+
+  ! ---- Sub-matrices and lists ------------------------------------------------------------------------------
+
+  !> Sends the runs of a block: fmpl_send for a sub-matrix, with no copy where the fabric can gather and
+  !! scatter.
+  !! the shape is three INTEGER(8).
+  !! @param buf the first element of the first run.
+  !! @param run bytes in a run.
+  !! @param count number of runs.
+  !! @param stride bytes from the beginning of a run to that of the next; may be negative.
+  !! @param dst the peer's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_send_block(buf, run, count, stride, dst, mai, comm, ier) bind(C, name="fmpl_send_block_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: run
+      integer(c_int64_t), intent(in) :: count
+      integer(c_int64_t), intent(in) :: stride
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_block
+  end interface
+
+  !> Begins to send the runs of a block: fmpl_isend for a sub-matrix, with no copy where the fabric can gather
+  !! and scatter.
+  !! the shape is three INTEGER(8).
+  !! @param buf the first element of the first run.
+  !! @param run bytes in a run.
+  !! @param count number of runs.
+  !! @param stride bytes from the beginning of a run to that of the next; may be negative.
+  !! @param dst the peer's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_isend_block(buf, run, count, stride, dst, mai, comm, ier) bind(C, name="fmpl_isend_block_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in), asynchronous :: buf
+      integer(c_int64_t), intent(in) :: run
+      integer(c_int64_t), intent(in) :: count
+      integer(c_int64_t), intent(in) :: stride
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_isend_block
+  end interface
+
+  !> Receives into the runs of a block: fmpl_recv for a sub-matrix, with no copy where the fabric can gather
+  !! and scatter.
+  !! the shape is three INTEGER(8).
+  !! @param buf the first element of the first run.
+  !! @param run bytes in a run.
+  !! @param count number of runs.
+  !! @param stride bytes from the beginning of a run to that of the next; may be negative.
+  !! @param src the peer's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_recv_block(buf, run, count, stride, src, mai, comm, ier) bind(C, name="fmpl_recv_block_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: run
+      integer(c_int64_t), intent(in) :: count
+      integer(c_int64_t), intent(in) :: stride
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_block
+  end interface
+
+  !> Begins to receive into the runs of a block: fmpl_irecv for a sub-matrix, with no copy where the fabric
+  !! can gather and scatter.
+  !! the shape is three INTEGER(8).
+  !! @param buf the first element of the first run.
+  !! @param run bytes in a run.
+  !! @param count number of runs.
+  !! @param stride bytes from the beginning of a run to that of the next; may be negative.
+  !! @param src the peer's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_irecv_block(buf, run, count, stride, src, mai, comm, ier) bind(C, name="fmpl_irecv_block_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int64_t), intent(in) :: run
+      integer(c_int64_t), intent(in) :: count
+      integer(c_int64_t), intent(in) :: stride
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_block
+  end interface
+
+  !> Sends the pieces of a list: fmpl_send for triangles and the like.
+  !! the pieces are given by their distances from base.
+  !! @param base what the distances count from.
+  !! @param displ for each piece its distance from base in bytes; may be negative.
+  !! @param lens for each piece its bytes.
+  !! @param n number of pieces. The two arrays are read during the call only.
+  !! @param dst the peer's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_send_list(base, displ, lens, n, dst, mai, comm, ier) bind(C, name="fmpl_send_list_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
+      type(*), dimension(*), intent(in) :: base
+      integer(c_int64_t), dimension(*), intent(in) :: displ
+      integer(c_int64_t), dimension(*), intent(in) :: lens
+      integer(c_int), intent(in) :: n
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_list
+  end interface
+
+  !> Begins to send the pieces of a list: fmpl_isend for triangles and the like.
+  !! the pieces are given by their distances from base.
+  !! @param base what the distances count from.
+  !! @param displ for each piece its distance from base in bytes; may be negative.
+  !! @param lens for each piece its bytes.
+  !! @param n number of pieces. The two arrays are read during the call only.
+  !! @param dst the peer's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_isend_list(base, displ, lens, n, dst, mai, comm, ier) bind(C, name="fmpl_isend_list_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
+      type(*), dimension(*), intent(in), asynchronous :: base
+      integer(c_int64_t), dimension(*), intent(in) :: displ
+      integer(c_int64_t), dimension(*), intent(in) :: lens
+      integer(c_int), intent(in) :: n
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_isend_list
+  end interface
+
+  !> Receives into the pieces of a list: fmpl_recv for triangles and the like.
+  !! the pieces are given by their distances from base.
+  !! @param base what the distances count from.
+  !! @param displ for each piece its distance from base in bytes; may be negative.
+  !! @param lens for each piece its bytes.
+  !! @param n number of pieces. The two arrays are read during the call only.
+  !! @param src the peer's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_recv_list(base, displ, lens, n, src, mai, comm, ier) bind(C, name="fmpl_recv_list_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
+      type(*), dimension(*) :: base
+      integer(c_int64_t), dimension(*), intent(in) :: displ
+      integer(c_int64_t), dimension(*), intent(in) :: lens
+      integer(c_int), intent(in) :: n
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_list
+  end interface
+
+  !> Begins to receive into the pieces of a list: fmpl_irecv for triangles and the like.
+  !! the pieces are given by their distances from base.
+  !! @param base what the distances count from.
+  !! @param displ for each piece its distance from base in bytes; may be negative.
+  !! @param lens for each piece its bytes.
+  !! @param n number of pieces. The two arrays are read during the call only.
+  !! @param src the peer's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_irecv_list(base, displ, lens, n, src, mai, comm, ier) bind(C, name="fmpl_irecv_list_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: base
+      !DIR$ IGNORE_TKR base
+      type(*), dimension(*), asynchronous :: base
+      integer(c_int64_t), dimension(*), intent(in) :: displ
+      integer(c_int64_t), dimension(*), intent(in) :: lens
+      integer(c_int), intent(in) :: n
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_list
+  end interface
+
+  ! ---- Modes of sending ------------------------------------------------------------------------------------
+
+  !> Sets the spool and the time-out of all communicators that have none of their own. Without it the spool
+  !! has 16 MiB and the time-out is 10 ms. May be called again at any time: the time-out changes at once, a
+  !! new buffer serves later sends while the old one drains.
+  !! buf may be FMPL_NULL.
+  !! @param buf memory for the spool, the library's until another has taken its place and it is drained, or
+  !!     until finalize; FMPL_NULL: the library allocates, up to size.
+  !! @param size its bytes.
+  !! @param timeout_ms how long a send waits at least for its receive before it copies the message into the
+  !!     spool, in milliseconds: 0 is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, all else standard
+  !!     mode.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative time-out that is not FMPL_TIMEOUT_INFINITE;
+  !!     FMPL_ERR_MEMORY.
+  interface fmpl_sendbuf_set
+    subroutine fmpl_sendbuf_set(buf, size, timeout_ms, ier) bind(C, name="fmpl_sendbuf_set_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: timeout_ms
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_sendbuf_set
+    subroutine fmpl_sendbuf_set8(buf, size, timeout_ms, ier) bind(C, name="fmpl_sendbuf_set8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: timeout_ms
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_sendbuf_set8
+  end interface
+
+  !> Sets the spool and the time-out of one communicator.
+  !! buf may be FMPL_NULL.
+  !! @param comm the communicator.
+  !! @param buf as for fmpl_sendbuf_set.
+  !! @param size its bytes.
+  !! @param timeout_ms milliseconds, as for fmpl_sendbuf_set.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_sendbuf_set; FMPL_ERR_COMM.
+  interface fmpl_comm_sendbuf_set
+    subroutine fmpl_comm_sendbuf_set(comm, buf, size, timeout_ms, ier) bind(C, name="fmpl_comm_sendbuf_set_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: timeout_ms
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_sendbuf_set
+    subroutine fmpl_comm_sendbuf_set8(comm, buf, size, timeout_ms, ier) bind(C, name="fmpl_comm_sendbuf_set8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: timeout_ms
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_sendbuf_set8
+  end interface
+
+  !> Looks at the spool.
+  !! @param nsend set to the number of spooled messages that were delivered since the last check.
+  !! @param nspool set to the number of those that still wait.
+  !! @param ier FMPL_SUCCESS
+  interface
+    subroutine fmpl_sendbuf_check(nsend, nspool, ier) bind(C, name="fmpl_sendbuf_check_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: nsend
+      integer(c_int), intent(out) :: nspool
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_sendbuf_check
+  end interface
+
+  ! ---- Barrier, time, progress -----------------------------------------------------------------------------
+
+  !> Waits until every rank of the communicator has come here.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_PEER when a rank has died or left.
+  interface
+    subroutine fmpl_barrier(comm, ier) bind(C, name="fmpl_barrier_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_barrier
+  end interface
+
+  !> Time in seconds since some moment in the past; the same origin for all ranks of a node. May be called at
+  !! any time.
+  !! a DOUBLE PRECISION function.
+  interface
+    function fmpl_wtime() bind(C, name="fmpl_wtime_") result(seconds)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      real(c_double) :: seconds
+    end function fmpl_wtime
+  end interface
+
+  !> Moves what can be moved. On shared memory nothing needs it for messages to be delivered.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_PEER naming a rank that has died.
+  interface
+    subroutine fmpl_progress(ier) bind(C, name="fmpl_progress_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_progress
+  end interface
+
+  !> A descriptor for event loops (poll, epoll): it becomes readable when a request of this process completes.
+  !! Read it empty (8 bytes), then test the requests. It belongs to the library and stays open until finalize.
+  !! @param fd set to the descriptor.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_SYSTEM.
+  interface
+    subroutine fmpl_event_fd(fd, ier) bind(C, name="fmpl_event_fd_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: fd
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_event_fd
+  end interface
+
+  ! ---- Memory that peers can reach -------------------------------------------------------------------------
+
+  !> Allocates memory that the ranks of the node can reach directly: messages received there are stored by the
+  !! sender with one copy and no system call. Aligned to 64 bytes at least.
+  !! the address goes to ptr, a TYPE(C_PTR) or an INTEGER(8).
+  !! @param size bytes.
+  !! @param ptr set to the address, or to null when it fails.
+  !! @param ier the return code.
+  interface fmpl_alloc
+    subroutine fmpl_alloc(size, ptr, ier) bind(C, name="fmpl_alloc_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: size
+      type(c_ptr), intent(out) :: ptr
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_alloc
+    subroutine fmpl_alloc8(size, ptr, ier) bind(C, name="fmpl_alloc8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: size
+      type(c_ptr), intent(out) :: ptr
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_alloc8
+  end interface
+
+  !> Gives memory back that came from fmpl_alloc. No request may still use it.
+  !! @param ptr what fmpl_alloc gave.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_free(ptr, ier) bind(C, name="fmpl_free_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: ptr
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_free
+  end interface
+
+  ! ---- Errors and version ----------------------------------------------------------------------------------
+
+  !> What an error code means, in a few words; padded with blanks.
+  !! @param code an error code.
+  !! @param text set to its meaning.
+  !! @param ier always FMPL_SUCCESS.
+  interface
+    subroutine fmpl_strerror(code, text, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: code
+      character(len=*), intent(out) :: text
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_strerror
+  end interface
+
+  !> What went wrong in the last call of this thread that failed; padded with blanks, blank when none has.
+  !! @param text set to the text.
+  !! @param ier always FMPL_SUCCESS.
+  interface
+    subroutine fmpl_last_error(text, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      character(len=*), intent(out) :: text
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_last_error
+  end interface
+
+  !> The version of the library that is running: 10000 * major + 100 * minor + patch.
+  !! @param version set to it.
+  !! @param ier always FMPL_SUCCESS.
+  interface
+    subroutine fmpl_version(version, ier) bind(C, name="fmpl_version_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: version
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_version
+  end interface
+end module fmpl

@@ -1,0 +1,161 @@
+! FMPL for Fortran without modules: include 'fmplf.h'
+!
+! Written by the library's own tests from src/ffi/fortran.rs.
+!
+! The subroutines are those of fmpl.h with the return code in a
+! trailing argument ier, all integers default INTEGER, sizes in bytes.
+! A subroutine with a size exists a second time with INTEGER(8) sizes:
+! fmpl_send8, fmpl_recv8, ... Blocks, displacements, lengths and
+! addresses are INTEGER(8). Flags are INTEGER, 0 or 1.
+!
+! A compiler that compares the calls of an external subroutine with
+! each other must be told not to when buffers of several types are
+! passed: gfortran -fallow-argument-mismatch. The module in fmpl.f90
+! does not need this.
+! What every function returns when it has done its work.
+      integer FMPL_SUCCESS
+      parameter (FMPL_SUCCESS = 0)
+! All ranks of the job.
+      integer FMPL_COMM_WORLD
+      parameter (FMPL_COMM_WORLD = 0)
+! No communicator.
+      integer FMPL_COMM_NULL
+      parameter (FMPL_COMM_NULL = -1)
+! As the index of a receive: any index of this one source.
+      integer FMPL_TAG_ANY
+      parameter (FMPL_TAG_ANY = -1)
+! As a peer: nobody. The call succeeds and nothing happens.
+      integer FMPL_PROC_NULL
+      parameter (FMPL_PROC_NULL = -2)
+! As a time-out: never copy into the spool; a send completes once the
+! receive is known to have been posted (synchronous mode).
+      integer FMPL_TIMEOUT_INFINITE
+      parameter (FMPL_TIMEOUT_INFINITE = -1)
+! Bytes of matching area for each index, for a caller that brings its
+! own area to fmpl_init.
+      integer FMPL_MA_BYTES
+      parameter (FMPL_MA_BYTES = 64)
+! Bytes of completion-flag area for each index, for a caller that brings
+! its own area to fmpl_init.
+      integer FMPL_FA_BYTES
+      parameter (FMPL_FA_BYTES = 64)
+! The version that this header belongs to: 10000 * major + 100 * minor +
+! patch.
+      integer FMPL_VERSION_NUMBER
+      parameter (FMPL_VERSION_NUMBER = 100)
+! The library is not initialised, or has been finalized.
+      integer FMPL_ERR_INIT
+      parameter (FMPL_ERR_INIT = 1)
+! A request on this (peer, index) is not completed yet.
+      integer FMPL_ERR_BUSY
+      parameter (FMPL_ERR_BUSY = 2)
+! The index is outside the range that both sides agreed on.
+      integer FMPL_ERR_INDEX
+      parameter (FMPL_ERR_INDEX = 3)
+! The rank is outside the communicator.
+      integer FMPL_ERR_RANK
+      parameter (FMPL_ERR_RANK = 4)
+! Not a communicator.
+      integer FMPL_ERR_COMM
+      parameter (FMPL_ERR_COMM = 5)
+! Another argument is wrong: a null buffer with a size, a negative
+! count, a size that overflows.
+      integer FMPL_ERR_ARGUMENT
+      parameter (FMPL_ERR_ARGUMENT = 6)
+! The message is longer than the receive buffer. Its first bytes have
+! been delivered.
+      integer FMPL_ERR_TRUNCATE
+      parameter (FMPL_ERR_TRUNCATE = 7)
+! Buffered mode, and the spool has no room for the message. Nothing was
+! sent.
+      integer FMPL_ERR_SPOOL_FULL
+      parameter (FMPL_ERR_SPOOL_FULL = 8)
+! Finalize found messages that nobody has received, or requests never
+! completed.
+      integer FMPL_ERR_PENDING
+      parameter (FMPL_ERR_PENDING = 9)
+! The peer has died, or has finalized without doing its part.
+      integer FMPL_ERR_PEER
+      parameter (FMPL_ERR_PEER = 10)
+! This process was forked from one that had initialised the library; it
+! cannot use it.
+      integer FMPL_ERR_FORK
+      parameter (FMPL_ERR_FORK = 11)
+! No memory, or a limit on memory was met.
+      integer FMPL_ERR_MEMORY
+      parameter (FMPL_ERR_MEMORY = 12)
+! A system call failed; the text has its name and errno.
+      integer FMPL_ERR_SYSTEM
+      parameter (FMPL_ERR_SYSTEM = 13)
+! The launcher could not be reached or answered nonsense.
+      integer FMPL_ERR_LAUNCH
+      parameter (FMPL_ERR_LAUNCH = 14)
+! There is no such request to wait for, to test or to cancel.
+      integer FMPL_ERR_REQUEST
+      parameter (FMPL_ERR_REQUEST = 15)
+! The ranks wait for each other in a cycle (reported only with
+! FMPL_DEADLOCK=abort).
+      integer FMPL_ERR_DEADLOCK
+      parameter (FMPL_ERR_DEADLOCK = 16)
+! A setting has a value that cannot be used.
+      integer FMPL_ERR_SETTING
+      parameter (FMPL_ERR_SETTING = 17)
+! The two sides were built with different layouts of the shared records.
+      integer FMPL_ERR_VERSION
+      parameter (FMPL_ERR_VERSION = 18)
+! The library cannot do this here: the machine or the system lacks what
+! it takes.
+      integer FMPL_ERR_UNSUPPORTED
+      parameter (FMPL_ERR_UNSUPPORTED = 19)
+! For an area or a spool: let the library place it.
+      integer*8 FMPL_NULL
+      parameter (FMPL_NULL = 5497863039888674118_8)
+      external fmpl_init
+      external fmpl_finalize
+      external fmpl_initialized
+      external fmpl_abort
+      external fmpl_comm_rank
+      external fmpl_comm_size
+      external fmpl_send
+      external fmpl_send8
+      external fmpl_recv
+      external fmpl_recv8
+      external fmpl_sendrecv
+      external fmpl_sendrecv8
+      external fmpl_isend
+      external fmpl_isend8
+      external fmpl_irecv
+      external fmpl_irecv8
+      external fmpl_isend_wait
+      external fmpl_isend_test
+      external fmpl_irecv_wait
+      external fmpl_irecv_test
+      external fmpl_irecv_cancel
+      external fmpl_received
+      external fmpl_received8
+      external fmpl_probe
+      external fmpl_probe8
+      external fmpl_send_block
+      external fmpl_isend_block
+      external fmpl_recv_block
+      external fmpl_irecv_block
+      external fmpl_send_list
+      external fmpl_isend_list
+      external fmpl_recv_list
+      external fmpl_irecv_list
+      external fmpl_sendbuf_set
+      external fmpl_sendbuf_set8
+      external fmpl_comm_sendbuf_set
+      external fmpl_comm_sendbuf_set8
+      external fmpl_sendbuf_check
+      external fmpl_barrier
+      double precision fmpl_wtime
+      external fmpl_wtime
+      external fmpl_progress
+      external fmpl_event_fd
+      external fmpl_alloc
+      external fmpl_alloc8
+      external fmpl_free
+      external fmpl_strerror
+      external fmpl_last_error
+      external fmpl_version

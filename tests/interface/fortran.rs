@@ -1,0 +1,235 @@
+//! Writes `include/fmplf.h` and `include/fmpl.f90` from the interface's source.
+
+use fmpl::ffi::fortran::FMPL_NULL;
+
+use crate::header;
+use crate::source::{Doc, Function, Item, read};
+
+const SOURCE: &str = include_str!("../../src/ffi/fortran.rs");
+
+const INCLUDE_PREAMBLE: &str = "\
+! FMPL for Fortran without modules: include 'fmplf.h'
+!
+! Written by the library's own tests from src/ffi/fortran.rs.
+!
+! The subroutines are those of fmpl.h with the return code in a
+! trailing argument ier, all integers default INTEGER, sizes in bytes.
+! A subroutine with a size exists a second time with INTEGER(8) sizes:
+! fmpl_send8, fmpl_recv8, ... Blocks, displacements, lengths and
+! addresses are INTEGER(8). Flags are INTEGER, 0 or 1.
+!
+! A compiler that compares the calls of an external subroutine with
+! each other must be told not to when buffers of several types are
+! passed: gfortran -fallow-argument-mismatch. The module in fmpl.f90
+! does not need this.
+";
+
+const MODULE_PREAMBLE: &str = "\
+! FMPL for Fortran: use fmpl
+!
+! Written by the library's own tests from src/ffi/fortran.rs.
+!
+! Compile this file with the compiler of the program. The subroutines are those of fmpl.h with the return code in a trailing
+! argument ier. Buffers may have any type and rank. An array section with gaps would be copied for the call: send and receive
+! it with fmpl_send_block and its relatives instead. Sizes are in bytes, INTEGER or INTEGER(8). Flags are INTEGER, 0 or 1.
+!
+! A buffer that is used between an isend or irecv and the call that completes it should be ASYNCHRONOUS in the program (or a
+! TARGET, or in a module): its contents change while the compiler sees no reason for it.
+module fmpl
+  use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_ptr, c_double
+  implicit none
+  public
+  private :: c_int, c_int64_t, c_ptr, c_double
+
+";
+
+/// The Fortran subroutines and functions, by their symbols.
+pub fn functions() -> Vec<Function> {
+    read(SOURCE).into_iter().filter_map(|item| if let Item::Function(f) = item { Some(f) } else { None }).collect()
+}
+
+/// The constants: name, value, meaning.
+fn constants() -> Vec<(&'static str, i64, String)> {
+    let c: Vec<Item> = read(include_str!("../../src/ffi/c.rs"));
+    let meaning = |wanted: &str| {
+        c.iter()
+            .find_map(|item| match item {
+                Item::Constant { name, doc } if name == wanted => Some(doc.paragraphs().join(" ")),
+                _ => None,
+            })
+            .unwrap_or_else(|| panic!("{wanted} has no documentation"))
+    };
+    let plain = header::constants().into_iter().map(|(name, value)| {
+        // Fortran does not tell upper from lower case: the constant would be the subroutine fmpl_version.
+        (if name == "FMPL_VERSION" { "FMPL_VERSION_NUMBER" } else { name }, value, meaning(name))
+    });
+    let errors = header::errors().into_iter().map(|(name, number, doc)| (name, i64::from(number), doc.text.join(" ")));
+    plain.chain(errors).collect()
+}
+
+/// The text of `include/fmplf.h`: legal in fixed and in free form, so comments begin in column 1, statements in column 7, and
+/// no line is longer than 72.
+pub fn include_file() -> String {
+    let mut out = INCLUDE_PREAMBLE.to_owned();
+    for (name, value, meaning) in constants() {
+        fill(&mut out, "! ", "! ", &meaning, 72);
+        out.push_str(&format!("      integer {name}\n      parameter ({name} = {value})\n"));
+    }
+    out.push_str("! For an area or a spool: let the library place it.\n");
+    out.push_str(&format!("      integer*8 FMPL_NULL\n      parameter (FMPL_NULL = {FMPL_NULL}_8)\n"));
+    for function in functions() {
+        let name = function.name.trim_end_matches('_');
+        if function.result.is_some() {
+            out.push_str(&format!("      double precision {name}\n"));
+        }
+        out.push_str(&format!("      external {name}\n"));
+    }
+    assert!(out.lines().all(|line| line.len() <= 72), "a line of fmplf.h is too long for fixed form");
+    out
+}
+
+/// The text of `include/fmpl.f90`.
+pub fn module() -> String {
+    let mut out = MODULE_PREAMBLE.to_owned();
+    for (name, value, meaning) in constants() {
+        fill(&mut out, "  !> ", "  !! ", &meaning, 110);
+        out.push_str(&format!("  integer(c_int), parameter :: {name} = {value}\n"));
+    }
+    out.push_str("  !> For an area or a spool: let the library place it.\n");
+    out.push_str(&format!("  integer(c_int64_t), parameter :: FMPL_NULL = {FMPL_NULL}_c_int64_t\n"));
+
+    let c = header::functions();
+    let functions = functions();
+    for item in read(SOURCE) {
+        match item {
+            Item::Part(title) => out.push_str(&format!("\n  ! ---- {title} {}\n", "-".repeat(100 - title.len()))),
+            Item::Function(function) => {
+                let name = function.name.trim_end_matches('_').to_owned();
+                if functions.iter().any(|other| {
+                    other.name == format!("{}_", name.trim_end_matches('8')) && other.name != function.name
+                }) {
+                    continue; // stands in the interface of its sibling with INTEGER sizes
+                }
+                let wide = functions.iter().find(|other| other.name == format!("{name}8_"));
+                out.push('\n');
+                describe(&mut out, &function, c.iter().find(|other| other.name == name));
+                out.push_str(&format!(
+                    "  interface{}\n",
+                    if wide.is_some() { format!(" {name}") } else { String::new() }
+                ));
+                for specific in [Some(&function), wide].into_iter().flatten() {
+                    interface(&mut out, specific);
+                }
+                out.push_str("  end interface\n");
+            }
+            Item::Constant { .. } => {}
+        }
+    }
+    out.push_str("end module fmpl\n");
+    assert!(out.is_ascii(), "some compilers take nothing but ASCII");
+    out
+}
+
+/// The documentation: of the C function, then what is different here.
+fn describe(out: &mut String, function: &Function, c: Option<&Function>) {
+    let own = function.doc.paragraphs().join(" ");
+    let (same, own) = match own.split_once(']').filter(|(begin, _)| begin.starts_with("As [`c::")) {
+        Some((_, rest)) => (true, rest.trim_start_matches([';', ':', ',', '.', ' ']).to_owned()),
+        None => (false, own),
+    };
+    let empty = Doc::default();
+    let inherited = c.filter(|_| same).map_or(&empty, |c| &c.doc);
+    let mut first = "  !> ";
+    for paragraph in
+        inherited.paragraphs().iter().map(String::as_str).chain([own.as_str()]).filter(|text| !text.is_empty())
+    {
+        fill(out, first, "  !! ", paragraph, 110);
+        first = "  !! ";
+    }
+    let parameters = if function.doc.parameters.is_empty() { &inherited.parameters } else { &function.doc.parameters };
+    for (name, text) in parameters.iter().filter(|(_, text)| text != "hidden.") {
+        fill(out, "  !! @param ", "  !!     ", &format!("{name} {}", no_pointers(text)), 110);
+    }
+    if let Some(text) = inherited
+        .returns
+        .as_deref()
+        .map(no_pointers)
+        .filter(|_| function.result.is_none() && !parameters.iter().any(|(name, _)| name == "ier"))
+    {
+        let errors = if text.is_empty() { text } else { format!(", or: {text}") };
+        fill(out, "  !! @param ", "  !!     ", &format!("ier FMPL_SUCCESS{errors}"), 110);
+    }
+}
+
+/// A description for C, without what it says of null pointers: Fortran cannot pass one, but it has `FMPL_NULL`.
+fn no_pointers(text: &str) -> String {
+    let mut text = text.to_owned();
+    for drop in ["; `FMPL_ERR_ARGUMENT` for a NULL pointer", "`FMPL_ERR_ARGUMENT` for a NULL pointer."] {
+        text = text.replace(drop, "");
+    }
+    text.replace("; may be NULL.", ".").replace(" NULL", " FMPL_NULL")
+}
+
+fn interface(out: &mut String, function: &Function) {
+    let name = function.name.trim_end_matches('_');
+    let text = function.parameters.iter().any(|(_, kind)| kind == "*mut c_char");
+    let names: Vec<&str> =
+        function.parameters.iter().filter(|(_, kind)| kind != "usize").map(|(name, _)| name.as_str()).collect();
+    // A CHARACTER's hidden length is no matter of C: those two subroutines have the compiler's own binding.
+    let binding = if text { String::new() } else { format!(" bind(C, name=\"{}\")", function.name) };
+    let (kind, result) = match function.result {
+        Some(_) => ("function", " result(seconds)"),
+        None => ("subroutine", ""),
+    };
+    out.push_str(&format!("    {kind} {name}({}){binding}{result}\n", names.join(", ")));
+    out.push_str("      import :: c_int, c_int64_t, c_ptr, c_double\n");
+    let pending = matches!(name.strip_prefix("fmpl_"), Some(rest) if rest.starts_with("isend") || rest.starts_with("irecv"))
+        || name.contains("sendbuf_set");
+    for (name, kind) in &function.parameters {
+        let declaration = match kind.as_str() {
+            "*const Int" => "integer(c_int), intent(in)",
+            "*mut Int" => "integer(c_int), intent(out)",
+            "*const Long" => "integer(c_int64_t), intent(in)",
+            "*mut Long" => "integer(c_int64_t), intent(out)",
+            "*const LongArray" => "integer(c_int64_t), dimension(*), intent(in)",
+            "*mut c_char" => "character(len=*), intent(out)",
+            "*mut *mut c_void" => "type(c_ptr), intent(out)",
+            "*const *mut c_void" => "type(c_ptr), intent(in)",
+            "*const c_void" if pending => "type(*), dimension(*), intent(in), asynchronous",
+            "*mut c_void" if pending => "type(*), dimension(*), asynchronous",
+            "*const c_void" => "type(*), dimension(*), intent(in)",
+            "*mut c_void" => "type(*), dimension(*)",
+            "usize" => continue,
+            other => panic!("no Fortran type for `{other}`"),
+        };
+        if matches!(kind.as_str(), "*const c_void" | "*mut c_void") {
+            out.push_str(&format!("      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {name}\n"));
+            out.push_str(&format!("      !DEC$ ATTRIBUTES NO_ARG_CHECK :: {name}\n"));
+            out.push_str(&format!("      !DIR$ IGNORE_TKR {name}\n"));
+        }
+        out.push_str(&format!("      {declaration} :: {name}\n"));
+    }
+    if function.result.is_some() {
+        out.push_str("      real(c_double) :: seconds\n");
+    }
+    out.push_str(&format!("    end {kind} {name}\n"));
+}
+
+fn fill(out: &mut String, first: &str, next: &str, text: &str, width: usize) {
+    let (mut line, mut begin) = (first.to_owned(), true);
+    for word in text.replace('`', "").split(' ') {
+        if !begin && line.len() + 1 + word.len() > width {
+            out.push_str(&line);
+            out.push('\n');
+            line = next.to_owned();
+            begin = true;
+        }
+        if !begin {
+            line.push(' ');
+        }
+        line.push_str(word);
+        begin = false;
+    }
+    out.push_str(&line);
+    out.push('\n');
+}
