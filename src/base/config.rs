@@ -215,7 +215,9 @@ pub static SETTINGS: &[Setting] = &[
         default: "tuning table",
         values: "bytes, with k, M or G",
         meaning: "the size of a chunk of the ring",
-        set: |c, v| bytes(v).filter(|n| n.is_power_of_two() && (256..=65536).contains(n)).map(|n| c.ring_chunk = Some(n)),
+        set: |c, v| {
+            bytes(v).filter(|n| n.is_power_of_two() && (256..=65536).contains(n)).map(|n| c.ring_chunk = Some(n))
+        },
     },
     Setting {
         name: "FMPL_COOP_MIN",

@@ -168,7 +168,11 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.detail.is_empty() { f.write_str(self.code.text()) } else { write!(f, "{}: {}", self.code.text(), self.detail) }
+        if self.detail.is_empty() {
+            f.write_str(self.code.text())
+        } else {
+            write!(f, "{}: {}", self.code.text(), self.detail)
+        }
     }
 }
 

@@ -97,7 +97,15 @@ mod raw {
     ///
     /// # Safety
     /// As for [`send`] and [`recv`]; the two must not overlap.
-    pub unsafe fn sendrecv(_comm: i32, _sdata: Layout, _dst: i32, _sindex: i32, _rdata: Layout, _src: i32, _rindex: i32) -> Result<()> {
+    pub unsafe fn sendrecv(
+        _comm: i32,
+        _sdata: Layout,
+        _dst: i32,
+        _sindex: i32,
+        _rdata: Layout,
+        _src: i32,
+        _rindex: i32,
+    ) -> Result<()> {
         stub()
     }
     /// Sets the spool and the time-out, of the job (`comm` `None`) or of one communicator. A null `buf`: the library allocates up to `size`.

@@ -1,1 +1,565 @@
-//! Stub.
+//! First contact: how two ranks of a node come to know each other.
+//!
+//! Each rank listens on an abstract Unix socket, whose name it publishes in its *card* with the launcher. Whoever wants to talk
+//! to it first connects and greets; both hand the other the descriptor of their region:
+//!
+//! ```text
+//!   S (initiator, the calling thread)                    R (its service thread)
+//!   ── connect ────────────────────────────────────────▶ credentials: same user?
+//!   ── Hello: magic, version, secret, + S's region ────▶ checked, S is known here from now on
+//!   ◀───────────── Welcome: the same,    + R's region ──
+//!   checked, R is known here from now on
+//! ```
+//! S *pushes* its region, so R can reach S's memory even if S is stopped the moment after; and R is answered for by its service
+//! thread, so S need not wait until R's program calls the library. Both may begin at once: the first to be through counts.
+//!
+//! The same thread watches the peers' pidfds, so that a death is known within moments. Contacts are kept waiting until the job's
+//! secret is known ([`Attach::open`]). Strangers are turned away by user, magic, version and secret before anything of theirs is used.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::hello::{self, Flags, HELLO_LEN, Hello, Kind, PROBE_LEN, Packet, Reason};
+use super::peer::{Peer, probe_cma};
+use super::region::{PeerRegion, Region, version_error};
+use super::service::Service;
+use super::socket::{self, Name};
+use crate::base::atomics::{AtomicBool, AtomicU64, Ordering};
+use crate::base::error::{Code, Error, Result};
+
+/// The settings that first contact depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// `FMPL_CMA`: use cross-memory copies where they work.
+    pub cma: bool,
+    /// `FMPL_LOG`: from 1 on (warn), the first contact turned away for each reason is logged.
+    pub log: u8,
+}
+
+/// This rank's side of all first contacts, and its service thread.
+pub struct Attach {
+    shared: Arc<Shared>,
+    card: Card,
+    thread: Option<JoinHandle<()>>,
+    pid: u32,
+}
+
+/// What the service thread and the threads that call [`Attach::contact`] have in common.
+pub(super) struct Shared {
+    pub region: Arc<Region>,
+    pub rank: u32,
+    pub size: u32,
+    pub secret: OnceLock<[u8; 16]>,
+    pub service: Service,
+    pub stop: AtomicBool,
+    options: Options,
+    peers: Box<[OnceLock<Arc<Peer>>]>,
+    /// Held while a peer is made known, so that each becomes known once, and its death comes after it.
+    installing: Mutex<()>,
+    /// Peers that were dead when they became known.
+    pub born_dead: Mutex<Vec<u32>>,
+    probe: Box<Private>,
+    /// For each rank memory to try its writes on.
+    scratch: Box<[Private]>,
+    on_death: Box<dyn Fn(u32) + Send + Sync>,
+    on_contact: Box<dyn Fn(&Arc<Peer>) + Send + Sync>,
+    rejected: [AtomicU64; Reason::ALL.len()],
+}
+
+/// Private memory that other processes read and write by [`super::cma`].
+type Private = [AtomicU64; PROBE_LEN / 8];
+
+impl Attach {
+    /// Begins to listen and to watch. `region` is this rank's own.
+    ///
+    /// `on_contact` is called once for each peer that becomes known, before [`known`](Attach::known) shows it, by the service
+    /// thread or within [`contact`](Attach::contact); it must not call `contact` itself. `on_death` is called by the service
+    /// thread, once for each known peer whose process has ended, however it ended; the peer's header says whether it had finalized.
+    pub fn start(
+        region: Arc<Region>,
+        options: Options,
+        on_death: impl Fn(u32) + Send + Sync + 'static,
+        on_contact: impl Fn(&Arc<Peer>) + Send + Sync + 'static,
+    ) -> Result<Attach> {
+        let (rank, size) = (region.header().rank(), region.header().size());
+        let failed = |what: &str, e: io::Error| Error::new(Code::System, format!("rank {rank}: {what}: {e}"));
+        raise_descriptor_limit();
+        allow_tracing();
+        let (listener, name) = socket::listen().map_err(|e| failed("making the socket for first contacts", e))?;
+        let card = Card { name, pid: std::process::id(), node: Node::here() };
+        let mut probe = [0; PROBE_LEN];
+        socket::random(&mut probe).map_err(|e| failed("getting random bytes", e))?;
+        let word = |i: usize| u64::from_ne_bytes(probe[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
+        let shared = Arc::new(Shared {
+            rank,
+            size,
+            region,
+            secret: OnceLock::new(),
+            service: Service::new(listener).map_err(|e| failed("making the service thread's descriptors", e))?,
+            stop: AtomicBool::new(false),
+            options,
+            peers: (0..size).map(|_| OnceLock::new()).collect(),
+            installing: Mutex::new(()),
+            born_dead: Mutex::new(Vec::new()),
+            probe: Box::new(std::array::from_fn(|i| AtomicU64::new(word(i)))),
+            scratch: (0..size).map(|_| Private::default()).collect(),
+            on_death: Box::new(on_death),
+            on_contact: Box::new(on_contact),
+            rejected: Default::default(),
+        });
+        let thread =
+            super::service::spawn(Arc::clone(&shared)).map_err(|e| failed("starting the service thread", e))?;
+        Ok(Attach { shared, card, thread: Some(thread), pid: std::process::id() })
+    }
+
+    /// The secret of the job is known: contacts, those that have been waiting too, are answered from now on.
+    pub fn open(&self, secret: [u8; 16]) -> Result<()> {
+        if self.shared.secret.set(secret).is_err() {
+            return Err(Error::new(
+                Code::Argument,
+                format!("rank {}: the job's secret is set already", self.shared.rank),
+            ));
+        }
+        self.shared.service.listen().map_err(|e| {
+            Error::new(Code::System, format!("rank {}: watching the socket for first contacts: {e}", self.shared.rank))
+        })
+    }
+
+    /// What the others need to reach this rank: to be published with the launcher.
+    pub fn card(&self) -> Vec<u8> {
+        self.card.encode()
+    }
+
+    /// Is the rank that published this card on the same node, so that [`contact`](Attach::contact) can reach it?
+    pub fn same_node(&self, card: &[u8]) -> bool {
+        Card::decode(card).is_some_and(|c| c.node == self.card.node)
+    }
+
+    /// The peer, if there has been a contact.
+    #[inline]
+    pub fn known(&self, peer: u32) -> Option<&Arc<Peer>> {
+        self.shared.known(peer)
+    }
+
+    /// How many contacts have been turned away, for whatever reason.
+    pub fn rejected(&self) -> u64 {
+        self.shared.rejected.iter().map(|n| n.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Makes the peer known, and this rank to the peer; at once if it is. Any number of threads, and the peer, may do so at once.
+    ///
+    /// `Peer`: it has died or left, or did not answer in time. `Version`: it runs another build. `Unsupported`: it is on another node.
+    /// `Init`: before [`open`](Attach::open).
+    pub fn contact(&self, peer: u32, card: &[u8], timeout: Duration) -> Result<Arc<Peer>> {
+        let shared = &*self.shared;
+        if peer >= shared.size {
+            return Err(Error::new(Code::Rank, format!("rank {peer} of a job of {}", shared.size)));
+        }
+        if let Some(p) = shared.known(peer) {
+            return Ok(Arc::clone(p));
+        }
+        let secret = shared.secret.get();
+        let secret = secret.ok_or_else(|| {
+            Error::new(Code::Init, format!("contact with rank {peer} before the job's secret is known"))
+        })?;
+        let card = Card::decode(card).ok_or_else(|| {
+            Error::new(Code::Launch, format!("what rank {peer} published with the launcher is no card of FMPL"))
+        })?;
+        if card.node != self.card.node {
+            return Err(Error::new(
+                Code::Unsupported,
+                format!(
+                    "rank {peer} is on another node, or in another network, process or user namespace: its memory cannot be shared"
+                ),
+            ));
+        }
+        let deadline = Instant::now() + timeout;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            match shared.greet(peer, &card, secret, deadline)? {
+                Greeted::Done(p) => return Ok(p),
+                Greeted::Late => return Err(late(peer, timeout)),
+                // The peer had to make room, or has closed down; the next attempt tells which.
+                Greeted::Again => {}
+            }
+            if Instant::now() + pause >= deadline {
+                return Err(late(peer, timeout));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    /// Ends the service thread and closes its socket. Peers already known stay usable, but deaths are no longer announced.
+    pub fn stop(self) {}
+}
+
+impl Drop for Attach {
+    fn drop(&mut self) {
+        // A forked child has no such thread to join.
+        if self.pid != std::process::id() {
+            return;
+        }
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.service.wake();
+        if let Some(thread) = self.thread.take() {
+            // The thread itself may be dropping the last reference, out of a callback: it ends when it returns.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+enum Greeted {
+    Done(Arc<Peer>),
+    Again,
+    Late,
+}
+
+impl Shared {
+    #[inline]
+    pub fn known(&self, peer: u32) -> Option<&Arc<Peer>> {
+        self.peers.get(peer as usize)?.get()
+    }
+
+    /// The packet that introduces this rank to another.
+    pub fn introduce(&self, kind: Kind, to: u32, secret: &[u8; 16], reached: bool) -> [u8; HELLO_LEN] {
+        let mut flags = Flags::empty();
+        flags.set(Flags::CMA_WANTED, self.options.cma);
+        flags.set(Flags::CMA_REACHED, reached);
+        Hello {
+            kind,
+            version: self.version(),
+            from: self.rank,
+            to,
+            size: self.size,
+            flags,
+            secret: *secret,
+            probe_at: (&raw const *self.probe) as u64,
+            scratch_at: (&raw const self.scratch[to as usize]) as u64,
+            probe: self.probe_bytes(),
+        }
+        .encode()
+    }
+
+    fn probe_bytes(&self) -> [u8; PROBE_LEN] {
+        let mut b = [0; PROBE_LEN];
+        for (to, from) in b.chunks_exact_mut(8).zip(self.probe.iter()) {
+            to.copy_from_slice(&from.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        b
+    }
+
+    /// The layout version that this process stands for: that of its own region.
+    pub fn version(&self) -> u32 {
+        self.region.header().layout_version()
+    }
+
+    /// Can this process copy to and from the private memory of the one that sent this greeting?
+    pub fn reaches(&self, pid: libc::pid_t, theirs: &Hello) -> bool {
+        self.options.cma && theirs.flags.contains(Flags::CMA_WANTED) && probe_cma(pid, theirs, &self.probe_bytes())
+    }
+
+    /// Makes a peer known, unless it is, and begins to watch it.
+    pub fn install(&self, peer: Peer) -> io::Result<Arc<Peer>> {
+        let _guard = self.lock_installing();
+        let slot = &self.peers[peer.rank as usize];
+        if let Some(p) = slot.get() {
+            return Ok(Arc::clone(p));
+        }
+        match peer.pidfd() {
+            // Its death, if it comes at once, waits for the lock.
+            Some(pidfd) => self.service.watch(pidfd, peer.rank)?,
+            None => {
+                self.born_dead.lock().unwrap_or_else(PoisonError::into_inner).push(peer.rank);
+                self.service.wake();
+            }
+        }
+        let peer = Arc::new(peer);
+        (self.on_contact)(&peer);
+        Ok(Arc::clone(slot.get_or_init(|| peer)))
+    }
+
+    /// A known peer's process has ended. Called by the service thread, once for each.
+    pub fn announce_death(&self, rank: u32) {
+        drop(self.lock_installing());
+        let Some(peer) = self.known(rank) else { return };
+        if let Some(pidfd) = peer.pidfd() {
+            self.service.unwatch(pidfd);
+        }
+        peer.mark_dead();
+        (self.on_death)(rank);
+    }
+
+    fn lock_installing(&self) -> MutexGuard<'_, ()> {
+        self.installing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a contact that was turned away, and logs the first for each reason.
+    pub fn reject(&self, reason: Reason, pid: libc::pid_t) {
+        let n = self.rejected[reason as usize].fetch_add(1, Ordering::Relaxed);
+        if n == 0 && self.options.log >= 1 {
+            eprintln!(
+                "fmpl: rank {}: turned away a contact from process {pid}: {} (said once; more are counted)",
+                self.rank,
+                reason.text()
+            );
+        }
+    }
+
+    /// One attempt to connect, greet and be welcomed.
+    fn greet(&self, peer: u32, card: &Card, secret: &[u8; 16], deadline: Instant) -> Result<Greeted> {
+        let failed =
+            |what: &str, e: io::Error| Error::new(Code::System, format!("first contact with rank {peer}: {what}: {e}"));
+        let left = || deadline.saturating_duration_since(Instant::now());
+        if left().is_zero() {
+            return Ok(Greeted::Late);
+        }
+        let fd = match socket::connect(&card.name, left()) {
+            Ok(fd) => fd,
+            Err(e) => {
+                return match e.kind() {
+                    // It may have greeted first, and then left.
+                    io::ErrorKind::ConnectionRefused => {
+                        self.known(peer).cloned().map(Greeted::Done).ok_or_else(|| gone(peer))
+                    }
+                    io::ErrorKind::WouldBlock => Ok(Greeted::Late),
+                    io::ErrorKind::Interrupted => Ok(Greeted::Again),
+                    _ => Err(failed("connecting", e)),
+                };
+            }
+        };
+        let fd = fd.as_fd();
+        let them = socket::credentials(fd).map_err(|e| failed("asking who it is (SO_PEERCRED)", e))?;
+        if them.uid != effective_user() || them.pid as u32 != card.pid {
+            return Err(Error::new(
+                Code::Peer,
+                format!(
+                    "rank {peer} (process {}) has died or left, and process {} of user {} has taken its name",
+                    card.pid, them.pid, them.uid
+                ),
+            ));
+        }
+        let Some(pidfd) =
+            socket::pidfd(fd, them.pid).map_err(|e| failed("getting its pidfd (Linux 5.3 or later is needed)", e))?
+        else {
+            return Err(gone(peer));
+        };
+        let hello = self.introduce(Kind::Hello, peer, secret, false);
+        match socket::send(fd, &hello, Some(self.region.fd())) {
+            Ok(()) => {}
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET | libc::EINTR)) => {
+                return if socket::has_ended(pidfd.as_fd()) { Err(gone(peer)) } else { Ok(Greeted::Again) };
+            }
+            Err(e) => return Err(failed("greeting it", e)),
+        }
+        // Wait for the answer, for the peer's end, or for a contact that it began itself, whichever comes first.
+        let mut slice = Duration::from_millis(1);
+        let mut answer = [0; HELLO_LEN];
+        let (len, fds) = loop {
+            use std::os::fd::AsRawFd;
+            match socket::receive(fd, &mut answer) {
+                Ok(got) => break got,
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(e) if e.raw_os_error() == Some(libc::ECONNRESET) => break (0, Vec::new()),
+                Err(e) => return Err(failed("taking its answer", e)),
+            }
+            if let Some(p) = self.known(peer) {
+                return Ok(Greeted::Done(Arc::clone(p)));
+            }
+            if socket::has_ended(pidfd.as_fd()) {
+                return Err(gone(peer));
+            }
+            if left().is_zero() {
+                return Ok(Greeted::Late);
+            }
+            let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+            let wait = slice.min(left()).max(Duration::from_millis(1));
+            socket::poll(&mut [watch(fd.as_raw_fd()), watch(pidfd.as_raw_fd())], wait)
+                .map_err(|e| failed("waiting for its answer", e))?;
+            slice = (slice * 2).min(Duration::from_millis(20));
+        };
+        if len == 0 {
+            if let Some(p) = self.known(peer) {
+                return Ok(Greeted::Done(Arc::clone(p)));
+            }
+            return if socket::has_ended(pidfd.as_fd()) { Err(gone(peer)) } else { Ok(Greeted::Again) };
+        }
+        let welcome = self.understand(peer, &answer[..len.min(HELLO_LEN)], secret)?;
+        let [region]: [_; 1] = fds.try_into().map_err(|_| {
+            Error::new(Code::Peer, format!("rank {peer} answered the first contact without its region"))
+        })?;
+        let region = PeerRegion::adopt(region, peer, self.size, self.version())?;
+        let cma = welcome.flags.contains(Flags::CMA_REACHED) && self.reaches(them.pid, &welcome);
+        let peer = Peer::new(them.pid, Some(pidfd), region, cma);
+        Ok(Greeted::Done(self.install(peer).map_err(|e| failed("watching over it", e))?))
+    }
+
+    /// Makes sure that an answer is a welcome from the right rank of the right job.
+    fn understand(&self, peer: u32, answer: &[u8], secret: &[u8; 16]) -> Result<Box<Hello>> {
+        let wrong = |what: &str| Error::new(Code::Peer, format!("rank {peer} turned down the first contact: {what}"));
+        match hello::decode(answer, self.version()) {
+            Packet::Hello(h)
+                if h.kind == Kind::Welcome
+                    && h.knows(secret)
+                    && (h.from, h.to, h.size) == (peer, self.rank, self.size) =>
+            {
+                Ok(h)
+            }
+            Packet::Version(theirs) => Err(version_error(peer, theirs, self.version())),
+            Packet::Refused { version, .. } if version != self.version() => {
+                Err(version_error(peer, version, self.version()))
+            }
+            Packet::Refused { reason: Some(reason), .. } => {
+                Err(wrong(&format!("of this process (rank {}) it says: {}", self.rank, reason.text())))
+            }
+            Packet::Refused { reason: None, .. } => Err(wrong("it gave no reason")),
+            Packet::Hello(_) | Packet::Garbage => Err(wrong("its answer is nonsense, or from another job")),
+        }
+    }
+}
+
+#[cold]
+fn gone(peer: u32) -> Error {
+    Error::new(Code::Peer, format!("rank {peer} has died or left before first contact"))
+}
+
+#[cold]
+fn late(peer: u32, timeout: Duration) -> Error {
+    Error::new(
+        Code::Peer,
+        format!(
+            "rank {peer} did not answer the first contact within {:.1} s: it is stopped, or still on its way through init, or the machine \
+             is overloaded (FMPL_ATTACH_TIMEOUT sets the time)",
+            timeout.as_secs_f64()
+        ),
+    )
+}
+
+pub(super) fn effective_user() -> libc::uid_t {
+    // SAFETY: geteuid has no preconditions and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// What identifies a node: two processes with the same can reach each other's sockets, processes and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Node {
+    boot: [u8; 16],
+    /// Network namespace (abstract sockets), process ids (pidfds, copies between processes), users (credentials).
+    namespaces: [u64; 3],
+}
+
+impl Node {
+    fn here() -> Node {
+        use std::os::unix::fs::MetadataExt;
+        let mut boot = [0; 16];
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)).map(|d| d as u8).collect();
+        for (to, pair) in boot.iter_mut().zip(digits.chunks_exact(2)) {
+            *to = pair[0] << 4 | pair[1];
+        }
+        let ns = |name: &str| std::fs::metadata(format!("/proc/self/ns/{name}")).map_or(0, |m| m.ino());
+        Node { boot, namespaces: [ns("net"), ns("pid"), ns("user")] }
+    }
+}
+
+/// What a rank publishes about how to reach it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Card {
+    name: Name,
+    pid: u32,
+    node: Node,
+}
+
+impl Card {
+    const MARK: &[u8; 4] = b"FMc1";
+    const LEN: usize = 4 + 8 + 4 + 16 + 24;
+
+    fn encode(&self) -> Vec<u8> {
+        let mut b = Vec::with_capacity(Card::LEN);
+        b.extend_from_slice(Card::MARK);
+        b.extend_from_slice(&self.name);
+        b.extend_from_slice(&self.pid.to_le_bytes());
+        b.extend_from_slice(&self.node.boot);
+        for n in self.node.namespaces {
+            b.extend_from_slice(&n.to_le_bytes());
+        }
+        b
+    }
+
+    fn decode(b: &[u8]) -> Option<Card> {
+        if b.len() != Card::LEN || &b[..4] != Card::MARK {
+            return None;
+        }
+        let u64_at = |at: usize| b[at..at + 8].try_into().ok().map(u64::from_le_bytes);
+        Some(Card {
+            name: b[4..12].try_into().ok()?,
+            pid: u32::from_le_bytes(b[12..16].try_into().ok()?),
+            node: Node { boot: b[16..32].try_into().ok()?, namespaces: [u64_at(32)?, u64_at(40)?, u64_at(48)?] },
+        })
+    }
+}
+
+/// A rank holds two descriptors for each peer it knows: raise the limit as far as the process itself may.
+fn raise_descriptor_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: limit is a valid rlimit in both calls. A failure leaves the limit as it was.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+/// Where Yama lets only ancestors trace, and so copy: let the other ranks, which are siblings, do so too.
+fn allow_tracing() {
+    if std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").is_ok_and(|s| s.trim() == "1") {
+        // SAFETY: plain numbers. If it is refused, the probe finds out what does not work.
+        unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_come_back_as_they_went() {
+        let card = Card { name: *b"abcdefgh", pid: 77, node: Node { boot: [3; 16], namespaces: [1, 2, 3] } };
+        assert_eq!(Card::decode(&card.encode()), Some(card));
+        assert_eq!(Card::decode(&card.encode()[1..]), None);
+        assert_eq!(Card::decode(b""), None);
+        assert_ne!(Node::here().namespaces, [0; 3]);
+    }
+
+    #[test]
+    fn two_ranks_of_one_process() {
+        let start = |rank| {
+            let a = Attach::start(
+                Arc::new(Region::create(rank, 2).unwrap()),
+                Options { cma: true, log: 0 },
+                |_| {},
+                |_| {},
+            )
+            .unwrap();
+            a.open([7; 16]).unwrap();
+            a
+        };
+        let (a, b) = (start(0), start(1));
+        assert!(a.same_node(&b.card()));
+        let peer = a.contact(1, &b.card(), Duration::from_secs(20)).unwrap();
+        assert_eq!(
+            (peer.rank, peer.pid as u32, peer.is_dead(), peer.check_dead()),
+            (1, std::process::id(), false, false)
+        );
+        assert_eq!(b.known(0).unwrap().region.header().rank(), 0);
+        assert_eq!(b.known(0).unwrap().cma(), peer.cma());
+        a.stop();
+        b.stop();
+    }
+}

@@ -1,0 +1,250 @@
+//! What two ranks say to each other at first contact: one packet each way, each with the sender's region attached.
+//!
+//! ```text
+//!  0       8       12        16      20     24     28      32          48          56            64          128
+//!  ┌───────┬───────┬─────────┬───────┬──────┬──────┬───────┬───────────┬───────────┬─────────────┬───────────┐
+//!  │ magic │ kind  │ version │ from  │ to   │ size │ flags │ secret    │ probe at  │ scratch at  │ probe     │
+//!  └───────┴───────┴─────────┴───────┴──────┴──────┴───────┴───────────┴───────────┴─────────────┴───────────┘
+//! ```
+//! Magic, kind and version stand at the same place in every version, so that builds that do not fit tell each other so.
+//! The probe is 64 random bytes in the sender's private memory; the scratch are as many bytes there for the other side to write.
+//! Both are only there to find out by a real copy whether cross-memory copies work between these two processes.
+
+use bitflags::bitflags;
+
+/// The length of a packet.
+pub(super) const HELLO_LEN: usize = 128;
+/// The length of the probe.
+pub(super) const PROBE_LEN: usize = 64;
+/// As much of a packet as every version has.
+const COMMON_LEN: usize = 16;
+const MAGIC: u64 = u64::from_le_bytes(*b"FMPLHELO");
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Kind {
+    /// "Here is my region": the initiator's.
+    Hello = 1,
+    /// "Welcome, here is mine": the answer.
+    Welcome = 2,
+    /// "I will not have you", with the reason in the field `flags`.
+    Refused = 3,
+}
+
+/// Why a contact was turned away. Each is logged once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Reason {
+    /// Another user's process.
+    User = 0,
+    /// Not a hello at all.
+    Garbage = 1,
+    /// Another layout version.
+    Version = 2,
+    /// Another job's secret.
+    Secret = 3,
+    /// Meant for another rank, or from one that the job does not have.
+    Rank = 4,
+    /// Without a region, or with something else in its place.
+    Region = 5,
+    /// Said nothing until its time was over, or until others needed the place.
+    Silent = 6,
+    /// This process could not take the contact: out of descriptors, memory or address space.
+    Resources = 7,
+}
+
+impl Reason {
+    pub(super) const ALL: [Reason; 8] = [
+        Reason::User,
+        Reason::Garbage,
+        Reason::Version,
+        Reason::Secret,
+        Reason::Rank,
+        Reason::Region,
+        Reason::Silent,
+        Reason::Resources,
+    ];
+
+    /// For people: "it …".
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Reason::User => "it belongs to another user",
+            Reason::Garbage => "what it sent is no greeting of FMPL",
+            Reason::Version => "it was built with another layout version",
+            Reason::Secret => "it does not know the secret of this job",
+            Reason::Rank => "its rank or the rank it wanted to reach is not what it should be",
+            Reason::Region => "the region it handed over is missing or wrong",
+            Reason::Silent => "it connected and then said nothing",
+            Reason::Resources => "it could not be taken: out of descriptors, memory or address space",
+        }
+    }
+}
+
+bitflags! {
+    /// What the sender of a packet can do.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) struct Flags: u32 {
+        /// It is willing to use cross-memory copies (`FMPL_CMA=on`).
+        const CMA_WANTED = 1;
+        /// It has reached the other side's memory. Only a welcome can know.
+        const CMA_REACHED = 2;
+    }
+}
+
+/// A greeting, or its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub kind: Kind,
+    pub version: u32,
+    pub from: u32,
+    pub to: u32,
+    pub size: u32,
+    pub flags: Flags,
+    pub secret: [u8; 16],
+    pub probe_at: u64,
+    pub scratch_at: u64,
+    pub probe: [u8; PROBE_LEN],
+}
+
+/// A packet as it was understood.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Packet {
+    Hello(Box<Hello>),
+    /// Refused by a process of this layout version, for a reason that this version may not know.
+    Refused {
+        version: u32,
+        reason: Option<Reason>,
+    },
+    /// From another layout version.
+    Version(u32),
+    Garbage,
+}
+
+impl Hello {
+    pub(super) fn encode(&self) -> [u8; HELLO_LEN] {
+        let mut b = [0; HELLO_LEN];
+        b[0..8].copy_from_slice(&MAGIC.to_ne_bytes());
+        for (at, v) in [
+            (8, self.kind as u32),
+            (12, self.version),
+            (16, self.from),
+            (20, self.to),
+            (24, self.size),
+            (28, self.flags.bits()),
+        ] {
+            b[at..at + 4].copy_from_slice(&v.to_ne_bytes());
+        }
+        b[32..48].copy_from_slice(&self.secret);
+        b[48..56].copy_from_slice(&self.probe_at.to_ne_bytes());
+        b[56..64].copy_from_slice(&self.scratch_at.to_ne_bytes());
+        b[64..128].copy_from_slice(&self.probe);
+        b
+    }
+
+    /// Is the secret that of the job? Takes the same time whatever the answer.
+    pub(super) fn knows(&self, secret: &[u8; 16]) -> bool {
+        let difference = self.secret.iter().zip(secret).fold(0u8, |d, (a, b)| d | (a ^ b));
+        std::hint::black_box(difference) == 0
+    }
+}
+
+/// A refusal, for a packet without anything else.
+pub(super) fn refusal(version: u32, reason: Reason) -> [u8; HELLO_LEN] {
+    let mut b = [0; HELLO_LEN];
+    b[0..8].copy_from_slice(&MAGIC.to_ne_bytes());
+    b[8..12].copy_from_slice(&(Kind::Refused as u32).to_ne_bytes());
+    b[12..16].copy_from_slice(&version.to_ne_bytes());
+    b[28..32].copy_from_slice(&(reason as u32).to_ne_bytes());
+    b
+}
+
+/// Understands a packet. `version` is the layout version of this process.
+pub(super) fn decode(b: &[u8], version: u32) -> Packet {
+    let u32_at = |at: usize| u32::from_ne_bytes(b[at..at + 4].try_into().expect("four bytes"));
+    let u64_at = |at: usize| u64::from_ne_bytes(b[at..at + 8].try_into().expect("eight bytes"));
+    if b.len() < COMMON_LEN || u64_at(0) != MAGIC {
+        return Packet::Garbage;
+    }
+    let (kind, theirs) = (u32_at(8), u32_at(12));
+    if theirs != version && kind != Kind::Refused as u32 {
+        return Packet::Version(theirs);
+    }
+    let kind = match kind {
+        1 => Kind::Hello,
+        2 => Kind::Welcome,
+        3 => {
+            let reason = if b.len() >= 32 { Reason::ALL.get(u32_at(28) as usize).copied() } else { None };
+            return Packet::Refused { version: theirs, reason };
+        }
+        _ => return Packet::Garbage,
+    };
+    if b.len() != HELLO_LEN {
+        return Packet::Garbage;
+    }
+    Packet::Hello(Box::new(Hello {
+        kind,
+        version: theirs,
+        from: u32_at(16),
+        to: u32_at(20),
+        size: u32_at(24),
+        flags: Flags::from_bits_truncate(u32_at(28)),
+        secret: b[32..48].try_into().expect("sixteen bytes"),
+        probe_at: u64_at(48),
+        scratch_at: u64_at(56),
+        probe: b[64..128].try_into().expect("64 bytes"),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(kind: Kind) -> Hello {
+        Hello {
+            kind,
+            version: 9,
+            from: 3,
+            to: 5,
+            size: 8,
+            flags: Flags::CMA_WANTED,
+            secret: *b"0123456789abcdef",
+            probe_at: 0x7fff_1234_5678,
+            scratch_at: 0x7fff_1234_9999,
+            probe: std::array::from_fn(|i| i as u8),
+        }
+    }
+
+    #[test]
+    fn packets_come_back_as_they_went() {
+        for kind in [Kind::Hello, Kind::Welcome] {
+            let h = sample(kind);
+            assert_eq!(decode(&h.encode(), 9), Packet::Hello(Box::new(h.clone())));
+            assert_eq!(decode(&h.encode(), 10), Packet::Version(9));
+            assert_eq!(
+                decode(&h.encode()[..COMMON_LEN], 10),
+                Packet::Version(9),
+                "a shorter packet of another version"
+            );
+            for short in 0..HELLO_LEN {
+                assert_eq!(decode(&h.encode()[..short], 9), Packet::Garbage);
+            }
+        }
+        for reason in Reason::ALL {
+            assert_eq!(decode(&refusal(7, reason), 9), Packet::Refused { version: 7, reason: Some(reason) });
+        }
+        assert_eq!(Reason::ALL.map(|r| r as usize), std::array::from_fn(|i| i));
+        assert_eq!(decode(&[0xff; HELLO_LEN], 9), Packet::Garbage);
+    }
+
+    #[test]
+    fn a_secret_is_known_wholly_or_not() {
+        let h = sample(Kind::Hello);
+        assert!(h.knows(b"0123456789abcdef"));
+        for i in 0..16 {
+            let mut other = h.secret;
+            other[i] ^= 1;
+            assert!(!h.knows(&other));
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The service thread: answers first contacts and watches over the peers, asleep in `epoll_wait` otherwise.
+//!
+//! It never waits for anybody: a connection is either answered in one go or put aside until its packet is there, and only so
+//! many for only so long. Who says nothing makes room for others; a genuine peer that had to make room tries again.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::attach::{Shared, effective_user};
+use super::hello::{self, HELLO_LEN, Kind, Packet, Reason};
+use super::peer::Peer;
+use super::region::PeerRegion;
+use super::socket;
+use crate::base::atomics::Ordering;
+use crate::base::error::Code;
+
+/// The thread's stack: it calls nothing deep.
+const STACK: usize = 128 << 10;
+/// At most this many connections may be silent at a time.
+const PENDING: usize = 64;
+/// And each for at most this long.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How many connections are accepted before deaths and other packets get a look in.
+const BURST: usize = 64;
+/// How long not to accept when there are no descriptors left.
+const RECOVERY: Duration = Duration::from_millis(20);
+
+/// What an event is about: the upper half says which kind, the lower which one.
+const WAKE: u64 = 0;
+const LISTENER: u64 = 1 << 32;
+const CONNECTION: u64 = 2 << 32;
+const PROCESS: u64 = 3 << 32;
+
+/// The descriptors that the thread sleeps on.
+pub(super) struct Service {
+    epoll: OwnedFd,
+    wake: OwnedFd,
+    listener: OwnedFd,
+}
+
+impl Service {
+    pub fn new(listener: OwnedFd) -> io::Result<Service> {
+        // SAFETY: no memory is involved.
+        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: as above.
+        let wake = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        let service = Service { epoll, wake, listener };
+        service.control(libc::EPOLL_CTL_ADD, service.wake.as_fd(), libc::EPOLLIN, WAKE)?;
+        Ok(service)
+    }
+
+    fn control(&self, operation: i32, fd: BorrowedFd<'_>, events: i32, data: u64) -> io::Result<()> {
+        let mut e = libc::epoll_event { events: events as u32, u64: data };
+        // SAFETY: both descriptors are open, e is an event.
+        if unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd.as_raw_fd(), &mut e) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Contacts are answered from now on.
+    pub fn listen(&self) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, self.listener.as_fd(), libc::EPOLLIN, LISTENER)
+    }
+
+    fn listen_again(&self, yes: bool) {
+        // It is registered, so this cannot fail for a reason that matters.
+        let _ = self.control(libc::EPOLL_CTL_MOD, self.listener.as_fd(), if yes { libc::EPOLLIN } else { 0 }, LISTENER);
+    }
+
+    /// The end of this process is news.
+    pub fn watch(&self, pidfd: BorrowedFd<'_>, rank: u32) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, pidfd, libc::EPOLLIN, PROCESS | u64::from(rank))
+    }
+
+    pub fn unwatch(&self, pidfd: BorrowedFd<'_>) {
+        let _ = self.control(libc::EPOLL_CTL_DEL, pidfd, 0, 0);
+    }
+
+    /// Has the thread look around.
+    pub fn wake(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes, as an eventfd takes them. A full counter wakes as well.
+        unsafe { libc::write(self.wake.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    fn wait(&self, events: &mut [libc::epoll_event], timeout: Option<Duration>) -> usize {
+        // Rounded up, so as not to wake just before the time and find nothing to do.
+        let ms = timeout.map_or(-1, |t| t.as_millis().min(60_000) as i32 + 1);
+        // SAFETY: events is writable for its length.
+        let n = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, ms) };
+        usize::try_from(n).unwrap_or(0)
+    }
+}
+
+fn owned(fd: i32) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call made a new descriptor, which nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Starts the thread, with every signal blocked in it: the program's handlers run in the program's threads.
+pub(super) fn spawn(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
+    // SAFETY: both sets are valid; the thread inherits the mask, and ours is put back whatever comes of it.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let thread = std::thread::Builder::new().name("fmpl-service".into()).stack_size(STACK).spawn(move || {
+            Thread { shared: &shared, pending: std::array::from_fn(|_| None), paused_until: None }.run()
+        });
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        thread
+    }
+}
+
+/// A connection that has not said anything yet.
+struct Pending {
+    fd: OwnedFd,
+    pid: libc::pid_t,
+    since: Instant,
+}
+
+struct Thread<'a> {
+    shared: &'a Shared,
+    pending: [Option<Pending>; PENDING],
+    /// There are no descriptors: no use in accepting before.
+    paused_until: Option<Instant>,
+}
+
+impl Thread<'_> {
+    fn run(mut self) {
+        let service = &self.shared.service;
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let n = service.wait(&mut events, self.time_left());
+            for event in &events[..n] {
+                let data = event.u64;
+                let which = data as u32;
+                match data & !u64::from(u32::MAX) {
+                    WAKE => self.woken(),
+                    LISTENER => self.accept(),
+                    CONNECTION => self.packet(which as usize),
+                    _ => self.shared.announce_death(which),
+                }
+            }
+            self.expire();
+        }
+        (0..PENDING).for_each(|i| drop(self.close(i)));
+    }
+
+    /// Until when the thread may sleep: a silent connection's time, or the next attempt to accept. Mostly for ever.
+    fn time_left(&self) -> Option<Duration> {
+        let oldest = self.pending.iter().flatten().map(|p| p.since + PATIENCE).min();
+        let next = oldest.into_iter().chain(self.paused_until).min();
+        next.map(|t| t.saturating_duration_since(Instant::now()))
+    }
+
+    fn woken(&self) {
+        let mut count = 0u64;
+        // SAFETY: eight bytes, as an eventfd gives them.
+        unsafe { libc::read(self.shared.service.wake.as_raw_fd(), (&raw mut count).cast(), 8) };
+        let dead = std::mem::take(&mut *self.shared.born_dead.lock().unwrap_or_else(PoisonError::into_inner));
+        dead.into_iter().for_each(|rank| self.shared.announce_death(rank));
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..BURST {
+            let fd = match socket::accept(self.shared.service.listener.as_fd()) {
+                Ok(fd) => fd,
+                Err(e) => match e.raw_os_error() {
+                    Some(libc::EINTR | libc::ECONNABORTED) => continue,
+                    Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS) => {
+                        return self.out_of_descriptors();
+                    }
+                    _ => return,
+                },
+            };
+            let Ok(them) = socket::credentials(fd.as_fd()) else { continue };
+            if them.uid != effective_user() {
+                self.shared.reject(Reason::User, them.pid);
+                continue;
+            }
+            // Genuine peers greet right after connecting: their packet is mostly there.
+            if self.answer(fd.as_fd(), them.pid) {
+                continue;
+            }
+            let slot = self.free_slot();
+            if self
+                .shared
+                .service
+                .control(libc::EPOLL_CTL_ADD, fd.as_fd(), libc::EPOLLIN, CONNECTION | slot as u64)
+                .is_ok()
+            {
+                self.pending[slot] = Some(Pending { fd, pid: them.pid, since: Instant::now() });
+            }
+        }
+    }
+
+    /// A place for a silent connection, the oldest one's if need be.
+    fn free_slot(&mut self) -> usize {
+        self.pending.iter().position(Option::is_none).or_else(|| self.evict_oldest()).unwrap_or(0)
+    }
+
+    fn evict_oldest(&mut self) -> Option<usize> {
+        let (_, slot) = self.pending.iter().enumerate().filter_map(|(i, p)| p.as_ref().map(|p| (p.since, i))).min()?;
+        if let Some(p) = self.close(slot) {
+            self.shared.reject(Reason::Silent, p.pid);
+        }
+        Some(slot)
+    }
+
+    fn out_of_descriptors(&mut self) {
+        self.shared.reject(Reason::Resources, 0);
+        if self.evict_oldest().is_none() {
+            self.shared.service.listen_again(false);
+            self.paused_until = Some(Instant::now() + RECOVERY);
+        }
+    }
+
+    fn expire(&mut self) {
+        if self.paused_until.is_none() && self.pending.iter().all(Option::is_none) {
+            return;
+        }
+        let now = Instant::now();
+        if self.paused_until.is_some_and(|t| t <= now) {
+            self.paused_until = None;
+            self.shared.service.listen_again(true);
+        }
+        for slot in 0..PENDING {
+            if self.pending[slot].as_ref().is_some_and(|p| p.since + PATIENCE <= now)
+                && let Some(p) = self.close(slot)
+            {
+                self.shared.reject(Reason::Silent, p.pid);
+            }
+        }
+    }
+
+    /// Takes a connection off the watch, and out of its place. Off the watch first: a forked child may hold the descriptor too,
+    /// and then closing ours would not end it.
+    fn close(&mut self, slot: usize) -> Option<Pending> {
+        let p = self.pending[slot].take()?;
+        let _ = self.shared.service.control(libc::EPOLL_CTL_DEL, p.fd.as_fd(), 0, 0);
+        Some(p)
+    }
+
+    /// A silent connection has something to say, or is closed.
+    fn packet(&mut self, slot: usize) {
+        let Some(p) = self.pending[slot].as_ref() else { return };
+        if self.answer(p.fd.as_fd(), p.pid) {
+            self.close(slot);
+        }
+    }
+
+    /// Answers a connection if its packet is there. `false`: not yet.
+    fn answer(&self, fd: BorrowedFd<'_>, pid: libc::pid_t) -> bool {
+        let mut packet = [0; HELLO_LEN + 1];
+        let (len, fds) = match socket::receive(fd, &mut packet) {
+            Ok(got) => got,
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => return false,
+            Err(_) => (0, Vec::new()),
+        };
+        if let Err(reason) = self.greeted(fd, pid, &packet[..len.min(HELLO_LEN + 1)], fds) {
+            self.shared.reject(reason, pid);
+            if reason != Reason::Garbage {
+                // If it does not listen, so be it.
+                let _ = socket::send(fd, &hello::refusal(self.shared.version(), reason), None);
+            }
+        }
+        true
+    }
+
+    /// Takes in who sent this packet, and sends the welcome.
+    fn greeted(&self, fd: BorrowedFd<'_>, pid: libc::pid_t, packet: &[u8], fds: Vec<OwnedFd>) -> Result<(), Reason> {
+        let shared = self.shared;
+        let hello = match hello::decode(packet, shared.version()) {
+            Packet::Hello(h) if h.kind == Kind::Hello => h,
+            Packet::Version(_) => return Err(Reason::Version),
+            _ => return Err(Reason::Garbage),
+        };
+        // Set before the listener was watched.
+        let secret = shared.secret.get().ok_or(Reason::Secret)?;
+        if !hello.knows(secret) {
+            return Err(Reason::Secret);
+        }
+        if hello.to != shared.rank || hello.from >= shared.size || hello.size != shared.size {
+            return Err(Reason::Rank);
+        }
+        let [region]: [OwnedFd; 1] = fds.try_into().map_err(|_| Reason::Region)?;
+        let peer = match shared.known(hello.from) {
+            Some(p) => Arc::clone(p),
+            None => {
+                let region =
+                    PeerRegion::adopt(region, hello.from, shared.size, shared.version()).map_err(|e| {
+                        match e.code() {
+                            Code::Version => Reason::Version,
+                            Code::Memory => Reason::Resources,
+                            _ => Reason::Region,
+                        }
+                    })?;
+                // A peer that has ended since is taken in too: what it has left in its memory may still be wanted.
+                let pidfd = socket::pidfd(fd, pid).map_err(|_| Reason::Resources)?;
+                let cma = pidfd.is_some() && shared.reaches(pid, &hello);
+                shared.install(Peer::new(pid, pidfd, region, cma)).map_err(|_| Reason::Resources)?
+            }
+        };
+        let welcome = shared.introduce(Kind::Welcome, hello.from, secret, peer.cma());
+        // It may have ended, or given up; then it is known here all the same.
+        let _ = socket::send(fd, &welcome, Some(shared.region.fd()));
+        Ok(())
+    }
+}
