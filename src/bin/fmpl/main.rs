@@ -1,3 +1,34 @@
 //! The `fmpl` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod bench;
+mod doctor;
+mod info;
+
+#[derive(Parser)]
+#[command(name = "fmpl", version, about = "Message passing by remote memory writes")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// What a message costs here, and beside the MPIs of this machine
+    Bench(Box<bench::Options>),
+    /// What this build and machine offer, and every setting
+    Info,
+    /// What is missing on this machine, and what that costs
+    Doctor,
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Bench(o) => bench::main(&o),
+        Command::Info => info::main(),
+        Command::Doctor => doctor::main(),
+    }
+}

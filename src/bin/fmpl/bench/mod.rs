@@ -1,0 +1,347 @@
+//! `fmpl bench`: what a message costs here, and beside the MPIs of this machine.
+//!
+//! The command is the *driver*. It starts the ranks (of FMPL through `fmpl run`, of each MPI through its own launcher) once, pinned
+//! to the same cores, and they sleep in a read of a fifo. Then it wakes one library's ranks at a time for one *block* of a
+//! benchmark, in turn, so that all are measured within milliseconds of each other: the speed of a machine's interconnect changes
+//! over seconds, and a comparison of runs minutes apart measures that change. Before every block the *raw hop* is measured (one
+//! cache line written in turn by two processes), the yardstick of short messages and the record of the machine's state.
+//!
+//! Each benchmark has a file: its plan (the cases, run by the driver) and its block (run by the ranks). `peer.c` holds the same
+//! blocks in MPI calls.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+mod against;
+mod anyindex;
+mod calls;
+mod exchange;
+mod hop;
+mod idle;
+mod json;
+mod measure;
+mod memory;
+mod overlap;
+mod pingpong;
+mod plot;
+mod prepost;
+mod rank;
+mod ring;
+mod session;
+mod startup;
+mod stopped;
+mod stream;
+mod strided;
+mod table;
+mod tune;
+mod unexpected;
+mod window;
+
+use measure::Measured;
+use rank::{Outcome, Rank};
+
+/// One benchmark.
+pub struct Bench {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// A line of help.
+    pub about: &'static str,
+    /// How many ranks, unless `--ranks` says otherwise.
+    pub ranks: usize,
+    /// Indices for each peer.
+    pub indices: i32,
+    /// What a block gives, in order.
+    pub figures: &'static [Figure],
+    /// The cases to measure.
+    pub plan: fn(&Options) -> Vec<Case>,
+}
+
+/// One number that a block gives.
+pub struct Figure {
+    /// What it is.
+    pub name: &'static str,
+    /// The unit shown.
+    pub unit: &'static str,
+    /// From the block's number to the unit shown.
+    pub scale: f64,
+    /// Also shown as bytes per second.
+    pub bandwidth: bool,
+    /// The first block counts, since what has grown stays: the most is shown instead of the least.
+    pub growth: bool,
+    /// A share, where more is better and no ratio is formed.
+    pub share: bool,
+}
+
+impl Figure {
+    const fn time(name: &'static str, unit: &'static str, scale: f64) -> Figure {
+        Figure { name, unit, scale, bandwidth: false, growth: false, share: false }
+    }
+    const fn share(name: &'static str) -> Figure {
+        Figure { name, unit: "", scale: 1.0, bandwidth: false, growth: false, share: true }
+    }
+    const fn bandwidth(mut self) -> Figure {
+        self.bandwidth = true;
+        self
+    }
+    const fn growth(mut self) -> Figure {
+        self.growth = true;
+        self
+    }
+}
+
+/// One line of a benchmark's table.
+#[derive(Clone)]
+pub struct Case {
+    /// What the line is called.
+    pub label: String,
+    /// Bytes of a message, where that is what distinguishes the cases.
+    pub bytes: Option<usize>,
+    /// The place on a plot's horizontal axis.
+    pub x: Option<f64>,
+    /// The command line for the ranks.
+    pub command: String,
+    /// Blocks in a round.
+    pub blocks: usize,
+    /// Blocks before them that do not count.
+    pub warm_blocks: usize,
+}
+
+impl Case {
+    fn sized(n: usize, command: String) -> Case {
+        let blocks = if n > 1 << 20 { 7 } else { 15 };
+        Case { label: size_text(n), bytes: Some(n), x: Some(n as f64), command, blocks, warm_blocks: 2 }
+    }
+    fn counted(label: String, n: usize, command: String) -> Case {
+        Case { label, bytes: None, x: Some(n as f64), command, blocks: 15, warm_blocks: 1 }
+    }
+    fn named_only(label: &str, command: String) -> Case {
+        Case { label: label.into(), bytes: None, x: None, command, blocks: 15, warm_blocks: 1 }
+    }
+    fn named(mut self, label: &str, n: usize) -> Case {
+        self.label = format!("{} {label}", size_text(n));
+        self.x = None;
+        self
+    }
+    fn blocks(mut self, n: usize) -> Case {
+        self.blocks = n;
+        self
+    }
+    /// What only the first time shows: no blocks for warming.
+    fn cold(mut self) -> Case {
+        self.warm_blocks = 0;
+        self
+    }
+}
+
+/// Options of `fmpl bench`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
+    /// The benchmark; without one they are listed
+    name: Option<String>,
+    /// Message sizes, such as 8,4k,1M
+    #[arg(long, value_delimiter = ',', value_parser = parse_bytes)]
+    sizes: Vec<usize>,
+    /// Numbers of receives, sends or ranks, where a benchmark counts these
+    #[arg(long, value_delimiter = ',')]
+    counts: Vec<usize>,
+    /// Compare with these libraries of the machine: openmpi, openmpi-ucx, mpich, or all that are found
+    #[arg(long, value_delimiter = ',')]
+    against: Vec<String>,
+    /// Leave FMPL out: the first of --against takes its place in the ratios
+    #[arg(long, requires = "against")]
+    rivals_only: bool,
+    /// Rounds over all cases
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Blocks in a round, in place of the benchmark's own number
+    #[arg(long)]
+    blocks: Option<usize>,
+    /// Messages in a block, in place of the benchmark's own number
+    #[arg(long)]
+    iterations: Option<i64>,
+    /// Send the received buffer back (pingpong)
+    #[arg(long)]
+    echo: bool,
+    /// Both buffers in runs of this many bytes (pingpong, strided)
+    #[arg(long, value_name = "RUN", value_parser = parse_bytes)]
+    strided: Option<usize>,
+    /// Number of ranks, in place of the benchmark's own
+    #[arg(long)]
+    ranks: Option<usize>,
+    /// Also write all figures to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Also draw the figures into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// No progress line
+    #[arg(long, short)]
+    quiet: bool,
+    /// (the driver starts its ranks with this)
+    #[arg(long, hide = true, value_name = "DIR")]
+    rank: Option<PathBuf>,
+    /// (the driver starts its ranks with this)
+    #[arg(long, hide = true)]
+    startup: bool,
+    /// (the driver starts its ranks with this)
+    #[arg(long, hide = true, default_value_t = 64)]
+    indices: i32,
+    /// (the driver starts the measure of the raw hop with this)
+    #[arg(long, hide = true, value_delimiter = ',')]
+    hop: Vec<usize>,
+}
+
+impl Options {
+    /// Round trips in a block of messages of this size.
+    fn rounds_of(&self, n: usize) -> i64 {
+        self.iterations.unwrap_or(match n {
+            0..=8192 => 2000,
+            8193..=65_536 => 300,
+            65_537..=1_048_576 => 40,
+            _ => 6,
+        })
+    }
+
+    /// Messages before those that are timed: the ranks have slept, and others have used the caches.
+    fn warm(&self, k: i64) -> i64 {
+        if self.iterations.is_some() { 1.max(k / 8).min(100) } else { 2.max(k / 8) }
+    }
+
+    fn progress(&self) -> bool {
+        !self.quiet && std::io::stderr().is_terminal()
+    }
+}
+
+static BENCHES: &[&Bench] = &[
+    &pingpong::BENCH,
+    &exchange::BENCH,
+    &stream::BENCH,
+    &window::BANDWIDTH,
+    &window::RATE,
+    &prepost::BENCH,
+    &anyindex::BENCH,
+    &unexpected::BENCH,
+    &overlap::BENCH,
+    &strided::BENCH,
+    &ring::BENCH,
+    &idle::BENCH,
+    &stopped::BENCH,
+    &startup::BENCH,
+    &memory::BENCH,
+];
+
+type Block = fn(&mut Rank, &[i64]) -> Outcome;
+
+/// The blocks that ranks run, by the first word of a command line.
+static BLOCKS: &[(&str, Block)] = &[
+    ("pingpong", pingpong::block),
+    ("exchange", exchange::block),
+    ("stream", stream::block),
+    ("window", window::block),
+    ("prepost", prepost::block),
+    ("anyindex", anyindex::block),
+    ("unexpected", unexpected::block),
+    ("overlap", overlap::block),
+    ("ring", ring::block),
+    ("idle", idle::block),
+    ("stopped", stopped::block),
+    ("memory", memory::block),
+];
+
+/// The command.
+pub fn main(o: &Options) -> ExitCode {
+    let done = match (&o.rank, o.startup, &o.hop[..], &o.name) {
+        (Some(dir), ..) => rank::main(dir, o.indices),
+        (None, true, ..) => rank::startup(o.indices),
+        (None, false, [a, b], _) => hop::main(*a, *b),
+        (_, _, _, None) => {
+            list();
+            Ok(())
+        }
+        (.., Some(name)) => drive(name, o),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("fmpl bench: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn list() {
+    println!("Benchmarks (fmpl bench NAME; --help has the options):\n");
+    for b in BENCHES {
+        println!("  {:<11} {}", b.name, b.about);
+    }
+    println!("  {:<11} {}", "tune", tune::ABOUT);
+    println!("  {:<11} {}", "hop", hop::ABOUT);
+    println!("\nWith --against openmpi,openmpi-ucx,mpich (or all) the same is measured for these in turn.");
+}
+
+fn drive(name: &str, o: &Options) -> Result<(), String> {
+    if o.rounds == 0 || o.blocks == Some(0) || o.iterations.is_some_and(|k| k < 1) || o.sizes.contains(&0) {
+        return Err("rounds, blocks, iterations and sizes must be positive".into());
+    }
+    let place = session::Scratch::new()?;
+    match name {
+        "tune" => return tune::main(o, &place.0),
+        "hop" => return hop::show(&place.0),
+        _ => {}
+    }
+    let Some(bench) = BENCHES.iter().find(|b| b.name == name) else {
+        let names: Vec<&str> = BENCHES.iter().map(|b| b.name).chain(["tune", "hop"]).collect();
+        return Err(format!("no benchmark {name}; there are {}", names.join(", ")));
+    };
+    let mut contestants = Vec::new();
+    if !o.rivals_only {
+        contestants.push(against::ours("fmpl", &[]));
+    }
+    contestants.extend(against::rivals(&o.against, &place.0)?);
+    let cases = (bench.plan)(o);
+    if cases.is_empty() {
+        return Err("no case is left with these options".into());
+    }
+    let measured = measure::measure(bench, cases, &contestants, o, &place.0)?;
+    publish(&measured, o)
+}
+
+/// The table, and the files that were asked for.
+fn publish(measured: &Measured, o: &Options) -> Result<(), String> {
+    print!("{}", table::text(measured));
+    if let Some(path) = &o.json {
+        let text = serde_json::to_string_pretty(&json::value(measured)).map_err(|e| e.to_string())?;
+        std::fs::write(path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    if let Some(path) = &o.svg {
+        plot::draw(measured, path)?;
+    }
+    Ok(())
+}
+
+/// The sizes asked for, or the powers of two, by factors that keep the table short, from `least` to `most`.
+fn sizes(o: &Options, least: usize, most: usize) -> Vec<usize> {
+    if !o.sizes.is_empty() {
+        return o.sizes.clone();
+    }
+    [8, 64, 256, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20]
+        .into_iter()
+        .filter(|n| (least..=most).contains(n))
+        .collect()
+}
+
+fn parse_bytes(text: &str) -> Result<usize, String> {
+    fmpl::base::config::bytes(text).ok_or_else(|| format!("{text}: not a number of bytes (such as 8, 4k, 1M)"))
+}
+
+/// `4 KB`
+pub fn size_text(n: usize) -> String {
+    match n {
+        n if n >= 1 << 20 && n % (1 << 20) == 0 => format!("{} MB", n >> 20),
+        n if n >= 1 << 10 && n % (1 << 10) == 0 => format!("{} KB", n >> 10),
+        n => format!("{n} B"),
+    }
+}

@@ -1,0 +1,269 @@
+//! A rank of FMPL under the driver: sleeps in a read of its fifo until a command line comes, runs the block it names, and rank 0
+//! answers with the figures. `peer.c` is the same program in MPI calls.
+
+use std::ffi::{c_int, c_void};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::ptr;
+
+use fmpl::p2p::layout::Block;
+
+use super::calls::Calls;
+
+/// What a block gives: its figures in the order of the benchmark's table, times in nanoseconds; or what went wrong.
+pub type Outcome = Result<Vec<f64>, String>;
+
+/// Memory from the heap, page-aligned, every page touched.
+pub struct Buffer {
+    ptr: *mut u8,
+    len: usize,
+}
+
+impl Buffer {
+    fn new(len: usize, fill: u8) -> Buffer {
+        let mut p: *mut c_void = ptr::null_mut();
+        // SAFETY: `p` is a valid place for the result; on success it holds `len` writable bytes.
+        unsafe {
+            assert_eq!(libc::posix_memalign(&mut p, 4096, len.max(1)), 0, "no memory for a buffer of {len} bytes");
+            ptr::write_bytes(p.cast::<u8>(), fill, len);
+        }
+        Buffer { ptr: p.cast(), len }
+    }
+
+    /// The byte at `offset`.
+    pub fn at(&self, offset: usize) -> *mut u8 {
+        assert!(offset <= self.len);
+        // SAFETY: within the allocation, or one past its end.
+        unsafe { self.ptr.add(offset) }
+    }
+
+    /// Writes the first and the last of `n` bytes at `offset`.
+    #[inline]
+    pub fn stamp(&self, offset: usize, n: usize, i: i64) {
+        let p = self.at(offset + n - 1);
+        // SAFETY: `at` has checked the last byte; the first lies before it. Volatile: the peer or the kernel reads them.
+        unsafe {
+            ptr::write_volatile(self.ptr.add(offset), i as u8);
+            ptr::write_volatile(p, i as u8);
+        }
+    }
+
+    /// Checks the first and the last of `n` bytes at `offset`.
+    #[inline]
+    pub fn check(&self, offset: usize, n: usize, i: i64) -> Result<(), String> {
+        let p = self.at(offset + n - 1);
+        // SAFETY: as in `stamp`.
+        let (first, last) = unsafe { (ptr::read_volatile(self.ptr.add(offset)), ptr::read_volatile(p)) };
+        if first == i as u8 && last == i as u8 { Ok(()) } else { Err(wrong(first, last, i)) }
+    }
+}
+
+#[cold]
+fn wrong(first: u8, last: u8, i: i64) -> String {
+    format!("wrong bytes at message {i}: first {first}, last {last}, expected {}", i as u8)
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: `ptr` came from posix_memalign.
+        unsafe { libc::free(self.ptr.cast()) }
+    }
+}
+
+/// One rank, with its buffers.
+pub struct Rank {
+    /// The C interface.
+    pub calls: Calls,
+    /// This rank.
+    pub rank: i32,
+    /// The number of ranks.
+    pub size: i32,
+    /// What is sent.
+    pub sb: Buffer,
+    /// What is received.
+    pub rb: Buffer,
+}
+
+const WORLD: c_int = fmpl::p2p::COMM_WORLD;
+
+impl Rank {
+    /// Grows the buffers to at least `bytes` each.
+    pub fn need(&mut self, bytes: usize) {
+        if bytes > self.sb.len {
+            self.sb = Buffer::new(bytes, 1);
+            self.rb = Buffer::new(bytes, 2);
+        }
+    }
+
+    /// The other rank of a pair.
+    pub fn peer(&self) -> i32 {
+        1 - self.rank
+    }
+
+    #[inline]
+    pub fn ok(&self, code: c_int) -> Result<(), String> {
+        if code == 0 { Ok(()) } else { Err(self.calls.error_text(code)) }
+    }
+
+    #[inline]
+    pub fn send(&self, p: *const u8, n: usize, dst: i32, index: i32) -> Result<(), String> {
+        // SAFETY: callers pass memory of at least `n` bytes that lives across the call.
+        self.ok(unsafe { (self.calls.send)(p.cast(), n, dst, index, WORLD) })
+    }
+
+    #[inline]
+    pub fn recv(&self, p: *mut u8, n: usize, src: i32, index: i32) -> Result<(), String> {
+        // SAFETY: as for `send`.
+        self.ok(unsafe { (self.calls.recv)(p.cast(), n, src, index, WORLD) })
+    }
+
+    #[inline]
+    pub fn isend(&self, p: *const u8, n: usize, dst: i32, index: i32) -> Result<(), String> {
+        // SAFETY: callers keep the memory until the request is completed.
+        self.ok(unsafe { (self.calls.isend)(p.cast(), n, dst, index, WORLD) })
+    }
+
+    #[inline]
+    pub fn irecv(&self, p: *mut u8, n: usize, src: i32, index: i32) -> Result<(), String> {
+        // SAFETY: as for `isend`.
+        self.ok(unsafe { (self.calls.irecv)(p.cast(), n, src, index, WORLD) })
+    }
+
+    #[inline]
+    pub fn isend_wait(&self, dst: i32, index: i32) -> Result<(), String> {
+        // SAFETY: no memory is passed.
+        self.ok(unsafe { (self.calls.isend_wait)(dst, index, WORLD) })
+    }
+
+    #[inline]
+    pub fn irecv_wait(&self, src: i32, index: i32) -> Result<(), String> {
+        // SAFETY: no memory is passed.
+        self.ok(unsafe { (self.calls.irecv_wait)(src, index, WORLD) })
+    }
+
+    #[inline]
+    pub fn sendrecv(&self, n: usize, dst: i32, src: i32, index: i32) -> Result<(), String> {
+        let (s, r) = (self.sb.at(0), self.rb.at(0));
+        // SAFETY: both buffers hold `n` bytes (`need`), and are distinct.
+        self.ok(unsafe { (self.calls.sendrecv)(s.cast(), n, dst, index, r.cast(), n, src, index, WORLD) })
+    }
+
+    #[inline]
+    pub fn send_block(&self, p: *const u8, block: Block, dst: i32, index: i32) -> Result<(), String> {
+        // SAFETY: callers pass memory that covers the block.
+        self.ok(unsafe { (self.calls.send_block)(p.cast(), block, dst, index, WORLD) })
+    }
+
+    #[inline]
+    pub fn recv_block(&self, p: *mut u8, block: Block, src: i32, index: i32) -> Result<(), String> {
+        // SAFETY: as for `send_block`.
+        self.ok(unsafe { (self.calls.recv_block)(p.cast(), block, src, index, WORLD) })
+    }
+
+    /// The index of the last receive completed on (src, index).
+    #[inline]
+    pub fn received_index(&self, src: i32, index: i32) -> Result<i32, String> {
+        let (mut n, mut found) = (0usize, 0);
+        // SAFETY: both places live across the call.
+        self.ok(unsafe { (self.calls.received)(src, index, WORLD, &mut n, &mut found) })?;
+        Ok(found)
+    }
+
+    /// Sets the time-out, with a spool of 16 MiB that the library allocates.
+    pub fn timeout(&self, ms: i32) -> Result<(), String> {
+        // SAFETY: null: the library brings the memory.
+        self.ok(unsafe { (self.calls.sendbuf_set)(ptr::null_mut(), 16 << 20, ms) })
+    }
+
+    /// All ranks meet.
+    pub fn barrier(&self) -> Result<(), String> {
+        // SAFETY: no memory is passed.
+        self.ok(unsafe { (self.calls.barrier)(WORLD) })
+    }
+
+    /// Sends figures to rank 0, off the timed path.
+    pub fn send_figures(&self, v: &[f64], index: i32) -> Result<(), String> {
+        self.send(v.as_ptr().cast(), size_of_val(v), 0, index)
+    }
+
+    /// Receives figures from a rank.
+    pub fn recv_figures(&self, v: &mut [f64], src: i32, index: i32) -> Result<(), String> {
+        self.recv(v.as_mut_ptr().cast(), size_of_val(v), src, index)
+    }
+}
+
+/// The body of a rank process: `dir` holds the fifos, `indices` the size of the areas.
+pub fn main(dir: &Path, indices: i32) -> Result<(), String> {
+    let mut rank = join(indices)?;
+    let mut out = open(OpenOptions::new().write(true), &dir.join("out"))?;
+    let input = open(OpenOptions::new().read(true), &dir.join(format!("in.{}", rank.rank)))?;
+    rank.barrier()?;
+    if rank.rank == 0 {
+        answer(&mut out, "ready\n")?;
+    }
+    for line in BufReader::new(input).lines() {
+        let line = line.map_err(|e| e.to_string())?;
+        let mut words = line.split_ascii_whitespace();
+        let Some(name) = words.next().filter(|w| *w != "quit") else { break };
+        let args: Vec<i64> =
+            words.map(|w| w.parse().map_err(|_| format!("not a number: {w}"))).collect::<Result<_, _>>()?;
+        let outcome = match super::BLOCKS.iter().find(|b| b.0 == name) {
+            Some((_, block)) => block(&mut rank, &args),
+            None => Err(format!("no block {name}")),
+        };
+        match outcome {
+            Ok(v) if rank.rank == 0 => {
+                let words: Vec<String> = v.iter().map(|x| format!("{x:.3}")).collect();
+                answer(&mut out, &format!("ok {}\n", words.join(" ")))?;
+            }
+            Ok(_) => {}
+            Err(e) => {
+                answer(&mut out, &format!("err rank {}: {}\n", rank.rank, e.replace('\n', " ")))?;
+                return Err(e);
+            }
+        }
+    }
+    leave(&rank)
+}
+
+/// Init and finalize, for the measure of the start-up.
+pub fn startup(indices: i32) -> Result<(), String> {
+    let rank = join(indices)?;
+    rank.barrier()?;
+    leave(&rank)
+}
+
+fn join(indices: i32) -> Result<Rank, String> {
+    let calls = Calls::new();
+    let (mut me, mut size) = (0, 0);
+    let mut rank = Rank { calls, rank: 0, size: 1, sb: Buffer::new(0, 0), rb: Buffer::new(0, 0) };
+    // SAFETY: null areas: the library places them. The results live across the calls.
+    unsafe {
+        rank.ok((calls.init)(ptr::null_mut(), ptr::null_mut(), indices))?;
+        rank.ok((calls.comm_rank)(WORLD, &mut me))?;
+        rank.ok((calls.comm_size)(WORLD, &mut size))?;
+    }
+    rank.rank = me;
+    rank.size = size;
+    Ok(rank)
+}
+
+fn leave(rank: &Rank) -> Result<(), String> {
+    // SAFETY: the rank has joined; no request is open.
+    rank.ok(unsafe { (rank.calls.finalize)() })
+}
+
+fn open(how: &OpenOptions, path: &Path) -> Result<File, String> {
+    how.open(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn answer(out: &mut File, line: &str) -> Result<(), String> {
+    out.write_all(line.as_bytes()).map_err(|e| format!("answer to the driver: {e}"))
+}
+
+/// Nanoseconds, for the intervals that the blocks time.
+#[inline]
+pub fn now() -> f64 {
+    fmpl::base::clock::now_ns() as f64
+}

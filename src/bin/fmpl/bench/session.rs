@@ -1,0 +1,180 @@
+//! A contestant's ranks, started once and kept: they sleep in reads of their fifos, and the driver wakes all ranks of one contestant
+//! at a time for one block. That is how libraries are compared at the grain of a millisecond, in the same state of the machine.
+
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How a contestant's ranks are started.
+pub struct Contestant {
+    /// The name in tables.
+    pub name: String,
+    /// The command that starts `ranks` ranks of its program, to which `DIR` or `DIR startup` and so on are appended.
+    pub launch: Box<dyn Fn(&Start) -> Command>,
+}
+
+/// What a start asks for.
+pub struct Start<'a> {
+    /// Number of ranks.
+    pub ranks: usize,
+    /// More ranks than cores: no binding, the advised settings for it.
+    pub crowded: bool,
+    /// Indices for each peer.
+    pub indices: i32,
+    /// The directory of the fifos; `None`: init, barrier, finalize, and nothing else.
+    pub dir: Option<&'a Path>,
+}
+
+/// A directory that goes when it is dropped.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    /// A new directory in the system's place for temporary files.
+    pub fn new() -> Result<Scratch, String> {
+        let path = std::env::temp_dir().join(format!("fmpl-bench-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Best effort: a directory left in /tmp harms nobody.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The ranks of one contestant, running.
+pub struct Session {
+    /// The contestant's name.
+    pub name: String,
+    child: Child,
+    ins: Vec<File>,
+    out: File,
+    pending: Vec<u8>,
+    log: PathBuf,
+}
+
+const START_LIMIT: Duration = Duration::from_secs(120);
+const BLOCK_LIMIT: Duration = Duration::from_secs(300);
+
+impl Session {
+    /// Starts the ranks and waits until all of them have joined.
+    pub fn start(who: &Contestant, place: &Path, ranks: usize, crowded: bool, indices: i32) -> Result<Session, String> {
+        let dir = place.join(&who.name);
+        fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+        // Opened for both directions, so that neither side's opening waits; a rank sees the end when this process is gone.
+        let both = |name: String| -> Result<File, String> {
+            let path = dir.join(name);
+            make_fifo(&path)?;
+            OpenOptions::new().read(true).write(true).open(&path).map_err(|e| format!("{}: {e}", path.display()))
+        };
+        let ins = (0..ranks).map(|r| both(format!("in.{r}"))).collect::<Result<Vec<_>, _>>()?;
+        let out = both("out".into())?;
+        let log = dir.join("log");
+        let sink = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+        let twin = sink.try_clone().map_err(|e| e.to_string())?;
+        let mut command = (who.launch)(&Start { ranks, crowded, indices, dir: Some(&dir) });
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(sink)
+            .stderr(twin)
+            .spawn()
+            .map_err(|e| format!("{}: {}: {e}", who.name, command.get_program().display()))?;
+        let mut session = Session { name: who.name.clone(), child, ins, out, pending: Vec::new(), log };
+        let line = session.line(START_LIMIT)?;
+        if line == "ready" { Ok(session) } else { Err(format!("{}: {line}", who.name)) }
+    }
+
+    /// Runs one block on all ranks; the figures of rank 0.
+    pub fn block(&mut self, command: &str) -> Result<Vec<f64>, String> {
+        let line = format!("{command}\n");
+        for f in &mut self.ins {
+            f.write_all(line.as_bytes()).map_err(|e| format!("{}: {e}", self.name))?;
+        }
+        let answer = self.line(BLOCK_LIMIT)?;
+        let Some(values) = answer.strip_prefix("ok") else {
+            return Err(format!("{}: {answer}{}", self.name, self.log_tail()));
+        };
+        values.split_ascii_whitespace().map(|w| w.parse().map_err(|_| format!("{}: {answer}", self.name))).collect()
+    }
+
+    /// One line from the ranks.
+    fn line(&mut self, limit: Duration) -> Result<String, String> {
+        let end = Instant::now() + limit;
+        loop {
+            if let Some(n) = self.pending.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = self.pending.drain(..=n).collect();
+                return Ok(String::from_utf8_lossy(&line[..n]).into_owned());
+            }
+            let mut poll = libc::pollfd { fd: self.out.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one valid pollfd. A second at a time: the fifo has no end while we hold it, so a dead job is noticed here.
+            if unsafe { libc::poll(&mut poll, 1, 1000) } > 0 {
+                let mut some = [0u8; 512];
+                let n = self.out.read(&mut some).map_err(|e| format!("{}: {e}", self.name))?;
+                self.pending.extend_from_slice(&some[..n]);
+            } else if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(format!("{}: its ranks ended ({status}){}", self.name, self.log_tail()));
+            } else if Instant::now() > end {
+                return Err(format!("{}: no answer within {} s{}", self.name, limit.as_secs(), self.log_tail()));
+            }
+        }
+    }
+
+    fn log_tail(&self) -> String {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(12)..];
+        if tail.is_empty() { String::new() } else { format!("\n  {}", tail.join("\n  ")) }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        for f in &mut self.ins {
+            let _ = f.write_all(b"quit\n");
+        }
+        let end = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < end {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+                _ => return,
+            }
+        }
+        // SIGTERM first: a launcher passes it on to its ranks.
+        // SAFETY: the child has not been waited for, so its id is its own.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        std::thread::sleep(Duration::from_secs(1));
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Seconds from the start of the command to the end of all its ranks, which init, meet and finalize.
+pub fn startup(who: &Contestant, ranks: usize, crowded: bool, indices: i32) -> Result<f64, String> {
+    let mut command = (who.launch)(&Start { ranks, crowded, indices, dir: None });
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let begin = Instant::now();
+    let done = command.output().map_err(|e| format!("{}: {e}", who.name))?;
+    let spent = begin.elapsed().as_secs_f64();
+    if done.status.success() {
+        Ok(spent)
+    } else {
+        Err(format!("{}: {}: {}", who.name, done.status, String::from_utf8_lossy(&done.stderr)))
+    }
+}
+
+fn make_fifo(path: &Path) -> Result<(), String> {
+    let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
+    // SAFETY: a NUL-terminated path.
+    if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } == 0 {
+        Ok(())
+    } else {
+        Err(format!("{}: {}", path.display(), std::io::Error::last_os_error()))
+    }
+}

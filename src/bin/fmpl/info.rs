@@ -1,0 +1,35 @@
+//! `fmpl info`: what this build and this machine offer, and every setting with its default, its value and its meaning.
+
+use std::process::ExitCode;
+
+use fmpl::base::config::{Config, SETTINGS};
+
+use super::doctor::{self, Level};
+
+/// The command.
+pub fn main() -> ExitCode {
+    println!("fmpl {}, {} build", env!("CARGO_PKG_VERSION"), if cfg!(debug_assertions) { "debug" } else { "release" });
+    println!("target               {}-{}", std::env::consts::ARCH, std::env::consts::OS);
+    println!("fabrics              shm (shared memory within a node)");
+    // SAFETY: no memory is passed.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    println!("cores                {} may be used", doctor::available_cores());
+    println!("page size            {page} bytes");
+    println!("\nThis machine (fmpl doctor explains):");
+    let findings = doctor::examine();
+    for f in &findings {
+        let mark = if f.level == Level::Good { ' ' } else { '!' };
+        println!("{mark} {:<24} {}", f.name, f.found);
+    }
+    println!("\nSettings (environment variables):");
+    for s in SETTINGS {
+        let value = std::env::var(s.name).unwrap_or_else(|_| "not set".into());
+        println!("  {:<20} {}", s.name, s.meaning);
+        println!("  {:<20} default {}; now {value}; values: {}", "", s.default, s.values);
+    }
+    let unknown = Config::unknown_names();
+    if !unknown.is_empty() {
+        println!("\nNo settings of ours, so without effect: {}", unknown.join(", "));
+    }
+    ExitCode::SUCCESS
+}
