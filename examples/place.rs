@@ -18,7 +18,12 @@ fn main() -> fmpl::Result<()> {
     }
     let absent = launch.get("nobody-put-this").unwrap_err();
     assert!(absent.detail().contains("nobody-put-this"));
-    println!("rank {} of {}, here {:?}, {bytes} bytes of each read", launch.rank(), launch.size(), launch.local_ranks());
+    println!(
+        "rank {} of {}, here {:?}, {bytes} bytes of each read",
+        launch.rank(),
+        launch.size(),
+        launch.local_ranks()
+    );
 
     launch.fence()?;
     if let (Some(code), 0) = (numbers.get(1), launch.rank()) {

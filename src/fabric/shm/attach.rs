@@ -41,8 +41,8 @@ pub struct Options {
 
 /// This rank's side of all first contacts, and its service thread.
 pub struct Attach {
-    shared: Arc<Shared>,
-    card: Card,
+    pub(super) shared: Arc<Shared>,
+    pub(super) card: Card,
     thread: Option<JoinHandle<()>>,
     pid: u32,
 }
@@ -64,10 +64,13 @@ pub(super) struct Shared {
     probe: Box<Private>,
     /// For each rank memory to try its writes on.
     scratch: Box<[Private]>,
-    on_death: Box<dyn Fn(u32) + Send + Sync>,
-    on_contact: Box<dyn Fn(&Arc<Peer>) + Send + Sync>,
+    on_death: OnDeath,
+    on_contact: OnContact,
     rejected: [AtomicU64; Reason::ALL.len()],
 }
+
+type OnDeath = Box<dyn Fn(u32) + Send + Sync>;
+type OnContact = Box<dyn Fn(&Arc<Peer>) + Send + Sync>;
 
 /// Private memory that other processes read and write by [`super::cma`].
 type Private = [AtomicU64; PROBE_LEN / 8];
@@ -469,8 +472,8 @@ impl Node {
 
 /// What a rank publishes about how to reach it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Card {
-    name: Name,
+pub(super) struct Card {
+    pub(super) name: Name,
     pid: u32,
     node: Node,
 }

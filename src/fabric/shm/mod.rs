@@ -12,3 +12,6 @@ pub mod peer;
 pub mod region;
 mod service;
 mod socket;
+
+#[cfg(test)]
+mod tests;
