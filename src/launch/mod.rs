@@ -9,9 +9,21 @@
 //! | `wire` | the lines of PMI-1 and the way bytes travel in them |
 //! | `pmi` | the rank's side |
 //! | `place` | which ranks share a node |
+//! | [`embedded`] | our own launcher, behind `fmpl run`: its interface |
+//! | `supervise` | its loop |
+//! | `server` | its side of PMI-1: the key-value store, the fence |
+//! | `process` | the processes of ranks: start, end, leaving nothing behind |
+//! | `relay` | what ranks print and read |
+//! | `bind` | cores for ranks |
 
+mod bind;
+pub mod embedded;
 mod place;
 mod pmi;
+mod process;
+mod relay;
+mod server;
+mod supervise;
 mod wire;
 
 use crate::base::error::{Code, Error, Result};

@@ -45,7 +45,6 @@ pub(crate) fn neighbours(nodes: &[u32], rank: u32) -> Vec<u32> {
     nodes.iter().enumerate().filter(|(_, n)| **n == here).map(|(r, _)| r as u32).collect()
 }
 
-#[cfg_attr(not(test), allow(dead_code))]
 /// Ranks as people write them: `0-3,7`.
 pub(crate) fn ranges(ranks: impl IntoIterator<Item = u32>) -> String {
     let mut out = String::new();

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod doctor;
 mod info;
+mod run;
 
 #[derive(Parser)]
 #[command(name = "fmpl", version, about = "Message passing by remote memory writes")]
@@ -17,6 +18,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Start a job of several processes on this machine
+    Run(Box<run::Options>),
     /// What a message costs here, and beside the MPIs of this machine
     Bench(Box<bench::Options>),
     /// What this build and machine offer, and every setting
@@ -27,6 +30,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Run(o) => run::main(*o),
         Command::Bench(o) => bench::main(&o),
         Command::Info => info::main(),
         Command::Doctor => doctor::main(),

@@ -1,0 +1,198 @@
+//! `fmpl run`: the command line in front of [`fmpl::launch::embedded`].
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, ValueEnum};
+use fmpl::launch::embedded::{Bind, Launcher, Output, Program};
+
+/// The options of `fmpl run`.
+#[derive(Args)]
+#[command(
+    override_usage = "fmpl run -n <N> [OPTIONS] [--] <PROGRAM> [ARGS]... [: -n <N> [--env K=V] [--wdir DIR] [--] <PROGRAM> [ARGS]...]",
+    after_help = "\
+Several programs form one job when they are separated by ':'. A ':' with no option after it is an argument of the program.
+Rank 0 has the standard input, the others read /dev/null. The exit code is that of the first rank that failed, 128 + the
+signal's number for a signal, 124 for the time-out, 127 for a program that is not found. When a rank fails the others get
+SIGTERM, and SIGKILL 2 s later; so they do on Ctrl-C, and a second Ctrl-C kills at once."
+)]
+pub struct Options {
+    #[command(flatten)]
+    first: Part,
+    /// One core for each rank, or none; by default one each when there are enough
+    #[arg(long, value_name = "WHAT")]
+    bind: Option<To>,
+    /// End the job after so many seconds, with exit code 124
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
+    /// Put '[rank] ' in front of every line that a rank prints
+    #[arg(long)]
+    tag_output: bool,
+    /// Load this shared library into every rank first (LD_PRELOAD); a bare name is looked for next to fmpl and in ../lib
+    #[arg(long, value_name = "LIBRARY")]
+    preload: Option<OsString>,
+    /// A rank's failure does not end the others
+    #[arg(long)]
+    keep_going: bool,
+    /// Say which rank runs where
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// What each program of a job has for itself.
+#[derive(Args)]
+struct Part {
+    /// The number of ranks
+    #[arg(short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    n: u32,
+    /// A variable for the ranks' environment
+    #[arg(long, value_name = "K=V", value_parser = variable)]
+    env: Vec<(OsString, OsString)>,
+    /// The directory in which the ranks start, and from which a relative program is looked for
+    #[arg(long, value_name = "DIR")]
+    wdir: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+#[derive(Parser)]
+#[command(
+    name = "fmpl run … :",
+    no_binary_name = true,
+    override_usage = ": -n <N> [--env K=V] [--wdir DIR] [--] <PROGRAM> [ARGS]..."
+)]
+struct Further {
+    #[command(flatten)]
+    part: Part,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum To {
+    /// Rank i has the i-th allowed core
+    Core,
+    /// Any core
+    None,
+}
+
+impl Part {
+    fn program(self) -> Program {
+        Program { n: self.n as usize, argv: self.program, env: self.env, wdir: self.wdir }
+    }
+}
+
+/// Runs the job; its exit code is ours.
+pub fn main(mut o: Options) -> ExitCode {
+    let mut parts = split(std::mem::take(&mut o.first.program)).into_iter();
+    o.first.program = parts.next().unwrap_or_default();
+    // --env and --wdir of the first part are the job's: they stand in front of everything.
+    let mut programs = vec![Program::new(o.first.n as usize, std::mem::take(&mut o.first.program))];
+    // A wrong command line ends here, with clap's own message.
+    programs.extend(parts.map(|p| Further::parse_from(p).part.program()));
+
+    let output = if o.tag_output { Output::Tagged } else { Output::Inherit };
+    let mut launcher = Launcher::of(programs)
+        .bind(match o.bind {
+            None => Bind::Auto,
+            Some(To::Core) => Bind::Core,
+            Some(To::None) => Bind::None,
+        })
+        .stdin_to_rank_0(true)
+        .stdout(output)
+        .stderr(output)
+        .keep_going(o.keep_going)
+        .obey_signals(true)
+        .verbose(o.verbose);
+    if let Some(time) = o.timeout {
+        launcher = launcher.timeout(time);
+    }
+    if let Some(dir) = &o.first.wdir {
+        launcher = launcher.wdir(dir);
+    }
+    if let Some(library) = &o.preload {
+        match preload(library) {
+            Ok(value) => launcher = launcher.env("LD_PRELOAD", value),
+            Err(text) => return refused(2, &text),
+        }
+    }
+    for (name, value) in &o.first.env {
+        launcher = launcher.env(name, value);
+    }
+    match launcher.run() {
+        Ok(outcome) => ExitCode::from(outcome.code as u8),
+        Err(e) => refused(e.code, &e.text),
+    }
+}
+
+fn refused(code: i32, text: &str) -> ExitCode {
+    eprintln!("fmpl run: {text}");
+    ExitCode::from(code as u8)
+}
+
+/// The parts of a command line between those ':' that have an option after them.
+fn split(words: Vec<OsString>) -> Vec<Vec<OsString>> {
+    let mut parts = vec![Vec::new()];
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
+        if word == ":" && words.peek().is_some_and(|w| w.as_encoded_bytes().starts_with(b"-")) {
+            parts.push(Vec::new());
+        } else if let Some(part) = parts.last_mut() {
+            part.push(word);
+        }
+    }
+    parts
+}
+
+fn variable(text: &str) -> Result<(OsString, OsString), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("a variable is given as NAME=VALUE".into()),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || "a time-out is a number of seconds above 0".to_owned();
+    let s: f64 = text.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(s).ok().filter(|d| !d.is_zero()).ok_or_else(wrong)
+}
+
+/// The value of LD_PRELOAD that loads the library before what is there already.
+fn preload(library: &OsStr) -> Result<OsString, String> {
+    let mut tried = Vec::new();
+    if library.as_encoded_bytes().contains(&b'/') {
+        tried.push(PathBuf::from(library));
+    } else {
+        let exe =
+            std::env::current_exe().map_err(|e| format!("--preload {}: where fmpl is: {e}", library.display()))?;
+        let here = exe.parent().unwrap_or(Path::new("."));
+        tried.extend([here.join(library), here.join("../lib").join(library)]);
+    }
+    let Some(path) = tried.iter().find_map(|p| p.canonicalize().ok().filter(|p| p.is_file())) else {
+        let places: Vec<_> = tried.iter().map(|p| p.display().to_string()).collect();
+        return Err(format!("--preload {}: there is no file {}", library.display(), places.join(" nor ")));
+    };
+    if path.as_os_str().as_encoded_bytes().iter().any(|b| b": ".contains(b)) {
+        return Err(format!("--preload {}: the loader takes no path with a blank or a colon in it", path.display()));
+    }
+    let mut value = path.into_os_string();
+    if let Some(before) = std::env::var_os("LD_PRELOAD").filter(|v| !v.is_empty()) {
+        value.push(":");
+        value.push(before);
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colons_split_only_before_options() {
+        let words = |s: &str| s.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(split(words("a b : -n 2 c")), [words("a b"), words("-n 2 c")]);
+        assert_eq!(split(words("sh -c :")), [words("sh -c :")]);
+        assert_eq!(split(words("sh -c : x : --env A=B -n 1 y")), [words("sh -c : x"), words("--env A=B -n 1 y")]);
+    }
+}

@@ -1,0 +1,243 @@
+//! Our own launcher, as a library: it starts ranks on this machine and serves them PMI-1 until they have ended.
+//!
+//! `fmpl run` is a command line in front of this; `fmpl bench` and the tests start their ranks through it as well.
+//!
+//! ```no_run
+//! use fmpl::launch::embedded::{Launcher, Output};
+//! let outcome = Launcher::new(4, ["./hello", "world"]).stdout(Output::Capture).run()?;
+//! assert_eq!(outcome.code, 0);
+//! println!("rank 2 said {}", String::from_utf8_lossy(&outcome.stdout[2]));
+//! # Ok::<(), fmpl::launch::embedded::Refused>(())
+//! ```
+
+pub use super::process::End;
+use super::supervise;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A program, and the number of ranks that run it.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The number of ranks, at least 1.
+    pub n: usize,
+    /// The program, looked for in `PATH` when it has no slash, and its arguments.
+    pub argv: Vec<OsString>,
+    /// Variables for these ranks, over those of the job.
+    pub env: Vec<(OsString, OsString)>,
+    /// The directory in which they start, instead of the job's. A relative program is looked for from there.
+    pub wdir: Option<PathBuf>,
+}
+
+impl Program {
+    /// `n` ranks of a program.
+    pub fn new<A: AsRef<OsStr>>(n: usize, argv: impl IntoIterator<Item = A>) -> Program {
+        let argv = argv.into_iter().map(|a| a.as_ref().to_owned()).collect();
+        Program { n, argv, env: Vec::new(), wdir: None }
+    }
+}
+
+/// Which cores the ranks may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bind {
+    /// One core for each rank when there are enough for all, else any.
+    #[default]
+    Auto,
+    /// One core for each rank, shared when there are more ranks than cores.
+    Core,
+    /// Any.
+    None,
+}
+
+/// Where a stream of the ranks goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// Where the launcher's own goes.
+    #[default]
+    Inherit,
+    /// There too, but line by line with `[rank] ` in front; lines are not torn (up to 1 MiB).
+    Tagged,
+    /// Into the [`Outcome`].
+    Capture,
+    /// Nowhere.
+    Null,
+}
+
+/// A job to be started.
+#[derive(Clone, Debug)]
+pub struct Launcher {
+    pub(super) programs: Vec<Program>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) wdir: Option<PathBuf>,
+    pub(super) bind: Bind,
+    pub(super) timeout: Option<Duration>,
+    pub(super) grace: Duration,
+    pub(super) stdin: bool,
+    pub(super) stdout: Output,
+    pub(super) stderr: Output,
+    pub(super) keep_going: bool,
+    pub(super) signals: bool,
+    pub(super) quiet: bool,
+    pub(super) verbose: bool,
+}
+
+impl Launcher {
+    /// `n` ranks of a program.
+    pub fn new<A: AsRef<OsStr>>(n: usize, argv: impl IntoIterator<Item = A>) -> Launcher {
+        Launcher::of(vec![Program::new(n, argv)])
+    }
+
+    /// Several programs in one job; the ranks of the first come first.
+    pub fn of(programs: Vec<Program>) -> Launcher {
+        Launcher {
+            programs,
+            env: Vec::new(),
+            wdir: None,
+            bind: Bind::Auto,
+            timeout: None,
+            grace: Duration::from_secs(2),
+            stdin: false,
+            stdout: Output::Inherit,
+            stderr: Output::Inherit,
+            keep_going: false,
+            signals: false,
+            quiet: false,
+            verbose: false,
+        }
+    }
+
+    /// A variable for all ranks.
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Launcher {
+        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// The directory in which the ranks start.
+    pub fn wdir(mut self, dir: impl Into<PathBuf>) -> Launcher {
+        self.wdir = Some(dir.into());
+        self
+    }
+
+    /// Which cores the ranks may use.
+    pub fn bind(mut self, bind: Bind) -> Launcher {
+        self.bind = bind;
+        self
+    }
+
+    /// Ends the job after this time, with [`Outcome::code`] 124.
+    pub fn timeout(mut self, time: Duration) -> Launcher {
+        self.timeout = Some(time);
+        self
+    }
+
+    /// How long ranks have between SIGTERM and SIGKILL; 2 s by default.
+    pub fn grace(mut self, time: Duration) -> Launcher {
+        self.grace = time;
+        self
+    }
+
+    /// Gives the launcher's standard input to rank 0; by default all ranks read `/dev/null`.
+    pub fn stdin_to_rank_0(mut self, yes: bool) -> Launcher {
+        self.stdin = yes;
+        self
+    }
+
+    /// Where the ranks' standard output goes.
+    pub fn stdout(mut self, to: Output) -> Launcher {
+        self.stdout = to;
+        self
+    }
+
+    /// Where the ranks' standard error goes.
+    pub fn stderr(mut self, to: Output) -> Launcher {
+        self.stderr = to;
+        self
+    }
+
+    /// One rank's failure does not end the others. It is reported all the same.
+    pub fn keep_going(mut self, yes: bool) -> Launcher {
+        self.keep_going = yes;
+        self
+    }
+
+    /// SIGINT, SIGTERM, SIGHUP, SIGQUIT to this process end the job, and SIGTSTP stops it. They are blocked in the calling
+    /// thread for the life of the job; a process with other threads must have them blocked there too.
+    pub fn obey_signals(mut self, yes: bool) -> Launcher {
+        self.signals = yes;
+        self
+    }
+
+    /// Reports are not printed; [`Outcome::reports`] has them in any case.
+    pub fn quiet(mut self, yes: bool) -> Launcher {
+        self.quiet = yes;
+        self
+    }
+
+    /// Also reports what runs where.
+    pub fn verbose(mut self, yes: bool) -> Launcher {
+        self.verbose = yes;
+        self
+    }
+
+    /// Starts the ranks. They die with the calling thread.
+    pub fn start(&self) -> Result<Job, Refused> {
+        supervise::Supervisor::start(self).map(Job)
+    }
+
+    /// Starts the ranks and serves them until all have ended.
+    pub fn run(&self) -> Result<Outcome, Refused> {
+        Ok(self.start()?.wait())
+    }
+}
+
+/// A job that runs. Dropped, it is killed.
+pub struct Job(supervise::Supervisor);
+
+impl Job {
+    /// The processes of the ranks. A pid means the rank until [`wait`](Job::wait) returns, also when the rank has ended.
+    pub fn pids(&self) -> Vec<i32> {
+        self.0.pids()
+    }
+
+    /// Serves the ranks until all have ended. It may be called by another thread than the one that started them, which must
+    /// live on meanwhile.
+    pub fn wait(self) -> Outcome {
+        self.0.wait()
+    }
+}
+
+/// How a job went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// 0 when every rank did well, else the exit code of the first that did not (128 + the signal's number for a signal,
+    /// 1 for one that left without finalize), of the rank that aborted, of the launcher's signal, or 124 for the time-out.
+    pub code: i32,
+    /// How each rank ended.
+    pub ends: Vec<End>,
+    /// What the launcher had to say.
+    pub reports: Vec<String>,
+    /// The job was ended by the time-out.
+    pub timed_out: bool,
+    /// Each rank's standard output, with [`Output::Capture`].
+    pub stdout: Vec<Vec<u8>>,
+    /// Each rank's standard error, with [`Output::Capture`].
+    pub stderr: Vec<Vec<u8>>,
+}
+
+/// Why a job could not be started; none of its processes is left.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The exit code that says so in a shell: 127 program not found, 126 program cannot be executed, 2 wrong arguments, else 1.
+    pub code: i32,
+    /// What is wrong, and with which program or argument.
+    pub text: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Refused {}

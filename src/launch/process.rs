@@ -1,0 +1,271 @@
+//! The processes of a job: starting a rank, learning how it ended, and leaving nothing behind.
+//!
+//! *Groups.* Every rank leads a process group of its own. So a signal reaches a rank and whatever it has started (a shell
+//! script's children), the launcher can clean up behind a rank that has ended, and Ctrl-C reaches the launcher alone, which
+//! ends the job in order instead of having every rank hit at once.
+//!
+//! *Zombies.* A rank that has ended is looked at without being reaped until the whole job has ended. Its pid, and the group
+//! named by it, can therefore not come to mean a stranger while peers or the launcher may still use it.
+//!
+//! *The launcher's death.* The kernel kills each rank when the thread that started it ends (`PR_SET_PDEATHSIG`), but not
+//! the rank's children. For these there is the [`Warden`], a process that does nothing but wait on a pipe for the launcher's
+//! death, and then kills the groups.
+
+use super::bind::CpuSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Error, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It exited with this code.
+    Exit(i32),
+    /// It died of this signal.
+    Signal {
+        /// The signal's number.
+        signal: i32,
+        /// Whether it left a core dump.
+        core: bool,
+    },
+}
+
+impl End {
+    /// The exit code by which a shell would report it: 128 + the signal's number for a signal.
+    pub fn code(self) -> i32 {
+        match self {
+            End::Exit(code) => code,
+            End::Signal { signal, .. } => 128 + signal,
+        }
+    }
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            End::Exit(code) => write!(f, "exited with code {code}"),
+            End::Signal { signal, core } => {
+                let core = if core { ", core dumped" } else { "" };
+                write!(f, "died of signal {signal} ({}{core})", signal_name(signal))
+            }
+        }
+    }
+}
+
+/// What the system calls a signal, such as "Segmentation fault".
+pub(crate) fn signal_name(signal: i32) -> String {
+    // SAFETY: strsignal gives a NUL-terminated text that is valid until this thread calls it again.
+    unsafe {
+        let text = libc::strsignal(signal);
+        if text.is_null() { "unknown".into() } else { std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned() }
+    }
+}
+
+/// What a rank is started with.
+pub(crate) struct Start<'a> {
+    pub(crate) argv: &'a [OsString],
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) wdir: Option<&'a PathBuf>,
+    pub(crate) bind: Option<CpuSet>,
+    pub(crate) stdin: Stdio,
+    pub(crate) stdout: Stdio,
+    pub(crate) stderr: Stdio,
+    /// The signals blocked in the rank: what its launcher was started with.
+    pub(crate) blocked: libc::sigset_t,
+    /// The rank's end of its PMI socket.
+    pub(crate) pmi: OwnedFd,
+}
+
+/// A started rank, reaped when this is dropped.
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    /// Becomes readable when the process ends.
+    pub(crate) pidfd: OwnedFd,
+    pub(crate) end: Option<End>,
+}
+
+/// Variables of other launchers, which a rank of ours must not take for its own.
+const FOREIGN: [&str; 4] = ["PMI_PORT", "PMI_ID", "PMI_SPAWNED", "HYDI_CONTROL_FD"];
+
+impl Process {
+    /// Starts a program. Must be called by a thread that outlives the job.
+    pub(crate) fn start(s: Start) -> io::Result<Process> {
+        let mut command = Command::new(&s.argv[0]);
+        command.args(&s.argv[1..]).stdin(s.stdin).stdout(s.stdout).stderr(s.stderr);
+        FOREIGN.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        command.env("PMI_FD", s.pmi.as_raw_fd().to_string()).envs(s.env);
+        if let Some(dir) = s.wdir {
+            command.current_dir(dir);
+        }
+        let (parent, pmi, bind, blocked) = (std::process::id() as i32, s.pmi.as_raw_fd(), s.bind, s.blocked);
+        let prepare = move || {
+            // SAFETY: between fork and exec, only system calls that a signal handler may make; the descriptor is open,
+            // the signal set was filled by pthread_sigmask.
+            unsafe {
+                check(libc::setpgid(0, 0))?;
+                check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
+                if libc::getppid() != parent {
+                    // The launcher died before the line above.
+                    libc::_exit(1);
+                }
+                check(libc::fcntl(pmi, libc::F_SETFD, 0))?;
+                check(libc::sigprocmask(libc::SIG_SETMASK, &blocked, std::ptr::null_mut()))?;
+            }
+            // A set that shrank a moment ago is no reason not to start.
+            let _ = bind.as_ref().map(CpuSet::apply);
+            Ok(())
+        };
+        // SAFETY: `prepare` allocates nothing, takes no lock and touches nothing that another thread may have left half done.
+        unsafe { command.pre_exec(prepare) };
+        let child = command.spawn()?;
+        let pid = child.id() as i32;
+        // SAFETY: a system call without pointers; the pid is that of our own child, which nobody reaps before Process does.
+        let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+        if pidfd < 0 {
+            let e = Error::last_os_error();
+            kill_group(pid, libc::SIGKILL);
+            reap(pid);
+            return Err(Error::new(e.kind(), format!("pidfd_open (Linux 5.3 or newer is needed): {e}")));
+        }
+        // SAFETY: a descriptor that was just made and belongs to nobody else.
+        let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd as RawFd) };
+        Ok(Process { pid, pidfd, end: None })
+    }
+
+    /// Looks whether the process has ended, without reaping it.
+    pub(crate) fn look(&mut self) -> Option<End> {
+        if self.end.is_none() {
+            // SAFETY: the struct is ours to be filled, all zero is a valid one; si_status and si_pid are those of a SIGCHLD.
+            unsafe {
+                let mut info: libc::siginfo_t = std::mem::zeroed();
+                let r = libc::waitid(
+                    libc::P_PID,
+                    self.pid as libc::id_t,
+                    &mut info,
+                    libc::WEXITED | libc::WNOHANG | libc::WNOWAIT,
+                );
+                if r == 0 && info.si_pid() == self.pid {
+                    self.end = Some(match info.si_code {
+                        libc::CLD_EXITED => End::Exit(info.si_status()),
+                        code => End::Signal { signal: info.si_status(), core: code == libc::CLD_DUMPED },
+                    });
+                }
+            }
+        }
+        self.end
+    }
+
+    /// Sends a signal to the rank and to what it has started.
+    pub(crate) fn signal(&self, signal: i32) {
+        kill_group(self.pid, signal);
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(libc::SIGKILL);
+        reap(self.pid);
+    }
+}
+
+fn check(r: libc::c_int) -> io::Result<()> {
+    if r < 0 { Err(Error::last_os_error()) } else { Ok(()) }
+}
+
+fn kill_group(pid: i32, signal: i32) {
+    // SAFETY: no memory is involved; the group's leader is our own child, not reaped, so the number means nobody else.
+    unsafe { libc::kill(-pid, signal) };
+}
+
+fn reap(pid: i32) {
+    // SAFETY: waits for our own child; no status is asked for.
+    while unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) } < 0
+        && Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+}
+
+/// Kills the groups of the ranks when the launcher dies, however it dies.
+pub(crate) struct Warden {
+    pid: i32,
+    /// Its other end reads the end of file when the launcher is gone, or a byte when all is well.
+    leash: File,
+}
+
+impl Warden {
+    pub(crate) fn start(groups: &[i32]) -> io::Result<Warden> {
+        let (read, write) = pipe()?;
+        // SAFETY: the child makes only calls that a signal handler may make, and ends without unwinding or running exit handlers.
+        match unsafe { libc::fork() } {
+            -1 => Err(Error::last_os_error()),
+            0 => warden(groups, read.as_raw_fd()),
+            pid => Ok(Warden { pid, leash: write.into() }),
+        }
+    }
+}
+
+impl Drop for Warden {
+    fn drop(&mut self) {
+        // It is waiting for this byte; should it be gone already there is nobody to tell.
+        let _ = self.leash.write(&[1]);
+        reap(self.pid);
+    }
+}
+
+/// The warden's life. It keeps no descriptor but its pipe: not the output of the launcher, on whose end others may wait.
+fn warden(groups: &[i32], leash: RawFd) -> ! {
+    // SAFETY: system calls on numbers and on this function's own variables, all of them safe in a forked child.
+    unsafe {
+        libc::setsid();
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        libc::prctl(libc::PR_SET_NAME, c"fmpl-warden".as_ptr());
+        if libc::dup2(leash, 0) != 0 || libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0) != 0 {
+            // A kernel without close_range.
+            let mut limit: libc::rlimit = std::mem::zeroed();
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+            (1..limit.rlim_cur.min(1 << 20) as RawFd).for_each(|fd| {
+                libc::close(fd);
+            });
+        }
+        let mut byte = 0u8;
+        loop {
+            match libc::read(0, (&raw mut byte).cast(), 1) {
+                1 => libc::_exit(0),
+                0 => break,
+                _ if *libc::__errno_location() == libc::EINTR => {}
+                _ => break,
+            }
+        }
+        for group in groups {
+            libc::kill(-*group, libc::SIGKILL);
+        }
+        libc::_exit(0)
+    }
+}
+
+/// A pipe whose ends no child inherits: (read, write).
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: pipe2 fills two numbers, which nobody else owns.
+    unsafe {
+        check(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
+        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
+    }
+}
+
+/// Makes a descriptor of ours one that never blocks.
+pub(crate) fn never_block(fd: &OwnedFd) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    unsafe {
+        let flags = libc::fcntl(fd.as_raw_fd(), libc::F_GETFL);
+        check(flags)?;
+        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))
+    }
+}

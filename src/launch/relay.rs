@@ -1,0 +1,255 @@
+//! What ranks print and read: their output line by line with the rank in front, or kept for the caller; the terminal for rank 0.
+//!
+//! The launcher must go on serving ranks and obeying Ctrl-C while whoever reads its output does not. So it never writes
+//! where it could block: output waits in a [`Sink`] of bounded length, and a rank whose output finds it full has to wait.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// A line that is longer than this comes out in parts, each with the rank in front.
+const LINE_MAX: usize = 1 << 20;
+/// Beyond this the ranks have to wait.
+const SINK_FULL: usize = 1 << 20;
+/// A pipe that polls writable takes so many bytes without blocking.
+const PIPE_BUF: usize = 4096;
+
+/// The launcher's own standard output or standard error.
+pub(crate) struct Sink {
+    fd: RawFd,
+    queue: Vec<u8>,
+    /// Nobody reads it any more.
+    pub(crate) closed: bool,
+}
+
+impl Sink {
+    pub(crate) fn new(fd: RawFd) -> Sink {
+        Sink { fd, queue: Vec::new(), closed: false }
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.fd
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if !self.closed {
+            self.queue.extend_from_slice(bytes);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.queue.len() >= SINK_FULL
+    }
+
+    /// Writes what the descriptor takes without blocking.
+    pub(crate) fn drain(&mut self) {
+        let mut done = 0;
+        while done < self.queue.len() && writable(self.fd) {
+            let part = &self.queue[done..self.queue.len().min(done + PIPE_BUF)];
+            // SAFETY: the buffer is valid for its length.
+            let n = unsafe { libc::write(self.fd, part.as_ptr().cast(), part.len()) };
+            match n {
+                0.. => done += n as usize,
+                _ => match io::Error::last_os_error().kind() {
+                    io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::WouldBlock => break,
+                    _ => {
+                        self.closed = true;
+                        done = self.queue.len();
+                    }
+                },
+            }
+        }
+        self.queue.drain(..done);
+    }
+}
+
+fn writable(fd: RawFd) -> bool {
+    let mut p = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one pollfd, as said.
+    unsafe { libc::poll(&mut p, 1, 0) > 0 }
+}
+
+/// One rank's output stream.
+pub(crate) struct Source {
+    /// `None`: nothing is read any more, and the rank's writes fail.
+    fd: Option<OwnedFd>,
+    tag: Option<String>,
+    /// Tagged: the begun line. Captured: everything.
+    pub(crate) held: Vec<u8>,
+}
+
+impl Source {
+    /// Lines go to the sink with `tag` in front; without a tag everything is kept. The descriptor must not block.
+    pub(crate) fn new(fd: OwnedFd, tag: Option<String>) -> Source {
+        Source { fd: Some(fd), tag, held: Vec::new() }
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.fd.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// Whether it goes to the sink.
+    pub(crate) fn is_tagged(&self) -> bool {
+        self.tag.is_some()
+    }
+
+    /// Whether the stream can still bring something.
+    pub(crate) fn is_open(&self) -> bool {
+        self.fd.is_some()
+    }
+
+    /// Takes over what has arrived, up to `most` reads. `false`: there will be no more.
+    pub(crate) fn take_in(&mut self, sink: &mut Sink, most: usize) -> bool {
+        let mut bytes = [0u8; 16384];
+        for _ in 0..most {
+            // SAFETY: the buffer is ours and as long as said.
+            let n = unsafe { libc::read(self.fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
+            match n {
+                0 => return false,
+                1.. => self.arrived(&bytes[..n as usize], sink),
+                _ => match io::Error::last_os_error().kind() {
+                    io::ErrorKind::Interrupted => {}
+                    io::ErrorKind::WouldBlock => return true,
+                    _ => return false,
+                },
+            }
+        }
+        true
+    }
+
+    fn arrived(&mut self, bytes: &[u8], sink: &mut Sink) {
+        let Some(tag) = &self.tag else { return self.held.extend_from_slice(bytes) };
+        for part in bytes.split_inclusive(|b| *b == b'\n') {
+            self.held.extend_from_slice(part);
+            if part.ends_with(b"\n") || self.held.len() >= LINE_MAX {
+                put_line(tag, &mut self.held, sink);
+            }
+        }
+    }
+
+    /// The stream has ended: a last line without an end gets one. A rank that goes on writing learns that nobody reads.
+    pub(crate) fn finish(&mut self, sink: &mut Sink) {
+        self.fd = None;
+        if let Some(tag) = &self.tag
+            && !self.held.is_empty()
+        {
+            put_line(tag, &mut self.held, sink);
+        }
+    }
+}
+
+fn put_line(tag: &str, line: &mut Vec<u8>, sink: &mut Sink) {
+    sink.push(tag.as_bytes());
+    sink.push(line);
+    if !line.ends_with(b"\n") {
+        sink.push(b"\n");
+    }
+    line.clear();
+    // A line as long as a book leaves no memory behind.
+    line.shrink_to(4096);
+}
+
+/// Hands what is typed at the launcher's terminal to rank 0.
+///
+/// Only a terminal needs this: rank 0 has a process group of its own, which is not the terminal's foreground, and would be
+/// stopped when it reads. Files and pipes are simply inherited.
+pub(crate) struct Typing {
+    to: OwnedFd,
+    pending: Vec<u8>,
+}
+
+impl Typing {
+    /// The descriptor must not block.
+    pub(crate) fn new(to: OwnedFd) -> Typing {
+        Typing { to, pending: Vec::new() }
+    }
+
+    /// What to poll for: the terminal when it is ours to read, or the pipe when rank 0 has not taken the last line yet.
+    pub(crate) fn interest(&self) -> Option<(RawFd, i16)> {
+        if !self.pending.is_empty() {
+            return Some((self.to.as_raw_fd(), libc::POLLOUT));
+        }
+        in_foreground().then_some((libc::STDIN_FILENO, libc::POLLIN))
+    }
+
+    /// Moves on by a step. `false`: the end of the input, or rank 0 reads no more.
+    pub(crate) fn step(&mut self) -> bool {
+        if self.pending.is_empty() {
+            let mut bytes = [0u8; 4096];
+            // SAFETY: the buffer is ours and as long as said.
+            let n = unsafe { libc::read(libc::STDIN_FILENO, bytes.as_mut_ptr().cast(), bytes.len()) };
+            match n {
+                0 => return false,
+                1.. => self.pending.extend_from_slice(&bytes[..n as usize]),
+                // EIO: in the background by now, asked again later.
+                _ => {
+                    return matches!(
+                        io::Error::last_os_error().raw_os_error(),
+                        Some(libc::EINTR | libc::EAGAIN | libc::EIO)
+                    );
+                }
+            }
+        }
+        // SAFETY: the buffer is valid for its length.
+        let n = unsafe { libc::write(self.to.as_raw_fd(), self.pending.as_ptr().cast(), self.pending.len()) };
+        match n {
+            0.. => {
+                self.pending.drain(..n as usize);
+                true
+            }
+            _ => matches!(io::Error::last_os_error().raw_os_error(), Some(libc::EINTR | libc::EAGAIN)),
+        }
+    }
+}
+
+fn in_foreground() -> bool {
+    // SAFETY: no memory is involved.
+    unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) == libc::getpgrp() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    fn tagged(pieces: &[&[u8]]) -> Vec<u8> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let (mut source, mut sink) = (Source::new(ours.into(), Some("[3] ".into())), Sink::new(-1));
+        for p in pieces {
+            theirs.write_all(p).unwrap();
+            assert!(source.take_in(&mut sink, 100));
+        }
+        drop(theirs);
+        assert!(!source.take_in(&mut sink, 100));
+        source.finish(&mut sink);
+        sink.queue
+    }
+
+    #[test]
+    fn lines_are_whole_and_tagged() {
+        assert_eq!(tagged(&[b"a", b"b\nc\n\nd", b"e"]), b"[3] ab\n[3] c\n[3] \n[3] de\n");
+        assert_eq!(tagged(&[]), b"");
+        let long = vec![b'x'; 100_000];
+        assert_eq!(tagged(&[&long]), [b"[3] ", &long[..], b"\n"].concat());
+    }
+
+    #[test]
+    fn a_sink_nobody_reads_takes_no_more_and_does_not_block() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut sink = Sink::new(ours.as_raw_fd());
+        sink.push(&vec![b'x'; 4 << 20]);
+        sink.drain();
+        assert!(sink.is_full() && !sink.closed);
+        drop(theirs);
+        sink.drain();
+        assert!(sink.closed && sink.is_empty());
+        sink.push(b"more");
+        assert!(sink.is_empty());
+    }
+}

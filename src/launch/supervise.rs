@@ -1,0 +1,651 @@
+//! The launcher's loop: one poll over everything that can happen to a job.
+//!
+//! Signals of the launcher come first, since Ctrl-C may be the cause of everything else; then the ranks' questions, since the
+//! last of them may be the finalize that makes the end of a process a good one; then ends, output, and the clock. Nothing
+//! in the loop blocks but the poll, and nothing that a rank waits for happens at intervals.
+
+use super::bind::{self, CpuSet};
+use super::embedded::{Bind, Launcher, Outcome, Output, Program, Refused};
+use super::place;
+use super::process::{End, Process, Start, Warden, never_block, pipe, signal_name};
+use super::relay::{Sink, Source, Typing};
+use super::server::{Server, Stage, Verdict};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// A job that runs.
+pub(crate) struct Supervisor {
+    // In this order: the warden stands down before the first pid can be reaped.
+    warden: Option<Warden>,
+    ranks: Vec<Rank>,
+    server: Server,
+    signals: Option<Signals>,
+    typing: Option<Typing>,
+    out: Sink,
+    err: Sink,
+    host: String,
+    deadline: Option<Instant>,
+    grace: Duration,
+    keep_going: bool,
+    quiet: bool,
+    ending: Ending,
+    code: Option<i32>,
+    timed_out: bool,
+    reports: Vec<String>,
+}
+
+struct Rank {
+    process: Process,
+    socket: Option<OwnedFd>,
+    /// The output that does not go where the launcher's own goes.
+    stdout: Option<Source>,
+    stderr: Option<Source>,
+}
+
+/// How far the end of a job has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// The ranks run.
+    No,
+    /// They were asked to end (SIGTERM), and will be killed at that time.
+    Asked(Instant),
+    /// They were killed.
+    Killed,
+}
+
+/// What a descriptor in the poll tells of.
+#[derive(Clone, Copy)]
+enum Happening {
+    Signals,
+    Typing,
+    Out,
+    Err,
+    Socket(usize),
+    End(usize),
+    Stdout(usize),
+    Stderr(usize),
+}
+
+impl Supervisor {
+    /// Starts all ranks.
+    pub(crate) fn start(l: &Launcher) -> Result<Supervisor, Refused> {
+        check(l)?;
+        let system = |what: &str, e: io::Error| Refused { code: 1, text: format!("{what}: {e}") };
+        let n: usize = l.programs.iter().map(|p| p.n).sum();
+        let signals = if l.signals { Some(Signals::block().map_err(|e| system("signalfd", e))?) } else { None };
+        // Six descriptors a rank and a few of our own.
+        let _ = raise_descriptor_limit(6 * n as u64 + 64);
+        let blocked = signals.as_ref().map_or_else(blocked_now, |s| s.before);
+        let wanted = match l.bind {
+            Bind::Auto => None,
+            Bind::Core => Some(true),
+            Bind::None => Some(false),
+        };
+        let sets = bind::for_ranks(n, wanted);
+        let appnums: Vec<usize> =
+            l.programs.iter().enumerate().flat_map(|(i, p)| std::iter::repeat_n(i, p.n)).collect();
+
+        let mut s = Supervisor {
+            warden: None,
+            ranks: Vec::with_capacity(n),
+            server: Server::new(&appnums),
+            signals,
+            typing: None,
+            out: Sink::new(libc::STDOUT_FILENO),
+            err: Sink::new(libc::STDERR_FILENO),
+            host: host_name(),
+            deadline: l.timeout.and_then(|t| Instant::now().checked_add(t)),
+            grace: l.grace,
+            keep_going: l.keep_going,
+            quiet: l.quiet,
+            ending: Ending::No,
+            code: None,
+            timed_out: false,
+            reports: Vec::new(),
+        };
+        for (rank, (appnum, set)) in appnums.iter().zip(sets).enumerate() {
+            let program = &l.programs[*appnum];
+            let map = l.verbose.then(|| describe(rank, program, set.as_ref()));
+            // Dropping `s` on failure kills and reaps the ranks that run already.
+            s.start_rank(l, program, rank, n, set, blocked)?;
+            if let Some(map) = map {
+                s.report(format!("{map}, pid {}", s.ranks[rank].process.pid));
+            }
+        }
+        s.warden = Some(Warden::start(&s.pids()).map_err(|e| system("fork", e))?);
+        Ok(s)
+    }
+
+    fn start_rank(
+        &mut self,
+        l: &Launcher,
+        program: &Program,
+        rank: usize,
+        n: usize,
+        bind: Option<CpuSet>,
+        blocked: libc::sigset_t,
+    ) -> Result<(), Refused> {
+        let name = program.argv[0].display();
+        let failed = |e: io::Error| match e.raw_os_error() {
+            Some(libc::ENOENT) if program.argv[0].as_encoded_bytes().contains(&b'/') && exists(l, program) => Refused {
+                code: 127,
+                text: format!("{name} names an interpreter (its first line, or the loader) that was not found"),
+            },
+            Some(libc::ENOENT) => Refused { code: 127, text: format!("program not found: {name}") },
+            Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => {
+                Refused { code: 126, text: format!("{name} cannot be executed: {e}") }
+            }
+            _ => Refused { code: 1, text: format!("starting rank {rank} ({name}): {e}") },
+        };
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        ours.set_nonblocking(true).map_err(failed)?;
+        let mut typed = None;
+        let stdin = match (l.stdin && rank == 0, is_terminal(libc::STDIN_FILENO)) {
+            (true, true) => {
+                let (read, write) = pipe().map_err(failed)?;
+                never_block(&write).map_err(failed)?;
+                typed = Some(Typing::new(write));
+                Stdio::from(read)
+            }
+            (true, false) => Stdio::inherit(),
+            (false, _) => Stdio::null(),
+        };
+        let (stdout, out) = stream(l.stdout, rank).map_err(failed)?;
+        let (stderr, err) = stream(l.stderr, rank).map_err(failed)?;
+        let place =
+            [("PMI_RANK", rank), ("PMI_SIZE", n), ("MPI_LOCALRANKID", rank), ("MPI_LOCALNRANKS", n), ("FMPL_RUN", 1)];
+        let mut env: Vec<_> = place.iter().map(|(k, v)| (k.into(), v.to_string().into())).collect();
+        env.extend(l.env.iter().chain(&program.env).cloned());
+        let wdir = program.wdir.as_ref().or(l.wdir.as_ref());
+        let start = Start { argv: &program.argv, env, wdir, bind, stdin, stdout, stderr, blocked, pmi: theirs.into() };
+        let process = Process::start(start).map_err(failed)?;
+        self.typing = self.typing.take().or(typed);
+        self.ranks.push(Rank { process, socket: Some(ours.into()), stdout: out, stderr: err });
+        Ok(())
+    }
+
+    pub(crate) fn pids(&self) -> Vec<i32> {
+        self.ranks.iter().map(|r| r.process.pid).collect()
+    }
+
+    /// Serves the ranks until all have ended, cleans up behind them, and sums up.
+    pub(crate) fn wait(mut self) -> Outcome {
+        while self.ranks.iter().any(|r| r.process.end.is_none()) {
+            self.turn();
+        }
+        // What the ranks have started themselves does not outlive the job.
+        self.signal_all(libc::SIGKILL);
+        self.typing = None;
+        for i in 0..self.ranks.len() {
+            let rank = &mut self.ranks[i];
+            for (source, sink) in [(&mut rank.stdout, &mut self.out), (&mut rank.stderr, &mut self.err)] {
+                if let Some(source) = source {
+                    source.take_in(sink, usize::MAX);
+                    source.finish(sink);
+                }
+            }
+            self.flush();
+        }
+        self.flush();
+        // Groups are empty and nobody will be signalled by number again: now pids may be reaped.
+        self.warden = None;
+        let take = |s: &mut Option<Source>| s.as_mut().map(|s| std::mem::take(&mut s.held)).unwrap_or_default();
+        Outcome {
+            code: self.code.unwrap_or(0),
+            ends: self.ranks.iter().filter_map(|r| r.process.end).collect(),
+            timed_out: self.timed_out,
+            stdout: self.ranks.iter_mut().map(|r| take(&mut r.stdout)).collect(),
+            stderr: self.ranks.iter_mut().map(|r| take(&mut r.stderr)).collect(),
+            reports: std::mem::take(&mut self.reports),
+        }
+    }
+
+    /// Waits until the output has been read, or a signal says that nobody is going to.
+    fn flush(&mut self) {
+        while !(self.out.is_empty() && self.err.is_empty()) {
+            let (fds, what) = self.interests();
+            let (fds, what) = (fds.into_iter().zip(what))
+                .filter(|(_, w)| matches!(w, Happening::Signals | Happening::Out | Happening::Err))
+                .unzip();
+            if self.poll(fds, what, None).iter().any(|(w, _)| matches!(w, Happening::Signals)) {
+                return;
+            }
+            self.out.drain();
+            self.err.drain();
+        }
+    }
+
+    fn interests(&self) -> (Vec<libc::pollfd>, Vec<Happening>) {
+        let (mut fds, mut what) =
+            (Vec::with_capacity(4 * self.ranks.len() + 4), Vec::with_capacity(4 * self.ranks.len() + 4));
+        let mut add = |fd: RawFd, events: i16, w: Happening| {
+            fds.push(libc::pollfd { fd, events, revents: 0 });
+            what.push(w);
+        };
+        if let Some(s) = &self.signals {
+            add(s.fd.as_raw_fd(), libc::POLLIN, Happening::Signals);
+        }
+        if let Some((fd, events)) = self.typing.as_ref().and_then(Typing::interest) {
+            add(fd, events, Happening::Typing);
+        }
+        for (sink, w) in [(&self.out, Happening::Out), (&self.err, Happening::Err)] {
+            if !sink.is_empty() {
+                add(sink.fd(), libc::POLLOUT, w);
+            }
+        }
+        for (i, rank) in self.ranks.iter().enumerate() {
+            if let Some(socket) = &rank.socket {
+                let read = if self.server.listens_to(i) { libc::POLLIN } else { 0 };
+                let write = if self.server.has_answers(i) { libc::POLLOUT } else { 0 };
+                add(socket.as_raw_fd(), read | write, Happening::Socket(i));
+            }
+            if rank.process.end.is_none() {
+                add(rank.process.pidfd.as_raw_fd(), libc::POLLIN, Happening::End(i));
+            }
+            for (source, sink, w) in
+                [(&rank.stdout, &self.out, Happening::Stdout(i)), (&rank.stderr, &self.err, Happening::Stderr(i))]
+            {
+                if let Some(source) = source.as_ref().filter(|s| s.is_open() && !(s.is_tagged() && sink.is_full())) {
+                    add(source.fd(), libc::POLLIN, w);
+                }
+            }
+        }
+        (fds, what)
+    }
+
+    fn poll(&self, mut fds: Vec<libc::pollfd>, what: Vec<Happening>, until: Option<Instant>) -> Vec<(Happening, i16)> {
+        let mut ms = until
+            .map_or(-1, |t| t.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000).min(1 << 30) as i32);
+        if self.typing.as_ref().is_some_and(|t| t.interest().is_none()) {
+            // The terminal is not ours to read at present, and nothing tells when it becomes ours again.
+            ms = if ms < 0 { 500 } else { ms.min(500) };
+        }
+        // SAFETY: the array is as long as said.
+        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, ms) };
+        fds.iter().zip(what).filter(|(p, _)| p.revents != 0).map(|(p, w)| (w, p.revents)).collect()
+    }
+
+    /// Waits for the next thing to happen, and sees to it.
+    fn turn(&mut self) {
+        let until = match self.ending {
+            Ending::No => self.deadline,
+            Ending::Asked(kill_at) => Some(kill_at),
+            Ending::Killed => None,
+        };
+        let (fds, what) = self.interests();
+        let ready = self.poll(fds, what, until);
+        let (mut typing, mut ended) = (true, Vec::new());
+        for (what, _) in &ready {
+            match *what {
+                Happening::Signals => self.obey(),
+                Happening::Typing => typing = self.typing.as_mut().is_some_and(Typing::step),
+                Happening::Out => self.out.drain(),
+                Happening::Err => self.err.drain(),
+                Happening::Socket(i) => self.serve(i),
+                Happening::End(i) => ended.push(i),
+                Happening::Stdout(i) => read_stream(&mut self.ranks[i].stdout, &mut self.out),
+                Happening::Stderr(i) => read_stream(&mut self.ranks[i].stderr, &mut self.err),
+            }
+        }
+        if !typing {
+            self.typing = None;
+        }
+        self.judge(ended);
+        self.look_at_the_clock();
+        self.send_answers();
+        self.out.drain();
+        self.err.drain();
+    }
+
+    /// Reads a rank's questions.
+    fn serve(&mut self, i: usize) {
+        while let Some(socket) = &self.ranks[i].socket
+            && self.server.listens_to(i)
+        {
+            let mut bytes = [0u8; 4096];
+            // SAFETY: the buffer is ours and as long as said.
+            let n = unsafe { libc::read(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
+            if n < 0 {
+                match io::Error::last_os_error().kind() {
+                    io::ErrorKind::Interrupted => continue,
+                    io::ErrorKind::WouldBlock => return,
+                    _ => {}
+                }
+            }
+            if n <= 0 {
+                self.server.hung_up(i);
+                self.ranks[i].socket = None;
+                return;
+            }
+            match self.server.receive(i, &bytes[..n as usize]) {
+                Verdict::Fine => self.send(i),
+                Verdict::Abort(code) => {
+                    self.report(format!("{} aborted the job with exit code {code}", self.who(i)));
+                    self.code.get_or_insert(code & 0xff);
+                    self.end(Some(i));
+                }
+                Verdict::Garbage(what) => {
+                    self.report(format!(
+                        "{} sent {what} on its PMI descriptor, which is not PMI-1; it was cut off",
+                        self.who(i)
+                    ));
+                    self.ranks[i].socket = None;
+                }
+            }
+        }
+    }
+
+    fn send_answers(&mut self) {
+        for i in 0..self.ranks.len() {
+            if self.server.has_answers(i) {
+                self.send(i);
+            }
+        }
+    }
+
+    fn send(&mut self, i: usize) {
+        let outbox = self.server.outbox(i);
+        let Some(socket) = &self.ranks[i].socket else { return outbox.clear() };
+        // SAFETY: the buffer is valid for its length.
+        let n = unsafe {
+            libc::send(
+                socket.as_raw_fd(),
+                outbox.as_ptr().cast(),
+                outbox.len(),
+                libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
+            )
+        };
+        match n {
+            0.. => drop(outbox.drain(..n as usize)),
+            _ if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => {}
+            // The rank is gone; its end tells the rest.
+            _ => outbox.clear(),
+        }
+    }
+
+    /// Finds out how ranks ended, and what follows for the others.
+    fn judge(&mut self, ended: Vec<usize>) {
+        let mut failures = Vec::new();
+        for i in ended {
+            let Some(end) = self.ranks[i].process.look() else { continue };
+            // Its last words are still in the socket.
+            self.serve(i);
+            self.ranks[i].socket = None;
+            let stage = self.server.stage(i);
+            let left_badly = matches!(stage, Stage::Joined | Stage::Cut);
+            if stage != Stage::Left {
+                self.server.lose(i, if end == End::Exit(0) { "has_exited_without_finalize" } else { "died" });
+            }
+            if end != End::Exit(0) || left_badly {
+                failures.push((i, end));
+            }
+        }
+        // Of several that ended at once, the one that died of a signal is the cause and the others' exits are the effect.
+        failures.sort_by_key(|(_, end)| matches!(end, End::Exit(_)));
+        for (i, end) in failures {
+            // What dies when it was told to is no news.
+            let told = self.ending != Ending::No;
+            if told && matches!(end, End::Exit(_) | End::Signal { signal: libc::SIGTERM | libc::SIGKILL, .. }) {
+                continue;
+            }
+            let code = if end == End::Exit(0) { 1 } else { end.code() };
+            self.code.get_or_insert(code);
+            let what = if end == End::Exit(0) { "exited with code 0 without finalize".into() } else { end.to_string() };
+            let running = self.running();
+            let ending = if self.keep_going || told || running.is_empty() {
+                String::new()
+            } else {
+                format!("; ending {}", named(&running))
+            };
+            self.report(format!("{} {what}{ending}", self.who(i)));
+            if !self.keep_going {
+                self.end(None);
+            }
+        }
+    }
+
+    fn running(&self) -> Vec<u32> {
+        (0..self.ranks.len() as u32).filter(|i| self.ranks[*i as usize].process.end.is_none()).collect()
+    }
+
+    fn who(&self, i: usize) -> String {
+        format!("rank {i} (pid {}, {})", self.ranks[i].process.pid, self.host)
+    }
+
+    /// Asks all ranks to end, but for one that is about to by itself.
+    fn end(&mut self, but: Option<usize>) {
+        if self.ending == Ending::No {
+            self.ending = Ending::Asked(Instant::now() + self.grace);
+            for (i, rank) in self.ranks.iter().enumerate().filter(|(i, _)| Some(*i) != but) {
+                if self.ranks[i].process.end.is_none() {
+                    rank.process.signal(libc::SIGTERM);
+                    // A stopped process hears it only when it runs again.
+                    rank.process.signal(libc::SIGCONT);
+                }
+            }
+        }
+    }
+
+    fn kill(&mut self) {
+        self.ending = Ending::Killed;
+        self.signal_all(libc::SIGKILL);
+    }
+
+    fn signal_all(&self, signal: i32) {
+        self.ranks.iter().for_each(|r| r.process.signal(signal));
+    }
+
+    fn look_at_the_clock(&mut self) {
+        let now = Instant::now();
+        let running = self.running();
+        if running.is_empty() {
+            return;
+        }
+        match self.ending {
+            Ending::Asked(kill_at) if now >= kill_at => {
+                self.report(format!(
+                    "{} did not end within {} s of SIGTERM: killed",
+                    named(&running),
+                    self.grace.as_secs_f64()
+                ));
+                self.kill();
+            }
+            Ending::No if self.deadline.is_some_and(|d| now >= d) => {
+                self.timed_out = true;
+                self.code.get_or_insert(124);
+                self.report(format!("the time-out has passed: ending {}", named(&running)));
+                self.end(None);
+            }
+            _ => {}
+        }
+    }
+
+    /// A signal for the launcher.
+    fn obey(&mut self) {
+        let Some(signal) = self.signals.as_ref().and_then(Signals::take) else { return };
+        if signal == libc::SIGTSTP {
+            // Ctrl-Z: the job stops with its launcher and goes on with it.
+            self.signal_all(libc::SIGSTOP);
+            stop_here();
+            self.signal_all(libc::SIGCONT);
+            return;
+        }
+        let running = named(&self.running());
+        if self.ending == Ending::No {
+            self.code.get_or_insert(128 + signal);
+            self.report(format!("{}: ending {running} (once more to kill at once)", signal_name(signal)));
+            self.end(None);
+        } else if self.ending != Ending::Killed {
+            self.code.get_or_insert(128 + signal);
+            self.report(format!("{}: killing {running}", signal_name(signal)));
+            self.kill();
+        }
+    }
+
+    fn report(&mut self, text: String) {
+        if !self.quiet {
+            self.err.push(format!("fmpl run: {text}\n").as_bytes());
+        }
+        self.reports.push(text);
+    }
+}
+
+/// Stops this process as the terminal wanted it; the kernel knows when that would be for ever (an orphaned process group).
+fn stop_here() {
+    // SAFETY: the sets are this function's own.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGTSTP);
+        libc::raise(libc::SIGTSTP);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+    }
+}
+
+fn read_stream(source: &mut Option<Source>, sink: &mut Sink) {
+    if let Some(source) = source
+        && ((sink.closed && source.is_tagged()) || !source.take_in(sink, 4))
+    {
+        source.finish(sink);
+    }
+}
+
+/// `rank 3`, `ranks 0-2,5`.
+fn named(ranks: &[u32]) -> String {
+    format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, place::ranges(ranks.iter().copied()))
+}
+
+fn check(l: &Launcher) -> Result<(), Refused> {
+    let refuse = |text: String| Err(Refused { code: 2, text });
+    for p in &l.programs {
+        let Some(name) = p.argv.first().filter(|a| !a.is_empty()) else { return refuse("no program is given".into()) };
+        if p.n < 1 {
+            return refuse(format!("-n {}: at least one rank of {} must run", p.n, name.display()));
+        }
+        if let Some(dir) = p.wdir.as_ref().or(l.wdir.as_ref()).filter(|d| !d.is_dir()) {
+            return refuse(format!("{} is not a directory to start in", dir.display()));
+        }
+        if let Some((name, _)) =
+            l.env.iter().chain(&p.env).find(|(k, _)| k.is_empty() || k.as_encoded_bytes().contains(&b'='))
+        {
+            return refuse(format!("{:?} cannot be the name of a variable", name.display().to_string()));
+        }
+    }
+    if l.programs.is_empty() {
+        return refuse("no program is given".into());
+    }
+    match l.programs.iter().try_fold(0usize, |sum, p| sum.checked_add(p.n)) {
+        Some(n) if n <= 1 << 16 => Ok(()),
+        _ => refuse("more than 65536 ranks cannot run on one machine".into()),
+    }
+}
+
+fn exists(l: &Launcher, p: &Program) -> bool {
+    p.wdir.as_ref().or(l.wdir.as_ref()).map_or_else(Default::default, Clone::clone).join(&p.argv[0]).is_file()
+}
+
+fn describe(rank: usize, program: &Program, set: Option<&CpuSet>) -> String {
+    let core = set.map_or("any core".into(), |s| format!("core {}", s.cpus()[0]));
+    format!("rank {rank}: {} on {core}", program.argv[0].display())
+}
+
+/// What the rank gets, and what of it we read.
+fn stream(output: Output, rank: usize) -> io::Result<(Stdio, Option<Source>)> {
+    let tag = match output {
+        Output::Inherit => return Ok((Stdio::inherit(), None)),
+        Output::Null => return Ok((Stdio::null(), None)),
+        Output::Tagged => Some(format!("[{rank}] ")),
+        Output::Capture => None,
+    };
+    let (read, write) = pipe()?;
+    never_block(&read)?;
+    Ok((Stdio::from(write), Some(Source::new(read, tag))))
+}
+
+fn is_terminal(fd: RawFd) -> bool {
+    // SAFETY: no memory is involved.
+    unsafe { libc::isatty(fd) == 1 }
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".into(), |h| h.trim().to_owned())
+}
+
+fn raise_descriptor_limit(need: u64) -> io::Result<()> {
+    // SAFETY: both calls are given a struct of their own.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if limit.rlim_cur < need {
+            limit.rlim_cur = need.min(limit.rlim_max);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+    Ok(())
+}
+
+fn blocked_now() -> libc::sigset_t {
+    // SAFETY: the set is filled by the call; without a new set nothing changes.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut set);
+        set
+    }
+}
+
+/// The signals that end the job or stop it, read from a descriptor instead of interrupting anything.
+struct Signals {
+    fd: File,
+    before: libc::sigset_t,
+}
+
+impl Signals {
+    fn block() -> io::Result<Signals> {
+        // SAFETY: sets and structs are this function's own; sigaction without a new action only reads; the new descriptor
+        // belongs to nobody else.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP] {
+                let mut now: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, std::ptr::null(), &mut now);
+                // Ignored (nohup, a background job of a plain shell): it stays so. Blocked it would arrive.
+                if now.sa_sigaction != libc::SIG_IGN {
+                    libc::sigaddset(&mut set, signal);
+                }
+            }
+            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let fd = File::from_raw_fd(fd);
+            // Blocked and not read: reading the terminal from the background is then an error instead of a stop.
+            libc::sigaddset(&mut set, libc::SIGTTIN);
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
+            Ok(Signals { fd, before })
+        }
+    }
+
+    fn take(&self) -> Option<i32> {
+        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
+        match io::Read::read(&mut &self.fd, &mut info) {
+            Ok(n) if n == info.len() => Some(u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as i32),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // SAFETY: the set is the one that held before.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
