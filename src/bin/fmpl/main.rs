@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod doctor;
 mod info;
+mod install;
 mod run;
 
 #[derive(Parser)]
@@ -26,6 +27,8 @@ enum Command {
     Info,
     /// What is missing on this machine, and what that costs
     Doctor,
+    /// Put the command, the libraries and the headers under a prefix
+    Install(install::Options),
 }
 
 fn main() -> ExitCode {
@@ -34,5 +37,6 @@ fn main() -> ExitCode {
         Command::Bench(o) => bench::main(&o),
         Command::Info => info::main(),
         Command::Doctor => doctor::main(),
+        Command::Install(o) => install::main(&o),
     }
 }

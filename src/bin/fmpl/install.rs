@@ -1,0 +1,208 @@
+//! `fmpl install`: puts the command, the libraries, the headers and the files by which pkg-config and CMake find them under a prefix.
+//!
+//! ```text
+//! PREFIX/bin/fmpl
+//!        lib/libfmpl.so -> libfmpl.so.0 -> libfmpl.so.0.1.0     lib/libfmpl.a
+//!        lib/pkgconfig/fmpl.pc                                  lib/cmake/fmpl/fmplConfig.cmake, fmplConfigVersion.cmake
+//!        include/fmpl.h  fmplf.h  fmpl.f90
+//! ```
+//!
+//! The libraries are those that were built with this very executable: they lie next to it. The headers are inside it. What is
+//! installed names no absolute path, so the tree may be moved.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The number in the soname; `build.rs` has it too.
+const SO_MAJOR: &str = "0";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What the C compiler must link behind a static `libfmpl.a`.
+const STATIC_LIBS: &str = "-lpthread -ldl -lrt -lm";
+
+const INCLUDES: [(&str, &str); 3] = [
+    ("fmpl.h", include_str!("../../../include/fmpl.h")),
+    ("fmplf.h", include_str!("../../../include/fmplf.h")),
+    ("fmpl.f90", include_str!("../../../include/fmpl.f90")),
+];
+
+/// Install the command, the libraries, the headers, and what pkg-config and CMake need to find them.
+#[derive(clap::Args, Debug)]
+pub struct Options {
+    /// Where it shall be found
+    #[arg(long, value_name = "DIR", default_value = "/usr/local")]
+    prefix: PathBuf,
+    /// Put before the prefix while installing, for packagers
+    #[arg(long, value_name = "DIR")]
+    destdir: Option<PathBuf>,
+}
+
+/// Does it, and prints what was installed.
+pub fn main(options: &Options) -> ExitCode {
+    match install(options) {
+        Ok(root) => {
+            println!("fmpl {VERSION} is installed in {}", root.display());
+            println!("  C:       cc app.c $(pkg-config --cflags --libs fmpl)");
+            println!("  Fortran: gfortran {}/include/fmpl.f90 app.f90 -lfmpl", options.prefix.display());
+            println!("  CMake:   find_package(fmpl) and link fmpl::fmpl or fmpl::static");
+            let pkgconfig = options.prefix.join("lib/pkgconfig");
+            println!("  When pkg-config does not find it: export PKG_CONFIG_PATH={}", pkgconfig.display());
+            ExitCode::SUCCESS
+        }
+        Err(text) => {
+            eprintln!("fmpl install: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn install(options: &Options) -> Result<PathBuf, String> {
+    if !options.prefix.is_absolute() && options.destdir.is_some() {
+        return Err("with --destdir the prefix must be an absolute path".to_owned());
+    }
+    let root = match &options.destdir {
+        Some(destdir) => destdir.join(options.prefix.strip_prefix("/").unwrap_or(&options.prefix)),
+        None => options.prefix.clone(),
+    };
+    let command = std::env::current_exe().map_err(|error| format!("cannot find this executable: {error}"))?;
+    let shared = built(&command, "libfmpl.so")?;
+    let archive = built(&command, "libfmpl.a")?;
+    let lib = root.join("lib");
+    let versioned = format!("libfmpl.so.{VERSION}");
+    let soname = format!("libfmpl.so.{SO_MAJOR}");
+
+    put(&command, &root.join("bin/fmpl"), 0o755)?;
+    put(&shared, &lib.join(&versioned), 0o755)?;
+    link(&versioned, &lib.join(&soname))?;
+    link(&soname, &lib.join("libfmpl.so"))?;
+    put(&archive, &lib.join("libfmpl.a"), 0o644)?;
+    for (name, text) in INCLUDES {
+        write(&root.join("include").join(name), text)?;
+    }
+    write(&lib.join("pkgconfig/fmpl.pc"), &pkg_config())?;
+    write(&lib.join("cmake/fmpl/fmplConfig.cmake"), &cmake_config())?;
+    write(&lib.join("cmake/fmpl/fmplConfigVersion.cmake"), &cmake_version())?;
+    Ok(root)
+}
+
+/// The library that was built with the executable: next to it, or, when only a test was built, in `deps` below; the newer one.
+fn built(command: &Path, name: &str) -> Result<PathBuf, String> {
+    let beside = command.parent().unwrap_or(Path::new("."));
+    let age = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified()).ok();
+    [beside.join("deps").join(name), beside.join(name)].into_iter().filter(|path| path.is_file()).max_by_key(age).ok_or_else(
+        || {
+            format!(
+                "{name} is not in {}, next to this executable. Build both first, in the source directory: cargo build --release; \
+                 then: target/release/fmpl install --prefix DIR",
+                beside.display()
+            )
+        },
+    )
+}
+
+fn failed<'a>(path: &'a Path, what: &'a str) -> impl Fn(io::Error) -> String + 'a {
+    move |error| {
+        let advice =
+            if error.kind() == io::ErrorKind::PermissionDenied { "; choose another --prefix, or use sudo" } else { "" };
+        format!("cannot {what} {}: {error}{advice}", path.display())
+    }
+}
+
+/// Makes room for a file: its directory, and nothing in its place. A library or command in use is replaced, not written over.
+fn make_room(to: &Path) -> Result<(), String> {
+    if let Some(parent) = to.parent() {
+        fs::create_dir_all(parent).map_err(failed(parent, "make the directory"))?;
+    }
+    match fs::remove_file(to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(to, "replace")(error)),
+        _ => Ok(()),
+    }
+}
+
+fn put(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
+    if let (Ok(from), Ok(to)) = (from.canonicalize(), to.canonicalize())
+        && from == to
+    {
+        return Err(format!("{} would be installed over itself; run the one that was built", to.display()));
+    }
+    make_room(to)?;
+    fs::copy(from, to).map_err(failed(to, "write"))?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(failed(to, "set the mode of"))
+}
+
+fn link(target: &str, at: &Path) -> Result<(), String> {
+    make_room(at)?;
+    symlink(target, at).map_err(failed(at, "link"))
+}
+
+fn write(to: &Path, text: &str) -> Result<(), String> {
+    make_room(to)?;
+    fs::write(to, text).map_err(failed(to, "write"))?;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o644)).map_err(failed(to, "set the mode of"))
+}
+
+fn pkg_config() -> String {
+    format!(
+        "prefix=${{pcfiledir}}/../..\n\
+         libdir=${{prefix}}/lib\n\
+         includedir=${{prefix}}/include\n\
+         \n\
+         Name: fmpl\n\
+         Description: Message passing by remote memory writes, matched at the sender\n\
+         Version: {VERSION}\n\
+         Cflags: -I${{includedir}}\n\
+         Libs: -L${{libdir}} -lfmpl\n\
+         Libs.private: {STATIC_LIBS}\n"
+    )
+}
+
+fn cmake_config() -> String {
+    let libraries: Vec<&str> = STATIC_LIBS.split(' ').map(|lib| lib.trim_start_matches("-l")).collect();
+    format!(
+        r#"# fmpl::fmpl is the shared library, fmpl::static the static one. FMPL_FORTRAN_MODULE is the source of the Fortran module: add it
+# to a target's sources.
+get_filename_component(_fmpl_prefix "${{CMAKE_CURRENT_LIST_DIR}}/../../.." ABSOLUTE)
+set(FMPL_FORTRAN_MODULE "${{_fmpl_prefix}}/include/fmpl.f90")
+set(FMPL_COMMAND "${{_fmpl_prefix}}/bin/fmpl")
+if(NOT TARGET fmpl::fmpl)
+  add_library(fmpl::fmpl SHARED IMPORTED)
+  set_target_properties(fmpl::fmpl PROPERTIES
+    IMPORTED_LOCATION "${{_fmpl_prefix}}/lib/libfmpl.so.{VERSION}"
+    IMPORTED_SONAME "libfmpl.so.{SO_MAJOR}"
+    INTERFACE_INCLUDE_DIRECTORIES "${{_fmpl_prefix}}/include")
+endif()
+if(NOT TARGET fmpl::static)
+  add_library(fmpl::static STATIC IMPORTED)
+  set_target_properties(fmpl::static PROPERTIES
+    IMPORTED_LOCATION "${{_fmpl_prefix}}/lib/libfmpl.a"
+    IMPORTED_LINK_INTERFACE_LANGUAGES C
+    INTERFACE_INCLUDE_DIRECTORIES "${{_fmpl_prefix}}/include"
+    INTERFACE_LINK_LIBRARIES "{}")
+endif()
+unset(_fmpl_prefix)
+"#,
+        libraries.join(";")
+    )
+}
+
+/// A request is met by a version with the same first two numbers that is not older: before 1.0 the second one breaks.
+fn cmake_version() -> String {
+    let minor = VERSION.rsplit_once('.').map_or(VERSION, |(minor, _)| minor);
+    format!(
+        r#"set(PACKAGE_VERSION "{VERSION}")
+if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+elseif(PACKAGE_FIND_VERSION VERSION_LESS "{minor}")
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+else()
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+endif()
+"#
+    )
+}
