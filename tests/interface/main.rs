@@ -5,10 +5,15 @@
 
 mod fortran;
 mod header;
+mod installed;
+mod programs;
 mod source;
+mod symbols;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use programs::{c_program, fixed_form_program, fortran_program, have, run, run_alone, run_to_its_end};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -53,4 +58,82 @@ fn the_c_header_is_up_to_date() {
 fn the_fortran_files_are_up_to_date() {
     up_to_date("include/fmplf.h", &fortran::include_file());
     up_to_date("include/fmpl.f90", &fortran::module());
+}
+
+/// The examples, and the numbers of ranks on which each is run.
+const EXAMPLES: [(&str, &[usize]); 6] = [
+    ("hello", &[1, 2, 4]),
+    ("ping_pong", &[2, 3]),
+    ("ring", &[1, 2, 3, 4]),
+    ("overlap", &[1, 2, 3]),
+    ("strided", &[2]),
+    ("halo_exchange", &[1, 2, 3, 4]),
+];
+
+#[test]
+fn the_c_examples_do_what_they_say() {
+    for (name, ranks) in EXAMPLES {
+        for standard in ["c99", "c11"] {
+            c_program(&format!("examples/c/{name}.c"), standard);
+        }
+        let program = c_program(&format!("examples/c/{name}.c"), "c11");
+        for ranks in ranks {
+            let said = run(&program, *ranks);
+            assert!(!said.is_empty(), "{name} on {ranks} ranks says nothing");
+        }
+    }
+}
+
+#[test]
+fn the_fortran_examples_do_what_they_say() {
+    if !have("gfortran") {
+        return;
+    }
+    for (name, ranks) in EXAMPLES {
+        let program = fortran_program(&format!("examples/fortran/{name}.f90"));
+        for ranks in ranks {
+            let said = run(&program, *ranks);
+            assert!(!said.is_empty(), "{name} on {ranks} ranks says nothing");
+        }
+    }
+}
+
+#[test]
+fn every_c_call_does_what_the_header_says() {
+    let program = c_program("tests/c/calls.c", "c11");
+    run_alone(&program);
+    for ranks in 1..=4 {
+        run(&program, ranks);
+    }
+}
+
+#[test]
+fn wrong_use_gets_an_error_and_leaves_the_job_usable() {
+    run(&c_program("tests/c/misuse.c", "c11"), 2);
+}
+
+#[test]
+fn abort_ends_the_job_with_its_code() {
+    let output = run_to_its_end(&c_program("tests/c/abort.c", "c11"), 3);
+    assert_eq!(output.status.code(), Some(41), "{output:?}");
+}
+
+#[test]
+fn every_fortran_subroutine_does_what_the_module_says() {
+    if !have("gfortran") {
+        return;
+    }
+    let program = fortran_program("tests/fortran/calls.f90");
+    run_alone(&program);
+    for ranks in 1..=3 {
+        run(&program, ranks);
+    }
+}
+
+#[test]
+fn the_fortran_include_file_serves_fixed_form() {
+    if !have("gfortran") {
+        return;
+    }
+    run(&fixed_form_program("tests/fortran/fixed.f"), 2);
 }

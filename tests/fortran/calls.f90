@@ -1,0 +1,434 @@
+! Every subroutine of the module is called, and its effect checked, on any number of ranks, one included.
+!
+!     fmpl run -n 3 ./calls
+module checks
+  use fmpl
+  implicit none
+  integer :: rank = -1, nranks = 0, next, last
+
+contains
+
+  subroutine ok(code, what)
+    integer, intent(in) :: code
+    character(len=*), intent(in) :: what
+    integer :: ignored
+    character(len=300) :: reason
+    if (code == FMPL_SUCCESS) return
+    call fmpl_last_error(reason, ignored)
+    print '(a,i0,4a)', 'rank ', rank, ': ', what, ': ', trim(reason)
+    error stop 1
+  end subroutine ok
+
+  subroutine fails(code, expected, what)
+    integer, intent(in) :: code, expected
+    character(len=*), intent(in) :: what
+    integer :: ignored
+    character(len=300) :: reason, meaning
+    call fmpl_last_error(reason, ignored)
+    call fmpl_strerror(expected, meaning, ignored)
+    call check(code == expected, what)
+    call check(index(reason, trim(meaning)) == 1, what // ': the text is: ' // trim(reason))
+  end subroutine fails
+
+  subroutine check(right, what)
+    logical, intent(in) :: right
+    character(len=*), intent(in) :: what
+    if (right) return
+    print '(a,i0,3a)', 'rank ', rank, ': wrong: ', what
+    error stop 1
+  end subroutine check
+
+  ! What rank `from` sends as number k of message m.
+  elemental integer function value(from, m, k)
+    integer, intent(in) :: from, m, k
+    value = from * 1000003 + m * 1009 + k
+  end function value
+
+end module checks
+
+program calls
+  use fmpl
+  use checks
+  use, intrinsic :: iso_c_binding
+  implicit none
+  integer, parameter :: n = 50000, count = 40
+  integer, asynchronous :: a(n), b(n)
+  integer :: ier, flag, length, idx, version, nsend, nspool, fd
+  integer(8) :: length8
+  integer(8) :: displ(100), lens(100)
+  integer(8), allocatable :: ma(:), fa(:)
+  integer(8) :: spool(100000)
+  real(8) :: t
+  character(len=5) :: short
+  character(len=200) :: text
+
+  call fmpl_initialized(flag, ier)
+  call ok(ier, 'initialized')
+  call check(flag == 0, 'not initialised yet')
+  call fmpl_last_error(text, ier)
+  call check(text == ' ', 'no error yet')
+  call fmpl_barrier(FMPL_COMM_WORLD, ier)
+  call fails(ier, FMPL_ERR_INIT, 'barrier before init')
+  call fmpl_last_error(short, ier)
+  call fmpl_last_error(text, ier)
+  call check(len_trim(text) > 5 .and. short == text(1:5), 'a short variable takes the beginning')
+  call fmpl_strerror(FMPL_ERR_INDEX, text, ier)
+  call ok(ier, 'strerror')
+  call check(text == 'index out of range', 'strerror')
+  call fmpl_version(version, ier)
+  call ok(ier, 'version')
+  call check(version == FMPL_VERSION_NUMBER, 'version')
+  call fmpl_init(FMPL_NULL, FMPL_NULL, -1, ier)
+  call fails(ier, FMPL_ERR_ARGUMENT, 'negative count')
+  allocate (ma(count * FMPL_MA_BYTES / 8), fa(count * FMPL_FA_BYTES / 8))
+  ma = 7
+  fa = 8
+  call fmpl_init(ma, fa, count, ier)
+  call ok(ier, 'init')
+  call fmpl_init(FMPL_NULL, FMPL_NULL, 1, ier)
+  call ok(ier, 'init again')
+  call fmpl_finalize(ier)
+  call ok(ier, 'the first finalize')
+  call check(all(ma == 7) .and. all(fa == 8), 'areas left alone')
+  call fmpl_initialized(flag, ier)
+  call check(flag == 1, 'initialised')
+  call fmpl_comm_rank(FMPL_COMM_WORLD, rank, ier)
+  call ok(ier, 'comm_rank')
+  call fmpl_comm_size(FMPL_COMM_WORLD, nranks, ier)
+  call ok(ier, 'comm_size')
+  call check(rank >= 0 .and. rank < nranks, 'rank and size')
+  next = mod(rank + 1, nranks)
+  last = mod(rank + nranks - 1, nranks)
+
+  call blocking()
+  call non_blocking()
+  call shapes()
+  call modes()
+  call the_rest()
+  call wrong_use()
+
+  call fmpl_barrier(FMPL_COMM_WORLD, ier)
+  call ok(ier, 'barrier')
+  call fmpl_finalize(ier)
+  call ok(ier, 'finalize')
+  call fmpl_initialized(flag, ier)
+  call check(flag == 0, 'finalized')
+  call fmpl_send(a, 4, 0, 0, FMPL_COMM_WORLD, ier)
+  call fails(ier, FMPL_ERR_INIT, 'send after finalize')
+  if (rank == 0) print '(a,i0,a)', 'calls: every subroutine on ', nranks, ' ranks'
+
+contains
+
+  ! Fills what is sent with message m, and clears what is received.
+  subroutine fresh(m)
+    integer, intent(in) :: m
+    integer :: i
+    a = [(value(rank, m, i), i = 1, n)]
+    b = -1
+  end subroutine fresh
+
+  subroutine arrived(m, upto, what)
+    integer, intent(in) :: m, upto
+    character(len=*), intent(in) :: what
+    integer :: i
+    call check(all(b(1:upto) == [(value(last, m, i), i = 1, upto)]) .and. all(b(upto + 1:) == -1), what)
+  end subroutine arrived
+
+  subroutine blocking()
+    call fresh(1)
+    if (rank == 0) call fmpl_send(a, 4 * n, next, 0, FMPL_COMM_WORLD, ier)
+    call fmpl_recv(b, 4 * n, last, 0, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'recv')
+    if (rank /= 0) call fmpl_send(a, 4 * n, next, 0, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'send')
+    call arrived(1, n, 'send and recv')
+    call fmpl_received(last, 0, FMPL_COMM_WORLD, length, idx, ier)
+    call ok(ier, 'received')
+    call check(length == 4 * n .and. idx == 0, 'received')
+
+    call fresh(2)
+    if (rank == 0) call fmpl_send(a, 400_8, next, 1, FMPL_COMM_WORLD, ier)
+    call fmpl_recv(b, 4_8 * n, last, 1, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'recv, INTEGER(8)')
+    if (rank /= 0) call fmpl_send(a, 400_8, next, 1, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'send, INTEGER(8)')
+    call arrived(2, 100, 'send and recv, INTEGER(8)')
+    call fmpl_received(last, 1, FMPL_COMM_WORLD, length8, idx, ier)
+    call ok(ier, 'received, INTEGER(8)')
+    call check(length8 == 400 .and. idx == 1, 'received, INTEGER(8)')
+
+    call fresh(3)
+    call fmpl_sendrecv(a, 4 * n, next, 2, b, 4 * n, last, 2, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'sendrecv')
+    call arrived(3, n, 'sendrecv')
+    call fresh(4)
+    call fmpl_sendrecv(a, 40_8, next, 2, b, 4_8 * n, last, 2, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'sendrecv, INTEGER(8)')
+    call arrived(4, 10, 'sendrecv, INTEGER(8)')
+    call fmpl_sendrecv(a, 40, FMPL_PROC_NULL, 2, b, 40, FMPL_PROC_NULL, 2, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'nobody')
+  end subroutine blocking
+
+  subroutine non_blocking()
+    call fresh(5)
+    call fmpl_irecv(b, 4 * n, last, 3, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'irecv')
+    call fmpl_irecv_test(last, 3, FMPL_COMM_WORLD, flag, ier)
+    call ok(ier, 'irecv_test')
+    call fmpl_barrier(FMPL_COMM_WORLD, ier)
+    call ok(ier, 'barrier')
+    call fmpl_isend(a, 4 * n, next, 3, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'isend')
+    if (flag == 0) call fmpl_irecv_wait(last, 3, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'irecv_wait')
+    call fmpl_isend_wait(next, 3, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'isend_wait')
+    call arrived(5, n, 'isend and irecv')
+
+    call fresh(6)
+    call fmpl_irecv(b, 4_8 * n, last, FMPL_TAG_ANY, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'irecv, INTEGER(8)')
+    call fmpl_isend(a, 4000_8, next, 17, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'isend, INTEGER(8)')
+    flag = 0
+    do while (flag == 0)
+      call fmpl_irecv_test(last, FMPL_TAG_ANY, FMPL_COMM_WORLD, flag, ier)
+      call ok(ier, 'irecv_test')
+    end do
+    flag = 0
+    do while (flag == 0)
+      call fmpl_isend_test(next, 17, FMPL_COMM_WORLD, flag, ier)
+      call ok(ier, 'isend_test')
+    end do
+    call arrived(6, 1000, 'any index')
+    call fmpl_received(last, FMPL_TAG_ANY, FMPL_COMM_WORLD, length, idx, ier)
+    call ok(ier, 'received')
+    call check(length == 4000 .and. idx == 17, 'the index that matched')
+
+    call fmpl_irecv(b, 400, last, 18, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'irecv')
+    call fmpl_irecv_cancel(last, 18, FMPL_COMM_WORLD, flag, ier)
+    call ok(ier, 'irecv_cancel')
+    call check(flag == 1, 'cancelled')
+    call fmpl_irecv_wait(last, 18, FMPL_COMM_WORLD, ier)
+    call fails(ier, FMPL_ERR_REQUEST, 'wait for what was cancelled')
+
+    call fmpl_probe(last, 19, FMPL_COMM_WORLD, flag, length, ier)
+    call ok(ier, 'probe')
+    call check(flag == 0 .and. length == 0, 'nothing there')
+    call fmpl_barrier(FMPL_COMM_WORLD, ier)
+    call fmpl_send(a, 44, next, 19, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'send')
+    flag = 0
+    do while (flag == 0)
+      call fmpl_probe(last, 19, FMPL_COMM_WORLD, flag, length8, ier)
+      call ok(ier, 'probe, INTEGER(8)')
+    end do
+    call check(length8 == 44, 'probe, INTEGER(8)')
+    call fmpl_probe(last, 19, FMPL_COMM_WORLD, flag, length, ier)
+    call check(flag == 1 .and. length == 44, 'probe')
+    b = -1
+    call fmpl_recv(b, 20, last, 19, FMPL_COMM_WORLD, ier)
+    call fails(ier, FMPL_ERR_TRUNCATE, 'a message longer than the buffer')
+    call arrived(6, 5, 'the first bytes of it')
+  end subroutine non_blocking
+
+  subroutine shapes()
+    integer :: i
+    ! Every other run of 10 numbers goes, and lands in runs of 20 of 25.
+    call fresh(7)
+    if (rank == 0) call fmpl_send_block(a, 40_8, 100_8, 80_8, next, 20, FMPL_COMM_WORLD, ier)
+    call fmpl_recv_block(b, 80_8, 50_8, 100_8, last, 20, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'recv_block')
+    if (rank /= 0) call fmpl_send_block(a, 40_8, 100_8, 80_8, next, 20, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'send_block')
+    call blocks_arrived(7, 'blocks')
+
+    call fresh(8)
+    call fmpl_irecv_block(b, 80_8, 50_8, 100_8, last, 21, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'irecv_block')
+    call fmpl_isend_block(a, 40_8, 100_8, 80_8, next, 21, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'isend_block')
+    call fmpl_irecv_wait(last, 21, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'irecv_wait')
+    call fmpl_isend_wait(next, 21, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'isend_wait')
+    call blocks_arrived(8, 'blocks, non-blocking')
+
+    ! A list of growing pieces in reverse order becomes the beginning of b.
+    call fresh(9)
+    call backwards()
+    if (rank == 0) call fmpl_send_list(a, displ, lens, 100, next, 22, FMPL_COMM_WORLD, ier)
+    call fmpl_recv(b, 4 * n, last, 22, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'recv')
+    if (rank /= 0) call fmpl_send_list(a, displ, lens, 100, next, 22, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'send_list')
+    call list_arrived(9, 'a list sent')
+
+    ! The descriptors of a pending request are the library's: the arrays may be used again at once.
+    call fresh(10)
+    displ(1:2) = [20000_8, 0_8]
+    lens(1:2) = [400_8, 4_8 * 4950]
+    call fmpl_irecv_list(b, displ, lens, 2, last, 23, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'irecv_list')
+    call backwards()
+    call fmpl_isend_list(a, displ, lens, 100, next, 23, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'isend_list')
+    displ = -1
+    lens = -1
+    call fmpl_irecv_wait(last, 23, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'irecv_wait')
+    call fmpl_isend_wait(next, 23, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'isend_wait')
+    b(1:5050) = [b(5001:5100), b(1:4950)]
+    call list_arrived(10, 'lists, non-blocking')
+
+    call fresh(11)
+    displ(1:2) = [0_8, 4000_8]
+    lens(1:2) = [400_8, 400_8]
+    if (rank == 0) call fmpl_send(a, 800, next, 24, FMPL_COMM_WORLD, ier)
+    call fmpl_recv_list(b, displ, lens, 2, last, 24, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'recv_list')
+    if (rank /= 0) call fmpl_send(a, 800, next, 24, FMPL_COMM_WORLD, ier)
+    call check(all(b(1:100) == [(value(last, 11, i), i = 1, 100)]), 'the first piece')
+    call check(all(b(1001:1100) == [(value(last, 11, i), i = 101, 200)]), 'the second piece')
+    call check(all(b(101:1000) == -1), 'between the pieces')
+  end subroutine shapes
+
+  subroutine blocks_arrived(m, what)
+    integer, intent(in) :: m
+    character(len=*), intent(in) :: what
+    integer :: i, at
+    do i = 0, 999
+      at = 25 * (i / 20) + mod(i, 20) + 1
+      call check(b(at) == value(last, m, 20 * (i / 10) + mod(i, 10) + 1), what)
+    end do
+    call check(all(b(21:25) == -1), what // ': between the runs')
+  end subroutine blocks_arrived
+
+  ! Piece k has 101 - k numbers; the pieces lie one behind the other in reverse order.
+  subroutine backwards()
+    integer :: i, at
+    at = 0
+    do i = 100, 1, -1
+      displ(i) = 4_8 * at
+      lens(i) = 4_8 * (101 - i)
+      at = at + 101 - i
+    end do
+  end subroutine backwards
+
+  subroutine list_arrived(m, what)
+    integer, intent(in) :: m
+    character(len=*), intent(in) :: what
+    integer :: i, j, at, begin
+    at = 0
+    do i = 1, 100
+      begin = (100 - i) * (101 - i) / 2
+      do j = 1, 101 - i
+        at = at + 1
+        call check(b(at) == value(last, m, begin + j), what)
+      end do
+    end do
+  end subroutine list_arrived
+
+  subroutine modes()
+    integer :: i, waiting
+    call fmpl_barrier(FMPL_COMM_WORLD, ier)
+    call fmpl_sendbuf_check(nsend, nspool, ier)
+    call ok(ier, 'sendbuf_check')
+    call check(nspool == 0, 'an empty spool')
+    do i = 1, 4
+      select case (i)
+      case (1)
+        call fmpl_sendbuf_set(FMPL_NULL, 1048576, 0, ier)
+      case (2)
+        call fmpl_sendbuf_set(spool, 8_8 * 100000, 0, ier)
+      case (3)
+        call fmpl_comm_sendbuf_set(FMPL_COMM_WORLD, FMPL_NULL, 1048576, 0, ier)
+      case (4)
+        call fmpl_comm_sendbuf_set(FMPL_COMM_WORLD, FMPL_NULL, 1048576_8, 0, ier)
+      end select
+      call ok(ier, 'sendbuf_set')
+      call fresh(20 + i)
+      call fmpl_send(a, 40000, next, 24 + i, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'buffered send')
+      call fmpl_sendbuf_check(nsend, nspool, ier)
+      call ok(ier, 'sendbuf_check')
+      call check(nsend + nspool == 1, 'one message spooled')
+      waiting = nspool
+      call fmpl_barrier(FMPL_COMM_WORLD, ier)
+      call fmpl_recv(b, 40000, last, 24 + i, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'recv from the spool')
+      call arrived(20 + i, 10000, 'what was spooled')
+      call fmpl_barrier(FMPL_COMM_WORLD, ier)
+      call fmpl_sendbuf_check(nsend, nspool, ier)
+      call check(nsend == waiting .and. nspool == 0, 'all delivered')
+    end do
+    call fmpl_comm_sendbuf_set(FMPL_COMM_WORLD, FMPL_NULL, 16777216, 10, ier)
+    call ok(ier, 'sendbuf_set')
+    call fmpl_sendbuf_set(FMPL_NULL, 16777216, 10, ier)
+    call ok(ier, 'sendbuf_set')
+  end subroutine modes
+
+  subroutine the_rest()
+    type(c_ptr) :: memory
+    integer, pointer :: shared(:)
+    integer :: i
+    t = fmpl_wtime()
+    call fmpl_progress(ier)
+    call ok(ier, 'progress')
+    call fmpl_event_fd(fd, ier)
+    call ok(ier, 'event_fd')
+    call check(fd >= 0, 'event_fd')
+    do i = 1, 2
+      if (i == 1) call fmpl_alloc(4 * n, memory, ier)
+      if (i == 2) call fmpl_alloc(4_8 * n, memory, ier)
+      call ok(ier, 'alloc')
+      call c_f_pointer(memory, shared, [n])
+      call fresh(30 + i)
+      call fmpl_irecv(shared, 4 * n, last, 30, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'irecv')
+      call fmpl_send(a, 4 * n, next, 30, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'send')
+      call fmpl_irecv_wait(last, 30, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'irecv_wait')
+      b = shared
+      call arrived(30 + i, n, 'into memory of fmpl_alloc')
+      call fmpl_free(memory, ier)
+      call ok(ier, 'free')
+    end do
+    call fmpl_alloc(-1, memory, ier)
+    call fails(ier, FMPL_ERR_ARGUMENT, 'alloc of a negative size')
+    call check(.not. c_associated(memory), 'no memory')
+    call check(fmpl_wtime() >= t, 'time')
+  end subroutine the_rest
+
+  subroutine wrong_use()
+    call fmpl_send(a, -1, next, 0, FMPL_COMM_WORLD, ier)
+    call fails(ier, FMPL_ERR_ARGUMENT, 'a negative size')
+    call fmpl_recv(b, -1_8, last, 0, FMPL_COMM_WORLD, ier)
+    call fails(ier, FMPL_ERR_ARGUMENT, 'a negative size, INTEGER(8)')
+    call fmpl_send(a, 4, nranks, 0, FMPL_COMM_WORLD, ier)
+    call fails(ier, FMPL_ERR_RANK, 'a rank that there is not')
+    call fmpl_isend(a, 4, next, count, FMPL_COMM_WORLD, ier)
+    call fails(ier, FMPL_ERR_INDEX, 'an index that there is not')
+    call fmpl_irecv(a, 4, last, 0, FMPL_COMM_NULL, ier)
+    call fails(ier, FMPL_ERR_COMM, 'no communicator')
+    call fmpl_send_block(a, 8_8, -1_8, 8_8, next, 0, FMPL_COMM_WORLD, ier)
+    call fails(ier, FMPL_ERR_ARGUMENT, 'a negative number of runs')
+    lens(1:2) = [4_8, -4_8]
+    displ(1:2) = 0
+    call fmpl_irecv_list(b, displ, lens, 2, last, 0, FMPL_COMM_WORLD, ier)
+    call fails(ier, FMPL_ERR_ARGUMENT, 'a negative length in a list')
+    call fmpl_sendrecv(a, 4, next, 0, b, -4, last, 0, FMPL_COMM_WORLD, ier)
+    call fails(ier, FMPL_ERR_ARGUMENT, 'a negative size to receive')
+    call fmpl_sendbuf_set(FMPL_NULL, -5, 0, ier)
+    call fails(ier, FMPL_ERR_ARGUMENT, 'a spool of negative size')
+    ! and all goes on
+    call fresh(40)
+    call fmpl_sendrecv(a, 400, next, 0, b, 400, last, 0, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'sendrecv')
+    call arrived(40, 100, 'after the errors')
+  end subroutine wrong_use
+
+end program calls

@@ -1,0 +1,88 @@
+//! `fmpl install`: what it puts where, that the tree can be moved, and that pkg-config and CMake find it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::programs::{built_command, have, must, prefix, scratch};
+use crate::root;
+
+fn fresh(name: &str) -> std::path::PathBuf {
+    let place = scratch(name);
+    fs::remove_dir_all(&place).expect("an old tree is removed");
+    place
+}
+
+#[test]
+fn a_moved_tree_is_found_by_pkg_config() {
+    let place = fresh("moved");
+    must(Command::new(built_command()).args(["install", "--prefix", "/opt/fmpl", "--destdir"]).arg(&place));
+    // A second time, over the first.
+    must(Command::new(built_command()).args(["install", "--prefix", "/opt/fmpl", "--destdir"]).arg(&place));
+    let moved = place.join("elsewhere");
+    fs::rename(place.join("opt/fmpl"), &moved).expect("the tree is moved");
+    let lib = moved.join("lib");
+    let target = |name: &str| fs::read_link(lib.join(name)).expect(name);
+    assert_eq!(target("libfmpl.so"), Path::new("libfmpl.so.0"));
+    assert_eq!(target("libfmpl.so.0"), Path::new(concat!("libfmpl.so.", env!("CARGO_PKG_VERSION"))));
+    if !have("pkg-config") {
+        return;
+    }
+    for arguments in [&["--cflags", "--libs"][..], &["--static", "--cflags", "--libs"]] {
+        let mut query = Command::new("pkg-config");
+        let output = must(query.args(arguments).arg("fmpl").env("PKG_CONFIG_PATH", lib.join("pkgconfig")));
+        let options = String::from_utf8(output.stdout).expect("options are text");
+        let program = place.join("hello");
+        let mut command = Command::new("cc");
+        command.arg(root().join("examples/c/hello.c")).arg("-o").arg(&program).args(options.split_whitespace());
+        must(&mut command);
+        let needed = must(Command::new("ldd").arg(&program).env("LD_LIBRARY_PATH", &lib));
+        let needed = String::from_utf8_lossy(&needed.stdout).into_owned();
+        assert!(needed.contains(&format!("libfmpl.so.0 => {}/libfmpl.so.0", lib.display())), "{needed}");
+    }
+    let version =
+        must(Command::new("pkg-config").args(["--modversion", "fmpl"]).env("PKG_CONFIG_PATH", lib.join("pkgconfig")));
+    assert_eq!(String::from_utf8_lossy(&version.stdout).trim(), env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn cmake_finds_both_libraries() {
+    if !have("cmake") {
+        return;
+    }
+    let place = fresh("cmake");
+    fs::create_dir_all(&place).expect("a directory");
+    let project = format!(
+        "cmake_minimum_required(VERSION 3.10)\nproject(hello C)\nfind_package(fmpl {} REQUIRED)\n\
+         add_executable(with_shared {source})\ntarget_link_libraries(with_shared fmpl::fmpl)\n\
+         add_executable(with_static {source})\ntarget_link_libraries(with_static fmpl::static)\n\
+         if(NOT EXISTS ${{FMPL_FORTRAN_MODULE}})\n  message(FATAL_ERROR \"no Fortran module\")\nendif()\n",
+        env!("CARGO_PKG_VERSION"),
+        source = root().join("examples/c/hello.c").display()
+    );
+    fs::write(place.join("CMakeLists.txt"), project).expect("the project is written");
+    let build = place.join("build");
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(&place).arg("-B").arg(&build).arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()));
+    must(&mut configure);
+    must(Command::new("cmake").arg("--build").arg(&build));
+    let libraries = |program: &str| {
+        String::from_utf8_lossy(&must(Command::new("ldd").arg(build.join(program))).stdout).contains("libfmpl.so.0")
+    };
+    assert!(libraries("with_shared"));
+    assert!(!libraries("with_static"));
+}
+
+#[test]
+fn what_is_missing_is_said_with_the_command_that_builds_it() {
+    let place = fresh("alone");
+    fs::create_dir_all(&place).expect("a directory");
+    let command = place.join("fmpl");
+    fs::copy(built_command(), &command).expect("the command is copied");
+    let output =
+        Command::new(&command).args(["install", "--prefix"]).arg(place.join("prefix")).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(text.contains("libfmpl.so") && text.contains("cargo build --release"), "{text}");
+    assert!(!place.join("prefix").exists(), "nothing is installed by halves");
+}

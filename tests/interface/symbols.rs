@@ -1,0 +1,76 @@
+//! What the libraries export: exactly the functions of the header and the Fortran names, each of which a program can link.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use crate::programs::{have, must, prefix, scratch};
+use crate::{fortran, header};
+
+fn names() -> BTreeSet<String> {
+    header::functions().into_iter().chain(fortran::functions()).map(|function| function.name).collect()
+}
+
+#[test]
+fn the_shared_library_exports_the_interface_and_nothing_else() {
+    if !have("nm") {
+        return;
+    }
+    let output = must(Command::new("nm").args(["-D", "--defined-only"]).arg(prefix().join("lib/libfmpl.so")));
+    let exported: BTreeSet<String> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| line.split(' ').nth(2))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(exported, names());
+}
+
+#[test]
+fn every_function_links_from_both_libraries() {
+    let place = scratch("symbols");
+    let c: Vec<String> = header::functions().into_iter().map(|function| function.name).collect();
+    let fortran: Vec<String> = fortran::functions().into_iter().map(|function| function.name).collect();
+    let declared: String = fortran.iter().map(|name| format!("void {name}(void);\n")).collect();
+    let taken: String = c.iter().chain(&fortran).map(|name| format!("    (any){name},\n")).collect();
+    let source = format!(
+        "#include <fmpl.h>\n{declared}typedef void (*any)(void);\nstatic const any all[] = {{\n{taken}}};\n\
+         int main(void) {{\n    unsigned k;\n    for (k = 0; k < sizeof all / sizeof *all; k++)\n        if (!all[k]) return 1;\n    \
+         return fmpl_version() == FMPL_VERSION ? 0 : 2;\n}}\n"
+    );
+    fs::write(place.join("all.c"), source).expect("the program is written");
+    let lib = prefix().join("lib");
+    let build = |name: &str, libraries: &[String]| {
+        let program = place.join(name);
+        let mut command = Command::new("cc");
+        // Casting to a function pointer of another type is what this program is for.
+        command
+            .args(["-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type"])
+            .arg("-I")
+            .arg(prefix().join("include"));
+        must(command.arg(place.join("all.c")).arg("-o").arg(&program).args(libraries));
+        must(&mut Command::new(program));
+    };
+    let rpath = format!("-Wl,-rpath,{}", lib.display());
+    build("shared", &[format!("-L{}", lib.display()), "-lfmpl".to_owned(), rpath]);
+    let archive = lib.join("libfmpl.a").display().to_string();
+    build("static", &[archive, "-lpthread".to_owned(), "-ldl".to_owned(), "-lm".to_owned()]);
+}
+
+#[test]
+fn the_header_is_clean_in_every_language() {
+    let place = scratch("languages");
+    let use_it = "#include <fmpl.h>\nint main() { return fmpl_version() != FMPL_VERSION; }\n";
+    for (compiler, language, standard) in
+        [("cc", "c", "c99"), ("cc", "c", "c11"), ("cc", "c", "c17"), ("c++", "c++", "c++11"), ("c++", "c++", "c++17")]
+    {
+        if !have(compiler) {
+            continue;
+        }
+        let source = place.join(format!("{standard}.source"));
+        fs::write(&source, use_it.replace("main()", if language == "c" { "main(void)" } else { "main()" }))
+            .expect("written");
+        let mut command = Command::new(compiler);
+        command.args([&format!("-std={standard}"), "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]);
+        must(command.arg("-I").arg(prefix().join("include")).args(["-x", language]).arg(source));
+    }
+}
