@@ -208,14 +208,16 @@ impl Supervisor {
     fn flush(&mut self) {
         while !(self.out.is_empty() && self.err.is_empty()) {
             let (fds, what) = self.interests();
-            let (fds, what) = (fds.into_iter().zip(what))
-                .filter(|(_, w)| matches!(w, Happening::Signals | Happening::Out | Happening::Err))
-                .unzip();
-            if self.poll(fds, what, None).iter().any(|(w, _)| matches!(w, Happening::Signals)) {
-                return;
-            }
+            let now = |w: &Happening| matches!(w, Happening::Signals | Happening::Out | Happening::Err);
+            let (fds, what) = fds.into_iter().zip(what).filter(|(_, w)| now(w)).unzip();
+            self.poll(fds, what, None);
             self.out.drain();
             self.err.drain();
+            if let Some(signal) = self.signals.as_ref().and_then(Signals::take) {
+                self.code.get_or_insert(128 + signal);
+                self.out.close();
+                self.err.close();
+            }
         }
     }
 
@@ -645,6 +647,8 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
+        // Those that came for the job are not to hit what comes after it.
+        while self.take().is_some() {}
         // SAFETY: the set is the one that held before.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
     }

@@ -25,7 +25,7 @@ pub struct Options {
     #[arg(long, value_name = "WHAT")]
     bind: Option<To>,
     /// End the job after so many seconds, with exit code 124
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
     /// Put '[rank] ' in front of every line that a rank prints
     #[arg(long)]
@@ -45,7 +45,7 @@ pub struct Options {
 #[derive(Args)]
 struct Part {
     /// The number of ranks
-    #[arg(short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(short, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=65536))]
     n: u32,
     /// A variable for the ranks' environment
     #[arg(long, value_name = "K=V", value_parser = variable)]
@@ -54,7 +54,7 @@ struct Part {
     #[arg(long, value_name = "DIR")]
     wdir: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
 

@@ -1,0 +1,92 @@
+use super::*;
+
+#[test]
+fn wrong_command_lines_are_named() {
+    for (args, code, says) in [
+        (&["-n", "0", "true"][..], 2, "0 is not in 1..=65536"),
+        (&["-n", "many", "true"], 2, "many"),
+        (&["-n", "-4", "true"], 2, "-4 is not in"),
+        (&["true"], 2, "-n <N>"),
+        (&["-n", "2"], 2, "<PROGRAM>"),
+        (&["-n", "2", "--env", "=x", "true"], 2, "NAME=VALUE"),
+        (&["-n", "2", "--timeout", "-3", "true"], 2, "above 0"),
+        (&["-n", "2", "--bind", "socket", "true"], 2, "core"),
+        (&["-n", "2", "--wdir", "/no/such/dir", "true"], 2, "/no/such/dir is not a directory"),
+        (&["-n", "2", "--preload", "libnothing.so", "true"], 2, "../lib/libnothing.so"),
+        (&["-n", "2", "no-such-program"], 127, "program not found: no-such-program"),
+        (&["-n", "2", "/etc/passwd"], 126, "/etc/passwd cannot be executed"),
+        (&["-n", "1", "sleep", "60", ":", "-n", "1", "no-such-program"], 127, "program not found: no-such-program"),
+        (&["-n", "1", "true", ":", "-n", "0", "true"], 2, "0 is not in 1..=65536"),
+        (&["-n", "2", "--tagoutput", "true"], 2, "--tagoutput"),
+        (&["-n", "1", "true", ":", "-n", "1", "--tag-output", "true"], 2, "--tag-output"),
+    ] {
+        let r = run(args);
+        assert_eq!(r.code, code, "{args:?}: {}", r.err);
+        assert!(r.err.contains(says), "{args:?}: {}", r.err);
+        assert_eq!(r.out, "", "{args:?}");
+    }
+}
+
+#[test]
+fn a_script_without_its_interpreter_is_told_from_no_script() {
+    let script = std::env::temp_dir().join(format!("fmpl-launch-test-{}", std::process::id()));
+    std::fs::write(&script, "#!/no/such/shell\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&script, mode).unwrap();
+    let r = run(&["-n", "1", script.to_str().unwrap()]);
+    std::fs::remove_file(&script).unwrap();
+    assert!(r.code == 127 && r.err.contains("interpreter"), "{}", r.err);
+}
+
+#[test]
+fn several_programs_make_one_job() {
+    let print = "echo $PMI_RANK/$PMI_SIZE $WHO $*";
+    let r = run(&[
+        "-n", "2", "--env", "WHO=all", "--", "sh", "-c", print, "sh", "-n", ":", "x", ":", "-n", "1", "--env",
+        "WHO=one", "--", "sh", "-c", print,
+    ]);
+    let mut lines: Vec<_> = r.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["0/3 all -n : x", "1/3 all -n : x", "2/3 one"], "{}", r.err);
+    assert_eq!(r.code, 0);
+}
+
+#[test]
+fn everything_after_the_program_belongs_to_it() {
+    let r = run(&["-n", "1", "echo", "-n", "--", "--timeout", "a", "--", ":"]);
+    assert_eq!((r.code, r.out.as_str()), (0, "-- --timeout a -- :"), "{}", r.err);
+}
+
+#[test]
+fn environment_and_directory() {
+    let print = "echo $PMI_RANK $PMI_SIZE $MPI_LOCALRANKID $MPI_LOCALNRANKS $FMPL_RUN \"$A\" $(pwd)";
+    let r = run(&["-n", "2", "--env", "A=b=c d", "--wdir", "/", "--", "sh", "-c", print]);
+    let mut lines: Vec<_> = r.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["0 2 0 2 1 b=c d /", "1 2 1 2 1 b=c d /"], "{}", r.err);
+}
+
+#[test]
+fn preload_takes_a_path() {
+    let library = format!("{}/../deps/../{}", env!("CARGO_TARGET_TMPDIR"), "preload-me");
+    std::fs::create_dir_all(format!("{}/../deps", env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    std::fs::write(&library, "not a library, which the loader says and goes on").unwrap();
+    let r = run(&["-n", "1", "--preload", &library, "--", "sh", "-c", "echo $LD_PRELOAD"]);
+    assert_eq!(r.code, 0, "{}", r.err);
+    assert_eq!(r.out.trim(), std::fs::canonicalize(&library).unwrap().to_str().unwrap());
+}
+
+#[test]
+fn ranks_are_bound_to_a_core_each_when_there_are_enough() {
+    let cpus = "grep Cpus_allowed_list /proc/self/status";
+    let distinct = |r: &Ran| r.out.lines().collect::<std::collections::BTreeSet<_>>().len();
+    let allowed = std::thread::available_parallelism().unwrap().get();
+    let n = allowed.to_string();
+    let r = run(&["-n", &n, "--", "sh", "-c", cpus]);
+    assert!(distinct(&r) == allowed && r.out.lines().all(|l| allowed == 1 || !l.contains(['-', ','])), "{}", r.out);
+    let r = run(&["-n", &n, "--bind", "none", "--", "sh", "-c", cpus]);
+    assert_eq!(distinct(&r), 1, "{}", r.out);
+    let r = run(&["-n", &(allowed + 1).to_string(), "-v", "--", "sh", "-c", cpus]);
+    assert_eq!(distinct(&r), 1, "{}", r.out);
+    assert!(r.err.contains("rank 0: sh on any core"), "{}", r.err);
+}

@@ -1,0 +1,101 @@
+//! `fmpl run` as users meet it: real processes, real signals, real launchers of others.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `command_line` | what is refused and how; several programs; environment, directory, preload |
+//! | `endings` | exit codes, signals, time-out, Ctrl-C, SIGKILL of the launcher: what is said and that nothing is left |
+//! | `output` | standard input, output and the terminal |
+//! | `exchange` | PMI-1: ours with our client, ours with garbage, MPICH's mpiexec with our client, MPICH's programs with ours |
+
+mod command_line;
+mod endings;
+mod exchange;
+mod output;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// `fmpl run` with these arguments, and an end to everything when it hangs.
+fn fmpl_run(args: &[&str]) -> Command {
+    let mut c = Command::new("timeout");
+    // --foreground: signals for the process that the test sees reach fmpl by way of timeout.
+    c.args(["--foreground", "-k", "5", "60", env!("CARGO_BIN_EXE_fmpl"), "run"]).args(args);
+    c.stdin(Stdio::null());
+    c
+}
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn ran(o: Output) -> Ran {
+    let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
+    Ran { code: o.status.code().unwrap(), out: text(o.stdout), err: text(o.stderr) }
+}
+
+fn run(args: &[&str]) -> Ran {
+    ran(fmpl_run(args).output().unwrap())
+}
+
+/// `fmpl run` itself, without anything around it that would hide a signal.
+fn spawn(args: &[&str]) -> Child {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_fmpl"));
+    c.arg("run").args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The numbers on the first `lines` lines that the job prints: by then its ranks have set up what the test needs.
+fn numbers(child: &mut Child, lines: usize) -> Vec<i32> {
+    let out = child.stdout.as_mut().unwrap();
+    let mut numbers = Vec::new();
+    let mut reader = BufReader::new(out);
+    for _ in 0..lines {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        numbers.extend(line.split_whitespace().map(|w| w.parse::<i32>().unwrap()));
+    }
+    numbers
+}
+
+fn is_alive(pid: i32) -> bool {
+    // A zombie that nobody has reaped yet does nothing any more.
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s[s.rfind(')').unwrap()..].starts_with(") Z"))
+}
+
+/// Waits for processes to be gone; one that stays is a failure of the test, not a hang of it.
+fn assert_gone(pids: &[i32]) {
+    let since = Instant::now();
+    while let Some(pid) = pids.iter().find(|p| is_alive(**p)) {
+        assert!(since.elapsed() < Duration::from_secs(30), "process {pid} is still there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: no memory is involved; the child is not reaped yet.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+/// The example `place`, built when only this test was.
+fn place() -> String {
+    let here = Path::new(env!("CARGO_BIN_EXE_fmpl")).parent().unwrap();
+    let program = here.join("examples/place");
+    if !program.exists() {
+        let mut c = Command::new(env!("CARGO"));
+        c.args(["build", "--quiet", "--example", "place"]);
+        if here.ends_with("release") {
+            c.arg("--release");
+        }
+        c.env("CARGO_TARGET_DIR", here.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(c.status().unwrap().success());
+    }
+    program.to_str().unwrap().to_owned()
+}
+
+/// A program of this machine, if it is there.
+fn found(name: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|d| d.join(name)).find(|p| p.is_file())
+}
