@@ -1,6 +1,7 @@
 ! FMPL for Fortran: use fmpl
 !
-! Written by the library's own tests from src/ffi/fortran.rs.
+! Written by the library's own tests from src/ffi/fortran.rs and the
+! files beside it.
 !
 ! Compile this file with the compiler of the program. The subroutines are those of fmpl.h with the return code in a trailing
 ! argument ier. Buffers may have any type and rank. An array section with gaps would be copied for the call: send and receive
@@ -506,6 +507,203 @@ module fmpl
     end subroutine fmpl_probe8
   end interface
 
+  ! ---- Modes of sending ------------------------------------------------------------------------------------
+
+  !> Sets the spool and the time-out of all communicators that have none of their own. Without it the spool
+  !! has 16 MiB and the time-out is 10 ms. May be called again at any time: the time-out changes at once, a
+  !! new buffer serves later sends while the old one drains.
+  !! buf may be FMPL_NULL.
+  !! @param buf memory for the spool, the library's until another has taken its place and it is drained, or
+  !!     until finalize; FMPL_NULL: the library allocates, up to size.
+  !! @param size its bytes.
+  !! @param timeout_ms how long a send waits at least for its receive before it copies the message into the
+  !!     spool, in milliseconds: 0 is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, all else standard
+  !!     mode.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative time-out that is not FMPL_TIMEOUT_INFINITE;
+  !!     FMPL_ERR_MEMORY.
+  interface fmpl_sendbuf_set
+    subroutine fmpl_sendbuf_set(buf, size, timeout_ms, ier) bind(C, name="fmpl_sendbuf_set_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: timeout_ms
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_sendbuf_set
+    subroutine fmpl_sendbuf_set8(buf, size, timeout_ms, ier) bind(C, name="fmpl_sendbuf_set8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: timeout_ms
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_sendbuf_set8
+  end interface
+
+  !> Sets the spool and the time-out of one communicator.
+  !! buf may be FMPL_NULL.
+  !! @param comm the communicator.
+  !! @param buf as for fmpl_sendbuf_set.
+  !! @param size its bytes.
+  !! @param timeout_ms milliseconds, as for fmpl_sendbuf_set.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_sendbuf_set; FMPL_ERR_COMM.
+  interface fmpl_comm_sendbuf_set
+    subroutine fmpl_comm_sendbuf_set(comm, buf, size, timeout_ms, ier) bind(C, name="fmpl_comm_sendbuf_set_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: timeout_ms
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_sendbuf_set
+    subroutine fmpl_comm_sendbuf_set8(comm, buf, size, timeout_ms, ier) bind(C, name="fmpl_comm_sendbuf_set8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: timeout_ms
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_sendbuf_set8
+  end interface
+
+  !> Looks at the spool.
+  !! @param nsend set to the number of spooled messages that were delivered since the last check.
+  !! @param nspool set to the number of those that still wait.
+  !! @param ier FMPL_SUCCESS
+  interface
+    subroutine fmpl_sendbuf_check(nsend, nspool, ier) bind(C, name="fmpl_sendbuf_check_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: nsend
+      integer(c_int), intent(out) :: nspool
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_sendbuf_check
+  end interface
+
+  ! ---- Barrier, time, progress -----------------------------------------------------------------------------
+
+  !> Waits until every rank of the communicator has come here.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_PEER when a rank has died or left.
+  interface
+    subroutine fmpl_barrier(comm, ier) bind(C, name="fmpl_barrier_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_barrier
+  end interface
+
+  !> Time in seconds since some moment in the past; the same origin for all ranks of a node. May be called at
+  !! any time.
+  !! a DOUBLE PRECISION function.
+  interface
+    function fmpl_wtime() bind(C, name="fmpl_wtime_") result(seconds)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      real(c_double) :: seconds
+    end function fmpl_wtime
+  end interface
+
+  !> Moves what can be moved. On shared memory nothing needs it for messages to be delivered.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_PEER naming a rank that has died.
+  interface
+    subroutine fmpl_progress(ier) bind(C, name="fmpl_progress_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_progress
+  end interface
+
+  !> A descriptor for event loops (poll, epoll): it becomes readable when a request of this process completes.
+  !! Read it empty (8 bytes), then test the requests. It belongs to the library and stays open until finalize.
+  !! @param fd set to the descriptor.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_SYSTEM.
+  interface
+    subroutine fmpl_event_fd(fd, ier) bind(C, name="fmpl_event_fd_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: fd
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_event_fd
+  end interface
+
+  ! ---- Memory that peers can reach -------------------------------------------------------------------------
+
+  !> Allocates memory that the ranks of the node can reach directly: messages received there are stored by the
+  !! sender with one copy and no system call. Aligned to 64 bytes at least.
+  !! the address goes to ptr, a TYPE(C_PTR) or an INTEGER(8).
+  !! @param size bytes.
+  !! @param ptr set to the address, or to null when it fails.
+  !! @param ier the return code.
+  interface fmpl_alloc
+    subroutine fmpl_alloc(size, ptr, ier) bind(C, name="fmpl_alloc_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: size
+      type(c_ptr), intent(out) :: ptr
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_alloc
+    subroutine fmpl_alloc8(size, ptr, ier) bind(C, name="fmpl_alloc8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: size
+      type(c_ptr), intent(out) :: ptr
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_alloc8
+  end interface
+
+  !> Gives memory back that came from fmpl_alloc. No request may still use it.
+  !! @param ptr what fmpl_alloc gave.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_free(ptr, ier) bind(C, name="fmpl_free_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: ptr
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_free
+  end interface
+
+  ! ---- Errors and version ----------------------------------------------------------------------------------
+
+  !> What an error code means, in a few words; padded with blanks.
+  !! @param code an error code.
+  !! @param text set to its meaning.
+  !! @param ier always FMPL_SUCCESS.
+  interface
+    subroutine fmpl_strerror(code, text, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: code
+      character(len=*), intent(out) :: text
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_strerror
+  end interface
+
+  !> What went wrong in the last call of this thread that failed; padded with blanks, blank when none has.
+  !! @param text set to the text.
+  !! @param ier always FMPL_SUCCESS.
+  interface
+    subroutine fmpl_last_error(text, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      character(len=*), intent(out) :: text
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_last_error
+  end interface
+
+  !> The version of the library that is running: 10000 * major + 100 * minor + patch.
+  !! @param version set to it.
+  !! @param ier always FMPL_SUCCESS.
+  interface
+    subroutine fmpl_version(version, ier) bind(C, name="fmpl_version_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: version
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_version
+  end interface
+
   ! ---- Sub-matrices and lists ------------------------------------------------------------------------------
 
   !> Sends the runs of a block: fmpl_send for a sub-matrix, with no copy where the fabric can gather and
@@ -726,202 +924,5 @@ module fmpl
       integer(c_int), intent(in) :: comm
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_irecv_list
-  end interface
-
-  ! ---- Modes of sending ------------------------------------------------------------------------------------
-
-  !> Sets the spool and the time-out of all communicators that have none of their own. Without it the spool
-  !! has 16 MiB and the time-out is 10 ms. May be called again at any time: the time-out changes at once, a
-  !! new buffer serves later sends while the old one drains.
-  !! buf may be FMPL_NULL.
-  !! @param buf memory for the spool, the library's until another has taken its place and it is drained, or
-  !!     until finalize; FMPL_NULL: the library allocates, up to size.
-  !! @param size its bytes.
-  !! @param timeout_ms how long a send waits at least for its receive before it copies the message into the
-  !!     spool, in milliseconds: 0 is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, all else standard
-  !!     mode.
-  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative time-out that is not FMPL_TIMEOUT_INFINITE;
-  !!     FMPL_ERR_MEMORY.
-  interface fmpl_sendbuf_set
-    subroutine fmpl_sendbuf_set(buf, size, timeout_ms, ier) bind(C, name="fmpl_sendbuf_set_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DIR$ IGNORE_TKR buf
-      type(*), dimension(*), asynchronous :: buf
-      integer(c_int), intent(in) :: size
-      integer(c_int), intent(in) :: timeout_ms
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_sendbuf_set
-    subroutine fmpl_sendbuf_set8(buf, size, timeout_ms, ier) bind(C, name="fmpl_sendbuf_set8_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DIR$ IGNORE_TKR buf
-      type(*), dimension(*), asynchronous :: buf
-      integer(c_int64_t), intent(in) :: size
-      integer(c_int), intent(in) :: timeout_ms
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_sendbuf_set8
-  end interface
-
-  !> Sets the spool and the time-out of one communicator.
-  !! buf may be FMPL_NULL.
-  !! @param comm the communicator.
-  !! @param buf as for fmpl_sendbuf_set.
-  !! @param size its bytes.
-  !! @param timeout_ms milliseconds, as for fmpl_sendbuf_set.
-  !! @param ier FMPL_SUCCESS, or: as fmpl_sendbuf_set; FMPL_ERR_COMM.
-  interface fmpl_comm_sendbuf_set
-    subroutine fmpl_comm_sendbuf_set(comm, buf, size, timeout_ms, ier) bind(C, name="fmpl_comm_sendbuf_set_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int), intent(in) :: comm
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DIR$ IGNORE_TKR buf
-      type(*), dimension(*), asynchronous :: buf
-      integer(c_int), intent(in) :: size
-      integer(c_int), intent(in) :: timeout_ms
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_comm_sendbuf_set
-    subroutine fmpl_comm_sendbuf_set8(comm, buf, size, timeout_ms, ier) bind(C, name="fmpl_comm_sendbuf_set8_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int), intent(in) :: comm
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DIR$ IGNORE_TKR buf
-      type(*), dimension(*), asynchronous :: buf
-      integer(c_int64_t), intent(in) :: size
-      integer(c_int), intent(in) :: timeout_ms
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_comm_sendbuf_set8
-  end interface
-
-  !> Looks at the spool.
-  !! @param nsend set to the number of spooled messages that were delivered since the last check.
-  !! @param nspool set to the number of those that still wait.
-  !! @param ier FMPL_SUCCESS
-  interface
-    subroutine fmpl_sendbuf_check(nsend, nspool, ier) bind(C, name="fmpl_sendbuf_check_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int), intent(out) :: nsend
-      integer(c_int), intent(out) :: nspool
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_sendbuf_check
-  end interface
-
-  ! ---- Barrier, time, progress -----------------------------------------------------------------------------
-
-  !> Waits until every rank of the communicator has come here.
-  !! @param comm the communicator.
-  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_PEER when a rank has died or left.
-  interface
-    subroutine fmpl_barrier(comm, ier) bind(C, name="fmpl_barrier_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int), intent(in) :: comm
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_barrier
-  end interface
-
-  !> Time in seconds since some moment in the past; the same origin for all ranks of a node. May be called at
-  !! any time.
-  !! a DOUBLE PRECISION function.
-  interface
-    function fmpl_wtime() bind(C, name="fmpl_wtime_") result(seconds)
-      import :: c_int, c_int64_t, c_ptr, c_double
-      real(c_double) :: seconds
-    end function fmpl_wtime
-  end interface
-
-  !> Moves what can be moved. On shared memory nothing needs it for messages to be delivered.
-  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_PEER naming a rank that has died.
-  interface
-    subroutine fmpl_progress(ier) bind(C, name="fmpl_progress_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_progress
-  end interface
-
-  !> A descriptor for event loops (poll, epoll): it becomes readable when a request of this process completes.
-  !! Read it empty (8 bytes), then test the requests. It belongs to the library and stays open until finalize.
-  !! @param fd set to the descriptor.
-  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_SYSTEM.
-  interface
-    subroutine fmpl_event_fd(fd, ier) bind(C, name="fmpl_event_fd_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int), intent(out) :: fd
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_event_fd
-  end interface
-
-  ! ---- Memory that peers can reach -------------------------------------------------------------------------
-
-  !> Allocates memory that the ranks of the node can reach directly: messages received there are stored by the
-  !! sender with one copy and no system call. Aligned to 64 bytes at least.
-  !! the address goes to ptr, a TYPE(C_PTR) or an INTEGER(8).
-  !! @param size bytes.
-  !! @param ptr set to the address, or to null when it fails.
-  !! @param ier the return code.
-  interface fmpl_alloc
-    subroutine fmpl_alloc(size, ptr, ier) bind(C, name="fmpl_alloc_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int), intent(in) :: size
-      type(c_ptr), intent(out) :: ptr
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_alloc
-    subroutine fmpl_alloc8(size, ptr, ier) bind(C, name="fmpl_alloc8_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int64_t), intent(in) :: size
-      type(c_ptr), intent(out) :: ptr
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_alloc8
-  end interface
-
-  !> Gives memory back that came from fmpl_alloc. No request may still use it.
-  !! @param ptr what fmpl_alloc gave.
-  !! @param ier the return code.
-  interface
-    subroutine fmpl_free(ptr, ier) bind(C, name="fmpl_free_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      type(c_ptr), intent(in) :: ptr
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_free
-  end interface
-
-  ! ---- Errors and version ----------------------------------------------------------------------------------
-
-  !> What an error code means, in a few words; padded with blanks.
-  !! @param code an error code.
-  !! @param text set to its meaning.
-  !! @param ier always FMPL_SUCCESS.
-  interface
-    subroutine fmpl_strerror(code, text, ier)
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int), intent(in) :: code
-      character(len=*), intent(out) :: text
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_strerror
-  end interface
-
-  !> What went wrong in the last call of this thread that failed; padded with blanks, blank when none has.
-  !! @param text set to the text.
-  !! @param ier always FMPL_SUCCESS.
-  interface
-    subroutine fmpl_last_error(text, ier)
-      import :: c_int, c_int64_t, c_ptr, c_double
-      character(len=*), intent(out) :: text
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_last_error
-  end interface
-
-  !> The version of the library that is running: 10000 * major + 100 * minor + patch.
-  !! @param version set to it.
-  !! @param ier always FMPL_SUCCESS.
-  interface
-    subroutine fmpl_version(version, ier) bind(C, name="fmpl_version_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int), intent(out) :: version
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_version
   end interface
 end module fmpl

@@ -1,7 +1,7 @@
 /*
  * FMPL: message passing by remote memory writes, matched at the sender.
  *
- * Written by the library's own tests from src/ffi/c.rs; change that file, then:
+ * Written by the library's own tests from src/ffi/c.rs and src/ffi/c/shapes.rs; change those, then:
  *     FMPL_TEST_BLESS=1 cargo test --test interface
  */
 /**
@@ -350,108 +350,6 @@ int fmpl_probe(int src, int mai, fmpl_comm comm, int *there, size_t *size);
  */
 int fmpl_irecv_cancel(int src, int mai, fmpl_comm comm, int *cancelled);
 
-/* ---- Sub-matrices and lists ---------------------------------------------------------------------------- */
-
-/**
- * Sends the runs of a block: fmpl_send for a sub-matrix, with no copy where the fabric can gather and
- * scatter.
- *
- * @param[in] buf the first byte of the first run.
- * @param[in] block the shape.
- * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
- * @param[in] mai the index.
- * @param[in] comm the communicator.
- * @return as fmpl_send; FMPL_ERR_ARGUMENT also when the shape overflows.
- */
-int fmpl_send_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);
-
-/**
- * Receives into the runs of a block: fmpl_recv for a sub-matrix, with no copy where the fabric can gather and
- * scatter.
- *
- * @param[out] buf the first byte of the first run.
- * @param[in] block the shape.
- * @param[in] src the sender's rank, or FMPL_PROC_NULL.
- * @param[in] mai the index, or FMPL_TAG_ANY.
- * @param[in] comm the communicator.
- * @return as fmpl_recv; FMPL_ERR_ARGUMENT also when the shape overflows.
- */
-int fmpl_recv_block(void *buf, fmpl_block block, int src, int mai, fmpl_comm comm);
-
-/**
- * Begins to send the runs of a block: fmpl_isend for a sub-matrix, with no copy where the fabric can gather
- * and scatter.
- *
- * @param[in] buf the first byte of the first run.
- * @param[in] block the shape.
- * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
- * @param[in] mai the index.
- * @param[in] comm the communicator.
- * @return as fmpl_isend; FMPL_ERR_ARGUMENT also when the shape overflows.
- */
-int fmpl_isend_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);
-
-/**
- * Begins to receive into the runs of a block: fmpl_irecv for a sub-matrix, with no copy where the fabric can
- * gather and scatter.
- *
- * @param[out] buf the first byte of the first run.
- * @param[in] block the shape.
- * @param[in] src the sender's rank, or FMPL_PROC_NULL.
- * @param[in] mai the index, or FMPL_TAG_ANY.
- * @param[in] comm the communicator.
- * @return as fmpl_irecv; FMPL_ERR_ARGUMENT also when the shape overflows.
- */
-int fmpl_irecv_block(void *buf, fmpl_block block, int src, int mai, fmpl_comm comm);
-
-/**
- * Sends the pieces of a list: fmpl_send for triangles and the like.
- *
- * @param[in] iov the pieces' descriptors; they are only read, during the call.
- * @param[in] n their number, 0 or more.
- * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
- * @param[in] mai the index.
- * @param[in] comm the communicator.
- * @return as fmpl_send; FMPL_ERR_ARGUMENT also for a negative n.
- */
-int fmpl_send_list(const struct iovec *iov, int n, int dst, int mai, fmpl_comm comm);
-
-/**
- * Receives into the pieces of a list: fmpl_recv for triangles and the like.
- *
- * @param[in] iov the pieces' descriptors; they are only read, during the call.
- * @param[in] n their number, 0 or more.
- * @param[in] src the sender's rank, or FMPL_PROC_NULL.
- * @param[in] mai the index, or FMPL_TAG_ANY.
- * @param[in] comm the communicator.
- * @return as fmpl_recv; FMPL_ERR_ARGUMENT also for a negative n.
- */
-int fmpl_recv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm comm);
-
-/**
- * Begins to send the pieces of a list: fmpl_isend for triangles and the like.
- *
- * @param[in] iov the pieces' descriptors; they are only read, but must stay until the request is completed.
- * @param[in] n their number, 0 or more.
- * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
- * @param[in] mai the index.
- * @param[in] comm the communicator.
- * @return as fmpl_isend; FMPL_ERR_ARGUMENT also for a negative n.
- */
-int fmpl_isend_list(const struct iovec *iov, int n, int dst, int mai, fmpl_comm comm);
-
-/**
- * Begins to receive into the pieces of a list: fmpl_irecv for triangles and the like.
- *
- * @param[in] iov the pieces' descriptors; they are only read, but must stay until the request is completed.
- * @param[in] n their number, 0 or more.
- * @param[in] src the sender's rank, or FMPL_PROC_NULL.
- * @param[in] mai the index, or FMPL_TAG_ANY.
- * @param[in] comm the communicator.
- * @return as fmpl_irecv; FMPL_ERR_ARGUMENT also for a negative n.
- */
-int fmpl_irecv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm comm);
-
 /* ---- Modes of sending ---------------------------------------------------------------------------------- */
 
 /**
@@ -568,6 +466,108 @@ const char *fmpl_last_error(void);
  * @return 10000 * major + 100 * minor + patch.
  */
 int fmpl_version(void);
+
+/* ---- Sub-matrices and lists ---------------------------------------------------------------------------- */
+
+/**
+ * Sends the runs of a block: fmpl_send for a sub-matrix, with no copy where the fabric can gather and
+ * scatter.
+ *
+ * @param[in] buf the first byte of the first run.
+ * @param[in] block the shape.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_send; FMPL_ERR_ARGUMENT also when the shape overflows.
+ */
+int fmpl_send_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Receives into the runs of a block: fmpl_recv for a sub-matrix, with no copy where the fabric can gather and
+ * scatter.
+ *
+ * @param[out] buf the first byte of the first run.
+ * @param[in] block the shape.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return as fmpl_recv; FMPL_ERR_ARGUMENT also when the shape overflows.
+ */
+int fmpl_recv_block(void *buf, fmpl_block block, int src, int mai, fmpl_comm comm);
+
+/**
+ * Begins to send the runs of a block: fmpl_isend for a sub-matrix, with no copy where the fabric can gather
+ * and scatter.
+ *
+ * @param[in] buf the first byte of the first run.
+ * @param[in] block the shape.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_isend; FMPL_ERR_ARGUMENT also when the shape overflows.
+ */
+int fmpl_isend_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Begins to receive into the runs of a block: fmpl_irecv for a sub-matrix, with no copy where the fabric can
+ * gather and scatter.
+ *
+ * @param[out] buf the first byte of the first run.
+ * @param[in] block the shape.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return as fmpl_irecv; FMPL_ERR_ARGUMENT also when the shape overflows.
+ */
+int fmpl_irecv_block(void *buf, fmpl_block block, int src, int mai, fmpl_comm comm);
+
+/**
+ * Sends the pieces of a list: fmpl_send for triangles and the like.
+ *
+ * @param[in] iov the pieces' descriptors; they are only read, during the call.
+ * @param[in] n their number, 0 or more.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_send; FMPL_ERR_ARGUMENT also for a negative n.
+ */
+int fmpl_send_list(const struct iovec *iov, int n, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Receives into the pieces of a list: fmpl_recv for triangles and the like.
+ *
+ * @param[in] iov the pieces' descriptors; they are only read, during the call.
+ * @param[in] n their number, 0 or more.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return as fmpl_recv; FMPL_ERR_ARGUMENT also for a negative n.
+ */
+int fmpl_recv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm comm);
+
+/**
+ * Begins to send the pieces of a list: fmpl_isend for triangles and the like.
+ *
+ * @param[in] iov the pieces' descriptors; they are only read, but must stay until the request is completed.
+ * @param[in] n their number, 0 or more.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_isend; FMPL_ERR_ARGUMENT also for a negative n.
+ */
+int fmpl_isend_list(const struct iovec *iov, int n, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Begins to receive into the pieces of a list: fmpl_irecv for triangles and the like.
+ *
+ * @param[in] iov the pieces' descriptors; they are only read, but must stay until the request is completed.
+ * @param[in] n their number, 0 or more.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, or FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return as fmpl_irecv; FMPL_ERR_ARGUMENT also for a negative n.
+ */
+int fmpl_irecv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm comm);
 
 #ifdef __cplusplus
 }

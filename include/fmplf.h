@@ -1,6 +1,7 @@
 ! FMPL for Fortran without modules: include 'fmplf.h'
 !
-! Written by the library's own tests from src/ffi/fortran.rs.
+! Written by the library's own tests from src/ffi/fortran.rs and the
+! files beside it.
 !
 ! The subroutines are those of fmpl.h with the return code in a
 ! trailing argument ier, all integers default INTEGER, sizes in bytes.
@@ -135,14 +136,6 @@
       external fmpl_received8
       external fmpl_probe
       external fmpl_probe8
-      external fmpl_send_block
-      external fmpl_isend_block
-      external fmpl_recv_block
-      external fmpl_irecv_block
-      external fmpl_send_list
-      external fmpl_isend_list
-      external fmpl_recv_list
-      external fmpl_irecv_list
       external fmpl_sendbuf_set
       external fmpl_sendbuf_set8
       external fmpl_comm_sendbuf_set
@@ -159,3 +152,11 @@
       external fmpl_strerror
       external fmpl_last_error
       external fmpl_version
+      external fmpl_send_block
+      external fmpl_isend_block
+      external fmpl_recv_block
+      external fmpl_irecv_block
+      external fmpl_send_list
+      external fmpl_isend_list
+      external fmpl_recv_list
+      external fmpl_irecv_list

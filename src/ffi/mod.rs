@@ -8,5 +8,4 @@
 
 pub mod c;
 pub mod fortran;
-mod lists;
 mod outcome;

@@ -5,12 +5,13 @@ use fmpl::ffi::fortran::FMPL_NULL;
 use crate::header;
 use crate::source::{Doc, Function, Item, read};
 
-const SOURCE: &str = include_str!("../../src/ffi/fortran.rs");
+const SOURCE: &str = concat!(include_str!("../../src/ffi/fortran.rs"), include_str!("../../src/ffi/fortran/shapes.rs"));
 
 const INCLUDE_PREAMBLE: &str = "\
 ! FMPL for Fortran without modules: include 'fmplf.h'
 !
-! Written by the library's own tests from src/ffi/fortran.rs.
+! Written by the library's own tests from src/ffi/fortran.rs and the
+! files beside it.
 !
 ! The subroutines are those of fmpl.h with the return code in a
 ! trailing argument ier, all integers default INTEGER, sizes in bytes.
@@ -27,7 +28,8 @@ const INCLUDE_PREAMBLE: &str = "\
 const MODULE_PREAMBLE: &str = "\
 ! FMPL for Fortran: use fmpl
 !
-! Written by the library's own tests from src/ffi/fortran.rs.
+! Written by the library's own tests from src/ffi/fortran.rs and the
+! files beside it.
 !
 ! Compile this file with the compiler of the program. The subroutines are those of fmpl.h with the return code in a trailing
 ! argument ier. Buffers may have any type and rank. An array section with gaps would be copied for the call: send and receive

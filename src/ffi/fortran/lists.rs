@@ -9,10 +9,10 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::c::{fmpl_block, iovec};
-use super::outcome::wrong;
 use crate::base::error::Code;
 use crate::comm;
+use crate::ffi::c::{fmpl_block, iovec};
+use crate::ffi::outcome::wrong;
 
 /// Which of the two requests of a (peer, index).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
