@@ -12,8 +12,11 @@ mod symbols;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use programs::{c_program, fixed_form_program, fortran_program, have, run, run_alone, run_to_its_end};
+use programs::{
+    c_program, fixed_form_program, fortran_program, have, must, prefix, run, run_alone, run_to_its_end, scratch,
+};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -131,9 +134,14 @@ fn every_fortran_subroutine_does_what_the_module_says() {
 }
 
 #[test]
-fn the_fortran_include_file_serves_fixed_form() {
+fn the_fortran_include_file_serves_fixed_and_free_form() {
     if !have("gfortran") {
         return;
     }
+    let source = scratch("fortran").join("free.f90");
+    let text = "program free\nimplicit none\ninclude 'fmplf.h'\ninteger :: flag, ier\ncall fmpl_initialized(flag, ier)\n\
+                if (ier /= FMPL_SUCCESS .or. FMPL_NULL == 0) stop 1\nend program free\n";
+    fs::write(&source, text).expect("the program is written");
+    must(Command::new("gfortran").arg("-fsyntax-only").arg("-I").arg(prefix().join("include")).arg(source));
     run(&fixed_form_program("tests/fortran/fixed.f"), 2);
 }
