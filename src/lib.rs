@@ -34,5 +34,3 @@ pub mod p2p;
 pub mod wait;
 
 pub use base::error::{Code, Error, Result};
-#[cfg(not(loom))]
-pub use comm::{Comm, Job, init};

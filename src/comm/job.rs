@@ -1,72 +1,180 @@
-//! The life of a job: init, finalize, abort.
+//! The life of a job: init, finalize, abort; and the calls that are about all of its ranks.
+
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 
 use crate::base::error::{Code, Error, Result};
+use crate::lane::map::SYSTEM_INDICES;
+use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
+use crate::p2p::endpoint::{self, Endpoint, endpoint};
+use crate::p2p::layout::Layout;
+use crate::p2p::{receive, send, sendbuf};
 
-/// A communicator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Comm(i32);
+/// Init and finalize take turns.
+static LIFE: Mutex<()> = Mutex::new(());
 
-/// The job, for as long as it lives.
-pub struct Job(());
-
-/// Joins the job with room for `count` indices for each peer.
-pub fn init(count: usize) -> Result<Job> {
-    init_raw(count as i32)?;
-    Ok(Job(()))
+/// `fmpl_init`: joins the job with `count` indices for each peer. Counted: a further call succeeds, and the largest count holds.
+pub fn init_raw(count: i32) -> Result<()> {
+    let _one = LIFE.lock().unwrap_or_else(|e| e.into_inner());
+    if count < 0 {
+        return Err(Error::new(Code::Argument, format!("fmpl_init with a count of {count} indices")));
+    }
+    if endpoint::is_open() {
+        return endpoint()?.join_again(count as usize);
+    }
+    Endpoint::open(count as usize).map(|_| ())
 }
 
-fn stub<T>() -> Result<T> {
-    Err(Error::new(Code::Unsupported, "being built"))
-}
-
-/// `fmpl_init`: counted; the largest count holds.
-pub fn init_raw(_count: i32) -> Result<()> {
-    stub()
-}
-/// `fmpl_finalize`
+/// `fmpl_finalize`: leaves the job when it was called as often as init. Collective: it waits for all ranks, so that everything
+/// they will ever receive is received. `Pending` names the first message that nobody received, or request never completed; the
+/// job is left all the same.
 pub fn finalize_raw() -> Result<()> {
-    stub()
+    let _one = LIFE.lock().unwrap_or_else(|e| e.into_inner());
+    let ep = endpoint()?;
+    if ep.uses.load(Ordering::Acquire) > 1 {
+        ep.uses.fetch_sub(1, Ordering::AcqRel);
+        return Ok(());
+    }
+    let met = meet(ep, FINALIZE_INDEX);
+    let left_over = left_over(ep);
+    if met.is_ok() && ep.size > 1 {
+        // Nobody may take memory away while another still looks at what it left there.
+        let _ = meet(ep, FINALIZE_INDEX);
+    }
+    let closed = ep.close();
+    met.and(left_over).and(closed)
 }
+
+/// The first thing that was not completed.
+fn left_over(ep: &Endpoint) -> Result<()> {
+    let mut first = None;
+    let (mut messages, mut requests) = (0u64, 0u64);
+    for lane in ep.lanes.all() {
+        for slot in SYSTEM_INDICES..lane.limit() as usize {
+            let progress = lane.progress(slot);
+            let sent = progress.sent.load(Ordering::Relaxed);
+            let pending = progress.send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0
+                || progress.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0;
+            let unreceived = sent != 0 && !received_all(ep, lane, slot, sent);
+            messages += unreceived as u64;
+            requests += pending as u64;
+            if (unreceived || pending) && first.is_none() {
+                first = Some((lane.peer_rank(), slot - SYSTEM_INDICES, unreceived));
+            }
+        }
+    }
+    match first {
+        None => Ok(()),
+        Some((peer, index, unreceived)) => Err(Error::new(
+            Code::Pending,
+            format!(
+                "rank {}: {} (peer {peer}, index {index}); in all {messages} indices with messages that were sent and never received, {requests} requests not completed",
+                ep.rank,
+                if unreceived { "message not received by" } else { "request not completed on" },
+            ),
+        )),
+    }
+}
+
+fn received_all(ep: &Endpoint, lane: &Lane, slot: usize, sent: u64) -> bool {
+    if lane.progress(slot).send_flags.load(Ordering::Relaxed) & crate::lane::SEND_CHAIN != 0 {
+        sendbuf::outstanding(ep, lane, slot) == 0
+    } else {
+        lane.hot(slot).half[1 - lane.out].acked(sent)
+    }
+}
+
 /// `fmpl_initialized`
 pub fn initialized() -> bool {
-    false
+    endpoint::is_open()
 }
-/// `fmpl_abort`: ends the whole job.
+
+/// `fmpl_abort`: ends the whole job with this exit code, also from a process that never initialised.
 pub fn abort(code: i32) -> ! {
-    std::process::exit(code)
+    match endpoint() {
+        Ok(ep) => ep.launch.abort(code),
+        Err(_) => std::process::exit(code),
+    }
 }
+
 /// `fmpl_comm_rank`
-pub fn comm_rank(_comm: i32) -> Result<i32> {
-    stub()
+pub fn comm_rank(comm: i32) -> Result<i32> {
+    let ep = endpoint()?;
+    ep.check_comm(comm)?;
+    Ok(ep.rank as i32)
 }
+
 /// `fmpl_comm_size`
-pub fn comm_size(_comm: i32) -> Result<i32> {
-    stub()
+pub fn comm_size(comm: i32) -> Result<i32> {
+    let ep = endpoint()?;
+    ep.check_comm(comm)?;
+    Ok(ep.size as i32)
 }
-/// `fmpl_barrier`
-pub fn barrier(_comm: i32) -> Result<()> {
-    stub()
+
+/// The first system index of barriers; round k of a barrier uses the k-th from there.
+const BARRIER_INDEX: usize = 0;
+/// The same for finalize, so that a barrier somebody missed does not mix with it.
+const FINALIZE_INDEX: usize = 16;
+
+/// `fmpl_barrier`: returns when all ranks of the communicator have called it. Dissemination: in round k each rank tells the rank
+/// 2^k further on, so log2 of the size rounds (Hensgen, Finkel, Manber 1988).
+pub fn barrier(comm: i32) -> Result<()> {
+    let ep = endpoint()?;
+    ep.check_comm(comm)?;
+    meet(ep, BARRIER_INDEX)
 }
-/// `fmpl_progress`
+
+fn meet(ep: &'static Endpoint, first: usize) -> Result<()> {
+    let (rank, size) = (ep.rank, ep.size);
+    let nothing = Layout::Contiguous { ptr: std::ptr::null_mut(), len: 0 };
+    let mut distance = 1;
+    let mut slot = first;
+    while distance < size {
+        let to = ep.lane((rank + distance) % size)?;
+        let from = ep.lane((rank + size - distance) % size)?;
+        // SAFETY: messages of no bytes touch no memory; the slots are the system's, below every lane's limit.
+        unsafe {
+            if !send::send_inline(to, slot, std::ptr::null(), 0) {
+                send::send_on(ep, to, slot, nothing)?;
+            }
+            if !receive::recv_inline(from, slot, std::ptr::null_mut(), 0) {
+                receive::recv_on(ep, from, slot, nothing)?;
+            }
+        }
+        distance *= 2;
+        slot += 1;
+    }
+    Ok(())
+}
+
+/// `fmpl_progress`: nothing here needs to be pushed; what was sent moves without its sender. Gives errors of calls outside init.
 pub fn progress() -> Result<()> {
-    stub()
+    endpoint().map(|_| ())
 }
-/// `fmpl_event_fd`: a descriptor that becomes readable when a request completes.
+
+/// `fmpl_event_fd`: a descriptor that becomes readable when a request that began after this call completes. Read eight bytes from
+/// it to make it quiet again, then test the requests.
 pub fn event_fd() -> Result<i32> {
-    stub()
+    endpoint()?.event().map(|e| e.fd())
 }
-/// `fmpl_alloc`: memory that peers can reach directly.
-pub fn alloc(_size: usize) -> Result<*mut u8> {
-    stub()
+
+/// `fmpl_alloc`: memory that peers can reach directly; a send into it is one copy by the sender.
+pub fn alloc(size: usize) -> Result<*mut u8> {
+    endpoint()?.heap.alloc(size)
 }
+
 /// `fmpl_free`
 ///
 /// # Safety
-/// `ptr` must come from [`alloc`] and be in use no more.
-pub unsafe fn free(_ptr: *mut u8) -> Result<()> {
-    stub()
+/// `ptr` must come from [`alloc`] and be in use no more, by no pending request either.
+pub unsafe fn free(ptr: *mut u8) -> Result<()> {
+    if ptr.is_null() {
+        return Ok(());
+    }
+    endpoint()?.heap.free(ptr)
 }
-/// `fmpl_wtime`: seconds.
+
+/// `fmpl_wtime`: seconds of the node's monotonic clock.
 pub fn wtime() -> f64 {
     crate::base::clock::now_ns() as f64 * 1e-9
 }

@@ -1,4 +1,4 @@
-//! The job and its communicators: the safe interface for Rust.
+//! The job and its communicators.
 
 mod job;
 

@@ -1,1 +1,486 @@
-//! The memory that one ordered pair of ranks shares.
+//! A lane: the memory that one pair of ranks shares for one communicator, and what each side keeps beside it.
+//!
+//! A lane comes into being at first contact, carved from the lower rank's region at a place that both sides can compute, so
+//! that neither needs the other's help. [`map`] says where in it each record lies, [`record`] what a record is.
+//!
+//! Beside the shared window each side has private memory for each index: its [`Progress`], and for indices that were ever used off
+//! the short path a [`SendSide`] and a [`ReceiveSide`].
+
+pub mod map;
+pub mod record;
+#[cfg(not(loom))]
+mod table;
+
+#[cfg(not(loom))]
+pub use here::*;
+#[cfg(not(loom))]
+pub use table::LaneTable;
+
+#[cfg(not(loom))]
+mod here {
+    use std::ptr::null_mut;
+    use std::sync::Arc;
+    use std::sync::OnceLock;
+
+    use static_assertions::const_assert;
+
+    use super::map::*;
+    use super::record::*;
+    use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+    use crate::base::error::{Code, Error, Result};
+    use crate::fabric::shm::peer::Peer;
+    use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, Region, SPOOL_AT};
+    use crate::p2p::layout::Layout;
+    use crate::p2p::spool::SPOOL_WINDOW;
+    use crate::wait::Board;
+
+    /// What a side knows of its own traffic on an index. Private to the process; 32 bytes.
+    ///
+    /// The sending thread writes `sent` and `send_flags`, the receiving thread the others.
+    #[repr(C, align(32))]
+    pub struct Progress {
+        /// Number of the last message sent.
+        pub sent: AtomicU64,
+        /// Number of the last message received.
+        pub received: AtomicU64,
+        /// Length of the last message received.
+        pub last_len: AtomicU64,
+        /// `SEND_*`
+        pub send_flags: AtomicU32,
+        /// `RECV_*`
+        pub recv_flags: AtomicU32,
+    }
+    const_assert!(size_of::<Progress>() == 32);
+
+    /// A send request is not completed.
+    pub const SEND_PENDING: u32 = 1;
+    /// The last message went into the chain.
+    pub const SEND_CHAIN: u32 = 2;
+    /// How often the annex was given away, modulo 2.
+    pub const SEND_ANNEX: u32 = 4;
+    /// A thread is in a send call (kept by callers that cannot rule out two at once).
+    pub const SEND_CLAIMED: u32 = 8;
+
+    /// A receive request is not completed.
+    pub const RECV_PENDING: u32 = 1;
+    /// The last message came from the chain.
+    pub const RECV_CHAIN: u32 = 2;
+    /// How often the annex was received, modulo 2.
+    pub const RECV_ANNEX: u32 = 4;
+    /// The pending receive has its message already.
+    pub const RECV_READY: u32 = 8;
+    /// The pending receive's message was longer than the buffer.
+    pub const RECV_TRUNCATED: u32 = 16;
+    /// A posting for the next message is out.
+    pub const RECV_POSTED: u32 = 32;
+    /// A thread is in a receive call.
+    pub const RECV_CLAIMED: u32 = 64;
+
+    /// How far a pending send has come.
+    #[repr(u32)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+    pub enum SendState {
+        /// The message is on its way; nothing is left to do.
+        #[default]
+        Sent = 0,
+        /// Waits for its posting.
+        Waits,
+        /// Offered: the receiver pulls.
+        Offered,
+        /// Published, synchronous: waits until it is known to be received.
+        Unconfirmed,
+    }
+
+    /// A block of the spool, as the sender remembers it. Size 0: none.
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct BlockRef {
+        /// Offset in the spool.
+        pub at: u64,
+        /// Bytes of the block with its header.
+        pub size: u64,
+        /// Generation of this use.
+        pub generation: u32,
+    }
+
+    impl BlockRef {
+        /// No block.
+        pub const NONE: BlockRef = BlockRef { at: 0, size: 0, generation: 0 };
+        /// Is there one?
+        pub fn is_some(&self) -> bool {
+            self.size != 0
+        }
+    }
+
+    /// What the sending side of an index keeps once it was used off the short path. All zero bytes are its first state.
+    #[repr(C)]
+    pub struct SendSide {
+        /// Where chained records go now, or the last block used for a single message.
+        pub block: BlockRef,
+        /// Bytes of it that are written.
+        pub used: u64,
+        /// Blocks left behind that may be done.
+        pub behind: [BlockRef; 2],
+        /// `received` when the last chained record was written: a change means that the traffic is no longer one-way.
+        pub received_then: u64,
+        /// Is the slot in the lane's list of spooled ones?
+        pub listed: bool,
+        /// Messages that went through the spool, ever.
+        pub spooled: u64,
+        /// Number of the last message whose landing said spooled.
+        pub spooled_landing: u64,
+        /// Number of the first message of the current chain.
+        pub chain_first: u64,
+        /// The pending request.
+        pub state: SendState,
+        /// Its memory.
+        pub layout: Layout,
+        /// Its length.
+        pub len: usize,
+        /// When its patience ends, in nanoseconds of the clock; `u64::MAX`: never (synchronous).
+        pub deadline_ns: u64,
+        /// Its transfer block + 1; 0: none.
+        pub transfer: u32,
+        /// The tag of that transfer.
+        pub tag: u32,
+        /// An error found while completing it.
+        pub error: Option<Box<Error>>,
+    }
+
+    /// What the receiving side of an index keeps once it was used off the short path. All zero bytes are its first state.
+    #[repr(C)]
+    pub struct ReceiveSide {
+        /// The block whose records are being read, and the offset of the next one in it.
+        pub block: *const Block,
+        /// Offset of the next record in the block.
+        pub next: u64,
+        /// The pending request's memory.
+        pub layout: Layout,
+        /// Its capacity.
+        pub cap: usize,
+        /// An error found while completing it.
+        pub error: Option<Box<Error>>,
+    }
+
+    /// A lane as this process has it.
+    pub struct Lane {
+        /// comm << 32 | peer
+        key: u64,
+        window: *mut u8,
+        progress: *mut u8,
+        send_sides: *mut u8,
+        receive_sides: *mut u8,
+        /// Indices that both sides have, the system's included.
+        limit: AtomicU32,
+        /// Whose half this process writes when it sends (0 lower, 1 higher rank); the direction's number.
+        pub out: usize,
+        /// Whose half it reads when it receives.
+        pub inn: usize,
+        /// The communicator's epoch.
+        pub epoch: u16,
+        /// `SPECIAL_*`: anything that takes a send off its short path.
+        pub special: AtomicU32,
+        /// 1: the peer is dead.
+        pub dead: AtomicU32,
+        /// The peer; `None`: myself.
+        pub peer: Option<Arc<Peer>>,
+        /// The peer's board (for a lane to myself, mine).
+        pub peer_board: *const Board,
+        /// The peer's spool, once something came from there.
+        pub spool: OnceLock<Mapping>,
+        /// Transfer blocks in use, as a sender.
+        pub transfers_used: AtomicU64,
+        /// Tag of the next transfer.
+        pub transfer_tag: AtomicU32,
+        /// Rings in use, as a sender.
+        pub rings_used: AtomicU32,
+        /// Chunks ever sent through each ring.
+        pub ring_sent: [AtomicU64; RINGS],
+        /// Slots that ever had messages in the spool, each once.
+        pub spooled: std::sync::Mutex<Vec<u32>>,
+        /// The receives of any index.
+        pub any: std::sync::Mutex<crate::p2p::any_index::AnyState>,
+        /// This side's own reservations are unmapped with the lane.
+        _window: Option<Mapping>,
+    }
+
+    /// [`Lane::special`]: sends of this communicator are synchronous.
+    pub const SPECIAL_SYNCHRONOUS: u32 = 1;
+    /// [`Lane::special`]: the peer is dead or has left.
+    pub const SPECIAL_GONE: u32 = 2;
+
+    // SAFETY: the pointers are to memory that lives as long as the lane; what is behind them is atomics, or belongs to the one
+    // thread that uses an index at a time, as the interface demands.
+    unsafe impl Send for Lane {}
+    // SAFETY: as above.
+    unsafe impl Sync for Lane {}
+
+    const CAPACITY: usize = INDEX_MAX + SYSTEM_INDICES;
+    const SEND_STRIDE: usize = 256;
+    const RECEIVE_STRIDE: usize = 128;
+    const_assert!(size_of::<SendSide>() <= SEND_STRIDE);
+    const_assert!(size_of::<ReceiveSide>() <= RECEIVE_STRIDE);
+
+    fn reserve(bytes: usize) -> Result<*mut u8> {
+        // SAFETY: a new private mapping at an address of the kernel's choice. PROT_NONE: it counts against no limit yet.
+        let p = unsafe {
+            libc::mmap(null_mut(), bytes, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
+        };
+        if p == libc::MAP_FAILED { Err(Error::system("reserving addresses for a lane (mmap)")) } else { Ok(p.cast()) }
+    }
+
+    fn open(at: *mut u8, bytes: usize) -> Result<()> {
+        let bytes = bytes.next_multiple_of(PAGE.max(crate::fabric::shm::region::page_size()));
+        // SAFETY: within a reservation of ours.
+        let r = unsafe { libc::mprotect(at.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) };
+        if r != 0 { Err(Error::system("opening memory for a lane's indices (mprotect)")) } else { Ok(()) }
+    }
+
+    impl Lane {
+        /// Puts the lane together. `window`: its window in the host's region. `indices`: what both sides have, without the system's.
+        pub fn new(
+            comm: i32,
+            epoch: u16,
+            me: u32,
+            peer_rank: u32,
+            peer: Option<Arc<Peer>>,
+            peer_board: *const Board,
+            window: Mapping,
+            indices: usize,
+        ) -> Result<Lane> {
+            // To myself both roles share one direction: I send on half 0 and receive from half 0.
+            let (out, inn) = if me == peer_rank { (0, 0) } else { ((me > peer_rank) as usize, (me < peer_rank) as usize) };
+            let lane = Lane {
+                key: Lane::key_of(comm, peer_rank),
+                window: window.as_ptr(),
+                progress: reserve(CAPACITY * size_of::<Progress>())?,
+                send_sides: reserve(CAPACITY * SEND_STRIDE)?,
+                receive_sides: reserve(CAPACITY * RECEIVE_STRIDE)?,
+                limit: AtomicU32::new(0),
+                out,
+                inn,
+                epoch,
+                special: AtomicU32::new(0),
+                dead: AtomicU32::new(0),
+                peer,
+                peer_board,
+                spool: OnceLock::new(),
+                transfers_used: AtomicU64::new(0),
+                transfer_tag: AtomicU32::new(1),
+                rings_used: AtomicU32::new(0),
+                ring_sent: Default::default(),
+                spooled: Default::default(),
+                any: Default::default(),
+                _window: Some(window),
+            };
+            lane.widen(indices)?;
+            let header = lane.header();
+            header.version.store(LAYOUT_VERSION, Ordering::Relaxed);
+            header.epoch.store(epoch as u32, Ordering::Relaxed);
+            header.magic.store(LANE_MAGIC, Ordering::Release);
+            lane.my_side().state.store(SIDE_OPEN, Ordering::Release);
+            Ok(lane)
+        }
+
+        /// Makes room for this many indices (the smaller of the pair's numbers).
+        pub fn widen(&self, indices: usize) -> Result<()> {
+            let slots = (indices + SYSTEM_INDICES).min(CAPACITY);
+            if slots as u32 <= self.limit.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            // Progress records are spread over their page, so whole pages of them are opened.
+            open(self.progress, slots.next_multiple_of(128) * size_of::<Progress>())?;
+            open(self.send_sides, slots * SEND_STRIDE)?;
+            open(self.receive_sides, slots * RECEIVE_STRIDE)?;
+            self.limit.fetch_max(slots as u32, Ordering::AcqRel);
+            Ok(())
+        }
+
+        /// comm << 32 | peer
+        #[inline(always)]
+        pub fn key_of(comm: i32, peer: u32) -> u64 {
+            (comm as u32 as u64) << 32 | peer as u64
+        }
+        /// The lane's key.
+        #[inline(always)]
+        pub fn key(&self) -> u64 {
+            self.key
+        }
+        /// The peer's rank.
+        #[inline(always)]
+        pub fn peer_rank(&self) -> u32 {
+            self.key as u32
+        }
+        /// The communicator.
+        #[inline(always)]
+        pub fn comm(&self) -> i32 {
+            (self.key >> 32) as i32
+        }
+        /// Slots that may be used, the system's first.
+        #[inline(always)]
+        pub fn limit(&self) -> u32 {
+            self.limit.load(Ordering::Relaxed)
+        }
+        /// Is this the lane to myself?
+        #[inline(always)]
+        pub fn is_self(&self) -> bool {
+            self.out == self.inn
+        }
+
+        #[inline(always)]
+        fn at<T>(&self, offset: usize) -> &T {
+            // SAFETY: all callers below compute offsets of records within the window (their bounds are asserted in `map`, and
+            // slots are below `limit`); the records are atomics, for which any content is valid.
+            unsafe { &*self.window.add(offset).cast::<T>() }
+        }
+        #[inline(always)]
+        fn group(slot: usize) -> usize {
+            GROUPS_AT + slot / GROUP_INDICES * GROUP
+        }
+
+        /// The hot line of a slot.
+        #[inline(always)]
+        pub fn hot(&self, slot: usize) -> &Hot {
+            self.at(Lane::group(slot) + HOT_AT + slot % GROUP_INDICES * size_of::<Hot>())
+        }
+        /// The posting of a slot, for messages that `direction` sends.
+        #[inline(always)]
+        pub fn posting(&self, direction: usize, slot: usize) -> &Posting {
+            self.at(Lane::group(slot) + POSTING_AT + (direction * GROUP_INDICES + slot % GROUP_INDICES) * size_of::<Posting>())
+        }
+        /// The shape beside the posting.
+        #[inline(always)]
+        pub fn shape(&self, direction: usize, slot: usize) -> &Shape {
+            self.at(Lane::group(slot) + SHAPE_AT + (direction * GROUP_INDICES + slot % GROUP_INDICES) * size_of::<Shape>())
+        }
+        /// The head of a slot's chain.
+        #[inline(always)]
+        pub fn head(&self, direction: usize, slot: usize) -> &Head {
+            self.at(Lane::group(slot) + HEAD_AT + (direction * GROUP_INDICES + slot % GROUP_INDICES) * size_of::<Head>())
+        }
+        /// The annex of a slot: [`ANNEX_BYTES`] that both directions use in turn.
+        #[inline(always)]
+        pub fn annex(&self, slot: usize) -> *mut u8 {
+            // SAFETY: within the window, as in `at`.
+            unsafe { self.window.add(Lane::group(slot) + ANNEX_AT + slot % GROUP_INDICES * ANNEX_BYTES) }
+        }
+        /// The first page.
+        #[inline(always)]
+        pub fn header(&self) -> &LaneHeader {
+            self.at(0)
+        }
+        /// What this process says of itself. (For a lane to myself there is one side.)
+        #[inline(always)]
+        pub fn my_side(&self) -> &Side {
+            &self.header().side[self.out]
+        }
+        /// What the peer says of itself.
+        #[inline(always)]
+        pub fn peer_side(&self) -> &Side {
+            &self.header().side[if self.is_self() { self.out } else { 1 - self.out }]
+        }
+        /// A transfer block of a direction.
+        #[inline]
+        pub fn transfer(&self, direction: usize, n: usize) -> &Transfer {
+            self.at(TRANSFERS_AT + (direction * TRANSFERS + n % TRANSFERS) * size_of::<Transfer>())
+        }
+        /// The flags of a ring: one a chunk, then (line [`RING_CHUNKS`]) the receiver's progress.
+        #[inline]
+        pub fn ring_flag(&self, direction: usize, ring: usize, line: usize) -> &RingFlag {
+            self.at(RING_FLAGS_AT + ((direction * RINGS + ring % RINGS) * RING_FLAG_LINES + line % RING_FLAG_LINES) * 64)
+        }
+        /// The chunks of a ring.
+        #[inline]
+        pub fn ring_data(&self, direction: usize, ring: usize) -> *mut u8 {
+            // SAFETY: within the window, as in `at`.
+            unsafe { self.window.add(RING_DATA_AT + (direction * RINGS + ring % RINGS) * RING_BYTES) }
+        }
+        /// A word of the announcements of a direction: first the summary, then the bits of the slots.
+        #[inline]
+        pub fn announced(&self, direction: usize, word: usize) -> &AtomicU64 {
+            self.at(ANNOUNCED_AT + direction * ANNOUNCED_BYTES + word % (ANNOUNCED_BYTES / 8) * 8)
+        }
+
+        /// This side's record of a slot. Neighbouring indices lie 64 bytes apart, so that threads on them do not share a line.
+        #[inline(always)]
+        pub fn progress(&self, slot: usize) -> &Progress {
+            let place = (slot & !127) | (slot & 63) << 1 | (slot >> 6 & 1);
+            // SAFETY: slots are below `limit`, up to which (rounded up to 128) the reservation is open.
+            unsafe { &*self.progress.cast::<Progress>().add(place) }
+        }
+        /// The sending side of a slot; to be used by the slot's sending thread only.
+        #[inline(always)]
+        #[expect(clippy::mut_from_ref, reason = "one thread at a time sends on an index: the interface's demand")]
+        pub fn send_side(&self, slot: usize) -> &mut SendSide {
+            // SAFETY: open memory below `limit`. All zero bytes are a valid SendSide: numbers, enums with a fixed
+            // layout whose first variant is 0, and an `Option<Box<_>>`, whose `None` is null.
+            unsafe { &mut *self.send_sides.add(slot * SEND_STRIDE).cast::<SendSide>() }
+        }
+        /// The receiving side of a slot; to be used by the slot's receiving thread only.
+        #[inline(always)]
+        #[expect(clippy::mut_from_ref, reason = "one thread at a time receives on an index: the interface's demand")]
+        pub fn receive_side(&self, slot: usize) -> &mut ReceiveSide {
+            // SAFETY: as in `send_side`.
+            unsafe { &mut *self.receive_sides.add(slot * RECEIVE_STRIDE).cast::<ReceiveSide>() }
+        }
+
+        /// Why the peer can do nothing more, if it cannot.
+        #[inline]
+        pub fn gone(&self) -> Option<&'static str> {
+            if self.peer_side().state.load(Ordering::Acquire) == SIDE_FINALIZED {
+                return Some("has finalized");
+            }
+            (self.dead.load(Ordering::Acquire) != 0).then_some("has died")
+        }
+        /// The error of a call that needs a peer which is gone.
+        #[cold]
+        pub fn peer_error(&self, me: u32, what: &str, call: &str, index: i32) -> Error {
+            let peer = self.peer_rank();
+            Error::new(Code::Peer, format!("rank {me}: {call} (peer {peer}, index {index}): rank {peer} {what}"))
+        }
+        /// The peer's spool (for a lane to myself, mine).
+        #[inline]
+        pub fn peer_spool(&self, mine: &Region) -> Result<*mut u8> {
+            if let Some(window) = self.spool.get() {
+                return Ok(window.as_ptr());
+            }
+            self.map_spool(mine)
+        }
+        #[cold]
+        fn map_spool(&self, mine: &Region) -> Result<*mut u8> {
+            let window = match &self.peer {
+                Some(peer) => peer.region.map(SPOOL_AT, SPOOL_WINDOW)?,
+                None => mine.map(SPOOL_AT, SPOOL_WINDOW)?,
+            };
+            Ok(self.spool.get_or_init(|| window).as_ptr())
+        }
+        /// Notes that the slot has had messages in the spool, for those who count them.
+        pub fn note_spooled(&self, slot: usize) {
+            let first = self.send_side(slot);
+            if !first.listed {
+                first.listed = true;
+                self.spooled.lock().unwrap_or_else(|e| e.into_inner()).push(slot as u32);
+            }
+        }
+
+        /// Notes that the slot's group has been used by this side as a sender.
+        #[cold]
+        pub fn touch(&self, slot: usize) {
+            let group = slot / GROUP_INDICES;
+            self.header().touched[self.out][group / 64].fetch_or(1 << (group % 64), Ordering::Relaxed);
+        }
+    }
+
+    impl Drop for Lane {
+        fn drop(&mut self) {
+            for (p, bytes) in [
+                (self.progress, CAPACITY * size_of::<Progress>()),
+                (self.send_sides, CAPACITY * SEND_STRIDE),
+                (self.receive_sides, CAPACITY * RECEIVE_STRIDE),
+            ] {
+                // SAFETY: reserved in `new`, used by nobody once the lane is dropped.
+                unsafe { libc::munmap(p.cast(), bytes) };
+            }
+        }
+    }
+}

@@ -17,6 +17,7 @@ pub struct Block {
 }
 
 /// The memory of one message.
+#[repr(C, u32)]
 #[derive(Clone, Copy, Debug)]
 pub enum Layout {
     /// `len` bytes at `ptr`; `ptr` may be null when `len` is 0.
@@ -89,5 +90,265 @@ impl Layout {
                 Ok(total)
             }
         }
+    }
+}
+
+/// A place in the stream of bytes of a layout, from which runs are taken in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor {
+    layout: Layout,
+    /// Which run or piece.
+    piece: usize,
+    /// Bytes of it already taken.
+    within: usize,
+}
+
+impl Cursor {
+    /// The place `at` bytes from the beginning.
+    ///
+    /// # Safety
+    /// The descriptors of a list must be readable as long as the cursor is used.
+    pub unsafe fn new(layout: Layout, at: usize) -> Cursor {
+        let mut c = Cursor { layout, piece: 0, within: 0 };
+        match layout {
+            Layout::Contiguous { .. } => c.within = at,
+            Layout::Block { block, .. } if block.run > 0 => {
+                c.piece = at / block.run;
+                c.within = at % block.run;
+            }
+            Layout::Block { .. } => {}
+            Layout::List { iov, n } => {
+                let mut left = at;
+                while c.piece < n {
+                    // SAFETY: piece < n, and the descriptors are readable.
+                    let len = unsafe { (*iov.add(c.piece)).iov_len };
+                    if left < len {
+                        break;
+                    }
+                    left -= len;
+                    c.piece += 1;
+                }
+                c.within = left;
+            }
+        }
+        c
+    }
+
+    /// The next run of at most `most` bytes, or an empty one at the end.
+    ///
+    /// # Safety
+    /// As for [`Cursor::new`].
+    #[inline]
+    pub unsafe fn take(&mut self, most: usize) -> (*mut u8, usize) {
+        match self.layout {
+            Layout::Contiguous { ptr, len } => {
+                let n = most.min(len - self.within);
+                let p = ptr.wrapping_add(self.within);
+                self.within += n;
+                (p, n)
+            }
+            Layout::Block { ptr, block } => {
+                if self.piece >= block.count || block.run == 0 {
+                    return (core::ptr::null_mut(), 0);
+                }
+                if block.stride == block.run as isize {
+                    // No gaps: one long run.
+                    let at = self.piece * block.run + self.within;
+                    let n = most.min(block.run * block.count - at);
+                    let end = at + n;
+                    (self.piece, self.within) = (end / block.run, end % block.run);
+                    return (ptr.wrapping_add(at), n);
+                }
+                let n = most.min(block.run - self.within);
+                let p = ptr.wrapping_offset(self.piece as isize * block.stride).wrapping_add(self.within);
+                self.within += n;
+                if self.within == block.run {
+                    (self.piece, self.within) = (self.piece + 1, 0);
+                }
+                (p, n)
+            }
+            Layout::List { iov, n } => {
+                while self.piece < n {
+                    // SAFETY: piece < n, and the descriptors are readable.
+                    let piece = unsafe { &*iov.add(self.piece) };
+                    let left = piece.iov_len - self.within;
+                    if left == 0 {
+                        (self.piece, self.within) = (self.piece + 1, 0);
+                        continue;
+                    }
+                    let k = most.min(left);
+                    let p = piece.iov_base.cast::<u8>().wrapping_add(self.within);
+                    self.within += k;
+                    return (p, k);
+                }
+                (core::ptr::null_mut(), 0)
+            }
+        }
+    }
+
+    /// Copies the next `n` bytes to `to`.
+    ///
+    /// # Safety
+    /// The layout must have `n` more readable bytes, and `to` room for them; the two must not overlap.
+    #[inline]
+    pub unsafe fn gather(&mut self, mut to: *mut u8, mut n: usize) {
+        while n > 0 {
+            // SAFETY: as the caller promises.
+            let (p, k) = unsafe { self.take(n) };
+            if k == 0 {
+                return;
+            }
+            // SAFETY: `k` readable bytes at `p`, room for them at `to`.
+            unsafe {
+                core::ptr::copy_nonoverlapping(p, to, k);
+                to = to.add(k);
+            }
+            n -= k;
+        }
+    }
+
+    /// Copies `n` bytes from `from` into the layout.
+    ///
+    /// # Safety
+    /// The layout must have `n` more writable bytes, and `from` as many readable ones; the two must not overlap.
+    #[inline]
+    pub unsafe fn scatter(&mut self, mut from: *const u8, mut n: usize) {
+        while n > 0 {
+            // SAFETY: as the caller promises.
+            let (p, k) = unsafe { self.take(n) };
+            if k == 0 {
+                return;
+            }
+            // SAFETY: `k` readable bytes at `from`, room for them at `p`.
+            unsafe {
+                core::ptr::copy_nonoverlapping(from, p, k);
+                from = from.add(k);
+            }
+            n -= k;
+        }
+    }
+
+    /// Describes the next bytes, at most `most`, by at most `out.len()` pieces: (pieces, bytes).
+    ///
+    /// # Safety
+    /// As for [`Cursor::new`].
+    pub unsafe fn pieces(&mut self, most: usize, out: &mut [libc::iovec]) -> (usize, usize) {
+        let (mut n, mut bytes) = (0, 0);
+        while n < out.len() && bytes < most {
+            // SAFETY: as the caller promises.
+            let (p, k) = unsafe { self.take(most - bytes) };
+            if k == 0 {
+                break;
+            }
+            out[n] = libc::iovec { iov_base: p.cast(), iov_len: k };
+            n += 1;
+            bytes += k;
+        }
+        (n, bytes)
+    }
+}
+
+/// Copies `n` bytes from one layout to another in the same address space.
+///
+/// # Safety
+/// `from` must have `n` readable and `to` `n` writable bytes from the given places on; they must not overlap.
+pub unsafe fn copy(from: Layout, from_at: usize, to: Layout, to_at: usize, n: usize) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let (mut from, mut to) = (Cursor::new(from, from_at), Cursor::new(to, to_at));
+        let mut left = n;
+        while left > 0 {
+            let (p, k) = from.take(left);
+            if k == 0 {
+                return;
+            }
+            to.scatter(p, k);
+            left -= k;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn layout_of(kind: u8, memory: &mut [u8], iov: &mut Vec<libc::iovec>) -> (Layout, Vec<usize>) {
+        // The layout, and the offsets of its bytes in stream order.
+        let ptr = memory.as_mut_ptr();
+        match kind % 4 {
+            0 => (Layout::Contiguous { ptr, len: 240 }, (0..240).collect()),
+            1 => {
+                let block = Block { run: 6, count: 40, stride: 9 };
+                (Layout::Block { ptr, block }, (0..240).map(|k| k / 6 * 9 + k % 6).collect())
+            }
+            2 => {
+                let block = Block { run: 10, count: 24, stride: -17 };
+                let start = 23 * 17;
+                let p = ptr.wrapping_add(start);
+                (Layout::Block { ptr: p, block }, (0..240).map(|k| start - k / 10 * 17 + k % 10).collect())
+            }
+            _ => {
+                let mut offsets = Vec::new();
+                for j in 0..30usize {
+                    // A triangle, with an empty piece now and then.
+                    let len = if j % 7 == 3 { 0 } else { j };
+                    iov.push(libc::iovec { iov_base: ptr.wrapping_add(j * 32).cast(), iov_len: len });
+                    offsets.extend((0..len).map(|k| j * 32 + k));
+                }
+                offsets.truncate(240);
+                (Layout::List { iov: iov.as_ptr(), n: iov.len() }, offsets)
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_are_a_stream_whatever_the_shapes(from in 0u8..4, to in 0u8..4, a in 0usize..200, n in 0usize..40, step in 1usize..17) {
+            let mut source: Vec<u8> = (0..1024).map(|k| (k * 7 % 251) as u8).collect();
+            let mut target = vec![255u8; 1024];
+            let (mut i, mut j) = (Vec::new(), Vec::new());
+            let (f, f_at) = layout_of(from, &mut source, &mut i);
+            let (t, t_at) = layout_of(to, &mut target, &mut j);
+            // SAFETY: both layouts lie in the vectors and have at least 240 bytes.
+            unsafe { copy(f, a, t, a, n) };
+            for k in 0..n {
+                prop_assert_eq!(target[t_at[a + k]], source[f_at[a + k]]);
+            }
+            prop_assert_eq!(target.iter().filter(|b| **b != 255).count() <= n, true);
+            // Through a bounce buffer in steps, and by descriptors.
+            let mut bounce = vec![0u8; 240];
+            // SAFETY: as above.
+            unsafe {
+                let mut c = Cursor::new(f, 0);
+                let mut at = 0;
+                while at < 240 {
+                    let k = step.min(240 - at);
+                    c.gather(bounce.as_mut_ptr().add(at), k);
+                    at += k;
+                }
+            }
+            for k in 0..240 {
+                prop_assert_eq!(bounce[k], source[f_at[k]]);
+            }
+        }
+    }
+
+    #[test]
+    fn shapes_that_make_no_sense_are_refused() {
+        let p = 8 as *mut u8;
+        let bad = [
+            Layout::Contiguous { ptr: core::ptr::null_mut(), len: 1 },
+            Layout::Block { ptr: p, block: Block { run: usize::MAX, count: 2, stride: 1 } },
+            Layout::Block { ptr: p, block: Block { run: 1, count: 3, stride: isize::MAX } },
+            Layout::Block { ptr: core::ptr::null_mut(), block: Block { run: 1, count: 1, stride: 0 } },
+            Layout::List { iov: core::ptr::null(), n: 1 },
+        ];
+        for layout in bad {
+            // SAFETY: no list with descriptors among them.
+            assert_eq!(unsafe { layout.len_checked() }.unwrap_err().code(), Code::Argument, "{layout:?}");
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 }.len_checked() }, Ok(0));
     }
 }

@@ -1,1 +1,167 @@
-//! Waiting: spin, yield, sleep.
+//! Waiting for another process: spin, then yield, then sleep on the process's doorbell.
+//!
+//! A wait loop looks at its record, calls [`Waiter::spin`], and every so often [`Waiter::slow`], where everything is that must not
+//! cost anything while a message is on its way: the clock, the peer's death, yielding, sleeping, the stall report.
+
+pub mod board;
+pub mod doorbell;
+pub mod event;
+pub mod stall;
+
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::clock::now_ns;
+use crate::base::config::{Config, WaitMode};
+use crate::base::error::{Error, Result};
+use crate::lane::record::ASLEEP;
+pub use board::{Board, Operation, Waits};
+
+static SPIN_NS: AtomicU64 = AtomicU64::new(20_000);
+static YIELD_NS: AtomicU64 = AtomicU64::new(200_000);
+static STALL_NS: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Longest sleep: a dead waker never wakes anybody, so a sleeper looks by itself now and then.
+const LONG_SLEEP_NS: u64 = 250_000_000;
+/// Sleep without a membarrier: a wake-up can be missed for this long.
+const SHORT_SLEEP_NS: u64 = 200_000;
+/// Spins from one slow turn to the next.
+const SPINS: u32 = 64;
+
+/// How long waiters spin and yield, from the settings and from whether every rank has a core.
+pub fn configure(config: &Config, ranks_here: usize, cores: usize) {
+    let crowded = ranks_here > cores;
+    let (spin, yields) = match config.wait {
+        WaitMode::Spin => (u64::MAX, 0),
+        WaitMode::Block => (0, 0),
+        WaitMode::Adaptive if crowded => (0, 1_000_000),
+        WaitMode::Adaptive => (100_000, 400_000),
+    };
+    let spin = config.spin_us.map_or(spin, |us| us as u64 * 1000);
+    SPIN_NS.store(spin, Ordering::Relaxed);
+    YIELD_NS.store(yields, Ordering::Relaxed);
+    let stall = if config.stall_s > 0.0 { (config.stall_s * 1e9) as u64 } else { u64::MAX };
+    STALL_NS.store(stall, Ordering::Relaxed);
+}
+
+/// What a slow turn found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Look again.
+    Again,
+    /// The deadline has passed.
+    TimedOut,
+}
+
+/// What one wait is about; made once, before its loop.
+pub trait Scene {
+    /// The board of this process.
+    fn board(&self) -> &'static Board;
+    /// The word whose sleep byte tells the peer that this thread sleeps; only this thread writes it.
+    fn sleep_word(&self) -> Option<&AtomicU32>;
+    /// Which sleepers share a wake-up.
+    fn bits(&self) -> u32;
+    /// Is what is waited for there?
+    fn ready(&self) -> bool;
+    /// Is the peer dead, or gone so that it cannot come any more?
+    fn gone(&self) -> Option<Error>;
+    /// For the notice board.
+    fn waits(&self) -> Waits;
+}
+
+/// The state of one wait.
+pub struct Waiter {
+    turns: u32,
+    started_ns: u64,
+    sleeps: u32,
+    stalled: bool,
+    deadline_ns: Option<u64>,
+    notice: Option<board::Notice<'static>>,
+}
+
+impl Waiter {
+    /// A wait with no end but success or error.
+    #[inline(always)]
+    pub fn new() -> Waiter {
+        Waiter { turns: 0, started_ns: 0, sleeps: 0, stalled: false, deadline_ns: None, notice: None }
+    }
+
+    /// A wait until a time of [`now_ns`].
+    #[inline(always)]
+    pub fn until(deadline_ns: Option<u64>) -> Waiter {
+        Waiter { deadline_ns, ..Waiter::new() }
+    }
+
+    /// One short pause; `false` when it is time for a slow turn.
+    #[inline(always)]
+    pub fn spin(&mut self) -> bool {
+        self.turns += 1;
+        core::hint::spin_loop();
+        self.turns & (SPINS - 1) != 0
+    }
+
+    /// A slow turn: clock, death, yield, sleep, stall. Everything that is not a hot loop's business.
+    #[cold]
+    #[inline(never)]
+    pub fn slow(&mut self, scene: &dyn Scene) -> Result<Turn> {
+        let now = now_ns();
+        if self.started_ns == 0 {
+            self.started_ns = now;
+        }
+        if let Some(error) = scene.gone() {
+            // The last thing a peer did may have been to answer: look once more.
+            return if scene.ready() { Ok(Turn::Again) } else { Err(error) };
+        }
+        if self.deadline_ns.is_some_and(|d| now >= d) {
+            return Ok(Turn::TimedOut);
+        }
+        let waited = now - self.started_ns;
+        let spin = SPIN_NS.load(Ordering::Relaxed);
+        if waited < spin {
+            return Ok(Turn::Again);
+        }
+        if self.notice.is_none() {
+            self.notice = scene.board().hang(&Waits { since_ns: self.started_ns, ..scene.waits() });
+        }
+        if waited - spin < YIELD_NS.load(Ordering::Relaxed) {
+            // SAFETY: no preconditions.
+            unsafe { libc::sched_yield() };
+            self.turns = SPINS - 4;
+            return Ok(Turn::Again);
+        }
+        if !self.stalled && waited > STALL_NS.load(Ordering::Relaxed) {
+            self.stalled = true;
+            stall::report(&Waits { since_ns: self.started_ns, ..scene.waits() })?;
+        }
+        if let Some(error) = stall::verdict(self.started_ns) {
+            return Err(error);
+        }
+        self.sleep(scene, now);
+        self.turns = SPINS - 1;
+        Ok(Turn::Again)
+    }
+
+    fn sleep(&mut self, scene: &dyn Scene, now: u64) {
+        let left = self.deadline_ns.map_or(u64::MAX, |d| d.saturating_sub(now));
+        let bell = &scene.board().bell;
+        let Some(word) = scene.sleep_word() else {
+            doorbell::sleep(bell, bell.load(Ordering::Acquire), scene.bits(), left.min(SHORT_SLEEP_NS));
+            return;
+        };
+        // The bell first: a ring between here and the sleep changes its value, and the sleep ends at once.
+        let seen = bell.load(Ordering::Acquire);
+        // SYNC POINT: pairs with the waker's look at the sleep byte after its store; `membarrier` orders the two sides.
+        word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed);
+        self.sleeps += 1;
+        let long = self.sleeps > 2 && doorbell::barrier();
+        if !scene.ready() {
+            let limit = if long { LONG_SLEEP_NS } else { SHORT_SLEEP_NS };
+            doorbell::sleep(bell, seen, scene.bits(), left.min(limit));
+        }
+        word.store(word.load(Ordering::Relaxed) & !ASLEEP, Ordering::Relaxed);
+    }
+}
+
+impl Default for Waiter {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -18,7 +18,7 @@
 //!             │ fmpl_alloc             │
 //!  LANES_AT   ├────────────────────────┤  2 TiB
 //!             │ lanes                  │
-//!  REGION_END └────────────────────────┘  4 TiB
+//!  REGION_END └────────────────────────┘  64 PiB
 //! ```
 //!
 //! The owner holds a [`Region`], everybody else a [`PeerRegion`], which is checked from seals to layout version before any of
@@ -53,7 +53,7 @@ pub const HEAP_AT: u64 = 1 << 40;
 /// Where the lanes begin.
 pub const LANES_AT: u64 = 1 << 41;
 /// The length of the file.
-pub const REGION_END: u64 = 1 << 42;
+pub const REGION_END: u64 = 1 << 56;
 
 /// "FMPLREGN", so that a dump shows it.
 const MAGIC: u64 = u64::from_le_bytes(*b"FMPLREGN");

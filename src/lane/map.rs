@@ -1,0 +1,104 @@
+//! The map of a lane: where in its window each record lies.
+//!
+//! A lane is a window of the lower rank's region; the higher rank maps it too. It is sparse: what is never touched costs
+//! no page. Indices come in groups of 64, each group a hot page, a page of postings, a page of shapes, a page of heads and the
+//! annexes, so that the window can be opened just as far as there are indices.
+//!
+//! ```text
+//!  0         header: state and doorbell of each side, touched groups           1 page
+//!  4 KiB     transfer blocks       2 directions x 64 x 256 B
+//!  64 KiB    ring flags            2 directions x 4 rings x 32 lines
+//!  128 KiB   announced indices     2 directions x (512 B summary + 16 KiB bits), used once somebody receives from any index
+//!  1 MiB     ring chunks           2 directions x 4 rings x 256 KiB
+//!  4 MiB     group 0, group 1, …   80 KiB each
+//! ```
+
+use crate::base::atomics::{AtomicU32, AtomicU64};
+use static_assertions::const_assert;
+
+/// Indices above the user's: the library's own (barriers).
+pub const SYSTEM_INDICES: usize = 32;
+/// Most indices that a rank may ask for.
+pub const INDEX_MAX: usize = (1 << 17) - SYSTEM_INDICES;
+/// Indices in a group.
+pub const GROUP_INDICES: usize = 64;
+/// Bytes that an index may send through its annex.
+pub const ANNEX_BYTES: usize = 1024;
+
+pub(crate) const PAGE: usize = 4096;
+pub(crate) const HOT_AT: usize = 0;
+pub(crate) const POSTING_AT: usize = PAGE;
+pub(crate) const SHAPE_AT: usize = 2 * PAGE;
+pub(crate) const HEAD_AT: usize = 3 * PAGE;
+pub(crate) const ANNEX_AT: usize = 4 * PAGE;
+pub(crate) const GROUP: usize = ANNEX_AT + GROUP_INDICES * ANNEX_BYTES;
+
+/// Transfer blocks for each direction.
+pub const TRANSFERS: usize = 64;
+/// Rings for each direction.
+pub const RINGS: usize = 4;
+/// Bytes of a ring's chunks together.
+pub const RING_BYTES: usize = 256 * 1024;
+/// Most chunks of a ring.
+pub const RING_CHUNKS: usize = 16;
+
+pub(crate) const TRANSFERS_AT: usize = PAGE;
+pub(crate) const RING_FLAGS_AT: usize = 64 * 1024;
+pub(crate) const RING_FLAG_LINES: usize = 32;
+pub(crate) const ANNOUNCED_AT: usize = 128 * 1024;
+/// Words of the summary of announced indices, one bit for each word of bits.
+pub(crate) const ANNOUNCED_SUMMARY: usize = (1 << 17) / 64 / 64;
+pub(crate) const ANNOUNCED_BYTES: usize = (ANNOUNCED_SUMMARY + (1 << 17) / 64) * 8;
+pub(crate) const RING_DATA_AT: usize = 1 << 20;
+pub(crate) const GROUPS_AT: usize = 4 << 20;
+
+/// Bytes of a whole lane.
+pub const LANE_BYTES: usize = GROUPS_AT + (1 << 17) / GROUP_INDICES * GROUP;
+/// Distance of lanes in the region.
+pub const LANE_STRIDE: u64 = 256 << 20;
+
+const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
+const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);
+const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= ANNOUNCED_AT);
+const_assert!(ANNOUNCED_AT + 2 * ANNOUNCED_BYTES <= RING_DATA_AT);
+const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= GROUPS_AT);
+
+/// What a side says of itself; written by that side, its doorbell by both.
+#[repr(C, align(64))]
+pub struct Side {
+    /// Never came, open, or finalized.
+    pub state: AtomicU32,
+    /// Counts rings; sleepers wait on it (futex).
+    pub bell: AtomicU32,
+    /// As a receiver: announce what you send, I receive from any index.
+    pub any: AtomicU32,
+    /// Threads of this side that sleep on the bell without a line of their own (any-index waits).
+    pub any_sleep: AtomicU32,
+    _pad: [AtomicU64; 6],
+}
+
+/// The first page of a lane.
+#[repr(C, align(64))]
+pub struct LaneHeader {
+    /// [`LANE_MAGIC`], written by whichever side comes first; both write the same.
+    pub magic: AtomicU64,
+    /// The layout version of the records.
+    pub version: AtomicU32,
+    /// The communicator's epoch.
+    pub epoch: AtomicU32,
+    _pad: [AtomicU64; 6],
+    /// By side: the lower rank's, the higher rank's.
+    pub side: [Side; 2],
+    /// By sending side: groups of which an index was ever used, one bit each.
+    pub touched: [[AtomicU64; 32]; 2],
+}
+
+const_assert!(size_of::<Side>() == 64);
+const_assert!(size_of::<LaneHeader>() == 64 * 3 + 512);
+
+/// "FMPLlane"
+pub const LANE_MAGIC: u64 = 0x656e_616c_4c50_4d46;
+/// [`Side::state`]: has mapped the lane.
+pub const SIDE_OPEN: u32 = 1;
+/// [`Side::state`]: receives no more, and has sent all it will.
+pub const SIDE_FINALIZED: u32 = 2;

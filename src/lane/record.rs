@@ -1,0 +1,387 @@
+//! The records that two processes share, drawn and asserted.
+//!
+//! **Hot line**, one for a pair of ranks and an index. Each side writes only its own half, so one line that the two cores
+//! take in turn carries landings and acknowledgements of both directions:
+//!
+//! ```text
+//!  byte 0        8        12       16                     32
+//!  +--------+--------+--------+----------------------+----------------------------------------------+
+//!  |  land  |   rx   |   tx   |  data 0   |  data 1  |   the same five words of the other side      |
+//!  +--------+--------+--------+----------------------+----------------------------------------------+
+//!   land  seq 32 | kind 8 | inline length 8 | epoch 16     written last, by one release store
+//!   rx    acknowledged seq 24 | sleep 8                    by the side's receiving thread
+//!   tx    first seq of the chain 24 | sleep 8              by the side's sending thread
+//!   data  the bytes (up to 16), or {length, location}
+//! ```
+//!
+//! **Posting**, 32 bytes in an array of its own for each direction, written by the receiver only: where message `seq` may be put.
+//!
+//! **Head**, 16 bytes in a third array, written by the sender only: where the chain begins, and which message the sender is
+//! about to put or waits to put.
+//!
+//! **Block**, in the sender's spool: a header and packed records of one index; the receiver walks it by itself.
+//!
+//! ```text
+//!  +----------------------------------+----------------------------------+--------+---------+--------+---------+-----
+//!  | sender's line: first, owner, gen | receiver's line: taken, done     | record | payload | record | payload | 0
+//!  +----------------------------------+----------------------------------+--------+---------+--------+---------+-----
+//!   record  seq 32 | kind 8 | length 24 (or, all ones, the length is in the next word)    written last, by release
+//! ```
+//! The word after a record is zeroed before the record is published, so the receiver can poll it.
+
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+
+/// Bytes that travel in the hot line itself.
+pub const INLINE_BYTES: usize = 16;
+
+/// How a landing's payload travelled.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// In the landing's data words.
+    Inline = 1,
+    /// In the index's annex, the lines beside the hot line.
+    Annex = 2,
+    /// In the sender's spool; data: length, offset of the record.
+    Spooled = 3,
+    /// Already in the posted buffer; data: length.
+    Direct = 4,
+    /// Comes through a ring; data: length, ring and its first chunk number.
+    Ring = 5,
+    /// Both sides copy; data: length, transfer block.
+    Coop = 6,
+    /// The receiver fetches it; data: length, transfer block.
+    Pull = 7,
+    /// In a block: the chain goes on in another block; the next word is its offset.
+    Link = 8,
+}
+
+impl Kind {
+    /// The kind with this number.
+    #[inline]
+    pub fn from_number(n: u8) -> Option<Kind> {
+        Some(match n {
+            1 => Kind::Inline,
+            2 => Kind::Annex,
+            3 => Kind::Spooled,
+            4 => Kind::Direct,
+            5 => Kind::Ring,
+            6 => Kind::Coop,
+            7 => Kind::Pull,
+            8 => Kind::Link,
+            _ => return None,
+        })
+    }
+}
+
+/// A landing word, taken apart and put together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Land(pub u64);
+
+impl Land {
+    /// The word of message `seq`.
+    #[inline(always)]
+    pub fn new(seq: u64, kind: Kind, inline_len: usize, epoch: u16) -> Land {
+        Land((seq & 0xffff_ffff) | (kind as u64) << 32 | (inline_len as u64 & 0xff) << 40 | (epoch as u64) << 48)
+    }
+    /// Is this the landing of message `seq`?
+    #[inline(always)]
+    pub fn is(self, seq: u64, epoch: u16) -> bool {
+        (self.0 ^ (seq & 0xffff_ffff | (epoch as u64) << 48)) & 0xffff_0000_ffff_ffff == 0
+    }
+    /// The number of its [`Kind`].
+    #[inline(always)]
+    pub fn kind(self) -> u8 {
+        (self.0 >> 32) as u8
+    }
+    /// Bytes in the data words.
+    #[inline(always)]
+    pub fn inline_len(self) -> usize {
+        (self.0 >> 40) as u8 as usize
+    }
+}
+
+/// 24 bits of a sequence number above 8 bits that say how the writer sleeps.
+pub const SEQ24: u32 = 0xff_ffff;
+/// Sleep byte: waits on its doorbell.
+pub const ASLEEP: u32 = 1;
+/// Sleep byte: wants its event descriptor written to.
+pub const EVENT: u32 = 2;
+
+/// `rx` or `tx` of a half.
+#[inline(always)]
+pub fn word24(seq: u64, sleep: u32) -> u32 {
+    ((seq as u32 & SEQ24) << 8) | sleep
+}
+
+/// One side's half of the hot line.
+#[repr(C, align(32))]
+pub struct Half {
+    /// See [`Land`].
+    pub land: AtomicU64,
+    /// Acknowledged seq and sleep byte, by the receiving thread.
+    pub rx: AtomicU32,
+    /// First seq of the chain and sleep byte, by the sending thread.
+    pub tx: AtomicU32,
+    /// The bytes, or length and location.
+    pub data: [AtomicU64; 2],
+}
+
+/// The hot line.
+#[repr(C, align(64))]
+pub struct Hot {
+    /// By side: the lower rank's, the higher rank's.
+    pub half: [Half; 2],
+}
+
+impl Half {
+    /// Publishes a landing: everything stored before is visible to who sees it.
+    /// SYNC POINT: pairs with [`Half::landing`].
+    #[inline(always)]
+    pub fn publish(&self, land: Land) {
+        self.land.store(land.0, Ordering::Release);
+    }
+    /// SYNC POINT: pairs with [`Half::publish`].
+    #[inline(always)]
+    pub fn landing(&self) -> Land {
+        Land(self.land.load(Ordering::Acquire))
+    }
+    /// Acknowledges: the receiver's reads of message `seq`'s memory are over.
+    /// SYNC POINT: pairs with [`Half::acked`].
+    #[inline(always)]
+    pub fn acknowledge(&self, seq: u64, sleep: u32) {
+        self.rx.store(word24(seq, sleep), Ordering::Release);
+    }
+    /// Has message `seq` (the last one sent) been acknowledged?
+    /// SYNC POINT: pairs with [`Half::acknowledge`].
+    #[inline(always)]
+    pub fn acked(&self, seq: u64) -> bool {
+        self.rx.load(Ordering::Acquire) >> 8 == seq as u32 & SEQ24
+    }
+}
+
+/// Posting kinds: what `addr` points at in the receiver's memory.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PostingKind {
+    /// `cap` bytes.
+    Contiguous = 1,
+    /// Strided runs; the shape is in the shape array.
+    Block = 2,
+    /// A list that only the receiver can walk.
+    List = 3,
+    /// Reserved for receives of any index that the fabric matches itself.
+    AnyIndex = 4,
+}
+
+/// Posting hint: the receiver is in a wait for this message and follows a ring at once.
+pub const HINT_WAITING: u8 = 1;
+/// Posting hint: the buffer is in memory from `fmpl_alloc`.
+pub const HINT_HEAP: u8 = 2;
+
+/// Where message `seq` may be put. Written by the receiver only.
+#[repr(C, align(32))]
+pub struct Posting {
+    /// Virtual address in the receiver.
+    pub addr: AtomicU64,
+    /// Capacity in bytes.
+    pub cap: AtomicU64,
+    /// kind 8 | hint 8 | epoch 16 | key 32 (0 on shared memory)
+    pub meta: AtomicU64,
+    /// Full width: a stale posting must never look valid again. 0: withdrawn.
+    pub seq: AtomicU64,
+}
+
+impl Posting {
+    /// SYNC POINT: pairs with [`Posting::is`].
+    #[inline(always)]
+    pub fn post(&self, seq: u64, addr: u64, cap: u64, kind: PostingKind, hint: u8, epoch: u16) {
+        self.addr.store(addr, Ordering::Relaxed);
+        self.cap.store(cap, Ordering::Relaxed);
+        self.meta.store(Posting::meta(kind, hint, epoch), Ordering::Relaxed);
+        self.seq.store(seq, Ordering::Release);
+    }
+    /// Is this the posting for message `seq`? SYNC POINT: pairs with [`Posting::post`].
+    #[inline(always)]
+    pub fn is(&self, seq: u64) -> bool {
+        self.seq.load(Ordering::Acquire) == seq
+    }
+    /// The meta word.
+    #[inline(always)]
+    pub fn meta(kind: PostingKind, hint: u8, epoch: u16) -> u64 {
+        kind as u64 | (hint as u64) << 8 | (epoch as u64) << 16
+    }
+}
+
+/// The shape of a posted block, beside its posting. Written by the receiver only, before the posting.
+#[repr(C, align(32))]
+pub struct Shape {
+    /// Bytes in a run.
+    pub run: AtomicU64,
+    /// Number of runs.
+    pub count: AtomicU64,
+    /// Bytes from run to run, two's complement.
+    pub stride: AtomicU64,
+    _pad: AtomicU64,
+}
+
+/// Written by the sender only, off the path of short messages.
+#[repr(C, align(16))]
+pub struct Head {
+    /// Offset in the spool of the block where the chain begins.
+    pub chain: AtomicU64,
+    /// seq << 2 | [`WANTS`] or [`PUTS`]: the message that the sender waits to put, or is putting, into its posting.
+    pub mark: AtomicU64,
+}
+
+/// The sender waits for the posting of this message.
+pub const WANTS: u64 = 1;
+/// The sender is putting this message into its posting: too late to withdraw.
+pub const PUTS: u64 = 2;
+
+/// The header of a block of the spool.
+#[repr(C, align(64))]
+pub struct Block {
+    /// Sequence number of the first record, full width.
+    pub first: AtomicU64,
+    /// index << 32 | peer: whose block it is.
+    pub owner: AtomicU64,
+    /// Generation of this use of the block.
+    pub gener: AtomicU32,
+    _pad0: AtomicU32,
+    _pad1: [AtomicU64; 5],
+    /// Receiver: the last record taken (its low 32 bits).
+    pub taken: AtomicU32,
+    /// Receiver: the generation it will never look at again.
+    pub done: AtomicU32,
+    _pad2: [AtomicU64; 7],
+}
+
+/// Bytes of a block before its first record.
+pub const BLOCK_HEADER: usize = 128;
+/// In a record: the length is in the next word.
+pub const LONG_LENGTH: u64 = 0xff_ffff;
+
+/// The first word of a record in a block.
+#[inline(always)]
+pub fn record_word(seq: u64, kind: Kind, len: usize) -> u64 {
+    let short = if (len as u64) < LONG_LENGTH { len as u64 } else { LONG_LENGTH };
+    (seq & 0xffff_ffff) | (kind as u64) << 32 | short << 40
+}
+
+/// Bytes that a record takes in a block, with its header.
+#[inline(always)]
+pub fn record_bytes(len: usize) -> usize {
+    let header = if (len as u64) < LONG_LENGTH { 8 } else { 16 };
+    header + len.div_ceil(8) * 8
+}
+
+/// Tagged claim of pieces of a transfer: tag 32 | next piece 32.
+#[inline(always)]
+pub fn claim_word(tag: u32, piece: u32) -> u64 {
+    (tag as u64) << 32 | piece as u64
+}
+
+/// State of an offer to pull, beside its tag.
+pub const OFFER_OPEN: u32 = 1;
+/// The receiver has it.
+pub const OFFER_TAKEN: u32 = 2;
+/// The sender moved the message to its spool.
+pub const OFFER_MOVED: u32 = 3;
+/// The receiver took it, but the kernel would not copy: the sender must move it.
+pub const OFFER_REFUSED: u32 = 4;
+
+/// A transfer that both sides may work on: cooperative copies and offers to pull.
+/// Four lines: the claims, what the sender says, what the sender has done, what the receiver has done.
+#[repr(C, align(64))]
+pub struct Transfer {
+    /// [`claim_word`]; both sides compare-and-swap it.
+    pub claim: AtomicU64,
+    /// tag 32 | OFFER_*; both sides compare-and-swap it.
+    pub offer: AtomicU64,
+    _pad0: [AtomicU64; 6],
+    /// Sender's layout: [`PostingKind`].
+    pub kind: AtomicU64,
+    /// Virtual address in the sender.
+    pub addr: AtomicU64,
+    /// Length of the message.
+    pub len: AtomicU64,
+    /// Bytes in a piece.
+    pub piece: AtomicU64,
+    /// Runs of a block.
+    pub run: AtomicU64,
+    /// Number of runs.
+    pub count: AtomicU64,
+    /// From run to run.
+    pub stride: AtomicU64,
+    /// Offset in the spool, once moved.
+    pub moved: AtomicU64,
+    /// tag 32 | pieces the sender has copied.
+    pub done_s: AtomicU64,
+    /// tag 32 | first piece it could not copy + 1 (0: none).
+    pub err_s: AtomicU64,
+    _pad1: [AtomicU64; 6],
+    /// tag 32 | pieces the receiver has copied.
+    pub done_r: AtomicU64,
+    /// tag 32 | first piece it could not copy + 1 (0: none).
+    pub err_r: AtomicU64,
+    _pad2: [AtomicU64; 6],
+}
+
+impl Transfer {
+    /// Claims the next piece of transfer `tag`, if one of `pieces` is left. The tag is checked with the piece: a latecomer
+    /// never takes a piece of the next transfer in this block.
+    #[inline]
+    pub fn claim(&self, tag: u32, pieces: u32) -> Option<u32> {
+        let mut now = self.claim.load(Ordering::Acquire);
+        loop {
+            let next = now as u32;
+            if (now >> 32) as u32 != tag || next >= pieces {
+                return None;
+            }
+            match self.claim.compare_exchange_weak(now, now + 1, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(next),
+                Err(other) => now = other,
+            }
+        }
+    }
+    /// Moves the offer of `tag` from open to `to`; `false`: the other side was first.
+    #[inline]
+    pub fn settle(&self, tag: u32, to: u32) -> bool {
+        self.offer
+            .compare_exchange(
+                claim_word(tag, OFFER_OPEN),
+                claim_word(tag, to),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            )
+            .is_ok()
+    }
+}
+
+/// One ring of chunks: the flags of its chunks by the sender, the progress of the receiver.
+#[repr(C, align(64))]
+pub struct RingFlag {
+    /// Sender: number of the chunk in this place + 1. Receiver's: number of chunks consumed.
+    pub n: AtomicU64,
+    _pad: [AtomicU64; 7],
+}
+
+#[cfg(not(loom))]
+mod shape_of_records {
+    use super::*;
+    use core::mem::{align_of, offset_of, size_of};
+    use static_assertions::const_assert;
+    const_assert!(size_of::<Half>() == 32 && align_of::<Half>() == 32);
+    const_assert!(offset_of!(Half, land) == 0 && offset_of!(Half, rx) == 8 && offset_of!(Half, tx) == 12);
+    const_assert!(offset_of!(Half, data) == 16);
+    const_assert!(size_of::<Hot>() == 64 && align_of::<Hot>() == 64);
+    const_assert!(size_of::<Posting>() == 32 && offset_of!(Posting, meta) == 16 && offset_of!(Posting, seq) == 24);
+    const_assert!(size_of::<Shape>() == 32);
+    const_assert!(size_of::<Head>() == 16 && offset_of!(Head, mark) == 8);
+    const_assert!(size_of::<Block>() == BLOCK_HEADER && offset_of!(Block, taken) == 64);
+    const_assert!(offset_of!(Block, first) == 0 && offset_of!(Block, owner) == 8 && offset_of!(Block, gener) == 16);
+    const_assert!(size_of::<Transfer>() == 256 && offset_of!(Transfer, kind) == 64);
+    const_assert!(offset_of!(Transfer, done_s) == 128 && offset_of!(Transfer, done_r) == 192);
+    const_assert!(size_of::<RingFlag>() == 64);
+}

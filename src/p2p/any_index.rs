@@ -1,0 +1,336 @@
+//! `FMPL_TAG_ANY`: a receive that matches any index of one source.
+//!
+//! Such a receive carries no address: with one, the sender (giving a new message to it) and the receiver (taking an old landing)
+//! could both satisfy it. It is a subscription instead. The receiver raises a flag that the sender looks at after each
+//! publication; from then on the sender marks the index in a bitmap of two levels; the receiver takes marks and does an ordinary
+//! receive on the index it finds. Raising the flag needs the order of both sides bought with `membarrier`, or a message could be
+//! missed for ever; then the landings of all groups of indices that were ever used are looked through once.
+//!
+//! One mark may stand for several messages, so a mark is kept until a look at its index finds nothing.
+
+use crate::base::atomics::{AtomicU32, Ordering, fence};
+use crate::base::error::{Code, Error, Result};
+use crate::lane::map::{ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
+use crate::lane::record::WANTS;
+use crate::lane::{Lane, RECV_PENDING};
+use crate::p2p::endpoint::Endpoint;
+use crate::p2p::layout::Layout;
+use crate::p2p::receive::Receiver;
+use crate::p2p::{Received, TAG_ANY};
+use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
+
+/// The receives of any index on one lane.
+#[derive(Default)]
+pub struct AnyState {
+    /// Slots whose mark was taken and that may have more.
+    marked: Vec<u32>,
+    /// The pending request, if any.
+    request: Option<Request>,
+    /// The last completed receive.
+    last: Option<Received>,
+}
+
+struct Request {
+    layout: Layout,
+    cap: usize,
+    /// The slot it has found and is receiving on.
+    bound: Option<usize>,
+    /// It is complete, with this outcome.
+    ready: Option<Result<()>>,
+}
+
+// SAFETY: the layout's pointers belong to the request's caller, who may wait for it from any thread.
+unsafe impl Send for AnyState {}
+
+/// Marks a slot for a receiver of any index, and wakes it if it sleeps.
+#[cold]
+#[inline(never)]
+pub(super) fn announce(lane: &Lane, slot: usize) {
+    let word = ANNOUNCED_SUMMARY + slot / 64;
+    lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::AcqRel);
+    lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::AcqRel);
+    if lane.peer_side().any_sleep.load(Ordering::Acquire) & 0xff != 0 {
+        // SAFETY: the peer's board is mapped as long as the lane lives.
+        let board: &Board = unsafe { &*lane.peer_board };
+        doorbell::ring(&board.bell, doorbell::bit(0));
+        doorbell::ring(&board.event_bell, u32::MAX);
+    }
+}
+
+/// Raises the flag, the first time, and marks what was sent before.
+fn subscribe(lane: &Lane, state: &mut AnyState) {
+    let any = &lane.my_side().any;
+    if any.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    any.store(1, Ordering::Release);
+    // SYNC POINT: pairs with the sender's look at the flag after it has published: it sees the flag, or we see its landing.
+    if !doorbell::barrier() {
+        fence(Ordering::SeqCst);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    for (w, word) in lane.header().touched[lane.inn].iter().enumerate() {
+        let mut groups = word.load(Ordering::Acquire);
+        while groups != 0 {
+            let group = w * 64 + groups.trailing_zeros() as usize;
+            groups &= groups - 1;
+            let first = group * GROUP_INDICES;
+            state.marked.extend((first..first + GROUP_INDICES).filter(|s| *s >= SYSTEM_INDICES).map(|s| s as u32));
+        }
+    }
+    // The lowest first, as `next` takes from the end.
+    state.marked.reverse();
+}
+
+/// A slot on which a message is there, or on which the sender waits for a posting.
+fn next(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState) -> Option<usize> {
+    loop {
+        while let Some(slot) = state.marked.last().map(|s| *s as usize) {
+            if has_message(ep, lane, slot) {
+                return Some(slot);
+            }
+            state.marked.pop();
+        }
+        if !take_marks(lane, state) {
+            return None;
+        }
+    }
+}
+
+fn has_message(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> bool {
+    let limit = lane.limit() as usize;
+    if slot >= limit || lane.progress(slot).recv_flags.load(Ordering::Acquire) & RECV_PENDING != 0 {
+        // An indexed receive has precedence; what it leaves over is announced again.
+        return false;
+    }
+    if super::request::peek(ep, lane, slot).is_some() {
+        return true;
+    }
+    let seq = lane.progress(slot).received.load(Ordering::Relaxed) + 1;
+    lane.head(lane.inn, slot).mark.load(Ordering::Acquire) == (seq << 2 | WANTS)
+}
+
+/// Takes the marks of one word of slots. `false`: there are none.
+fn take_marks(lane: &Lane, state: &mut AnyState) -> bool {
+    for s in 0..ANNOUNCED_SUMMARY {
+        let summary = lane.announced(lane.inn, s);
+        let words = summary.load(Ordering::Acquire);
+        if words == 0 {
+            continue;
+        }
+        let w = words.trailing_zeros() as usize;
+        // The summary first: a mark that comes after it sets it again.
+        summary.fetch_and(!(1 << w), Ordering::AcqRel);
+        let word = s * 64 + w;
+        let mut bits = lane.announced(lane.inn, ANNOUNCED_SUMMARY + word).swap(0, Ordering::AcqRel);
+        let before = state.marked.len();
+        while bits != 0 {
+            state.marked.push((word * 64) as u32 + bits.trailing_zeros());
+            bits &= bits - 1;
+        }
+        state.marked[before..].reverse();
+        return true;
+    }
+    false
+}
+
+fn lane_of(ep: &'static Endpoint, comm: i32, src: i32) -> Result<&'static Lane> {
+    if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
+        return Ok(lane);
+    }
+    ep.check_comm(comm)?;
+    if src < 0 || src as u32 >= ep.size {
+        return Err(Error::new(Code::Rank, format!("rank {}: source {src} of {} ranks", ep.rank, ep.size)));
+    }
+    ep.lane(src as u32)
+}
+
+fn state_of(lane: &Lane) -> std::sync::MutexGuard<'_, AnyState> {
+    lane.any.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+#[cold]
+fn busy(ep: &Endpoint, lane: &Lane) -> Error {
+    Error::new(
+        Code::Busy,
+        format!("rank {}: a receive of any index from peer {} is pending: complete it first", ep.rank, lane.peer_rank()),
+    )
+}
+
+/// Blocking receive of any index of `src`.
+///
+/// # Safety
+/// As for [`super::recv`].
+pub(super) unsafe fn recv(ep: &'static Endpoint, comm: i32, data: Layout, src: i32) -> Result<()> {
+    let lane = lane_of(ep, comm, src)?;
+    // SAFETY: as the caller promises.
+    unsafe {
+        irecv_on(ep, lane, data)?;
+    }
+    complete_on(ep, lane, true).map(|_| ())
+}
+
+/// Non-blocking receive of any index of `src`.
+///
+/// # Safety
+/// As for [`super::irecv`].
+pub(super) unsafe fn irecv(ep: &'static Endpoint, comm: i32, data: Layout, src: i32) -> Result<()> {
+    let lane = lane_of(ep, comm, src)?;
+    // SAFETY: as the caller promises.
+    unsafe { irecv_on(ep, lane, data) }
+}
+
+unsafe fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, data: Layout) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let cap = unsafe { data.len_checked()? };
+    let mut state = state_of(lane);
+    if state.request.is_some() {
+        return Err(busy(ep, lane));
+    }
+    subscribe(lane, &mut state);
+    state.request = Some(Request { layout: data, cap, bound: None, ready: None });
+    Ok(())
+}
+
+/// Completes the receive of any index of `src`; without `wait` only if its message is there.
+pub(super) fn complete(ep: &'static Endpoint, comm: i32, src: i32, wait: bool) -> Result<bool> {
+    complete_on(ep, lane_of(ep, comm, src)?, wait)
+}
+
+fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result<bool> {
+    let scene = AnyScene { ep, lane };
+    let mut waiter = Waiter::new();
+    loop {
+        let mut state = state_of(lane);
+        if state.request.is_none() {
+            return Err(Error::new(
+                Code::Request,
+                format!("rank {}: no receive of any index from peer {} is pending", ep.rank, lane.peer_rank()),
+            ));
+        }
+        if let Some(done) = progress(ep, lane, &mut state, wait) {
+            state.request = None;
+            return done.map(|()| true);
+        }
+        if !wait {
+            return match lane.gone() {
+                None => Ok(false),
+                Some(_) if next(ep, lane, &mut state).is_some() => continue,
+                Some(what) => {
+                    state.request = None;
+                    Err(lane.peer_error(ep.rank, what, "irecv of any index from", TAG_ANY))
+                }
+            };
+        }
+        drop(state);
+        if !waiter.spin()
+            && let Err(e) = waiter.slow(&scene)
+        {
+            state_of(lane).request = None;
+            return Err(e);
+        }
+    }
+}
+
+/// Moves the pending request on; its outcome when it is complete.
+fn progress(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, wait: bool) -> Option<Result<()>> {
+    let request = state.request.as_mut()?;
+    if let Some(ready) = request.ready.take() {
+        return Some(ready);
+    }
+    let slot = match request.bound {
+        Some(slot) => slot,
+        None => {
+            let slot = next(ep, lane, state)?;
+            let request = state.request.as_mut()?;
+            let receiver = Receiver::new(ep, lane, slot, request.layout, request.cap);
+            // SAFETY: the request's buffer is writable until completion.
+            if let Err(e) = unsafe { super::request::begin(&receiver) } {
+                return Some(Err(e));
+            }
+            request.bound = Some(slot);
+            slot
+        }
+    };
+    let outcome = match super::request::complete_receive(ep, lane, slot, wait) {
+        Ok(false) => return None,
+        Ok(true) => Ok(()),
+        Err(e) => Err(e),
+    };
+    let len = lane.progress(slot).last_len.load(Ordering::Relaxed) as usize;
+    state.last = Some(Received { len, index: slot as i32 - SYSTEM_INDICES as i32 });
+    Some(outcome)
+}
+
+/// Withdraws the receive of any index. `false`: it has found its message.
+pub(super) fn cancel(ep: &'static Endpoint, comm: i32, src: i32) -> Result<bool> {
+    let lane = lane_of(ep, comm, src)?;
+    let mut state = state_of(lane);
+    let Some(request) = &state.request else {
+        return Err(Error::new(
+            Code::Request,
+            format!("rank {}: no receive of any index from peer {src} is pending", ep.rank),
+        ));
+    };
+    if let Some(slot) = request.bound
+        && !super::request::cancel(ep, lane, slot)?
+    {
+        return Ok(false);
+    }
+    state.request = None;
+    Ok(true)
+}
+
+/// Length and index of the last completed receive of any index of `src`.
+pub(super) fn received(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Received> {
+    let lane = lane_of(ep, comm, src)?;
+    state_of(lane).last.ok_or_else(|| {
+        Error::new(Code::Request, format!("rank {}: nothing has been received from any index of peer {src} yet", ep.rank))
+    })
+}
+
+/// The length of a message of any index of `src`, if there is one whose length is known.
+pub(super) fn probe(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Option<usize>> {
+    let lane = lane_of(ep, comm, src)?;
+    let mut state = state_of(lane);
+    if state.request.is_some() {
+        return Err(busy(ep, lane));
+    }
+    subscribe(lane, &mut state);
+    Ok(next(ep, lane, &mut state).and_then(|slot| super::request::peek(ep, lane, slot)))
+}
+
+/// What a receive of any index waits for.
+struct AnyScene {
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+}
+
+impl Scene for AnyScene {
+    fn board(&self) -> &'static Board {
+        self.ep.board()
+    }
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        Some(&self.lane.my_side().any_sleep)
+    }
+    fn bits(&self) -> u32 {
+        doorbell::bit(0)
+    }
+    fn ready(&self) -> bool {
+        (0..ANNOUNCED_SUMMARY).any(|s| self.lane.announced(self.lane.inn, s).load(Ordering::Acquire) != 0)
+    }
+    fn gone(&self) -> Option<Error> {
+        let what = self.lane.gone()?;
+        Some(self.lane.peer_error(self.ep.rank, what, "recv of any index from", TAG_ANY))
+    }
+    fn waits(&self) -> Waits {
+        Waits {
+            operation: Operation::RecvAny,
+            peer: self.lane.peer_rank(),
+            index: TAG_ANY,
+            comm: self.lane.comm(),
+            bytes: 0,
+            since_ns: 0,
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! This process in its job: its region, its lanes, its spool, what it has been set to. There is one at a time.
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use crate::base::config::Config;
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::attach::{Attach, Options};
+use crate::fabric::shm::heap::Heap;
+use crate::fabric::shm::peer::Peer;
+use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, Region};
+use crate::lane::map::{INDEX_MAX, LANE_BYTES, LANE_STRIDE, SIDE_FINALIZED, SYSTEM_INDICES};
+use crate::lane::{Lane, LaneTable, SPECIAL_GONE};
+use crate::launch::Launch;
+use crate::p2p::spool::Spool;
+use crate::p2p::tuning::Tuning;
+use crate::wait::{Board, doorbell, event::Event, stall};
+
+static ENDPOINT: AtomicPtr<Endpoint> = AtomicPtr::new(std::ptr::null_mut());
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The epoch of the world's lanes.
+pub const WORLD_EPOCH: u16 = 1;
+
+/// This process in its job.
+pub struct Endpoint {
+    /// Rank in the world.
+    pub rank: u32,
+    /// Ranks in the world.
+    pub size: u32,
+    /// The lanes that exist.
+    pub lanes: LaneTable,
+    /// What may be copied how.
+    pub tuning: Tuning,
+    /// Messages without a receive yet.
+    pub spool: Spool,
+    /// The settings.
+    pub config: Config,
+    /// This process's memory that peers map.
+    pub region: Arc<Region>,
+    /// Memory of `fmpl_alloc`.
+    pub heap: Heap,
+    /// Ranks of this node, and the cores that this process may use.
+    pub crowded: bool,
+    /// Copies by process_vm_* are not to be tried any more.
+    pub launch: Launch,
+    /// Times that init was called and finalize was not.
+    pub uses: AtomicU32,
+    /// Spooled messages that were delivered at the last `sendbuf_check`.
+    pub delivered_then: AtomicU64,
+    /// The event descriptor, once asked for.
+    pub event: OnceLock<Event>,
+    event_making: Mutex<()>,
+    attach: OnceLock<Attach>,
+    dead: Box<[AtomicBool]>,
+    bound: Mutex<()>,
+}
+
+/// The endpoint, or the error of a call outside init and finalize.
+#[inline(always)]
+pub fn endpoint() -> Result<&'static Endpoint> {
+    // SYNC POINT: pairs with the release in `Endpoint::open`.
+    let p = ENDPOINT.load(Ordering::Acquire);
+    if p.is_null() {
+        return Err(absent());
+    }
+    // SAFETY: set by `open` to a leaked box, taken away by `close` before it is freed; using the library while another thread is in
+    // its last finalize is outside the interface.
+    Ok(unsafe { &*p })
+}
+
+#[cold]
+fn absent() -> Error {
+    if FORKED.load(Ordering::Relaxed) {
+        Error::new(Code::Fork, "this is a child of a process that had initialised FMPL; only the parent can use it")
+    } else {
+        Error::new(Code::Init, "call fmpl_init first, and nothing after the last fmpl_finalize")
+    }
+}
+
+/// Is there an endpoint?
+pub fn is_open() -> bool {
+    !ENDPOINT.load(Ordering::Acquire).is_null()
+}
+
+extern "C" fn in_forked_child() {
+    // The child has the parent's mappings but is not the parent: every call gets an error from here on.
+    if !ENDPOINT.swap(std::ptr::null_mut(), Ordering::AcqRel).is_null() {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+}
+
+fn on_death(rank: u32) {
+    if let Ok(ep) = endpoint() {
+        ep.bury(rank);
+    }
+}
+
+impl Endpoint {
+    /// Joins the job.
+    pub fn open(indices: usize) -> Result<&'static Endpoint> {
+        check_indices(indices)?;
+        if FORKED.load(Ordering::Relaxed) {
+            return Err(absent());
+        }
+        let config = Config::from_environment()?;
+        if config.log > 0 {
+            for name in Config::unknown_names() {
+                eprintln!("fmpl: {name} is no setting of FMPL; `fmpl info` lists them");
+            }
+        }
+        let launch = Launch::find()?;
+        let (rank, size) = (launch.rank(), launch.size());
+        let region = Arc::new(Region::create(rank, size)?);
+        region.header().indices.store(indices as u32, Ordering::Release);
+        doorbell::register();
+        let cores = cores();
+        let here = launch.local_ranks().len();
+        crate::wait::configure(&config, here, cores);
+        let tuning = Tuning::new(&config, here > cores);
+        let spool = Spool::new(&region, config.spool_bytes, config.timeout_ms)?;
+        let endpoint = Box::leak(Box::new(Endpoint {
+            rank,
+            size,
+            lanes: LaneTable::new(size.min(4096) as usize),
+            tuning,
+            spool,
+            heap: Heap::new(region.clone()),
+            crowded: here > cores,
+            uses: AtomicU32::new(1),
+            delivered_then: AtomicU64::new(0),
+            event: OnceLock::new(),
+            event_making: Mutex::new(()),
+            attach: OnceLock::new(),
+            dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            bound: Mutex::new(()),
+            config,
+            region,
+            launch,
+        }));
+        let endpoint: &'static Endpoint = endpoint;
+        if let Err(e) = endpoint.wire_up() {
+            // SAFETY: leaked above; nothing else has it, since it was not published.
+            drop(unsafe { Box::from_raw(std::ptr::from_ref(endpoint).cast_mut()) });
+            return Err(e);
+        }
+        static AT_FORK: std::sync::Once = std::sync::Once::new();
+        // SAFETY: the handler is an async-signal-safe pair of atomic operations.
+        AT_FORK.call_once(|| unsafe {
+            libc::pthread_atfork(None, None, Some(in_forked_child));
+        });
+        endpoint.region.header().state.store(ALIVE, Ordering::Release);
+        stall::set_job(Some((endpoint, endpoint.config.deadlock)));
+        // SYNC POINT: pairs with the acquire in `endpoint`.
+        ENDPOINT.store(std::ptr::from_ref(endpoint).cast_mut(), Ordering::Release);
+        Ok(endpoint)
+    }
+
+    /// Publishes where this rank is found, and agrees on the job's secret.
+    fn wire_up(&self) -> Result<()> {
+        if self.size == 1 {
+            return Ok(());
+        }
+        let options = Options { cma: self.config.cma, log: self.config.log };
+        let attach = Attach::start(self.region.clone(), options, on_death, |_| ())?;
+        if self.rank == 0 {
+            let mut secret = [0u8; 16];
+            // SAFETY: sixteen writable bytes.
+            let got = unsafe { libc::getrandom(secret.as_mut_ptr().cast(), secret.len(), 0) };
+            if got != secret.len() as isize {
+                return Err(Error::system("getting random bytes for the job's secret (getrandom)"));
+            }
+            self.launch.put("fmpl-secret", &secret)?;
+        }
+        self.launch.put(&card_key(self.rank), &attach.card())?;
+        self.launch.fence()?;
+        let secret = self.launch.get("fmpl-secret")?;
+        let secret = secret
+            .try_into()
+            .map_err(|_| Error::new(Code::Launch, "the job's secret came back from the launcher with another length"))?;
+        attach.open(secret)?;
+        let _ = self.attach.set(attach);
+        Ok(())
+    }
+
+    /// A further init: the largest count holds.
+    pub fn join_again(&self, indices: usize) -> Result<()> {
+        check_indices(indices)?;
+        self.region.header().indices.fetch_max(indices as u32, Ordering::AcqRel);
+        self.uses.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Leaves the job: nobody can use the library afterwards.
+    pub fn close(&'static self) -> Result<()> {
+        for lane in self.lanes.all() {
+            lane.my_side().state.store(SIDE_FINALIZED, Ordering::Release);
+        }
+        self.region.header().state.store(FINALIZED, Ordering::Release);
+        let left = self.launch.finalize();
+        ENDPOINT.store(std::ptr::null_mut(), Ordering::Release);
+        stall::set_job(None);
+        // SAFETY: leaked in `open`, and no longer to be found; the interface forbids calls at the same time as the last finalize.
+        let endpoint = unsafe { Box::from_raw(std::ptr::from_ref(self).cast_mut()) };
+        drop(endpoint);
+        left
+    }
+
+    /// The board of this process.
+    #[inline]
+    pub fn board(&self) -> &'static Board {
+        // SAFETY: the board's pages belong to the region, which lives as long as the endpoint; waits that use it end before close.
+        unsafe { &*self.region.board().cast::<Board>() }
+    }
+
+    /// The lane to a peer for a call with these arguments, and the slot of the index; the error says which argument is wrong.
+    #[cold]
+    #[inline(never)]
+    pub fn resolve(&self, comm: i32, peer: i32, index: i32) -> Result<(&'static Lane, usize)> {
+        self.check_comm(comm)?;
+        if peer < 0 || peer as u32 >= self.size {
+            return Err(Error::new(
+                Code::Rank,
+                format!("rank {}: peer {peer} in communicator {comm} of {} ranks", self.rank, self.size),
+            ));
+        }
+        if index < 0 || index as usize >= INDEX_MAX {
+            return Err(self.bad_index(peer as u32, index, INDEX_MAX));
+        }
+        let mine = self.region.header().indices.load(Ordering::Acquire) as usize;
+        if index as usize >= mine {
+            return Err(self.bad_index(peer as u32, index, mine));
+        }
+        let lane = self.lane(peer as u32)?;
+        let slot = index as usize + SYSTEM_INDICES;
+        if slot >= lane.limit() as usize {
+            let both = self.common_indices(lane);
+            lane.widen(both)?;
+            if index as usize >= both {
+                return Err(self.bad_index(peer as u32, index, both));
+            }
+        }
+        Ok((lane, slot))
+    }
+
+    fn common_indices(&self, lane: &Lane) -> usize {
+        let mine = self.region.header().indices.load(Ordering::Acquire);
+        let theirs = lane.peer.as_ref().map_or(mine, |p| p.region.header().indices.load(Ordering::Acquire));
+        mine.min(theirs) as usize
+    }
+
+    fn bad_index(&self, peer: u32, index: i32, have: usize) -> Error {
+        Error::new(Code::Index, format!("rank {}: index {index} with peer {peer}: there are {have}, from 0 on", self.rank))
+    }
+
+    /// Is this a communicator?
+    pub fn check_comm(&self, comm: i32) -> Result<()> {
+        if comm == crate::p2p::COMM_WORLD {
+            Ok(())
+        } else if comm == crate::p2p::COMM_NULL {
+            Err(Error::new(Code::Comm, format!("rank {}: FMPL_COMM_NULL", self.rank)))
+        } else {
+            Err(Error::new(Code::Comm, format!("rank {}: {comm} is not a communicator", self.rank)))
+        }
+    }
+
+    /// The world's lane to a peer, made at first contact.
+    pub fn lane(&self, peer: u32) -> Result<&'static Lane> {
+        let key = Lane::key_of(crate::p2p::COMM_WORLD, peer);
+        if let Some(lane) = self.lanes.find(key) {
+            return Ok(lane);
+        }
+        let known = if peer == self.rank { None } else { Some(self.contact(peer)?) };
+        let lane = self.lanes.find_or_make(key, || {
+            let host = self.rank.min(peer);
+            let guest = self.rank.max(peer);
+            let at = LANES_AT + guest as u64 * LANE_STRIDE;
+            let window = match &known {
+                Some(p) if host == peer => p.region.map(at, LANE_BYTES)?,
+                _ => self.region.map(at, LANE_BYTES)?,
+            };
+            let mine = self.region.header().indices.load(Ordering::Acquire);
+            let theirs = known.as_ref().map_or(mine, |p| p.region.header().indices.load(Ordering::Acquire));
+            let board: *const Board = known.as_ref().map_or(self.region.board(), |p| p.region.board()).cast();
+            let lane =
+                Lane::new(crate::p2p::COMM_WORLD, WORLD_EPOCH, self.rank, peer, known.clone(), board, window, mine.min(theirs) as usize)?;
+            self.apply_mode(&lane);
+            Ok(lane)
+        })?;
+        // A death between contact and the lane's coming into the table was not seen by the lane.
+        if self.is_dead(peer) {
+            self.bury(peer);
+        }
+        Ok(lane)
+    }
+
+    /// First contact, or the peer as it is known.
+    pub fn contact(&self, peer: u32) -> Result<Arc<Peer>> {
+        let attach = self.attach.get().ok_or_else(|| Error::new(Code::Rank, format!("rank {}: no peer {peer}", self.rank)))?;
+        if let Some(p) = attach.known(peer) {
+            return Ok(p.clone());
+        }
+        let card = self.launch.get(&card_key(peer))?;
+        if !attach.same_node(&card) {
+            return Err(Error::new(
+                Code::Unsupported,
+                format!("rank {}: rank {peer} is on another node, and this build has no fabric between nodes", self.rank),
+            ));
+        }
+        let found = attach.contact(peer, &card, Duration::from_secs_f64(self.config.attach_s));
+        if let Err(e) = &found
+            && e.code() == Code::Peer
+        {
+            self.dead[peer as usize].store(true, Ordering::Release);
+        }
+        found
+    }
+
+    /// The peer, if there has been contact.
+    pub fn known(&self, peer: u32) -> Option<Arc<Peer>> {
+        self.attach.get()?.known(peer).cloned()
+    }
+
+    /// Is this rank known to be dead?
+    pub fn is_dead(&self, rank: u32) -> bool {
+        self.dead.get(rank as usize).is_some_and(|d| d.load(Ordering::Acquire))
+    }
+
+    /// A peer has died: its lanes say so from now on, and whoever sleeps looks.
+    fn bury(&self, rank: u32) {
+        let _one = self.bound.lock().unwrap_or_else(|e| e.into_inner());
+        self.dead[rank as usize].store(true, Ordering::Release);
+        for lane in self.lanes.all().into_iter().filter(|l| l.peer_rank() == rank) {
+            lane.dead.store(1, Ordering::Release);
+            lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
+        }
+        let board = self.board();
+        doorbell::ring(&board.bell, u32::MAX);
+        doorbell::ring(&board.event_bell, u32::MAX);
+    }
+
+    /// The event descriptor, made when first asked for.
+    pub fn event(&self) -> Result<&Event> {
+        let _one = self.event_making.lock().unwrap_or_else(|e| e.into_inner());
+        if self.event.get().is_none() {
+            let _ = self.event.set(Event::new(self.board())?);
+        }
+        self.event.get().ok_or_else(|| Error::new(Code::System, "the event descriptor could not be made"))
+    }
+
+    /// Has this process no thread but one that could call the library?
+    pub fn single_threaded(&self) -> bool {
+        stall::threads_of(std::process::id()) <= 1
+    }
+}
+
+impl stall::Job for Endpoint {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+    fn board(&self, rank: u32) -> Option<&Board> {
+        if rank == self.rank {
+            return Some(Endpoint::board(self));
+        }
+        let peer = self.contact(rank).ok()?;
+        // SAFETY: the peer's region stays mapped as long as the endpoint lives: the attach service never forgets a peer.
+        Some(unsafe { &*peer.region.board().cast::<Board>() })
+    }
+    fn threads(&self, rank: u32) -> usize {
+        if rank == self.rank {
+            return stall::threads_of(std::process::id());
+        }
+        self.known(rank).map_or(usize::MAX, |p| stall::threads_of(p.pid as u32))
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // SAFETY: the endpoint is going away, so no thread is in the library.
+        unsafe { self.lanes.clear() };
+    }
+}
+
+fn card_key(rank: u32) -> String {
+    format!("fmpl-card-{rank}")
+}
+
+fn check_indices(indices: usize) -> Result<()> {
+    if indices > INDEX_MAX {
+        return Err(Error::new(Code::Argument, format!("{indices} indices; the most is {INDEX_MAX}")));
+    }
+    Ok(())
+}
+
+/// Cores that the processes of this job may use, as far as this one can tell.
+fn cores() -> usize {
+    // SAFETY: sysconf has no preconditions.
+    let all = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    all.max(1) as usize
+}

@@ -1,0 +1,486 @@
+//! Receiving: look at the landing, or at the next record of the chain; when nothing is there, post and wait.
+//!
+//! What is already there is taken without a posting. A short receive spins a little before it posts, since its message is most
+//! likely on the way into the landing; a long one posts at once, so that the sender can put the payload into its place.
+
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::error::{Code, Error, Result};
+use crate::lane::map::SYSTEM_INDICES;
+use crate::lane::record::*;
+use crate::lane::*;
+use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::p2p::layout::{Cursor, Layout};
+use crate::p2p::send::wake;
+use crate::p2p::{PROC_NULL, TAG_ANY};
+use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
+
+/// Receives of more bytes than this post before they spin.
+const POST_AT_ONCE: usize = 2048;
+/// Turns of the wait loop after which a short receive posts.
+const POST_AFTER: u32 = 48;
+
+/// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
+///
+/// # Safety
+/// `data` must describe writable memory for the length of the call.
+#[inline(always)]
+pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    if let Layout::Contiguous { ptr, len } = data
+        && let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32))
+    {
+        let slot = index as u32 as usize + SYSTEM_INDICES;
+        if slot < lane.limit() as usize && !(ptr.is_null() && len != 0) {
+            // SAFETY: `len` writable bytes at `ptr`, as the caller promises.
+            if unsafe { recv_inline(lane, slot, ptr, len) } {
+                return Ok(());
+            }
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { recv_slow(ep, comm, data, src, index) }
+}
+
+/// The short path: the message is, or within moments will be, in the landing's own bytes. `false`: not this way.
+///
+/// # Safety
+/// `cap` writable bytes at `ptr`; `slot` below the lane's limit.
+#[inline(always)]
+pub unsafe fn recv_inline(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
+    let progress = lane.progress(slot);
+    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != 0 {
+        return false;
+    }
+    let hot = lane.hot(slot);
+    let (theirs, mine) = (&hot.half[lane.inn], &hot.half[1 - lane.inn]);
+    let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let mut land = theirs.landing();
+    if cap <= INLINE_BYTES {
+        // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
+        let mut turns = 0;
+        while !land.is(seq, lane.epoch) && turns < 32 {
+            core::hint::spin_loop();
+            land = theirs.landing();
+            turns += 1;
+        }
+    }
+    let len = land.inline_len();
+    if !land.is(seq, lane.epoch) || land.kind() != Kind::Inline as u8 || len > cap {
+        return false;
+    }
+    let words = [theirs.data[0].load(Ordering::Relaxed), theirs.data[1].load(Ordering::Relaxed)];
+    // SAFETY: len ≤ 16 and ≤ cap.
+    unsafe { deliver_words(words, ptr, len) };
+    progress.received.store(seq, Ordering::Relaxed);
+    progress.last_len.store(len as u64, Ordering::Relaxed);
+    mine.acknowledge(seq, mine.rx.load(Ordering::Relaxed) & 0xff);
+    let sleep = theirs.tx.load(Ordering::Relaxed) & 0xff;
+    if sleep != 0 {
+        wake(lane, slot, sleep);
+    }
+    true
+}
+
+/// # Safety
+/// `len` ≤ 16 writable bytes at `ptr`.
+#[inline(always)]
+unsafe fn deliver_words(words: [u64; 2], ptr: *mut u8, len: usize) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if len == 8 {
+            ptr.cast::<u64>().write_unaligned(words[0]);
+        } else {
+            core::ptr::copy_nonoverlapping(words.as_ptr().cast::<u8>(), ptr, len.min(INLINE_BYTES));
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn recv_slow(ep: &'static Endpoint, comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
+    if src == PROC_NULL {
+        return ep.check_comm(comm);
+    }
+    if index == TAG_ANY {
+        // SAFETY: as the caller of `recv` promises.
+        return unsafe { super::any_index::recv(ep, comm, data, src) };
+    }
+    let (lane, slot) = ep.resolve(comm, src, index)?;
+    // SAFETY: as the caller of `recv` promises.
+    unsafe { recv_on(ep, lane, slot, data) }
+}
+
+/// Blocking receive on a slot.
+///
+/// # Safety
+/// As for [`recv`].
+pub unsafe fn recv_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let cap = unsafe { data.len_checked()? };
+    if lane.progress(slot).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
+        return Err(super::send::busy(ep, lane, slot, "recv"));
+    }
+    let receiver = Receiver::new(ep, lane, slot, data, cap);
+    // SAFETY: as the caller promises.
+    unsafe { receiver.until_received(false) }
+}
+
+/// Where a message was found.
+#[derive(Clone, Copy)]
+pub(super) enum Found {
+    Landing(Land),
+    /// The word of its record in the chain.
+    Record(u64),
+}
+
+/// One receive.
+pub(super) struct Receiver {
+    pub ep: &'static Endpoint,
+    pub lane: &'static Lane,
+    pub slot: usize,
+    pub data: Layout,
+    pub cap: usize,
+    /// The number of the message it is for.
+    pub seq: u64,
+}
+
+impl Receiver {
+    pub fn new(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout, cap: usize) -> Receiver {
+        let seq = lane.progress(slot).received.load(Ordering::Relaxed) + 1;
+        Receiver { ep, lane, slot, data, cap, seq }
+    }
+
+    pub fn index(&self) -> i32 {
+        self.slot as i32 - SYSTEM_INDICES as i32
+    }
+    fn theirs(&self) -> &'static Half {
+        &self.lane.hot(self.slot).half[self.lane.inn]
+    }
+    fn mine(&self) -> &'static Half {
+        &self.lane.hot(self.slot).half[1 - self.lane.inn]
+    }
+    fn flags(&self) -> u32 {
+        self.lane.progress(self.slot).recv_flags.load(Ordering::Relaxed)
+    }
+    fn set_flags(&self, flags: u32) {
+        self.lane.progress(self.slot).recv_flags.store(flags, Ordering::Release);
+    }
+
+    /// Is the message there?
+    #[inline(always)]
+    pub fn look(&self) -> Option<Found> {
+        let land = self.theirs().landing();
+        if land.is(self.seq, self.lane.epoch) {
+            return Some(Found::Landing(land));
+        }
+        if self.flags() & RECV_CHAIN != 0 {
+            return self.look_in_chain();
+        }
+        // SYNC POINT: pairs with the release of `tx` in `Sender::chain`. The chain says by itself with which message it
+        // begins, so a landing that was looked at too early is no danger: this message is in one of the two only.
+        if self.theirs().tx.load(Ordering::Acquire) >> 8 == self.seq as u32 & SEQ24 && self.enter_chain() {
+            return self.look_in_chain();
+        }
+        None
+    }
+
+    #[cold]
+    fn enter_chain(&self) -> bool {
+        let at = self.lane.head(self.lane.inn, self.slot).chain.load(Ordering::Acquire);
+        let Ok(base) = self.lane.peer_spool(&self.ep.region) else { return false };
+        if at as usize + BLOCK_HEADER > crate::p2p::spool::SPOOL_WINDOW {
+            return false;
+        }
+        // SAFETY: within the peer's spool window; a block is atomics only.
+        let block = unsafe { &*base.add(at as usize).cast::<Block>() };
+        // The 24 bits in `tx` may be an old chain's; the block's own number is as wide as it takes.
+        let owner = (self.slot as u64) << 32 | self.ep.rank as u64;
+        if block.first.load(Ordering::Acquire) != self.seq || block.owner.load(Ordering::Acquire) != owner {
+            return false;
+        }
+        let side = self.lane.receive_side(self.slot);
+        side.block = block;
+        side.next = BLOCK_HEADER as u64;
+        self.set_flags(self.flags() | RECV_CHAIN);
+        true
+    }
+
+    #[inline(always)]
+    fn record(block: *const Block, at: u64) -> &'static AtomicU64 {
+        // SAFETY: records lie within the block, in the peer's spool, which stays mapped as long as the lane lives.
+        unsafe { &*block.cast::<u8>().add(at as usize).cast::<AtomicU64>() }
+    }
+
+    #[inline(always)]
+    fn look_in_chain(&self) -> Option<Found> {
+        let side = self.lane.receive_side(self.slot);
+        loop {
+            // SYNC POINT: pairs with the release in `Sender::write_record` and of the link.
+            let word = Receiver::record(side.block, side.next).load(Ordering::Acquire);
+            if word as u32 != self.seq as u32 || word == 0 {
+                return None;
+            }
+            if (word >> 32) as u8 != Kind::Link as u8 {
+                return Some(Found::Record(word));
+            }
+            let at = Receiver::record(side.block, side.next + 8).load(Ordering::Relaxed);
+            let base = self.lane.peer_spool(&self.ep.region).ok()?;
+            if at as usize + BLOCK_HEADER > crate::p2p::spool::SPOOL_WINDOW {
+                return None;
+            }
+            self.finish_block();
+            side.block = base.wrapping_add(at as usize).cast();
+            side.next = BLOCK_HEADER as u64;
+        }
+    }
+
+    /// The block of the chain will not be looked at again.
+    fn finish_block(&self) {
+        let side = self.lane.receive_side(self.slot);
+        // SAFETY: in the peer's spool, mapped as long as the lane lives.
+        let block = unsafe { &*side.block };
+        // SYNC POINT: pairs with `Spool::is_done`.
+        block.done.store(block.gener.load(Ordering::Relaxed), Ordering::Release);
+    }
+
+    /// Says where the message may be put. `waiting`: this thread stays with it until it is there.
+    pub fn post(&self, waiting: bool) {
+        let direction = self.lane.inn;
+        let heap = |p: *mut u8, n: usize| if self.ep.heap.contains(p, n) { HINT_HEAP } else { 0 };
+        let (addr, kind, hint) = match self.data {
+            Layout::Contiguous { ptr, len } => (ptr, PostingKind::Contiguous, heap(ptr, len)),
+            Layout::Block { ptr, block } => {
+                let shape = self.lane.shape(direction, self.slot);
+                shape.run.store(block.run as u64, Ordering::Relaxed);
+                shape.count.store(block.count as u64, Ordering::Relaxed);
+                shape.stride.store(block.stride as u64, Ordering::Relaxed);
+                (ptr, PostingKind::Block, 0)
+            }
+            Layout::List { iov, .. } => (iov.cast_mut().cast(), PostingKind::List, 0),
+        };
+        let hint = hint | if waiting { HINT_WAITING } else { 0 };
+        let posting = self.lane.posting(direction, self.slot);
+        posting.post(self.seq, addr as u64, self.cap as u64, kind, hint, self.lane.epoch);
+        self.wake_sender();
+    }
+
+    /// A posting is out already; this thread now stays with it.
+    pub fn say_waiting(&self) {
+        let meta = &self.lane.posting(self.lane.inn, self.slot).meta;
+        meta.store(meta.load(Ordering::Relaxed) | (HINT_WAITING as u64) << 8, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn wake_sender(&self) {
+        let sleep = self.theirs().tx.load(Ordering::Relaxed) & 0xff;
+        if sleep != 0 {
+            wake(self.lane, self.slot, sleep);
+        }
+    }
+
+    /// Waits for the message and takes it.
+    pub unsafe fn until_received(&self, mut posted: bool) -> Result<()> {
+        let scene = Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq };
+        let mut waiter = Waiter::new();
+        let mut turns = if self.cap > POST_AT_ONCE { POST_AFTER } else { 0 };
+        if posted {
+            self.say_waiting();
+        }
+        loop {
+            if let Some(found) = self.look() {
+                // SAFETY: the buffer is writable, as the caller of `recv` promised.
+                return unsafe { self.take(found) };
+            }
+            if !posted {
+                if turns >= POST_AFTER {
+                    self.post(true);
+                    posted = true;
+                    continue;
+                }
+                turns += 1;
+            }
+            if !waiter.spin() {
+                waiter.slow(&scene)?;
+            }
+        }
+    }
+
+    /// Takes a message that was found: delivers it, counts it, acknowledges it.
+    pub unsafe fn take(&self, found: Found) -> Result<()> {
+        // SAFETY: the buffer is writable, as the caller promises.
+        let taken = match found {
+            Found::Landing(land) => unsafe { self.take_landing(land) },
+            Found::Record(word) => unsafe { self.take_record(word) },
+        };
+        let progress = self.lane.progress(self.slot);
+        progress.received.store(self.seq, Ordering::Relaxed);
+        let len = match &taken {
+            Ok(len) => *len,
+            Err(_) => 0,
+        };
+        progress.last_len.store(len as u64, Ordering::Relaxed);
+        match found {
+            Found::Landing(_) => {
+                let mine = self.mine();
+                mine.acknowledge(self.seq, mine.rx.load(Ordering::Relaxed) & 0xff);
+            }
+            Found::Record(_) => {
+                let side = self.lane.receive_side(self.slot);
+                // SAFETY: in the peer's spool, mapped as long as the lane lives.
+                // SYNC POINT: pairs with `Sender::consumed_all`.
+                unsafe { (*side.block).taken.store(self.seq as u32, Ordering::Release) };
+            }
+        }
+        self.wake_sender();
+        let len = taken?;
+        if len > self.cap {
+            return Err(self.truncated(len));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    pub fn truncated(&self, len: usize) -> Error {
+        Error::new(
+            Code::Truncate,
+            format!(
+                "rank {}: message of {len} bytes from (peer {}, index {}) into {} bytes; the first {} are delivered",
+                self.ep.rank,
+                self.lane.peer_rank(),
+                self.index(),
+                self.cap,
+                self.cap
+            ),
+        )
+    }
+
+    unsafe fn take_record(&self, word: u64) -> Result<usize> {
+        let side = self.lane.receive_side(self.slot);
+        let at = side.next;
+        let short = word >> 40;
+        let (len, payload) = if short < LONG_LENGTH {
+            (short as usize, 8)
+        } else {
+            (Receiver::record(side.block, at + 8).load(Ordering::Relaxed) as usize, 16)
+        };
+        let n = len.min(self.cap);
+        // SAFETY: the record has `len` bytes in the peer's spool, the buffer has room for `n`.
+        unsafe {
+            let from = side.block.cast::<u8>().add(at as usize + payload);
+            Cursor::new(self.data, 0).scatter(from, n);
+        }
+        side.next = at + record_bytes(len) as u64;
+        Ok(len)
+    }
+
+    unsafe fn take_landing(&self, land: Land) -> Result<usize> {
+        let theirs = self.theirs();
+        let words = [theirs.data[0].load(Ordering::Relaxed), theirs.data[1].load(Ordering::Relaxed)];
+        if self.flags() & RECV_CHAIN != 0 {
+            self.finish_block();
+            self.set_flags(self.flags() & !RECV_CHAIN);
+        }
+        let len = words[0] as usize;
+        let n = len.min(self.cap);
+        // SAFETY (all arms): sources hold `len` bytes until the acknowledgement, the buffer has room for `n`.
+        match Kind::from_number(land.kind()) {
+            Some(Kind::Inline) => {
+                let len = land.inline_len();
+                // SAFETY: at most 16 bytes.
+                unsafe { Cursor::new(self.data, 0).scatter(words.as_ptr().cast(), len.min(INLINE_BYTES).min(self.cap)) };
+                return Ok(len);
+            }
+            Some(Kind::Annex) => {
+                // SAFETY: see above.
+                unsafe { Cursor::new(self.data, 0).scatter(self.lane.annex(self.slot), n.min(crate::lane::map::ANNEX_BYTES)) };
+                // SYNC POINT: pairs with the acquire in `Sender::holds_annex`.
+                self.set_flags(self.flags() ^ RECV_ANNEX);
+            }
+            Some(Kind::Spooled) => {
+                let base = self.lane.peer_spool(&self.ep.region)?;
+                let at = words[1] as usize;
+                if at.checked_add(len).is_none_or(|end| end > crate::p2p::spool::SPOOL_WINDOW) {
+                    return Err(self.garbled("a spooled message outside the spool"));
+                }
+                // SAFETY: see above.
+                unsafe { Cursor::new(self.data, 0).scatter(base.add(at), n) };
+                // The block begins at a header before the record.
+                let header = BLOCK_HEADER + if (len as u64) < LONG_LENGTH { 8 } else { 16 };
+                if let Some(start) = at.checked_sub(header) {
+                    // SAFETY: within the peer's spool; a block is atomics only.
+                    let block = unsafe { &*base.add(start).cast::<Block>() };
+                    block.done.store(block.gener.load(Ordering::Relaxed), Ordering::Release);
+                }
+            }
+            Some(Kind::Direct) => {}
+            // SAFETY: see above.
+            Some(Kind::Ring) => unsafe { self.through_ring(n, words[1])? },
+            // SAFETY: see above.
+            Some(Kind::Coop) => unsafe { self.share(n, words[1])? },
+            // SAFETY: see above.
+            Some(Kind::Pull) => unsafe { self.pull(n, words[1])? },
+            Some(Kind::Link) | None => return Err(self.garbled("a landing of a kind that does not exist")),
+        }
+        Ok(len)
+    }
+
+    #[cold]
+    pub fn garbled(&self, what: &str) -> Error {
+        Error::new(
+            Code::Version,
+            format!("rank {}: from (peer {}, index {}): {what}", self.ep.rank, self.lane.peer_rank(), self.index()),
+        )
+    }
+
+    /// The length of a message that was found, without taking it.
+    pub fn length(&self, found: Found) -> usize {
+        match found {
+            Found::Landing(land) if land.kind() == Kind::Inline as u8 => land.inline_len(),
+            Found::Landing(_) => self.theirs().data[0].load(Ordering::Relaxed) as usize,
+            Found::Record(word) if word >> 40 < LONG_LENGTH => (word >> 40) as usize,
+            Found::Record(_) => {
+                let side = self.lane.receive_side(self.slot);
+                Receiver::record(side.block, side.next + 8).load(Ordering::Relaxed) as usize
+            }
+        }
+    }
+}
+
+/// What a receive waits for.
+pub(super) struct Awaiting {
+    pub ep: &'static Endpoint,
+    pub lane: &'static Lane,
+    pub slot: usize,
+    pub seq: u64,
+}
+
+impl Scene for Awaiting {
+    fn board(&self) -> &'static Board {
+        self.ep.board()
+    }
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        Some(&self.lane.hot(self.slot).half[1 - self.lane.inn].rx)
+    }
+    fn bits(&self) -> u32 {
+        doorbell::bit(self.slot)
+    }
+    fn ready(&self) -> bool {
+        let nowhere = Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 };
+        let r = Receiver { ep: self.ep, lane: self.lane, slot: self.slot, data: nowhere, cap: 0, seq: self.seq };
+        r.look().is_some()
+    }
+    fn gone(&self) -> Option<Error> {
+        let what = self.lane.gone()?;
+        Some(self.lane.peer_error(self.ep.rank, what, "recv from", self.slot as i32 - SYSTEM_INDICES as i32))
+    }
+    fn waits(&self) -> Waits {
+        Waits {
+            operation: Operation::Recv,
+            peer: self.lane.peer_rank(),
+            index: self.slot as i32 - SYSTEM_INDICES as i32,
+            comm: self.lane.comm(),
+            bytes: 0,
+            since_ns: 0,
+        }
+    }
+}

@@ -1,0 +1,612 @@
+//! Sending: the sender alone decides how a message travels, and publishes it exactly once.
+//!
+//! 1. Short, and everything before it is consumed: into the landing, or the annex beside it.
+//! 2. Its posting is there: straight into the receiver's buffer ([`super::transfer`]).
+//! 3. Otherwise into the spool: by the landing if that is free, else into the **chain**, the packed records that the receiver walks
+//!    by itself. A short message does so at once, a long one when the time-out has passed.
+//!
+//! Whether message s may use the landing is decided once, from one answer to the question whether everything before s is
+//! consumed ([`Sender::consumed_all`]).
+
+use crate::base::atomics::Ordering;
+use crate::base::clock::now_ns;
+use crate::base::error::{Code, Error, Result};
+use crate::lane::map::{ANNEX_BYTES, SYSTEM_INDICES};
+use crate::lane::record::*;
+use crate::lane::*;
+use crate::p2p::PROC_NULL;
+use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::p2p::layout::{Cursor, Layout};
+use crate::p2p::transfer::Put;
+use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell};
+
+/// Largest block of a chain.
+const CHAIN_BLOCK: usize = 16 << 10;
+/// Bytes kept free at the end of a block for the link to the next.
+const LINK_BYTES: usize = 24;
+
+/// Blocking send.
+///
+/// # Safety
+/// `data` must describe readable memory for the length of the call.
+#[inline(always)]
+pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    if let Layout::Contiguous { ptr, len } = data
+        && len <= INLINE_BYTES
+        && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
+    {
+        let slot = index as u32 as usize + SYSTEM_INDICES;
+        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !(ptr.is_null() && len != 0) {
+            // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
+            if unsafe { send_inline(lane, slot, ptr, len) } {
+                return Ok(());
+            }
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { send_slow(ep, comm, data, dst, index) }
+}
+
+/// The short path: the landing's own bytes. `false`: not this way.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`, `len` ≤ [`INLINE_BYTES`], `slot` below the lane's limit.
+#[inline(always)]
+pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
+    let progress = lane.progress(slot);
+    let hot = lane.hot(slot);
+    let (mine, theirs) = (&hot.half[lane.out], &hot.half[1 - lane.out]);
+    let before = progress.sent.load(Ordering::Relaxed);
+    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0 || !theirs.acked(before) {
+        return false;
+    }
+    let seq = before + 1;
+    // SAFETY: as the caller promises.
+    let [a, b] = unsafe { words_of(ptr, len) };
+    if before == 0 {
+        lane.touch(slot);
+    }
+    mine.data[0].store(a, Ordering::Relaxed);
+    mine.data[1].store(b, Ordering::Relaxed);
+    mine.publish(Land::new(seq, Kind::Inline, len, lane.epoch));
+    progress.sent.store(seq, Ordering::Relaxed);
+    after_publish(lane, slot, theirs);
+    true
+}
+
+/// Up to sixteen bytes as two words, in memory order.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`, `len` ≤ 16.
+#[inline(always)]
+unsafe fn words_of(ptr: *const u8, len: usize) -> [u64; 2] {
+    // SAFETY: only the first `len` bytes are read.
+    unsafe {
+        if len == 8 {
+            return [ptr.cast::<u64>().read_unaligned(), 0];
+        }
+        let mut bytes = [0u8; 16];
+        core::ptr::copy_nonoverlapping(ptr, bytes.as_mut_ptr(), len);
+        core::mem::transmute::<[u8; 16], [u64; 2]>(bytes)
+    }
+}
+
+/// What follows every publication: wake the receiver if it sleeps, announce the index if it receives from any.
+#[inline(always)]
+pub(super) fn after_publish(lane: &Lane, slot: usize, theirs: &Half) {
+    // SYNC POINT: the sleeper sets its byte and has the order bought by `membarrier`; no fence here.
+    let sleep = theirs.rx.load(Ordering::Relaxed) & 0xff;
+    if sleep != 0 {
+        wake(lane, slot, sleep);
+    }
+    if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
+        super::any_index::announce(lane, slot);
+    }
+}
+
+/// Rings for the peer's threads that sleep on this slot.
+#[cold]
+#[inline(never)]
+pub(super) fn wake(lane: &Lane, slot: usize, sleep: u32) {
+    // SAFETY: the peer's board is mapped as long as the lane lives.
+    let board: &Board = unsafe { &*lane.peer_board };
+    if sleep & ASLEEP != 0 {
+        doorbell::ring(&board.bell, doorbell::bit(slot));
+    }
+    if sleep & EVENT != 0 {
+        doorbell::ring(&board.event_bell, u32::MAX);
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn send_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
+    if dst == PROC_NULL {
+        return ep.check_comm(comm);
+    }
+    let (lane, slot) = ep.resolve(comm, dst, index)?;
+    // SAFETY: as the caller of `send` promises.
+    unsafe { send_on(ep, lane, slot, data) }
+}
+
+/// Blocking send on a slot.
+///
+/// # Safety
+/// As for [`send`].
+pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let len = unsafe { data.len_checked()? };
+    if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
+        return Err(busy(ep, lane, slot, "send"));
+    }
+    let mut sender = Sender::new(ep, lane, slot, data, len);
+    if sender.is_short()
+        && lane.special.load(Ordering::Relaxed) == 0
+        // SAFETY: as the caller promises.
+        && unsafe { sender.place_short() }
+    {
+        return Ok(());
+    }
+    sender.check_peer()?;
+    let timeout = ep.spool.budget(lane.comm()).timeout_ms();
+    let deadline = match timeout {
+        t if t < 0 => u64::MAX,
+        0 => 0,
+        t => now_ns() + t as u64 * 1_000_000,
+    };
+    if lane.is_self() {
+        // Nobody else will post while this thread waits, unless the program has other threads.
+        let posted = lane.posting(lane.out, slot).is(sender.seq);
+        if timeout < 0 && !posted && ep.single_threaded() {
+            return Err(Error::new(
+                Code::Argument,
+                format!("rank {}: synchronous send to itself on index {}: no receive is posted, so it would wait for ever", ep.rank, sender.index()),
+            ));
+        }
+        // SAFETY: as the caller promises.
+        return unsafe { sender.until_sent(if timeout < 0 { u64::MAX } else { 0 }, timeout) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { sender.until_sent(deadline, timeout) }
+}
+
+/// The error of a call on an index whose request is not completed.
+#[cold]
+pub(super) fn busy(ep: &Endpoint, lane: &Lane, slot: usize, what: &str) -> Error {
+    let (peer, index) = (lane.peer_rank(), slot as i64 - SYSTEM_INDICES as i64);
+    Error::new(Code::Busy, format!("rank {}: {what} on (peer {peer}, index {index}): complete the pending one first", ep.rank))
+}
+
+/// One message on its way out.
+pub(super) struct Sender {
+    pub ep: &'static Endpoint,
+    pub lane: &'static Lane,
+    pub slot: usize,
+    pub data: Layout,
+    pub len: usize,
+    /// Its number.
+    pub seq: u64,
+}
+
+impl Sender {
+    pub fn new(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout, len: usize) -> Sender {
+        let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + 1;
+        Sender { ep, lane, slot, data, len, seq }
+    }
+
+    pub fn index(&self) -> i32 {
+        self.slot as i32 - SYSTEM_INDICES as i32
+    }
+    pub fn is_short(&self) -> bool {
+        self.len <= self.ep.tuning.eager
+    }
+    fn flags(&self) -> u32 {
+        self.lane.progress(self.slot).send_flags.load(Ordering::Relaxed)
+    }
+    fn set_flags(&self, flags: u32) {
+        self.lane.progress(self.slot).send_flags.store(flags, Ordering::Relaxed);
+    }
+    fn mine(&self) -> &'static Half {
+        &self.lane.hot(self.slot).half[self.lane.out]
+    }
+    fn theirs(&self) -> &'static Half {
+        &self.lane.hot(self.slot).half[1 - self.lane.out]
+    }
+    fn posting(&self) -> &'static Posting {
+        self.lane.posting(self.lane.out, self.slot)
+    }
+
+    /// An error if the peer is dead or has left.
+    pub fn check_peer(&self) -> Result<()> {
+        match self.lane.gone() {
+            Some(what) => Err(self.lane.peer_error(self.ep.rank, what, "send to", self.index())),
+            None => Ok(()),
+        }
+    }
+
+    /// Has the receiver consumed everything before this message? Then the landing is free.
+    pub fn consumed_all(&self) -> bool {
+        let before = self.seq - 1;
+        if self.flags() & SEND_CHAIN != 0 {
+            // The receiver's progress in the chain stands in the block's own line.
+            let block = self.lane.send_side(self.slot).block;
+            self.ep.spool.block(block.at).taken.load(Ordering::Acquire) == before as u32
+        } else {
+            self.theirs().acked(before)
+        }
+    }
+
+    /// Publishes by the landing.
+    pub fn publish(&self, kind: Kind, first: u64, second: u64) {
+        let mine = self.mine();
+        mine.data[0].store(first, Ordering::Relaxed);
+        mine.data[1].store(second, Ordering::Relaxed);
+        mine.publish(Land::new(self.seq, kind, 0, self.lane.epoch));
+        self.sent();
+    }
+
+    /// The message is published: it counts.
+    pub fn sent(&self) {
+        if self.seq == 1 {
+            self.lane.touch(self.slot);
+        }
+        self.lane.progress(self.slot).sent.store(self.seq, Ordering::Relaxed);
+        after_publish(self.lane, self.slot, self.theirs());
+    }
+
+    /// Sends a short message without waiting. `false`: the spool has no room.
+    pub unsafe fn place_short(&mut self) -> bool {
+        // SAFETY (whole body): the data is readable, as the caller of `send` promised.
+        let flags = self.flags();
+        if flags & SEND_CHAIN != 0 {
+            let side = self.lane.send_side(self.slot);
+            let turned = self.lane.progress(self.slot).received.load(Ordering::Relaxed) != side.received_then;
+            if !turned || !self.consumed_all() {
+                // SAFETY: as above.
+                return unsafe { self.chain() };
+            }
+            // The traffic goes both ways again: back to the landing, where a message costs one line.
+            self.leave_chain();
+        } else if !self.consumed_all() {
+            // SAFETY: as above.
+            return unsafe { self.chain() };
+        }
+        if self.len <= INLINE_BYTES {
+            let mut words = [0u64; 2];
+            // SAFETY: up to 16 bytes into 16 bytes.
+            unsafe { Cursor::new(self.data, 0).gather(words.as_mut_ptr().cast(), self.len) };
+            let mine = self.mine();
+            mine.data[0].store(words[0], Ordering::Relaxed);
+            mine.data[1].store(words[1], Ordering::Relaxed);
+            mine.publish(Land::new(self.seq, Kind::Inline, self.len, self.lane.epoch));
+            self.sent();
+            return true;
+        }
+        if self.len <= ANNEX_BYTES && self.holds_annex() {
+            // SAFETY: the annex has ANNEX_BYTES, and is ours until the landing gives it away.
+            unsafe { Cursor::new(self.data, 0).gather(self.lane.annex(self.slot), self.len) };
+            self.set_flags(self.flags() ^ SEND_ANNEX);
+            self.publish(Kind::Annex, self.len as u64, 0);
+            return true;
+        }
+        // SAFETY: as above.
+        unsafe { self.spool_by_landing() }
+    }
+
+    /// The annex belongs to whoever received it last; at first to the lower rank.
+    fn holds_annex(&self) -> bool {
+        let progress = self.lane.progress(self.slot);
+        // SYNC POINT: pairs with the receiving thread's release after it has read the annex.
+        let got = progress.recv_flags.load(Ordering::Acquire) & RECV_ANNEX != 0;
+        let gave = progress.send_flags.load(Ordering::Relaxed) & SEND_ANNEX != 0;
+        if self.lane.is_self() { got == gave } else { (self.lane.out == 0) ^ got ^ gave }
+    }
+
+    /// Copies the message into a block and says so in the landing, which is free. `false`: no room.
+    unsafe fn spool_by_landing(&mut self) -> bool {
+        debug_assert!(self.flags() & SEND_CHAIN == 0);
+        let side = self.lane.send_side(self.slot);
+        let need = record_bytes(self.len);
+        let spool = &self.ep.spool;
+        let old = side.block;
+        let mut block = None;
+        if old.is_some() {
+            // Everything is consumed, so the block is done; the same lines again are warm.
+            if old.size as usize >= need + BLOCK_HEADER && (old.size as usize) < 4 * (need + BLOCK_HEADER) {
+                block = spool.take_again(self.lane.comm(), old, self.len);
+            }
+            if block.is_none() {
+                spool.give_back(old);
+                side.block = BlockRef::NONE;
+            }
+        }
+        let Some(block) = block.or_else(|| spool.take(self.lane.comm(), need, self.len)) else { return false };
+        side.block = block;
+        let header = spool.block(block.at);
+        header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
+        let at = block.at + BLOCK_HEADER as u64;
+        // SAFETY: the block has room for the record.
+        unsafe { self.write_payload(at) };
+        side.spooled += 1;
+        side.spooled_landing = self.seq;
+        self.lane.note_spooled(self.slot);
+        self.publish(Kind::Spooled, self.len as u64, at + self.payload_at());
+        true
+    }
+
+    fn payload_at(&self) -> u64 {
+        if (self.len as u64) < LONG_LENGTH { 8 } else { 16 }
+    }
+
+    unsafe fn write_payload(&self, at: u64) {
+        // SAFETY: the caller has made sure of the room; the data is readable.
+        unsafe {
+            let to = self.ep.spool.bytes(at + self.payload_at());
+            if self.payload_at() == 16 {
+                (*self.ep.spool.bytes(at + 8).cast::<crate::base::atomics::AtomicU64>()).store(self.len as u64, Ordering::Relaxed);
+            }
+            Cursor::new(self.data, 0).gather(to, self.len);
+        }
+    }
+
+    fn word(&self, at: u64) -> &crate::base::atomics::AtomicU64 {
+        // SAFETY: offsets of records are multiples of 8 within a block of ours.
+        unsafe { &*self.ep.spool.bytes(at).cast() }
+    }
+
+    /// Appends the message to the chain, beginning one if need be. `false`: no room.
+    unsafe fn chain(&mut self) -> bool {
+        let side = self.lane.send_side(self.slot);
+        let need = record_bytes(self.len);
+        let chained = self.flags() & SEND_CHAIN != 0;
+        let spool = &self.ep.spool;
+        if chained && self.seq - side.chain_first > 1 << 22 {
+            return false;
+        }
+        if chained && side.used as usize + need + LINK_BYTES <= side.block.size as usize {
+            let at = side.block.at + side.used;
+            // SAFETY: room for the record, the word behind it, and a link.
+            unsafe { self.write_record(at, need) };
+            side.used += need as u64;
+        } else {
+            let Some(block) = self.next_block(need) else { return false };
+            let header = spool.block(block.at);
+            header.first.store(self.seq, Ordering::Relaxed);
+            header.owner.store((self.slot as u64) << 32 | self.lane.peer_rank() as u64, Ordering::Relaxed);
+            header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
+            // SAFETY: `next_block` made sure of the room.
+            unsafe { self.write_record(block.at + BLOCK_HEADER as u64, need) };
+            if chained {
+                let link = side.block.at + side.used;
+                self.word(link + 8).store(block.at, Ordering::Relaxed);
+                // SYNC POINT: pairs with the receiver's acquire of the record's word.
+                self.word(link).store(record_word(self.seq, Kind::Link, 8), Ordering::Release);
+                side.behind = [side.block, side.behind[0]];
+            } else {
+                if side.block.is_some() && spool.is_done(side.block) {
+                    spool.give_back(side.block);
+                }
+                side.chain_first = self.seq;
+                self.lane.head(self.lane.out, self.slot).chain.store(block.at, Ordering::Relaxed);
+                let tx = &self.mine().tx;
+                let sleep = tx.load(Ordering::Relaxed) & 0xff;
+                // SYNC POINT: pairs with the receiver's acquire of `tx`.
+                tx.store(word24(self.seq, sleep), Ordering::Release);
+                self.set_flags(self.flags() | SEND_CHAIN);
+            }
+            side.block = block;
+            side.used = (BLOCK_HEADER + need) as u64;
+            self.lane.note_spooled(self.slot);
+        }
+        side.spooled += 1;
+        side.received_then = self.lane.progress(self.slot).received.load(Ordering::Relaxed);
+        self.sent();
+        true
+    }
+
+    unsafe fn write_record(&self, at: u64, need: usize) {
+        // The word behind must not look like a record before it is one.
+        self.word(at + need as u64).store(0, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { self.write_payload(at) };
+        // SYNC POINT: pairs with the receiver's acquire of the record's word.
+        self.word(at).store(record_word(self.seq, Kind::Spooled, self.len), Ordering::Release);
+    }
+
+    /// A block for chained records: one left behind that is done, or a new one, larger than the last.
+    fn next_block(&self, need: usize) -> Option<BlockRef> {
+        let side = self.lane.send_side(self.slot);
+        let spool = &self.ep.spool;
+        let comm = self.lane.comm();
+        let payload = need + LINK_BYTES;
+        for old in &mut side.behind {
+            if old.is_some() && old.size as usize >= payload + BLOCK_HEADER && spool.is_done(*old) {
+                let again = spool.take_again(comm, *old, old.size as usize);
+                *old = BlockRef::NONE;
+                if again.is_some() {
+                    return again;
+                }
+            }
+        }
+        let last = if self.flags() & SEND_CHAIN != 0 { side.block.size as usize } else { 0 };
+        let wish = (last * 4).clamp(512, CHAIN_BLOCK);
+        if wish >= payload + BLOCK_HEADER
+            && let Some(b) = spool.take(comm, wish - BLOCK_HEADER, wish)
+        {
+            return Some(b);
+        }
+        spool.take(comm, payload, need)
+    }
+
+    /// Back to the landing: everything in the chain is consumed. The receiver still looks at the block's next word, so the block is
+    /// not ours to write until the receiver has seen a landing and marked it done.
+    fn leave_chain(&self) {
+        let side = self.lane.send_side(self.slot);
+        side.behind = [side.block, side.behind[0]];
+        side.block = BlockRef::NONE;
+        self.set_flags(self.flags() & !SEND_CHAIN);
+    }
+
+    /// Prepares a publication by the landing when everything before is known to be consumed.
+    pub fn take_landing(&self) {
+        if self.flags() & SEND_CHAIN != 0 {
+            self.leave_chain();
+        }
+    }
+
+    /// Waits for the posting, or for the landing, or for the time to spool; returns when the message is sent, in the sense of the
+    /// mode. `deadline`: 0 now, `u64::MAX` never.
+    pub unsafe fn until_sent(&mut self, deadline: u64, timeout: i32) -> Result<()> {
+        let synchronous = timeout < 0;
+        let scene = Waiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq, len: self.len, confirm: false, midway: false };
+        let mut waiter = Waiter::until((deadline != u64::MAX && deadline != 0).then_some(deadline));
+        let mut wants = false;
+        let mut tight = false;
+        loop {
+            if self.posting().is(self.seq) {
+                // SAFETY: the data is readable, as the caller of `send` promised.
+                match unsafe { self.put() } {
+                    Put::Done => return Ok(()),
+                    Put::Failed(e) => return Err(e),
+                    Put::NotNow => {}
+                }
+            }
+            // SAFETY: as above.
+            if self.is_short() && !synchronous && unsafe { self.place_short() } {
+                return Ok(());
+            }
+            // SAFETY: as above.
+            if self.is_short() && synchronous && self.consumed_all() && unsafe { self.place_short() } {
+                return self.until_confirmed();
+            }
+            let late = deadline == 0 || tight;
+            if late && !self.is_short() {
+                // SAFETY: as above.
+                if unsafe { self.spool() } {
+                    return Ok(());
+                }
+            }
+            if late && timeout == 0 {
+                return Err(self.spool_full());
+            }
+            if !wants {
+                // An any-index receiver finds this message by its announcement, and posts for it.
+                self.lane.head(self.lane.out, self.slot).mark.store(self.seq << 2 | WANTS, Ordering::Release);
+                if self.lane.peer_side().any.load(Ordering::Relaxed) != 0 {
+                    super::any_index::announce(self.lane, self.slot);
+                }
+                wants = true;
+            }
+            if waiter.spin() {
+                continue;
+            }
+            if self.lane.peer_side().any.load(Ordering::Relaxed) != 0 {
+                super::any_index::announce(self.lane, self.slot);
+            }
+            if waiter.slow(&scene)? == Turn::TimedOut {
+                // From now on spool as soon as there is room; without room wait for it or for the posting.
+                tight = true;
+                waiter = Waiter::new();
+            }
+        }
+    }
+
+    /// Copies a message of any length into the spool and publishes it. `false`: no room.
+    pub unsafe fn spool(&mut self) -> bool {
+        if self.len > self.ep.spool.budget(self.lane.comm()).limit() {
+            return false;
+        }
+        if self.consumed_all() {
+            self.take_landing();
+            // SAFETY: as the caller promises.
+            unsafe { self.spool_by_landing() }
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { self.chain() }
+        }
+    }
+
+    #[cold]
+    pub fn spool_full(&self) -> Error {
+        let budget = self.ep.spool.budget(self.lane.comm());
+        Error::new(
+            Code::SpoolFull,
+            format!(
+                "rank {}: send of {} bytes to (peer {}, index {}): {} of {} bytes of the spool are taken; fmpl_sendbuf_set makes it larger",
+                self.ep.rank,
+                self.len,
+                self.lane.peer_rank(),
+                self.index(),
+                budget.used(),
+                budget.limit()
+            ),
+        )
+    }
+
+    /// A synchronous message is published: waits until its receive is known to be there.
+    fn until_confirmed(&self) -> Result<()> {
+        let scene = Waiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: false };
+        let mut waiter = Waiter::new();
+        while !self.confirmed() {
+            if !waiter.spin() {
+                waiter.slow(&scene)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the receiver finished with this message, which is published?
+    pub fn acknowledged(&self) -> bool {
+        self.theirs().acked(self.seq)
+    }
+
+    /// Is the receive of this message, which is published, known to be posted or done?
+    pub fn confirmed(&self) -> bool {
+        self.theirs().acked(self.seq) || self.posting().seq.load(Ordering::Acquire) >= self.seq
+    }
+}
+
+/// What a send waits for.
+pub(super) struct Waiting {
+    pub ep: &'static Endpoint,
+    pub lane: &'static Lane,
+    pub slot: usize,
+    pub seq: u64,
+    pub len: usize,
+    /// Waits until the message is acknowledged, not until it can go.
+    pub confirm: bool,
+    /// The receiver is at work in a transfer and rings for nothing in between: sleep shortly only.
+    pub midway: bool,
+}
+
+impl Scene for Waiting {
+    fn board(&self) -> &'static Board {
+        self.ep.board()
+    }
+    fn sleep_word(&self) -> Option<&crate::base::atomics::AtomicU32> {
+        (!self.midway).then(|| &self.lane.hot(self.slot).half[self.lane.out].tx)
+    }
+    fn bits(&self) -> u32 {
+        doorbell::bit(self.slot)
+    }
+    fn ready(&self) -> bool {
+        let theirs = &self.lane.hot(self.slot).half[1 - self.lane.out];
+        let posted = self.lane.posting(self.lane.out, self.slot).seq.load(Ordering::Acquire);
+        posted >= self.seq || theirs.acked(if self.confirm { self.seq } else { self.seq - 1 }) && (self.confirm || self.len <= self.ep.tuning.eager)
+    }
+    fn gone(&self) -> Option<Error> {
+        let what = self.lane.gone()?;
+        Some(self.lane.peer_error(self.ep.rank, what, "send to", self.slot as i32 - SYSTEM_INDICES as i32))
+    }
+    fn waits(&self) -> Waits {
+        Waits {
+            operation: Operation::Send,
+            peer: self.lane.peer_rank(),
+            index: self.slot as i32 - SYSTEM_INDICES as i32,
+            comm: self.lane.comm(),
+            bytes: self.len as u64,
+            since_ns: 0,
+        }
+    }
+}

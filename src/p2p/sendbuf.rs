@@ -1,0 +1,92 @@
+//! `fmpl_sendbuf_set` and `fmpl_sendbuf_check`: the modes of sending, and what is still in the spool.
+
+use crate::base::atomics::Ordering;
+use crate::base::error::{Code, Error, Result};
+use crate::lane::{Lane, SEND_CHAIN};
+use crate::p2p::TIMEOUT_INFINITE;
+use crate::p2p::endpoint::{Endpoint, endpoint};
+
+/// Sets how much may be spooled and how long a send waits for its receive before it spools: of the job (`comm` `None`), or of one
+/// communicator. 0: buffered; [`TIMEOUT_INFINITE`]: synchronous.
+///
+/// The spool is the library's own shared memory, which receivers reach by themselves even while this process does
+/// something else; a buffer given here sets its size and is left untouched.
+///
+/// # Safety
+/// None beyond what the types say today: the buffer is never read or written.
+pub unsafe fn sendbuf_set(comm: Option<i32>, _buf: *mut u8, size: usize, timeout_ms: i32) -> Result<()> {
+    let ep = endpoint()?;
+    if let Some(comm) = comm {
+        ep.check_comm(comm)?;
+    }
+    if timeout_ms < TIMEOUT_INFINITE {
+        return Err(Error::new(
+            Code::Argument,
+            format!("rank {}: time-out of {timeout_ms} ms; 0 is buffered, FMPL_TIMEOUT_INFINITE synchronous", ep.rank),
+        ));
+    }
+    ep.spool.set(comm, size, timeout_ms)?;
+    for lane in ep.lanes.all() {
+        ep.apply_mode(lane);
+    }
+    Ok(())
+}
+
+/// (spooled messages delivered since the last check, spooled messages still waiting)
+pub fn sendbuf_check() -> Result<(i32, i32)> {
+    let ep = endpoint()?;
+    let (mut ever, mut waiting) = (0u64, 0u64);
+    for lane in ep.lanes.all() {
+        let slots = lane.spooled.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        for slot in slots {
+            ever += lane.send_side(slot as usize).spooled;
+            waiting += outstanding(ep, lane, slot as usize);
+        }
+    }
+    let delivered = ever - waiting;
+    let before = ep.delivered_then.swap(delivered, Ordering::AcqRel);
+    let clamp = |n: u64| n.min(i32::MAX as u64) as i32;
+    Ok((clamp(delivered.saturating_sub(before)), clamp(waiting)))
+}
+
+/// Spooled messages of a slot that the receiver has not taken yet.
+pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
+    let progress = lane.progress(slot);
+    let side = lane.send_side(slot);
+    let sent = progress.sent.load(Ordering::Acquire);
+    let theirs = &lane.hot(slot).half[1 - lane.out];
+    if progress.send_flags.load(Ordering::Relaxed) & SEND_CHAIN != 0 {
+        let taken = ep.spool.block(side.block.at).taken.load(Ordering::Acquire);
+        // The block's own progress begins where the block does; an earlier block's receiver may not have come so far.
+        let mut first = ep.spool.block(side.block.at).first.load(Ordering::Relaxed);
+        let mut left = (sent as u32).wrapping_sub(taken) as u64;
+        for old in side.behind.iter().filter(|b| b.is_some()) {
+            let old = ep.spool.block(old.at);
+            let old_first = old.first.load(Ordering::Relaxed);
+            if old_first < side.chain_first || old_first >= first {
+                continue;
+            }
+            let reached = old.taken.load(Ordering::Acquire);
+            let missing = (first as u32 - 1).wrapping_sub(reached) as u64;
+            left += missing.min(first - old_first);
+            first = old_first;
+        }
+        let landing = side.spooled_landing;
+        if landing != 0 && landing + 1 == side.chain_first && theirs.acked(landing.wrapping_sub(1)) {
+            left += 1;
+        }
+        return left;
+    }
+    (side.spooled_landing == sent && sent != 0 && !theirs.acked(sent)) as u64
+}
+
+impl Endpoint {
+    /// Tells a lane whether its sends are synchronous.
+    pub fn apply_mode(&self, lane: &Lane) {
+        if self.spool.budget(lane.comm()).timeout_ms() < 0 {
+            lane.special.fetch_or(crate::lane::SPECIAL_SYNCHRONOUS, Ordering::AcqRel);
+        } else {
+            lane.special.fetch_and(!crate::lane::SPECIAL_SYNCHRONOUS, Ordering::AcqRel);
+        }
+    }
+}

@@ -1,0 +1,590 @@
+//! The spool: the sender's shared memory for messages whose receive has not come in time.
+//!
+//! Messages of one index lie in **blocks** ([`Block`]) that the receiver reads by itself. A block belongs to the index that took it
+//! until its receiver marks it *done*, with the generation of that use; then whoever needs room may take it. Nothing here locks:
+//! blocks are bits in words that threads compare and swap.
+//!
+//! ```text
+//!  spool     64 KiB page | 64 KiB page | ...
+//!            a page holds blocks of one size (256 B to 32 KiB), or is part of a run of pages that is one large block
+//!  private   a word of bits for the pages (1: free), for each page its class and the bits of its free blocks,
+//!            for each possible block a word: generation << 1 | taken, and what it is charged with
+//! ```
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
+use crate::lane::BlockRef;
+use crate::lane::record::{BLOCK_HEADER, Block};
+
+/// Most bytes that all spools of a process may take together.
+pub const SPOOL_WINDOW: usize = 16 << 30;
+
+const PAGE: usize = 64 * 1024;
+const SMALLEST: usize = 256;
+const CLASSES: usize = 8;
+const PAGES: usize = SPOOL_WINDOW / PAGE;
+const BLOCKS_IN_PAGE: usize = PAGE / SMALLEST;
+
+const CLASS_FREE: u32 = 0;
+const CLASS_LARGE: u32 = 100;
+
+struct Page {
+    /// 0 free or unknown; 1..=CLASSES: blocks of SMALLEST << (class - 1); CLASS_LARGE: the first of a run
+    class: AtomicU32,
+    /// Pages of the run.
+    run: AtomicU32,
+    /// Free blocks, one bit each.
+    free: [AtomicU64; BLOCKS_IN_PAGE / 64],
+}
+
+struct BlockState {
+    /// generation << 1 | taken
+    word: AtomicU32,
+    /// Which budget it is charged to.
+    budget: AtomicU32,
+    charge: AtomicU64,
+}
+
+/// How much a communicator, or the job, may spool, and how patient its sends are.
+pub struct Budget {
+    limit: AtomicUsize,
+    used: AtomicUsize,
+    timeout_ms: AtomicI32,
+}
+
+impl Budget {
+    fn new(limit: usize, timeout_ms: i32) -> Budget {
+        Budget { limit: AtomicUsize::new(limit), used: AtomicUsize::new(0), timeout_ms: AtomicI32::new(timeout_ms) }
+    }
+    /// Bytes that may be spooled.
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+    /// Bytes that are taken now, or not yet known to be free again.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+    /// The time-out: negative infinite, 0 buffered.
+    pub fn timeout_ms(&self) -> i32 {
+        self.timeout_ms.load(Ordering::Relaxed)
+    }
+    /// Sets both; what is spooled stays.
+    pub fn set(&self, limit: usize, timeout_ms: i32) {
+        self.limit.store(limit, Ordering::Relaxed);
+        self.timeout_ms.store(timeout_ms, Ordering::Relaxed);
+    }
+}
+
+/// All spools of a process: their memory, and a budget for the job and for each communicator that has its own.
+pub struct Spool {
+    window: Mapping,
+    pages: *mut Page,
+    states: *mut BlockState,
+    page_bits: *mut AtomicU64,
+    /// Pages below this have been free to take; grows with the budgets.
+    open_pages: AtomicUsize,
+    /// The job's, and the world's own once it has been set.
+    budgets: [Budget; 2],
+    world_has_own: AtomicU32,
+}
+
+// SAFETY: the pointers lead to zeroed memory of atomics that lives as long as the spool.
+unsafe impl Send for Spool {}
+// SAFETY: as above.
+unsafe impl Sync for Spool {}
+
+thread_local! {
+    /// The page in which this thread last found a block of each class, + 1: threads drift apart and do not share words.
+    static NEAR: Cell<[u32; CLASSES]> = const { Cell::new([0; CLASSES]) };
+}
+
+fn lazily<T>(n: usize) -> Result<*mut T> {
+    // SAFETY: a new private mapping at an address of the kernel's choice.
+    let p = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            n * size_of::<T>(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if p == libc::MAP_FAILED { Err(Error::system("memory for the spool's tables (mmap)")) } else { Ok(p.cast()) }
+}
+
+fn class_of(bytes: usize) -> Option<usize> {
+    (0..CLASSES).find(|c| SMALLEST << c >= bytes)
+}
+
+impl Spool {
+    /// An empty spool with the job's budget.
+    pub fn new(region: &Region, limit: usize, timeout_ms: i32) -> Result<Spool> {
+        let spool = Spool {
+            window: region.map(SPOOL_AT, SPOOL_WINDOW)?,
+            pages: lazily(PAGES)?,
+            states: lazily(SPOOL_WINDOW / SMALLEST)?,
+            page_bits: lazily(PAGES / 64)?,
+            open_pages: AtomicUsize::new(0),
+            budgets: [Budget::new(limit, timeout_ms), Budget::new(0, 0)],
+            world_has_own: AtomicU32::new(0),
+        };
+        spool.widen();
+        Ok(spool)
+    }
+
+    /// The budget of a communicator: its own, or the job's.
+    #[inline(always)]
+    pub fn budget(&self, comm: i32) -> &Budget {
+        &self.budgets[self.budget_number(comm)]
+    }
+
+    #[inline(always)]
+    fn budget_number(&self, _comm: i32) -> usize {
+        self.world_has_own.load(Ordering::Relaxed) as usize
+    }
+
+    /// Sets limit and time-out, of the job or of a communicator, which has its own from then on.
+    pub fn set(&self, comm: Option<i32>, limit: usize, timeout_ms: i32) -> Result<()> {
+        if limit > SPOOL_WINDOW / 2 {
+            return Err(Error::new(Code::Memory, format!("a spool of {limit} bytes; the most is {}", SPOOL_WINDOW / 2)));
+        }
+        self.budgets[comm.is_some() as usize].set(limit, timeout_ms);
+        if comm.is_some() {
+            self.world_has_own.store(1, Ordering::Release);
+        }
+        self.widen();
+        Ok(())
+    }
+
+    /// Opens as many pages as the budgets can fill: twice their sum, since blocks have headers and round sizes.
+    fn widen(&self) {
+        let bytes: usize = self.budgets.iter().map(Budget::limit).sum();
+        let want = (bytes * 2).div_ceil(PAGE) + 64;
+        let want = want.next_multiple_of(64).min(PAGES);
+        let mut have = self.open_pages.load(Ordering::Acquire);
+        while have < want {
+            match self.open_pages.compare_exchange(have, have + 64, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    self.page_word(have / 64).store(u64::MAX, Ordering::Release);
+                    have += 64;
+                }
+                Err(now) => have = now,
+            }
+        }
+    }
+
+    fn page_word(&self, n: usize) -> &AtomicU64 {
+        debug_assert!(n < PAGES / 64);
+        // SAFETY: `n` is below the number of words.
+        unsafe { &*self.page_bits.add(n) }
+    }
+    fn page(&self, n: usize) -> &Page {
+        debug_assert!(n < PAGES);
+        // SAFETY: `n` is below the number of pages.
+        unsafe { &*self.pages.add(n) }
+    }
+    fn state(&self, at: u64) -> &BlockState {
+        debug_assert!((at as usize) < SPOOL_WINDOW);
+        // SAFETY: `at` is an offset in the window.
+        unsafe { &*self.states.add(at as usize / SMALLEST) }
+    }
+    /// The block at an offset.
+    #[inline]
+    pub fn block(&self, at: u64) -> &Block {
+        debug_assert!(at as usize + BLOCK_HEADER <= SPOOL_WINDOW);
+        // SAFETY: within the window; a block is atomics only.
+        unsafe { &*self.window.as_ptr().add(at as usize).cast::<Block>() }
+    }
+    /// The bytes at an offset.
+    #[inline]
+    pub fn bytes(&self, at: u64) -> *mut u8 {
+        debug_assert!((at as usize) < SPOOL_WINDOW);
+        // SAFETY: within the window.
+        unsafe { self.window.as_ptr().add(at as usize) }
+    }
+
+    /// Takes a block for `payload` bytes, charged with `charge`. `None`: no room now.
+    pub fn take(&self, comm: i32, payload: usize, charge: usize) -> Option<BlockRef> {
+        let budget = self.budget(comm);
+        if !self.charge(budget, charge) {
+            self.reclaim();
+            if !self.charge(budget, charge) {
+                return None;
+            }
+        }
+        let bytes = payload + BLOCK_HEADER;
+        let found = self.find(bytes).or_else(|| {
+            self.reclaim();
+            self.find(bytes).or_else(|| {
+                self.release_pages();
+                self.find(bytes)
+            })
+        });
+        let Some((at, size)) = found else {
+            budget.used.fetch_sub(charge, Ordering::AcqRel);
+            return None;
+        };
+        let state = self.state(at);
+        let generation = (state.word.load(Ordering::Relaxed) >> 1).wrapping_add(1) & 0x7fff_ffff;
+        state.budget.store(self.budget_number(comm) as u32, Ordering::Relaxed);
+        state.charge.store(charge as u64, Ordering::Relaxed);
+        state.word.store(generation << 1 | 1, Ordering::Release);
+        self.block(at).gener.store(generation, Ordering::Relaxed);
+        Some(BlockRef { at, size: size as u64, generation })
+    }
+
+    fn charge(&self, budget: &Budget, charge: usize) -> bool {
+        let limit = budget.limit();
+        budget
+            .used
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| used.checked_add(charge).filter(|sum| *sum <= limit))
+            .is_ok()
+    }
+
+    /// Takes a block again that its receiver has finished with, under a new generation and charge. `None`: somebody else has it.
+    pub fn take_again(&self, comm: i32, block: BlockRef, charge: usize) -> Option<BlockRef> {
+        let state = self.state(block.at);
+        let generation = (block.generation + 1) & 0x7fff_ffff;
+        let old = state.charge.load(Ordering::Relaxed) as usize;
+        if state.budget.load(Ordering::Relaxed) as usize != self.budget_number(comm) {
+            return None;
+        }
+        let budget = self.budget(comm);
+        if charge > old && !self.charge(budget, charge - old) {
+            return None;
+        }
+        let swapped = state.word.compare_exchange(
+            block.generation << 1 | 1,
+            generation << 1 | 1,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        if swapped.is_err() {
+            if charge > old {
+                budget.used.fetch_sub(charge - old, Ordering::AcqRel);
+            }
+            return None;
+        }
+        if charge < old {
+            budget.used.fetch_sub(old - charge, Ordering::AcqRel);
+        }
+        state.charge.store(charge as u64, Ordering::Relaxed);
+        self.block(block.at).gener.store(generation, Ordering::Relaxed);
+        Some(BlockRef { generation, ..block })
+    }
+
+    /// Gives a block back that its receiver has finished with; nothing happens if somebody else took it already.
+    pub fn give_back(&self, block: BlockRef) -> bool {
+        let state = self.state(block.at);
+        let charge = state.charge.load(Ordering::Relaxed) as usize;
+        let budget = state.budget.load(Ordering::Relaxed) as usize;
+        if state
+            .word
+            .compare_exchange(block.generation << 1 | 1, block.generation << 1, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
+            return false;
+        }
+        self.budgets[budget & 1].used.fetch_sub(charge, Ordering::AcqRel);
+        let n = block.at as usize / PAGE;
+        let page = self.page(n);
+        let class = page.class.load(Ordering::Acquire);
+        if class == CLASS_LARGE {
+            let run = page.run.load(Ordering::Relaxed) as usize;
+            page.class.store(CLASS_FREE, Ordering::Release);
+            self.free_pages(n, run);
+        } else {
+            let k = (block.at as usize % PAGE) / (SMALLEST << (class - 1));
+            page.free[k / 64].fetch_or(1 << (k % 64), Ordering::AcqRel);
+        }
+        true
+    }
+
+    /// Has the receiver finished with this block?
+    #[inline]
+    pub fn is_done(&self, block: BlockRef) -> bool {
+        self.block(block.at).done.load(Ordering::Acquire) == block.generation
+    }
+
+    fn find(&self, bytes: usize) -> Option<(u64, usize)> {
+        match class_of(bytes) {
+            Some(class) => self.find_small(class).map(|at| (at, SMALLEST << class)),
+            None => {
+                let run = bytes.div_ceil(PAGE);
+                let n = self.take_pages(run)?;
+                self.page(n).run.store(run as u32, Ordering::Relaxed);
+                self.page(n).class.store(CLASS_LARGE, Ordering::Release);
+                Some(((n * PAGE) as u64, run * PAGE))
+            }
+        }
+    }
+
+    fn find_small(&self, class: usize) -> Option<u64> {
+        let near = NEAR.get()[class] as usize;
+        let mine = |n: usize| self.page(n).class.load(Ordering::Acquire) == class as u32 + 1;
+        if near != 0
+            && mine(near - 1)
+            && let Some(at) = self.take_block(near - 1, class)
+        {
+            return Some(at);
+        }
+        let remember = |n: usize| {
+            let mut all = NEAR.get();
+            all[class] = n as u32 + 1;
+            NEAR.set(all);
+        };
+        for n in 0..self.open_pages.load(Ordering::Acquire) {
+            if mine(n)
+                && let Some(at) = self.take_block(n, class)
+            {
+                remember(n);
+                return Some(at);
+            }
+        }
+        let n = self.take_pages(1)?;
+        let page = self.page(n);
+        let blocks = PAGE / (SMALLEST << class);
+        // The first block is ours before anybody can see the page.
+        for (w, word) in page.free.iter().enumerate() {
+            let left = blocks.saturating_sub(w * 64);
+            let bits = if left >= 64 { u64::MAX } else { (1u64 << left) - 1 };
+            word.store(if w == 0 { bits & !1 } else { bits }, Ordering::Relaxed);
+        }
+        page.class.store(class as u32 + 1, Ordering::Release);
+        remember(n);
+        Some((n * PAGE) as u64)
+    }
+
+    fn take_block(&self, n: usize, class: usize) -> Option<u64> {
+        let page = self.page(n);
+        for (w, word) in page.free.iter().enumerate() {
+            let mut bits = word.load(Ordering::Acquire);
+            while bits != 0 {
+                let k = bits.trailing_zeros();
+                match word.compare_exchange_weak(bits, bits & !(1 << k), Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => {
+                        // The page may have been given back and taken for another class since we looked.
+                        if page.class.load(Ordering::Acquire) != class as u32 + 1 {
+                            word.fetch_or(1 << k, Ordering::AcqRel);
+                            return None;
+                        }
+                        return Some((n * PAGE + (w * 64 + k as usize) * (SMALLEST << class)) as u64);
+                    }
+                    Err(now) => bits = now,
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes `run` free pages in a row.
+    fn take_pages(&self, run: usize) -> Option<usize> {
+        let open = self.open_pages.load(Ordering::Acquire);
+        let mut start = 0;
+        while start + run <= open {
+            // Look before taking: how far do free pages go from here?
+            let mut n = start;
+            while n < start + run && self.page_word(n / 64).load(Ordering::Relaxed) >> (n % 64) & 1 == 1 {
+                n += 1;
+            }
+            if n < start + run {
+                start = n + 1;
+                continue;
+            }
+            let mut taken = start;
+            while taken < start + run {
+                let bit = 1u64 << (taken % 64);
+                if self.page_word(taken / 64).fetch_and(!bit, Ordering::AcqRel) & bit == 0 {
+                    break;
+                }
+                taken += 1;
+            }
+            if taken == start + run {
+                return Some(start);
+            }
+            // Somebody took one in the middle: give back what we have and go on behind it.
+            self.free_pages(start, taken - start);
+            start = taken + 1;
+        }
+        None
+    }
+
+    fn free_pages(&self, first: usize, run: usize) {
+        for n in first..first + run {
+            self.page_word(n / 64).fetch_or(1 << (n % 64), Ordering::AcqRel);
+        }
+    }
+
+    /// Takes back every block that its receiver has marked done: a look at all blocks, for when room is short.
+    pub fn reclaim(&self) {
+        self.for_each_taken(|block| {
+            if self.is_done(block) {
+                self.give_back(block);
+            }
+        });
+    }
+
+    fn for_each_taken(&self, mut visit: impl FnMut(BlockRef)) {
+        for n in 0..self.open_pages.load(Ordering::Acquire) {
+            let page = self.page(n);
+            let class = page.class.load(Ordering::Acquire);
+            let size = match class {
+                CLASS_FREE => continue,
+                CLASS_LARGE => page.run.load(Ordering::Relaxed) as usize * PAGE,
+                c => SMALLEST << (c - 1),
+            };
+            for k in 0..(PAGE / size).max(1) {
+                let at = (n * PAGE + k * size) as u64;
+                let word = self.state(at).word.load(Ordering::Acquire);
+                if word & 1 == 1 {
+                    visit(BlockRef { at, size: size as u64, generation: word >> 1 });
+                }
+            }
+        }
+    }
+
+    /// Gives pages back whose blocks are all free, so that they can serve another size.
+    fn release_pages(&self) {
+        for n in 0..self.open_pages.load(Ordering::Acquire) {
+            let page = self.page(n);
+            let class = page.class.load(Ordering::Acquire);
+            if class == CLASS_FREE || class == CLASS_LARGE {
+                continue;
+            }
+            let blocks = PAGE / (SMALLEST << (class - 1));
+            let words = blocks.div_ceil(64);
+            let full = |w: usize| if blocks - w * 64 >= 64 { u64::MAX } else { (1u64 << (blocks - w * 64)) - 1 };
+            let mut closed = 0;
+            while closed < words
+                && page.free[closed].compare_exchange(full(closed), 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            {
+                closed += 1;
+            }
+            if closed == words
+                && page.class.compare_exchange(class, CLASS_FREE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            {
+                self.free_pages(n, 1);
+            } else {
+                for w in 0..closed {
+                    page.free[w].fetch_or(full(w), Ordering::AcqRel);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        for (p, bytes) in [
+            (self.pages.cast::<libc::c_void>(), PAGES * size_of::<Page>()),
+            (self.states.cast(), SPOOL_WINDOW / SMALLEST * size_of::<BlockState>()),
+            (self.page_bits.cast(), PAGES / 8),
+        ] {
+            // SAFETY: mapped in `new` with this length, used by nobody once the spool is dropped.
+            unsafe { libc::munmap(p, bytes) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn spool(limit: usize) -> (Region, Spool) {
+        let region = Region::create(0, 1).unwrap();
+        let spool = Spool::new(&region, limit, 10).unwrap();
+        (region, spool)
+    }
+
+    fn done(s: &Spool, b: BlockRef) {
+        s.block(b.at).done.store(b.generation, Ordering::Release);
+    }
+
+    #[test]
+    fn a_full_spool_says_so_and_recovers_when_receivers_are_done() {
+        let (_r, s) = spool(1 << 20);
+        let blocks: Vec<_> = std::iter::from_fn(|| s.take(0, 64 << 10, 64 << 10)).collect();
+        assert_eq!(blocks.len(), 16);
+        done(&s, blocks[3]);
+        let again = s.take(0, 64 << 10, 64 << 10).unwrap();
+        assert_eq!(again.at, blocks[3].at);
+        assert!(s.take(0, 1, 1).is_none());
+        assert_eq!(s.budget(0).used(), 1 << 20);
+    }
+
+    #[test]
+    fn a_block_taken_by_another_cannot_be_taken_again() {
+        let (_r, s) = spool(1 << 20);
+        let b = s.take(0, 100, 100).unwrap();
+        let b2 = s.take_again(0, b, 120).unwrap();
+        assert!(s.take_again(0, b, 100).is_none());
+        assert_eq!(s.budget(0).used(), 120);
+        done(&s, b);
+        assert!(!s.is_done(b2), "done of an earlier use must not count");
+        done(&s, b2);
+        s.reclaim();
+        assert!(s.take_again(0, b2, 100).is_none());
+        assert_eq!(s.budget(0).used(), 0);
+    }
+
+    #[test]
+    fn small_pages_serve_large_blocks_once_they_are_empty() {
+        let (_r, s) = spool(1 << 20);
+        let small: Vec<_> = std::iter::from_fn(|| s.take(0, 128, 128)).collect();
+        assert_eq!(small.len(), 8192);
+        small.iter().for_each(|b| done(&s, *b));
+        assert!(s.take(0, 1 << 20, 1 << 20).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_never_overlap(sizes in prop::collection::vec((1usize..200_000, any::<bool>()), 1..300)) {
+            let (_r, s) = spool(8 << 20);
+            let mut live: Vec<BlockRef> = Vec::new();
+            for (size, free_one) in sizes {
+                if free_one && !live.is_empty() {
+                    let b = live.swap_remove(size % live.len());
+                    done(&s, b);
+                    prop_assert!(size % 2 == 0 || s.give_back(b));
+                }
+                if let Some(b) = s.take(0, size, size) {
+                    prop_assert!(b.size as usize >= size + BLOCK_HEADER);
+                    for other in &live {
+                        prop_assert!(b.at + b.size <= other.at || other.at + other.size <= b.at);
+                    }
+                    live.push(b);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_take_and_give_back_at_once() {
+        let (_r, s) = spool(4 << 20);
+        std::thread::scope(|scope| {
+            for t in 0..4u64 {
+                let s = &s;
+                scope.spawn(move || {
+                    for k in 0..20_000u64 {
+                        let Some(b) = s.take(0, 64 + (k as usize * 37 + t as usize) % 3000, 64) else { continue };
+                        let owner = &s.block(b.at).owner;
+                        owner.store(t, Ordering::Relaxed);
+                        std::hint::spin_loop();
+                        assert_eq!(owner.load(Ordering::Relaxed), t, "two threads have one block");
+                        done(s, b);
+                        if k % 3 == 0 {
+                            s.give_back(b);
+                        }
+                    }
+                });
+            }
+        });
+        s.reclaim();
+        assert_eq!(s.budget(0).used(), 0);
+    }
+}

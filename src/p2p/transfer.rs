@@ -1,0 +1,659 @@
+//! Moving a long payload once both ends are known: by a store into shared memory, by the kernel, through a ring of chunks, or
+//! by both sides at once.
+//!
+//! | way | copies | needs |
+//! |---|---|---|
+//! | store | one, by the sender | the receive buffer in memory from `fmpl_alloc` |
+//! | CMA | one, by the sender in the kernel | permission; works while the receiver does something else |
+//! | ring | two, overlapped, in the caches | the receiver waits for this message |
+//! | cooperative | one, shared by both sides | permission, and the receiver waits |
+//! | pull | one, by the receiver in the kernel | permission; the sender offers and goes on |
+//!
+//! Pieces of a shared copy are claimed by compare-and-swap of a word that carries the transfer's tag, so a latecomer takes no piece
+//! of the next one. Whoever claims a piece finishes it; the sender alone finishes the copy when the receiver never comes.
+
+use crate::base::atomics::{Ordering, fence};
+use crate::base::config::Way;
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::cma::{self, CmaError};
+use crate::lane::map::{RING_BYTES, RING_CHUNKS, RINGS, TRANSFERS};
+use crate::lane::record::*;
+use crate::lane::{Lane, SendState};
+use crate::p2p::layout::{Block as Shaped, Cursor, Layout, copy};
+use crate::p2p::receive::{Awaiting, Receiver};
+use crate::p2p::send::{Sender, Waiting};
+use crate::wait::{Waiter, doorbell};
+
+/// What became of an attempt to put a message into its posting.
+pub(super) enum Put {
+    /// It is there, and published.
+    Done,
+    /// No way is open now; the posting stays.
+    NotNow,
+    /// It cannot be done; the message is given up.
+    Failed(Error),
+}
+
+/// Pieces described at a time to the kernel.
+const BATCH: usize = 64;
+
+/// Copies `n` bytes between a layout of this process and one of another.
+///
+/// # Safety
+/// The local layout must have the bytes, readable or writable; the remote one must be the peer's to give.
+unsafe fn across(pid: libc::pid_t, push: bool, local: Layout, remote: Layout, at: usize, n: usize) -> core::result::Result<(), CmaError> {
+    if let (Layout::Contiguous { ptr: l, .. }, Layout::Contiguous { ptr: r, .. }) = (local, remote) {
+        let (l, r) = (l.wrapping_add(at), r as u64 + at as u64);
+        // SAFETY: as the caller promises.
+        return unsafe { if push { cma::write_run(pid, l, r, n) } else { cma::read_run(pid, l, r, n) } };
+    }
+    let none = libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 };
+    let (mut here, mut there) = ([none; BATCH], [none; BATCH]);
+    // SAFETY: the cursors only compute addresses; lists are local only.
+    let (mut l, mut r) = unsafe { (Cursor::new(local, at), Cursor::new(remote, at)) };
+    let mut left = n;
+    while left > 0 {
+        let (l0, r0) = (l, r);
+        // SAFETY: as above.
+        let ((mut ln, lb), (mut rn, rb)) = unsafe { (l.pieces(left, &mut here), r.pieces(left, &mut there)) };
+        let bytes = lb.min(rb);
+        if bytes == 0 {
+            break;
+        }
+        // Both sides of a call describe the same bytes; the longer description is made again.
+        // SAFETY: as above.
+        unsafe {
+            if lb > bytes {
+                l = l0;
+                (ln, _) = l.pieces(bytes, &mut here);
+            }
+            if rb > bytes {
+                r = r0;
+                (rn, _) = r.pieces(bytes, &mut there);
+            }
+            if push {
+                cma::write_to(pid, &here[..ln], &there[..rn])?;
+            } else {
+                cma::read_from(pid, &here[..ln], &there[..rn])?;
+            }
+        }
+        left -= bytes;
+    }
+    Ok(())
+}
+
+fn pid_of(lane: &Lane) -> libc::pid_t {
+    lane.peer.as_ref().map_or(0, |p| p.pid)
+}
+
+fn cma_allowed(lane: &Lane) -> bool {
+    lane.peer.as_ref().is_some_and(|p| p.cma())
+}
+
+fn describable(layout: &Layout) -> bool {
+    !matches!(layout, Layout::List { .. })
+}
+
+impl Sender {
+    /// Puts the message into its posting, which is there.
+    pub unsafe fn put(&mut self) -> Put {
+        let (lane, ep) = (self.lane, self.ep);
+        let posting = lane.posting(lane.out, self.slot);
+        let mark = &lane.head(lane.out, self.slot).mark;
+        // The receiver may be withdrawing the posting: say that we put, then look whether it is still there.
+        // SYNC POINT: pairs with `request::cancel`, which buys the order of both sides with `membarrier`.
+        mark.store(self.seq << 2 | PUTS, Ordering::Relaxed);
+        if doorbell::has_barrier() {
+            core::sync::atomic::compiler_fence(Ordering::SeqCst);
+        } else {
+            fence(Ordering::SeqCst);
+        }
+        if !posting.is(self.seq) {
+            mark.store(0, Ordering::Release);
+            return Put::NotNow;
+        }
+        let addr = posting.addr.load(Ordering::Relaxed);
+        let cap = posting.cap.load(Ordering::Relaxed) as usize;
+        let meta = posting.meta.load(Ordering::Relaxed);
+        let (kind, hint) = (meta as u8, (meta >> 8) as u8);
+        let n = self.len.min(cap);
+        let target = if kind == PostingKind::Block as u8 {
+            let shape = lane.shape(lane.out, self.slot);
+            let block = Shaped {
+                run: shape.run.load(Ordering::Relaxed) as usize,
+                count: shape.count.load(Ordering::Relaxed) as usize,
+                stride: shape.stride.load(Ordering::Relaxed) as isize,
+            };
+            Some(Layout::Block { ptr: addr as *mut u8, block })
+        } else if kind == PostingKind::Contiguous as u8 {
+            Some(Layout::Contiguous { ptr: addr as *mut u8, len: cap })
+        } else {
+            None
+        };
+        // SAFETY: the data is readable, as the caller promises; the posting is valid until we publish.
+        let done = unsafe { self.put_into(target, hint & HINT_WAITING != 0, hint & HINT_HEAP != 0, addr, n) };
+        if matches!(done, Put::NotNow) {
+            mark.store(0, Ordering::Release);
+        }
+        let _ = ep;
+        done
+    }
+
+    unsafe fn put_into(&mut self, target: Option<Layout>, waiting: bool, in_heap: bool, addr: u64, n: usize) -> Put {
+        let (lane, tuning) = (self.lane, &self.ep.tuning);
+        if lane.is_self() {
+            let Some(to) = target else {
+                // The list is this process's own.
+                return Put::NotNow;
+            };
+            // SAFETY: both in this process; n bytes on both sides.
+            unsafe { copy(self.data, 0, to, 0, n) };
+            return self.direct();
+        }
+        let way = tuning.way;
+        if (way == Way::Auto || way == Way::Store)
+            && in_heap
+            && let Some(Layout::Contiguous { .. }) = target
+            && let Some(to) = lane.peer.as_ref().and_then(|p| p.region.heap()).and_then(|w| w.translate(addr, n))
+        {
+            // SAFETY: `to` is our mapping of the posted buffer.
+            unsafe { Cursor::new(self.data, 0).gather(to, n) };
+            return self.direct();
+        }
+        let cma = cma_allowed(lane) && way != Way::Ring && way != Way::Spool;
+        let ring_first = n <= tuning.ring_max || !cma;
+        if waiting && ring_first && way != Way::Cma && way != Way::Coop {
+            // SAFETY: as the caller promises.
+            match unsafe { self.through_ring(n) } {
+                Ok(true) => return Put::Done,
+                Ok(false) => {}
+                Err(e) => return Put::Failed(e),
+            }
+        }
+        if !cma {
+            return Put::NotNow;
+        }
+        let Some(target) = target else { return Put::NotNow };
+        if waiting && (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0 && describable(&self.data) {
+            // SAFETY: as the caller promises.
+            match unsafe { self.share(target, n) } {
+                Ok(true) => return Put::Done,
+                Ok(false) => {}
+                Err(e) => return Put::Failed(e),
+            }
+        }
+        // SAFETY: the posting says that the peer's memory may be written until we publish.
+        match unsafe { across(pid_of(lane), true, self.data, target, 0, n) } {
+            Ok(()) => self.direct(),
+            Err(CmaError::Gone) => Put::Failed(lane.peer_error(self.ep.rank, "has died", "send to", self.index())),
+            // Not allowed, or memory that the kernel does not copy (a device's): the ring and the spool can.
+            Err(CmaError::Denied) => {
+                if let Some(p) = &lane.peer {
+                    p.cma_off();
+                }
+                Put::NotNow
+            }
+            Err(CmaError::Fault { .. } | CmaError::System { .. }) => {
+                if waiting {
+                    // SAFETY: as the caller promises.
+                    match unsafe { self.through_ring(n) } {
+                        Ok(true) => return Put::Done,
+                        Ok(false) => {}
+                        Err(e) => return Put::Failed(e),
+                    }
+                }
+                Put::NotNow
+            }
+        }
+    }
+
+    fn direct(&mut self) -> Put {
+        self.take_landing();
+        self.publish(Kind::Direct, self.len as u64, 0);
+        Put::Done
+    }
+
+    /// Through a ring. `false`: none is free.
+    unsafe fn through_ring(&mut self, n: usize) -> Result<bool> {
+        let lane = self.lane;
+        let Some(ring) = claim_ring(lane) else { return Ok(false) };
+        let log = self.ep.tuning.ring_chunk_log;
+        let chunk = 1usize << log;
+        let places = (RING_BYTES >> log).min(RING_CHUNKS).min(self.ep.tuning.ring_chunks);
+        let first = lane.ring_sent[ring].load(Ordering::Relaxed);
+        self.take_landing();
+        self.publish(Kind::Ring, self.len as u64, ring as u64 | (log as u64) << 8 | (places as u64) << 16 | first << 24);
+        // The message is published; from here on it is given up only if the peer dies.
+        let consumed = &lane.ring_flag(lane.out, ring, RING_CHUNKS).n;
+        let data = lane.ring_data(lane.out, ring);
+        let scene = Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
+        // SAFETY: the data is readable.
+        let mut from = unsafe { Cursor::new(self.data, 0) };
+        let mut seen = consumed.load(Ordering::Acquire);
+        let (mut k, mut left) = (first, n);
+        while left > 0 {
+            if k - seen >= places as u64 {
+                let mut waiter = Waiter::new();
+                loop {
+                    seen = consumed.load(Ordering::Acquire);
+                    if k - seen < places as u64 {
+                        break;
+                    }
+                    if !waiter.spin()
+                        && let Err(e) = waiter.slow(&scene)
+                    {
+                        release_ring(lane, ring);
+                        return Err(e);
+                    }
+                }
+            }
+            let place = (k % places as u64) as usize;
+            let bytes = left.min(chunk);
+            // SAFETY: the chunk's place is free: the receiver has consumed what was there.
+            unsafe { from.gather(data.add(place << log), bytes) };
+            // SYNC POINT: pairs with the acquire in `Receiver::through_ring`.
+            lane.ring_flag(lane.out, ring, place).n.store(k + 1, Ordering::Release);
+            left -= bytes;
+            k += 1;
+        }
+        lane.ring_sent[ring].store(k, Ordering::Relaxed);
+        release_ring(lane, ring);
+        Ok(true)
+    }
+
+    /// Shares the copying with the waiting receiver. `false`: no transfer block is free.
+    unsafe fn share(&mut self, target: Layout, n: usize) -> Result<bool> {
+        let lane = self.lane;
+        let Some((block, tag)) = self.claim_transfer() else { return Ok(false) };
+        let t = lane.transfer(lane.out, block);
+        let piece = self.ep.tuning.piece(n);
+        let pieces = n.div_ceil(piece) as u32;
+        self.describe(t, tag, piece);
+        t.claim.store(claim_word(tag, 0), Ordering::Release);
+        self.take_landing();
+        self.publish(Kind::Coop, self.len as u64, block as u64 | (tag as u64) << 32);
+        let pid = pid_of(lane);
+        let mut done = 0u32;
+        let mut fault = None;
+        while let Some(k) = t.claim(tag, pieces) {
+            let at = k as usize * piece;
+            // SAFETY: the posting is ours until both sides are done.
+            match unsafe { across(pid, true, self.data, target, at, piece.min(n - at)) } {
+                Ok(()) => done += 1,
+                Err(e) => {
+                    t.err_s.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Release);
+                    fault = Some(e);
+                    break;
+                }
+            }
+        }
+        // SYNC POINT: pairs with the acquire in `Receiver::share`.
+        t.done_s.store((tag as u64) << 32 | done as u64, Ordering::Release);
+        let scene = Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
+        let mut waiter = Waiter::new();
+        let result = loop {
+            if fault.is_some() {
+                break Err(self.fault("written to the receiver's buffer"));
+            }
+            if word_of(t.err_r.load(Ordering::Acquire), tag).is_some_and(|e| e != 0) {
+                break Err(self.fault("read by the receiver"));
+            }
+            // SYNC POINT: pairs with the release in `Receiver::share`.
+            let theirs = word_of(t.done_r.load(Ordering::Acquire), tag).unwrap_or(0);
+            if theirs + done == pieces {
+                break Ok(true);
+            }
+            if !waiter.spin()
+                && let Err(e) = waiter.slow(&scene)
+            {
+                break Err(e);
+            }
+        };
+        self.release_transfer(block);
+        result
+    }
+
+    #[cold]
+    fn fault(&self, what: &str) -> Error {
+        Error::new(
+            Code::Argument,
+            format!(
+                "rank {}: send of {} bytes to (peer {}, index {}): the buffer cannot be {what}; for memory that the kernel does not copy set FMPL_CMA=off",
+                self.ep.rank,
+                self.len,
+                self.lane.peer_rank(),
+                self.index()
+            ),
+        )
+    }
+
+    /// Writes where the message lies into a transfer block.
+    fn describe(&self, t: &Transfer, tag: u32, piece: usize) {
+        let (kind, addr, block) = match self.data {
+            Layout::Contiguous { ptr, .. } => (PostingKind::Contiguous, ptr, Shaped { run: 0, count: 0, stride: 0 }),
+            Layout::Block { ptr, block } => (PostingKind::Block, ptr, block),
+            Layout::List { iov, .. } => (PostingKind::List, iov.cast_mut().cast(), Shaped { run: 0, count: 0, stride: 0 }),
+        };
+        t.kind.store(kind as u64, Ordering::Relaxed);
+        t.addr.store(addr as u64, Ordering::Relaxed);
+        t.len.store(self.len as u64, Ordering::Relaxed);
+        t.piece.store(piece as u64, Ordering::Relaxed);
+        t.run.store(block.run as u64, Ordering::Relaxed);
+        t.count.store(block.count as u64, Ordering::Relaxed);
+        t.stride.store(block.stride as u64, Ordering::Relaxed);
+        for word in [&t.done_s, &t.err_s, &t.done_r, &t.err_r] {
+            word.store((tag as u64) << 32, Ordering::Relaxed);
+        }
+    }
+
+    fn claim_transfer(&self) -> Option<(usize, u32)> {
+        let used = &self.lane.transfers_used;
+        let mut now = used.load(Ordering::Relaxed);
+        loop {
+            let free = (!now).trailing_zeros() as usize;
+            if free >= TRANSFERS {
+                return None;
+            }
+            match used.compare_exchange_weak(now, now | 1 << free, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => break Some((free, self.lane.transfer_tag.fetch_add(1, Ordering::Relaxed).max(1))),
+                Err(other) => now = other,
+            }
+        }
+    }
+    fn release_transfer(&self, block: usize) {
+        self.lane.transfers_used.fetch_and(!(1 << block), Ordering::Release);
+    }
+
+    /// Offers the message for the receiver to pull. `false`: it must wait for its posting.
+    pub unsafe fn offer(&mut self) -> bool {
+        let lane = self.lane;
+        let way = self.ep.tuning.way;
+        if lane.is_self() || !cma_allowed(lane) || !matches!(way, Way::Auto | Way::Cma | Way::Coop) || !describable(&self.data) {
+            return false;
+        }
+        if !self.consumed_all() {
+            return false;
+        }
+        let Some((block, tag)) = self.claim_transfer() else { return false };
+        let t = lane.transfer(lane.out, block);
+        self.describe(t, tag, self.len.max(1));
+        t.offer.store(claim_word(tag, OFFER_OPEN), Ordering::Release);
+        self.take_landing();
+        let side = lane.send_side(self.slot);
+        side.transfer = block as u32 + 1;
+        side.tag = tag;
+        self.publish(Kind::Pull, self.len as u64, block as u64 | (tag as u64) << 32);
+        true
+    }
+
+    /// The offer's block is free again: its message is acknowledged.
+    pub fn end_offer(&self) {
+        let side = self.lane.send_side(self.slot);
+        if side.transfer != 0 {
+            self.release_transfer(side.transfer as usize - 1);
+            side.transfer = 0;
+        }
+    }
+
+    /// Has the receiver refused the offer, because the kernel would not copy?
+    pub fn is_refused(&self) -> bool {
+        let side = self.lane.send_side(self.slot);
+        let t = self.lane.transfer(self.lane.out, side.transfer as usize - 1);
+        t.offer.load(Ordering::Acquire) == claim_word(side.tag, OFFER_REFUSED)
+    }
+
+    /// Moves an offered message into the spool, so that its memory is the caller's again. `false`: no room, or the receiver
+    /// has it already and will acknowledge.
+    pub unsafe fn move_offer(&mut self) -> bool {
+        let (lane, spool) = (self.lane, &self.ep.spool);
+        let side = lane.send_side(self.slot);
+        let t = lane.transfer(lane.out, side.transfer as usize - 1);
+        let open = claim_word(side.tag, OFFER_OPEN);
+        let refused = claim_word(side.tag, OFFER_REFUSED);
+        let state = t.offer.load(Ordering::Acquire);
+        if state != open && state != refused {
+            return false;
+        }
+        if side.block.is_some() {
+            spool.give_back(side.block);
+            side.block = crate::lane::BlockRef::NONE;
+        }
+        let Some(block) = spool.take(lane.comm(), self.len, self.len) else { return false };
+        let at = block.at + BLOCK_HEADER as u64;
+        // SAFETY: the block has room; the data is readable, as the caller promises.
+        unsafe { Cursor::new(self.data, 0).gather(spool.bytes(at), self.len) };
+        t.moved.store(at, Ordering::Relaxed);
+        // SYNC POINT: pairs with the receiver's compare-and-swap in `Receiver::pull`: one of the two wins.
+        if t.offer.compare_exchange(state, claim_word(side.tag, OFFER_MOVED), Ordering::AcqRel, Ordering::Acquire).is_err() {
+            spool.give_back(block);
+            return false;
+        }
+        side.block = block;
+        side.spooled += 1;
+        side.spooled_landing = self.seq_sent();
+        lane.note_spooled(self.slot);
+        side.state = SendState::Sent;
+        true
+    }
+
+    fn seq_sent(&self) -> u64 {
+        self.lane.progress(self.slot).sent.load(Ordering::Relaxed)
+    }
+}
+
+fn word_of(word: u64, tag: u32) -> Option<u32> {
+    ((word >> 32) as u32 == tag).then_some(word as u32)
+}
+
+/// A ring that nobody uses and whose chunks are all consumed.
+fn claim_ring(lane: &Lane) -> Option<usize> {
+    for ring in 0..RINGS {
+        let bit = 1u32 << ring;
+        if lane.rings_used.load(Ordering::Relaxed) & bit != 0 || lane.rings_used.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
+            continue;
+        }
+        let sent = lane.ring_sent[ring].load(Ordering::Relaxed);
+        if lane.ring_flag(lane.out, ring, RING_CHUNKS).n.load(Ordering::Acquire) == sent {
+            return Some(ring);
+        }
+        release_ring(lane, ring);
+    }
+    None
+}
+
+fn release_ring(lane: &Lane, ring: usize) {
+    lane.rings_used.fetch_and(!(1 << ring), Ordering::Release);
+}
+
+impl Receiver {
+    /// Takes `n` bytes out of a ring as they come.
+    pub unsafe fn through_ring(&self, n: usize, at: u64) -> Result<()> {
+        let lane = self.lane;
+        let (ring, log, places, first) = ((at & 0xff) as usize, (at >> 8 & 0xff) as u32, (at >> 16 & 0xff), at >> 24);
+        if ring >= RINGS || !(8..=16).contains(&log) || places == 0 || (places as usize) << log > RING_BYTES {
+            return Err(self.garbled("a ring of a shape that does not exist"));
+        }
+        let data = lane.ring_data(lane.inn, ring);
+        let consumed = &lane.ring_flag(lane.inn, ring, RING_CHUNKS).n;
+        // SAFETY: the buffer has room for `n` bytes.
+        let mut to = unsafe { Cursor::new(self.data, 0) };
+        let (mut k, mut left) = (first, n);
+        while left > 0 {
+            let place = k % places;
+            let flag = &lane.ring_flag(lane.inn, ring, place as usize).n;
+            let mut waiter = Waiter::new();
+            // SYNC POINT: pairs with the release in `Sender::through_ring`.
+            while flag.load(Ordering::Acquire) != k + 1 {
+                if !waiter.spin() {
+                    waiter.slow(&Chunk { wait: self.awaiting(), flag, n: k + 1 })?;
+                }
+            }
+            let bytes = left.min(1 << log);
+            // SAFETY: the chunk is ours until we say that it is consumed.
+            unsafe { to.scatter(data.add((place as usize) << log), bytes) };
+            left -= bytes;
+            k += 1;
+            consumed.store(k, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn awaiting(&self) -> Awaiting {
+        Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq }
+    }
+
+    /// Where the sender's message lies, by its transfer block.
+    fn source(&self, t: &Transfer) -> Result<Layout> {
+        let addr = t.addr.load(Ordering::Relaxed) as *mut u8;
+        let len = t.len.load(Ordering::Relaxed) as usize;
+        let kind = t.kind.load(Ordering::Relaxed);
+        if kind == PostingKind::Contiguous as u64 {
+            return Ok(Layout::Contiguous { ptr: addr, len });
+        }
+        if kind == PostingKind::Block as u64 {
+            let block = Shaped {
+                run: t.run.load(Ordering::Relaxed) as usize,
+                count: t.count.load(Ordering::Relaxed) as usize,
+                stride: t.stride.load(Ordering::Relaxed) as isize,
+            };
+            return Ok(Layout::Block { ptr: addr, block });
+        }
+        Err(self.garbled("a transfer of a kind that does not exist"))
+    }
+
+    /// Does its share of a copy that the sender has begun, and waits for the sender's.
+    pub unsafe fn share(&self, n: usize, at: u64) -> Result<()> {
+        let lane = self.lane;
+        let (block, tag) = ((at & 0xffff_ffff) as usize, (at >> 32) as u32);
+        if block >= TRANSFERS {
+            return Err(self.garbled("a transfer block that does not exist"));
+        }
+        let t = lane.transfer(lane.inn, block);
+        let piece = t.piece.load(Ordering::Relaxed) as usize;
+        // A transfer that is over may have made room for the next one in its block; then the tag no longer fits, here or below.
+        if piece == 0 || word_of(t.done_s.load(Ordering::Acquire), tag).is_none() {
+            return Ok(());
+        }
+        let source = self.source(t)?;
+        let pieces = n.div_ceil(piece) as u32;
+        let mut done = 0u32;
+        let mut failed = false;
+        while let Some(k) = t.claim(tag, pieces) {
+            let from = k as usize * piece;
+            // SAFETY: the sender keeps its memory until both are done; ours has room for `n` bytes.
+            if unsafe { across(pid_of(lane), false, self.data, source, from, piece.min(n - from)) }.is_err() {
+                t.err_r.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Release);
+                failed = true;
+                break;
+            }
+            done += 1;
+            // SYNC POINT: pairs with the acquire in `Sender::share`.
+            t.done_r.store((tag as u64) << 32 | done as u64, Ordering::Release);
+        }
+        let mut waiter = Waiter::new();
+        loop {
+            let now = t.done_s.load(Ordering::Acquire);
+            let error = t.err_s.load(Ordering::Acquire);
+            match word_of(now, tag) {
+                // The sender has finished and gone on.
+                None => break,
+                Some(theirs) if theirs + done == pieces => break,
+                _ => {}
+            }
+            if failed || word_of(error, tag).is_some_and(|e| e != 0) {
+                return Err(self.lost());
+            }
+            if !waiter.spin() {
+                waiter.slow(&Chunk { wait: self.awaiting(), flag: &t.done_s, n: u64::MAX })?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn lost(&self) -> Error {
+        Error::new(
+            Code::Argument,
+            format!(
+                "rank {}: recv from (peer {}, index {}): one of the two buffers cannot be copied by the kernel; for such memory set FMPL_CMA=off",
+                self.ep.rank,
+                self.lane.peer_rank(),
+                self.index()
+            ),
+        )
+    }
+
+    /// Fetches an offered message, or what the sender has moved into its spool meanwhile.
+    pub unsafe fn pull(&self, n: usize, at: u64) -> Result<()> {
+        let lane = self.lane;
+        let (block, tag) = ((at & 0xffff_ffff) as usize, (at >> 32) as u32);
+        if block >= TRANSFERS {
+            return Err(self.garbled("a transfer block that does not exist"));
+        }
+        let t = lane.transfer(lane.inn, block);
+        if t.settle(tag, OFFER_TAKEN) {
+            let source = self.source(t)?;
+            // SAFETY: the sender keeps its memory until we acknowledge; ours has room for `n` bytes.
+            match unsafe { across(pid_of(lane), false, self.data, source, 0, n) } {
+                Ok(()) => return Ok(()),
+                Err(CmaError::Gone) => {
+                    return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));
+                }
+                Err(_) => t.offer.store(claim_word(tag, OFFER_REFUSED), Ordering::Release),
+            }
+            // The sender may sleep in its wait.
+            let sleep = lane.hot(self.slot).half[lane.inn].tx.load(Ordering::Relaxed) & 0xff;
+            if sleep != 0 {
+                super::send::wake(lane, self.slot, sleep);
+            }
+        }
+        let moved = claim_word(tag, OFFER_MOVED);
+        let mut waiter = Waiter::new();
+        while t.offer.load(Ordering::Acquire) != moved {
+            if !waiter.spin() {
+                waiter.slow(&Chunk { wait: self.awaiting(), flag: &t.offer, n: moved })?;
+            }
+        }
+        let base = lane.peer_spool(&self.ep.region)?;
+        let from = t.moved.load(Ordering::Relaxed) as usize;
+        let len = t.len.load(Ordering::Relaxed) as usize;
+        if from.checked_add(len).is_none_or(|end| end > crate::p2p::spool::SPOOL_WINDOW) || from < BLOCK_HEADER {
+            return Err(self.garbled("a moved message outside the spool"));
+        }
+        // SAFETY: the sender keeps the block until we acknowledge; a block is atomics and bytes.
+        unsafe {
+            Cursor::new(self.data, 0).scatter(base.add(from), n);
+            let header = &*base.add(from - BLOCK_HEADER).cast::<Block>();
+            header.done.store(header.gener.load(Ordering::Relaxed), Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+/// A wait in the middle of a transfer, for one word; the sender is known to be at work.
+struct Chunk<'a> {
+    wait: Awaiting,
+    flag: &'a crate::base::atomics::AtomicU64,
+    n: u64,
+}
+
+impl crate::wait::Scene for Chunk<'_> {
+    fn board(&self) -> &'static crate::wait::Board {
+        self.wait.board()
+    }
+    fn sleep_word(&self) -> Option<&crate::base::atomics::AtomicU32> {
+        None
+    }
+    fn bits(&self) -> u32 {
+        self.wait.bits()
+    }
+    fn ready(&self) -> bool {
+        self.flag.load(Ordering::Acquire) == self.n
+    }
+    fn gone(&self) -> Option<Error> {
+        self.wait.gone()
+    }
+    fn waits(&self) -> crate::wait::Waits {
+        self.wait.waits()
+    }
+}

@@ -1,0 +1,58 @@
+//! The tuning table: which way a payload takes, by size. `fmpl bench tune` measures it; the settings override it.
+
+use crate::base::config::{Config, Way};
+
+/// The table as it holds for this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// The forced way, or `Auto`.
+    pub way: Way,
+    /// Up to this many bytes a message is sent without waiting for its receive.
+    pub eager: usize,
+    /// Up to this many bytes a message to a waiting receiver goes through the ring.
+    pub ring_max: usize,
+    /// log2 of the bytes of a chunk of the ring, for messages up to 16 KiB and above.
+    pub ring_chunk_log: u32,
+    /// Chunks of the ring that are in use: few, so that they stay in the caches.
+    pub ring_chunks: usize,
+    /// From this many bytes on the copying is shared.
+    pub coop_min: usize,
+    /// Bytes of a shared piece.
+    pub coop_piece: usize,
+}
+
+impl Tuning {
+    /// The shipped defaults, and what the settings say. `crowded`: more ranks than cores, so nobody has time to share copying.
+    pub fn new(config: &Config, crowded: bool) -> Tuning {
+        let forced = config.way;
+        let default = Tuning {
+            way: forced,
+            eager: 4096,
+            ring_max: 48 << 10,
+            ring_chunk_log: 10,
+            ring_chunks: 4,
+            coop_min: if crowded { usize::MAX } else { 48 << 10 },
+            coop_piece: 128 << 10,
+        };
+        let mut t = default;
+        match forced {
+            Way::Auto => {}
+            Way::Spool => t.eager = usize::MAX >> 1,
+            Way::Ring => (t.ring_max, t.eager) = (usize::MAX, 0),
+            Way::Coop => (t.coop_min, t.eager) = (0, 0),
+            Way::Store | Way::Cma => t.eager = 0,
+        }
+        t.eager = config.eager_bytes.unwrap_or(t.eager);
+        t.ring_max = config.ring_max.unwrap_or(t.ring_max);
+        t.ring_chunk_log = config.ring_chunk.map_or(t.ring_chunk_log, |n| n.trailing_zeros());
+        t.coop_min = config.coop_min.unwrap_or(t.coop_min);
+        t.coop_piece = config.coop_piece.unwrap_or(t.coop_piece);
+        t
+    }
+
+    /// Bytes of a piece for a message of this length: small enough that both sides get some, large enough to be worth a call.
+    pub fn piece(&self, len: usize) -> usize {
+        let quarter = (len / 4).next_multiple_of(4096);
+        quarter.clamp(16 << 10, self.coop_piece.max(16 << 10))
+    }
+}

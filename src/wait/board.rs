@@ -1,0 +1,157 @@
+//! The notice board of a process, in its region: its doorbells, and what its threads wait for.
+//!
+//! ```text
+//!  0     bell, event bell                    one line, rung by peers
+//!  64    entry 0 .. entry 31                 one line each, written by the waiting thread
+//! ```
+//! Entries are written when a wait has outlived its spinning, so they cost nothing on the path of a message.
+
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use static_assertions::const_assert;
+
+/// Threads of a process that can be seen waiting at a time; more wait unseen.
+pub const ENTRIES: usize = 32;
+
+/// What a thread waits in.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A send waits for its receive, or for room in the spool.
+    Send = 1,
+    /// A receive waits for its message.
+    Recv = 2,
+    /// A receive of any index.
+    RecvAny = 3,
+    /// A barrier.
+    Barrier = 4,
+    /// The end of the job.
+    Finalize = 5,
+}
+
+impl Operation {
+    fn from_number(n: u32) -> Option<Operation> {
+        [Operation::Send, Operation::Recv, Operation::RecvAny, Operation::Barrier, Operation::Finalize]
+            .into_iter()
+            .find(|o| *o as u32 == n)
+    }
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waits {
+    /// In which call.
+    pub operation: Operation,
+    /// For whom.
+    pub peer: u32,
+    /// On which index (the user's numbering; meaningless in a barrier).
+    pub index: i32,
+    /// On which communicator.
+    pub comm: i32,
+    /// Bytes to move, 0 when unknown.
+    pub bytes: u64,
+    /// Since when, in nanoseconds of the node's clock.
+    pub since_ns: u64,
+}
+
+#[repr(C, align(64))]
+struct Entry {
+    /// 0 free, 1 being written, 2 valid
+    state: AtomicU32,
+    operation: AtomicU32,
+    peer: AtomicU32,
+    index: AtomicU32,
+    comm: AtomicU32,
+    _pad: AtomicU32,
+    bytes: AtomicU64,
+    since_ns: AtomicU64,
+    _pad1: [AtomicU64; 2],
+}
+
+/// The records of the board.
+#[repr(C, align(64))]
+pub struct Board {
+    /// Rung for threads that sleep; they wait on its value.
+    pub bell: AtomicU32,
+    /// Rung for the event descriptor.
+    pub event_bell: AtomicU32,
+    _pad: [AtomicU32; 14],
+    entries: [Entry; ENTRIES],
+}
+
+const_assert!(size_of::<Entry>() == 64);
+const_assert!(size_of::<Board>() == 64 * (ENTRIES + 1));
+
+impl Board {
+    /// Hangs up a notice; `None` when the board is full.
+    pub fn hang(&self, w: &Waits) -> Option<Notice<'_>> {
+        for entry in &self.entries {
+            if entry.state.load(Ordering::Relaxed) == 0
+                && entry.state.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                entry.operation.store(w.operation as u32, Ordering::Relaxed);
+                entry.peer.store(w.peer, Ordering::Relaxed);
+                entry.index.store(w.index as u32, Ordering::Relaxed);
+                entry.comm.store(w.comm as u32, Ordering::Relaxed);
+                entry.bytes.store(w.bytes, Ordering::Relaxed);
+                entry.since_ns.store(w.since_ns, Ordering::Relaxed);
+                // SYNC POINT: pairs with the load in `read`.
+                entry.state.store(2, Ordering::Release);
+                return Some(Notice(entry));
+            }
+        }
+        None
+    }
+
+    /// What the threads of this process wait for now.
+    pub fn read(&self) -> Vec<Waits> {
+        self.entries.iter().filter_map(Entry::read).collect()
+    }
+}
+
+impl Entry {
+    fn read(&self) -> Option<Waits> {
+        // SYNC POINT: pairs with the release in `hang`. A torn read (the notice went down and another came up meanwhile) is
+        // found out by whoever reads twice.
+        if self.state.load(Ordering::Acquire) != 2 {
+            return None;
+        }
+        let w = Waits {
+            operation: Operation::from_number(self.operation.load(Ordering::Relaxed))?,
+            peer: self.peer.load(Ordering::Relaxed),
+            index: self.index.load(Ordering::Relaxed) as i32,
+            comm: self.comm.load(Ordering::Relaxed) as i32,
+            bytes: self.bytes.load(Ordering::Relaxed),
+            since_ns: self.since_ns.load(Ordering::Relaxed),
+        };
+        (self.state.load(Ordering::Acquire) == 2).then_some(w)
+    }
+}
+
+/// A notice on the board; dropping it takes it down.
+pub struct Notice<'a>(&'a Entry);
+
+impl Drop for Notice<'_> {
+    fn drop(&mut self) {
+        self.0.state.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_go_up_and_down() {
+        // SAFETY: a board is atomics only; all zero is its empty state.
+        let board: Box<Board> = unsafe { Box::new(core::mem::zeroed()) };
+        let w = Waits { operation: Operation::Recv, peer: 3, index: -1, comm: 0, bytes: 8, since_ns: 77 };
+        let first = board.hang(&w).unwrap();
+        assert_eq!(board.read(), vec![w]);
+        let others: Vec<_> = (1..ENTRIES).map(|_| board.hang(&w).unwrap()).collect();
+        assert!(board.hang(&w).is_none());
+        drop(first);
+        assert_eq!(board.read().len(), ENTRIES - 1);
+        drop(others);
+        assert!(board.read().is_empty());
+    }
+}
