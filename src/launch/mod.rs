@@ -10,19 +10,23 @@
 //! | `pmi` | the rank's side |
 //! | `place` | which ranks share a node |
 //! | [`embedded`] | our own launcher, behind `fmpl run`: its interface |
-//! | `supervise` | its loop |
+//! | `start`, `exec` | how a job begins: from names of programs to running ranks |
+//! | `supervise`, `signals` | its loop, from the first question to the last end; Ctrl-C |
 //! | `server` | its side of PMI-1: the key-value store, the fence |
-//! | `process` | the processes of ranks: start, end, leaving nothing behind |
+//! | `process` | the processes of ranks: how they end, leaving nothing behind |
 //! | `relay` | what ranks print and read |
 //! | `bind` | cores for ranks |
 
 mod bind;
 pub mod embedded;
+mod exec;
 mod place;
 mod pmi;
 mod process;
 mod relay;
 mod server;
+mod signals;
+mod start;
 mod supervise;
 mod wire;
 

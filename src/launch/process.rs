@@ -1,4 +1,4 @@
-//! The processes of a job: starting a rank, learning how it ended, and leaving nothing behind.
+//! The processes of a job: learning how a rank ended, and leaving nothing behind.
 //!
 //! *Groups.* Every rank leads a process group of its own. So a signal reaches a rank and whatever it has started (a shell
 //! script's children), the launcher can clean up behind a rank that has ended, and Ctrl-C reaches the launcher alone, which
@@ -11,14 +11,9 @@
 //! the rank's children. For these there is the [`Warden`], a process that does nothing but wait on a pipe for the launcher's
 //! death, and then kills the groups.
 
-use super::bind::CpuSet;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Error, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,21 +60,6 @@ pub(crate) fn signal_name(signal: i32) -> String {
     }
 }
 
-/// What a rank is started with.
-pub(crate) struct Start<'a> {
-    pub(crate) argv: &'a [OsString],
-    pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) wdir: Option<&'a PathBuf>,
-    pub(crate) bind: Option<CpuSet>,
-    pub(crate) stdin: Stdio,
-    pub(crate) stdout: Stdio,
-    pub(crate) stderr: Stdio,
-    /// The signals blocked in the rank: what its launcher was started with.
-    pub(crate) blocked: libc::sigset_t,
-    /// The rank's end of its PMI socket.
-    pub(crate) pmi: OwnedFd,
-}
-
 /// A started rank, reaped when this is dropped.
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -88,44 +68,10 @@ pub(crate) struct Process {
     pub(crate) end: Option<End>,
 }
 
-/// Variables of other launchers, which a rank of ours must not take for its own.
-const FOREIGN: [&str; 4] = ["PMI_PORT", "PMI_ID", "PMI_SPAWNED", "HYDI_CONTROL_FD"];
-
 impl Process {
-    /// Starts a program. Must be called by a thread that outlives the job.
-    pub(crate) fn start(s: Start) -> io::Result<Process> {
-        let mut command = Command::new(&s.argv[0]);
-        command.args(&s.argv[1..]).stdin(s.stdin).stdout(s.stdout).stderr(s.stderr);
-        FOREIGN.iter().for_each(|name| {
-            command.env_remove(name);
-        });
-        command.env("PMI_FD", s.pmi.as_raw_fd().to_string()).envs(s.env);
-        if let Some(dir) = s.wdir {
-            command.current_dir(dir);
-        }
-        let (parent, pmi, bind, blocked) = (std::process::id() as i32, s.pmi.as_raw_fd(), s.bind, s.blocked);
-        let prepare = move || {
-            // SAFETY: between fork and exec, only system calls that a signal handler may make; the descriptor is open,
-            // the signal set was filled by pthread_sigmask.
-            unsafe {
-                check(libc::setpgid(0, 0))?;
-                check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL))?;
-                if libc::getppid() != parent {
-                    // The launcher died before the line above.
-                    libc::_exit(1);
-                }
-                check(libc::fcntl(pmi, libc::F_SETFD, 0))?;
-                check(libc::sigprocmask(libc::SIG_SETMASK, &blocked, std::ptr::null_mut()))?;
-            }
-            // A set that shrank a moment ago is no reason not to start.
-            let _ = bind.as_ref().map(CpuSet::apply);
-            Ok(())
-        };
-        // SAFETY: `prepare` allocates nothing, takes no lock and touches nothing that another thread may have left half done.
-        unsafe { command.pre_exec(prepare) };
-        let child = command.spawn()?;
-        let pid = child.id() as i32;
-        // SAFETY: a system call without pointers; the pid is that of our own child, which nobody reaps before Process does.
+    /// Takes charge of a child that was just forked.
+    pub(crate) fn of(pid: i32) -> io::Result<Process> {
+        // SAFETY: a system call without pointers; nobody reaps our child before Process does.
         let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
         if pidfd < 0 {
             let e = Error::last_os_error();
@@ -150,7 +96,10 @@ impl Process {
                     &mut info,
                     libc::WEXITED | libc::WNOHANG | libc::WNOWAIT,
                 );
-                if r == 0 && info.si_pid() == self.pid {
+                if r < 0 && Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+                    // Somebody else in this process has reaped it; how it ended is lost.
+                    self.end = Some(End::Exit(255));
+                } else if r == 0 && info.si_pid() == self.pid {
                     self.end = Some(match info.si_code {
                         libc::CLD_EXITED => End::Exit(info.si_status()),
                         code => End::Signal { signal: info.si_status(), core: code == libc::CLD_DUMPED },

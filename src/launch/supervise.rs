@@ -4,51 +4,48 @@
 //! last of them may be the finalize that makes the end of a process a good one; then ends, output, and the clock. Nothing
 //! in the loop blocks but the poll, and nothing that a rank waits for happens at intervals.
 
-use super::bind::{self, CpuSet};
-use super::embedded::{Bind, Launcher, Outcome, Output, Program, Refused};
+use super::embedded::Outcome;
 use super::place;
-use super::process::{End, Process, Start, Warden, never_block, pipe, signal_name};
+use super::process::{End, Process, Warden, signal_name};
 use super::relay::{Sink, Source, Typing};
 use super::server::{Server, Stage, Verdict};
-use std::fs::File;
+use super::signals::{Signals, stop_here};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
-use std::process::Stdio;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// A job that runs.
 pub(crate) struct Supervisor {
     // In this order: the warden stands down before the first pid can be reaped.
-    warden: Option<Warden>,
-    ranks: Vec<Rank>,
-    server: Server,
-    signals: Option<Signals>,
-    typing: Option<Typing>,
-    out: Sink,
-    err: Sink,
-    host: String,
-    deadline: Option<Instant>,
-    grace: Duration,
-    keep_going: bool,
-    quiet: bool,
-    ending: Ending,
-    code: Option<i32>,
-    timed_out: bool,
-    reports: Vec<String>,
+    pub(super) warden: Option<Warden>,
+    pub(super) ranks: Vec<Rank>,
+    pub(super) server: Server,
+    pub(super) signals: Option<Signals>,
+    pub(super) typing: Option<Typing>,
+    pub(super) out: Sink,
+    pub(super) err: Sink,
+    pub(super) host: String,
+    pub(super) deadline: Option<Instant>,
+    pub(super) grace: Duration,
+    pub(super) keep_going: bool,
+    pub(super) quiet: bool,
+    pub(super) ending: Ending,
+    pub(super) code: Option<i32>,
+    pub(super) timed_out: bool,
+    pub(super) reports: Vec<String>,
 }
 
-struct Rank {
-    process: Process,
-    socket: Option<OwnedFd>,
+pub(super) struct Rank {
+    pub(super) process: Process,
+    pub(super) socket: Option<OwnedFd>,
     /// The output that does not go where the launcher's own goes.
-    stdout: Option<Source>,
-    stderr: Option<Source>,
+    pub(super) stdout: Option<Source>,
+    pub(super) stderr: Option<Source>,
 }
 
 /// How far the end of a job has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
+pub(super) enum Ending {
     /// The ranks run.
     No,
     /// They were asked to end (SIGTERM), and will be killed at that time.
@@ -71,103 +68,6 @@ enum Happening {
 }
 
 impl Supervisor {
-    /// Starts all ranks.
-    pub(crate) fn start(l: &Launcher) -> Result<Supervisor, Refused> {
-        check(l)?;
-        let system = |what: &str, e: io::Error| Refused { code: 1, text: format!("{what}: {e}") };
-        let n: usize = l.programs.iter().map(|p| p.n).sum();
-        let signals = if l.signals { Some(Signals::block().map_err(|e| system("signalfd", e))?) } else { None };
-        // Six descriptors a rank and a few of our own.
-        let _ = raise_descriptor_limit(6 * n as u64 + 64);
-        let blocked = signals.as_ref().map_or_else(blocked_now, |s| s.before);
-        let wanted = match l.bind {
-            Bind::Auto => None,
-            Bind::Core => Some(true),
-            Bind::None => Some(false),
-        };
-        let sets = bind::for_ranks(n, wanted);
-        let appnums: Vec<usize> =
-            l.programs.iter().enumerate().flat_map(|(i, p)| std::iter::repeat_n(i, p.n)).collect();
-
-        let mut s = Supervisor {
-            warden: None,
-            ranks: Vec::with_capacity(n),
-            server: Server::new(&appnums),
-            signals,
-            typing: None,
-            out: Sink::new(libc::STDOUT_FILENO),
-            err: Sink::new(libc::STDERR_FILENO),
-            host: host_name(),
-            deadline: l.timeout.and_then(|t| Instant::now().checked_add(t)),
-            grace: l.grace,
-            keep_going: l.keep_going,
-            quiet: l.quiet,
-            ending: Ending::No,
-            code: None,
-            timed_out: false,
-            reports: Vec::new(),
-        };
-        for (rank, (appnum, set)) in appnums.iter().zip(sets).enumerate() {
-            let program = &l.programs[*appnum];
-            let map = l.verbose.then(|| describe(rank, program, set.as_ref()));
-            // Dropping `s` on failure kills and reaps the ranks that run already.
-            s.start_rank(l, program, rank, n, set, blocked)?;
-            if let Some(map) = map {
-                s.report(format!("{map}, pid {}", s.ranks[rank].process.pid));
-            }
-        }
-        s.warden = Some(Warden::start(&s.pids()).map_err(|e| system("fork", e))?);
-        Ok(s)
-    }
-
-    fn start_rank(
-        &mut self,
-        l: &Launcher,
-        program: &Program,
-        rank: usize,
-        n: usize,
-        bind: Option<CpuSet>,
-        blocked: libc::sigset_t,
-    ) -> Result<(), Refused> {
-        let name = program.argv[0].display();
-        let failed = |e: io::Error| match e.raw_os_error() {
-            Some(libc::ENOENT) if program.argv[0].as_encoded_bytes().contains(&b'/') && exists(l, program) => Refused {
-                code: 127,
-                text: format!("{name} names an interpreter (its first line, or the loader) that was not found"),
-            },
-            Some(libc::ENOENT) => Refused { code: 127, text: format!("program not found: {name}") },
-            Some(libc::EACCES | libc::ENOEXEC | libc::EISDIR) => {
-                Refused { code: 126, text: format!("{name} cannot be executed: {e}") }
-            }
-            _ => Refused { code: 1, text: format!("starting rank {rank} ({name}): {e}") },
-        };
-        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        ours.set_nonblocking(true).map_err(failed)?;
-        let mut typed = None;
-        let stdin = match (l.stdin && rank == 0, is_terminal(libc::STDIN_FILENO)) {
-            (true, true) => {
-                let (read, write) = pipe().map_err(failed)?;
-                never_block(&write).map_err(failed)?;
-                typed = Some(Typing::new(write));
-                Stdio::from(read)
-            }
-            (true, false) => Stdio::inherit(),
-            (false, _) => Stdio::null(),
-        };
-        let (stdout, out) = stream(l.stdout, rank).map_err(failed)?;
-        let (stderr, err) = stream(l.stderr, rank).map_err(failed)?;
-        let place =
-            [("PMI_RANK", rank), ("PMI_SIZE", n), ("MPI_LOCALRANKID", rank), ("MPI_LOCALNRANKS", n), ("FMPL_RUN", 1)];
-        let mut env: Vec<_> = place.iter().map(|(k, v)| (k.into(), v.to_string().into())).collect();
-        env.extend(l.env.iter().chain(&program.env).cloned());
-        let wdir = program.wdir.as_ref().or(l.wdir.as_ref());
-        let start = Start { argv: &program.argv, env, wdir, bind, stdin, stdout, stderr, blocked, pmi: theirs.into() };
-        let process = Process::start(start).map_err(failed)?;
-        self.typing = self.typing.take().or(typed);
-        self.ranks.push(Rank { process, socket: Some(ours.into()), stdout: out, stderr: err });
-        Ok(())
-    }
-
     pub(crate) fn pids(&self) -> Vec<i32> {
         self.ranks.iter().map(|r| r.process.pid).collect()
     }
@@ -488,24 +388,11 @@ impl Supervisor {
         }
     }
 
-    fn report(&mut self, text: String) {
+    pub(super) fn report(&mut self, text: String) {
         if !self.quiet {
             self.err.push(format!("fmpl run: {text}\n").as_bytes());
         }
         self.reports.push(text);
-    }
-}
-
-/// Stops this process as the terminal wanted it; the kernel knows when that would be for ever (an orphaned process group).
-fn stop_here() {
-    // SAFETY: the sets are this function's own.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, libc::SIGTSTP);
-        libc::raise(libc::SIGTSTP);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
-        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
     }
 }
 
@@ -520,136 +407,4 @@ fn read_stream(source: &mut Option<Source>, sink: &mut Sink) {
 /// `rank 3`, `ranks 0-2,5`.
 fn named(ranks: &[u32]) -> String {
     format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, place::ranges(ranks.iter().copied()))
-}
-
-fn check(l: &Launcher) -> Result<(), Refused> {
-    let refuse = |text: String| Err(Refused { code: 2, text });
-    for p in &l.programs {
-        let Some(name) = p.argv.first().filter(|a| !a.is_empty()) else { return refuse("no program is given".into()) };
-        if p.n < 1 {
-            return refuse(format!("-n {}: at least one rank of {} must run", p.n, name.display()));
-        }
-        if let Some(dir) = p.wdir.as_ref().or(l.wdir.as_ref()).filter(|d| !d.is_dir()) {
-            return refuse(format!("{} is not a directory to start in", dir.display()));
-        }
-        if let Some((name, _)) =
-            l.env.iter().chain(&p.env).find(|(k, _)| k.is_empty() || k.as_encoded_bytes().contains(&b'='))
-        {
-            return refuse(format!("{:?} cannot be the name of a variable", name.display().to_string()));
-        }
-    }
-    if l.programs.is_empty() {
-        return refuse("no program is given".into());
-    }
-    match l.programs.iter().try_fold(0usize, |sum, p| sum.checked_add(p.n)) {
-        Some(n) if n <= 1 << 16 => Ok(()),
-        _ => refuse("more than 65536 ranks cannot run on one machine".into()),
-    }
-}
-
-fn exists(l: &Launcher, p: &Program) -> bool {
-    p.wdir.as_ref().or(l.wdir.as_ref()).map_or_else(Default::default, Clone::clone).join(&p.argv[0]).is_file()
-}
-
-fn describe(rank: usize, program: &Program, set: Option<&CpuSet>) -> String {
-    let core = set.map_or("any core".into(), |s| format!("core {}", s.cpus()[0]));
-    format!("rank {rank}: {} on {core}", program.argv[0].display())
-}
-
-/// What the rank gets, and what of it we read.
-fn stream(output: Output, rank: usize) -> io::Result<(Stdio, Option<Source>)> {
-    let tag = match output {
-        Output::Inherit => return Ok((Stdio::inherit(), None)),
-        Output::Null => return Ok((Stdio::null(), None)),
-        Output::Tagged => Some(format!("[{rank}] ")),
-        Output::Capture => None,
-    };
-    let (read, write) = pipe()?;
-    never_block(&read)?;
-    Ok((Stdio::from(write), Some(Source::new(read, tag))))
-}
-
-fn is_terminal(fd: RawFd) -> bool {
-    // SAFETY: no memory is involved.
-    unsafe { libc::isatty(fd) == 1 }
-}
-
-fn host_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".into(), |h| h.trim().to_owned())
-}
-
-fn raise_descriptor_limit(need: u64) -> io::Result<()> {
-    // SAFETY: both calls are given a struct of their own.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        if limit.rlim_cur < need {
-            limit.rlim_cur = need.min(limit.rlim_max);
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
-        }
-    }
-    Ok(())
-}
-
-fn blocked_now() -> libc::sigset_t {
-    // SAFETY: the set is filled by the call; without a new set nothing changes.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut set);
-        set
-    }
-}
-
-/// The signals that end the job or stop it, read from a descriptor instead of interrupting anything.
-struct Signals {
-    fd: File,
-    before: libc::sigset_t,
-}
-
-impl Signals {
-    fn block() -> io::Result<Signals> {
-        // SAFETY: sets and structs are this function's own; sigaction without a new action only reads; the new descriptor
-        // belongs to nobody else.
-        unsafe {
-            let mut set: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP] {
-                let mut now: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, std::ptr::null(), &mut now);
-                // Ignored (nohup, a background job of a plain shell): it stays so. Blocked it would arrive.
-                if now.sa_sigaction != libc::SIG_IGN {
-                    libc::sigaddset(&mut set, signal);
-                }
-            }
-            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let fd = File::from_raw_fd(fd);
-            // Blocked and not read: reading the terminal from the background is then an error instead of a stop.
-            libc::sigaddset(&mut set, libc::SIGTTIN);
-            let mut before: libc::sigset_t = std::mem::zeroed();
-            libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
-            Ok(Signals { fd, before })
-        }
-    }
-
-    fn take(&self) -> Option<i32> {
-        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
-        match io::Read::read(&mut &self.fd, &mut info) {
-            Ok(n) if n == info.len() => Some(u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as i32),
-            _ => None,
-        }
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        // Those that came for the job are not to hit what comes after it.
-        while self.take().is_some() {}
-        // SAFETY: the set is the one that held before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
-    }
 }

@@ -90,3 +90,25 @@ fn ranks_are_bound_to_a_core_each_when_there_are_enough() {
     assert_eq!(distinct(&r), 1, "{}", r.out);
     assert!(r.err.contains("rank 0: sh on any core"), "{}", r.err);
 }
+
+#[test]
+fn a_script_without_a_first_line_is_the_shells() {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("scripts");
+    std::fs::create_dir_all(&dir).unwrap();
+    let script = dir.join("plain");
+    std::fs::write(&script, "echo plain $1\n").unwrap();
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(run(&["-n", "1", script.to_str().unwrap(), "x"]).out, "plain x\n");
+    // Found by the PATH that the ranks are given, and from the directory in which they start.
+    let path = format!("PATH={}:/usr/bin:/bin", dir.display());
+    assert_eq!(run(&["-n", "1", "--env", &path, "plain", "y"]).out, "plain y\n");
+    assert_eq!(run(&["-n", "1", "--wdir", dir.to_str().unwrap(), "./plain", "z"]).out, "plain z\n");
+}
+
+#[test]
+fn many_ranks_start_from_a_shell_with_few_descriptors() {
+    let job = format!("ulimit -Sn 64; exec timeout 60 {} run -n 80 -- sh -c 'ulimit -Sn'", env!("CARGO_BIN_EXE_fmpl"));
+    let r = ran(Command::new("sh").args(["-c", &job]).output().unwrap());
+    assert_eq!((r.code, r.err.as_str()), (0, ""));
+    assert!(r.out.lines().count() == 80 && r.out.lines().all(|l| l == "64"), "ranks have the user's limit: {}", r.out);
+}

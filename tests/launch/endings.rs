@@ -202,3 +202,9 @@ fn a_dropped_job_is_killed() {
     drop(job);
     assert!(!pids.iter().any(|p| is_alive(*p)));
 }
+
+#[test]
+fn a_parent_that_ignores_its_children_hides_no_end() {
+    let job = format!("trap '' CHLD; exec timeout 60 {} run -n 2 -- sh -c 'exit 3'", env!("CARGO_BIN_EXE_fmpl"));
+    assert_eq!(Command::new("sh").args(["-c", &job]).stderr(Stdio::null()).status().unwrap().code(), Some(3));
+}
