@@ -176,6 +176,9 @@ fn output_of(program: &str, args: &[&str]) -> Option<String> {
 /// Compiles a C source into `program`.
 pub fn compile(compiler: &str, source: &str, program: &Path) -> Result<(), String> {
     let file = program.with_extension("c");
+    if let Some(dir) = file.parent() {
+        std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    }
     std::fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
     let done = Command::new(compiler)
         .args(["-O2", "-w", "-o"])

@@ -31,7 +31,7 @@ pub fn value(m: &Measured) -> Value {
                             (name.clone(), v)
                         })
                         .collect();
-                    let ratio = c.ratio(f).filter(|_| !figure.share);
+                    let ratio = c.ratio(f).filter(|_| figure.compares());
                     json!({
                         "name": figure.name,
                         "results": results,

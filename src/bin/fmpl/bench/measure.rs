@@ -78,6 +78,10 @@ pub fn measure(
             }
         }
     }
+    if !launches {
+        // Everything in it is open or running by now: so nothing is left behind however this process ends.
+        let _ = std::fs::remove_dir_all(place);
+    }
     let take_part: Vec<usize> = (0..contestants.len()).filter(|n| launches || sessions[*n].is_some()).collect();
     let mut results: Vec<CaseResult> =
         cases.into_iter().map(|case| CaseResult { case, rounds: Vec::with_capacity(o.rounds) }).collect();

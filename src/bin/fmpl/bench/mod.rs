@@ -82,6 +82,10 @@ impl Figure {
     const fn share(name: &'static str) -> Figure {
         Figure { name, unit: "", scale: 1.0, bandwidth: false, growth: false, share: true }
     }
+    /// Whether less is better and a ratio says how much.
+    fn compares(&self) -> bool {
+        !self.share && !self.growth
+    }
     const fn bandwidth(mut self) -> Figure {
         self.bandwidth = true;
         self

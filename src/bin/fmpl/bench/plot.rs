@@ -1,4 +1,4 @@
-//! The picture: both axes logarithmic, a line a contestant, and the raw hop as the limit below them.
+//! The picture: both axes logarithmic (sizes in powers of two), a line a contestant, and the raw hop as the limit below them.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub fn draw(m: &Measured, path: &Path) -> Result<(), String> {
             let Some(x) = c.case.x else { continue };
             let kind = if c.case.bytes.is_some() { "" } else { c.case.label.split_once(' ').map_or("", |k| k.1) };
             let title = if kind.is_empty() { name.clone() } else { format!("{name}, {kind}") };
-            let point = (x, c.summary(w, f, figure).1);
+            let point = (x.log2(), c.summary(w, f, figure).1);
             match kinds.iter_mut().find(|k| k.0 == title) {
                 Some(k) => k.1.push(point),
                 None => kinds.push((title, vec![point])),
@@ -76,12 +76,17 @@ fn picture(
         .caption(title, ("sans-serif", 24))
         .x_label_area_size(52)
         .y_label_area_size(74)
-        .build_cartesian_2d((x0..x1).log_scale(), (y0..y1).log_scale())?;
-    let label = |x: &f64| if sized { size_text(x.round() as usize) } else { format!("{x:.0}") };
+        .build_cartesian_2d(x0 - 0.3..x1 + 0.3, (y0..y1).log_scale())?;
+    // The horizontal axis is in powers of two; labels stand at whole ones.
+    let label = |x: &f64| {
+        let n = x.exp2().round() as usize;
+        if sized { size_text(n) } else { n.to_string() }
+    };
     chart
         .configure_mesh()
         .bold_line_style(GREY.mix(0.35))
         .light_line_style(GREY.mix(0.12))
+        .x_labels(14)
         .x_desc(if sized { "message size" } else { "number" })
         .y_desc(unit)
         .x_label_formatter(&label)
@@ -103,7 +108,10 @@ fn picture(
         chart
             .draw_series(DashedLineSeries::new([(x0, h), (x1, h)], 6, 5, style))?
             .label("raw hop of one cache line")
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], style));
+            .legend(move |(x, y)| {
+                let dash = |from: i32, to: i32| PathElement::new(vec![(from, 0), (to, 0)], style);
+                EmptyElement::at((x, y)) + dash(0, 9) + dash(13, 22)
+            });
     }
     chart
         .configure_series_labels()

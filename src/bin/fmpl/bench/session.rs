@@ -57,7 +57,7 @@ pub struct Session {
     ins: Vec<File>,
     out: File,
     pending: Vec<u8>,
-    log: PathBuf,
+    log: File,
 }
 
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -76,8 +76,9 @@ impl Session {
         };
         let ins = (0..ranks).map(|r| both(format!("in.{r}"))).collect::<Result<Vec<_>, _>>()?;
         let out = both("out".into())?;
-        let log = dir.join("log");
-        let sink = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+        let path = dir.join("log");
+        let sink = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let log = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let twin = sink.try_clone().map_err(|e| e.to_string())?;
         let mut command = (who.launch)(&Start { ranks, crowded, indices, dir: Some(&dir) });
         let child = command
@@ -99,7 +100,8 @@ impl Session {
         }
         let answer = self.line(BLOCK_LIMIT)?;
         let Some(values) = answer.strip_prefix("ok") else {
-            return Err(format!("{}: {answer}{}", self.name, self.log_tail()));
+            let tail = self.log_tail();
+            return Err(format!("{}: {answer}{tail}", self.name));
         };
         values.split_ascii_whitespace().map(|w| w.parse().map_err(|_| format!("{}: {answer}", self.name))).collect()
     }
@@ -119,15 +121,20 @@ impl Session {
                 let n = self.out.read(&mut some).map_err(|e| format!("{}: {e}", self.name))?;
                 self.pending.extend_from_slice(&some[..n]);
             } else if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(format!("{}: its ranks ended ({status}){}", self.name, self.log_tail()));
+                let tail = self.log_tail();
+                return Err(format!("{}: its ranks ended ({status}){tail}", self.name));
             } else if Instant::now() > end {
-                return Err(format!("{}: no answer within {} s{}", self.name, limit.as_secs(), self.log_tail()));
+                let tail = self.log_tail();
+                return Err(format!("{}: no answer within {} s{tail}", self.name, limit.as_secs()));
             }
         }
     }
 
-    fn log_tail(&self) -> String {
-        let text = fs::read_to_string(&self.log).unwrap_or_default();
+    /// The last lines that the ranks and their launcher have written.
+    fn log_tail(&mut self) -> String {
+        let mut text = String::new();
+        // What cannot be read is not shown: this is an addition to an error.
+        let _ = self.log.read_to_string(&mut text);
         let lines: Vec<&str> = text.lines().collect();
         let tail = &lines[lines.len().saturating_sub(12)..];
         if tail.is_empty() { String::new() } else { format!("\n  {}", tail.join("\n  ")) }

@@ -28,7 +28,7 @@ pub fn text(m: &Measured) -> String {
                 let _ = write!(names, "  {n:>column$}");
                 let _ = write!(head, "  {:>w$} {:>9}", edge(figure), "median", w = column - 10);
             }
-            if !figure.share {
+            if figure.compares() {
                 let _ = write!(names, "  {:>15}", "ours / best");
                 let _ = write!(head, "  {:>7} {:>7}  best", edge(figure), "median");
             }
@@ -47,7 +47,7 @@ pub fn text(m: &Measured) -> String {
                 // Bytes per second from the median, so that table and bandwidth agree.
                 let _ = write!(out, " {:>10.0}", bytes as f64 / (mid / figure.scale) * 1e3);
             }
-            if !figure.share
+            if figure.compares()
                 && let Some(r) = c.ratio(f)
             {
                 let _ = write!(out, "  {:>7.2} {:>7.2}  {}", r.min, r.median, m.names[r.best]);
