@@ -1,8 +1,8 @@
 //! The map of a lane: where in its window each record lies.
 //!
 //! A lane is a window of the lower rank's region; the higher rank maps it too. It is sparse: what is never touched costs
-//! no page. Indices come in groups of 64, each group a hot page, a page of postings, a page of shapes, a page of heads and the
-//! annexes, so that the window can be opened just as far as there are indices.
+//! no page. Indices come in groups of 64, each group a hot page, pages of postings, shapes, heads and split
+//! lines, and the annexes, so that the window can be opened just as far as there are indices.
 //!
 //! ```text
 //!  0         header: state and doorbell of each side, touched groups           1 page
@@ -10,7 +10,7 @@
 //!  64 KiB    ring flags            2 directions x 4 rings x 32 lines
 //!  128 KiB   announced indices     2 directions x (512 B summary + 16 KiB bits), used once somebody receives from any index
 //!  1 MiB     ring chunks           2 directions x 4 rings x 256 KiB
-//!  4 MiB     group 0, group 1, …   80 KiB each
+//!  4 MiB     group 0, group 1, …   84 KiB each
 //! ```
 
 use crate::base::atomics::{AtomicU32, AtomicU64};
@@ -24,13 +24,16 @@ pub const INDEX_MAX: usize = (1 << 17) - SYSTEM_INDICES;
 pub const GROUP_INDICES: usize = 64;
 /// Bytes that an index may send through its annex.
 pub const ANNEX_BYTES: usize = 1024;
+/// Bytes that travel half in the landing and half in the split line, which ends in the number of its message.
+pub const SPLIT_BYTES: usize = 16 + 56;
 
 pub(crate) const PAGE: usize = 4096;
 pub(crate) const HOT_AT: usize = 0;
 pub(crate) const POSTING_AT: usize = PAGE;
 pub(crate) const SHAPE_AT: usize = 2 * PAGE;
 pub(crate) const HEAD_AT: usize = 3 * PAGE;
-pub(crate) const ANNEX_AT: usize = 4 * PAGE;
+pub(crate) const SPLIT_AT: usize = 4 * PAGE;
+pub(crate) const ANNEX_AT: usize = 5 * PAGE;
 pub(crate) const GROUP: usize = ANNEX_AT + GROUP_INDICES * ANNEX_BYTES;
 
 /// Transfer blocks for each direction.

@@ -364,6 +364,17 @@ mod here {
             // SAFETY: within the window, as in `at`.
             unsafe { self.window.add(Lane::group(slot) + ANNEX_AT + slot % GROUP_INDICES * ANNEX_BYTES) }
         }
+        /// The split line of a slot: 56 bytes that go with the landing's 16. Whoever holds the annex may write it.
+        #[inline(always)]
+        pub fn split(&self, slot: usize) -> *mut u8 {
+            // SAFETY: within the window, as in `at`.
+            unsafe { self.window.add(Lane::group(slot) + SPLIT_AT + slot % GROUP_INDICES * 64) }
+        }
+        /// The split line's last word: which message it belongs to, [`split_mark`].
+        #[inline(always)]
+        pub fn split_seq(&self, slot: usize) -> &AtomicU64 {
+            self.at(Lane::group(slot) + SPLIT_AT + slot % GROUP_INDICES * 64 + 56)
+        }
         /// The first page.
         #[inline(always)]
         pub fn header(&self) -> &LaneHeader {

@@ -52,6 +52,9 @@ pub enum Kind {
     Coop = 6,
     /// The receiver fetches it; data: length, transfer block.
     Pull = 7,
+    /// The first 16 bytes in the data words, the rest in the split line, which is written behind the landing and ends in the
+    /// message's [`split_mark`].
+    Split = 9,
     /// In a block: the chain goes on in another block; the next word is its offset.
     Link = 8,
 }
@@ -69,6 +72,7 @@ impl Kind {
             6 => Kind::Coop,
             7 => Kind::Pull,
             8 => Kind::Link,
+            9 => Kind::Split,
             _ => return None,
         })
     }
@@ -99,6 +103,12 @@ impl Land {
     pub fn inline_len(self) -> usize {
         (self.0 >> 40) as u8 as usize
     }
+}
+
+/// What the split line of message `seq` of a direction ends in. Both directions use the line in turn, each with its own numbers.
+#[inline(always)]
+pub fn split_mark(seq: u64, direction: usize) -> u64 {
+    seq << 1 | direction as u64
 }
 
 /// 24 bits of a sequence number above 8 bits that say how the writer sleeps.

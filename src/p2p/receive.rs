@@ -5,7 +5,7 @@
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
-use crate::lane::map::SYSTEM_INDICES;
+use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
@@ -17,7 +17,9 @@ use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
 /// Receives of more bytes than this post before they spin.
 const POST_AT_ONCE: usize = 2048;
 /// Turns of the wait loop after which a short receive posts.
-const POST_AFTER: u32 = 48;
+const POST_AFTER: u32 = 16;
+/// Turns of the short path.
+const PATIENCE: u32 = 48;
 
 /// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
 ///
@@ -41,38 +43,54 @@ pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> 
     unsafe { recv_slow(ep, comm, data, src, index) }
 }
 
-/// The short path: the message is, or within moments will be, in the landing's own bytes. `false`: not this way.
+/// The short path: the message is, or within moments will be, in the landing or its annex. `false`: not this way.
 ///
 /// # Safety
 /// `cap` writable bytes at `ptr`; `slot` below the lane's limit.
 #[inline(always)]
 pub unsafe fn recv_inline(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
     let progress = lane.progress(slot);
-    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != 0 {
+    let flags = progress.recv_flags.load(Ordering::Relaxed);
+    if flags & (RECV_PENDING | RECV_CHAIN) != 0 {
         return false;
     }
     let hot = lane.hot(slot);
     let (theirs, mine) = (&hot.half[lane.inn], &hot.half[1 - lane.inn]);
     let seq = progress.received.load(Ordering::Relaxed) + 1;
+    // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
+    let patience = if cap <= POST_AT_ONCE { PATIENCE } else { 1 };
+    let mut turns = 1;
     let mut land = theirs.landing();
-    if cap <= INLINE_BYTES {
-        // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
-        let mut turns = 0;
-        while !land.is(seq, lane.epoch) && turns < 32 {
-            core::hint::spin_loop();
-            land = theirs.landing();
-            turns += 1;
+    while !land.is(seq, lane.epoch) {
+        if turns == patience {
+            return false;
         }
+        core::hint::spin_loop();
+        land = theirs.landing();
+        turns += 1;
     }
     let len = land.inline_len();
-    if !land.is(seq, lane.epoch) || land.kind() != Kind::Inline as u8 || len > cap {
+    if len > cap {
         return false;
     }
     let words = [theirs.data[0].load(Ordering::Relaxed), theirs.data[1].load(Ordering::Relaxed)];
-    // SAFETY: len ≤ 16 and ≤ cap.
-    unsafe { deliver_words(words, ptr, len) };
+    if land.kind() == Kind::Inline as u8 {
+        // SAFETY: an inline length is at most 16, and it is ≤ cap.
+        unsafe { deliver_words(words, ptr, len.min(INLINE_BYTES)) };
+    } else {
+        // SAFETY: as the caller promises; what was published stays until the acknowledgement.
+        match unsafe { from_annex(lane, slot, seq, land, words, ptr, cap) } {
+            Some(len) => {
+                progress.recv_flags.store(flags ^ RECV_ANNEX, Ordering::Release);
+                progress.last_len.store(len as u64, Ordering::Relaxed);
+            }
+            None => return false,
+        }
+    }
     progress.received.store(seq, Ordering::Relaxed);
-    progress.last_len.store(len as u64, Ordering::Relaxed);
+    if land.kind() == Kind::Inline as u8 {
+        progress.last_len.store(len as u64, Ordering::Relaxed);
+    }
     mine.acknowledge(seq, mine.rx.load(Ordering::Relaxed) & 0xff);
     let sleep = theirs.tx.load(Ordering::Relaxed) & 0xff;
     if sleep != 0 {
@@ -81,16 +99,91 @@ pub unsafe fn recv_inline(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) ->
     true
 }
 
+/// Delivers a message that lies in the annex, or partly there, if it fits; its length.
+///
+/// # Safety
+/// `cap` writable bytes at `ptr`; `land` and `words` are those of message `seq`.
+#[inline]
+unsafe fn from_annex(lane: &Lane, slot: usize, seq: u64, land: Land, words: [u64; 2], ptr: *mut u8, cap: usize) -> Option<usize> {
+    if land.kind() == Kind::Split as u8 {
+        let len = land.inline_len();
+        if len > cap || !(INLINE_BYTES..=SPLIT_BYTES).contains(&len) {
+            return None;
+        }
+        until_split(lane, slot, seq);
+        // SAFETY: INLINE_BYTES ≤ len ≤ cap; the split line holds the rest.
+        unsafe {
+            deliver_words(words, ptr, INLINE_BYTES);
+            core::ptr::copy_nonoverlapping(lane.split(slot), ptr.add(INLINE_BYTES), len - INLINE_BYTES);
+        }
+        return Some(len);
+    }
+    let len = words[0] as usize;
+    if land.kind() != Kind::Annex as u8 || len > cap || len > ANNEX_BYTES {
+        return None;
+    }
+    // SAFETY: the annex holds `len` bytes until the acknowledgement; `len` ≤ cap.
+    unsafe { core::ptr::copy_nonoverlapping(lane.annex(slot), ptr, len) };
+    Some(len)
+}
+
+/// Waits for the split line of a message, which its sender writes right behind the landing.
+#[inline(always)]
+fn until_split(lane: &Lane, slot: usize, seq: u64) {
+    // SYNC POINT: pairs with the release in `send_annex`.
+    while lane.split_seq(slot).load(Ordering::Acquire) != split_mark(seq, lane.inn) {
+        core::hint::spin_loop();
+    }
+}
+
+/// Writes the first `len` bytes of two words, as [`super::send`] packed them.
+///
 /// # Safety
 /// `len` ≤ 16 writable bytes at `ptr`.
 #[inline(always)]
 unsafe fn deliver_words(words: [u64; 2], ptr: *mut u8, len: usize) {
-    // SAFETY: as the caller promises.
+    let [a, b] = words.map(u64::from_le);
+    // SAFETY: writes that overlap, within the first `len` bytes.
     unsafe {
-        if len == 8 {
-            ptr.cast::<u64>().write_unaligned(words[0]);
-        } else {
-            core::ptr::copy_nonoverlapping(words.as_ptr().cast::<u8>(), ptr, len.min(INLINE_BYTES));
+        let word = |at: usize, v: u64| ptr.add(at).cast::<u64>().write_unaligned(v.to_le());
+        let half = |at: usize, v: u64| ptr.add(at).cast::<u32>().write_unaligned((v as u32).to_le());
+        match len {
+            8 => word(0, a),
+            16 => {
+                word(0, a);
+                word(8, b);
+            }
+            9..16 => {
+                word(0, a);
+                word(len - 8, a >> (8 * (len - 8)) | b << (8 * (16 - len)));
+            }
+            4..8 => {
+                half(0, a);
+                half(len - 4, a >> (8 * (len - 4)));
+            }
+            0 => {}
+            _ => {
+                *ptr = a as u8;
+                *ptr.add(len / 2) = (a >> (8 * (len / 2))) as u8;
+                *ptr.add(len - 1) = (a >> (8 * (len - 1))) as u8;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_messages_survive_their_words() {
+        for len in 0..=16usize {
+            let source: Vec<u8> = (0..len as u8).map(|k| k.wrapping_mul(37) | 0x81).collect();
+            let mut target = [0u8; 24];
+            // SAFETY: `len` bytes on both sides.
+            unsafe { deliver_words(super::super::send::words_of(source.as_ptr(), len), target.as_mut_ptr().add(4), len) };
+            assert_eq!(&target[4..4 + len], &source[..], "{len} bytes");
+            assert!(target[..4].iter().chain(&target[4 + len..]).all(|b| *b == 0), "{len} bytes: wrote beyond");
         }
     }
 }
@@ -390,6 +483,19 @@ impl Receiver {
                 unsafe { Cursor::new(self.data, 0).scatter(words.as_ptr().cast(), len.min(INLINE_BYTES).min(self.cap)) };
                 return Ok(len);
             }
+            Some(Kind::Split) => {
+                let len = land.inline_len().min(SPLIT_BYTES);
+                let n = len.min(self.cap);
+                until_split(self.lane, self.slot, self.seq);
+                // SAFETY: see above.
+                unsafe {
+                    let mut to = Cursor::new(self.data, 0);
+                    to.scatter(words.as_ptr().cast(), n.min(INLINE_BYTES));
+                    to.scatter(self.lane.split(self.slot), n.saturating_sub(INLINE_BYTES));
+                }
+                self.set_flags(self.flags() ^ RECV_ANNEX);
+                return Ok(len);
+            }
             Some(Kind::Annex) => {
                 // SAFETY: see above.
                 unsafe { Cursor::new(self.data, 0).scatter(self.lane.annex(self.slot), n.min(crate::lane::map::ANNEX_BYTES)) };
@@ -435,7 +541,7 @@ impl Receiver {
     /// The length of a message that was found, without taking it.
     pub fn length(&self, found: Found) -> usize {
         match found {
-            Found::Landing(land) if land.kind() == Kind::Inline as u8 => land.inline_len(),
+            Found::Landing(land) if land.kind() == Kind::Inline as u8 || land.kind() == Kind::Split as u8 => land.inline_len(),
             Found::Landing(_) => self.theirs().data[0].load(Ordering::Relaxed) as usize,
             Found::Record(word) if word >> 40 < LONG_LENGTH => (word >> 40) as usize,
             Found::Record(_) => {

@@ -11,7 +11,7 @@
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::lane::map::{ANNEX_BYTES, SYSTEM_INDICES};
+use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::PROC_NULL;
@@ -33,13 +33,16 @@ const LINK_BYTES: usize = 24;
 pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
     if let Layout::Contiguous { ptr, len } = data
-        && len <= INLINE_BYTES
+        && len <= ANNEX_BYTES
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !(ptr.is_null() && len != 0) {
             // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
-            if unsafe { send_inline(lane, slot, ptr, len) } {
+            let sent = unsafe {
+                if len <= INLINE_BYTES { send_inline(lane, slot, ptr, len) } else { send_annex(lane, slot, ptr, len) }
+            };
+            if sent {
                 return Ok(());
             }
         }
@@ -75,20 +78,80 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
     true
 }
 
-/// Up to sixteen bytes as two words, in memory order.
+/// The next longer path: the annex beside the landing, when this side holds it. `false`: not this way.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`, [`INLINE_BYTES`] < `len` ≤ [`ANNEX_BYTES`], `slot` below the lane's limit.
+#[inline(never)]
+unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
+    let progress = lane.progress(slot);
+    let hot = lane.hot(slot);
+    let (mine, theirs) = (&hot.half[lane.out], &hot.half[1 - lane.out]);
+    let before = progress.sent.load(Ordering::Relaxed);
+    let flags = progress.send_flags.load(Ordering::Relaxed);
+    if flags & (SEND_PENDING | SEND_CHAIN) != 0 || !theirs.acked(before) || !holds_annex(lane, progress) {
+        return false;
+    }
+    let seq = before + 1;
+    if before == 0 {
+        lane.touch(slot);
+    }
+    progress.send_flags.store(flags ^ SEND_ANNEX, Ordering::Relaxed);
+    if len <= SPLIT_BYTES {
+        // The landing first, so that it is on its way while the split line comes here; that line says by itself when it is whole.
+        // SAFETY: INLINE_BYTES < len ≤ SPLIT_BYTES; the split line is ours, as the annex is.
+        unsafe {
+            let [a, b] = words_of(ptr, INLINE_BYTES);
+            mine.data[0].store(a, Ordering::Relaxed);
+            mine.data[1].store(b, Ordering::Relaxed);
+            mine.publish(Land::new(seq, Kind::Split, len, lane.epoch));
+            core::ptr::copy_nonoverlapping(ptr.add(INLINE_BYTES), lane.split(slot), len - INLINE_BYTES);
+        }
+        // SYNC POINT: pairs with the acquire in `until_split`.
+        lane.split_seq(slot).store(split_mark(seq, lane.out), Ordering::Release);
+    } else {
+        // SAFETY: the annex has ANNEX_BYTES, and is ours until the landing gives it away.
+        unsafe { core::ptr::copy_nonoverlapping(ptr, lane.annex(slot), len) };
+        mine.data[0].store(len as u64, Ordering::Relaxed);
+        mine.publish(Land::new(seq, Kind::Annex, 0, lane.epoch));
+    }
+    progress.sent.store(seq, Ordering::Relaxed);
+    after_publish(lane, slot, theirs);
+    true
+}
+
+/// The annex belongs to whoever received it last; at first to the lower rank.
+#[inline(always)]
+fn holds_annex(lane: &Lane, progress: &Progress) -> bool {
+    // SYNC POINT: pairs with the receiving thread's release after it has read the annex.
+    let got = progress.recv_flags.load(Ordering::Acquire) & RECV_ANNEX != 0;
+    let gave = progress.send_flags.load(Ordering::Relaxed) & SEND_ANNEX != 0;
+    if lane.is_self() { got == gave } else { (lane.out == 0) ^ got ^ gave }
+}
+
+/// Up to sixteen bytes as two words, in memory order (little endian: byte 0 is the lowest).
 ///
 /// # Safety
 /// `len` readable bytes at `ptr`, `len` ≤ 16.
 #[inline(always)]
-unsafe fn words_of(ptr: *const u8, len: usize) -> [u64; 2] {
-    // SAFETY: only the first `len` bytes are read.
+pub(super) unsafe fn words_of(ptr: *const u8, len: usize) -> [u64; 2] {
+    // Reads that overlap instead of a loop or a call; only the first `len` bytes are read.
+    // SAFETY: as the caller promises.
     unsafe {
-        if len == 8 {
-            return [ptr.cast::<u64>().read_unaligned(), 0];
-        }
-        let mut bytes = [0u8; 16];
-        core::ptr::copy_nonoverlapping(ptr, bytes.as_mut_ptr(), len);
-        core::mem::transmute::<[u8; 16], [u64; 2]>(bytes)
+        let word = |at: usize| u64::from_le(ptr.add(at).cast::<u64>().read_unaligned());
+        let half = |at: usize| u32::from_le(ptr.add(at).cast::<u32>().read_unaligned()) as u64;
+        let words = match len {
+            8 => [word(0), 0],
+            16 => [word(0), word(8)],
+            9..16 => [word(0), word(len - 8) >> (8 * (16 - len))],
+            4..8 => [half(0) | half(len - 4) << (8 * (len - 4)), 0],
+            0 => [0, 0],
+            _ => {
+                let (first, middle, last) = (*ptr as u64, *ptr.add(len / 2) as u64, *ptr.add(len - 1) as u64);
+                [first | middle << (8 * (len / 2)) | last << (8 * (len - 1)), 0]
+            }
+        };
+        words.map(u64::to_le)
     }
 }
 
@@ -283,7 +346,7 @@ impl Sender {
             self.sent();
             return true;
         }
-        if self.len <= ANNEX_BYTES && self.holds_annex() {
+        if self.len <= ANNEX_BYTES && holds_annex(self.lane, self.lane.progress(self.slot)) {
             // SAFETY: the annex has ANNEX_BYTES, and is ours until the landing gives it away.
             unsafe { Cursor::new(self.data, 0).gather(self.lane.annex(self.slot), self.len) };
             self.set_flags(self.flags() ^ SEND_ANNEX);
@@ -292,15 +355,6 @@ impl Sender {
         }
         // SAFETY: as above.
         unsafe { self.spool_by_landing() }
-    }
-
-    /// The annex belongs to whoever received it last; at first to the lower rank.
-    fn holds_annex(&self) -> bool {
-        let progress = self.lane.progress(self.slot);
-        // SYNC POINT: pairs with the receiving thread's release after it has read the annex.
-        let got = progress.recv_flags.load(Ordering::Acquire) & RECV_ANNEX != 0;
-        let gave = progress.send_flags.load(Ordering::Relaxed) & SEND_ANNEX != 0;
-        if self.lane.is_self() { got == gave } else { (self.lane.out == 0) ^ got ^ gave }
     }
 
     /// Copies the message into a block and says so in the landing, which is free. `false`: no room.
