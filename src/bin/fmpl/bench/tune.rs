@@ -21,15 +21,14 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
     let ways = compare(&o, place, "ways", &sizes, WAYS.map(|w| (w, vec![("FMPL_SHM_PATH", w.to_string())])).into())?;
     print_lines(&ways, &sizes);
 
-    // From which size on the second beats the first, and keeps doing so.
-    let crossover = |first: usize, second: usize| {
-        let wins = |n: usize| ways.time[n][second] < ways.time[n][first];
-        let from = (0..sizes.len()).rev().take_while(|n| wins(*n)).last();
-        from.map(|n| sizes[n])
-    };
-    let eager = crossover(0, 1).into_iter().chain(crossover(0, 2)).min();
-    let ring_max = crossover(1, 2);
-    let coop_min = crossover(2, 3);
+    let time = |way: usize| -> Vec<f64> { ways.time.iter().map(|row| row[way]).collect() };
+    let [spool, ring, cma, coop] = [0, 1, 2, 3].map(time);
+    let posted: Vec<f64> = ring.iter().zip(&cma).map(|(a, b)| a.min(*b)).collect();
+    // The size below the crossover is the last of the first way, the size at it the first of the second.
+    let last_of_first = |c: usize| c.checked_sub(1).map(|n| sizes[n]);
+    let eager = last_of_first(crossover(&spool, &posted));
+    let ring_max = last_of_first(crossover(&ring, &cma));
+    let coop_min = sizes.get(crossover(&cma, &coop)).copied();
 
     let ring_sizes: Vec<usize> = sizes.iter().copied().filter(|n| (4096..=65_536).contains(n)).collect();
     let chunks = [1024, 2048, 4096, 8192, 16_384];
@@ -43,12 +42,22 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
         Some(v) => println!("export {name}={v:<10} # {what}: {}", size_text(v)),
         None => println!("# {name}: no crossover within the sizes measured ({what})"),
     };
-    line("FMPL_EAGER", eager.map(|n| n / 2), "up to here copying at once is as good as waiting for the receive");
-    line("FMPL_RING_MAX", ring_max.map(|n| n / 2), "up to here the ring of chunks beats one copy by the kernel");
+    line("FMPL_EAGER", eager, "up to here copying at once is as good as waiting for the receive");
+    line("FMPL_RING_MAX", ring_max, "up to here the ring of chunks beats one copy by the kernel");
     line("FMPL_RING_CHUNK", chunk, "the ring's chunk");
     line("FMPL_COOP_MIN", coop_min, "from here on both sides copy");
     line("FMPL_COOP_PIECE", piece, "the piece of the shared copy");
     Ok(())
+}
+
+/// Where to change from the first way to the second: the place that makes the product of all times least, so that one noisy size
+/// does not decide. The number of sizes: the second never pays.
+fn crossover(first: &[f64], second: &[f64]) -> usize {
+    let cost = |cut: usize| -> f64 {
+        let (a, b) = (&first[..cut], &second[cut..]);
+        a.iter().chain(b).map(|t| t.ln()).sum()
+    };
+    (0..=first.len()).min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(first.len())
 }
 
 /// Mean times, `[size][contestant]`, in µs.
@@ -112,4 +121,18 @@ fn best_of(
     print_lines(&c, sizes);
     let product = |w: usize| c.time.iter().map(|row| row[w].ln()).sum::<f64>();
     Ok((0..values.len()).min_by(|a, b| product(*a).total_cmp(&product(*b))).map(|w| values[w]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::crossover;
+
+    #[test]
+    fn one_noisy_size_does_not_move_the_crossover() {
+        let slow_start = [9.0, 9.0, 9.0, 9.0, 9.5, 9.0];
+        let fast_start = [1.0, 2.0, 4.0, 16.0, 9.4, 64.0];
+        assert_eq!(crossover(&fast_start, &slow_start), 3);
+        assert_eq!(crossover(&[1.0, 1.0], &[2.0, 2.0]), 2);
+        assert_eq!(crossover(&[2.0, 2.0], &[1.0, 1.0]), 0);
+    }
 }
