@@ -8,7 +8,7 @@ use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
 use crate::p2p::endpoint::{self, Endpoint, endpoint};
 use crate::p2p::layout::Layout;
-use crate::p2p::{receive, send, sendbuf};
+use crate::p2p::{receive, send, sendbuf, signal};
 
 /// Init and finalize take turns.
 static LIFE: Mutex<()> = Mutex::new(());
@@ -135,7 +135,7 @@ fn meet(ep: &'static Endpoint, first: usize) -> Result<()> {
         // SAFETY: messages of no bytes touch no memory; the slots are the system's, below every lane's limit.
         unsafe {
             if !send::send_inline(to, slot, std::ptr::null(), 0) {
-                send::send_on(ep, to, slot, nothing)?;
+                signal::signal(ep, to, slot)?;
             }
             if !receive::recv_inline(from, slot, std::ptr::null_mut(), 0) {
                 receive::recv_on(ep, from, slot, nothing)?;

@@ -46,6 +46,10 @@ unsafe impl Send for AnyState {}
 #[cold]
 #[inline(never)]
 pub(super) fn announce(lane: &Lane, slot: usize) {
+    if slot < SYSTEM_INDICES {
+        // The library's own messages (barriers) are nobody's to receive by any index.
+        return;
+    }
     let word = ANNOUNCED_SUMMARY + slot / 64;
     lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::AcqRel);
     lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::AcqRel);

@@ -377,6 +377,8 @@ impl stall::Job for Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
+        // Its thread sleeps on the board, which is in the region.
+        drop(self.event.take());
         // SAFETY: the endpoint is going away, so no thread is in the library.
         unsafe { self.lanes.clear() };
     }

@@ -29,6 +29,8 @@ pub mod send;
 #[cfg(not(loom))]
 pub mod sendbuf;
 #[cfg(not(loom))]
+pub mod signal;
+#[cfg(not(loom))]
 pub mod spool;
 #[cfg(not(loom))]
 pub mod transfer;

@@ -64,7 +64,13 @@ pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()>
         t => now_ns() + t as u64 * 1_000_000,
     };
     // SAFETY: the data stays readable until completion.
-    let state = unsafe { start(&mut sender, timeout)? };
+    let mut state = unsafe { start(&mut sender, timeout)? };
+    // What the receiver cannot be offered would move only in this thread's own isend_wait. A thread that first waits for its peer,
+    // which does the same, would never come there: so it goes into the spool at once, if there is room.
+    // SAFETY: the data is readable.
+    if state == SendState::Waits && timeout >= 0 && !sender.is_short() && unsafe { sender.spool() } {
+        state = SendState::Sent;
+    }
     if state == SendState::Waits {
         let mark = &lane.head(lane.out, slot).mark;
         mark.store(sender.seq << 2 | WANTS, Ordering::Release);
