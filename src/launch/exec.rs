@@ -70,6 +70,8 @@ pub(crate) struct Start<'a> {
     pub(crate) descriptors: libc::rlimit,
     /// The rank's end of its PMI socket.
     pub(crate) pmi: OwnedFd,
+    /// The [`Warden`](super::process::Warden)'s pipe.
+    pub(crate) leash: RawFd,
 }
 
 /// The step at which the start of a process failed.
@@ -173,6 +175,11 @@ fn prepare(s: &Start, parent: i32, stdio: [RawFd; 3], wdir: Option<&CStr>) -> St
         if libc::getppid() != parent {
             // The launcher died before the line above.
             libc::_exit(1);
+        }
+        // From here on the launcher's death kills this process, and from the next line on what it will start as well.
+        let pid = libc::getpid();
+        if libc::write(s.leash, (&raw const pid).cast(), size_of_val(&pid)) < 0 {
+            return Step::Prepare;
         }
         for (target, fd) in stdio.into_iter().enumerate() {
             if fd >= 0 && libc::dup2(fd, target as RawFd) < 0 {

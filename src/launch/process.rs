@@ -142,13 +142,16 @@ fn reap(pid: i32) {
 /// Kills the groups of the ranks when the launcher dies, however it dies.
 pub(crate) struct Warden {
     pid: i32,
-    /// Its other end reads the end of file when the launcher is gone, or a byte when all is well.
+    /// Its other end reads the pids of the ranks, and then the end of file when the launcher is gone, or that all is well.
     leash: File,
 }
 
 impl Warden {
-    pub(crate) fn start(groups: &[i32]) -> io::Result<Warden> {
+    /// Starts it, for up to `n` groups that it will be told of.
+    pub(crate) fn start(n: usize) -> io::Result<Warden> {
         let (read, write) = pipe()?;
+        // Made before the fork; behind it nothing may be allocated.
+        let groups = vec![0; n];
         // SAFETY: the child makes only calls that a signal handler may make, and ends without unwinding or running exit handlers.
         match unsafe { libc::fork() } {
             -1 => Err(Error::last_os_error()),
@@ -156,18 +159,27 @@ impl Warden {
             pid => Ok(Warden { pid, leash: write.into() }),
         }
     }
+
+    /// Where a rank writes its pid, in four bytes, before it executes its program. The launcher could not do it in time: it
+    /// may be off its core, and then dead, while a rank that it has just forked starts children already.
+    pub(crate) fn leash(&self) -> RawFd {
+        self.leash.as_raw_fd()
+    }
 }
 
 impl Drop for Warden {
     fn drop(&mut self) {
-        // It is waiting for this byte; should it be gone already there is nobody to tell.
-        let _ = self.leash.write(&[1]);
+        // It is waiting for this; should it be gone already there is nobody to tell.
+        let _ = self.leash.write_all(&ALL_IS_WELL.to_ne_bytes());
         reap(self.pid);
     }
 }
 
+/// What the warden is told when the job has ended; no pid.
+const ALL_IS_WELL: i32 = 0;
+
 /// The warden's life. It keeps no descriptor but its pipe: not the output of the launcher, on whose end others may wait.
-fn warden(groups: &[i32], leash: RawFd) -> ! {
+fn warden(mut groups: Vec<i32>, leash: RawFd) -> ! {
     // SAFETY: system calls on numbers and on this function's own variables, all of them safe in a forked child.
     unsafe {
         libc::setsid();
@@ -183,16 +195,20 @@ fn warden(groups: &[i32], leash: RawFd) -> ! {
                 libc::close(fd);
             });
         }
-        let mut byte = 0u8;
+        let (mut word, mut known) = (ALL_IS_WELL, 0);
         loop {
-            match libc::read(0, (&raw mut byte).cast(), 1) {
-                1 => libc::_exit(0),
-                0 => break,
-                _ if *libc::__errno_location() == libc::EINTR => {}
+            // Words of four bytes are written and read in one piece.
+            match libc::read(0, (&raw mut word).cast(), size_of_val(&word)) {
+                4 if word == ALL_IS_WELL => libc::_exit(0),
+                4 if known < groups.len() => {
+                    groups[known] = word;
+                    known += 1;
+                }
+                -1 if *libc::__errno_location() == libc::EINTR => {}
                 _ => break,
             }
         }
-        for group in groups {
+        for group in groups.iter().take(known) {
             libc::kill(-*group, libc::SIGKILL);
         }
         libc::_exit(0)

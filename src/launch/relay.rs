@@ -44,12 +44,6 @@ impl Sink {
         self.queue.len() >= SINK_FULL
     }
 
-    /// Gives up on whoever should read it.
-    pub(crate) fn close(&mut self) {
-        self.closed = true;
-        self.queue.clear();
-    }
-
     /// Writes what the descriptor takes without blocking.
     pub(crate) fn drain(&mut self) {
         let mut done = 0;

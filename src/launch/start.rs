@@ -51,7 +51,7 @@ impl Supervisor {
             l.programs.iter().enumerate().flat_map(|(i, p)| std::iter::repeat_n(i, p.n)).collect();
 
         let mut s = Supervisor {
-            warden: None,
+            warden: Some(Warden::start(n).map_err(system("fork"))?),
             ranks: Vec::with_capacity(n),
             server: Server::new(&appnums),
             signals,
@@ -66,6 +66,7 @@ impl Supervisor {
             ending: Ending::No,
             code: None,
             timed_out: false,
+            hurried: false,
             reports: Vec::new(),
         };
         // Whenever this is left with an error, dropping `s` kills and reaps the ranks that run already.
@@ -77,7 +78,6 @@ impl Supervisor {
                 s.report(format!("{map}, pid {}", s.ranks[rank].process.pid));
             }
         }
-        s.warden = Some(Warden::start(&s.pids()).map_err(system("fork"))?);
         match common.news.wait().map_err(system("waiting for the ranks to start"))? {
             None => Ok(s),
             Some((rank, step, e)) => Err(not_started(l, &l.programs[appnums[rank as usize]], rank, step, e)),
@@ -126,6 +126,7 @@ impl Supervisor {
             blocked: c.blocked,
             descriptors: c.descriptors,
             pmi: theirs.into(),
+            leash: self.warden.as_ref().map_or(-1, Warden::leash),
         };
         let process = Process::of(exec::fork(rank as u32, &start, &c.news)?)?;
         self.ranks.push(Rank { process, socket: Some(ours.into()), stdout: out, stderr: err });

@@ -32,6 +32,8 @@ pub(crate) struct Supervisor {
     pub(super) ending: Ending,
     pub(super) code: Option<i32>,
     pub(super) timed_out: bool,
+    /// The second signal has come: nothing is waited for any more, not even a reader of the output.
+    pub(super) hurried: bool,
     pub(super) reports: Vec<String>,
 }
 
@@ -106,7 +108,9 @@ impl Supervisor {
 
     /// Waits until the output has been read, or a signal says that nobody is going to.
     fn flush(&mut self) {
-        while !(self.out.is_empty() && self.err.is_empty()) {
+        self.out.drain();
+        self.err.drain();
+        while !(self.hurried || self.out.is_empty() && self.err.is_empty()) {
             let (fds, what) = self.interests();
             let now = |w: &Happening| matches!(w, Happening::Signals | Happening::Out | Happening::Err);
             let (fds, what) = fds.into_iter().zip(what).filter(|(_, w)| now(w)).unzip();
@@ -115,8 +119,7 @@ impl Supervisor {
             self.err.drain();
             if let Some(signal) = self.signals.as_ref().and_then(Signals::take) {
                 self.code.get_or_insert(128 + signal);
-                self.out.close();
-                self.err.close();
+                self.hurried = true;
             }
         }
     }
@@ -384,6 +387,7 @@ impl Supervisor {
         } else if self.ending != Ending::Killed {
             self.code.get_or_insert(128 + signal);
             self.report(format!("{}: killing {running}", signal_name(signal)));
+            self.hurried = true;
             self.kill();
         }
     }

@@ -151,6 +151,30 @@ fn sigkill_of_the_launcher_leaves_no_process() {
 }
 
 #[test]
+fn sigkill_of_the_launcher_at_any_moment_leaves_no_process() {
+    // The ranks' children are found by an argument that nothing else on the machine has.
+    let mark = format!("1000.{}", std::process::id());
+    for i in 0..40 {
+        let job = spawn(&["-n", "4", "--", "sh", "-c", &format!("sleep {mark} & sleep {mark} & wait")]);
+        std::thread::sleep(Duration::from_micros(i * 500));
+        signal(&job, libc::SIGKILL);
+        drop(job);
+    }
+    let with_mark = || -> Vec<i32> {
+        let is_ours = |pid: &i32| {
+            std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|c| String::from_utf8_lossy(&c).contains(&mark))
+        };
+        let all = std::fs::read_dir("/proc").unwrap().filter_map(|e| e.unwrap().file_name().to_str()?.parse().ok());
+        all.filter(|pid| *pid != std::process::id() as i32).filter(is_ours).collect()
+    };
+    let since = Instant::now();
+    while !with_mark().is_empty() {
+        assert!(since.elapsed() < Duration::from_secs(30), "still there: {:?}", with_mark());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
 fn what_a_rank_leaves_running_ends_with_the_job() {
     let mut job = spawn(&["-n", "2", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]);
     let pids = numbers(&mut job, 2);
@@ -207,4 +231,32 @@ fn a_dropped_job_is_killed() {
 fn a_parent_that_ignores_its_children_hides_no_end() {
     let job = format!("trap '' CHLD; exec timeout 60 {} run -n 2 -- sh -c 'exit 3'", env!("CARGO_BIN_EXE_fmpl"));
     assert_eq!(Command::new("sh").args(["-c", &job]).stderr(Stdio::null()).status().unwrap().code(), Some(3));
+}
+
+#[test]
+fn ctrl_z_stops_the_ranks_with_the_launcher() {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_fmpl"));
+    c.args(["run", "-n", "2", "--", "sh", "-c", FAMILY])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // A group of its own, as a shell with job control gives it; the kernel does not stop one without a parent outside.
+    let mut job = std::os::unix::process::CommandExt::process_group(&mut c, 0).spawn().unwrap();
+    let mut pids = numbers(&mut job, 2);
+    pids.push(job.id() as i32);
+    let all = |stopped: bool| {
+        let since = Instant::now();
+        let is_stopped = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T ");
+        while pids.iter().any(|p| is_stopped(p) != stopped) {
+            assert!(since.elapsed() < Duration::from_secs(30), "stopped: {stopped}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    signal(&job, libc::SIGTSTP);
+    all(true);
+    signal(&job, libc::SIGCONT);
+    all(false);
+    signal(&job, libc::SIGINT);
+    assert_eq!(rest(&mut job).0, 130);
+    assert_gone(&pids[..4]);
 }
