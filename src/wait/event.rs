@@ -31,11 +31,12 @@ impl Event {
         let fd = Arc::new(unsafe { OwnedFd::from_raw_fd(raw) });
         let stop = Arc::new(AtomicBool::new(false));
         let (thread_fd, thread_stop) = (fd.clone(), stop.clone());
+        // Before the thread runs, or a ring that comes before it has looked would be lost.
+        let mut seen = board.event_bell.load(std::sync::atomic::Ordering::Acquire);
         let thread = std::thread::Builder::new()
             .name("fmpl-event".into())
             .stack_size(64 * 1024)
             .spawn(move || {
-                let mut seen = board.event_bell.load(std::sync::atomic::Ordering::Acquire);
                 while !thread_stop.load(Ordering::Acquire) {
                     doorbell::sleep(&board.event_bell, seen, u32::MAX, 1_000_000_000);
                     let now = board.event_bell.load(std::sync::atomic::Ordering::Acquire);
