@@ -10,7 +10,7 @@
 //!  64 KiB    ring flags            2 directions x 4 rings x 32 lines
 //!  128 KiB   announced indices     2 directions x (512 B summary + 16 KiB bits), used once somebody receives from any index
 //!  1 MiB     ring chunks           2 directions x 4 rings x 256 KiB
-//!  4 MiB     group 0, group 1, …   84 KiB each
+//!  4 MiB     group 0, group 1, …   220 KiB each
 //! ```
 
 use crate::base::atomics::{AtomicU32, AtomicU64};
@@ -33,8 +33,9 @@ pub(crate) const POSTING_AT: usize = PAGE;
 pub(crate) const SHAPE_AT: usize = 2 * PAGE;
 pub(crate) const HEAD_AT: usize = 3 * PAGE;
 pub(crate) const SPLIT_AT: usize = 4 * PAGE;
-pub(crate) const ANNEX_AT: usize = 5 * PAGE;
-pub(crate) const GROUP: usize = ANNEX_AT + GROUP_INDICES * ANNEX_BYTES;
+/// Three split lines and three annexes for each index: one that both directions use in turn, and one for each direction.
+pub(crate) const ANNEX_AT: usize = SPLIT_AT + 3 * PAGE;
+pub(crate) const GROUP: usize = ANNEX_AT + 3 * GROUP_INDICES * ANNEX_BYTES;
 
 /// Transfer blocks for each direction.
 pub const TRANSFERS: usize = 64;
@@ -58,7 +59,7 @@ pub(crate) const GROUPS_AT: usize = 4 << 20;
 /// Bytes of a whole lane.
 pub const LANE_BYTES: usize = GROUPS_AT + (1 << 17) / GROUP_INDICES * GROUP;
 /// Distance of lanes in the region.
-pub const LANE_STRIDE: u64 = 256 << 20;
+pub const LANE_STRIDE: u64 = 512 << 20;
 
 const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);

@@ -358,22 +358,23 @@ mod here {
         pub fn head(&self, direction: usize, slot: usize) -> &Head {
             self.at(Lane::group(slot) + HEAD_AT + (direction * GROUP_INDICES + slot % GROUP_INDICES) * size_of::<Head>())
         }
-        /// The annex of a slot: [`ANNEX_BYTES`] that both directions use in turn.
+        /// An annex of a slot, [`ANNEX_BYTES`] long: the one in turn (0), or a direction's own (1, 2).
         #[inline(always)]
-        pub fn annex(&self, slot: usize) -> *mut u8 {
+        pub fn annex(&self, which: usize, slot: usize) -> *mut u8 {
+            let place = which * GROUP_INDICES + slot % GROUP_INDICES;
             // SAFETY: within the window, as in `at`.
-            unsafe { self.window.add(Lane::group(slot) + ANNEX_AT + slot % GROUP_INDICES * ANNEX_BYTES) }
+            unsafe { self.window.add(Lane::group(slot) + ANNEX_AT + place * ANNEX_BYTES) }
         }
-        /// The split line of a slot: 56 bytes that go with the landing's 16. Whoever holds the annex may write it.
+        /// A split line of a slot, numbered like the annexes: 56 bytes that go with the landing's 16.
         #[inline(always)]
-        pub fn split(&self, slot: usize) -> *mut u8 {
+        pub fn split(&self, which: usize, slot: usize) -> *mut u8 {
             // SAFETY: within the window, as in `at`.
-            unsafe { self.window.add(Lane::group(slot) + SPLIT_AT + slot % GROUP_INDICES * 64) }
+            unsafe { self.window.add(Lane::group(slot) + SPLIT_AT + (which * GROUP_INDICES + slot % GROUP_INDICES) * 64) }
         }
         /// The split line's last word: which message it belongs to, [`split_mark`].
         #[inline(always)]
-        pub fn split_seq(&self, slot: usize) -> &AtomicU64 {
-            self.at(Lane::group(slot) + SPLIT_AT + slot % GROUP_INDICES * 64 + 56)
+        pub fn split_seq(&self, which: usize, slot: usize) -> &AtomicU64 {
+            self.at(Lane::group(slot) + SPLIT_AT + (which * GROUP_INDICES + slot % GROUP_INDICES) * 64 + 56)
         }
         /// The first page.
         #[inline(always)]

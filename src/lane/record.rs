@@ -40,7 +40,7 @@ pub const INLINE_BYTES: usize = 16;
 pub enum Kind {
     /// In the landing's data words.
     Inline = 1,
-    /// In the index's annex, the lines beside the hot line.
+    /// In the annex that both directions use in turn; data: length.
     Annex = 2,
     /// In the sender's spool; data: length, offset of the record.
     Spooled = 3,
@@ -55,6 +55,10 @@ pub enum Kind {
     /// The first 16 bytes in the data words, the rest in the split line, which is written behind the landing and ends in the
     /// message's [`split_mark`].
     Split = 9,
+    /// In the direction's own annex; data: length.
+    OwnAnnex = 10,
+    /// As split, with the direction's own split line.
+    OwnSplit = 11,
     /// In a block: the chain goes on in another block; the next word is its offset.
     Link = 8,
 }
@@ -73,6 +77,8 @@ impl Kind {
             7 => Kind::Pull,
             8 => Kind::Link,
             9 => Kind::Split,
+            10 => Kind::OwnAnnex,
+            11 => Kind::OwnSplit,
             _ => return None,
         })
     }

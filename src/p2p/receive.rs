@@ -79,13 +79,8 @@ pub unsafe fn recv_inline(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) ->
         unsafe { deliver_words(words, ptr, len.min(INLINE_BYTES)) };
     } else {
         // SAFETY: as the caller promises; what was published stays until the acknowledgement.
-        match unsafe { from_annex(lane, slot, seq, land, words, ptr, cap) } {
-            Some(len) => {
-                progress.recv_flags.store(flags ^ RECV_ANNEX, Ordering::Release);
-                progress.last_len.store(len as u64, Ordering::Relaxed);
-            }
-            None => return false,
-        }
+        let Some(len) = (unsafe { from_annex(lane, slot, seq, land, words, ptr, cap) }) else { return false };
+        progress.last_len.store(len as u64, Ordering::Relaxed);
     }
     progress.received.store(seq, Ordering::Relaxed);
     if land.kind() == Kind::Inline as u8 {
@@ -99,39 +94,58 @@ pub unsafe fn recv_inline(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) ->
     true
 }
 
-/// Delivers a message that lies in the annex, or partly there, if it fits; its length.
+/// Delivers a message that lies in an annex, or partly in a split line, if it fits; its length.
 ///
 /// # Safety
 /// `cap` writable bytes at `ptr`; `land` and `words` are those of message `seq`.
 #[inline]
 unsafe fn from_annex(lane: &Lane, slot: usize, seq: u64, land: Land, words: [u64; 2], ptr: *mut u8, cap: usize) -> Option<usize> {
-    if land.kind() == Kind::Split as u8 {
-        let len = land.inline_len();
-        if len > cap || !(INLINE_BYTES..=SPLIT_BYTES).contains(&len) {
-            return None;
-        }
-        until_split(lane, slot, seq);
-        // SAFETY: INLINE_BYTES ≤ len ≤ cap; the split line holds the rest.
-        unsafe {
-            deliver_words(words, ptr, INLINE_BYTES);
-            core::ptr::copy_nonoverlapping(lane.split(slot), ptr.add(INLINE_BYTES), len - INLINE_BYTES);
-        }
-        return Some(len);
-    }
-    let len = words[0] as usize;
-    if land.kind() != Kind::Annex as u8 || len > cap || len > ANNEX_BYTES {
+    let (which, split) = annex_of(lane, land)?;
+    let len = if split { land.inline_len().clamp(INLINE_BYTES, SPLIT_BYTES) } else { (words[0] as usize).min(ANNEX_BYTES) };
+    if len > cap {
         return None;
     }
-    // SAFETY: the annex holds `len` bytes until the acknowledgement; `len` ≤ cap.
-    unsafe { core::ptr::copy_nonoverlapping(lane.annex(slot), ptr, len) };
+    // SAFETY: `len` ≤ cap; the annex, or landing and split line, hold `len` bytes until the acknowledgement.
+    unsafe {
+        if split {
+            until_split(lane, which, slot, seq);
+            deliver_words(words, ptr, INLINE_BYTES);
+            core::ptr::copy_nonoverlapping(lane.split(which, slot), ptr.add(INLINE_BYTES), len - INLINE_BYTES);
+        } else {
+            core::ptr::copy_nonoverlapping(lane.annex(which, slot), ptr, len);
+        }
+    }
+    received_annex(lane, slot, which);
     Some(len)
+}
+
+/// Which annex or split line a landing means, and whether it is a split line.
+#[inline(always)]
+fn annex_of(lane: &Lane, land: Land) -> Option<(usize, bool)> {
+    Some(match Kind::from_number(land.kind())? {
+        Kind::Split => (0, true),
+        Kind::OwnSplit => (1 + lane.inn, true),
+        Kind::Annex => (0, false),
+        Kind::OwnAnnex => (1 + lane.inn, false),
+        _ => return None,
+    })
+}
+
+/// An annex has been read. The one in turn is this side's from now on.
+#[inline(always)]
+fn received_annex(lane: &Lane, slot: usize, which: usize) {
+    if which == 0 {
+        let flags = &lane.progress(slot).recv_flags;
+        // SYNC POINT: pairs with the acquire in `holds_annex`.
+        flags.store(flags.load(Ordering::Relaxed) ^ RECV_ANNEX, Ordering::Release);
+    }
 }
 
 /// Waits for the split line of a message, which its sender writes right behind the landing.
 #[inline(always)]
-fn until_split(lane: &Lane, slot: usize, seq: u64) {
-    // SYNC POINT: pairs with the release in `send_annex`.
-    while lane.split_seq(slot).load(Ordering::Acquire) != split_mark(seq, lane.inn) {
+fn until_split(lane: &Lane, which: usize, slot: usize, seq: u64) {
+    // SYNC POINT: pairs with the release in `fill_annex`.
+    while lane.split_seq(which, slot).load(Ordering::Acquire) != split_mark(seq, lane.inn) {
         core::hint::spin_loop();
     }
 }
@@ -483,24 +497,23 @@ impl Receiver {
                 unsafe { Cursor::new(self.data, 0).scatter(words.as_ptr().cast(), len.min(INLINE_BYTES).min(self.cap)) };
                 return Ok(len);
             }
-            Some(Kind::Split) => {
-                let len = land.inline_len().min(SPLIT_BYTES);
+            Some(Kind::Split | Kind::OwnSplit | Kind::Annex | Kind::OwnAnnex) => {
+                let (which, split) = annex_of(self.lane, land).unwrap_or((0, false));
+                let len = if split { land.inline_len().min(SPLIT_BYTES) } else { len.min(ANNEX_BYTES) };
                 let n = len.min(self.cap);
-                until_split(self.lane, self.slot, self.seq);
                 // SAFETY: see above.
                 unsafe {
                     let mut to = Cursor::new(self.data, 0);
-                    to.scatter(words.as_ptr().cast(), n.min(INLINE_BYTES));
-                    to.scatter(self.lane.split(self.slot), n.saturating_sub(INLINE_BYTES));
+                    if split {
+                        until_split(self.lane, which, self.slot, self.seq);
+                        to.scatter(words.as_ptr().cast(), n.min(INLINE_BYTES));
+                        to.scatter(self.lane.split(which, self.slot), n.saturating_sub(INLINE_BYTES));
+                    } else {
+                        to.scatter(self.lane.annex(which, self.slot), n);
+                    }
                 }
-                self.set_flags(self.flags() ^ RECV_ANNEX);
+                received_annex(self.lane, self.slot, which);
                 return Ok(len);
-            }
-            Some(Kind::Annex) => {
-                // SAFETY: see above.
-                unsafe { Cursor::new(self.data, 0).scatter(self.lane.annex(self.slot), n.min(crate::lane::map::ANNEX_BYTES)) };
-                // SYNC POINT: pairs with the acquire in `Sender::holds_annex`.
-                self.set_flags(self.flags() ^ RECV_ANNEX);
             }
             Some(Kind::Spooled) => {
                 let base = self.lane.peer_spool(&self.ep.region)?;
@@ -541,7 +554,9 @@ impl Receiver {
     /// The length of a message that was found, without taking it.
     pub fn length(&self, found: Found) -> usize {
         match found {
-            Found::Landing(land) if land.kind() == Kind::Inline as u8 || land.kind() == Kind::Split as u8 => land.inline_len(),
+            Found::Landing(land) if matches!(Kind::from_number(land.kind()), Some(Kind::Inline | Kind::Split | Kind::OwnSplit)) => {
+                land.inline_len()
+            }
             Found::Landing(_) => self.theirs().data[0].load(Ordering::Relaxed) as usize,
             Found::Record(word) if word >> 40 < LONG_LENGTH => (word >> 40) as usize,
             Found::Record(_) => {

@@ -78,46 +78,58 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
     true
 }
 
-/// The next longer path: the annex beside the landing, when this side holds it. `false`: not this way.
+/// The next longer path: an annex beside the landing. `false`: not this way.
 ///
 /// # Safety
 /// `len` readable bytes at `ptr`, [`INLINE_BYTES`] < `len` ≤ [`ANNEX_BYTES`], `slot` below the lane's limit.
 #[inline(never)]
 unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
     let progress = lane.progress(slot);
-    let hot = lane.hot(slot);
-    let (mine, theirs) = (&hot.half[lane.out], &hot.half[1 - lane.out]);
+    let theirs = &lane.hot(slot).half[1 - lane.out];
     let before = progress.sent.load(Ordering::Relaxed);
-    let flags = progress.send_flags.load(Ordering::Relaxed);
-    if flags & (SEND_PENDING | SEND_CHAIN) != 0 || !theirs.acked(before) || !holds_annex(lane, progress) {
+    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0 || !theirs.acked(before) {
         return false;
     }
     let seq = before + 1;
     if before == 0 {
         lane.touch(slot);
     }
-    progress.send_flags.store(flags ^ SEND_ANNEX, Ordering::Relaxed);
-    if len <= SPLIT_BYTES {
-        // The landing first, so that it is on its way while the split line comes here; that line says by itself when it is whole.
-        // SAFETY: INLINE_BYTES < len ≤ SPLIT_BYTES; the split line is ours, as the annex is.
-        unsafe {
-            let [a, b] = words_of(ptr, INLINE_BYTES);
-            mine.data[0].store(a, Ordering::Relaxed);
-            mine.data[1].store(b, Ordering::Relaxed);
-            mine.publish(Land::new(seq, Kind::Split, len, lane.epoch));
-            core::ptr::copy_nonoverlapping(ptr.add(INLINE_BYTES), lane.split(slot), len - INLINE_BYTES);
-        }
-        // SYNC POINT: pairs with the acquire in `until_split`.
-        lane.split_seq(slot).store(split_mark(seq, lane.out), Ordering::Release);
-    } else {
-        // SAFETY: the annex has ANNEX_BYTES, and is ours until the landing gives it away.
-        unsafe { core::ptr::copy_nonoverlapping(ptr, lane.annex(slot), len) };
-        mine.data[0].store(len as u64, Ordering::Relaxed);
-        mine.publish(Land::new(seq, Kind::Annex, 0, lane.epoch));
-    }
+    // SAFETY: as the caller promises; everything before is consumed.
+    unsafe { fill_annex(lane, slot, seq, len, |at, to, n| core::ptr::copy_nonoverlapping(ptr.add(at), to, n)) };
     progress.sent.store(seq, Ordering::Relaxed);
     after_publish(lane, slot, theirs);
     true
+}
+
+/// Publishes message `seq` by the landing and an annex, or a split line; `copy(at, to, n)` copies bytes of the message.
+///
+/// # Safety
+/// Everything before `seq` is consumed; [`INLINE_BYTES`] < `len` ≤ [`ANNEX_BYTES`].
+#[inline(always)]
+unsafe fn fill_annex(lane: &Lane, slot: usize, seq: u64, len: usize, copy: impl Fn(usize, *mut u8, usize)) {
+    let progress = lane.progress(slot);
+    let mine = &lane.hot(slot).half[lane.out];
+    // Lines that both sides write in turn cost less than lines that only one writes; without the turn there is an own one.
+    let turn = holds_annex(lane, progress);
+    let which = if turn { 0 } else { 1 + lane.out };
+    if turn {
+        progress.send_flags.store(progress.send_flags.load(Ordering::Relaxed) ^ SEND_ANNEX, Ordering::Relaxed);
+    }
+    if len <= SPLIT_BYTES {
+        // The landing first, so that it is on its way while the split line comes here; that line says by itself when it is whole.
+        let mut words = [0u64; 2];
+        copy(0, words.as_mut_ptr().cast(), INLINE_BYTES);
+        mine.data[0].store(words[0], Ordering::Relaxed);
+        mine.data[1].store(words[1], Ordering::Relaxed);
+        mine.publish(Land::new(seq, if turn { Kind::Split } else { Kind::OwnSplit }, len, lane.epoch));
+        copy(INLINE_BYTES, lane.split(which, slot), len - INLINE_BYTES);
+        // SYNC POINT: pairs with the acquire in `until_split`.
+        lane.split_seq(which, slot).store(split_mark(seq, lane.out), Ordering::Release);
+    } else {
+        copy(0, lane.annex(which, slot), len);
+        mine.data[0].store(len as u64, Ordering::Relaxed);
+        mine.publish(Land::new(seq, if turn { Kind::Annex } else { Kind::OwnAnnex }, 0, lane.epoch));
+    }
 }
 
 /// The annex belongs to whoever received it last; at first to the lower rank.
@@ -346,11 +358,12 @@ impl Sender {
             self.sent();
             return true;
         }
-        if self.len <= ANNEX_BYTES && holds_annex(self.lane, self.lane.progress(self.slot)) {
-            // SAFETY: the annex has ANNEX_BYTES, and is ours until the landing gives it away.
-            unsafe { Cursor::new(self.data, 0).gather(self.lane.annex(self.slot), self.len) };
-            self.set_flags(self.flags() ^ SEND_ANNEX);
-            self.publish(Kind::Annex, self.len as u64, 0);
+        if self.len <= ANNEX_BYTES {
+            // SAFETY: everything before is consumed; the data is readable.
+            unsafe {
+                fill_annex(self.lane, self.slot, self.seq, self.len, |at, to, n| Cursor::new(self.data, at).gather(to, n));
+            }
+            self.sent();
             return true;
         }
         // SAFETY: as above.
