@@ -6,6 +6,26 @@
 //! is short, its bytes. When no receive comes in time the sender buffers the message in its **spool**, from which the
 //! receiver fetches it by itself. Matching is therefore one look at one cache line, with one message outstanding or with 30 000.
 //!
+//! ```no_run
+//! fn main() -> fmpl::Result<()> {
+//!     let job = fmpl::init(1)?;
+//!     let world = job.world();
+//!     if world.rank() == 0 {
+//!         world.send(&[3.0, 4.0], 1, 0)?;
+//!     } else if world.rank() == 1 {
+//!         let mut numbers = [0.0; 2];
+//!         world.recv(&mut numbers, 0, 0)?;
+//!         assert_eq!(numbers, [3.0, 4.0]);
+//!     }
+//!     job.finalize()
+//! }
+//! ```
+//!
+//! `cargo build && fmpl run -n 2 ./program` starts it on two ranks. [`Comm`] has the blocking calls, [`Comm::scope`] the
+//! non-blocking ones, [`Channel`] an index for one owner, [`Buffer`] memory that peers reach directly, [`Event`] a descriptor for
+//! event loops. All of it is safe: nothing that compiles lets a buffer go while another process may write into it, and threads
+//! that get into each other's way get an error.
+//!
 //! The layers, each importing only from those below it:
 //!
 //! | module | what lives there |
@@ -34,3 +54,8 @@ pub mod p2p;
 pub mod wait;
 
 pub use base::error::{Code, Error, Result};
+#[cfg(not(loom))]
+pub use comm::{
+    Buffer, Channel, Comm, Event, Job, Lent, Mode, PROC_NULL, Peer, Plain, Received, Receiver, RecvRequest, Scope, SendRequest,
+    Sender, Strided, StridedMut, init, initialized, wtime,
+};

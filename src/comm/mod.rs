@@ -1,5 +1,34 @@
-//! The job and its communicators.
+//! The job and its communicators: the safe Rust interface, and the calls about all ranks that the C interface shares with it.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `job` | init, finalize, barrier and the like, as the C interface calls them |
+//! | `session` | [`init`], [`Job`]: the same with a lifetime |
+//! | `communicator` | [`Comm`]: the blocking calls |
+//! | `scope` | [`Comm::scope`]: non-blocking calls whose buffers are borrowed until they are over |
+//! | `channel` | [`Channel`]: a (peer, index) for one owner, without a claim for each call |
+//! | `buffer` | [`Buffer`]: memory that peers reach directly |
+//! | `event` | [`Event`]: a descriptor for event loops and async code |
+//! | `plain`, `shape` | what messages consist of: [`Plain`] values, [`Strided`] runs, lists |
+//! | `claim` | which thread may use which index |
 
+mod buffer;
+mod channel;
+mod claim;
+mod communicator;
+mod event;
 mod job;
+mod plain;
+mod scope;
+mod session;
+mod shape;
 
+pub use buffer::Buffer;
+pub use channel::{Channel, Receiver, Sender};
+pub use communicator::{Comm, PROC_NULL, Peer, Received};
+pub use event::Event;
 pub use job::*;
+pub use plain::Plain;
+pub use scope::{Lent, RecvRequest, Scope, SendRequest};
+pub use session::{Job, Mode, init};
+pub use shape::{Strided, StridedMut};

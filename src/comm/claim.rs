@@ -1,0 +1,412 @@
+//! Who may use an index: at most one thread sends and one thread receives on a (peer, index) at a time.
+//!
+//! The raw interface leaves that to its caller. The safe one claims each direction of a (peer, index) before it uses it: for the
+//! length of a call, of a request, or of a [`Channel`](super::Channel). A claim is one atomic exchange on a byte of its own and never
+//! waits; who comes second gets [`Code::Busy`].
+//!
+//! ```text
+//!  table ── peer ── page of 1024 indices, made when the first of them is claimed
+//!             │        [send: one byte an index] [receive: one byte an index]
+//!             └ any: NONE | IDLE | BUSY
+//! ```
+//!
+//! **Any index.** A receive of any index of a source excludes all indexed receives from it. Both sides write first and then look
+//! at what the other wrote, all sequentially consistent, so at least one of them sees the other and steps back. The any-index
+//! side looks through all bytes only when an indexed receive has come in between: it leaves `IDLE` behind, which an indexed
+//! receive must turn back into `NONE`; while it stands there, nobody but any-index receives has been here.
+//!
+//! **The gate.** What is in the spool is counted over all indices at once, while no thread sends. The counter closes the gate, looks
+//! for senders, and opens it again; a sender that finds it closed waits that moment.
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering, fence};
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::base::error::{Code, Error, Result};
+use crate::lane::map::INDEX_MAX;
+use crate::p2p::endpoint::endpoint;
+
+const PAGE_INDICES: usize = 1024;
+const PAGES: usize = INDEX_MAX.div_ceil(PAGE_INDICES);
+
+const NONE: u8 = 0;
+const IDLE: u8 = 1;
+const BUSY: u8 = 2;
+
+/// Sending or receiving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Send = 0,
+    Receive = 1,
+}
+
+struct Page {
+    taken: [[AtomicU8; PAGE_INDICES]; 2],
+}
+
+impl Page {
+    fn new() -> Page {
+        Page { taken: [const { [const { AtomicU8::new(0) }; PAGE_INDICES] }; 2] }
+    }
+
+    /// Neighbouring indices lie in different cache lines, so that threads on them do not disturb each other.
+    fn byte(&self, direction: Direction, index: usize) -> &AtomicU8 {
+        let place = (index % 16) * 64 + index % PAGE_INDICES / 16;
+        &self.taken[direction as usize][place]
+    }
+
+    fn is_free(&self, direction: Direction) -> bool {
+        self.taken[direction as usize].iter().all(|b| b.load(Ordering::SeqCst) == 0)
+    }
+}
+
+struct OfPeer {
+    any: AtomicU8,
+    pages: [AtomicPtr<Page>; PAGES],
+}
+
+impl OfPeer {
+    fn new() -> OfPeer {
+        OfPeer { any: AtomicU8::new(NONE), pages: [const { AtomicPtr::new(std::ptr::null_mut()) }; PAGES] }
+    }
+
+    fn pages(&self) -> impl Iterator<Item = &Page> {
+        // SAFETY: a page that was published stays until the table is dropped.
+        self.pages.iter().filter_map(|p| unsafe { p.load(Ordering::SeqCst).as_ref() })
+    }
+
+    fn is_free(&self, direction: Direction) -> bool {
+        self.pages().all(|page| page.is_free(direction))
+    }
+}
+
+/// All claims of this process. Shared by every [`Job`](super::Job) of the process, since all of them use the same indices.
+pub(crate) struct Claims {
+    peers: Box<[AtomicPtr<OfPeer>]>,
+    gate: AtomicBool,
+    barrier: AtomicBool,
+}
+
+/// The table of the job that is open, so that a further init finds it.
+static TABLE: Mutex<Weak<Claims>> = Mutex::new(Weak::new());
+
+/// The object behind a pointer, made if there is none yet.
+fn find_or_make<T>(slot: &AtomicPtr<T>, make: impl FnOnce() -> T) -> &T {
+    let there = slot.load(Ordering::Acquire);
+    if !there.is_null() {
+        // SAFETY: published below and not freed before the table is.
+        return unsafe { &*there };
+    }
+    let mine = Box::into_raw(Box::new(make()));
+    match slot.compare_exchange(std::ptr::null_mut(), mine, Ordering::SeqCst, Ordering::SeqCst) {
+        // SAFETY: just published; freed with the table.
+        Ok(_) => unsafe { &*mine },
+        Err(theirs) => {
+            // SAFETY: nobody else has seen `mine`; `theirs` was published by another thread.
+            unsafe {
+                drop(Box::from_raw(mine));
+                &*theirs
+            }
+        }
+    }
+}
+
+impl Claims {
+    /// The table of the job, for a job of `size` ranks.
+    pub fn of_job(size: usize) -> Arc<Claims> {
+        let mut table = TABLE.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(claims) = table.upgrade() {
+            return claims;
+        }
+        let claims = Arc::new(Claims::new(size));
+        *table = Arc::downgrade(&claims);
+        claims
+    }
+
+    fn new(size: usize) -> Claims {
+        Claims {
+            peers: (0..size).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect(),
+            gate: AtomicBool::new(false),
+            barrier: AtomicBool::new(false),
+        }
+    }
+
+    #[inline]
+    fn peer(&self, comm: i32, peer: i32, index: i32) -> Result<&OfPeer> {
+        match usize::try_from(peer).ok().and_then(|p| self.peers.get(p)) {
+            Some(slot) => Ok(find_or_make(slot, OfPeer::new)),
+            None => Err(refused(comm, peer, index)),
+        }
+    }
+
+    /// Claims one direction of (peer, index).
+    #[inline]
+    pub fn claim(&self, comm: i32, direction: Direction, peer: i32, index: i32) -> Result<Claim<'_>> {
+        let of_peer = self.peer(comm, peer, index)?;
+        let Some(page) = usize::try_from(index).ok().and_then(|i| of_peer.pages.get(i / PAGE_INDICES)) else {
+            return Err(refused(comm, peer, index));
+        };
+        let byte = find_or_make(page, Page::new).byte(direction, index as usize);
+        // SYNC POINT: the exchange here and the look at the other side's word below, against the same in `claim_any` and `close`.
+        if byte.swap(1, Ordering::SeqCst) != 0 {
+            return Err(busy(direction, peer, index));
+        }
+        let claim = Claim { byte, free: 0 };
+        match direction {
+            Direction::Receive => {
+                let any = of_peer.any.load(Ordering::SeqCst);
+                if any != NONE && (any == BUSY || !take_back(&of_peer.any)) {
+                    return Err(busy_any(peer));
+                }
+                Ok(claim)
+            }
+            Direction::Send => {
+                if self.gate.load(Ordering::SeqCst) {
+                    return self.behind_gate(claim, direction, peer, index);
+                }
+                Ok(claim)
+            }
+        }
+    }
+
+    #[cold]
+    fn behind_gate<'c>(&'c self, claim: Claim<'c>, direction: Direction, peer: i32, index: i32) -> Result<Claim<'c>> {
+        let byte = claim.byte;
+        drop(claim);
+        loop {
+            while self.gate.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            if byte.swap(1, Ordering::SeqCst) != 0 {
+                return Err(busy(direction, peer, index));
+            }
+            let claim = Claim { byte, free: 0 };
+            if !self.gate.load(Ordering::SeqCst) {
+                return Ok(claim);
+            }
+        }
+    }
+
+    /// Claims the whole receiving side of a peer.
+    pub fn claim_any(&self, comm: i32, peer: i32) -> Result<Claim<'_>> {
+        let of_peer = self.peer(comm, peer, 0)?;
+        let any = &of_peer.any;
+        if any.compare_exchange(IDLE, BUSY, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+            return Ok(Claim { byte: any, free: IDLE });
+        }
+        if any.compare_exchange(NONE, BUSY, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            return Err(busy_any(peer));
+        }
+        if !of_peer.is_free(Direction::Receive) {
+            any.store(NONE, Ordering::SeqCst);
+            return Err(busy_any(peer));
+        }
+        // What the last indexed receives wrote comes before what this one reads.
+        fence(Ordering::Acquire);
+        Ok(Claim { byte: any, free: IDLE })
+    }
+
+    /// Runs something while no thread of the process sends. [`Code::Busy`] when one does.
+    pub fn while_none_sends<R>(&self, call: impl FnOnce() -> R) -> Result<R> {
+        if self.gate.swap(true, Ordering::SeqCst) {
+            return Err(Error::new(Code::Busy, "another thread looks at the spool"));
+        }
+        let _gate = Claimed(&self.gate);
+        for slot in &self.peers {
+            // SAFETY: a peer's claims that were published stay until the table is dropped.
+            let Some(of_peer) = (unsafe { slot.load(Ordering::SeqCst).as_ref() }) else { continue };
+            if !of_peer.is_free(Direction::Send) {
+                return Err(Error::new(
+                    Code::Busy,
+                    "a send call, a send request or a Sender is alive; the spool can be looked at when there is none",
+                ));
+            }
+        }
+        fence(Ordering::Acquire);
+        Ok(call())
+    }
+
+    /// Runs a barrier, unless another thread is in one.
+    pub fn barrier<R>(&self, call: impl FnOnce() -> R) -> Result<R> {
+        if self.barrier.swap(true, Ordering::Acquire) {
+            return Err(Error::new(Code::Busy, "another thread of this process is in the barrier"));
+        }
+        let _claimed = Claimed(&self.barrier);
+        Ok(call())
+    }
+}
+
+impl Drop for Claims {
+    fn drop(&mut self) {
+        for slot in &mut self.peers {
+            let of_peer = *slot.get_mut();
+            if of_peer.is_null() {
+                continue;
+            }
+            // SAFETY: made by `find_or_make`, and nobody has the table any more.
+            let mut of_peer = unsafe { Box::from_raw(of_peer) };
+            for page in of_peer.pages.iter_mut().map(|p| *p.get_mut()).filter(|p| !p.is_null()) {
+                // SAFETY: as above.
+                drop(unsafe { Box::from_raw(page) });
+            }
+        }
+    }
+}
+
+/// An indexed receive finds that any-index receives were here: from now on they must look for it.
+#[cold]
+fn take_back(any: &AtomicU8) -> bool {
+    match any.compare_exchange(IDLE, NONE, Ordering::SeqCst, Ordering::SeqCst) {
+        Ok(_) => true,
+        // Another indexed receive was faster.
+        Err(now) => now == NONE,
+    }
+}
+
+struct Claimed<'c>(&'c AtomicBool);
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// A direction of a (peer, index), or all receives from a peer, until it is dropped.
+pub(crate) struct Claim<'c> {
+    byte: &'c AtomicU8,
+    free: u8,
+}
+
+impl Drop for Claim<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.byte.store(self.free, Ordering::Release);
+    }
+}
+
+#[cold]
+fn busy(direction: Direction, peer: i32, index: i32) -> Error {
+    let (verb, handle) = match direction {
+        Direction::Send => ("sending", "Sender"),
+        Direction::Receive => ("receiving", "Receiver"),
+    };
+    Error::new(
+        Code::Busy,
+        format!(
+            "(peer {peer}, index {index}) is taken for {verb}: by another thread, by a request that is not completed, or by a {handle}"
+        ),
+    )
+}
+
+#[cold]
+fn busy_any(peer: i32) -> Error {
+    Error::new(
+        Code::Busy,
+        format!(
+            "a receive of any index from peer {peer} and another receive from it, or a Receiver, exclude each other"
+        ),
+    )
+}
+
+/// The error of a rank or an index that does not exist, in the words of the calls that take them.
+#[cold]
+fn refused(comm: i32, peer: i32, index: i32) -> Error {
+    match endpoint().and_then(|ep| ep.resolve(comm, peer, index)) {
+        Err(error) => error,
+        Ok(_) => Error::new(Code::Rank, format!("(peer {peer}, index {index}) cannot be claimed")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_comes_too_late_until_the_first_is_gone() {
+        let claims = Claims::new(3);
+        for index in [0, 1, 63, 64, 1023, 1024, (INDEX_MAX - 1) as i32] {
+            let first = claims.claim(0, Direction::Send, 2, index).unwrap();
+            assert_eq!(claims.claim(0, Direction::Send, 2, index).err().map(|e| e.code()), Some(Code::Busy));
+            // The other direction, index, or peer is another matter.
+            let _other = claims.claim(0, Direction::Receive, 2, index).unwrap();
+            let _next = claims.claim(0, Direction::Send, 2, (index + 1) % 1000 + 2000).unwrap();
+            let _peer = claims.claim(0, Direction::Send, 1, index).unwrap();
+            drop(first);
+            claims.claim(0, Direction::Send, 2, index).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_index_of_a_page_has_a_byte_of_its_own() {
+        let claims = Claims::new(1);
+        let held: Vec<Claim<'_>> = (0..2048).map(|i| claims.claim(0, Direction::Receive, 0, i).unwrap()).collect();
+        assert_eq!(held.len(), 2048);
+    }
+
+    #[test]
+    fn any_index_and_indexed_receives_exclude_each_other() {
+        let claims = Claims::new(2);
+        let code = |c: Result<Claim<'_>>| c.err().map(|e| e.code());
+        let any = claims.claim_any(0, 1).unwrap();
+        assert_eq!(code(claims.claim(0, Direction::Receive, 1, 7)), Some(Code::Busy));
+        assert_eq!(code(claims.claim_any(0, 1)), Some(Code::Busy));
+        claims.claim(0, Direction::Send, 1, 7).unwrap();
+        claims.claim(0, Direction::Receive, 0, 7).unwrap();
+        drop(any);
+        // Twice: over what the first left behind.
+        for _ in 0..2 {
+            let indexed = claims.claim(0, Direction::Receive, 1, 7).unwrap();
+            assert_eq!(code(claims.claim_any(0, 1)), Some(Code::Busy));
+            let _second = claims.claim(0, Direction::Receive, 1, 8).unwrap();
+            drop(indexed);
+            assert_eq!(code(claims.claim_any(0, 1)), Some(Code::Busy));
+            drop(_second);
+            drop(claims.claim_any(0, 1).unwrap());
+            drop(claims.claim_any(0, 1).unwrap());
+        }
+    }
+
+    #[test]
+    fn threads_never_hold_any_and_an_index_at_once() {
+        use std::sync::atomic::{AtomicI32, AtomicU32};
+        let claims = Claims::new(1);
+        // Indexed receives count upwards, any-index receives hold -1.
+        let holders = AtomicI32::new(0);
+        let (got_any, got_index) = (AtomicU32::new(0), AtomicU32::new(0));
+        std::thread::scope(|s| {
+            for t in 0..2 {
+                let (claims, holders, got_index, got_any) = (&claims, &holders, &got_index, &got_any);
+                s.spawn(move || {
+                    for k in 0..20_000 {
+                        if let Ok(_claim) = claims.claim(0, Direction::Receive, 0, t * 2000 + k % 3) {
+                            assert!(holders.fetch_add(1, Ordering::SeqCst) >= 0);
+                            holders.fetch_sub(1, Ordering::SeqCst);
+                            got_index.fetch_add(1, Ordering::Relaxed);
+                        }
+                        if k % 4 == 0
+                            && let Ok(_claim) = claims.claim_any(0, 0)
+                        {
+                            assert_eq!(holders.swap(-1, Ordering::SeqCst), 0);
+                            holders.store(0, Ordering::SeqCst);
+                            got_any.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(got_any.into_inner() > 0 && got_index.into_inner() > 0);
+    }
+
+    #[test]
+    fn the_spool_is_counted_when_nobody_sends() {
+        let claims = Claims::new(2);
+        assert_eq!(claims.while_none_sends(|| 5).unwrap(), 5);
+        let sender = claims.claim(0, Direction::Send, 1, 5000).unwrap();
+        assert_eq!(claims.while_none_sends(|| 5).unwrap_err().code(), Code::Busy);
+        drop(sender);
+        std::thread::scope(|s| {
+            let late = claims.while_none_sends(|| s.spawn(|| claims.claim(0, Direction::Send, 1, 3).is_ok())).unwrap();
+            // The sender waits for the gate and then gets its index.
+            assert!(late.join().unwrap());
+        });
+    }
+}

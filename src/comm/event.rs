@@ -1,0 +1,70 @@
+//! A descriptor for event loops and async code.
+
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+use crate::base::error::{Error, Result};
+use crate::comm::{Job, job};
+
+/// A descriptor that becomes readable when a request of this process completes that was begun after [`Job::event`]: a
+/// completion is not lost between a look at the requests and the wait for the descriptor, if it is drained before the look.
+///
+/// ```no_run
+/// # fn poll(_: &impl std::os::fd::AsFd) {}
+/// let job = fmpl::init(4)?;
+/// let event = job.event()?;
+/// let mut data = [0u8; 100];
+/// job.world().scope(|s| {
+///     let mut request = s.irecv(&mut data, 1, 0)?;
+///     loop {
+///         event.drain()?;
+///         if let Some(received) = request.test()? {
+///             return Ok(received.bytes);
+///         }
+///         poll(&event); // poll(2), epoll, a reactor: together with the program's other descriptors
+///     }
+/// })?;
+/// # Ok::<(), fmpl::Error>(())
+/// ```
+///
+/// The descriptor belongs to the library; there is one for the whole process.
+#[derive(Debug)]
+pub struct Event<'job> {
+    fd: RawFd,
+    _job: PhantomData<&'job Job>,
+}
+
+impl<'job> Event<'job> {
+    pub(crate) fn new(_job: &'job Job) -> Result<Event<'job>> {
+        Ok(Event { fd: job::event_fd()?, _job: PhantomData })
+    }
+
+    /// Makes the descriptor quiet until the next completion; says whether it was readable. Then test the requests.
+    pub fn drain(&self) -> Result<bool> {
+        let mut count = 0u64;
+        loop {
+            // SAFETY: eight writable bytes; the descriptor stays open while the job lives.
+            if unsafe { libc::read(self.fd, (&raw mut count).cast(), 8) } == 8 {
+                return Ok(true);
+            }
+            match std::io::Error::last_os_error().kind() {
+                std::io::ErrorKind::WouldBlock => return Ok(false),
+                std::io::ErrorKind::Interrupted => {}
+                _ => return Err(Error::system("reading the event descriptor")),
+            }
+        }
+    }
+}
+
+impl AsRawFd for Event<'_> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd
+    }
+}
+
+impl AsFd for Event<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: open while the job lives, which is borrowed.
+        unsafe { BorrowedFd::borrow_raw(self.fd) }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a message may consist of: values that are nothing but their bytes.
+
+use std::mem::size_of_val;
+
+use crate::p2p::layout::Layout;
+
+/// A type whose values are plain data: the bytes that arrive from another process are a value of it, whatever they are.
+///
+/// Implemented for integers, floats, and arrays of plain types. A `struct` of your own may be plain:
+///
+/// ```
+/// #[repr(C)]
+/// #[derive(Clone, Copy)]
+/// struct Particle {
+///     place: [f64; 3],
+///     charge: f64,
+/// }
+/// // SAFETY: floats only, without padding: 4 × 8 bytes.
+/// unsafe impl fmpl::Plain for Particle {}
+/// ```
+///
+/// `bool`, `char`, references, and enums are not plain: not all of their bit patterns are values.
+///
+/// # Safety
+/// Every bit pattern is a value; no byte is padding; nothing in it is a pointer or reference, whose meaning ends with the process.
+pub unsafe trait Plain: Copy + Send + Sync + 'static {}
+
+macro_rules! plain {
+    ($($t:ty)*) => { $(
+        // SAFETY: a number: every bit pattern is a value, and it has no padding.
+        unsafe impl Plain for $t {}
+    )* };
+}
+plain!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
+
+// SAFETY: an array is its elements one after the other, without padding between them.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+/// The layout of a slice that is sent. Sending only reads it.
+#[inline(always)]
+pub(crate) fn outgoing<T: Plain>(data: &[T]) -> Layout {
+    Layout::Contiguous { ptr: data.as_ptr().cast_mut().cast(), len: size_of_val(data) }
+}
+
+/// The layout of a slice that is received into.
+#[inline(always)]
+pub(crate) fn incoming<T: Plain>(data: &mut [T]) -> Layout {
+    Layout::Contiguous { ptr: data.as_mut_ptr().cast(), len: size_of_val(data) }
+}

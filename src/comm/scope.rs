@@ -1,0 +1,507 @@
+//! Non-blocking calls. Their buffers are lent to a scope, and the scope does not end before the library has done with them: the idea of
+//! [`std::thread::scope`]. It holds however the scope ends, by return, error or panic, and whatever became of the request values.
+//!
+//! A scope keeps a record of each open request: a few in itself, more in a vector. A request value is the number of its
+//! record; when it is dropped or forgotten the record stays, and the scope completes it.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+
+use crate::base::error::{Code, Error, Result};
+use crate::comm::claim::{Claim, Direction};
+use crate::comm::communicator::number;
+use crate::comm::plain::{incoming, outgoing};
+use crate::comm::shape::{List, pieces, pieces_mut};
+use crate::comm::{Comm, Peer, Plain, Received, Receiver, Sender, Strided, StridedMut};
+use crate::p2p::layout::Layout;
+use crate::p2p::{self, TAG_ANY};
+
+/// Requests that a scope keeps without memory from the heap.
+const INLINE: usize = 8;
+
+/// A request that is not completed.
+struct Open<'scope> {
+    comm: i32,
+    peer: i32,
+    index: i32,
+    direction: Direction,
+    /// Given back when the record goes.
+    _claim: Option<Claim<'scope>>,
+    /// The descriptors of a list, which the library reads until the end.
+    _list: Option<List>,
+}
+
+impl Open<'_> {
+    /// The request is over when this returns, with or without an error.
+    fn wait(&self) -> Result<()> {
+        match self.direction {
+            Direction::Send => p2p::isend_wait(self.comm, self.peer, self.index),
+            Direction::Receive => p2p::irecv_wait(self.comm, self.peer, self.index),
+        }
+    }
+
+    /// The request is over unless this is `Ok(false)`.
+    fn test(&self) -> Result<bool> {
+        match self.direction {
+            Direction::Send => p2p::isend_test(self.comm, self.peer, self.index),
+            Direction::Receive => p2p::irecv_test(self.comm, self.peer, self.index),
+        }
+    }
+
+    /// The request is over unless this is `Ok(false)`: too late.
+    fn cancel(&self) -> Result<bool> {
+        match self.direction {
+            Direction::Send => Ok(false),
+            Direction::Receive => p2p::irecv_cancel(self.comm, self.peer, self.index),
+        }
+    }
+
+    fn received(&self) -> Result<p2p::Received> {
+        p2p::received(self.comm, self.peer, self.index)
+    }
+}
+
+#[derive(Default)]
+struct Register<'scope> {
+    few: [Option<Open<'scope>>; INLINE],
+    more: Vec<Option<Open<'scope>>>,
+    /// Free records among `more`.
+    free: Vec<usize>,
+}
+
+impl<'scope> Register<'scope> {
+    fn add(&mut self, open: Open<'scope>) -> usize {
+        if let Some(at) = self.few.iter().position(Option::is_none) {
+            self.few[at] = Some(open);
+            return at;
+        }
+        if let Some(at) = self.free.pop() {
+            self.more[at] = Some(open);
+            return INLINE + at;
+        }
+        self.more.push(Some(open));
+        INLINE + self.more.len() - 1
+    }
+
+    fn get(&self, id: usize) -> Option<&Open<'scope>> {
+        if id < INLINE { self.few[id].as_ref() } else { self.more.get(id - INLINE)?.as_ref() }
+    }
+
+    fn remove(&mut self, id: usize) {
+        if id < INLINE {
+            self.few[id] = None;
+        } else if self.more[id - INLINE].take().is_some() {
+            self.free.push(id - INLINE);
+        }
+    }
+
+    fn all(self) -> impl Iterator<Item = Open<'scope>> {
+        let Register { few, more, .. } = self;
+        few.into_iter().chain(more).flatten()
+    }
+}
+
+/// The place of non-blocking calls; see [`Comm::scope`]. It stays with its thread; other threads make scopes of their own.
+pub struct Scope<'scope, 'env: 'scope> {
+    comm: Comm<'scope>,
+    /// Not dropped: `end` takes all that is in it.
+    open: ManuallyDrop<RefCell<Register<'scope>>>,
+    _scope: PhantomData<&'scope mut &'scope ()>,
+    _env: PhantomData<&'env mut &'env ()>,
+}
+
+/// Ends the process if dropped: the scope could not be brought to its end, so its buffers must never be freed.
+struct NoWayOut;
+
+impl Drop for NoWayOut {
+    fn drop(&mut self) {
+        eprintln!(
+            "fmpl: a scope could not complete its requests; the process ends, since their buffers are still in use"
+        );
+        std::process::abort();
+    }
+}
+
+impl<'job> Comm<'job> {
+    /// Makes a scope for non-blocking calls. Their buffers are borrowed until it ends, and it ends when all its requests are over.
+    ///
+    /// ```no_run
+    /// # fn compute() {}
+    /// let job = fmpl::init(2)?;
+    /// let world = job.world();
+    /// let (left, right) = (Some(0), None);
+    /// let (border, mut halo) = ([1.0; 100], [0.0; 100]);
+    /// world.scope(|s| {
+    ///     let arriving = s.irecv(&mut halo, left, 0)?; // the peer may now write into it
+    ///     s.isend(&border, right, 0)?;
+    ///     compute();
+    ///     arriving.wait()?;
+    ///     Ok(())
+    /// })?;
+    /// println!("{}", halo[0]);
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ///
+    /// When the closure returns `Ok`, the scope waits for the requests that are not completed, and returns the first error
+    /// among them. When it returns an error or panics, the scope withdraws its receives, as far as no message is on its way
+    /// into their buffers, waits for the rest, and passes the error or panic on. The death of a peer ends a wait for it.
+    ///
+    /// A buffer cannot be used, nor go away, while it is lent:
+    ///
+    /// ```compile_fail,E0502
+    /// # let job = fmpl::init(2)?;
+    /// # let world = job.world();
+    /// let mut halo = [0.0; 100];
+    /// world.scope(|s| {
+    ///     s.irecv(&mut halo, 1, 0)?;
+    ///     println!("{}", halo[0]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ///
+    /// ```compile_fail,E0597
+    /// # let job = fmpl::init(2)?;
+    /// # let world = job.world();
+    /// world.scope(|s| {
+    ///     let mut halo = [0.0; 100];
+    ///     s.irecv(&mut halo, 1, 0)?;
+    ///     Ok(()) // `halo` does not live long enough
+    /// })?;
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    pub fn scope<'env, F, R>(&self, work: F) -> Result<R>
+    where
+        F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<R>,
+    {
+        let scope = Scope { comm: *self, open: ManuallyDrop::default(), _scope: PhantomData, _env: PhantomData };
+        let result = catch_unwind(AssertUnwindSafe(|| work(&scope)));
+        let guard = NoWayOut;
+        let ended = scope.end(matches!(result, Ok(Ok(_))));
+        std::mem::forget(guard);
+        match result {
+            Err(panic) => resume_unwind(panic),
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(value)) => ended.map(|()| value),
+        }
+    }
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// The communicator that the scope was made from.
+    pub fn comm(&self) -> Comm<'scope> {
+        self.comm
+    }
+
+    /// Begins to send a slice. The time-out of standard mode runs from here.
+    pub fn isend<T: Plain>(
+        &'scope self,
+        data: &'scope [T],
+        dst: impl Into<Peer>,
+        index: usize,
+    ) -> Result<SendRequest<'scope, 'env>> {
+        self.begin_send(outgoing(data), None, dst.into(), index)
+    }
+
+    /// Begins to send a sub-matrix.
+    pub fn isend_block<T: Plain>(
+        &'scope self,
+        data: Strided<'scope, T>,
+        dst: impl Into<Peer>,
+        index: usize,
+    ) -> Result<SendRequest<'scope, 'env>> {
+        self.begin_send(data.layout(), None, dst.into(), index)
+    }
+
+    /// Begins to send slices one after the other as one message.
+    pub fn isend_list<T: Plain>(
+        &'scope self,
+        data: &[&'scope [T]],
+        dst: impl Into<Peer>,
+        index: usize,
+    ) -> Result<SendRequest<'scope, 'env>> {
+        let list = List::new(pieces(data));
+        self.begin_send(list.layout(), Some(list), dst.into(), index)
+    }
+
+    /// Begins to send by a [`Sender`], which is borrowed as long as the slice is.
+    pub fn isend_by<T: Plain>(
+        &'scope self,
+        sender: &'scope mut Sender<'_>,
+        data: &'scope [T],
+    ) -> Result<SendRequest<'scope, 'env>> {
+        let (comm, peer, index) = (sender.comm, sender.dst.number(), sender.index);
+        // SAFETY: the slice is borrowed until the scope is over, and the sender alone sends on its index.
+        unsafe { p2p::isend(comm, outgoing(data), peer, index)? };
+        Ok(SendRequest { record: self.note(comm, peer, index, Direction::Send, None, None) })
+    }
+
+    /// Begins to receive into a slice: tells the sender where the message may be put. The earlier, the better.
+    pub fn irecv<T: Plain>(
+        &'scope self,
+        data: &'scope mut [T],
+        src: impl Into<Peer>,
+        index: usize,
+    ) -> Result<RecvRequest<'scope, 'env, Lent<'scope, T>>> {
+        let (layout, lent) = (incoming(data), Lent::new(data));
+        self.begin_receive(layout, None, src.into(), Some(index), size_of::<T>(), lent)
+    }
+
+    /// Begins to receive from any index of `src`. While it is pending other receives from `src` get
+    /// [`Code::Busy`](crate::Code::Busy).
+    pub fn irecv_any_index<T: Plain>(
+        &'scope self,
+        data: &'scope mut [T],
+        src: impl Into<Peer>,
+    ) -> Result<RecvRequest<'scope, 'env, Lent<'scope, T>>> {
+        let (layout, lent) = (incoming(data), Lent::new(data));
+        self.begin_receive(layout, None, src.into(), None, size_of::<T>(), lent)
+    }
+
+    /// Begins to receive into a sub-matrix.
+    pub fn irecv_block<T: Plain>(
+        &'scope self,
+        mut data: StridedMut<'scope, T>,
+        src: impl Into<Peer>,
+        index: usize,
+    ) -> Result<RecvRequest<'scope, 'env>> {
+        self.begin_receive(data.layout(), None, src.into(), Some(index), size_of::<T>(), ())
+    }
+
+    /// Begins to receive into slices, filling one after the other.
+    pub fn irecv_list<T: Plain>(
+        &'scope self,
+        data: &'scope mut [&mut [T]],
+        src: impl Into<Peer>,
+        index: usize,
+    ) -> Result<RecvRequest<'scope, 'env>> {
+        let list = List::new(pieces_mut(data));
+        self.begin_receive(list.layout(), Some(list), src.into(), Some(index), size_of::<T>(), ())
+    }
+
+    /// Begins to receive by a [`Receiver`], which is borrowed as long as the slice is.
+    pub fn irecv_by<T: Plain>(
+        &'scope self,
+        receiver: &'scope mut Receiver<'_>,
+        data: &'scope mut [T],
+    ) -> Result<RecvRequest<'scope, 'env, Lent<'scope, T>>> {
+        let (comm, peer, index) = (receiver.comm, receiver.src.number(), receiver.index);
+        let (layout, data) = (incoming(data), Lent::new(data));
+        // SAFETY: the slice is borrowed until the scope is over, and the receiver alone receives on its index.
+        unsafe { p2p::irecv(comm, layout, peer, index)? };
+        let record = self.note(comm, peer, index, Direction::Receive, None, None);
+        Ok(RecvRequest { record, size: size_of::<T>(), outcome: None, data })
+    }
+
+    fn begin_send(
+        &'scope self,
+        layout: Layout,
+        list: Option<List>,
+        dst: Peer,
+        index: usize,
+    ) -> Result<SendRequest<'scope, 'env>> {
+        let claim = self.comm.claim(Direction::Send, dst, index)?;
+        let (comm, peer, index) = (self.comm.id, dst.number(), number(index));
+        // SAFETY: the memory is borrowed until the scope is over, the list goes into the record, and the claim keeps others away.
+        unsafe { p2p::isend(comm, layout, peer, index)? };
+        Ok(SendRequest { record: self.note(comm, peer, index, Direction::Send, claim, list) })
+    }
+
+    fn begin_receive<D>(
+        &'scope self,
+        layout: Layout,
+        list: Option<List>,
+        src: Peer,
+        index: Option<usize>,
+        size: usize,
+        data: D,
+    ) -> Result<RecvRequest<'scope, 'env, D>> {
+        let claim = match index {
+            Some(index) => self.comm.claim(Direction::Receive, src, index)?,
+            None => self.comm.claim_any(src)?,
+        };
+        let (comm, peer, index) = (self.comm.id, src.number(), index.map_or(TAG_ANY, number));
+        // SAFETY: as in `begin_send`.
+        unsafe { p2p::irecv(comm, layout, peer, index)? };
+        let record = self.note(comm, peer, index, Direction::Receive, claim, list);
+        Ok(RecvRequest { record, size, outcome: None, data })
+    }
+
+    fn note(
+        &'scope self,
+        comm: i32,
+        peer: i32,
+        index: i32,
+        direction: Direction,
+        claim: Option<Claim<'scope>>,
+        list: Option<List>,
+    ) -> Record<'scope, 'env> {
+        // A failure to note it (no memory) aborts: the library has the buffer already.
+        let guard = NoWayOut;
+        let id = self.open.borrow_mut().add(Open { comm, peer, index, direction, _claim: claim, _list: list });
+        std::mem::forget(guard);
+        Record { scope: self, id: Some(id) }
+    }
+
+    /// Brings all requests to their end. `whole`: their messages are wanted.
+    fn end(&self, mut whole: bool) -> Result<()> {
+        let mut first = Ok(());
+        for open in self.open.take().all() {
+            if !whole && !matches!(open.cancel(), Ok(false)) {
+                continue;
+            }
+            if let Err(error) = open.wait() {
+                // After a truncated message the others still come; after anything else nothing is certain.
+                whole &= error.code() == Code::Truncate;
+                first = first.and(Err(error));
+            }
+        }
+        first
+    }
+}
+
+/// A request's place in its scope; `None` when it is over.
+struct Record<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    id: Option<usize>,
+}
+
+impl Record<'_, '_> {
+    /// Runs a call on the request; `over` says of its outcome whether the request is over.
+    fn with<R>(&mut self, call: impl FnOnce(&Open<'_>) -> Result<R>, over: impl FnOnce(&R) -> bool) -> Result<R> {
+        let gone = || Error::new(Code::Request, "the request is over");
+        let id = self.id.ok_or_else(gone)?;
+        let mut register = self.scope.open.borrow_mut();
+        let result = call(register.get(id).ok_or_else(gone)?);
+        if result.as_ref().map_or(true, over) {
+            register.remove(id);
+            self.id = None;
+        }
+        result
+    }
+}
+
+/// A send under way. Dropped or forgotten, it is completed by its scope.
+#[must_use = "the scope completes it, but `wait` tells how it went"]
+pub struct SendRequest<'scope, 'env> {
+    record: Record<'scope, 'env>,
+}
+
+impl SendRequest<'_, '_> {
+    /// Waits until the message is sent, in the sense of the [`Mode`](crate::Mode).
+    pub fn wait(mut self) -> Result<()> {
+        if self.record.id.is_none() {
+            return Ok(());
+        }
+        self.record.with(|open| open.wait(), |()| true)
+    }
+
+    /// Is it sent? Then, and after an error, the request is over.
+    pub fn test(&mut self) -> Result<bool> {
+        if self.record.id.is_none() {
+            return Ok(true);
+        }
+        self.record.with(|open| open.test(), |done| *done)
+    }
+}
+
+/// A slice that a scope has for a receive.
+pub struct Lent<'scope, T: Plain> {
+    data: NonNull<[T]>,
+    _lent: PhantomData<&'scope mut [T]>,
+}
+
+impl<'scope, T: Plain> Lent<'scope, T> {
+    // Not kept as a reference: it must not claim that the memory is quiet.
+    fn new(data: &'scope mut [T]) -> Lent<'scope, T> {
+        Lent { data: NonNull::from(data), _lent: PhantomData }
+    }
+}
+
+/// A receive under way. Dropped or forgotten, it is completed by its scope.
+#[must_use = "the scope completes it, but `wait` tells what came"]
+pub struct RecvRequest<'scope, 'env, D = ()> {
+    record: Record<'scope, 'env>,
+    /// Bytes of an element.
+    size: usize,
+    /// What `test` has found.
+    outcome: Option<Received>,
+    data: D,
+}
+
+impl<D> RecvRequest<'_, '_, D> {
+    fn complete(&mut self) -> Result<Received> {
+        if let Some(received) = self.outcome {
+            return Ok(received);
+        }
+        let size = self.size;
+        self.record.with(
+            |open| {
+                open.wait()?;
+                Ok(Received::new(open.received()?, size))
+            },
+            |_| true,
+        )
+    }
+
+    /// Waits for the message.
+    ///
+    /// [`Code::Truncate`](crate::Code::Truncate) when it was longer than the buffer.
+    pub fn wait(mut self) -> Result<Received> {
+        self.complete()
+    }
+
+    /// Is the message there? Then, and after an error, the request is over.
+    pub fn test(&mut self) -> Result<Option<Received>> {
+        if self.outcome.is_some() {
+            return Ok(self.outcome);
+        }
+        let size = self.size;
+        let done = self.record.with(
+            |open| match open.test()? {
+                true => Ok(Some(Received::new(open.received()?, size))),
+                false => Ok(None),
+            },
+            Option::is_some,
+        )?;
+        self.outcome = done;
+        Ok(done)
+    }
+
+    /// Withdraws the receive. `Ok(None)`: no message has come and none will. Otherwise one was there or on its way,
+    /// and has been received.
+    pub fn cancel(mut self) -> Result<Option<Received>> {
+        if self.outcome.is_some() {
+            return Ok(self.outcome);
+        }
+        match self.record.with(|open| open.cancel(), |cancelled| *cancelled)? {
+            true => Ok(None),
+            false => self.complete().map(Some),
+        }
+    }
+}
+
+impl<'scope, T: Plain> RecvRequest<'scope, '_, Lent<'scope, T>> {
+    /// Waits for the message and gives the slice back, of which its elements are the first [`Received::len`]. For use within the
+    /// scope; after it the slice is its owner's anyway.
+    ///
+    /// ```no_run
+    /// # let job = fmpl::init(2)?;
+    /// # let mut halo = [0.0; 100];
+    /// job.world().scope(|s| {
+    ///     let request = s.irecv(&mut halo, 1, 0)?;
+    ///     let (halo, received) = request.wait_slice()?;
+    ///     println!("{:?}", &halo[..received.len]);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    pub fn wait_slice(mut self) -> Result<(&'scope mut [T], Received)> {
+        let received = self.complete()?;
+        // SAFETY: borrowed for 'scope, and the request is over, so this is the only way to it.
+        Ok((unsafe { &mut *self.data.data.as_ptr() }, received))
+    }
+}
