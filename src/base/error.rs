@@ -133,11 +133,18 @@ impl Code {
 }
 
 /// An error: its [`Code`], and a text that names what was being done, with which peer and index, and what to do about it.
+///
+/// One pointer wide, so that the `Result<()>` of a call on the path of a message travels in a register.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Inner {
     code: Code,
     detail: Box<str>,
 }
+
+static_assertions::const_assert!(size_of::<Result<()>>() == size_of::<usize>());
 
 /// What every fallible function of this crate returns.
 pub type Result<T> = core::result::Result<T, Error>;
@@ -146,7 +153,7 @@ impl Error {
     /// An error with a text. Cold: errors are made off the message path.
     #[cold]
     pub fn new(code: Code, detail: impl Into<String>) -> Error {
-        Error { code, detail: detail.into().into_boxed_str() }
+        Error(Box::new(Inner { code, detail: detail.into().into_boxed_str() }))
     }
 
     /// The failure of a system call: `what` was being done, and the thread's `errno` says why it failed.
@@ -157,21 +164,21 @@ impl Error {
 
     /// The code, for programs.
     pub fn code(&self) -> Code {
-        self.code
+        self.0.code
     }
 
     /// The text without the code's own words.
     pub fn detail(&self) -> &str {
-        &self.detail
+        &self.0.detail
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.detail.is_empty() {
-            f.write_str(self.code.text())
+        if self.detail().is_empty() {
+            f.write_str(self.code().text())
         } else {
-            write!(f, "{}: {}", self.code.text(), self.detail)
+            write!(f, "{}: {}", self.code().text(), self.detail())
         }
     }
 }

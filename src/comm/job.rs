@@ -147,9 +147,11 @@ fn meet(ep: &'static Endpoint, first: usize) -> Result<()> {
     Ok(())
 }
 
-/// `fmpl_progress`: nothing here needs to be pushed; what was sent moves without its sender. Gives errors of calls outside init.
+/// `fmpl_progress`: moves pending sends on that only this process can move. All else moves without its sender.
 pub fn progress() -> Result<()> {
-    endpoint().map(|_| ())
+    let ep = endpoint()?;
+    ep.waiting_sends.push(ep);
+    Ok(())
 }
 
 /// `fmpl_event_fd`: a descriptor that becomes readable when a request that began after this call completes. Read eight bytes from

@@ -54,6 +54,8 @@ mod here {
 
     /// A send request is not completed.
     pub const SEND_PENDING: u32 = 1;
+    /// The pending request has something left to do: see [`SendSide::state`].
+    pub const SEND_OPEN: u32 = 16;
     /// The last message went into the chain.
     pub const SEND_CHAIN: u32 = 2;
     /// How often the annex was given away, modulo 2.
@@ -131,6 +133,8 @@ mod here {
         pub spooled_landing: u64,
         /// Number of the first message of the current chain.
         pub chain_first: u64,
+        /// 1: a thread moves the pending request on.
+        held: AtomicU32,
         /// The pending request.
         pub state: SendState,
         /// Its memory.
@@ -145,6 +149,24 @@ mod here {
         pub tag: u32,
         /// An error found while completing it.
         pub error: Option<Box<Error>>,
+    }
+
+    impl SendSide {
+        /// Takes the pending request to move it on, unless another thread has it.
+        pub fn try_hold(&self) -> Option<Hold> {
+            self.held.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
+            Some(Hold(&raw const self.held))
+        }
+    }
+
+    /// A pending request held; dropping it lets it go.
+    pub struct Hold(*const AtomicU32);
+
+    impl Drop for Hold {
+        fn drop(&mut self) {
+            // SAFETY: send sides live as long as their lane, and lanes as long as anybody is in a call.
+            unsafe { (*self.0).store(0, Ordering::Release) };
+        }
     }
 
     /// What the receiving side of an index keeps once it was used off the short path. All zero bytes are its first state.

@@ -323,6 +323,9 @@ impl Scene for AnyScene {
     fn ready(&self) -> bool {
         (0..ANNOUNCED_SUMMARY).any(|s| self.lane.announced(self.lane.inn, s).load(Ordering::Acquire) != 0)
     }
+    fn meanwhile(&self) {
+        self.ep.waiting_sends.push(self.ep);
+    }
     fn gone(&self) -> Option<Error> {
         let what = self.lane.gone()?;
         Some(self.lane.peer_error(self.ep.rank, what, "recv of any index from", TAG_ANY))

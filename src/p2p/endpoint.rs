@@ -47,6 +47,8 @@ pub struct Endpoint {
     pub launch: Launch,
     /// Times that init was called and finalize was not.
     pub uses: AtomicU32,
+    /// Requests that only this process can move.
+    pub waiting_sends: crate::p2p::request::WaitingSends,
     /// Spooled messages that were delivered at the last `sendbuf_check`.
     pub delivered_then: AtomicU64,
     /// The event descriptor, once asked for.
@@ -129,6 +131,7 @@ impl Endpoint {
             heap: Heap::new(region.clone()),
             crowded: here > cores,
             uses: AtomicU32::new(1),
+            waiting_sends: Default::default(),
             delivered_then: AtomicU64::new(0),
             event: OnceLock::new(),
             event_making: Mutex::new(()),

@@ -19,7 +19,7 @@ const POST_AT_ONCE: usize = 2048;
 /// Turns of the wait loop after which a short receive posts.
 const POST_AFTER: u32 = 16;
 /// Turns of the short path.
-const PATIENCE: u32 = 48;
+pub(super) const PATIENCE: u32 = 48;
 
 /// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
 ///
@@ -50,15 +50,25 @@ pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> 
 #[inline(always)]
 pub unsafe fn recv_inline(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
     let progress = lane.progress(slot);
-    let flags = progress.recv_flags.load(Ordering::Relaxed);
-    if flags & (RECV_PENDING | RECV_CHAIN) != 0 {
+    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != 0 {
         return false;
     }
+    // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
+    let patience = if cap <= POST_AT_ONCE { PATIENCE } else { 1 };
+    // SAFETY: as the caller promises.
+    unsafe { take_short(lane, slot, ptr, cap, patience) }
+}
+
+/// Takes the next message if within so many turns it is in the landing or an annex, and fits. `false`: not so.
+///
+/// # Safety
+/// As for [`recv_inline`]; the last message did not come from the chain.
+#[inline(always)]
+pub(super) unsafe fn take_short(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize, patience: u32) -> bool {
+    let progress = lane.progress(slot);
     let hot = lane.hot(slot);
     let (theirs, mine) = (&hot.half[lane.inn], &hot.half[1 - lane.inn]);
     let seq = progress.received.load(Ordering::Relaxed) + 1;
-    // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
-    let patience = if cap <= POST_AT_ONCE { PATIENCE } else { 1 };
     let mut turns = 1;
     let mut land = theirs.landing();
     while !land.is(seq, lane.epoch) {
@@ -273,6 +283,13 @@ impl Receiver {
         self.lane.progress(self.slot).recv_flags.store(flags, Ordering::Release);
     }
 
+    /// Is it worth a look? Not being in the chain, the message is in the landing or begins one.
+    #[inline(always)]
+    pub fn may_be_there(&self) -> bool {
+        let theirs = self.theirs();
+        theirs.landing().is(self.seq, self.lane.epoch) || theirs.tx.load(Ordering::Acquire) >> 8 == self.seq as u32 & SEQ24
+    }
+
     /// Is the message there?
     #[inline(always)]
     pub fn look(&self) -> Option<Found> {
@@ -351,6 +368,7 @@ impl Receiver {
     }
 
     /// Says where the message may be put. `waiting`: this thread stays with it until it is there.
+    #[inline(always)]
     pub fn post(&self, waiting: bool) {
         let direction = self.lane.inn;
         let heap = |p: *mut u8, n: usize| if self.ep.heap.contains(p, n) { HINT_HEAP } else { 0 };
@@ -589,6 +607,9 @@ impl Scene for Awaiting {
         let nowhere = Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 };
         let r = Receiver { ep: self.ep, lane: self.lane, slot: self.slot, data: nowhere, cap: 0, seq: self.seq };
         r.look().is_some()
+    }
+    fn meanwhile(&self) {
+        self.ep.waiting_sends.push(self.ep);
     }
     fn gone(&self) -> Option<Error> {
         let what = self.lane.gone()?;

@@ -662,6 +662,9 @@ impl Scene for Waiting {
         let posted = self.lane.posting(self.lane.out, self.slot).seq.load(Ordering::Acquire);
         posted >= self.seq || theirs.acked(if self.confirm { self.seq } else { self.seq - 1 }) && (self.confirm || self.len <= self.ep.tuning.eager)
     }
+    fn meanwhile(&self) {
+        self.ep.waiting_sends.push(self.ep);
+    }
     fn gone(&self) -> Option<Error> {
         let what = self.lane.gone()?;
         Some(self.lane.peer_error(self.ep.rank, what, "send to", self.slot as i32 - SYSTEM_INDICES as i32))

@@ -374,6 +374,8 @@ impl Sender {
         if !self.consumed_all() {
             return false;
         }
+        // The block of an earlier offer that was moved: its message is consumed.
+        self.end_offer();
         let Some((block, tag)) = self.claim_transfer() else { return false };
         let t = lane.transfer(lane.out, block);
         self.describe(t, tag, self.len.max(1));

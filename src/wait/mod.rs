@@ -61,6 +61,8 @@ pub trait Scene {
     fn bits(&self) -> u32;
     /// Is what is waited for there?
     fn ready(&self) -> bool;
+    /// What this thread can do for its process while it waits.
+    fn meanwhile(&self) {}
     /// Is the peer dead, or gone so that it cannot come any more?
     fn gone(&self) -> Option<Error>;
     /// For the notice board.
@@ -106,6 +108,7 @@ impl Waiter {
         if self.started_ns == 0 {
             self.started_ns = now;
         }
+        scene.meanwhile();
         if let Some(error) = scene.gone() {
             // The last thing a peer did may have been to answer: look once more.
             return if scene.ready() { Ok(Turn::Again) } else { Err(error) };
