@@ -1,16 +1,20 @@
 //! The map of a lane: where in its window each record lies.
 //!
 //! A lane is a window of the lower rank's region; the higher rank maps it too. It is sparse: what is never touched costs
-//! no page. Indices come in groups of 64, each group a hot page, pages of postings, shapes, heads and split
-//! lines, and the annexes, so that the window can be opened just as far as there are indices.
+//! no page, so every array has room for the most indices there can be, and an index is found by a shift and an addition.
 //!
 //! ```text
-//!  0         header: state and doorbell of each side, touched groups           1 page
+//!  0         header: state of each side, touched groups                        1 page
 //!  4 KiB     transfer blocks       2 directions x 64 x 256 B
 //!  64 KiB    ring flags            2 directions x 4 rings x 32 lines
 //!  128 KiB   announced indices     2 directions x (512 B summary + 16 KiB bits), used once somebody receives from any index
 //!  1 MiB     ring chunks           2 directions x 4 rings x 256 KiB
-//!  4 MiB     group 0, group 1, …   220 KiB each
+//!  4 MiB     hot lines             64 B an index
+//!            postings              2 directions x 32 B an index
+//!            shapes                2 directions x 32 B
+//!            heads                 2 directions x 16 B
+//!            split lines           3 x 64 B: in turn, and one for each direction
+//!            annexes               3 x 1 KiB: likewise
 //! ```
 
 use crate::base::atomics::{AtomicU32, AtomicU64};
@@ -20,22 +24,22 @@ use static_assertions::const_assert;
 pub const SYSTEM_INDICES: usize = 32;
 /// Most indices that a rank may ask for.
 pub const INDEX_MAX: usize = (1 << 17) - SYSTEM_INDICES;
-/// Indices in a group.
+/// Slots of a lane: the system's indices and the user's.
+pub const SLOTS: usize = INDEX_MAX + SYSTEM_INDICES;
+/// Indices that share a bit in the map of what was ever used: as many as have their hot lines in a page.
 pub const GROUP_INDICES: usize = 64;
-/// Bytes that an index may send through its annex.
+/// Bytes that an index may send through an annex.
 pub const ANNEX_BYTES: usize = 1024;
 /// Bytes that travel half in the landing and half in the split line, which ends in the number of its message.
 pub const SPLIT_BYTES: usize = 16 + 56;
 
 pub(crate) const PAGE: usize = 4096;
-pub(crate) const HOT_AT: usize = 0;
-pub(crate) const POSTING_AT: usize = PAGE;
-pub(crate) const SHAPE_AT: usize = 2 * PAGE;
-pub(crate) const HEAD_AT: usize = 3 * PAGE;
-pub(crate) const SPLIT_AT: usize = 4 * PAGE;
-/// Three split lines and three annexes for each index: one that both directions use in turn, and one for each direction.
-pub(crate) const ANNEX_AT: usize = SPLIT_AT + 3 * PAGE;
-pub(crate) const GROUP: usize = ANNEX_AT + 3 * GROUP_INDICES * ANNEX_BYTES;
+pub(crate) const HOT_AT: usize = 4 << 20;
+pub(crate) const POSTING_AT: usize = HOT_AT + SLOTS * 64;
+pub(crate) const SHAPE_AT: usize = POSTING_AT + 2 * SLOTS * 32;
+pub(crate) const HEAD_AT: usize = SHAPE_AT + 2 * SLOTS * 32;
+pub(crate) const SPLIT_AT: usize = HEAD_AT + 2 * SLOTS * 16;
+pub(crate) const ANNEX_AT: usize = SPLIT_AT + 3 * SLOTS * 64;
 
 /// Transfer blocks for each direction.
 pub const TRANSFERS: usize = 64;
@@ -54,10 +58,9 @@ pub(crate) const ANNOUNCED_AT: usize = 128 * 1024;
 pub(crate) const ANNOUNCED_SUMMARY: usize = (1 << 17) / 64 / 64;
 pub(crate) const ANNOUNCED_BYTES: usize = (ANNOUNCED_SUMMARY + (1 << 17) / 64) * 8;
 pub(crate) const RING_DATA_AT: usize = 1 << 20;
-pub(crate) const GROUPS_AT: usize = 4 << 20;
 
 /// Bytes of a whole lane.
-pub const LANE_BYTES: usize = GROUPS_AT + (1 << 17) / GROUP_INDICES * GROUP;
+pub const LANE_BYTES: usize = ANNEX_AT + 3 * SLOTS * ANNEX_BYTES;
 /// Distance of lanes in the region.
 pub const LANE_STRIDE: u64 = 512 << 20;
 
@@ -65,7 +68,7 @@ const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);
 const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= ANNOUNCED_AT);
 const_assert!(ANNOUNCED_AT + 2 * ANNOUNCED_BYTES <= RING_DATA_AT);
-const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= GROUPS_AT);
+const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= HOT_AT);
 
 /// What a side says of itself; written by that side, its doorbell by both.
 #[repr(C, align(64))]

@@ -34,10 +34,11 @@ mod here {
     use crate::p2p::spool::SPOOL_WINDOW;
     use crate::wait::Board;
 
-    /// What a side knows of its own traffic on an index. Private to the process; 32 bytes.
+    /// What a side knows of its own traffic on an index. Private to the process; a line of its own, so that threads on
+    /// neighbouring indices do not share one.
     ///
     /// The sending thread writes `sent` and `send_flags`, the receiving thread the others.
-    #[repr(C, align(32))]
+    #[repr(C, align(64))]
     pub struct Progress {
         /// Number of the last message sent.
         pub sent: AtomicU64,
@@ -50,7 +51,7 @@ mod here {
         /// `RECV_*`
         pub recv_flags: AtomicU32,
     }
-    const_assert!(size_of::<Progress>() == 32);
+    const_assert!(size_of::<Progress>() == 64);
 
     /// A send request is not completed.
     pub const SEND_PENDING: u32 = 1;
@@ -237,7 +238,6 @@ mod here {
     // SAFETY: as above.
     unsafe impl Sync for Lane {}
 
-    const CAPACITY: usize = INDEX_MAX + SYSTEM_INDICES;
     const SEND_STRIDE: usize = 256;
     const RECEIVE_STRIDE: usize = 128;
     const_assert!(size_of::<SendSide>() <= SEND_STRIDE);
@@ -275,9 +275,9 @@ mod here {
             let lane = Lane {
                 key: Lane::key_of(comm, peer_rank),
                 window: window.as_ptr(),
-                progress: reserve(CAPACITY * size_of::<Progress>())?,
-                send_sides: reserve(CAPACITY * SEND_STRIDE)?,
-                receive_sides: reserve(CAPACITY * RECEIVE_STRIDE)?,
+                progress: reserve(SLOTS * size_of::<Progress>())?,
+                send_sides: reserve(SLOTS * SEND_STRIDE)?,
+                receive_sides: reserve(SLOTS * RECEIVE_STRIDE)?,
                 limit: AtomicU32::new(0),
                 out,
                 inn,
@@ -306,12 +306,11 @@ mod here {
 
         /// Makes room for this many indices (the smaller of the pair's numbers).
         pub fn widen(&self, indices: usize) -> Result<()> {
-            let slots = (indices + SYSTEM_INDICES).min(CAPACITY);
+            let slots = (indices + SYSTEM_INDICES).min(SLOTS);
             if slots as u32 <= self.limit.load(Ordering::Acquire) {
                 return Ok(());
             }
-            // Progress records are spread over their page, so whole pages of them are opened.
-            open(self.progress, slots.next_multiple_of(128) * size_of::<Progress>())?;
+            open(self.progress, slots * size_of::<Progress>())?;
             open(self.send_sides, slots * SEND_STRIDE)?;
             open(self.receive_sides, slots * RECEIVE_STRIDE)?;
             self.limit.fetch_max(slots as u32, Ordering::AcqRel);
@@ -355,48 +354,42 @@ mod here {
             // slots are below `limit`); the records are atomics, for which any content is valid.
             unsafe { &*self.window.add(offset).cast::<T>() }
         }
-        #[inline(always)]
-        fn group(slot: usize) -> usize {
-            GROUPS_AT + slot / GROUP_INDICES * GROUP
-        }
-
         /// The hot line of a slot.
         #[inline(always)]
         pub fn hot(&self, slot: usize) -> &Hot {
-            self.at(Lane::group(slot) + HOT_AT + slot % GROUP_INDICES * size_of::<Hot>())
+            self.at(HOT_AT + slot * size_of::<Hot>())
         }
         /// The posting of a slot, for messages that `direction` sends.
         #[inline(always)]
         pub fn posting(&self, direction: usize, slot: usize) -> &Posting {
-            self.at(Lane::group(slot) + POSTING_AT + (direction * GROUP_INDICES + slot % GROUP_INDICES) * size_of::<Posting>())
+            self.at(POSTING_AT + (direction * SLOTS + slot) * size_of::<Posting>())
         }
         /// The shape beside the posting.
         #[inline(always)]
         pub fn shape(&self, direction: usize, slot: usize) -> &Shape {
-            self.at(Lane::group(slot) + SHAPE_AT + (direction * GROUP_INDICES + slot % GROUP_INDICES) * size_of::<Shape>())
+            self.at(SHAPE_AT + (direction * SLOTS + slot) * size_of::<Shape>())
         }
         /// The head of a slot's chain.
         #[inline(always)]
         pub fn head(&self, direction: usize, slot: usize) -> &Head {
-            self.at(Lane::group(slot) + HEAD_AT + (direction * GROUP_INDICES + slot % GROUP_INDICES) * size_of::<Head>())
+            self.at(HEAD_AT + (direction * SLOTS + slot) * size_of::<Head>())
         }
         /// An annex of a slot, [`ANNEX_BYTES`] long: the one in turn (0), or a direction's own (1, 2).
         #[inline(always)]
         pub fn annex(&self, which: usize, slot: usize) -> *mut u8 {
-            let place = which * GROUP_INDICES + slot % GROUP_INDICES;
             // SAFETY: within the window, as in `at`.
-            unsafe { self.window.add(Lane::group(slot) + ANNEX_AT + place * ANNEX_BYTES) }
+            unsafe { self.window.add(ANNEX_AT + (which * SLOTS + slot) * ANNEX_BYTES) }
         }
         /// A split line of a slot, numbered like the annexes: 56 bytes that go with the landing's 16.
         #[inline(always)]
         pub fn split(&self, which: usize, slot: usize) -> *mut u8 {
             // SAFETY: within the window, as in `at`.
-            unsafe { self.window.add(Lane::group(slot) + SPLIT_AT + (which * GROUP_INDICES + slot % GROUP_INDICES) * 64) }
+            unsafe { self.window.add(SPLIT_AT + (which * SLOTS + slot) * 64) }
         }
         /// The split line's last word: which message it belongs to, [`split_mark`].
         #[inline(always)]
         pub fn split_seq(&self, which: usize, slot: usize) -> &AtomicU64 {
-            self.at(Lane::group(slot) + SPLIT_AT + (which * GROUP_INDICES + slot % GROUP_INDICES) * 64 + 56)
+            self.at(SPLIT_AT + (which * SLOTS + slot) * 64 + 56)
         }
         /// The first page.
         #[inline(always)]
@@ -435,12 +428,11 @@ mod here {
             self.at(ANNOUNCED_AT + direction * ANNOUNCED_BYTES + word % (ANNOUNCED_BYTES / 8) * 8)
         }
 
-        /// This side's record of a slot. Neighbouring indices lie 64 bytes apart, so that threads on them do not share a line.
+        /// This side's record of a slot.
         #[inline(always)]
         pub fn progress(&self, slot: usize) -> &Progress {
-            let place = (slot & !127) | (slot & 63) << 1 | (slot >> 6 & 1);
-            // SAFETY: slots are below `limit`, up to which (rounded up to 128) the reservation is open.
-            unsafe { &*self.progress.cast::<Progress>().add(place) }
+            // SAFETY: slots are below `limit`, up to which the reservation is open.
+            unsafe { &*self.progress.cast::<Progress>().add(slot) }
         }
         /// The sending side of a slot; to be used by the slot's sending thread only.
         #[inline(always)]
@@ -508,9 +500,9 @@ mod here {
     impl Drop for Lane {
         fn drop(&mut self) {
             for (p, bytes) in [
-                (self.progress, CAPACITY * size_of::<Progress>()),
-                (self.send_sides, CAPACITY * SEND_STRIDE),
-                (self.receive_sides, CAPACITY * RECEIVE_STRIDE),
+                (self.progress, SLOTS * size_of::<Progress>()),
+                (self.send_sides, SLOTS * SEND_STRIDE),
+                (self.receive_sides, SLOTS * RECEIVE_STRIDE),
             ] {
                 // SAFETY: reserved in `new`, used by nobody once the lane is dropped.
                 unsafe { libc::munmap(p.cast(), bytes) };

@@ -37,7 +37,8 @@ impl LaneTable {
         let mut at = self.first(key);
         loop {
             // SYNC POINT: pairs with the release in `insert`.
-            let p = self.slots[at as usize].load(Ordering::Acquire);
+            // SAFETY: `at` is masked to the table's size, a power of two.
+            let p = unsafe { self.slots.get_unchecked(at as usize) }.load(Ordering::Acquire);
             if p.is_null() {
                 return None;
             }

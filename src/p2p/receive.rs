@@ -69,9 +69,10 @@ pub(super) unsafe fn take_short(lane: &Lane, slot: usize, ptr: *mut u8, cap: usi
     let hot = lane.hot(slot);
     let (theirs, mine) = (&hot.half[lane.inn], &hot.half[1 - lane.inn]);
     let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let epoch = lane.epoch;
     let mut turns = 1;
     let mut land = theirs.landing();
-    while !land.is(seq, lane.epoch) {
+    while !land.is(seq, epoch) {
         if turns == patience {
             return false;
         }

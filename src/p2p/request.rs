@@ -143,23 +143,43 @@ fn no_request(ep: &Endpoint, what: &str, peer: i32, index: i32) -> Error {
 }
 
 /// Completes the send on (peer, index), spooling when its time-out has passed.
+#[inline(always)]
 pub fn isend_wait(comm: i32, dst: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    if dst == PROC_NULL {
-        return ep.check_comm(comm);
-    }
-    let (lane, slot) = find(ep, comm, dst, index)?;
-    complete_send(ep, lane, slot, true, index).map(|_| ())
+    if is_sent(ep, comm, dst, index) { Ok(()) } else { isend_complete(ep, comm, dst, index, true).map(|_| ()) }
 }
 
-/// Completes the send if that takes no waiting.
-pub fn isend_test(comm: i32, dst: i32, index: i32) -> Result<bool> {
-    let ep = endpoint()?;
+/// The short path of completing a send: the message went at once.
+#[inline(always)]
+fn is_sent(ep: &Endpoint, comm: i32, dst: i32, index: i32) -> bool {
+    let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32)) else { return false };
+    let slot = index as u32 as usize + SYSTEM_INDICES;
+    if slot >= lane.limit() as usize {
+        return false;
+    }
+    let flags = &lane.progress(slot).send_flags;
+    let now = flags.load(Ordering::Relaxed);
+    if now & (SEND_PENDING | SEND_OPEN) != SEND_PENDING {
+        return false;
+    }
+    flags.store(now & !SEND_PENDING, Ordering::Relaxed);
+    true
+}
+
+#[inline(never)]
+fn isend_complete(ep: &'static Endpoint, comm: i32, dst: i32, index: i32, wait: bool) -> Result<bool> {
     if dst == PROC_NULL {
         return ep.check_comm(comm).map(|()| true);
     }
     let (lane, slot) = find(ep, comm, dst, index)?;
-    complete_send(ep, lane, slot, false, index)
+    complete_send(ep, lane, slot, wait, index)
+}
+
+/// Completes the send if that takes no waiting.
+#[inline(always)]
+pub fn isend_test(comm: i32, dst: i32, index: i32) -> Result<bool> {
+    let ep = endpoint()?;
+    if is_sent(ep, comm, dst, index) { Ok(true) } else { isend_complete(ep, comm, dst, index, false) }
 }
 
 fn complete_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool, index: i32) -> Result<bool> {
@@ -475,7 +495,7 @@ fn pending(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Receiver 
 }
 
 /// Completes the receive on (peer, index).
-#[inline]
+#[inline(always)]
 pub fn irecv_wait(comm: i32, src: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
@@ -484,6 +504,12 @@ pub fn irecv_wait(comm: i32, src: i32, index: i32) -> Result<()> {
             return Ok(());
         }
     }
+    irecv_wait_slow(ep, comm, src, index)
+}
+
+#[cold]
+#[inline(never)]
+fn irecv_wait_slow(ep: &'static Endpoint, comm: i32, src: i32, index: i32) -> Result<()> {
     if src == PROC_NULL {
         return ep.check_comm(comm);
     }
@@ -495,7 +521,7 @@ pub fn irecv_wait(comm: i32, src: i32, index: i32) -> Result<()> {
 }
 
 /// Completes the receive if its message is there.
-#[inline]
+#[inline(always)]
 pub fn irecv_test(comm: i32, src: i32, index: i32) -> Result<bool> {
     let ep = endpoint()?;
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
@@ -504,6 +530,11 @@ pub fn irecv_test(comm: i32, src: i32, index: i32) -> Result<bool> {
             return Ok(true);
         }
     }
+    irecv_test_slow(ep, comm, src, index)
+}
+
+#[inline(never)]
+fn irecv_test_slow(ep: &'static Endpoint, comm: i32, src: i32, index: i32) -> Result<bool> {
     if src == PROC_NULL {
         return ep.check_comm(comm).map(|()| true);
     }
