@@ -30,8 +30,16 @@ pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()>
         if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !(ptr.is_null() && len != 0) {
             // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
             if unsafe { super::send::send_inline(lane, slot, ptr, len) } {
-                let flags = &lane.progress(slot).send_flags;
+                let progress = lane.progress(slot);
+                let flags = &progress.send_flags;
                 flags.store(flags.load(Ordering::Relaxed) | SEND_PENDING, Ordering::Relaxed);
+                // A window of requests goes over the indices in order: one that is a message behind is likely to be next.
+                let ahead = slot + AHEAD;
+                if ahead < lane.limit() as usize
+                    && lane.progress(ahead).sent.load(Ordering::Relaxed) + 1 == progress.sent.load(Ordering::Relaxed)
+                {
+                    prefetch(lane.hot(ahead));
+                }
                 return Ok(());
             }
         }
@@ -432,6 +440,11 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
     if posting.meta.load(Ordering::Relaxed) as u8 != PostingKind::Contiguous as u8 {
         return false;
     }
+    // A window of requests is completed in the order of its indices: have the line of one further on come meanwhile.
+    let ahead = slot + AHEAD;
+    if ahead < lane.limit() as usize && lane.progress(ahead).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
+        prefetch(lane.hot(ahead));
+    }
     let (ptr, cap) = (posting.addr.load(Ordering::Relaxed) as *mut u8, posting.cap.load(Ordering::Relaxed) as usize);
     // SAFETY: the request's buffer, writable until completion.
     if !unsafe { take_short(lane, slot, ptr, cap, patience) } {
@@ -439,6 +452,21 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
     }
     flags.store(flags.load(Ordering::Relaxed) & !RECV_PENDING, Ordering::Release);
     true
+}
+
+/// How many indices ahead a line is asked for.
+const AHEAD: usize = 4;
+
+/// Asks for a line that is likely to be needed soon. Only the caches change.
+#[inline(always)]
+fn prefetch(hot: &Hot) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect but on the caches.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>((&raw const *hot).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = hot;
 }
 
 /// Takes the message if it is there, else posts.
