@@ -50,6 +50,8 @@ mod here {
         pub send_flags: AtomicU32,
         /// `RECV_*`
         pub recv_flags: AtomicU32,
+        /// What `received` was when the last message was sent: a change means that the traffic goes both ways.
+        pub received_then: AtomicU64,
     }
     const_assert!(size_of::<Progress>() == 64);
 
@@ -124,8 +126,6 @@ mod here {
         pub used: u64,
         /// Blocks left behind that may be done.
         pub behind: [BlockRef; 2],
-        /// `received` when the last chained record was written: a change means that the traffic is no longer one-way.
-        pub received_then: u64,
         /// Is the slot in the lane's list of spooled ones?
         pub listed: bool,
         /// Messages that went through the spool, ever.
@@ -150,6 +150,20 @@ mod here {
         pub tag: u32,
         /// An error found while completing it.
         pub error: Option<Box<Error>>,
+    }
+
+    impl Progress {
+        /// Notes a message sent.
+        #[inline(always)]
+        pub fn count_sent(&self, seq: u64) {
+            self.sent.store(seq, Ordering::Relaxed);
+            self.received_then.store(self.received.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        /// Has a message come since the last was sent?
+        #[inline(always)]
+        pub fn is_two_way(&self) -> bool {
+            self.received.load(Ordering::Relaxed) != self.received_then.load(Ordering::Relaxed)
+        }
     }
 
     impl SendSide {

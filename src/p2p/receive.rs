@@ -73,9 +73,11 @@ pub(super) unsafe fn take_short(lane: &Lane, slot: usize, ptr: *mut u8, cap: usi
     let mut turns = 1;
     let mut land = theirs.landing();
     while !land.is(seq, epoch) {
-        if turns == patience {
+        if turns >= patience {
             return false;
         }
+        // The pause matters: a poller without it takes the line away between the peer's acknowledgement and its next landing,
+        // and a ping-pong takes twice the time.
         core::hint::spin_loop();
         land = theirs.landing();
         turns += 1;

@@ -22,6 +22,8 @@ use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell};
 
 /// Largest block of a chain.
 const CHAIN_BLOCK: usize = 16 << 10;
+/// Turns that a send waits for the acknowledgement of the last one before it goes into the chain.
+const ACK_PATIENCE: u32 = 24;
 /// Bytes kept free at the end of a block for the link to the next.
 const LINK_BYTES: usize = 24;
 
@@ -61,7 +63,7 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
     let hot = lane.hot(slot);
     let (mine, theirs) = (&hot.half[lane.out], &hot.half[1 - lane.out]);
     let before = progress.sent.load(Ordering::Relaxed);
-    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0 || !theirs.acked(before) {
+    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0 || !acked_soon(progress, theirs, before) {
         return false;
     }
     let seq = before + 1;
@@ -73,7 +75,7 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
     mine.data[0].store(a, Ordering::Relaxed);
     mine.data[1].store(b, Ordering::Relaxed);
     mine.publish(Land::new(seq, Kind::Inline, len, lane.epoch));
-    progress.sent.store(seq, Ordering::Relaxed);
+    progress.count_sent(seq);
     after_publish(lane, slot, theirs);
     true
 }
@@ -87,7 +89,7 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
     let progress = lane.progress(slot);
     let theirs = &lane.hot(slot).half[1 - lane.out];
     let before = progress.sent.load(Ordering::Relaxed);
-    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0 || !theirs.acked(before) {
+    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0 || !acked_soon(progress, theirs, before) {
         return false;
     }
     let seq = before + 1;
@@ -96,9 +98,28 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
     }
     // SAFETY: as the caller promises; everything before is consumed.
     unsafe { fill_annex(lane, slot, seq, len, |at, to, n| core::ptr::copy_nonoverlapping(ptr.add(at), to, n)) };
-    progress.sent.store(seq, Ordering::Relaxed);
+    progress.count_sent(seq);
     after_publish(lane, slot, theirs);
     true
+}
+
+/// Is the last message acknowledged, or will be in a moment? Where traffic goes both ways the acknowledgement is likely to be
+/// on its way, and the landing is better than the chain; where it goes one way only, the chain is.
+#[inline(always)]
+fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
+    if theirs.acked(before) {
+        return true;
+    }
+    if !progress.is_two_way() {
+        return false;
+    }
+    for _ in 0..ACK_PATIENCE {
+        core::hint::spin_loop();
+        if theirs.acked(before) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Publishes message `seq` by the landing and an annex, or a split line; `copy(at, to, n)` copies bytes of the message.
@@ -326,7 +347,7 @@ impl Sender {
         if self.seq == 1 {
             self.lane.touch(self.slot);
         }
-        self.lane.progress(self.slot).sent.store(self.seq, Ordering::Relaxed);
+        self.lane.progress(self.slot).count_sent(self.seq);
         after_publish(self.lane, self.slot, self.theirs());
     }
 
@@ -335,9 +356,8 @@ impl Sender {
         // SAFETY (whole body): the data is readable, as the caller of `send` promised.
         let flags = self.flags();
         if flags & SEND_CHAIN != 0 {
-            let side = self.lane.send_side(self.slot);
-            let turned = self.lane.progress(self.slot).received.load(Ordering::Relaxed) != side.received_then;
-            if !turned || !self.consumed_all() {
+            let progress = self.lane.progress(self.slot);
+            if !progress.is_two_way() || !self.consumed_all() {
                 // SAFETY: as above.
                 return unsafe { self.chain() };
             }
@@ -467,7 +487,6 @@ impl Sender {
             self.lane.note_spooled(self.slot);
         }
         side.spooled += 1;
-        side.received_then = self.lane.progress(self.slot).received.load(Ordering::Relaxed);
         self.sent();
         true
     }

@@ -17,7 +17,7 @@ pub struct Tuning {
     pub ring_chunks: usize,
     /// From this many bytes on the copying is shared.
     pub coop_min: usize,
-    /// Bytes of a shared piece.
+    /// Up to twice these bytes a shared copy is cut in two halves; longer ones into runs of eight times as much.
     pub coop_piece: usize,
 }
 
@@ -32,7 +32,7 @@ impl Tuning {
             ring_chunk_log: 10,
             ring_chunks: 4,
             coop_min: if crowded { usize::MAX } else { 48 << 10 },
-            coop_piece: 128 << 10,
+            coop_piece: 256 << 10,
         };
         let mut t = default;
         match forced {
@@ -48,11 +48,5 @@ impl Tuning {
         t.coop_min = config.coop_min.unwrap_or(t.coop_min);
         t.coop_piece = config.coop_piece.unwrap_or(t.coop_piece);
         t
-    }
-
-    /// Bytes of a piece for a message of this length: small enough that both sides get some, large enough to be worth a call.
-    pub fn piece(&self, len: usize) -> usize {
-        let quarter = (len / 4).next_multiple_of(4096);
-        quarter.clamp(16 << 10, self.coop_piece.max(16 << 10))
     }
 }
