@@ -31,7 +31,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`ffi`] | the C interface (`include/fmpl.h`) and the Fortran names |
-//! | [`comm`] | [`Job`](comm::Job), [`Comm`](comm::Comm): the safe Rust interface |
+//! | [`comm`] | [`Job`], [`Comm`]: the safe Rust interface |
 //! | [`p2p`] | sending, receiving, requests, spool, transfers |
 //! | [`lane`] | the memory that one ordered pair of ranks shares |
 //! | [`fabric`] | regions of memory, attaching to a peer's, copying between address spaces |
