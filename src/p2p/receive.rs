@@ -12,14 +12,12 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::{Cursor, Layout};
 use crate::p2p::send::wake;
 use crate::p2p::{PROC_NULL, TAG_ANY};
-use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
+use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 
 /// Receives of more bytes than this post before they spin.
 const POST_AT_ONCE: usize = 2048;
 /// Turns of the wait loop after which a short receive posts.
 const POST_AFTER: u32 = 16;
-/// Turns of the short path.
-pub(super) const PATIENCE: u32 = 48;
 
 /// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
 ///
@@ -54,7 +52,7 @@ pub unsafe fn recv_inline(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) ->
         return false;
     }
     // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
-    let patience = if cap <= POST_AT_ONCE { PATIENCE } else { 1 };
+    let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
     // SAFETY: as the caller promises.
     unsafe { take_short(lane, slot, ptr, cap, patience) }
 }
@@ -420,7 +418,7 @@ impl Receiver {
                 return unsafe { self.take(found) };
             }
             if !posted {
-                if turns >= POST_AFTER {
+                if turns >= POST_AFTER.min(patience()) {
                     self.post(true);
                     posted = true;
                     continue;

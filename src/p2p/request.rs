@@ -9,11 +9,11 @@ use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::Layout;
-use crate::p2p::receive::{Found, PATIENCE, Receiver, take_short};
+use crate::p2p::receive::{Found, Receiver, take_short};
 use crate::p2p::send::{Sender, Waiting, busy};
 use crate::p2p::transfer::Put;
 use crate::p2p::{PROC_NULL, Received, TAG_ANY, any_index};
-use crate::wait::{Turn, Waiter, doorbell};
+use crate::wait::{Turn, Waiter, doorbell, patience};
 
 /// Non-blocking send. Its time-out runs from here.
 ///
@@ -528,7 +528,7 @@ pub fn irecv_wait(comm: i32, src: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
-        if slot < lane.limit() as usize && ep.event.get().is_none() && complete_short(lane, slot, PATIENCE) {
+        if slot < lane.limit() as usize && ep.event.get().is_none() && complete_short(lane, slot, patience()) {
             return Ok(());
         }
     }

@@ -18,7 +18,7 @@ use crate::p2p::PROC_NULL;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::{Cursor, Layout};
 use crate::p2p::transfer::Put;
-use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell};
+use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patience};
 
 /// Largest block of a chain.
 const CHAIN_BLOCK: usize = 16 << 10;
@@ -113,7 +113,7 @@ fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
     if !progress.is_two_way() {
         return false;
     }
-    for _ in 0..ACK_PATIENCE {
+    for _ in 0..ACK_PATIENCE.min(patience()) {
         core::hint::spin_loop();
         if theirs.acked(before) {
             return true;

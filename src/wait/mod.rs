@@ -23,8 +23,19 @@ static STALL_NS: AtomicU64 = AtomicU64::new(u64::MAX);
 const LONG_SLEEP_NS: u64 = 250_000_000;
 /// Sleep without a membarrier: a wake-up can be missed for this long.
 const SHORT_SLEEP_NS: u64 = 200_000;
-/// Spins from one slow turn to the next.
+/// Spins from one slow turn to the next, when every rank has a core.
 const SPINS: u32 = 64;
+/// A wait goes onto the notice board when it has lasted so long.
+const NOTICE_NS: u64 = 100_000;
+
+/// Turns for which a call looks at its record before it makes a wait of it; few when other ranks need the core.
+static PATIENCE: AtomicU32 = AtomicU32::new(48);
+
+/// See [`PATIENCE`].
+#[inline(always)]
+pub fn patience() -> u32 {
+    PATIENCE.load(Ordering::Relaxed)
+}
 
 /// How long waiters spin and yield, from the settings and from whether every rank has a core.
 pub fn configure(config: &Config, ranks_here: usize, cores: usize) {
@@ -36,6 +47,7 @@ pub fn configure(config: &Config, ranks_here: usize, cores: usize) {
         WaitMode::Adaptive => (100_000, 400_000),
     };
     let spin = config.spin_us.map_or(spin, |us| us as u64 * 1000);
+    PATIENCE.store(if spin == 0 { 2 } else { 48 }, Ordering::Relaxed);
     SPIN_NS.store(spin, Ordering::Relaxed);
     YIELD_NS.store(yields, Ordering::Relaxed);
     let stall = if config.stall_s > 0.0 { (config.stall_s * 1e9) as u64 } else { u64::MAX };
@@ -83,7 +95,8 @@ impl Waiter {
     /// A wait with no end but success or error.
     #[inline(always)]
     pub fn new() -> Waiter {
-        Waiter { turns: 0, started_ns: 0, sleeps: 0, stalled: false, deadline_ns: None, notice: None }
+        // Where patience is short, so are the turns to the first slow one.
+        Waiter { turns: SPINS.saturating_sub(2 * patience()), started_ns: 0, sleeps: 0, stalled: false, deadline_ns: None, notice: None }
     }
 
     /// A wait until a time of [`now_ns`].
@@ -121,13 +134,13 @@ impl Waiter {
         if waited < spin {
             return Ok(Turn::Again);
         }
-        if self.notice.is_none() {
+        if self.notice.is_none() && waited > NOTICE_NS {
             self.notice = scene.board().hang(&Waits { since_ns: self.started_ns, ..scene.waits() });
         }
         if waited - spin < YIELD_NS.load(Ordering::Relaxed) {
             // SAFETY: no preconditions.
             unsafe { libc::sched_yield() };
-            self.turns = SPINS - 4;
+            self.turns = SPINS - 2;
             return Ok(Turn::Again);
         }
         if !self.stalled && waited > STALL_NS.load(Ordering::Relaxed) {
