@@ -1,0 +1,66 @@
+//! Every example in Rust does what it says, on all the numbers of ranks that it allows.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// The examples; the numbers of ranks; a line of rank 0's, `{n}` being that number.
+const EXAMPLES: [(&str, &[usize], &str); 7] = [
+    ("hello", &[1, 2, 3, 4], "rank 0 of {n} listens"),
+    ("ping_pong", &[2, 3, 4], "one way, us"),
+    ("ring", &[1, 2, 3, 4], "the sum of 1 to {n} is"),
+    ("overlap", &[1, 2, 3, 4], "bytes moved while {n} ranks computed"),
+    ("strided", &[2, 3, 4], "a block, 20 transposed rows and a triangle arrived"),
+    ("halo_exchange", &[1, 2, 3, 4], "100 steps on {n} ranks: the same as on one"),
+    ("async_tasks", &[2, 3, 4], "100 messages to each of {n} ranks, by tasks of one thread"),
+];
+
+/// Where the examples are; built when only this test was.
+fn directory() -> &'static Path {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
+        let here = Path::new(env!("CARGO_BIN_EXE_fmpl")).parent().unwrap();
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--examples"]).args(here.ends_with("release").then_some("--release"));
+        cargo.env("CARGO_TARGET_DIR", here.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(cargo.status().unwrap().success());
+        here.join("examples")
+    })
+}
+
+fn run(name: &str, ranks: usize) -> Output {
+    let mut c = Command::new("timeout");
+    c.args(["-k", "5", "60", env!("CARGO_BIN_EXE_fmpl"), "run", "-n", &ranks.to_string(), "--"]);
+    c.arg(directory().join(name)).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn the_rust_examples_do_what_they_say() {
+    for (name, numbers, says) in EXAMPLES {
+        for ranks in numbers {
+            let output = run(name, *ranks);
+            assert!(output.status.success(), "{name} on {ranks} ranks: {output:?}");
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(said.contains(&says.replace("{n}", &ranks.to_string())), "{name} on {ranks} ranks says {said}");
+        }
+    }
+}
+
+#[test]
+fn what_needs_two_ranks_says_so() {
+    for name in ["ping_pong", "strided"] {
+        let output = run(name, 1);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("needs two ranks"));
+    }
+}
+
+#[test]
+fn no_example_is_forgotten() {
+    let examples = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")).unwrap();
+    for file in examples.map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "rs")) {
+        let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
+        // `place` belongs to the tests of the launcher.
+        assert!(name == "place" || EXAMPLES.iter().any(|(n, ..)| *n == name), "{name} is not run");
+    }
+}
