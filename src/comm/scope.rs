@@ -136,10 +136,10 @@ impl<'job> Comm<'job> {
     /// let (border, mut halo) = ([1.0; 100], [0.0; 100]);
     /// world.scope(|s| {
     ///     let arriving = s.irecv(&mut halo, left, 0)?; // the peer may now write into it
-    ///     s.isend(&border, right, 0)?;
+    ///     let leaving = s.isend(&border, right, 0)?;
     ///     compute();
     ///     arriving.wait()?;
-    ///     Ok(())
+    ///     leaving.wait()
     /// })?;
     /// println!("{}", halo[0]);
     /// # Ok::<(), fmpl::Error>(())
