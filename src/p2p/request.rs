@@ -13,7 +13,7 @@ use crate::p2p::receive::{Found, Receiver, take_short};
 use crate::p2p::send::{Sender, Waiting, busy};
 use crate::p2p::transfer::Put;
 use crate::p2p::{PROC_NULL, Received, TAG_ANY, any_index};
-use crate::wait::{Turn, Waiter, doorbell, patience};
+use crate::wait::{Scene, Turn, Waiter, doorbell, patience};
 
 /// Non-blocking send. Its time-out runs from here.
 ///
@@ -92,11 +92,13 @@ unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, i
         if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
             any_index::announce(lane, slot);
         }
-        arm_send(ep, lane, slot);
     }
     pending(state);
     if state == SendState::Waits {
         ep.waiting_sends.add(lane, slot);
+    }
+    if state != SendState::Sent {
+        arm_send(ep, lane, slot, state, len);
     }
     Ok(())
 }
@@ -127,10 +129,16 @@ unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
 }
 
 /// With an event descriptor, asks the receiver to ring when it posts or acknowledges.
-fn arm_send(ep: &Endpoint, lane: &Lane, slot: usize) {
-    if ep.event.get().is_some() {
-        let tx = &lane.hot(slot).half[lane.out].tx;
-        tx.store(tx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
+fn arm_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, state: SendState, len: usize) {
+    let Some(event) = ep.event.get() else { return };
+    let tx = &lane.hot(slot).half[lane.out].tx;
+    // SYNC POINT: pairs with the receiver's look at the sleep byte after it has posted or acknowledged.
+    tx.store(tx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
+    doorbell::barrier();
+    let published = state != SendState::Waits;
+    let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + !published as u64;
+    if (Waiting { ep, lane, slot, seq, len, confirm: published, midway: false }).ready() {
+        event.signal();
     }
 }
 
@@ -247,6 +255,11 @@ impl WaitingSends {
                     side.error = Some(Box::new(e));
                     side.state = SendState::Sent;
                 }
+            }
+            if side.state == SendState::Sent
+                && let Some(event) = ep.event.get()
+            {
+                event.signal();
             }
             side.state == SendState::Waits
         });

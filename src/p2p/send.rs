@@ -411,6 +411,8 @@ impl Sender {
         let Some(block) = block.or_else(|| spool.take(self.lane.comm(), need, self.len)) else { return false };
         side.block = block;
         let header = spool.block(block.at);
+        // Not part of a chain.
+        header.first.store(0, Ordering::Relaxed);
         header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
         let at = block.at + BLOCK_HEADER as u64;
         // SAFETY: the block has room for the record.

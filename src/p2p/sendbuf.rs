@@ -73,6 +73,10 @@ pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
             left += missing.min(first - old_first);
             first = old_first;
         }
+        // Nothing of the oldest block that is known here is taken: there may be more before it.
+        if left == sent - first + 1 && first > side.chain_first {
+            left += unknown_blocks(ep, lane, slot, side.chain_first, first);
+        }
         let landing = side.spooled_landing;
         if landing != 0 && landing + 1 == side.chain_first && theirs.acked(landing.wrapping_sub(1)) {
             left += 1;
@@ -80,6 +84,25 @@ pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
         return left;
     }
     (side.spooled_landing == sent && sent != 0 && !theirs.acked(sent)) as u64
+}
+
+/// Messages not taken yet in the blocks of a slot's chain that begin with message `from` or later, up to message `end`. The
+/// sender has no list of them, so it looks at the whole spool.
+#[cold]
+fn unknown_blocks(ep: &Endpoint, lane: &Lane, slot: usize, from: u64, end: u64) -> u64 {
+    let owner = (slot as u64) << 32 | lane.peer_rank() as u64;
+    let mut blocks = Vec::new();
+    ep.spool.for_each_taken(|block| {
+        let header = ep.spool.block(block.at);
+        let first = header.first.load(Ordering::Relaxed);
+        if (from..end).contains(&first) && header.owner.load(Ordering::Relaxed) == owner {
+            blocks.push((first, header.taken.load(Ordering::Acquire)));
+        }
+    });
+    blocks.sort_unstable();
+    let ends = blocks.iter().skip(1).map(|(first, _)| *first).chain([end]);
+    // Blocks that were taken whole and given back are the first of the chain, so those that are left are without gaps.
+    blocks.iter().zip(ends).map(|((first, taken), end)| ((end as u32).wrapping_sub(1).wrapping_sub(*taken) as u64).min(end - first)).sum()
 }
 
 impl Endpoint {

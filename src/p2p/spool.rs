@@ -428,7 +428,8 @@ impl Spool {
         });
     }
 
-    fn for_each_taken(&self, mut visit: impl FnMut(BlockRef)) {
+    /// Looks at every block that is in use.
+    pub fn for_each_taken(&self, mut visit: impl FnMut(BlockRef)) {
         for n in 0..self.open_pages.load(Ordering::Acquire) {
             let page = self.page(n);
             let class = page.class.load(Ordering::Acquire);
