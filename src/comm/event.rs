@@ -27,6 +27,9 @@ use crate::comm::{Job, job};
 /// # Ok::<(), fmpl::Error>(())
 /// ```
 ///
+/// A send in standard mode rings when its receive is posted, but nobody rings when its time-out passes and it may be spooled: a
+/// program that only has such sends to wait for gives its `poll` a time-out too.
+///
 /// The descriptor belongs to the library; there is one for the whole process.
 #[derive(Debug)]
 pub struct Event<'job> {
