@@ -115,7 +115,8 @@ fn siblings_copy(allow: bool) -> i32 {
             if allow {
                 libc::prctl(libc::PR_SET_PTRACER, libc::c_ulong::MAX);
             }
-            *there = 42;
+            // Volatile here and below: the compiler does not see that another process looks.
+            there.write_volatile(42);
             libc::write(ready[1], [1u8].as_ptr().cast(), 1);
             loop {
                 libc::pause();
@@ -133,10 +134,10 @@ fn siblings_copy(allow: bool) -> i32 {
             let local = libc::iovec { iov_base: here.cast(), iov_len: 8 };
             let remote = libc::iovec { iov_base: there.cast(), iov_len: 8 };
             let n = libc::process_vm_readv(target, &local, 1, &remote, 1, 0);
-            if n != 8 || *here != 42 {
+            if n != 8 || here.read_volatile() != 42 {
                 libc::_exit(if n < 0 { errno() } else { libc::EIO });
             }
-            *here = 43;
+            here.write_volatile(43);
             let n = libc::process_vm_writev(target, &local, 1, &remote, 1, 0);
             libc::_exit(if n == 8 { 0 } else { errno() });
         }
