@@ -77,7 +77,8 @@ on_ranks!(a_message_too_long_is_cut_and_said_so, [2], 4, |_job, world| {
         for data in &data {
             assert!(data[..half] == expected[..half] && data[half..].iter().all(|x| *x == 0));
         }
-        // The next messages are whole.
+        // The next messages are whole. The receive of any index must not find them.
+        world.barrier()?;
         for index in 0..4 {
             let mut data = vec![0; len];
             assert_eq!(world.sendrecv(&message, peer, index, &mut data, peer, index)?.len, len);
