@@ -354,14 +354,15 @@ int fmpl_irecv_cancel(int src, int mai, fmpl_comm comm, int *cancelled);
 
 /**
  * Sets the spool and the time-out of all communicators that have none of their own. Without it the spool has
- * 16 MiB and the time-out is 10 ms. May be called again at any time: the time-out changes at once, a new
- * buffer serves later sends while the old one drains.
+ * 16 MiB and the time-out is 10 ms. May be called again at any time: size and time-out hold at once for later
+ * sends, and what is spooled stays.
  *
- * @param[in] buf memory for the spool, the library's until another has taken its place and it is drained, or
- *     until finalize; NULL: the library allocates, up to size.
- * @param[in] size its bytes.
- * @param[in] timeout_ms how long a send waits at least for its receive before it copies the message into the
- *     spool, in milliseconds: 0 is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, all else standard
+ * @param[in] buf accepted and left untouched on shared memory, where receivers fetch spooled messages by
+ *     themselves from memory that the library allocates, up to size; may be NULL.
+ * @param[in] size bytes that may be spooled.
+ * @param[in] timeout_ms how long a send of more than the eager size (FMPL_EAGER) waits at least for its
+ *     receive before it copies the message into the spool, in milliseconds; shorter ones never wait for it. 0
+ *     is buffered mode, FMPL_TIMEOUT_INFINITE synchronous mode, in which every send waits, all else standard
  *     mode.
  * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative time-out that is not FMPL_TIMEOUT_INFINITE;
  *     FMPL_ERR_MEMORY.
