@@ -56,6 +56,6 @@ pub mod wait;
 pub use base::error::{Code, Error, Result};
 #[cfg(not(loom))]
 pub use comm::{
-    Buffer, Channel, Comm, Event, Job, Lent, Mode, PROC_NULL, Peer, Plain, Received, Receiver, RecvRequest, Scope, SendRequest,
-    Sender, Strided, StridedMut, init, initialized, wtime,
+    Buffer, Channel, Comm, Event, Job, Lent, Mode, PROC_NULL, Peer, Plain, Received, Receiver, RecvRequest, Scope,
+    SendRequest, Sender, Strided, StridedMut, init, initialized, wtime,
 };

@@ -84,6 +84,8 @@ pub struct Config {
     pub coop_piece: Option<usize>,
     /// `FMPL_RING_CHUNK`, bytes
     pub ring_chunk: Option<usize>,
+    /// `FMPL_RING_CHUNKS`
+    pub ring_chunks: Option<usize>,
     /// `FMPL_ATTACH_TIMEOUT`, seconds
     pub attach_s: f64,
     /// `FMPL_LOG`
@@ -106,6 +108,7 @@ impl Default for Config {
             coop_min: None,
             coop_piece: None,
             ring_chunk: None,
+            ring_chunks: None,
             attach_s: 30.0,
             log: 1,
         }
@@ -218,6 +221,13 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| {
             bytes(v).filter(|n| n.is_power_of_two() && (256..=65536).contains(n)).map(|n| c.ring_chunk = Some(n))
         },
+    },
+    Setting {
+        name: "FMPL_RING_CHUNKS",
+        default: "tuning table",
+        values: "2 to 16",
+        meaning: "the chunks of the ring: few, so that they stay in the innermost caches",
+        set: |c, v| v.parse().ok().filter(|n| (2..=16).contains(n)).map(|n| c.ring_chunks = Some(n)),
     },
     Setting {
         name: "FMPL_COOP_MIN",

@@ -7,7 +7,7 @@
 //!  0         header: state of each side, touched groups                        1 page
 //!  4 KiB     transfer blocks       2 directions x 64 x 256 B
 //!  64 KiB    ring flags            2 directions x 4 rings x 32 lines
-//!  128 KiB   announced indices     2 directions x (512 B summary + 16 KiB bits), used once somebody receives from any index
+//!  128 KiB   announced indices     2 directions x (summary, bits, queue), used once somebody receives from any index
 //!  1 MiB     ring chunks           2 directions x 4 rings x 256 KiB
 //!  4 MiB     hot lines             64 B an index
 //!            postings              2 directions x 32 B an index
@@ -57,6 +57,11 @@ pub(crate) const ANNOUNCED_AT: usize = 128 * 1024;
 /// Words of the summary of announced indices, one bit for each word of bits.
 pub(crate) const ANNOUNCED_SUMMARY: usize = (1 << 17) / 64 / 64;
 pub(crate) const ANNOUNCED_BYTES: usize = (ANNOUNCED_SUMMARY + (1 << 17) / 64) * 8;
+/// Entries of the queue of announcements that comes before the bitmap.
+pub(crate) const ANNOUNCED_QUEUE: usize = 256;
+pub(crate) const ANNOUNCED_QUEUE_AT: usize = ANNOUNCED_AT + 2 * ANNOUNCED_BYTES;
+/// A queue's entries, and the line in which its receiver says how far it has come.
+pub(crate) const ANNOUNCED_QUEUE_BYTES: usize = ANNOUNCED_QUEUE * 8 + 64;
 pub(crate) const RING_DATA_AT: usize = 1 << 20;
 
 /// Bytes of a whole lane.
@@ -67,7 +72,7 @@ pub const LANE_STRIDE: u64 = 512 << 20;
 const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);
 const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= ANNOUNCED_AT);
-const_assert!(ANNOUNCED_AT + 2 * ANNOUNCED_BYTES <= RING_DATA_AT);
+const_assert!(ANNOUNCED_QUEUE_AT + 2 * ANNOUNCED_QUEUE_BYTES <= RING_DATA_AT && ANNOUNCED_QUEUE_AT % 64 == 0);
 const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= HOT_AT);
 
 /// What a side says of itself; written by that side, its doorbell by both.
@@ -81,7 +86,10 @@ pub struct Side {
     pub any: AtomicU32,
     /// Threads of this side that sleep on the bell without a line of their own (any-index waits).
     pub any_sleep: AtomicU32,
-    _pad: [AtomicU64; 6],
+    /// As a sender: the queue of announcements was full, look into the bitmap too.
+    pub any_overflow: AtomicU32,
+    _pad1: AtomicU32,
+    _pad: [AtomicU64; 5],
 }
 
 /// The first page of a lane.

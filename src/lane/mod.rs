@@ -233,6 +233,12 @@ mod here {
         pub rings_used: AtomicU32,
         /// Chunks ever sent through each ring.
         pub ring_sent: [AtomicU64; RINGS],
+        /// Announcements put into the queue, and of these known to be taken.
+        pub announced_queued: AtomicU64,
+        /// See above.
+        pub announced_taken: AtomicU64,
+        /// As a receiver: announcements read from the peer's queue.
+        pub announced_read: AtomicU64,
         /// Slots that ever had messages in the spool, each once.
         pub spooled: std::sync::Mutex<Vec<u32>>,
         /// The receives of any index.
@@ -260,7 +266,14 @@ mod here {
     fn reserve(bytes: usize) -> Result<*mut u8> {
         // SAFETY: a new private mapping at an address of the kernel's choice. PROT_NONE: it counts against no limit yet.
         let p = unsafe {
-            libc::mmap(null_mut(), bytes, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1, 0)
+            libc::mmap(
+                null_mut(),
+                bytes,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
         };
         if p == libc::MAP_FAILED { Err(Error::system("reserving addresses for a lane (mmap)")) } else { Ok(p.cast()) }
     }
@@ -285,7 +298,8 @@ mod here {
             indices: usize,
         ) -> Result<Lane> {
             // To myself both roles share one direction: I send on half 0 and receive from half 0.
-            let (out, inn) = if me == peer_rank { (0, 0) } else { ((me > peer_rank) as usize, (me < peer_rank) as usize) };
+            let (out, inn) =
+                if me == peer_rank { (0, 0) } else { ((me > peer_rank) as usize, (me < peer_rank) as usize) };
             let lane = Lane {
                 key: Lane::key_of(comm, peer_rank),
                 window: window.as_ptr(),
@@ -305,6 +319,9 @@ mod here {
                 transfer_tag: AtomicU32::new(1),
                 rings_used: AtomicU32::new(0),
                 ring_sent: Default::default(),
+                announced_queued: AtomicU64::new(0),
+                announced_taken: AtomicU64::new(0),
+                announced_read: AtomicU64::new(0),
                 spooled: Default::default(),
                 any: Default::default(),
                 _window: Some(window),
@@ -440,6 +457,17 @@ mod here {
         #[inline]
         pub fn announced(&self, direction: usize, word: usize) -> &AtomicU64 {
             self.at(ANNOUNCED_AT + direction * ANNOUNCED_BYTES + word % (ANNOUNCED_BYTES / 8) * 8)
+        }
+
+        /// An entry of the queue of announcements: lap and slot of announcement `n`. Written by the sender.
+        #[inline]
+        pub fn announcement(&self, direction: usize, n: u64) -> &AtomicU64 {
+            self.at(ANNOUNCED_QUEUE_AT + direction * ANNOUNCED_QUEUE_BYTES + 64 + (n as usize % ANNOUNCED_QUEUE) * 8)
+        }
+        /// Announcements that the receiver has taken from the queue.
+        #[inline]
+        pub fn announcements_taken(&self, direction: usize) -> &AtomicU64 {
+            self.at(ANNOUNCED_QUEUE_AT + direction * ANNOUNCED_QUEUE_BYTES)
         }
 
         /// This side's record of a slot.

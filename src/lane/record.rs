@@ -365,12 +365,7 @@ impl Transfer {
     #[inline]
     pub fn settle(&self, tag: u32, to: u32) -> bool {
         self.offer
-            .compare_exchange(
-                claim_word(tag, OFFER_OPEN),
-                claim_word(tag, to),
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            )
+            .compare_exchange(claim_word(tag, OFFER_OPEN), claim_word(tag, to), Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 }

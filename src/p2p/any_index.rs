@@ -2,22 +2,22 @@
 //!
 //! Such a receive carries no address: with one, the sender (giving a new message to it) and the receiver (taking an old landing)
 //! could both satisfy it. It is a subscription instead. The receiver raises a flag that the sender looks at after each
-//! publication; from then on the sender marks the index in a bitmap of two levels; the receiver takes marks and does an ordinary
-//! receive on the index it finds. Raising the flag needs the order of both sides bought with `membarrier`, or a message could be
+//! publication; from then on the sender puts the index into a small queue, or, when that is full, marks it in a bitmap of two levels;
+//! the receiver takes these marks and does an ordinary receive on the index it finds. Raising the flag needs the order of both sides bought with `membarrier`, or a message could be
 //! missed for ever; then the landings of all groups of indices that were ever used are looked through once.
 //!
 //! One mark may stand for several messages, so a mark is kept until a look at its index finds nothing.
 
 use crate::base::atomics::{AtomicU32, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
-use crate::lane::map::{ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
+use crate::lane::map::{ANNOUNCED_QUEUE, ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
 use crate::lane::record::WANTS;
 use crate::lane::{Lane, RECV_PENDING};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::layout::Layout;
 use crate::p2p::receive::Receiver;
 use crate::p2p::{Received, TAG_ANY};
-use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
+use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 
 /// The receives of any index on one lane.
 #[derive(Default)]
@@ -50,15 +50,60 @@ pub(super) fn announce(lane: &Lane, slot: usize) {
         // The library's own messages (barriers) are nobody's to receive by any index.
         return;
     }
-    let word = ANNOUNCED_SUMMARY + slot / 64;
-    lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::AcqRel);
-    lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::AcqRel);
+    if !enqueue(lane, slot) {
+        let word = ANNOUNCED_SUMMARY + slot / 64;
+        lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::AcqRel);
+        lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::AcqRel);
+        lane.my_side().any_overflow.store(1, Ordering::Release);
+    }
     if lane.peer_side().any_sleep.load(Ordering::Acquire) & 0xff != 0 {
         // SAFETY: the peer's board is mapped as long as the lane lives.
         let board: &Board = unsafe { &*lane.peer_board };
         doorbell::ring(&board.bell, doorbell::bit(0));
         doorbell::ring(&board.event_bell, u32::MAX);
     }
+}
+
+/// Puts the slot into the queue of announcements, which costs the receiver one line. `false`: it is full.
+fn enqueue(lane: &Lane, slot: usize) -> bool {
+    let mut n = lane.announced_queued.load(Ordering::Relaxed);
+    loop {
+        if n - lane.announced_taken.load(Ordering::Relaxed) >= ANNOUNCED_QUEUE as u64 {
+            // SYNC POINT: pairs with the release in `dequeue`.
+            let taken = lane.announcements_taken(lane.out).load(Ordering::Acquire);
+            lane.announced_taken.store(taken, Ordering::Relaxed);
+            if n - taken >= ANNOUNCED_QUEUE as u64 {
+                return false;
+            }
+        }
+        match lane.announced_queued.compare_exchange_weak(n, n + 1, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => break,
+            Err(now) => n = now,
+        }
+    }
+    // SYNC POINT: pairs with the acquire in `announced`.
+    lane.announcement(lane.out, n).store((n + 1) << 32 | slot as u64, Ordering::Release);
+    true
+}
+
+/// The slot of the next announcement in the queue, if there is one.
+#[inline(always)]
+fn announced(lane: &Lane) -> Option<usize> {
+    let n = lane.announced_read.load(Ordering::Relaxed);
+    let entry = lane.announcement(lane.inn, n).load(Ordering::Acquire);
+    ((entry >> 32) as u32 == (n + 1) as u32).then_some(entry as u32 as usize)
+}
+
+/// Takes the next announcement out of the queue.
+fn dequeue(lane: &Lane) -> Option<usize> {
+    let slot = announced(lane)?;
+    let n = lane.announced_read.load(Ordering::Relaxed) + 1;
+    lane.announced_read.store(n, Ordering::Relaxed);
+    // Now and then is often enough: a full queue only means the way by the bitmap.
+    if n.is_multiple_of(ANNOUNCED_QUEUE as u64 / 4) {
+        lane.announcements_taken(lane.inn).store(n, Ordering::Release);
+    }
+    Some(slot)
 }
 
 /// Raises the flag, the first time, and marks what was sent before.
@@ -114,8 +159,27 @@ fn has_message(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> bool 
     lane.head(lane.inn, slot).mark.load(Ordering::Acquire) == (seq << 2 | WANTS)
 }
 
-/// Takes the marks of one word of slots. `false`: there are none.
+/// Takes a mark or more. `false`: there are none.
 fn take_marks(lane: &Lane, state: &mut AnyState) -> bool {
+    if let Some(slot) = dequeue(lane) {
+        state.marked.push(slot as u32);
+        return true;
+    }
+    let overflow = &lane.peer_side().any_overflow;
+    if overflow.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    // Down before the look: who sets it again afterwards has set its bits before.
+    overflow.swap(0, Ordering::AcqRel);
+    let found = take_bits(lane, state);
+    if found {
+        overflow.store(1, Ordering::Release);
+    }
+    found
+}
+
+/// Takes the marks of one word of the bitmap. `false`: there are none.
+fn take_bits(lane: &Lane, state: &mut AnyState) -> bool {
     for s in 0..ANNOUNCED_SUMMARY {
         let summary = lane.announced(lane.inn, s);
         let words = summary.load(Ordering::Acquire);
@@ -157,7 +221,11 @@ fn state_of(lane: &Lane) -> std::sync::MutexGuard<'_, AnyState> {
 fn busy(ep: &Endpoint, lane: &Lane) -> Error {
     Error::new(
         Code::Busy,
-        format!("rank {}: a receive of any index from peer {} is pending: complete it first", ep.rank, lane.peer_rank()),
+        format!(
+            "rank {}: a receive of any index from peer {} is pending: complete it first",
+            ep.rank,
+            lane.peer_rank()
+        ),
     )
 }
 
@@ -169,9 +237,40 @@ pub(super) unsafe fn recv(ep: &'static Endpoint, comm: i32, data: Layout, src: i
     let lane = lane_of(ep, comm, src)?;
     // SAFETY: as the caller promises.
     unsafe {
+        if recv_announced(ep, lane, data) {
+            return Ok(());
+        }
         irecv_on(ep, lane, data)?;
     }
     complete_on(ep, lane, true).map(|_| ())
+}
+
+/// The short path: within a moment a short message is announced. `false`: not this way.
+///
+/// # Safety
+/// As for [`recv`].
+unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layout) -> bool {
+    let Layout::Contiguous { ptr, len } = data else { return false };
+    if ptr.is_null() && len != 0 {
+        return false;
+    }
+    let mut turns = 0;
+    while announced(lane).is_none() && turns < patience() {
+        core::hint::spin_loop();
+        turns += 1;
+    }
+    let mut state = state_of(lane);
+    if state.request.is_some() || lane.my_side().any.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let Some(slot) = next(ep, lane, &mut state) else { return false };
+    // SAFETY: as the caller promises; the slot is below the limit, as `next` made sure.
+    if !unsafe { super::receive::recv_inline(lane, slot, ptr, len) } {
+        return false;
+    }
+    let len = lane.progress(slot).last_len.load(Ordering::Relaxed) as usize;
+    state.last = Some(Received { len, index: slot as i32 - SYSTEM_INDICES as i32 });
+    true
 }
 
 /// Non-blocking receive of any index of `src`.
@@ -289,7 +388,10 @@ pub(super) fn cancel(ep: &'static Endpoint, comm: i32, src: i32) -> Result<bool>
 pub(super) fn received(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Received> {
     let lane = lane_of(ep, comm, src)?;
     state_of(lane).last.ok_or_else(|| {
-        Error::new(Code::Request, format!("rank {}: nothing has been received from any index of peer {src} yet", ep.rank))
+        Error::new(
+            Code::Request,
+            format!("rank {}: nothing has been received from any index of peer {src} yet", ep.rank),
+        )
     })
 }
 
@@ -321,7 +423,7 @@ impl Scene for AnyScene {
         doorbell::bit(0)
     }
     fn ready(&self) -> bool {
-        (0..ANNOUNCED_SUMMARY).any(|s| self.lane.announced(self.lane.inn, s).load(Ordering::Acquire) != 0)
+        announced(self.lane).is_some() || self.lane.peer_side().any_overflow.load(Ordering::Acquire) != 0
     }
     fn meanwhile(&self) {
         self.ep.waiting_sends.push(self.ep);

@@ -179,9 +179,9 @@ impl Endpoint {
         self.launch.put(&card_key(self.rank), &attach.card())?;
         self.launch.fence()?;
         let secret = self.launch.get("fmpl-secret")?;
-        let secret = secret
-            .try_into()
-            .map_err(|_| Error::new(Code::Launch, "the job's secret came back from the launcher with another length"))?;
+        let secret = secret.try_into().map_err(|_| {
+            Error::new(Code::Launch, "the job's secret came back from the launcher with another length")
+        })?;
         attach.open(secret)?;
         let _ = self.attach.set(attach);
         Ok(())
@@ -254,7 +254,10 @@ impl Endpoint {
     }
 
     fn bad_index(&self, peer: u32, index: i32, have: usize) -> Error {
-        Error::new(Code::Index, format!("rank {}: index {index} with peer {peer}: there are {have}, from 0 on", self.rank))
+        Error::new(
+            Code::Index,
+            format!("rank {}: index {index} with peer {peer}: there are {have}, from 0 on", self.rank),
+        )
     }
 
     /// Is this a communicator?
@@ -286,8 +289,16 @@ impl Endpoint {
             let mine = self.region.header().indices.load(Ordering::Acquire);
             let theirs = known.as_ref().map_or(mine, |p| p.region.header().indices.load(Ordering::Acquire));
             let board: *const Board = known.as_ref().map_or(self.region.board(), |p| p.region.board()).cast();
-            let lane =
-                Lane::new(crate::p2p::COMM_WORLD, WORLD_EPOCH, self.rank, peer, known.clone(), board, window, mine.min(theirs) as usize)?;
+            let lane = Lane::new(
+                crate::p2p::COMM_WORLD,
+                WORLD_EPOCH,
+                self.rank,
+                peer,
+                known.clone(),
+                board,
+                window,
+                mine.min(theirs) as usize,
+            )?;
             self.apply_mode(&lane);
             Ok(lane)
         })?;
@@ -300,7 +311,8 @@ impl Endpoint {
 
     /// First contact, or the peer as it is known.
     pub fn contact(&self, peer: u32) -> Result<Arc<Peer>> {
-        let attach = self.attach.get().ok_or_else(|| Error::new(Code::Rank, format!("rank {}: no peer {peer}", self.rank)))?;
+        let attach =
+            self.attach.get().ok_or_else(|| Error::new(Code::Rank, format!("rank {}: no peer {peer}", self.rank)))?;
         if let Some(p) = attach.known(peer) {
             return Ok(p.clone());
         }
@@ -308,7 +320,10 @@ impl Endpoint {
         if !attach.same_node(&card) {
             return Err(Error::new(
                 Code::Unsupported,
-                format!("rank {}: rank {peer} is on another node, and this build has no fabric between nodes", self.rank),
+                format!(
+                    "rank {}: rank {peer} is on another node, and this build has no fabric between nodes",
+                    self.rank
+                ),
             ));
         }
         let found = attach.contact(peer, &card, Duration::from_secs_f64(self.config.attach_s));

@@ -110,9 +110,18 @@ pub(super) unsafe fn take_short(lane: &Lane, slot: usize, ptr: *mut u8, cap: usi
 /// # Safety
 /// `cap` writable bytes at `ptr`; `land` and `words` are those of message `seq`.
 #[inline]
-unsafe fn from_annex(lane: &Lane, slot: usize, seq: u64, land: Land, words: [u64; 2], ptr: *mut u8, cap: usize) -> Option<usize> {
+unsafe fn from_annex(
+    lane: &Lane,
+    slot: usize,
+    seq: u64,
+    land: Land,
+    words: [u64; 2],
+    ptr: *mut u8,
+    cap: usize,
+) -> Option<usize> {
     let (which, split) = annex_of(lane, land)?;
-    let len = if split { land.inline_len().clamp(INLINE_BYTES, SPLIT_BYTES) } else { (words[0] as usize).min(ANNEX_BYTES) };
+    let len =
+        if split { land.inline_len().clamp(INLINE_BYTES, SPLIT_BYTES) } else { (words[0] as usize).min(ANNEX_BYTES) };
     if len > cap {
         return None;
     }
@@ -206,7 +215,9 @@ mod tests {
             let source: Vec<u8> = (0..len as u8).map(|k| k.wrapping_mul(37) | 0x81).collect();
             let mut target = [0u8; 24];
             // SAFETY: `len` bytes on both sides.
-            unsafe { deliver_words(super::super::send::words_of(source.as_ptr(), len), target.as_mut_ptr().add(4), len) };
+            unsafe {
+                deliver_words(super::super::send::words_of(source.as_ptr(), len), target.as_mut_ptr().add(4), len)
+            };
             assert_eq!(&target[4..4 + len], &source[..], "{len} bytes");
             assert!(target[..4].iter().chain(&target[4 + len..]).all(|b| *b == 0), "{len} bytes: wrote beyond");
         }
@@ -288,7 +299,8 @@ impl Receiver {
     #[inline(always)]
     pub fn may_be_there(&self) -> bool {
         let theirs = self.theirs();
-        theirs.landing().is(self.seq, self.lane.epoch) || theirs.tx.load(Ordering::Acquire) >> 8 == self.seq as u32 & SEQ24
+        theirs.landing().is(self.seq, self.lane.epoch)
+            || theirs.tx.load(Ordering::Acquire) >> 8 == self.seq as u32 & SEQ24
     }
 
     /// Is the message there?
@@ -513,7 +525,9 @@ impl Receiver {
             Some(Kind::Inline) => {
                 let len = land.inline_len();
                 // SAFETY: at most 16 bytes.
-                unsafe { Cursor::new(self.data, 0).scatter(words.as_ptr().cast(), len.min(INLINE_BYTES).min(self.cap)) };
+                unsafe {
+                    Cursor::new(self.data, 0).scatter(words.as_ptr().cast(), len.min(INLINE_BYTES).min(self.cap))
+                };
                 return Ok(len);
             }
             Some(Kind::Split | Kind::OwnSplit | Kind::Annex | Kind::OwnAnnex) => {
@@ -573,7 +587,9 @@ impl Receiver {
     /// The length of a message that was found, without taking it.
     pub fn length(&self, found: Found) -> usize {
         match found {
-            Found::Landing(land) if matches!(Kind::from_number(land.kind()), Some(Kind::Inline | Kind::Split | Kind::OwnSplit)) => {
+            Found::Landing(land)
+                if matches!(Kind::from_number(land.kind()), Some(Kind::Inline | Kind::Split | Kind::OwnSplit)) =>
+            {
                 land.inline_len()
             }
             Found::Landing(_) => self.theirs().data[0].load(Ordering::Relaxed) as usize,

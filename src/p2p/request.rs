@@ -4,7 +4,7 @@
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::lane::map::SYSTEM_INDICES;
+use crate::lane::map::{ANNEX_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
@@ -298,7 +298,12 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
         }
         if !wait {
             if let Some(what) = lane.gone() {
-                return Err(give_up(ep, lane, slot, lane.peer_error(ep.rank, what, "isend to", slot as i32 - SYSTEM_INDICES as i32)));
+                return Err(give_up(
+                    ep,
+                    lane,
+                    slot,
+                    lane.peer_error(ep.rank, what, "isend to", slot as i32 - SYSTEM_INDICES as i32),
+                ));
             }
             return Ok(false);
         }
@@ -724,10 +729,18 @@ pub(super) fn peek(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> O
 /// # Safety
 /// As for send and recv; the two must not overlap.
 #[inline]
-pub unsafe fn sendrecv(comm: i32, sdata: Layout, dst: i32, sindex: i32, rdata: Layout, src: i32, rindex: i32) -> Result<()> {
+pub unsafe fn sendrecv(
+    comm: i32,
+    sdata: Layout,
+    dst: i32,
+    sindex: i32,
+    rdata: Layout,
+    src: i32,
+    rindex: i32,
+) -> Result<()> {
     let ep = endpoint()?;
     if let (Layout::Contiguous { ptr, len }, Layout::Contiguous { ptr: to, len: cap }) = (sdata, rdata)
-        && len <= INLINE_BYTES
+        && len <= ANNEX_BYTES
         && !(ptr.is_null() && len != 0 || to.is_null() && cap != 0)
         && let (Some(out), Some(inn)) =
             (ep.lanes.find(Lane::key_of(comm, dst as u32)), ep.lanes.find(Lane::key_of(comm, src as u32)))
@@ -738,7 +751,7 @@ pub unsafe fn sendrecv(comm: i32, sdata: Layout, dst: i32, sindex: i32, rdata: L
             && out.special.load(Ordering::Relaxed) == 0
             && inn.progress(i).recv_flags.load(Ordering::Relaxed) & RECV_PENDING == 0
             // SAFETY: `len` readable bytes.
-            && unsafe { super::send::send_inline(out, o, ptr, len) }
+            && unsafe { super::send::send_short(out, o, ptr, len) }
         {
             // The send is over, so nothing is won by posting first.
             // SAFETY: as the caller promises.

@@ -41,10 +41,7 @@ pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> 
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !(ptr.is_null() && len != 0) {
             // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
-            let sent = unsafe {
-                if len <= INLINE_BYTES { send_inline(lane, slot, ptr, len) } else { send_annex(lane, slot, ptr, len) }
-            };
-            if sent {
+            if unsafe { send_short(lane, slot, ptr, len) } {
                 return Ok(());
             }
         }
@@ -53,7 +50,17 @@ pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> 
     unsafe { send_slow(ep, comm, data, dst, index) }
 }
 
-/// The short path: the landing's own bytes. `false`: not this way.
+/// The short path: the landing, or the landing and an annex. `false`: not this way.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`, `len` ≤ [`ANNEX_BYTES`], `slot` below the lane's limit.
+#[inline(always)]
+pub(super) unsafe fn send_short(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { if len <= INLINE_BYTES { send_inline(lane, slot, ptr, len) } else { send_annex(lane, slot, ptr, len) } }
+}
+
+/// The landing's own bytes. `false`: not this way.
 ///
 /// # Safety
 /// `len` readable bytes at `ptr`, `len` ≤ [`INLINE_BYTES`], `slot` below the lane's limit.
@@ -63,7 +70,9 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
     let hot = lane.hot(slot);
     let (mine, theirs) = (&hot.half[lane.out], &hot.half[1 - lane.out]);
     let before = progress.sent.load(Ordering::Relaxed);
-    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0 || !acked_soon(progress, theirs, before) {
+    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
+        || !acked_soon(progress, theirs, before)
+    {
         return false;
     }
     let seq = before + 1;
@@ -89,7 +98,9 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
     let progress = lane.progress(slot);
     let theirs = &lane.hot(slot).half[1 - lane.out];
     let before = progress.sent.load(Ordering::Relaxed);
-    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0 || !acked_soon(progress, theirs, before) {
+    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
+        || !acked_soon(progress, theirs, before)
+    {
         return false;
     }
     let seq = before + 1;
@@ -257,7 +268,11 @@ pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, d
         if timeout < 0 && !posted && ep.single_threaded() {
             return Err(Error::new(
                 Code::Argument,
-                format!("rank {}: synchronous send to itself on index {}: no receive is posted, so it would wait for ever", ep.rank, sender.index()),
+                format!(
+                    "rank {}: synchronous send to itself on index {}: no receive is posted, so it would wait for ever",
+                    ep.rank,
+                    sender.index()
+                ),
             ));
         }
         // SAFETY: as the caller promises.
@@ -271,7 +286,10 @@ pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, d
 #[cold]
 pub(super) fn busy(ep: &Endpoint, lane: &Lane, slot: usize, what: &str) -> Error {
     let (peer, index) = (lane.peer_rank(), slot as i64 - SYSTEM_INDICES as i64);
-    Error::new(Code::Busy, format!("rank {}: {what} on (peer {peer}, index {index}): complete the pending one first", ep.rank))
+    Error::new(
+        Code::Busy,
+        format!("rank {}: {what} on (peer {peer}, index {index}): complete the pending one first", ep.rank),
+    )
 }
 
 /// One message on its way out.
@@ -333,6 +351,14 @@ impl Sender {
         }
     }
 
+    /// As [`acked_soon`], for a chain.
+    fn consumed_soon(&self) -> bool {
+        (0..ACK_PATIENCE.min(patience())).any(|_| {
+            core::hint::spin_loop();
+            self.consumed_all()
+        })
+    }
+
     /// Publishes by the landing.
     pub fn publish(&self, kind: Kind, first: u64, second: u64) {
         let mine = self.mine();
@@ -357,7 +383,7 @@ impl Sender {
         let flags = self.flags();
         if flags & SEND_CHAIN != 0 {
             let progress = self.lane.progress(self.slot);
-            if !progress.is_two_way() || !self.consumed_all() {
+            if !progress.is_two_way() || !self.consumed_soon() {
                 // SAFETY: as above.
                 return unsafe { self.chain() };
             }
@@ -381,7 +407,9 @@ impl Sender {
         if self.len <= ANNEX_BYTES {
             // SAFETY: everything before is consumed; the data is readable.
             unsafe {
-                fill_annex(self.lane, self.slot, self.seq, self.len, |at, to, n| Cursor::new(self.data, at).gather(to, n));
+                fill_annex(self.lane, self.slot, self.seq, self.len, |at, to, n| {
+                    Cursor::new(self.data, at).gather(to, n)
+                });
             }
             self.sent();
             return true;
@@ -433,7 +461,8 @@ impl Sender {
         unsafe {
             let to = self.ep.spool.bytes(at + self.payload_at());
             if self.payload_at() == 16 {
-                (*self.ep.spool.bytes(at + 8).cast::<crate::base::atomics::AtomicU64>()).store(self.len as u64, Ordering::Relaxed);
+                (*self.ep.spool.bytes(at + 8).cast::<crate::base::atomics::AtomicU64>())
+                    .store(self.len as u64, Ordering::Relaxed);
             }
             Cursor::new(self.data, 0).gather(to, self.len);
         }
@@ -547,7 +576,15 @@ impl Sender {
     /// mode. `deadline`: 0 now, `u64::MAX` never.
     pub unsafe fn until_sent(&mut self, deadline: u64, timeout: i32) -> Result<()> {
         let synchronous = timeout < 0;
-        let scene = Waiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq, len: self.len, confirm: false, midway: false };
+        let scene = Waiting {
+            ep: self.ep,
+            lane: self.lane,
+            slot: self.slot,
+            seq: self.seq,
+            len: self.len,
+            confirm: false,
+            midway: false,
+        };
         let mut waiter = Waiter::until((deadline != u64::MAX && deadline != 0).then_some(deadline));
         let mut wants = false;
         let mut tight = false;
@@ -634,7 +671,15 @@ impl Sender {
 
     /// A synchronous message is published: waits until its receive is known to be there.
     fn until_confirmed(&self) -> Result<()> {
-        let scene = Waiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: false };
+        let scene = Waiting {
+            ep: self.ep,
+            lane: self.lane,
+            slot: self.slot,
+            seq: self.seq,
+            len: self.len,
+            confirm: true,
+            midway: false,
+        };
         let mut waiter = Waiter::new();
         while !self.confirmed() {
             if !waiter.spin() {
@@ -681,7 +726,9 @@ impl Scene for Waiting {
     fn ready(&self) -> bool {
         let theirs = &self.lane.hot(self.slot).half[1 - self.lane.out];
         let posted = self.lane.posting(self.lane.out, self.slot).seq.load(Ordering::Acquire);
-        posted >= self.seq || theirs.acked(if self.confirm { self.seq } else { self.seq - 1 }) && (self.confirm || self.len <= self.ep.tuning.eager)
+        posted >= self.seq
+            || theirs.acked(if self.confirm { self.seq } else { self.seq - 1 })
+                && (self.confirm || self.len <= self.ep.tuning.eager)
     }
     fn meanwhile(&self) {
         self.ep.waiting_sends.push(self.ep);

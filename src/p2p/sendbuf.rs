@@ -102,7 +102,11 @@ fn unknown_blocks(ep: &Endpoint, lane: &Lane, slot: usize, from: u64, end: u64) 
     blocks.sort_unstable();
     let ends = blocks.iter().skip(1).map(|(first, _)| *first).chain([end]);
     // Blocks that were taken whole and given back are the first of the chain, so those that are left are without gaps.
-    blocks.iter().zip(ends).map(|((first, taken), end)| ((end as u32).wrapping_sub(1).wrapping_sub(*taken) as u64).min(end - first)).sum()
+    blocks
+        .iter()
+        .zip(ends)
+        .map(|((first, taken), end)| ((end as u32).wrapping_sub(1).wrapping_sub(*taken) as u64).min(end - first))
+        .sum()
 }
 
 impl Endpoint {

@@ -150,7 +150,10 @@ impl Spool {
     /// Sets limit and time-out, of the job or of a communicator, which has its own from then on.
     pub fn set(&self, comm: Option<i32>, limit: usize, timeout_ms: i32) -> Result<()> {
         if limit > SPOOL_WINDOW / 2 {
-            return Err(Error::new(Code::Memory, format!("a spool of {limit} bytes; the most is {}", SPOOL_WINDOW / 2)));
+            return Err(Error::new(
+                Code::Memory,
+                format!("a spool of {limit} bytes; the most is {}", SPOOL_WINDOW / 2),
+            ));
         }
         self.budgets[comm.is_some() as usize].set(limit, timeout_ms);
         if comm.is_some() {
@@ -241,7 +244,9 @@ impl Spool {
         let limit = budget.limit();
         budget
             .used
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| used.checked_add(charge).filter(|sum| *sum <= limit))
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
+                used.checked_add(charge).filter(|sum| *sum <= limit)
+            })
             .is_ok()
     }
 

@@ -41,7 +41,14 @@ const BATCH: usize = 64;
 ///
 /// # Safety
 /// The local layout must have the bytes, readable or writable; the remote one must be the peer's to give.
-unsafe fn across(pid: libc::pid_t, push: bool, local: Layout, remote: Layout, at: usize, n: usize) -> core::result::Result<(), CmaError> {
+unsafe fn across(
+    pid: libc::pid_t,
+    push: bool,
+    local: Layout,
+    remote: Layout,
+    at: usize,
+    n: usize,
+) -> core::result::Result<(), CmaError> {
     if let (Layout::Contiguous { ptr: l, .. }, Layout::Contiguous { ptr: r, .. }) = (local, remote) {
         let (l, r) = (l.wrapping_add(at), r as u64 + at as u64);
         // SAFETY: as the caller promises.
@@ -174,7 +181,8 @@ impl Sender {
             return Put::NotNow;
         }
         let Some(target) = target else { return Put::NotNow };
-        if waiting && (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0 && describable(&self.data) {
+        if waiting && (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0 && describable(&self.data)
+        {
             // SAFETY: as the caller promises.
             match unsafe { self.share(target, n) } {
                 Ok(true) => return Put::Done,
@@ -222,11 +230,16 @@ impl Sender {
         let places = (RING_BYTES >> log).min(RING_CHUNKS).min(self.ep.tuning.ring_chunks);
         let first = lane.ring_sent[ring].load(Ordering::Relaxed);
         self.take_landing();
-        self.publish(Kind::Ring, self.len as u64, ring as u64 | (log as u64) << 8 | (places as u64) << 16 | first << 24);
+        self.publish(
+            Kind::Ring,
+            self.len as u64,
+            ring as u64 | (log as u64) << 8 | (places as u64) << 16 | first << 24,
+        );
         // The message is published; from here on it is given up only if the peer dies.
         let consumed = &lane.ring_flag(lane.out, ring, RING_CHUNKS).n;
         let data = lane.ring_data(lane.out, ring);
-        let scene = Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
+        let scene =
+            Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
         // SAFETY: the data is readable.
         let mut from = unsafe { Cursor::new(self.data, 0) };
         let mut seen = consumed.load(Ordering::Acquire);
@@ -289,7 +302,8 @@ impl Sender {
         }
         // SYNC POINT: pairs with the acquire in `Receiver::share`.
         t.done_s.store((tag as u64) << 32 | done as u64, Ordering::Release);
-        let scene = Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
+        let scene =
+            Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
         let mut waiter = Waiter::new();
         let result = loop {
             if fault.is_some() {
@@ -332,7 +346,9 @@ impl Sender {
         let (kind, addr, block) = match self.data {
             Layout::Contiguous { ptr, .. } => (PostingKind::Contiguous, ptr, Shaped { run: 0, count: 0, stride: 0 }),
             Layout::Block { ptr, block } => (PostingKind::Block, ptr, block),
-            Layout::List { iov, .. } => (PostingKind::List, iov.cast_mut().cast(), Shaped { run: 0, count: 0, stride: 0 }),
+            Layout::List { iov, .. } => {
+                (PostingKind::List, iov.cast_mut().cast(), Shaped { run: 0, count: 0, stride: 0 })
+            }
         };
         t.kind.store(kind as u64, Ordering::Relaxed);
         t.addr.store(addr as u64, Ordering::Relaxed);
@@ -368,7 +384,11 @@ impl Sender {
     pub unsafe fn offer(&mut self) -> bool {
         let lane = self.lane;
         let way = self.ep.tuning.way;
-        if lane.is_self() || !cma_allowed(lane) || !matches!(way, Way::Auto | Way::Cma | Way::Coop) || !describable(&self.data) {
+        if lane.is_self()
+            || !cma_allowed(lane)
+            || !matches!(way, Way::Auto | Way::Cma | Way::Coop)
+            || !describable(&self.data)
+        {
             return false;
         }
         if !self.consumed_all() {
@@ -426,7 +446,10 @@ impl Sender {
         unsafe { Cursor::new(self.data, 0).gather(spool.bytes(at), self.len) };
         t.moved.store(at, Ordering::Relaxed);
         // SYNC POINT: pairs with the receiver's compare-and-swap in `Receiver::pull`: one of the two wins.
-        if t.offer.compare_exchange(state, claim_word(side.tag, OFFER_MOVED), Ordering::AcqRel, Ordering::Acquire).is_err() {
+        if t.offer
+            .compare_exchange(state, claim_word(side.tag, OFFER_MOVED), Ordering::AcqRel, Ordering::Acquire)
+            .is_err()
+        {
             spool.give_back(block);
             return false;
         }
@@ -451,7 +474,8 @@ fn pieces_of(n: usize, piece: usize) -> u32 {
 
 /// Where piece `k` begins and ends.
 fn bounds_of(n: usize, piece: usize, k: u32) -> (usize, usize) {
-    let place = |tenths: usize, run: usize, from: usize| (from + (run * tenths / 16).next_multiple_of(4096)).min(from + run);
+    let place =
+        |tenths: usize, run: usize, from: usize| (from + (run * tenths / 16).next_multiple_of(4096)).min(from + run);
     if n <= 2 * piece {
         let half = place(8, n, 0);
         return if k == 0 { (0, half) } else { (half, n) };
@@ -461,7 +485,10 @@ fn bounds_of(n: usize, piece: usize, k: u32) -> (usize, usize) {
     let from = n * run / runs;
     let len = n * (run + 1) / runs - from;
     let cuts = [0, 6, 12, 14, 16];
-    (if part == 0 { from } else { place(cuts[part], len, from) }, if part == 3 { from + len } else { place(cuts[part + 1], len, from) })
+    (
+        if part == 0 { from } else { place(cuts[part], len, from) },
+        if part == 3 { from + len } else { place(cuts[part + 1], len, from) },
+    )
 }
 
 fn word_of(word: u64, tag: u32) -> Option<u32> {
@@ -472,7 +499,9 @@ fn word_of(word: u64, tag: u32) -> Option<u32> {
 fn claim_ring(lane: &Lane) -> Option<usize> {
     for ring in 0..RINGS {
         let bit = 1u32 << ring;
-        if lane.rings_used.load(Ordering::Relaxed) & bit != 0 || lane.rings_used.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
+        if lane.rings_used.load(Ordering::Relaxed) & bit != 0
+            || lane.rings_used.fetch_or(bit, Ordering::AcqRel) & bit != 0
+        {
             continue;
         }
         let sent = lane.ring_sent[ring].load(Ordering::Relaxed);

@@ -29,7 +29,7 @@ impl Tuning {
             way: forced,
             eager: 4096,
             ring_max: 48 << 10,
-            ring_chunk_log: 10,
+            ring_chunk_log: 11,
             ring_chunks: 4,
             coop_min: if crowded { usize::MAX } else { 48 << 10 },
             coop_piece: 256 << 10,
@@ -45,6 +45,7 @@ impl Tuning {
         t.eager = config.eager_bytes.unwrap_or(t.eager);
         t.ring_max = config.ring_max.unwrap_or(t.ring_max);
         t.ring_chunk_log = config.ring_chunk.map_or(t.ring_chunk_log, |n| n.trailing_zeros());
+        t.ring_chunks = config.ring_chunks.unwrap_or(t.ring_chunks);
         t.coop_min = config.coop_min.unwrap_or(t.coop_min);
         t.coop_piece = config.coop_piece.unwrap_or(t.coop_piece);
         t

@@ -96,7 +96,14 @@ impl Waiter {
     #[inline(always)]
     pub fn new() -> Waiter {
         // Where patience is short, so are the turns to the first slow one.
-        Waiter { turns: SPINS.saturating_sub(2 * patience()), started_ns: 0, sleeps: 0, stalled: false, deadline_ns: None, notice: None }
+        Waiter {
+            turns: SPINS.saturating_sub(2 * patience()),
+            started_ns: 0,
+            sleeps: 0,
+            stalled: false,
+            deadline_ns: None,
+            notice: None,
+        }
     }
 
     /// A wait until a time of [`now_ns`].
