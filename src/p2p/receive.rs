@@ -437,8 +437,12 @@ impl Receiver {
                 }
                 turns += 1;
             }
-            if !waiter.spin() {
-                waiter.slow(&scene)?;
+            if !waiter.spin()
+                && let Err(error) = waiter.slow(&scene)
+                // A living peer could still put the message into a buffer that is the caller's again.
+                && (!posted || error.code() == Code::Peer || super::request::take_back(self))
+            {
+                return Err(error);
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::Layout;
-use crate::p2p::receive::{Found, Receiver, take_short};
+use crate::p2p::receive::{Receiver, take_short};
 use crate::p2p::send::{Sender, Waiting, busy};
 use crate::p2p::transfer::Put;
 use crate::p2p::{PROC_NULL, Received, TAG_ANY, any_index};
@@ -663,21 +663,28 @@ pub(super) fn cancel(ep: &'static Endpoint, lane: &'static Lane, slot: usize) ->
     if flags & RECV_READY != 0 {
         return Ok(false);
     }
-    let receiver = pending(ep, lane, slot);
+    if !take_back(&pending(ep, lane, slot)) {
+        return Ok(false);
+    }
+    progress.recv_flags.store(flags & !RECV_PENDING, Ordering::Release);
+    Ok(true)
+}
+
+/// Takes a posting back. `false`: its message is there or being put; the posting stays, and the message must be received.
+pub(super) fn take_back(receiver: &Receiver) -> bool {
+    let (lane, slot) = (receiver.lane, receiver.slot);
     withdraw(lane, slot);
     // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or we see its mark.
     if !doorbell::barrier() {
         crate::base::atomics::fence(Ordering::SeqCst);
     }
     let puts = lane.head(lane.inn, slot).mark.load(Ordering::Acquire) == (receiver.seq << 2 | PUTS);
-    if puts || matches!(receiver.look(), Some(Found::Landing(_) | Found::Record(_))) {
+    if puts || receiver.look().is_some() {
         // Post again what was withdrawn, so that completing it finds its buffer.
-        let posting = lane.posting(lane.inn, slot);
-        posting.seq.store(receiver.seq, Ordering::Release);
-        return Ok(false);
+        lane.posting(lane.inn, slot).seq.store(receiver.seq, Ordering::Release);
+        return false;
     }
-    progress.recv_flags.store(flags & !RECV_PENDING, Ordering::Release);
-    Ok(true)
+    true
 }
 
 /// Length and index of the last completed receive on (source, index).
