@@ -10,6 +10,8 @@
 //! | `events` | the event descriptor in an event loop |
 //! | `life` | init and finalize |
 
+#![allow(clippy::forget_non_drop, reason = "that forgetting does no harm is tested, whatever requests are made of")]
+
 mod calls;
 mod events;
 mod life;
