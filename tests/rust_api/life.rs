@@ -94,7 +94,7 @@ fn a_panic_does_not_wait_for_the_others() {
         }
         // Rank 0 waits for what never comes, and is told or ended.
         assert_eq!(world.recv(&mut [0u8], 1, 0).unwrap_err().code(), Code::Peer);
-        std::mem::forget(job);
+        assert_eq!(job.finalize().unwrap_err().code(), Code::Peer);
     });
     if let Some(output) = output {
         assert!(String::from_utf8_lossy(&output.stderr).contains("rank 1 gives up"));
