@@ -16,6 +16,7 @@ use crate::lane::{Lane, RECV_PENDING};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::layout::Layout;
 use crate::p2p::receive::Receiver;
+use crate::p2p::request::prefetch;
 use crate::p2p::{Received, TAG_ANY};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 
@@ -97,6 +98,11 @@ fn announced(lane: &Lane) -> Option<usize> {
 /// Takes the next announcement out of the queue.
 fn dequeue(lane: &Lane) -> Option<usize> {
     let slot = announced(lane)?;
+    // What is looked at next lies on lines that nobody had reason to fetch before.
+    if slot < lane.limit() as usize {
+        prefetch(lane.hot(slot));
+        prefetch(lane.progress(slot));
+    }
     let n = lane.announced_read.load(Ordering::Relaxed) + 1;
     lane.announced_read.store(n, Ordering::Relaxed);
     // Now and then is often enough: a full queue only means the way by the bitmap.
@@ -147,8 +153,11 @@ fn next(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState) -> Opt
 }
 
 fn has_message(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> bool {
-    let limit = lane.limit() as usize;
-    if slot >= limit || lane.progress(slot).recv_flags.load(Ordering::Acquire) & RECV_PENDING != 0 {
+    // The peer may use indices of a later init that this lane has not opened yet.
+    if slot >= lane.limit() as usize && (ep.widen(lane).is_err() || slot >= lane.limit() as usize) {
+        return false;
+    }
+    if lane.progress(slot).recv_flags.load(Ordering::Acquire) & RECV_PENDING != 0 {
         // An indexed receive has precedence; what it leaves over is announced again.
         return false;
     }

@@ -238,13 +238,19 @@ impl Endpoint {
         let lane = self.lane(peer as u32)?;
         let slot = index as usize + SYSTEM_INDICES;
         if slot >= lane.limit() as usize {
-            let both = self.common_indices(lane);
-            lane.widen(both)?;
+            let both = self.widen(lane)?;
             if index as usize >= both {
                 return Err(self.bad_index(peer as u32, index, both));
             }
         }
         Ok((lane, slot))
+    }
+
+    /// Opens a lane as far as both sides have indices by now; how far that is.
+    pub fn widen(&self, lane: &Lane) -> Result<usize> {
+        let both = self.common_indices(lane);
+        lane.widen(both)?;
+        Ok(both)
     }
 
     fn common_indices(&self, lane: &Lane) -> usize {

@@ -477,14 +477,14 @@ const AHEAD: usize = 4;
 
 /// Asks for a line that is likely to be needed soon. Only the caches change.
 #[inline(always)]
-fn prefetch(hot: &Hot) {
+pub(super) fn prefetch<T>(line: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch has no effect but on the caches.
     unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>((&raw const *hot).cast());
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>((&raw const *line).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = hot;
+    let _ = line;
 }
 
 /// Takes the message if it is there, else posts.
