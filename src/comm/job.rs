@@ -59,8 +59,12 @@ fn left_over(ep: &Endpoint) -> Result<()> {
             messages += unreceived as u64;
             requests += pending as u64;
             if (unreceived || pending) && first.is_none() {
-                first = Some((lane.peer_rank(), slot - SYSTEM_INDICES, unreceived));
+                first = Some((lane.peer_rank(), (slot - SYSTEM_INDICES) as i32, unreceived));
             }
+        }
+        if crate::p2p::any_index::is_begun(lane) {
+            requests += 1;
+            first = first.or(Some((lane.peer_rank(), crate::p2p::TAG_ANY, false)));
         }
     }
     match first {

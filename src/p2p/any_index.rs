@@ -25,6 +25,8 @@ use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 pub struct AnyState {
     /// Slots whose mark was taken and that may have more.
     marked: Vec<u32>,
+    /// Slots whose mark was taken while an indexed receive was pending there: it may leave something over.
+    held: Vec<u32>,
     /// The pending request, if any.
     request: Option<Request>,
     /// The last completed receive.
@@ -139,10 +141,25 @@ fn subscribe(lane: &Lane, state: &mut AnyState) {
 
 /// A slot on which a message is there, or on which the sender waits for a posting.
 fn next(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState) -> Option<usize> {
+    let AnyState { marked, held, .. } = state;
+    held.retain(|slot| {
+        let waits = is_pending(lane, *slot as usize);
+        if !waits {
+            marked.push(*slot);
+        }
+        waits
+    });
     loop {
         while let Some(slot) = state.marked.last().map(|s| *s as usize) {
-            if has_message(ep, lane, slot) {
-                return Some(slot);
+            if slot >= SYSTEM_INDICES && is_open(ep, lane, slot) {
+                if is_pending(lane, slot) {
+                    // An indexed receive has precedence; what it leaves over may have been announced already.
+                    if !state.held.contains(&(slot as u32)) {
+                        state.held.push(slot as u32);
+                    }
+                } else if has_message(ep, lane, slot) {
+                    return Some(slot);
+                }
             }
             state.marked.pop();
         }
@@ -152,15 +169,17 @@ fn next(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState) -> Opt
     }
 }
 
+/// Has the lane this slot? The peer may use indices of a later init that it has not opened yet.
+fn is_open(ep: &'static Endpoint, lane: &Lane, slot: usize) -> bool {
+    slot < lane.limit() as usize || (ep.widen(lane).is_ok() && slot < lane.limit() as usize)
+}
+
+/// Is an indexed receive pending on this slot?
+fn is_pending(lane: &Lane, slot: usize) -> bool {
+    lane.progress(slot).recv_flags.load(Ordering::Acquire) & RECV_PENDING != 0
+}
+
 fn has_message(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> bool {
-    // The peer may use indices of a later init that this lane has not opened yet.
-    if slot >= lane.limit() as usize && (ep.widen(lane).is_err() || slot >= lane.limit() as usize) {
-        return false;
-    }
-    if lane.progress(slot).recv_flags.load(Ordering::Acquire) & RECV_PENDING != 0 {
-        // An indexed receive has precedence; what it leaves over is announced again.
-        return false;
-    }
     if super::request::peek(ep, lane, slot).is_some() {
         return true;
     }
@@ -325,6 +344,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
             return done.map(|()| true);
         }
         if !wait {
+            ep.waiting_sends.push(ep);
             return match lane.gone() {
                 None => Ok(false),
                 Some(_) if next(ep, lane, &mut state).is_some() => continue,
@@ -393,6 +413,11 @@ pub(super) fn cancel(ep: &'static Endpoint, comm: i32, src: i32) -> Result<bool>
     Ok(true)
 }
 
+/// Is a receive of any index of this lane's peer not completed?
+pub(crate) fn is_begun(lane: &Lane) -> bool {
+    state_of(lane).request.is_some()
+}
+
 /// Length and index of the last completed receive of any index of `src`.
 pub(super) fn received(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Received> {
     let lane = lane_of(ep, comm, src)?;
@@ -434,8 +459,8 @@ impl Scene for AnyScene {
     fn ready(&self) -> bool {
         announced(self.lane).is_some() || self.lane.peer_side().any_overflow.load(Ordering::Acquire) != 0
     }
-    fn meanwhile(&self) {
-        self.ep.waiting_sends.push(self.ep);
+    fn meanwhile(&self) -> bool {
+        self.ep.waiting_sends.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {
         let what = self.lane.gone()?;

@@ -629,8 +629,8 @@ impl Scene for Awaiting {
         let r = Receiver { ep: self.ep, lane: self.lane, slot: self.slot, data: nowhere, cap: 0, seq: self.seq };
         r.look().is_some()
     }
-    fn meanwhile(&self) {
-        self.ep.waiting_sends.push(self.ep);
+    fn meanwhile(&self) -> bool {
+        self.ep.waiting_sends.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {
         let what = self.lane.gone()?;

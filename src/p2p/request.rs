@@ -11,7 +11,7 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::Layout;
 use crate::p2p::receive::{Receiver, take_short};
 use crate::p2p::send::{Sender, Waiting, busy};
-use crate::p2p::transfer::Put;
+use crate::p2p::transfer::{Put, Ring};
 use crate::p2p::{PROC_NULL, Received, TAG_ANY, any_index};
 use crate::wait::{Scene, Turn, Waiter, doorbell, patience};
 
@@ -88,6 +88,7 @@ unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, i
     let state = unsafe { start(&mut sender, timeout)? };
     if state == SendState::Waits {
         let mark = &lane.head(lane.out, slot).mark;
+        lane.touch(slot);
         mark.store(sender.seq << 2 | WANTS, Ordering::Release);
         if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
             any_index::announce(lane, slot);
@@ -108,7 +109,7 @@ unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
     // SAFETY (all calls): the data is readable until completion.
     if sender.lane.posting(sender.lane.out, sender.slot).is(sender.seq) {
         // SAFETY: see above.
-        match unsafe { sender.put() } {
+        match unsafe { sender.put(Ring::IfAwaited) } {
             Put::Done => return Ok(SendState::Sent),
             Put::Failed(e) => return Err(e),
             Put::NotNow => {}
@@ -233,13 +234,13 @@ impl WaitingSends {
         self.count.store(list.len() as u32, Ordering::Release);
     }
 
-    /// Moves them on, as far as they go.
-    pub fn push(&self, ep: &'static Endpoint) {
+    /// Moves them on, as far as they go. `true`: some are left.
+    pub fn push(&self, ep: &'static Endpoint) -> bool {
         if self.count.load(Ordering::Acquire) == 0 {
-            return;
+            return false;
         }
         // Somebody else is at it.
-        let Ok(mut list) = self.list.try_lock() else { return };
+        let Ok(mut list) = self.list.try_lock() else { return true };
         list.retain(|(lane, slot)| {
             let side = lane.send_side(*slot);
             // The request's own thread has it.
@@ -248,7 +249,7 @@ impl WaitingSends {
                 return false;
             }
             // SAFETY: the request is not completed, so its memory is still readable.
-            match unsafe { step(ep, lane, *slot) } {
+            match unsafe { step(ep, lane, *slot, Ring::Never) } {
                 Ok(Step::Done) => side.state = SendState::Sent,
                 Ok(Step::Not) => {}
                 Err(e) => {
@@ -264,6 +265,7 @@ impl WaitingSends {
             side.state == SendState::Waits
         });
         self.count.store(list.len() as u32, Ordering::Release);
+        !list.is_empty()
     }
 }
 
@@ -284,7 +286,7 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
                 return Err(*e);
             }
             // SAFETY: as the caller promises.
-            match unsafe { step(ep, lane, slot) } {
+            match unsafe { step(ep, lane, slot, Ring::IfAwaited) } {
                 Ok(Step::Done) => {
                     side.state = SendState::Sent;
                     return Ok(true);
@@ -332,8 +334,9 @@ fn give_up(ep: &'static Endpoint, lane: &'static Lane, slot: usize, e: Error) ->
     e
 }
 
-/// One attempt to move a pending send on. The side is held.
-unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Result<Step> {
+/// One attempt to move a pending send on. The side is held. A thread that does it by the way, while it waits for something else, must
+/// not be held up by a ring: two of them would wait for each other.
+unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ring) -> Result<Step> {
     let side = lane.send_side(slot);
     let synchronous = side.deadline_ns == u64::MAX;
     let mut sender = Sender::new(ep, lane, slot, side.layout, side.len);
@@ -347,10 +350,15 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Resul
         SendState::Waits => {
             if lane.posting(lane.out, slot).is(sender.seq) {
                 // SAFETY: see above.
-                match unsafe { sender.put() } {
+                match unsafe { sender.put(ring) } {
                     Put::Done => return Ok(Step::Done),
                     Put::Failed(e) => return Err(e),
                     Put::NotNow => {}
+                }
+                // The receive is known to be posted, which is all that a synchronous send waits for.
+                // SAFETY: see above.
+                if synchronous && unsafe { sender.spool() } {
+                    return Ok(Step::Done);
                 }
             }
             // SAFETY: see above.
@@ -615,6 +623,7 @@ pub(super) fn complete_receive(ep: &'static Endpoint, lane: &'static Lane, slot:
         // SAFETY: the request's buffer is writable until completion.
         Some(found) => unsafe { receiver.take(found) },
         None if !wait => {
+            ep.waiting_sends.push(ep);
             return match lane.gone() {
                 None => Ok(false),
                 // The last thing the peer did may have been to answer.

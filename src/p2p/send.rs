@@ -17,7 +17,7 @@ use crate::lane::*;
 use crate::p2p::PROC_NULL;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::{Cursor, Layout};
-use crate::p2p::transfer::Put;
+use crate::p2p::transfer::{Put, Ring};
 use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patience};
 
 /// Largest block of a chain.
@@ -341,14 +341,7 @@ impl Sender {
 
     /// Has the receiver consumed everything before this message? Then the landing is free.
     pub fn consumed_all(&self) -> bool {
-        let before = self.seq - 1;
-        if self.flags() & SEND_CHAIN != 0 {
-            // The receiver's progress in the chain stands in the block's own line.
-            let block = self.lane.send_side(self.slot).block;
-            self.ep.spool.block(block.at).taken.load(Ordering::Acquire) == before as u32
-        } else {
-            self.theirs().acked(before)
-        }
+        is_consumed(self.ep, self.lane, self.slot, self.seq - 1)
     }
 
     /// As [`acked_soon`], for a chain.
@@ -591,10 +584,17 @@ impl Sender {
         loop {
             if self.posting().is(self.seq) {
                 // SAFETY: the data is readable, as the caller of `send` promised.
-                match unsafe { self.put() } {
+                let too_long = self.len > self.ep.spool.budget(self.lane.comm()).limit();
+                match unsafe { self.put(if too_long { Ring::Anyway } else { Ring::IfAwaited }) } {
                     Put::Done => return Ok(()),
                     Put::Failed(e) => return Err(e),
                     Put::NotNow => {}
+                }
+                // The receive is known to be posted, which is all that a synchronous send waits for; but the bytes cannot go there
+                // without the receiver, which does something else.
+                // SAFETY: as above.
+                if synchronous && unsafe { self.spool() } {
+                    return Ok(());
                 }
             }
             // SAFETY: as above.
@@ -616,7 +616,9 @@ impl Sender {
                 return Err(self.spool_full());
             }
             if !wants {
-                // An any-index receiver finds this message by its announcement, and posts for it.
+                // An any-index receiver finds this message by its announcement, and posts for it; one that begins later looks
+                // through all indices that were ever touched.
+                self.lane.touch(self.slot);
                 self.lane.head(self.lane.out, self.slot).mark.store(self.seq << 2 | WANTS, Ordering::Release);
                 if self.lane.peer_side().any.load(Ordering::Relaxed) != 0 {
                     super::any_index::announce(self.lane, self.slot);
@@ -696,7 +698,22 @@ impl Sender {
 
     /// Is the receive of this message, which is published, known to be posted or done?
     pub fn confirmed(&self) -> bool {
-        self.theirs().acked(self.seq) || self.posting().seq.load(Ordering::Acquire) >= self.seq
+        is_confirmed(self.ep, self.lane, self.slot, self.seq)
+    }
+}
+
+/// Is the receive of message `seq`, the last one published, known to be posted or done?
+fn is_confirmed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> bool {
+    lane.posting(lane.out, slot).seq.load(Ordering::Acquire) >= seq || is_consumed(ep, lane, slot, seq)
+}
+
+/// Has the receiver consumed message `seq`, the last one published?
+fn is_consumed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> bool {
+    if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_CHAIN != 0 {
+        // The receiver's progress in the chain stands in the block's own line.
+        ep.spool.block(lane.send_side(slot).block.at).taken.load(Ordering::Acquire) == seq as u32
+    } else {
+        lane.hot(slot).half[1 - lane.out].acked(seq)
     }
 }
 
@@ -724,14 +741,14 @@ impl Scene for Waiting {
         doorbell::bit(self.slot)
     }
     fn ready(&self) -> bool {
-        let theirs = &self.lane.hot(self.slot).half[1 - self.lane.out];
-        let posted = self.lane.posting(self.lane.out, self.slot).seq.load(Ordering::Acquire);
-        posted >= self.seq
-            || theirs.acked(if self.confirm { self.seq } else { self.seq - 1 })
-                && (self.confirm || self.len <= self.ep.tuning.eager)
+        if self.confirm {
+            return is_confirmed(self.ep, self.lane, self.slot, self.seq);
+        }
+        let posted = self.lane.posting(self.lane.out, self.slot).seq.load(Ordering::Acquire) >= self.seq;
+        posted || self.len <= self.ep.tuning.eager && is_consumed(self.ep, self.lane, self.slot, self.seq - 1)
     }
-    fn meanwhile(&self) {
-        self.ep.waiting_sends.push(self.ep);
+    fn meanwhile(&self) -> bool {
+        self.ep.waiting_sends.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {
         let what = self.lane.gone()?;

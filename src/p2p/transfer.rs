@@ -34,6 +34,17 @@ pub(super) enum Put {
     Failed(Error),
 }
 
+/// May a message go through a ring, which holds its sender up until the receiver has come?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ring {
+    /// The sender has something else to wait for.
+    Never,
+    /// When the receiver waits for this message.
+    IfAwaited,
+    /// When there is no other way, also if the receiver comes later: for a blocking send that could not end otherwise.
+    Anyway,
+}
+
 /// Pieces described at a time to the kernel.
 const BATCH: usize = 64;
 
@@ -103,12 +114,13 @@ fn describable(layout: &Layout) -> bool {
 
 impl Sender {
     /// Puts the message into its posting, which is there.
-    pub unsafe fn put(&mut self) -> Put {
-        let (lane, ep) = (self.lane, self.ep);
+    pub unsafe fn put(&mut self, ring: Ring) -> Put {
+        let lane = self.lane;
         let posting = lane.posting(lane.out, self.slot);
         let mark = &lane.head(lane.out, self.slot).mark;
         // The receiver may be withdrawing the posting: say that we put, then look whether it is still there.
         // SYNC POINT: pairs with `request::cancel`, which buys the order of both sides with `membarrier`.
+        let before = mark.load(Ordering::Relaxed);
         mark.store(self.seq << 2 | PUTS, Ordering::Relaxed);
         if doorbell::has_barrier() {
             core::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -116,7 +128,7 @@ impl Sender {
             fence(Ordering::SeqCst);
         }
         if !posting.is(self.seq) {
-            mark.store(0, Ordering::Release);
+            mark.store(before, Ordering::Release);
             return Put::NotNow;
         }
         let addr = posting.addr.load(Ordering::Relaxed);
@@ -138,21 +150,19 @@ impl Sender {
             None
         };
         // SAFETY: the data is readable, as the caller promises; the posting is valid until we publish.
-        let done = unsafe { self.put_into(target, hint & HINT_WAITING != 0, hint & HINT_HEAP != 0, addr, n) };
+        let done = unsafe { self.put_into(target, hint & HINT_WAITING != 0, ring, hint & HINT_HEAP != 0, addr, n) };
         if matches!(done, Put::NotNow) {
-            mark.store(0, Ordering::Release);
+            // It may still want to be found by a receiver of any index.
+            mark.store(before, Ordering::Release);
         }
-        let _ = ep;
         done
     }
 
-    unsafe fn put_into(&mut self, target: Option<Layout>, waiting: bool, in_heap: bool, addr: u64, n: usize) -> Put {
+    unsafe fn put_into(&mut self, target: Option<Layout>, waiting: bool, ring: Ring, in_heap: bool, addr: u64, n: usize) -> Put {
         let (lane, tuning) = (self.lane, &self.ep.tuning);
         if lane.is_self() {
-            let Some(to) = target else {
-                // The list is this process's own.
-                return Put::NotNow;
-            };
+            // A list is not in the posting, but it is this process's own.
+            let to = target.unwrap_or(lane.receive_side(self.slot).layout);
             // SAFETY: both in this process; n bytes on both sides.
             unsafe { copy(self.data, 0, to, 0, n) };
             return self.direct();
@@ -169,7 +179,13 @@ impl Sender {
         }
         let cma = cma_allowed(lane) && way != Way::Ring && way != Way::Spool;
         let ring_first = n <= tuning.ring_max || !cma;
-        if waiting && ring_first && way != Way::Cma && way != Way::Coop {
+        let reachable = cma && target.is_some();
+        let open = match ring {
+            Ring::Never => false,
+            Ring::IfAwaited => waiting,
+            Ring::Anyway => waiting || !reachable,
+        };
+        if open && (ring_first && way != Way::Cma && way != Way::Coop || !reachable) {
             // SAFETY: as the caller promises.
             match unsafe { self.through_ring(n) } {
                 Ok(true) => return Put::Done,
@@ -202,7 +218,7 @@ impl Sender {
                 Put::NotNow
             }
             Err(CmaError::Fault { .. } | CmaError::System { .. }) => {
-                if waiting {
+                if open {
                     // SAFETY: as the caller promises.
                     match unsafe { self.through_ring(n) } {
                         Ok(true) => return Put::Done,

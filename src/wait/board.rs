@@ -1,7 +1,7 @@
 //! The notice board of a process, in its region: its doorbells, and what its threads wait for.
 //!
 //! ```text
-//!  0     bell, event bell                    one line, rung by peers
+//!  0     bell, event bell, condemned         one line, written by peers
 //!  64    entry 0 .. entry 31                 one line each, written by the waiting thread
 //! ```
 //! Entries are written when a wait has outlived its spinning, so they cost nothing on the path of a message.
@@ -74,7 +74,9 @@ pub struct Board {
     pub bell: AtomicU32,
     /// Rung for the event descriptor.
     pub event_bell: AtomicU32,
-    _pad: [AtomicU32; 14],
+    /// Waits of this process that began before this time are part of a deadlock that is to end; written by whoever finds it.
+    pub condemned_ns: AtomicU64,
+    _pad: [AtomicU32; 12],
     entries: [Entry; ENTRIES],
 }
 

@@ -73,8 +73,10 @@ pub trait Scene {
     fn bits(&self) -> u32;
     /// Is what is waited for there?
     fn ready(&self) -> bool;
-    /// What this thread can do for its process while it waits.
-    fn meanwhile(&self) {}
+    /// What this thread can do for its process while it waits. `true`: there is more to be done that nobody wakes it for.
+    fn meanwhile(&self) -> bool {
+        false
+    }
     /// Is the peer dead, or gone so that it cannot come any more?
     fn gone(&self) -> Option<Error>;
     /// For the notice board.
@@ -128,7 +130,7 @@ impl Waiter {
         if self.started_ns == 0 {
             self.started_ns = now;
         }
-        scene.meanwhile();
+        let more = scene.meanwhile();
         if let Some(error) = scene.gone() {
             // The last thing a peer did may have been to answer: look once more.
             return if scene.ready() { Ok(Turn::Again) } else { Err(error) };
@@ -138,13 +140,13 @@ impl Waiter {
         }
         let waited = now - self.started_ns;
         let spin = SPIN_NS.load(Ordering::Relaxed);
-        if waited < spin {
+        if waited < spin && waited < NOTICE_NS {
             return Ok(Turn::Again);
         }
         if self.notice.is_none() && waited > NOTICE_NS {
             self.notice = scene.board().hang(&Waits { since_ns: self.started_ns, ..scene.waits() });
         }
-        if waited - spin < YIELD_NS.load(Ordering::Relaxed) {
+        if waited >= spin && waited - spin < YIELD_NS.load(Ordering::Relaxed) {
             // SAFETY: no preconditions.
             unsafe { libc::sched_yield() };
             self.turns = SPINS - 2;
@@ -152,18 +154,21 @@ impl Waiter {
         }
         if !self.stalled && waited > STALL_NS.load(Ordering::Relaxed) {
             self.stalled = true;
-            stall::report(&Waits { since_ns: self.started_ns, ..scene.waits() })?;
+            stall::report(&Waits { since_ns: self.started_ns, ..scene.waits() });
         }
-        if let Some(error) = stall::verdict(self.started_ns) {
+        if let Some(error) = stall::verdict(scene.board(), self.started_ns) {
             return Err(error);
         }
-        self.sleep(scene, now);
+        if waited < spin {
+            return Ok(Turn::Again);
+        }
+        self.sleep(scene, now, more);
         self.turns = SPINS - 1;
         Ok(Turn::Again)
     }
 
-    fn sleep(&mut self, scene: &dyn Scene, now: u64) {
-        let left = self.deadline_ns.map_or(u64::MAX, |d| d.saturating_sub(now));
+    fn sleep(&mut self, scene: &dyn Scene, now: u64, more: bool) {
+        let left = self.deadline_ns.map_or(u64::MAX, |d| d.saturating_sub(now)).min(if more { SHORT_SLEEP_NS } else { u64::MAX });
         let bell = &scene.board().bell;
         let Some(word) = scene.sleep_word() else {
             doorbell::sleep(bell, bell.load(Ordering::Acquire), scene.bits(), left.min(SHORT_SLEEP_NS));
@@ -174,7 +179,7 @@ impl Waiter {
         // SYNC POINT: pairs with the waker's look at the sleep byte after its store; `membarrier` orders the two sides.
         word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed);
         self.sleeps += 1;
-        let long = self.sleeps > 2 && doorbell::barrier();
+        let long = self.sleeps > 2 && !more && doorbell::barrier();
         if !scene.ready() {
             let limit = if long { LONG_SLEEP_NS } else { SHORT_SLEEP_NS };
             doorbell::sleep(bell, seen, scene.bits(), left.min(limit));

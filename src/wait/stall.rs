@@ -4,12 +4,13 @@
 //! comes back to this process, no process in it has another thread, and nothing has changed on a second look, it is a deadlock.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::board::{Board, Operation, Waits};
+use super::doorbell;
 use crate::base::clock::now_ns;
 use crate::base::config::OnDeadlock;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error};
 
 /// What the report needs to know of the job.
 pub trait Job: Sync + Send {
@@ -32,13 +33,14 @@ pub fn threads_of(pid: u32) -> usize {
 
 static JOB: OnceLock<std::sync::Mutex<Option<(&'static dyn Job, OnDeadlock)>>> = OnceLock::new();
 static NAMED: AtomicBool = AtomicBool::new(false);
-static CONDEMNED_BEFORE: AtomicU64 = AtomicU64::new(0);
+
+/// From the first look at a cycle to the second: longer than the longest sleep, so that whatever still moves has moved.
+const SECOND_LOOK: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// Tells the report about the job; `None` when it has ended.
 pub fn set_job(job: Option<(&'static dyn Job, OnDeadlock)>) {
     *JOB.get_or_init(Default::default).lock().unwrap_or_else(|e| e.into_inner()) = job;
     NAMED.store(false, Ordering::Relaxed);
-    CONDEMNED_BEFORE.store(0, Ordering::Relaxed);
 }
 
 fn describe(rank: u32, w: &Waits, now: u64) -> String {
@@ -53,37 +55,40 @@ fn describe(rank: u32, w: &Waits, now: u64) -> String {
     format!("rank {rank}: {seconds:.1} s in {what}")
 }
 
-/// Prints the report of a wait of this process; an error only for a deadlock that is to abort.
-pub fn report(mine: &Waits) -> Result<()> {
+/// Prints the report of a wait of this process. With `FMPL_DEADLOCK=abort` the waits of a deadlock are condemned: see [`verdict`].
+pub fn report(mine: &Waits) {
     let Some((job, on_deadlock)) = *JOB.get_or_init(Default::default).lock().unwrap_or_else(|e| e.into_inner()) else {
-        return Ok(());
+        return;
     };
     let now = now_ns();
     let mut lines = vec![describe(job.rank(), mine, now)];
     let chain = follow(job, mine, Some((&mut lines, now)));
     eprintln!("fmpl: stalled: {}", lines.join("; "));
-    let Some(cycle) = chain else { return Ok(()) };
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    let Some(cycle) = chain else { return };
+    std::thread::sleep(SECOND_LOOK);
     if follow(job, mine, None).as_ref() != Some(&cycle) {
-        return Ok(());
+        return;
     }
     let names: Vec<String> = cycle.iter().map(|(rank, _)| rank.to_string()).collect();
     let text = format!("ranks {} wait for each other in a cycle", names.join(" -> "));
-    // One voice for the cycle: its lowest rank.
-    if cycle.iter().map(|(rank, _)| *rank).min() == Some(job.rank()) && !NAMED.swap(true, Ordering::Relaxed) {
+    // One voice for the cycle: who began to wait last, and so is the only one sure to find it closed when its time has come.
+    let last = cycle.iter().max_by_key(|(rank, since)| (*since, *rank)).map(|(rank, _)| *rank);
+    if last == Some(job.rank()) && !NAMED.swap(true, Ordering::Relaxed) {
         eprintln!("fmpl: deadlock: {text}");
     }
-    if on_deadlock == OnDeadlock::Abort {
-        CONDEMNED_BEFORE.store(now, Ordering::Relaxed);
-        return Err(Error::new(Code::Deadlock, format!("rank {}: {text}", job.rank())));
+    if last == Some(job.rank()) && on_deadlock == OnDeadlock::Abort {
+        // All of them: once one has left the cycle, the others could not find it any more.
+        for board in cycle.iter().filter_map(|(rank, _)| job.board(*rank)) {
+            board.condemned_ns.fetch_max(now, Ordering::AcqRel);
+            doorbell::ring(&board.bell, u32::MAX);
+        }
     }
-    Ok(())
 }
 
-/// The error of a wait that began before a deadlock of this process was found, with `FMPL_DEADLOCK=abort`.
-pub fn verdict(started_ns: u64) -> Option<Error> {
-    let before = CONDEMNED_BEFORE.load(Ordering::Relaxed);
-    (started_ns < before).then(|| Error::new(Code::Deadlock, "this wait is part of a cycle of waits"))
+/// The error of a wait of this process that is part of a deadlock, with `FMPL_DEADLOCK=abort`.
+pub fn verdict(board: &Board, started_ns: u64) -> Option<Error> {
+    (started_ns < board.condemned_ns.load(Ordering::Acquire))
+        .then(|| Error::new(Code::Deadlock, "this wait is part of a cycle of waits, named on the standard error of one of its ranks"))
 }
 
 /// Follows the waits from `mine` on; the cycle, when they come back here.
