@@ -40,17 +40,12 @@
 //! | [`base`] | errors, settings, the atomics that a model checker can replace |
 
 pub mod base;
-#[cfg(not(loom))]
 pub mod comm;
-#[cfg(not(loom))]
 pub mod fabric;
-#[cfg(not(loom))]
 pub mod ffi;
 pub mod lane;
-#[cfg(not(loom))]
 pub mod launch;
 pub mod p2p;
-#[cfg(not(loom))]
 pub mod wait;
 
 pub use base::error::{Code, Error, Result};

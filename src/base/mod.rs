@@ -4,3 +4,5 @@ pub mod atomics;
 pub mod clock;
 pub mod config;
 pub mod error;
+#[cfg(loom)]
+pub mod shadow;

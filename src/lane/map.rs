@@ -58,10 +58,10 @@ pub(crate) const ANNOUNCED_AT: usize = 128 * 1024;
 pub(crate) const ANNOUNCED_SUMMARY: usize = (1 << 17) / 64 / 64;
 pub(crate) const ANNOUNCED_BYTES: usize = (ANNOUNCED_SUMMARY + (1 << 17) / 64) * 8;
 /// Entries of the queue of announcements that comes before the bitmap.
-pub(crate) const ANNOUNCED_QUEUE: usize = 256;
+pub(crate) const ANNOUNCED_QUEUE: usize = if cfg!(loom) { 4 } else { 256 };
 pub(crate) const ANNOUNCED_QUEUE_AT: usize = ANNOUNCED_AT + 2 * ANNOUNCED_BYTES;
 /// A queue's entries, and the line in which its receiver says how far it has come.
-pub(crate) const ANNOUNCED_QUEUE_BYTES: usize = ANNOUNCED_QUEUE * 8 + 64;
+pub(crate) const ANNOUNCED_QUEUE_BYTES: usize = (ANNOUNCED_QUEUE * 8).next_multiple_of(64) + 64;
 pub(crate) const RING_DATA_AT: usize = 1 << 20;
 
 /// Bytes of a whole lane.

@@ -8,15 +8,11 @@
 
 pub mod map;
 pub mod record;
-#[cfg(not(loom))]
 mod table;
 
-#[cfg(not(loom))]
 pub use here::*;
-#[cfg(not(loom))]
 pub use table::LaneTable;
 
-#[cfg(not(loom))]
 mod here {
     use std::ptr::null_mut;
     use std::sync::Arc;
@@ -333,6 +329,36 @@ mod here {
             header.magic.store(LANE_MAGIC, Ordering::Release);
             lane.my_side().state.store(SIDE_OPEN, Ordering::Release);
             Ok(lane)
+        }
+
+        /// Declares the lane's memory shared in a model.
+        #[cfg(loom)]
+        pub fn in_model(&self) {
+            use crate::base::shadow::share;
+            share(self.progress, SLOTS * size_of::<Progress>());
+            let queue = [&self.announced_queued, &self.announced_taken, &self.announced_read, &self.transfers_used];
+            for word in queue.into_iter().chain(&self.ring_sent) {
+                share((&raw const *word).cast(), size_of::<AtomicU64>());
+            }
+            share((&raw const self.rings_used).cast(), size_of::<AtomicU32>());
+        }
+
+        /// Begins an execution of a model: what is not shared memory is as in the beginning.
+        #[cfg(loom)]
+        pub fn renew(&self, slots: core::ops::Range<usize>) {
+            for slot in slots {
+                // SAFETY: slots below `limit`; zero bytes are their first state.
+                unsafe {
+                    self.send_sides.add(slot * SEND_STRIDE).write_bytes(0, SEND_STRIDE);
+                    self.receive_sides.add(slot * RECEIVE_STRIDE).write_bytes(0, RECEIVE_STRIDE);
+                }
+            }
+            self.transfer_tag.store(1, Ordering::Relaxed);
+            self.spooled.lock().unwrap_or_else(|e| e.into_inner()).clear();
+            *self.any.lock().unwrap_or_else(|e| e.into_inner()) = Default::default();
+            if let Some(peer) = &self.peer {
+                peer.cma_on();
+            }
         }
 
         /// Makes room for this many indices (the smaller of the pair's numbers).

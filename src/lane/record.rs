@@ -378,7 +378,6 @@ pub struct RingFlag {
     _pad: [AtomicU64; 7],
 }
 
-#[cfg(not(loom))]
 mod shape_of_records {
     use super::*;
     use core::mem::{align_of, offset_of, size_of};

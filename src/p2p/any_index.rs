@@ -59,6 +59,7 @@ pub(super) fn announce(lane: &Lane, slot: usize) {
         lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::AcqRel);
         lane.my_side().any_overflow.store(1, Ordering::Release);
     }
+    doorbell::light_barrier();
     if lane.peer_side().any_sleep.load(Ordering::Acquire) & 0xff != 0 {
         // SAFETY: the peer's board is mapped as long as the lane lives.
         let board: &Board = unsafe { &*lane.peer_board };
@@ -284,7 +285,7 @@ unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layou
     }
     let mut turns = 0;
     while announced(lane).is_none() && turns < patience() {
-        core::hint::spin_loop();
+        crate::base::atomics::spin_loop();
         turns += 1;
     }
     let mut state = state_of(lane);

@@ -62,6 +62,10 @@ pub struct Endpoint {
 /// The endpoint, or the error of a call outside init and finalize.
 #[inline(always)]
 pub fn endpoint() -> Result<&'static Endpoint> {
+    #[cfg(loom)]
+    if let Some(ep) = super::model::current() {
+        return Ok(ep);
+    }
     // SYNC POINT: pairs with the release in `Endpoint::open`.
     let p = ENDPOINT.load(Ordering::Acquire);
     if p.is_null() {
@@ -158,6 +162,33 @@ impl Endpoint {
         // SYNC POINT: pairs with the acquire in `endpoint`.
         ENDPOINT.store(std::ptr::from_ref(endpoint).cast_mut(), Ordering::Release);
         Ok(endpoint)
+    }
+
+    /// A rank of a model, which has no launcher and whose lanes are put in by hand.
+    #[cfg(loom)]
+    pub fn in_model(rank: u32, size: u32, config: Config) -> Result<Endpoint> {
+        let region = Arc::new(Region::create(rank, size)?);
+        region.header().indices.store(64, Ordering::Release);
+        Ok(Endpoint {
+            rank,
+            size,
+            lanes: LaneTable::new(2),
+            tuning: Tuning::new(&config, false),
+            spool: Spool::new(&region, config.spool_bytes, config.timeout_ms)?,
+            heap: Heap::new(region.clone()),
+            crowded: false,
+            uses: AtomicU32::new(1),
+            waiting_sends: Default::default(),
+            delivered_then: AtomicU64::new(0),
+            event: OnceLock::new(),
+            event_making: Mutex::new(()),
+            attach: OnceLock::new(),
+            dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            bound: Mutex::new(()),
+            launch: Launch::find()?,
+            config,
+            region,
+        })
     }
 
     /// Publishes where this rank is found, and agrees on the job's secret.

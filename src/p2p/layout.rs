@@ -200,7 +200,7 @@ impl Cursor {
             }
             // SAFETY: `k` readable bytes at `p`, room for them at `to`.
             unsafe {
-                core::ptr::copy_nonoverlapping(p, to, k);
+                crate::base::atomics::copy(p, to, k);
                 to = to.add(k);
             }
             n -= k;
@@ -221,7 +221,7 @@ impl Cursor {
             }
             // SAFETY: `k` readable bytes at `from`, room for them at `p`.
             unsafe {
-                core::ptr::copy_nonoverlapping(from, p, k);
+                crate::base::atomics::copy(from, p, k);
                 from = from.add(k);
             }
             n -= k;

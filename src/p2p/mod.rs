@@ -15,29 +15,20 @@
 //! | `tuning` | which way by size |
 //! | `endpoint` | this process in its job |
 
-#[cfg(not(loom))]
 pub mod any_index;
-#[cfg(not(loom))]
 pub mod endpoint;
 pub mod layout;
-#[cfg(not(loom))]
+#[cfg(loom)]
+pub mod model;
 pub mod receive;
-#[cfg(not(loom))]
 pub mod request;
-#[cfg(not(loom))]
 pub mod send;
-#[cfg(not(loom))]
 pub mod sendbuf;
-#[cfg(not(loom))]
 pub mod signal;
-#[cfg(not(loom))]
 pub mod spool;
-#[cfg(not(loom))]
 pub mod transfer;
-#[cfg(not(loom))]
 pub mod tuning;
 
-#[cfg(not(loom))]
 pub use {
     receive::recv,
     request::{irecv, irecv_cancel, irecv_test, irecv_wait, isend, isend_test, isend_wait, probe, received, sendrecv},

@@ -3,7 +3,7 @@
 //! What is already there is taken without a posting. A short receive spins a little before it posts, since its message is most
 //! likely on the way into the landing; a long one posts at once, so that the sender can put the payload into its place.
 
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy, spin_loop};
 use crate::base::error::{Code, Error, Result};
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
@@ -17,7 +17,7 @@ use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 /// Receives of more bytes than this post before they spin.
 const POST_AT_ONCE: usize = 2048;
 /// Turns of the wait loop after which a short receive posts.
-const POST_AFTER: u32 = 16;
+const POST_AFTER: u32 = if cfg!(loom) { 1 } else { 16 };
 
 /// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
 ///
@@ -76,7 +76,7 @@ pub(super) unsafe fn take_short(lane: &Lane, slot: usize, ptr: *mut u8, cap: usi
         }
         // The pause matters: a poller without it takes the line away between the peer's acknowledgement and its next landing,
         // and a ping-pong takes twice the time.
-        core::hint::spin_loop();
+        spin_loop();
         land = theirs.landing();
         turns += 1;
     }
@@ -98,6 +98,7 @@ pub(super) unsafe fn take_short(lane: &Lane, slot: usize, ptr: *mut u8, cap: usi
         progress.last_len.store(len as u64, Ordering::Relaxed);
     }
     mine.acknowledge(seq, mine.rx.load(Ordering::Relaxed) & 0xff);
+    doorbell::light_barrier();
     let sleep = theirs.tx.load(Ordering::Relaxed) & 0xff;
     if sleep != 0 {
         wake(lane, slot, sleep);
@@ -130,9 +131,9 @@ unsafe fn from_annex(
         if split {
             until_split(lane, which, slot, seq);
             deliver_words(words, ptr, INLINE_BYTES);
-            core::ptr::copy_nonoverlapping(lane.split(which, slot), ptr.add(INLINE_BYTES), len - INLINE_BYTES);
+            copy(lane.split(which, slot), ptr.add(INLINE_BYTES), len - INLINE_BYTES);
         } else {
-            core::ptr::copy_nonoverlapping(lane.annex(which, slot), ptr, len);
+            copy(lane.annex(which, slot), ptr, len);
         }
     }
     received_annex(lane, slot, which);
@@ -166,7 +167,7 @@ fn received_annex(lane: &Lane, slot: usize, which: usize) {
 fn until_split(lane: &Lane, which: usize, slot: usize, seq: u64) {
     // SYNC POINT: pairs with the release in `fill_annex`.
     while lane.split_seq(which, slot).load(Ordering::Acquire) != split_mark(seq, lane.inn) {
-        core::hint::spin_loop();
+        spin_loop();
     }
 }
 
@@ -410,6 +411,7 @@ impl Receiver {
 
     #[inline(always)]
     fn wake_sender(&self) {
+        doorbell::light_barrier();
         let sleep = self.theirs().tx.load(Ordering::Relaxed) & 0xff;
         if sleep != 0 {
             wake(self.lane, self.slot, sleep);

@@ -90,6 +90,7 @@ unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, i
         let mark = &lane.head(lane.out, slot).mark;
         lane.touch(slot);
         mark.store(sender.seq << 2 | WANTS, Ordering::Release);
+        doorbell::light_barrier();
         if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
             any_index::announce(lane, slot);
         }

@@ -12,8 +12,8 @@
 //! ```
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
 use crate::lane::BlockRef;
@@ -22,9 +22,10 @@ use crate::lane::record::{BLOCK_HEADER, Block};
 /// Most bytes that all spools of a process may take together.
 pub const SPOOL_WINDOW: usize = 16 << 30;
 
-const PAGE: usize = 64 * 1024;
+// A model has few and small pages, since it looks at each word of them.
+const PAGE: usize = if cfg!(loom) { 1024 } else { 64 * 1024 };
 const SMALLEST: usize = 256;
-const CLASSES: usize = 8;
+const CLASSES: usize = if cfg!(loom) { 3 } else { 8 };
 const PAGES: usize = SPOOL_WINDOW / PAGE;
 const BLOCKS_IN_PAGE: usize = PAGE / SMALLEST;
 
@@ -37,7 +38,7 @@ struct Page {
     /// Pages of the run.
     run: AtomicU32,
     /// Free blocks, one bit each.
-    free: [AtomicU64; BLOCKS_IN_PAGE / 64],
+    free: [AtomicU64; BLOCKS_IN_PAGE.div_ceil(64)],
 }
 
 struct BlockState {
@@ -134,6 +135,32 @@ impl Spool {
         };
         spool.widen();
         Ok(spool)
+    }
+
+    /// Prepares for a model: few pages, and the tables declared shared.
+    #[cfg(loom)]
+    pub fn in_model(&self, pages: usize) {
+        use crate::base::shadow::share;
+        self.open_pages.store(pages, Ordering::Relaxed);
+        share(self.bytes(0), SPOOL_WINDOW);
+        share(self.pages.cast(), PAGES * size_of::<Page>());
+        share(self.states.cast(), SPOOL_WINDOW / SMALLEST * size_of::<BlockState>());
+        share(self.page_bits.cast(), PAGES / 8);
+    }
+
+    /// The window as the other rank of a model sees it.
+    #[cfg(loom)]
+    pub fn view(&self) -> Mapping {
+        self.window.view()
+    }
+
+    /// Begins an execution of a model: what is not shared memory is as in the beginning.
+    #[cfg(loom)]
+    pub fn renew(&self) {
+        NEAR.set([0; CLASSES]);
+        for budget in &self.budgets {
+            budget.used.store(0, Ordering::Relaxed);
+        }
     }
 
     /// The budget of a communicator: its own, or the job's.

@@ -123,7 +123,7 @@ impl Sender {
         let before = mark.load(Ordering::Relaxed);
         mark.store(self.seq << 2 | PUTS, Ordering::Relaxed);
         if doorbell::has_barrier() {
-            core::sync::atomic::compiler_fence(Ordering::SeqCst);
+            doorbell::light_barrier();
         } else {
             fence(Ordering::SeqCst);
         }
@@ -490,8 +490,10 @@ fn pieces_of(n: usize, piece: usize) -> u32 {
 
 /// Where piece `k` begins and ends.
 fn bounds_of(n: usize, piece: usize, k: u32) -> (usize, usize) {
+    // A model's messages are short.
+    const GRAIN: usize = if cfg!(loom) { 16 } else { 4096 };
     let place =
-        |tenths: usize, run: usize, from: usize| (from + (run * tenths / 16).next_multiple_of(4096)).min(from + run);
+        |tenths: usize, run: usize, from: usize| (from + (run * tenths / 16).next_multiple_of(GRAIN)).min(from + run);
     if n <= 2 * piece {
         let half = place(8, n, 0);
         return if k == 0 { (0, half) } else { (half, n) };
@@ -670,6 +672,7 @@ impl Receiver {
                 Err(_) => t.offer.store(claim_word(tag, OFFER_REFUSED), Ordering::Release),
             }
             // The sender may sleep in its wait.
+            doorbell::light_barrier();
             let sleep = lane.hot(self.slot).half[lane.inn].tx.load(Ordering::Relaxed) & 0xff;
             if sleep != 0 {
                 super::send::wake(lane, self.slot, sleep);

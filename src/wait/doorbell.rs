@@ -5,8 +5,8 @@
 //! if it is set. Between the ringer's store and its look there is no fence; the sleeper buys the order with `membarrier`, which
 //! interrupts every running process of the job. Until the long sleep a short timed one does without.
 
-use crate::base::atomics::{AtomicU32, Ordering};
-use core::sync::atomic::AtomicBool;
+use crate::base::atomics::{AtomicU32, Ordering, fence};
+use core::sync::atomic::{AtomicBool, compiler_fence};
 
 static BARRIER: AtomicBool = AtomicBool::new(false);
 
@@ -21,6 +21,12 @@ pub fn register() -> bool {
     ok
 }
 
+/// In models the membarrier is there.
+#[cfg(loom)]
+pub fn claim_barrier() {
+    BARRIER.store(true, Ordering::Relaxed);
+}
+
 /// Is the expedited membarrier there?
 pub fn has_barrier() -> bool {
     BARRIER.load(Ordering::Relaxed)
@@ -29,9 +35,22 @@ pub fn has_barrier() -> bool {
 /// Orders this thread's earlier stores before its later loads, and likewise on every running thread of the job.
 /// `false` when the system refuses: callers then trust timed sleeps only.
 pub fn barrier() -> bool {
-    core::sync::atomic::fence(Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+    #[cfg(loom)]
+    if crate::base::shadow::is_active() {
+        return has_barrier();
+    }
     // SAFETY: membarrier takes numbers only.
     has_barrier() && unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL_EXPEDITED, 0, 0) } == 0
+}
+
+/// The side that [`barrier`] spares: orders this thread's earlier stores before its later loads, for whoever calls `barrier`.
+/// It costs nothing but what the compiler may no longer do.
+#[inline(always)]
+pub fn light_barrier() {
+    compiler_fence(Ordering::SeqCst);
+    #[cfg(loom)]
+    crate::base::shadow::light_fence();
 }
 
 /// The bit of a futex's bit set that sleepers of this index share.
@@ -42,6 +61,10 @@ pub fn bit(index: usize) -> u32 {
 
 /// Sleeps until the bell's value is no longer `seen`, it is rung for one of `bits`, or `nanoseconds` are over.
 pub fn sleep(bell: &AtomicU32, seen: u32, bits: u32, nanoseconds: u64) {
+    #[cfg(loom)]
+    if crate::base::shadow::sleep(bell, seen, bits, nanoseconds < 1_000_000) {
+        return;
+    }
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
@@ -67,6 +90,10 @@ pub fn sleep(bell: &AtomicU32, seen: u32, bits: u32, nanoseconds: u64) {
 #[cold]
 pub fn ring(bell: &AtomicU32, bits: u32) {
     bell.fetch_add(1, Ordering::Release);
+    #[cfg(loom)]
+    if crate::base::shadow::wake(bell, bits) {
+        return;
+    }
     // SAFETY: as in `sleep`.
     unsafe {
         libc::syscall(

@@ -8,7 +8,7 @@ pub mod doorbell;
 pub mod event;
 pub mod stall;
 
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::config::{Config, WaitMode};
 use crate::base::error::{Error, Result};
@@ -24,7 +24,9 @@ const LONG_SLEEP_NS: u64 = 250_000_000;
 /// Sleep without a membarrier: a wake-up can be missed for this long.
 const SHORT_SLEEP_NS: u64 = 200_000;
 /// Spins from one slow turn to the next, when every rank has a core.
-const SPINS: u32 = 64;
+const SPINS: u32 = if cfg!(loom) { 1 } else { 64 };
+/// Short sleeps before the first long one.
+const SHORT_SLEEPS: u32 = if cfg!(loom) { 0 } else { 2 };
 /// A wait goes onto the notice board when it has lasted so long.
 const NOTICE_NS: u64 = 100_000;
 
@@ -47,7 +49,16 @@ pub fn configure(config: &Config, ranks_here: usize, cores: usize) {
         WaitMode::Adaptive => (100_000, 400_000),
     };
     let spin = config.spin_us.map_or(spin, |us| us as u64 * 1000);
-    PATIENCE.store(if spin == 0 { 2 } else { 48 }, Ordering::Relaxed);
+    PATIENCE.store(
+        if cfg!(loom) {
+            1
+        } else if spin == 0 {
+            2
+        } else {
+            48
+        },
+        Ordering::Relaxed,
+    );
     SPIN_NS.store(spin, Ordering::Relaxed);
     YIELD_NS.store(yields, Ordering::Relaxed);
     let stall = if config.stall_s > 0.0 { (config.stall_s * 1e9) as u64 } else { u64::MAX };
@@ -118,7 +129,7 @@ impl Waiter {
     #[inline(always)]
     pub fn spin(&mut self) -> bool {
         self.turns += 1;
-        core::hint::spin_loop();
+        spin_loop();
         self.turns & (SPINS - 1) != 0
     }
 
@@ -149,7 +160,7 @@ impl Waiter {
         if waited >= spin && waited - spin < YIELD_NS.load(Ordering::Relaxed) {
             // SAFETY: no preconditions.
             unsafe { libc::sched_yield() };
-            self.turns = SPINS - 2;
+            self.turns = SPINS.saturating_sub(2);
             return Ok(Turn::Again);
         }
         if !self.stalled && waited > STALL_NS.load(Ordering::Relaxed) {
@@ -179,7 +190,7 @@ impl Waiter {
         // SYNC POINT: pairs with the waker's look at the sleep byte after its store; `membarrier` orders the two sides.
         word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed);
         self.sleeps += 1;
-        let long = self.sleeps > 2 && !more && doorbell::barrier();
+        let long = self.sleeps > SHORT_SLEEPS && !more && doorbell::barrier();
         if !scene.ready() {
             let limit = if long { LONG_SLEEP_NS } else { SHORT_SLEEP_NS };
             doorbell::sleep(bell, seen, scene.bits(), left.min(limit));

@@ -50,6 +50,12 @@ const BATCH: usize = 256;
 /// The bytes of one call, below the kernel's own limit of 2 GiB less a page.
 const MOST: usize = 1 << 30;
 
+#[cfg(loom)]
+thread_local! {
+    /// In models: the kernel does not copy.
+    pub static REFUSES: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
 #[derive(Clone, Copy)]
 enum Way {
     Write,
@@ -100,6 +106,18 @@ pub unsafe fn read_run(pid: pid_t, local: *mut u8, remote: u64, len: usize) -> R
 /// # Safety
 /// As for [`write_to`] or [`read_from`], by `way`.
 unsafe fn run(way: Way, pid: pid_t, local: *mut u8, remote: u64, len: usize) -> Result<(), CmaError> {
+    #[cfg(loom)]
+    if crate::base::shadow::is_active() {
+        let remote = remote as *mut u8;
+        if REFUSES.with(|r| r.get()) && len > 0 {
+            return Err(CmaError::Denied);
+        }
+        let (from, to) =
+            if matches!(way, Way::Write) { (local.cast_const(), remote) } else { (remote.cast_const(), local) };
+        // SAFETY: both sides of a model are in this process; the caller vouches for their memory.
+        unsafe { crate::base::atomics::copy(from, to, len) };
+        return Ok(());
+    }
     let mut done = 0;
     while done < len {
         let n = (len - done).min(MOST);

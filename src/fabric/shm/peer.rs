@@ -28,6 +28,20 @@ impl Peer {
         Peer { rank: region.rank(), pid, region, pidfd, cma: AtomicBool::new(cma), dead }
     }
 
+    /// A rank of a model, in this process.
+    #[cfg(loom)]
+    pub fn in_model(region: PeerRegion) -> Peer {
+        let mut peer = Peer::new(std::process::id() as libc::pid_t, None, region, true);
+        peer.dead = AtomicBool::new(false);
+        peer
+    }
+
+    /// Cross-memory copies again, at the beginning of an execution of a model.
+    #[cfg(loom)]
+    pub fn cma_on(&self) {
+        self.cma.store(true, Ordering::Relaxed);
+    }
+
     /// Can the private memory of the peer be read and written by [`cma`]? Found out by a real copy at first contact; `false` too
     /// where either side's `FMPL_CMA` says off.
     #[inline]

@@ -201,6 +201,12 @@ impl Mapping {
         self.len
     }
 
+    /// The same window once more, for the other side of a model in one process; the first must outlive it.
+    #[cfg(loom)]
+    pub fn view(&self) -> Mapping {
+        Mapping { pages_len: 0, ..*self }
+    }
+
     /// Leaves the window mapped until the process ends.
     pub fn leak(self) -> *mut u8 {
         let ptr = self.as_ptr();

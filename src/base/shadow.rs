@@ -1,0 +1,342 @@
+//! Shared memory under the model checker.
+//!
+//! The records of the protocol lie at computed offsets in mapped windows, where no atomic of loom's can stand: those have an
+//! identity, a size of their own, and a life of one execution. So each word of memory that is declared shared has a **shadow**, an
+//! atomic of loom's, found by the word's address; and each eight bytes that payload is copied to or from have a loom cell, which
+//! knows every access that is not ordered against another. The types below have size and place of the machine's atomics, hence
+//! the records, the map of the lane and the whole protocol are compiled as they stand.
+//!
+//! ```text
+//!   record in a window          shadow                        what finds a fault
+//!   AtomicU64 at 0x…40   -->    loom AtomicU64, by 0x…40      every value that the memory model lets a load return
+//!   payload   at 0x…80   -->    loom UnsafeCell, by 0x…80     an access that does not happen before or after a conflicting one
+//! ```
+//!
+//! Shadows must all be made before the threads of an execution start, or their making would order what the protocol has not.
+//! Which words a model touches is found out by running it: an execution that meets a new word makes its shadow on the spot, counts
+//! for nothing, and the exploration begins again with that word known. Outside of a model, and for memory not declared shared, all
+//! of this is the machine's atomics.
+//!
+//! The membarrier is modelled as the pair of asymmetric fences that it is: a sequentially consistent fence on the heavy side, and
+//! one on the light side, where production has a compiler fence ([`crate::wait::doorbell`]). A sleep without a limit that can be
+//! trusted is one that ends only when it is rung for, so that a lost wake-up is a deadlock, which loom reports. A short sleep is a
+//! yield. The clock goes on by a millisecond whenever it is asked.
+
+use core::sync::atomic::{self as real, Ordering};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic as checked;
+
+#[derive(Default)]
+struct Memory {
+    /// What is shared: from, to.
+    areas: Vec<(usize, usize)>,
+    words32: HashMap<usize, Rc<checked::AtomicU32>>,
+    words64: HashMap<usize, Rc<checked::AtomicU64>>,
+    cells: HashMap<usize, Rc<UnsafeCell<()>>>,
+    /// Words met so far in all executions, with their bytes.
+    known_words: BTreeMap<usize, usize>,
+    /// Granules of payload met so far.
+    known_cells: BTreeSet<usize>,
+    /// This execution met something new.
+    grew: bool,
+    sleepers: Vec<(usize, u32, loom::thread::Thread)>,
+    now: u64,
+}
+
+thread_local! {
+    static ACTIVE: Cell<bool> = const { Cell::new(false) };
+    static MEMORY: RefCell<Memory> = RefCell::default();
+}
+
+/// An execution that is to be repeated, because the one before it met words that were not known.
+pub struct Again;
+
+fn with<R>(f: impl FnOnce(&mut Memory) -> R) -> R {
+    MEMORY.with(|m| f(&mut m.borrow_mut()))
+}
+
+impl Memory {
+    fn shares(&self, at: usize) -> bool {
+        self.areas.iter().any(|(from, to)| (*from..*to).contains(&at))
+    }
+    fn cell(&mut self, granule: usize) -> Rc<UnsafeCell<()>> {
+        if self.known_cells.insert(granule) {
+            self.grew = true;
+        }
+        self.cells.entry(granule).or_insert_with(|| Rc::new(UnsafeCell::new(()))).clone()
+    }
+}
+
+/// Declares memory as shared by the threads of the models to come.
+pub fn share(from: *const u8, bytes: usize) {
+    with(|m| m.areas.push((from as usize, from as usize + bytes)));
+}
+
+/// Forgets all declarations and everything that is known.
+pub fn forget() {
+    ACTIVE.set(false);
+    with(|m| *m = Memory::default());
+}
+
+/// Begins an execution, before its threads are made: known payload is zeroed, known words have the values of real memory.
+pub fn begin() {
+    ACTIVE.set(false);
+    if with(|m| m.grew) {
+        std::panic::resume_unwind(Box::new(Again));
+    }
+    with(|m| {
+        (m.words32, m.words64, m.cells) = Default::default();
+        m.sleepers.clear();
+        m.now = 1;
+        for granule in &m.known_cells {
+            // SAFETY: a granule of an area, which is mapped, writable memory.
+            unsafe { (*granule as *mut u64).write(0) };
+            m.cells.insert(*granule, Rc::new(UnsafeCell::new(())));
+        }
+        for (at, bytes) in &m.known_words {
+            // SAFETY: a word of an area, which is mapped memory.
+            match bytes {
+                4 => {
+                    drop(m.words32.insert(*at, Rc::new(checked::AtomicU32::new(unsafe { (*at as *const u32).read() }))))
+                }
+                // SAFETY: as above.
+                _ => {
+                    drop(m.words64.insert(*at, Rc::new(checked::AtomicU64::new(unsafe { (*at as *const u64).read() }))))
+                }
+            }
+        }
+    });
+    ACTIVE.set(true);
+}
+
+/// Ends an execution: accesses are the machine's again.
+pub fn end() {
+    ACTIVE.set(false);
+}
+
+/// Begins an exploration again, with all that is known by now.
+pub fn again() {
+    with(|m| m.grew = false);
+}
+
+/// Did the execution so far meet what was not known? Then what it found counts for nothing.
+pub fn is_provisional() -> bool {
+    MEMORY.with(|m| m.try_borrow().is_ok_and(|m| m.grew))
+}
+
+/// An atomic access is no payload access: a payload access that is not ordered against it is a fault.
+fn guard(at: usize) {
+    if let Some(cell) = with(|m| m.cells.get(&(at & !7)).cloned()) {
+        cell.with(|_| ());
+    }
+}
+
+macro_rules! word {
+    ($name:ident, $int:ty, $words:ident) => {
+        /// The machine's atomic of this name outside of models, its shadow inside.
+        #[repr(transparent)]
+        #[derive(Default, Debug)]
+        pub struct $name(real::$name);
+
+        impl $name {
+            /// A word of this value.
+            pub const fn new(value: $int) -> $name {
+                $name(real::$name::new(value))
+            }
+            fn shadow(&self) -> Option<Rc<checked::$name>> {
+                if !ACTIVE.get() {
+                    return None;
+                }
+                let at = self as *const $name as usize;
+                let found = with(|m| {
+                    if let Some(word) = m.$words.get(&at) {
+                        return Some(word.clone());
+                    }
+                    if !m.shares(at) {
+                        return None;
+                    }
+                    m.known_words.insert(at, size_of::<$int>());
+                    m.grew = true;
+                    let word = Rc::new(checked::$name::new(self.0.load(Ordering::Relaxed)));
+                    m.$words.insert(at, word.clone());
+                    Some(word)
+                });
+                if found.is_some() {
+                    guard(at);
+                }
+                found
+            }
+            /// As [`core::sync::atomic`].
+            pub fn load(&self, order: Ordering) -> $int {
+                self.shadow().map_or_else(|| self.0.load(order), |w| w.load(order))
+            }
+            /// As [`core::sync::atomic`].
+            pub fn store(&self, value: $int, order: Ordering) {
+                self.shadow().map_or_else(|| self.0.store(value, order), |w| w.store(value, order))
+            }
+            /// As [`core::sync::atomic`].
+            pub fn swap(&self, value: $int, order: Ordering) -> $int {
+                self.shadow().map_or_else(|| self.0.swap(value, order), |w| w.swap(value, order))
+            }
+            /// As [`core::sync::atomic`].
+            pub fn compare_exchange(&self, old: $int, new: $int, good: Ordering, bad: Ordering) -> Result<$int, $int> {
+                self.shadow().map_or_else(
+                    || self.0.compare_exchange(old, new, good, bad),
+                    |w| w.compare_exchange(old, new, good, bad),
+                )
+            }
+            /// As [`core::sync::atomic`]; it fails only when the values differ.
+            pub fn compare_exchange_weak(
+                &self,
+                old: $int,
+                new: $int,
+                good: Ordering,
+                bad: Ordering,
+            ) -> Result<$int, $int> {
+                self.compare_exchange(old, new, good, bad)
+            }
+            /// As [`core::sync::atomic`].
+            pub fn fetch_add(&self, value: $int, order: Ordering) -> $int {
+                self.shadow().map_or_else(|| self.0.fetch_add(value, order), |w| w.fetch_add(value, order))
+            }
+            /// As [`core::sync::atomic`].
+            pub fn fetch_sub(&self, value: $int, order: Ordering) -> $int {
+                self.shadow().map_or_else(|| self.0.fetch_sub(value, order), |w| w.fetch_sub(value, order))
+            }
+            /// As [`core::sync::atomic`].
+            pub fn fetch_and(&self, value: $int, order: Ordering) -> $int {
+                self.shadow().map_or_else(|| self.0.fetch_and(value, order), |w| w.fetch_and(value, order))
+            }
+            /// As [`core::sync::atomic`].
+            pub fn fetch_or(&self, value: $int, order: Ordering) -> $int {
+                self.shadow().map_or_else(|| self.0.fetch_or(value, order), |w| w.fetch_or(value, order))
+            }
+            /// As [`core::sync::atomic`].
+            pub fn fetch_xor(&self, value: $int, order: Ordering) -> $int {
+                self.shadow().map_or_else(|| self.0.fetch_xor(value, order), |w| w.fetch_xor(value, order))
+            }
+            /// As [`core::sync::atomic`].
+            pub fn fetch_max(&self, value: $int, order: Ordering) -> $int {
+                self.shadow().map_or_else(|| self.0.fetch_max(value, order), |w| w.fetch_max(value, order))
+            }
+            /// As [`core::sync::atomic`].
+            pub fn fetch_min(&self, value: $int, order: Ordering) -> $int {
+                self.shadow().map_or_else(|| self.0.fetch_min(value, order), |w| w.fetch_min(value, order))
+            }
+        }
+    };
+}
+
+word!(AtomicU32, u32, words32);
+word!(AtomicU64, u64, words64);
+
+/// As [`core::sync::atomic::fence`].
+pub fn fence(order: Ordering) {
+    if ACTIVE.get() { checked::fence(order) } else { real::fence(order) }
+}
+
+/// A pause of a loop that waits for another thread, which in a model has its turn now.
+pub fn spin_loop() {
+    if ACTIVE.get() { loom::thread::yield_now() } else { core::hint::spin_loop() }
+}
+
+fn granules(at: usize, n: usize) -> impl Iterator<Item = usize> {
+    (at & !7..at + n).step_by(8)
+}
+
+/// Reads shared memory as payload.
+pub fn reads(from: *const u8, n: usize) {
+    if !ACTIVE.get() || n == 0 || !with(|m| m.shares(from as usize)) {
+        return;
+    }
+    for granule in granules(from as usize, n) {
+        with(|m| m.cell(granule)).with(|_| ());
+    }
+}
+
+/// Is about to write shared memory as payload.
+pub fn writes(to: *const u8, n: usize) {
+    if !ACTIVE.get() || n == 0 || !with(|m| m.shares(to as usize)) {
+        return;
+    }
+    for granule in granules(to as usize, n) {
+        with(|m| m.cell(granule)).with_mut(|_| ());
+    }
+}
+
+/// Copies a payload.
+///
+/// # Safety
+/// `n` readable bytes at `from`, `n` writable ones at `to`, which do not overlap.
+pub unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
+    reads(from, n);
+    writes(to, n);
+    // SAFETY: as the caller promises.
+    unsafe { core::ptr::copy_nonoverlapping(from, to, n) };
+    if !ACTIVE.get() || !with(|m| m.shares(to as usize)) {
+        return;
+    }
+    // Where a payload covers what is, or was, a record's word, a look at that word sees the payload.
+    for at in granules(to as usize, n).filter(|at| *at >= to as usize && at + 8 <= to as usize + n) {
+        let word = with(|m| m.words64.get(&at).cloned());
+        if let Some(word) = word {
+            // SAFETY: within what was written just now.
+            word.store(unsafe { (at as *const u64).read() }, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The model's clock; `None` outside of models.
+pub fn now_ns() -> Option<u64> {
+    ACTIVE.get().then(|| {
+        with(|m| {
+            m.now += 1_000_000;
+            m.now
+        })
+    })
+}
+
+/// Sleeps on a bell in a model, if this is one: until it is rung for one of `bits`, or, `briefly`, for a turn of the others.
+pub fn sleep(bell: &AtomicU32, seen: u32, bits: u32, briefly: bool) -> bool {
+    if !ACTIVE.get() {
+        return false;
+    }
+    if briefly {
+        loom::thread::yield_now();
+    } else if bell.fetch_add(0, Ordering::AcqRel) == seen {
+        // The kernel compares and goes to sleep in one step; no other thread runs between here and the parking.
+        let at = bell as *const AtomicU32 as usize;
+        with(|m| m.sleepers.push((at, bits, loom::thread::current())));
+        loom::thread::park();
+    }
+    true
+}
+
+/// Wakes who sleeps on a bell for one of `bits` in a model, if this is one.
+pub fn wake(bell: &AtomicU32, bits: u32) -> bool {
+    if !ACTIVE.get() {
+        return false;
+    }
+    let at = bell as *const AtomicU32 as usize;
+    let woken: Vec<_> = with(|m| m.sleepers.extract_if(.., |(b, mask, _)| *b == at && *mask & bits != 0).collect());
+    for (_, _, thread) in woken {
+        thread.unpark();
+    }
+    true
+}
+
+/// The order that the heavy side's membarrier gives this thread for nothing.
+pub fn light_fence() {
+    if ACTIVE.get() {
+        checked::fence(Ordering::SeqCst);
+    }
+}
+
+/// Is this thread in a model?
+pub fn is_active() -> bool {
+    ACTIVE.get()
+}

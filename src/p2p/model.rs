@@ -1,0 +1,233 @@
+//! Two ranks in one process, for the model checker: real endpoints, lanes, spools and boards over real mapped memory, which both
+//! ranks see at the same addresses. `tests/model` runs the protocol on them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::base::config::{Config, WaitMode};
+use crate::base::shadow;
+use crate::fabric::shm::cma;
+use crate::fabric::shm::peer::Peer;
+use crate::fabric::shm::region::{LANES_AT, LAYOUT_VERSION, PeerRegion};
+use crate::lane::Lane;
+use crate::lane::map::{LANE_BYTES, LANE_STRIDE, SYSTEM_INDICES};
+use crate::p2p::COMM_WORLD;
+use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
+use crate::wait::doorbell;
+
+/// Indices that models use: 0 and up.
+const INDICES: usize = 4;
+/// Bytes of memory for messages, for each rank.
+const BUFFER: usize = 4096;
+
+thread_local! {
+    /// Which rank a thread of the model belongs to.
+    static RANKS: RefCell<HashMap<loom::thread::ThreadId, &'static Endpoint>> = RefCell::default();
+}
+
+/// The endpoint of the calling thread of a model.
+pub fn current() -> Option<&'static Endpoint> {
+    if !shadow::is_active() {
+        return None;
+    }
+    let me = loom::thread::current().id();
+    RANKS.with(|r| r.borrow().get(&me).copied())
+}
+
+/// What a model runs with.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The time-out of sends: 0 buffered, negative synchronous.
+    pub timeout_ms: i32,
+    /// Messages up to this long are sent without waiting for their receive.
+    pub eager: usize,
+    /// From this many bytes on a copy is shared.
+    pub coop_min: usize,
+    /// Up to this many bytes a waiting receiver gets a message through the ring.
+    pub ring_max: usize,
+    /// Pages of 1 KiB in each spool.
+    pub pages: usize,
+    /// Bytes that each rank may spool.
+    pub spool: usize,
+    /// Waits sleep at once, and only a ring ends a sleep.
+    pub sleeps: bool,
+    /// The kernel refuses to copy between the ranks.
+    pub refuses: bool,
+    /// Most changes of thread that no wait calls for.
+    pub preemptions: usize,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms {
+            timeout_ms: 0,
+            eager: 1024,
+            coop_min: usize::MAX,
+            ring_max: 0,
+            pages: 3,
+            spool: 1 << 20,
+            sleeps: false,
+            refuses: false,
+            preemptions: 2,
+        }
+    }
+}
+
+/// Ranks 0 and 1.
+#[derive(Clone, Copy)]
+pub struct World {
+    ranks: [&'static Endpoint; 2],
+    lanes: [&'static Lane; 2],
+    buffers: [*mut u8; 2],
+}
+
+// SAFETY: a world is leaked; what its threads may touch is the subject of the models.
+unsafe impl Send for World {}
+// SAFETY: as above.
+unsafe impl Sync for World {}
+
+impl World {
+    fn new(terms: Terms) -> World {
+        let config = Config {
+            wait: if terms.sleeps { WaitMode::Block } else { WaitMode::Spin },
+            stall_s: 0.0,
+            timeout_ms: terms.timeout_ms,
+            spool_bytes: terms.spool,
+            eager_bytes: Some(terms.eager),
+            coop_min: Some(terms.coop_min),
+            ring_max: Some(terms.ring_max),
+            ..Config::default()
+        };
+        crate::wait::configure(&config, 2, 2);
+        shadow::forget();
+        let must = "the memory of a model";
+        let rank =
+            |r| -> &'static Endpoint { Box::leak(Box::new(Endpoint::in_model(r, 2, config.clone()).expect(must))) };
+        let ranks = [rank(0), rank(1)];
+        let window = ranks[0].region.map(LANES_AT + LANE_STRIDE, LANE_BYTES).expect(must);
+        let lanes = [0usize, 1].map(|me| {
+            let other = ranks[1 - me];
+            let fd = other.region.fd().try_clone_to_owned().expect(must);
+            let region = PeerRegion::adopt(fd, other.rank, 2, LAYOUT_VERSION).expect(must);
+            let peer = Arc::new(Peer::in_model(region));
+            let lane = ranks[me].lanes.find_or_make(Lane::key_of(COMM_WORLD, other.rank), || {
+                let board = other.region.board().cast_const().cast();
+                Lane::new(COMM_WORLD, WORLD_EPOCH, me as u32, other.rank, Some(peer), board, window.view(), INDICES)
+            });
+            let lane = lane.expect(must);
+            assert!(lane.spool.set(other.spool.view()).is_ok());
+            lane.in_model();
+            ranks[me].spool.in_model(terms.pages);
+            shadow::share(ranks[me].region.board(), 8);
+            lane
+        });
+        shadow::share(window.leak(), LANE_BYTES);
+        let buffers = [0, 1].map(|_| Box::leak(vec![0u64; BUFFER / 8].into_boxed_slice()).as_mut_ptr().cast::<u8>());
+        for b in buffers {
+            shadow::share(b, BUFFER);
+        }
+        World { ranks, lanes, buffers }
+    }
+
+    fn renew(&self) {
+        RANKS.with(|r| r.borrow_mut().clear());
+        for k in 0..2 {
+            self.lanes[k].renew(SYSTEM_INDICES..SYSTEM_INDICES + INDICES);
+            self.ranks[k].spool.renew();
+        }
+    }
+
+    /// Starts a thread of a rank.
+    pub fn spawn<R: 'static>(&self, rank: usize, body: impl FnOnce() -> R + 'static) -> loom::thread::JoinHandle<R> {
+        let ep = self.ranks[rank];
+        loom::thread::spawn(move || {
+            let me = loom::thread::current().id();
+            RANKS.with(|r| r.borrow_mut().insert(me, ep));
+            body()
+        })
+    }
+
+    /// A rank's endpoint.
+    pub fn endpoint(&self, rank: usize) -> &'static Endpoint {
+        self.ranks[rank]
+    }
+
+    /// A rank's lane to the other.
+    pub fn lane(&self, rank: usize) -> &'static Lane {
+        self.lanes[rank]
+    }
+
+    /// The slot of an index.
+    pub fn slot(&self, index: i32) -> usize {
+        index as usize + SYSTEM_INDICES
+    }
+
+    /// Memory of a rank for messages, `at` bytes from its beginning, which the checker watches.
+    pub fn memory(&self, rank: usize, at: usize) -> *mut u8 {
+        assert!(at < BUFFER);
+        self.buffers[rank].wrapping_add(at)
+    }
+}
+
+/// How much a model has looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Explored {
+    /// Executions.
+    pub executions: usize,
+    /// Were these all there are within the bound of preemptions?
+    pub complete: bool,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Runs `body`, which starts the threads of a model and waits for them, in every order that the bounds allow. It panics when one of
+/// them fails, or cannot end.
+pub fn check(terms: Terms, at_most: Duration, body: impl Fn(World) + Send + Sync + 'static) -> Explored {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    doorbell::claim_barrier();
+    cma::REFUSES.with(|r| r.set(terms.refuses));
+    let world = World::new(terms);
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |what| {
+        if !shadow::is_provisional() {
+            hook(what);
+        }
+    }));
+    let body = Arc::new(body);
+    let began = Instant::now();
+    loop {
+        let executions = Arc::new(AtomicUsize::new(0));
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(terms.preemptions);
+        builder.max_branches = 20_000;
+        builder.max_threads = 4;
+        builder.checkpoint_interval = 100;
+        builder.max_duration = Some(at_most);
+        let (count, body) = (executions.clone(), body.clone());
+        let this = Instant::now();
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            builder.check(move || {
+                shadow::begin();
+                count.fetch_add(1, Ordering::Relaxed);
+                world.renew();
+                body(world);
+                shadow::end();
+            });
+        }));
+        match ran {
+            Ok(()) if !shadow::is_provisional() => {
+                let complete = this.elapsed() < at_most;
+                return Explored { executions: executions.load(Ordering::Relaxed), complete, took: began.elapsed() };
+            }
+            Ok(()) => {}
+            Err(_) if shadow::is_provisional() => {}
+            Err(what) if what.is::<shadow::Again>() => {}
+            Err(what) => resume_unwind(what),
+        }
+        shadow::end();
+        shadow::again();
+    }
+}

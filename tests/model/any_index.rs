@@ -1,0 +1,76 @@
+//! Receives of any index.
+
+use crate::stage::{Buffer, arrived, irecv, model, send};
+use fmpl::p2p::model::Terms;
+use fmpl::p2p::{self, COMM_WORLD, TAG_ANY};
+
+/// Receives a message of any index; which index it was. On index k messages are numbered 10k + 1, 10k + 2, …
+fn recv_any(buffer: Buffer, counts: &mut [u8; 2], len: usize) {
+    // SAFETY: the buffer lives as long as the world.
+    unsafe { p2p::recv(COMM_WORLD, buffer.layout(), 0, TAG_ANY) }.expect("received");
+    let index = p2p::received(COMM_WORLD, 0, TAG_ANY).expect("one").index as usize;
+    counts[index] += 1;
+    buffer.holds(10 * index as u8 + counts[index], len);
+}
+
+fn subscribed(name: &str, terms: Terms, len: usize, sends: &'static [(i32, u8)]) {
+    model(name, terms, move |w| {
+        let a = w.spawn(0, move || {
+            for (index, n) in sends {
+                send(1, *index, Buffer::new(w, 0, 0, len), *n).expect("sent");
+            }
+        });
+        let b = w.spawn(1, move || {
+            let mut counts = [0; 2];
+            for _ in sends {
+                recv_any(Buffer::new(w, 1, 0, len), &mut counts, len);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+#[test]
+fn subscription_and_first_sends() {
+    subscribed("subscription_and_first_sends", Terms::default(), 8, &[(0, 1), (1, 11)]);
+}
+
+#[test]
+fn subscription_asleep() {
+    subscribed("subscription_asleep", Terms { sleeps: true, ..Terms::default() }, 8, &[(0, 1), (0, 2)]);
+}
+
+#[test]
+fn sender_waits_for_a_posting_of_any() {
+    subscribed(
+        "sender_waits_for_a_posting_of_any",
+        Terms { eager: 16, timeout_ms: -1, ..Terms::default() },
+        32,
+        &[(1, 11)],
+    );
+}
+
+/// A receive of an index takes one message; the other, announced together with it, is for the receive of any.
+#[test]
+fn an_indexed_receive_leaves_the_rest() {
+    model("an_indexed_receive_leaves_the_rest", Terms { preemptions: 1, ..Terms::default() }, |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=2 {
+                send(1, 0, Buffer::new(w, 0, 0, 8), n).expect("sent");
+            }
+        });
+        let b = w.spawn(1, move || {
+            let (indexed, any) = (Buffer::new(w, 1, 0, 8), Buffer::new(w, 1, 512, 8));
+            irecv(0, TAG_ANY, any);
+            irecv(0, 0, indexed);
+            let early = p2p::irecv_test(COMM_WORLD, 0, TAG_ANY).expect("a request");
+            assert!(!early, "the indexed receive has precedence");
+            arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, indexed, 1, 8);
+            p2p::irecv_wait(COMM_WORLD, 0, TAG_ANY).expect("received");
+            any.holds(2, 8);
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}

@@ -1,0 +1,87 @@
+//! Copies that both sides have a part in: shared pieces, rings of chunks, offers to pull, moved and refused.
+
+use crate::stage::{Buffer, isend, isend_wait, model, recv, send};
+use fmpl::p2p::model::Terms;
+
+fn one_after_another(name: &str, terms: Terms, len: usize) {
+    model(name, terms, move |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=2 {
+                let buffer = Buffer::new(w, 0, 0, len);
+                send(1, 0, buffer, n).expect("sent");
+                buffer.fill(99);
+            }
+        });
+        let b = w.spawn(1, move || {
+            for n in 1..=2 {
+                let buffer = Buffer::new(w, 1, 0, len);
+                recv(0, 0, buffer, n, len);
+                buffer.fill(98);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+#[test]
+fn shared_pieces() {
+    one_after_another("shared_pieces", Terms { eager: 16, coop_min: 17, timeout_ms: -1, ..Terms::default() }, 32);
+}
+
+#[test]
+fn ring() {
+    one_after_another("ring", Terms { eager: 16, ring_max: 4096, timeout_ms: -1, ..Terms::default() }, 32);
+}
+
+/// The receiver takes the offer, or the sender moves it, or both try.
+fn offered(name: &str, terms: Terms) {
+    model(name, terms, |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=2 {
+                let buffer = Buffer::new(w, 0, 0, 32);
+                isend(1, 0, buffer, n);
+                isend_wait(1, 0, buffer);
+            }
+        });
+        let b = w.spawn(1, move || {
+            for n in 1..=2 {
+                recv(0, 0, Buffer::new(w, 1, 0, 32), n, 32);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+#[test]
+fn offer_taken_or_moved() {
+    offered("offer_taken_or_moved", Terms { eager: 16, ..Terms::default() });
+}
+
+#[test]
+fn offer_refused() {
+    offered("offer_refused", Terms { eager: 16, refuses: true, ..Terms::default() });
+}
+
+/// An offer that was moved keeps its transfer block until its receiver has been there.
+#[test]
+fn moved_offer_keeps_its_block() {
+    model("moved_offer_keeps_its_block", Terms { eager: 16, preemptions: 1, ..Terms::default() }, |w| {
+        let a = w.spawn(0, move || {
+            let (first, second) = (Buffer::new(w, 0, 0, 32), Buffer::new(w, 0, 512, 32));
+            for (index, n) in [(0, 1), (0, 2), (1, 3)] {
+                let buffer = if index == 0 { first } else { second };
+                isend(1, index, buffer, n);
+                isend_wait(1, index, buffer);
+            }
+        });
+        let b = w.spawn(1, move || {
+            for (index, n) in [(0, 1), (0, 2), (1, 3)] {
+                recv(0, index, Buffer::new(w, 1, 0, 32), n, 32);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}

@@ -1,0 +1,182 @@
+//! One direction of an index and both: landings, annexes, acknowledgements, the chain and the way back to the landing.
+
+use crate::stage::{Buffer, model, recv, send};
+use fmpl::p2p::model::Terms;
+
+#[test]
+fn inline_landings() {
+    model("inline_landings", Terms { preemptions: 3, ..Terms::default() }, |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=3 {
+                send(1, 0, Buffer::new(w, 0, 0, 6 + n as usize), n).expect("sent");
+            }
+        });
+        let b = w.spawn(1, move || {
+            for n in 1..=3 {
+                recv(0, 0, Buffer::new(w, 1, 0, 16), n, 6 + n as usize);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+/// Both ways in turn: the split line and the annex that go from hand to hand.
+fn in_turn(name: &str, len: usize) {
+    model(name, Terms::default(), move |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=2 {
+                send(1, 0, Buffer::new(w, 0, 0, len), n).expect("sent");
+                recv(1, 0, Buffer::new(w, 0, 1024, len), 10 + n, len);
+            }
+        });
+        let b = w.spawn(1, move || {
+            for n in 1..=2 {
+                recv(0, 0, Buffer::new(w, 1, 0, len), n, len);
+                send(0, 0, Buffer::new(w, 1, 1024, len), 10 + n).expect("sent");
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+#[test]
+fn split_lines_in_turn() {
+    in_turn("split_lines_in_turn", 40);
+}
+
+#[test]
+fn annexes_in_turn() {
+    in_turn("annexes_in_turn", 96);
+}
+
+/// Both sides send first: one of them does not have the annex in turn and takes its own.
+fn at_once(name: &str, len: usize) {
+    model(name, Terms::default(), move |w| {
+        let side = move |me: usize| {
+            move || {
+                for n in 1..=2 {
+                    send(1 - me as i32, 0, Buffer::new(w, me, 0, len), n + 10 * me as u8).expect("sent");
+                    recv(1 - me as i32, 0, Buffer::new(w, me, 1024, len), n + 10 * (1 - me) as u8, len);
+                }
+            }
+        };
+        let (a, b) = (w.spawn(0, side(0)), w.spawn(1, side(1)));
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+#[test]
+fn split_lines_at_once() {
+    at_once("split_lines_at_once", 40);
+}
+
+#[test]
+fn annexes_at_once() {
+    at_once("annexes_at_once", 96);
+}
+
+#[test]
+fn split_line_into_a_short_buffer() {
+    model("split_line_into_a_short_buffer", Terms::default(), |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=2 {
+                send(1, 0, Buffer::new(w, 0, 0, 40), n).expect("sent");
+            }
+        });
+        let b = w.spawn(1, move || {
+            for n in 1..=2 {
+                recv(0, 0, Buffer::new(w, 1, 0, 24), n, 40);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+/// One way, then an answer, and one way again: landing, chain of three blocks, landing.
+fn there_and_back(name: &str, len: usize, many: u8) {
+    model(name, Terms { pages: 4, ..Terms::default() }, move |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=many {
+                send(1, 0, Buffer::new(w, 0, 0, len), n).expect("sent");
+            }
+            recv(1, 0, Buffer::new(w, 0, 1024, 8), 50, 8);
+            send(1, 0, Buffer::new(w, 0, 0, len), many + 1).expect("sent");
+        });
+        let b = w.spawn(1, move || {
+            for n in 1..=many {
+                recv(0, 0, Buffer::new(w, 1, 0, len), n, len);
+            }
+            send(0, 0, Buffer::new(w, 1, 1024, 8), 50).expect("sent");
+            recv(0, 0, Buffer::new(w, 1, 0, len), many + 1, len);
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+#[test]
+fn chain_within_a_block() {
+    there_and_back("chain_within_a_block", 8, 4);
+}
+
+#[test]
+fn chain_of_blocks() {
+    there_and_back("chain_of_blocks", 184, 4);
+}
+
+/// A block used again holds old bytes; these ones look like the record after the next.
+#[test]
+fn old_bytes_are_no_record() {
+    model("old_bytes_are_no_record", Terms { pages: 1, preemptions: 1, ..Terms::default() }, |w| {
+        use fmpl::lane::record::{Kind, record_word};
+        let fake = record_word(6, Kind::Spooled, 8);
+        let a = w.spawn(0, move || {
+            send(1, 0, Buffer::new(w, 0, 0, 8), 1).expect("sent");
+            // Chained, unless the first is consumed by now.
+            Buffer::new(w, 0, 512, 64).send_words(1, 0, fake);
+            recv(1, 0, Buffer::new(w, 0, 1024, 8), 50, 8);
+            for n in 3..=6 {
+                send(1, 0, Buffer::new(w, 0, 0, 8), n).expect("sent");
+            }
+        });
+        let b = w.spawn(1, move || {
+            recv(0, 0, Buffer::new(w, 1, 0, 8), 1, 8);
+            Buffer::new(w, 1, 512, 64).recv_words(0, 0, fake);
+            send(0, 0, Buffer::new(w, 1, 1024, 8), 50).expect("sent");
+            for n in 3..=6 {
+                recv(0, 0, Buffer::new(w, 1, 0, 8), n, 8);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+/// One thread of a rank sends on an index, another receives on it. Synchronous sends need every acknowledgement.
+#[test]
+fn two_threads_on_one_index() {
+    let terms = Terms { timeout_ms: -1, ..Terms::default() };
+    model("two_threads_on_one_index", terms, |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=2 {
+                send(1, 0, Buffer::new(w, 0, 0, 40), n).expect("sent");
+            }
+            recv(1, 0, Buffer::new(w, 0, 1024, 40), 11, 40);
+        });
+        let b = w.spawn(1, move || {
+            send(0, 0, Buffer::new(w, 1, 1024, 40), 11).expect("sent");
+        });
+        let c = w.spawn(1, move || {
+            for n in 1..=2 {
+                recv(0, 0, Buffer::new(w, 1, 0, 40), n, 40);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1, sending");
+        c.join().expect("rank 1, receiving");
+    });
+}

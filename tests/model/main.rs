@@ -1,0 +1,22 @@
+//! The protocol under the model checker: the production sources of `src/lane`, `src/p2p` and `src/wait`, compiled with
+//! `--cfg loom`, between two ranks of one process. Nothing here repeats the protocol; `src/base/shadow.rs` says how it is done.
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg loom" cargo test --release --test model --target-dir target/loom
+//! tests/model/run           # the same without what models do not need, in a few minutes
+//! tests/model/run --long    # deeper, and every weakening in tests/model/weakened must make its model fail
+//! ```
+//!
+//! Each test is a model: threads of two ranks call the library as programs do, in every order that the bound on preemptions allows
+//! and with every value that the memory model lets a load return. It fails on a wrong byte, an access to payload that is not
+//! ordered against another, a wait that nobody ends. `FMPL_MODEL_PREEMPTIONS` and `FMPL_MODEL_SECONDS` (for each model) set the
+//! bounds; what was looked at is printed (`-- --nocapture`).
+#![cfg(loom)]
+
+mod any_index;
+mod copies;
+mod direction;
+mod posting;
+mod sleeping;
+mod spooled;
+mod stage;

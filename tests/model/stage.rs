@@ -1,0 +1,129 @@
+//! What the models are made of: watched buffers, and calls of the library with messages that can be told apart.
+
+use std::time::Duration;
+
+use fmpl::base::shadow;
+use fmpl::p2p::layout::Layout;
+use fmpl::p2p::model::{Terms, World, check};
+use fmpl::p2p::{self, COMM_WORLD};
+use fmpl::{Code, Error};
+
+/// Runs a model and says how much it looked at. `FMPL_MODEL_SECONDS` and `FMPL_MODEL_PREEMPTIONS` change the bounds.
+pub fn model(name: &str, terms: Terms, body: impl Fn(World) + Send + Sync + 'static) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
+    let seconds = number("FMPL_MODEL_SECONDS").unwrap_or(20);
+    let preemptions = number("FMPL_MODEL_PREEMPTIONS").map_or(terms.preemptions, |n| n as usize);
+    let seen = check(Terms { preemptions, ..terms }, Duration::from_secs(seconds), body);
+    let all = if seen.complete { "all" } else { "the first" };
+    println!(
+        "{name}: {all} {} executions with {preemptions} preemptions, {:.1} s",
+        seen.executions,
+        seen.took.as_secs_f64()
+    );
+}
+
+/// A watched buffer.
+#[derive(Clone, Copy)]
+pub struct Buffer {
+    ptr: *mut u8,
+    len: usize,
+}
+
+impl Buffer {
+    /// `len` bytes of a rank's memory, from `at` on.
+    pub fn new(w: World, rank: usize, at: usize, len: usize) -> Buffer {
+        Buffer { ptr: w.memory(rank, at), len }
+    }
+    /// Writes message number `n` into it.
+    pub fn fill(self, n: u8) -> Buffer {
+        shadow::writes(self.ptr, self.len);
+        for k in 0..self.len {
+            // SAFETY: within the buffer, which nobody else uses now: the checker has just been asked.
+            unsafe { self.ptr.add(k).write(byte(n, k)) };
+        }
+        self
+    }
+    /// It holds the first `len` bytes of message number `n`.
+    pub fn holds(self, n: u8, len: usize) {
+        shadow::reads(self.ptr, self.len);
+        for k in 0..len.min(self.len) {
+            // SAFETY: as in `fill`.
+            let got = unsafe { self.ptr.add(k).read() };
+            assert_eq!(got, byte(n, k), "byte {k} of message {n}");
+        }
+    }
+    /// As the library is told of it.
+    pub fn layout(self) -> Layout {
+        Layout::Contiguous { ptr: self.ptr, len: self.len }
+    }
+}
+
+fn byte(n: u8, k: usize) -> u8 {
+    n.wrapping_mul(31).wrapping_add(k as u8).max(1)
+}
+
+/// Sends message `n`.
+pub fn send(to: i32, index: i32, buffer: Buffer, n: u8) -> Result<(), Error> {
+    buffer.fill(n);
+    // SAFETY: the buffer lives as long as the world.
+    unsafe { p2p::send(COMM_WORLD, buffer.layout(), to, index) }
+}
+
+/// Receives a message, which is to be message `n` of `len` bytes.
+pub fn recv(from: i32, index: i32, buffer: Buffer, n: u8, len: usize) {
+    // SAFETY: as above.
+    let got = unsafe { p2p::recv(COMM_WORLD, buffer.layout(), from, index) };
+    arrived(got, from, index, buffer, n, len);
+}
+
+/// A receive has ended with message `n` of `len` bytes.
+pub fn arrived(got: Result<(), Error>, from: i32, index: i32, buffer: Buffer, n: u8, len: usize) {
+    match got {
+        Ok(()) => assert!(len <= buffer.len, "message {n} is longer than its buffer"),
+        Err(e) => assert!(e.code() == Code::Truncate && len > buffer.len, "message {n}: {e}"),
+    }
+    assert_eq!(p2p::received(COMM_WORLD, from, index).expect("a length").len, len, "length of message {n}");
+    buffer.holds(n, len);
+}
+
+impl Buffer {
+    /// Sends words of this value.
+    pub fn send_words(self, to: i32, index: i32, word: u64) {
+        shadow::writes(self.ptr, self.len);
+        for k in 0..self.len / 8 {
+            // SAFETY: as in `fill`; buffers are aligned to words.
+            unsafe { self.ptr.cast::<u64>().add(k).write(word) };
+        }
+        // SAFETY: the buffer lives as long as the world.
+        unsafe { p2p::send(COMM_WORLD, self.layout(), to, index) }.expect("sent");
+    }
+    /// Receives words of this value.
+    pub fn recv_words(self, from: i32, index: i32, word: u64) {
+        // SAFETY: as above.
+        unsafe { p2p::recv(COMM_WORLD, self.layout(), from, index) }.expect("received");
+        shadow::reads(self.ptr, self.len);
+        for k in 0..self.len / 8 {
+            // SAFETY: as in `fill`.
+            assert_eq!(unsafe { self.ptr.cast::<u64>().add(k).read() }, word);
+        }
+    }
+}
+
+/// Begins to send message `n`.
+pub fn isend(to: i32, index: i32, buffer: Buffer, n: u8) {
+    buffer.fill(n);
+    // SAFETY: the buffer lives as long as the world; it is not written before the request is completed.
+    unsafe { p2p::isend(COMM_WORLD, buffer.layout(), to, index) }.expect("begun");
+}
+
+/// Completes a send; the buffer is this thread's again, and is written.
+pub fn isend_wait(to: i32, index: i32, buffer: Buffer) {
+    p2p::isend_wait(COMM_WORLD, to, index).expect("sent");
+    buffer.fill(99);
+}
+
+/// Begins to receive.
+pub fn irecv(from: i32, index: i32, buffer: Buffer) {
+    // SAFETY: the buffer lives as long as the world; it is not touched before the request is completed.
+    unsafe { p2p::irecv(COMM_WORLD, buffer.layout(), from, index) }.expect("begun");
+}
