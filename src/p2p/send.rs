@@ -20,8 +20,8 @@ use crate::p2p::layout::{Cursor, Layout};
 use crate::p2p::transfer::{Put, Ring};
 use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patience};
 
-/// Largest block of a chain.
-const CHAIN_BLOCK: usize = 16 << 10;
+/// Largest block of a chain of short messages: a few of them in turn stay in the innermost caches of both cores.
+const CHAIN_BLOCK: usize = 4 << 10;
 /// Turns that a send waits for the acknowledgement of the last one before it goes into the chain.
 const ACK_PATIENCE: u32 = 24;
 /// Bytes kept free at the end of a block for the link to the next.
