@@ -8,7 +8,7 @@ use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
 use crate::p2p::endpoint::{self, Endpoint, endpoint};
 use crate::p2p::layout::Layout;
-use crate::p2p::{receive, send, sendbuf, signal};
+use crate::p2p::{receive, send, signal};
 
 /// Init and finalize take turns.
 static LIFE: Mutex<()> = Mutex::new(());
@@ -81,11 +81,7 @@ fn left_over(ep: &Endpoint) -> Result<()> {
 }
 
 fn received_all(ep: &Endpoint, lane: &Lane, slot: usize, sent: u64) -> bool {
-    if lane.progress(slot).send_flags.load(Ordering::Relaxed) & crate::lane::SEND_CHAIN != 0 {
-        sendbuf::outstanding(ep, lane, slot) == 0
-    } else {
-        lane.hot(slot).half[1 - lane.out].acked(sent)
-    }
+    send::is_consumed(ep, lane, slot, sent)
 }
 
 /// `fmpl_initialized`

@@ -708,7 +708,7 @@ fn is_confirmed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> bool {
 }
 
 /// Has the receiver consumed message `seq`, the last one published?
-fn is_consumed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> bool {
+pub(crate) fn is_consumed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> bool {
     if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_CHAIN != 0 {
         // The receiver's progress in the chain stands in the block's own line.
         ep.spool.block(lane.send_side(slot).block.at).taken.load(Ordering::Acquire) == seq as u32

@@ -63,7 +63,12 @@ pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
         let mut first = ep.spool.block(side.block.at).first.load(Ordering::Relaxed);
         let mut left = (sent as u32).wrapping_sub(taken) as u64;
         for old in side.behind.iter().filter(|b| b.is_some()) {
+            let generation = old.generation;
             let old = ep.spool.block(old.at);
+            // Done, and somebody else's by now.
+            if old.gener.load(Ordering::Relaxed) != generation {
+                continue;
+            }
             let old_first = old.first.load(Ordering::Relaxed);
             if old_first < side.chain_first || old_first >= first {
                 continue;
