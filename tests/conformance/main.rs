@@ -1,0 +1,113 @@
+//! One body, every way: what messages promise, checked through the C functions on real processes, with each way of moving
+//! them forced and with each way of waiting.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `sizes` | every size in every mode by every pair of calls; order; many indices; to itself |
+//! | `shapes` | blocks and lists; truncation |
+//! | `requests` | what may overlap; cancel, probe; time-outs; delivery without the sender |
+//! | `any` | receives of any index |
+//! | `spool` | its size, its counts, what happens when it is full |
+
+#[path = "../ranks/mod.rs"]
+mod ranks;
+
+mod any;
+mod requests;
+mod shapes;
+mod sizes;
+mod spool;
+
+use ranks::calls::*;
+use ranks::{Body, Job, Test};
+
+type Scene = (&'static str, fn(i32));
+
+/// What two ranks do one after the other in one job.
+const SCENES: [Scene; 26] = [
+    ("sizes", sizes::every_size_in_every_mode),
+    ("order", sizes::order_on_one_index),
+    ("many indices", sizes::many_indices_in_reverse_order),
+    ("both ways", sizes::both_ways_at_once),
+    ("to itself", sizes::to_itself),
+    ("shapes", shapes::on_both_sides),
+    ("shapes to itself", shapes::to_itself),
+    ("truncated", shapes::truncated),
+    ("overlap", requests::what_may_overlap),
+    ("cancelled", requests::cancelled),
+    ("probed", requests::probed),
+    ("isend spools", requests::isend_spools_after_its_time),
+    ("more offers than blocks", requests::more_offers_than_blocks),
+    ("isend moves alone", requests::isend_moves_without_its_sender),
+    ("any: whatever comes", any::takes_whatever_comes),
+    ("any: sent before", any::sees_what_was_sent_before),
+    ("any: waiting senders", any::finds_waiting_senders),
+    ("any: pending isends", any::finds_pending_isends),
+    ("any: indexed first", any::leaves_indexed_receives_alone),
+    ("any: cancelled", any::can_be_cancelled),
+    ("any: truncated, probed", any::truncates_and_probes),
+    ("any: itself", any::from_itself),
+    ("spool: counts", spool::counts),
+    ("spool: full, buffered", spool::full_and_buffered),
+    ("spool: full, standard", spool::full_and_standard),
+    ("spool: set again", spool::set_again),
+];
+
+/// The ways; each with a way of waiting, so that those are covered as well.
+const WAYS: [&str; 9] = [
+    "FMPL_SHM_PATH=auto",
+    "FMPL_SHM_PATH=auto FMPL_WAIT=block",
+    "FMPL_SHM_PATH=auto FMPL_CMA=off",
+    "FMPL_SHM_PATH=spool",
+    "FMPL_SHM_PATH=ring FMPL_WAIT=block",
+    "FMPL_SHM_PATH=store FMPL_WAIT=spin",
+    "FMPL_SHM_PATH=cma",
+    "FMPL_SHM_PATH=coop",
+    "FMPL_SHM_PATH=coop FMPL_CMA=off FMPL_WAIT=spin",
+];
+
+fn scenes() {
+    init(4096);
+    let only = std::env::var("SCENE").unwrap_or_default();
+    let skip_alone = std::env::var("FMPL_CMA").is_ok_and(|v| v == "off")
+        || std::env::var("FMPL_SHM_PATH").is_ok_and(|v| ["spool", "ring", "store"].contains(&v.as_str()));
+    for (name, scene) in SCENES {
+        // Without the kernel's copy long data needs its sender. The scenes of the spool count bytes: they have a job of their own.
+        if !name.contains(&only)
+            || only.is_empty() && name.starts_with("spool")
+            || skip_alone && name == "isend moves alone"
+        {
+            continue;
+        }
+        mode(10);
+        barrier();
+        let since = std::time::Instant::now();
+        eprintln!("scene {name}");
+        scene(rank());
+        barrier();
+        eprintln!("scene {name}: {:.2} s", since.elapsed().as_secs_f64());
+    }
+    finalize();
+}
+
+fn every_way() {
+    let only = std::env::var("WAY").unwrap_or_default();
+    for way in WAYS.into_iter().filter(|w| w.contains(&only)) {
+        let since = std::time::Instant::now();
+        let outcome = Job::new(2, "scenes").settings(way).run();
+        if std::env::var_os("SCENE").is_none() {
+            Job::new(2, "scenes").settings(way).env("SCENE", "spool").run();
+        }
+        if ranks::long() || std::env::var_os("SCENE").is_some() {
+            println!("{}", ranks::complaints(&outcome));
+        }
+        println!("  {way}: {:.1} s", since.elapsed().as_secs_f64());
+    }
+}
+
+const TESTS: [Test; 1] = [("every_way_keeps_every_promise", every_way)];
+const BODIES: [Body; 1] = [("scenes", scenes)];
+
+fn main() {
+    ranks::main(&TESTS, &BODIES);
+}

@@ -1,0 +1,273 @@
+//! Requests: what may overlap, cancelling, probing, time-outs, delivery without the sender.
+
+use crate::ranks::bytes::*;
+use crate::ranks::calls::*;
+
+/// What is BUSY and what is not, as promised, and that the index is usable afterwards.
+pub fn what_may_overlap(me: i32) {
+    let (a, b) = (message(5000, 1), message(5000, 2));
+    for timeout in [-1, 1000] {
+        mode(timeout);
+        barrier();
+        if me == 0 {
+            isend(&a, 1, 0);
+            fails(try_isend(&b, 1, 0), BUSY);
+            fails(try_send(&b, 1, 0), BUSY);
+            fails(try_send(&b[..8], 1, 0), BUSY);
+            assert!(last_error().contains("peer 1") && last_error().contains("index 0"), "{}", last_error());
+            // Other indices and the other direction do not mind.
+            isend(&b, 1, 1);
+            barrier();
+            isend_wait(1, 0);
+            isend_wait(1, 1);
+            fails(try_isend_wait(1, 0), REQUEST);
+            isend(&b, 1, 0);
+            isend_wait(1, 0);
+            barrier();
+        } else {
+            let (mut x, mut y) = (vec![0; 5000], vec![0; 5000]);
+            barrier();
+            irecv(&mut x, 0, 0);
+            fails(try_irecv(&mut y, 0, 0), BUSY);
+            fails(try_recv(&mut y, 0, 0), BUSY);
+            fails(try_recv(&mut y[..8], 0, 0), BUSY);
+            irecv(&mut y, 0, 1);
+            irecv_wait(0, 1);
+            irecv_wait(0, 0);
+            check(&x, 1, "the first");
+            check(&y, 2, "on the other index");
+            fails(try_irecv_wait(0, 0), REQUEST);
+            recv(&mut x, 0, 0);
+            check(&x, 2, "after BUSY");
+            barrier();
+        }
+    }
+    // A request that was complete at once keeps the index busy all the same.
+    mode(0);
+    barrier();
+    if me == 0 {
+        isend(&a[..8], 1, 2);
+        fails(try_isend(&a[..8], 1, 2), BUSY);
+        fails(try_send(&a[..8], 1, 2), BUSY);
+        isend_wait(1, 2);
+        // Sends over sent messages are legal.
+        for k in 0..50 {
+            send(&message(8 + k % 3 * 3000, k as u64), 1, 2);
+        }
+        barrier();
+        barrier();
+    } else {
+        barrier();
+        let mut x = vec![0; 8];
+        irecv(&mut x, 0, 2);
+        fails(try_irecv(&mut [0; 8], 0, 2), BUSY);
+        fails(try_recv(&mut [0; 8], 0, 2), BUSY);
+        assert!(irecv_test(0, 2));
+        check(&x, 1, "complete at once");
+        for k in 0..50 {
+            let mut x = vec![0; 8 + k % 3 * 3000];
+            recv(&mut x, 0, 2);
+            check(&x, k as u64, "a stream");
+        }
+        barrier();
+    }
+}
+
+/// A cancelled receive leaves the message for the next one; one that was not cancelled completes.
+pub fn cancelled(me: i32) {
+    let mut outcomes = [0; 2];
+    for round in 0..400u64 {
+        let timeout = [-1, 1, 0][round as usize % 3];
+        let len = [8, 600, 5000, 60_000, 300_000][round as usize % 5];
+        if me == 0 {
+            sendbuf_set(64 << 20, timeout);
+        }
+        barrier();
+        let content = seed(0, 1, 40, round);
+        if me == 0 {
+            for _ in 0..(round * 37) % 500 {
+                std::hint::spin_loop();
+            }
+            let data = message(len, content);
+            if round % 2 == 0 {
+                send(&data, 1, 40);
+            } else {
+                isend(&data, 1, 40);
+                isend_wait(1, 40);
+            }
+        } else {
+            let mut first = vec![0x11; len];
+            let mut second = vec![0x22; len];
+            irecv(&mut first, 0, 40);
+            for _ in 0..(round * 53) % 1500 {
+                std::hint::spin_loop();
+            }
+            if round % 7 == 0 && irecv_test(0, 40) {
+                outcomes[0] += 1;
+                check(&first, content, "tested");
+                continue;
+            }
+            if cancel(0, 40) {
+                outcomes[1] += 1;
+                fails(try_irecv_wait(0, 40), REQUEST);
+                let before = first.clone();
+                recv(&mut second, 0, 40);
+                check(&second, content, &format!("cancelled, then received: {len} bytes, round {round}"));
+                assert!(
+                    first == before && first.iter().all(|b| *b == 0x11),
+                    "a cancelled buffer was written, {len} bytes"
+                );
+            } else {
+                outcomes[0] += 1;
+                irecv_wait(0, 40);
+                check(&first, content, &format!("not cancelled: {len} bytes, round {round}"));
+            }
+        }
+    }
+    barrier();
+    // Nobody sends: it is always in time.
+    if me == 1 {
+        let mut buf = [0; 100];
+        for _ in 0..100 {
+            irecv(&mut buf, 0, 40);
+            assert!(cancel(0, 40));
+            fails_cancel(40);
+        }
+        println!("not cancelled {}, cancelled {}", outcomes[0], outcomes[1]);
+    }
+}
+
+#[track_caller]
+fn fails_cancel(index: i32) {
+    let mut cancelled = 0;
+    // SAFETY: a place of ours.
+    fails(unsafe { fmpl::ffi::c::fmpl_irecv_cancel(0, index, WORLD, &mut cancelled) }, REQUEST);
+}
+
+pub fn probed(me: i32) {
+    for (k, len) in [0usize, 8, 16, 17, 1000, 5000, 100_000].into_iter().enumerate() {
+        for timeout in [0, 1] {
+            mode(timeout);
+            let index = 50 + k as i32;
+            if me == 0 {
+                send(&message(len, 3), 1, index);
+                send(&message(len + 1, 4), 1, index);
+                barrier();
+                barrier();
+            } else {
+                barrier();
+                assert_eq!(probe(0, index), Some(len));
+                assert_eq!(probe(0, index), Some(len));
+                let mut buf = vec![0; len + 1];
+                recv(&mut buf, 0, index);
+                check(&buf[..len], 3, "probed");
+                assert_eq!(probe(0, index), Some(len + 1));
+                assert_eq!(received(0, index), (len, index));
+                irecv(&mut buf, 0, index);
+                irecv_wait(0, index);
+                check(&buf, 4, "probed");
+                assert_eq!(probe(0, index), None);
+                barrier();
+            }
+        }
+        // What is offered or waits is there or not, by what the library can know; it must not be taken for another.
+        mode(-1);
+        if me == 0 {
+            let data = message(len, 5);
+            isend(&data, 1, 60);
+            barrier();
+            isend_wait(1, 60);
+        } else {
+            barrier();
+            let found = probe(0, 60);
+            assert!(found.is_none() || found == Some(len), "{found:?}");
+            let mut buf = vec![0; len];
+            recv(&mut buf, 0, 60);
+            check(&buf, 5, "probed while it waits");
+        }
+    }
+}
+
+/// isend, wait: spooled when the time-out has passed, though nobody receives; received later. Many at once.
+pub fn isend_spools_after_its_time(me: i32) {
+    sendbuf_set(64 << 20, 3);
+    for len in [8usize, 5000, 100_000] {
+        barrier();
+        if me == 0 {
+            let data: Vec<_> = (0..150).map(|i| message(len, seed(0, 1, i, 0))).collect();
+            for i in 0..150 {
+                isend(&data[i as usize], 1, i);
+            }
+            for i in 0..150 {
+                if i % 3 == 0 { isend_poll(1, i) } else { isend_wait(1, i) }
+            }
+            drop(data);
+            // Once more over what nobody has received yet.
+            let data: Vec<_> = (0..150).map(|i| message(len / 2, seed(0, 1, i, 1))).collect();
+            for i in 0..150 {
+                if i % 2 == 0 { isend(&data[i as usize], 1, i) } else { send(&data[i as usize], 1, i) }
+            }
+            for i in (0..150).step_by(2) {
+                isend_wait(1, i);
+            }
+            drop(data);
+            barrier();
+        } else {
+            barrier();
+            for i in (0..150).rev() {
+                for (seq, n) in [(0, len), (1, len / 2)] {
+                    let mut buf = vec![0; n];
+                    recv(&mut buf, 0, i);
+                    check(&buf, seed(0, 1, i, seq), &format!("late, index {i}, message {seq}, {n} bytes"));
+                }
+            }
+        }
+    }
+}
+
+/// An isend of long data, buffered or not, moves while its sender sleeps. Needs the kernel's copy or an offer.
+pub fn isend_moves_without_its_sender(me: i32) {
+    mode(-1);
+    barrier();
+    let data = message(1 << 20, 77);
+    if me == 0 {
+        isend(&data, 1, 3);
+        barrier();
+        // This side does nothing for its isend until the other one says, on another index, that it has the message.
+        recv(&mut [0; 8], 1, 4);
+        isend_wait(1, 3);
+    } else {
+        barrier();
+        let mut buf = vec![0; 1 << 20];
+        recv(&mut buf, 0, 3);
+        check(&buf, 77, "pulled");
+        send(&[1; 8], 0, 4);
+    }
+}
+
+/// More requests at once than there are transfer blocks, and blocks whose message was moved to the spool.
+pub fn more_offers_than_blocks(me: i32) {
+    for round in 0..3u64 {
+        mode(if round == 0 { -1 } else { 1 });
+        barrier();
+        if me == 0 {
+            let data: Vec<_> = (0..200).map(|i| message(6000 + i as usize, seed(0, 1, i, round))).collect();
+            (0..200).for_each(|i| isend(&data[i as usize], 1, i));
+            if round > 0 {
+                (0..200).for_each(|i| isend_wait(1, i));
+            }
+            barrier();
+            if round == 0 {
+                (0..200).for_each(|i| isend_wait(1, i));
+            }
+        } else {
+            barrier();
+            for i in 0..200 {
+                let i = if round == 1 { i } else { 199 - i };
+                let mut buf = vec![0; 6000 + i as usize];
+                recv(&mut buf, 0, i);
+                check(&buf, seed(0, 1, i, round), "one of many offers");
+            }
+        }
+    }
+}

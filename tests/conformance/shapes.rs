@@ -1,0 +1,119 @@
+//! Blocks and lists on either side and on both.
+
+use crate::ranks::bytes::*;
+use crate::ranks::calls::*;
+use crate::ranks::placed::*;
+
+/// Every pair of shapes, posted before and after, in every mode.
+pub fn on_both_sides(me: i32) {
+    let mut seq = 0u64;
+    for timeout in [0, 2, -1] {
+        sendbuf_set(64 << 20, timeout);
+        barrier();
+        for len in [0usize, 9, 16, 60, 1020, 4100, 36_000, 300_000] {
+            for from in SHAPES {
+                for to in SHAPES {
+                    seq += 1;
+                    let (request_out, request_in, late) = (seq % 2 == 0, seq % 3 == 0, seq % 7 == 0);
+                    let (src, index) = ((seq % 2) as i32, 20 + (seq % 4) as i32);
+                    let content = seed(src, 1 - src, index, seq);
+                    let what = format!("{len} bytes from {from:?} to {to:?}, time-out {timeout}");
+                    if me == src {
+                        let mut place = Placed::new(from, len);
+                        place.put(&message(len, content));
+                        ok(place.send(1 - src, index, request_out));
+                        if request_out {
+                            isend_wait(1 - src, index);
+                        }
+                    } else {
+                        let mut place = Placed::new(to, len);
+                        if late {
+                            sleep_ms(3);
+                        }
+                        ok(place.recv(src, index, request_in));
+                        if request_in && seq % 5 < 2 {
+                            irecv_poll(src, index);
+                        } else if request_in {
+                            irecv_wait(src, index);
+                        }
+                        check(&place.get(len, &what), content, &what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Shapes within one process.
+pub fn to_itself(me: i32) {
+    let mut seq = 0u64;
+    for timeout in [0, -1] {
+        sendbuf_set(64 << 20, timeout);
+        for len in [0usize, 9, 60, 4100, 36_000] {
+            for from in SHAPES {
+                for to in SHAPES {
+                    seq += 1;
+                    let content = seed(me, me, 30, seq);
+                    let what = format!("to itself: {len} bytes from {from:?} to {to:?}, time-out {timeout}");
+                    let (mut out, mut inn) = (Placed::new(from, len), Placed::new(to, len));
+                    out.put(&message(len, content));
+                    ok(inn.recv(me, 30, true));
+                    ok(out.send(me, 30, false));
+                    irecv_wait(me, 30);
+                    check(&inn.get(len, &what), content, &what);
+                }
+            }
+        }
+    }
+}
+
+/// Truncation into shapes: exactly the first bytes are there.
+pub fn truncated(me: i32) {
+    let mut seq = 0u64;
+    for timeout in [0, 2, -1] {
+        sendbuf_set(64 << 20, timeout);
+        barrier();
+        for (len, room) in [
+            (16usize, 9usize),
+            (17, 9),
+            (1000, 60),
+            (9, 0),
+            (5000, 4100),
+            (40_000, 36_000),
+            (400_000, 36_000),
+            (1 << 20, 0),
+        ] {
+            for to in SHAPES {
+                for request in [false, true] {
+                    seq += 1;
+                    let what = format!("{len} bytes into {room} of {to:?}, time-out {timeout}, request {request}");
+                    let content = seed(0, 1, 35, seq);
+                    if me == 0 {
+                        let data = message(len, content);
+                        if seq % 2 == 0 {
+                            isend(&data, 1, 35);
+                            isend_wait(1, 35);
+                        } else {
+                            send(&data, 1, 35);
+                        }
+                    } else {
+                        if seq % 5 == 0 {
+                            sleep_ms(3);
+                        }
+                        let mut place = Placed::new(to, room);
+                        let mut code = place.recv(0, 35, request);
+                        if request {
+                            ok(code);
+                            code = try_irecv_wait(0, 35);
+                        }
+                        fails(code, TRUNCATE);
+                        let text = last_error();
+                        assert!(text.contains(&len.to_string()) && text.contains("index 35"), "{what}: {text}");
+                        check(&place.get(room, &what), content, &what);
+                        assert_eq!(received(0, 35), (len, 35), "{what}");
+                    }
+                }
+            }
+        }
+    }
+}

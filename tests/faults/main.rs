@@ -1,0 +1,57 @@
+//! What must hold when something goes wrong: ranks killed at any moment, stopped, forked; deadlocks; strangers.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `kill` | SIGKILL of a random rank in random traffic: who waits for it gets an error, the others go on, nothing is left behind |
+//! | `stop` | a stopped process does not hold up what is not its turn; fork, `system` and `popen` after init |
+//! | `stall` | who waits for whom; deadlocks, reported or ended |
+//! | `life` | finalize, init several times, calls outside, wrong arguments, different counts, a stranger at the socket |
+
+#[path = "../ranks/mod.rs"]
+mod ranks;
+
+mod kill;
+mod life;
+mod stall;
+mod stop;
+
+use ranks::{Body, Test};
+
+const TESTS: [Test; 14] = [
+    ("a_killed_rank_is_an_error_for_who_needs_it", kill::killed_in_traffic),
+    ("what_a_dead_rank_has_sent_is_received", kill::last_words),
+    ("a_stopped_receiver_gets_its_message", stop::receiver_stopped),
+    ("a_stopped_sender_has_sent", stop::sender_stopped),
+    ("a_forked_child_gets_an_error", stop::forked),
+    ("a_cycle_of_two_is_a_deadlock", stall::two),
+    ("a_cycle_of_three_is_a_deadlock", stall::three),
+    ("a_deadlock_can_end_its_waits", stall::aborted),
+    ("a_long_wait_says_for_whom", stall::long_wait),
+    ("finalize_names_what_is_left", life::pending),
+    ("finalize_delivers", life::delivers),
+    ("wrong_arguments_do_no_harm", life::wrong_arguments),
+    ("the_smaller_count_holds", life::counts),
+    ("a_stranger_does_no_harm", life::stranger),
+];
+
+const BODIES: [Body; 15] = [
+    ("traffic", kill::traffic),
+    ("speaks and dies", kill::speaks_and_dies),
+    ("stops as receiver", stop::stops_as_receiver),
+    ("stops as sender", stop::stops_as_sender),
+    ("forks", stop::forks),
+    ("waits in a cycle", stall::waits_in_a_cycle),
+    ("waits in a late cycle", stall::waits_in_a_late_cycle),
+    ("waits long", stall::waits_long),
+    ("leaves a message", life::leaves_a_message),
+    ("leaves a request", life::leaves_a_request),
+    ("receives last", life::receives_last),
+    ("gives wrong arguments", life::gives_wrong_arguments),
+    ("counts differ", life::counts_differ),
+    ("is visited", life::is_visited),
+    ("is alone", life::is_alone),
+];
+
+fn main() {
+    ranks::main(&TESTS, &BODIES);
+}

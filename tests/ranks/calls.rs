@@ -1,0 +1,207 @@
+//! The C functions, with slices. `try_*` give the code, the others want success.
+
+use fmpl::ffi::c::*;
+use std::ffi::CStr;
+
+pub const BUSY: i32 = fmpl::Code::Busy as i32;
+pub const INDEX: i32 = fmpl::Code::Index as i32;
+pub const RANK: i32 = fmpl::Code::Rank as i32;
+pub const COMM: i32 = fmpl::Code::Comm as i32;
+pub const ARGUMENT: i32 = fmpl::Code::Argument as i32;
+pub const TRUNCATE: i32 = fmpl::Code::Truncate as i32;
+pub const SPOOL_FULL: i32 = fmpl::Code::SpoolFull as i32;
+pub const PENDING: i32 = fmpl::Code::Pending as i32;
+pub const PEER: i32 = fmpl::Code::Peer as i32;
+pub const FORK: i32 = fmpl::Code::Fork as i32;
+pub const INIT: i32 = fmpl::Code::Init as i32;
+pub const REQUEST: i32 = fmpl::Code::Request as i32;
+pub const DEADLOCK: i32 = fmpl::Code::Deadlock as i32;
+pub const ANY: i32 = FMPL_TAG_ANY;
+pub const WORLD: i32 = FMPL_COMM_WORLD;
+
+pub fn last_error() -> String {
+    // SAFETY: the text ends with a NUL and stays until the thread's next failing call.
+    unsafe { CStr::from_ptr(fmpl_last_error()) }.to_string_lossy().into_owned()
+}
+
+#[track_caller]
+pub fn ok(code: i32) {
+    assert!(code == 0, "code {code}: {}", last_error());
+}
+
+/// The call must fail with this code.
+#[track_caller]
+pub fn fails(code: i32, with: i32) {
+    let text = if code == 0 { "success".into() } else { last_error() };
+    assert!(code == with, "code {code} instead of {with}: {text}");
+}
+
+// SAFETY, for all calls of this file: slices are valid memory for the length of the call. The begin_* functions need more: the
+// memory must live until the request is completed, which their callers, tests all, see to.
+
+#[track_caller]
+pub fn init(count: i32) {
+    // SAFETY: null areas.
+    ok(unsafe { fmpl_init(std::ptr::null_mut(), std::ptr::null_mut(), count) });
+}
+pub fn try_finalize() -> i32 {
+    // SAFETY: no memory.
+    unsafe { fmpl_finalize() }
+}
+#[track_caller]
+pub fn finalize() {
+    ok(try_finalize());
+}
+#[track_caller]
+pub fn rank() -> i32 {
+    let mut n = -1;
+    // SAFETY: see above.
+    ok(unsafe { fmpl_comm_rank(WORLD, &mut n) });
+    n
+}
+#[track_caller]
+pub fn size() -> i32 {
+    let mut n = -1;
+    // SAFETY: see above.
+    ok(unsafe { fmpl_comm_size(WORLD, &mut n) });
+    n
+}
+#[track_caller]
+pub fn barrier() {
+    // SAFETY: no memory.
+    ok(unsafe { fmpl_barrier(WORLD) });
+}
+pub fn try_send(buf: &[u8], dst: i32, index: i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_send(buf.as_ptr().cast(), buf.len(), dst, index, WORLD) }
+}
+#[track_caller]
+pub fn send(buf: &[u8], dst: i32, index: i32) {
+    ok(try_send(buf, dst, index));
+}
+pub fn try_recv(buf: &mut [u8], src: i32, index: i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_recv(buf.as_mut_ptr().cast(), buf.len(), src, index, WORLD) }
+}
+#[track_caller]
+pub fn recv(buf: &mut [u8], src: i32, index: i32) {
+    ok(try_recv(buf, src, index));
+}
+/// The memory must stay until the request is completed.
+pub fn try_isend(buf: &[u8], dst: i32, index: i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_isend(buf.as_ptr().cast(), buf.len(), dst, index, WORLD) }
+}
+#[track_caller]
+pub fn isend(buf: &[u8], dst: i32, index: i32) {
+    ok(try_isend(buf, dst, index));
+}
+/// The memory must stay until the request is completed.
+pub fn try_irecv(buf: &mut [u8], src: i32, index: i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_irecv(buf.as_mut_ptr().cast(), buf.len(), src, index, WORLD) }
+}
+#[track_caller]
+pub fn irecv(buf: &mut [u8], src: i32, index: i32) {
+    ok(try_irecv(buf, src, index));
+}
+pub fn try_isend_wait(dst: i32, index: i32) -> i32 {
+    // SAFETY: the request's memory is there.
+    unsafe { fmpl_isend_wait(dst, index, WORLD) }
+}
+#[track_caller]
+pub fn isend_wait(dst: i32, index: i32) {
+    ok(try_isend_wait(dst, index));
+}
+pub fn try_irecv_wait(src: i32, index: i32) -> i32 {
+    // SAFETY: the request's memory is there.
+    unsafe { fmpl_irecv_wait(src, index, WORLD) }
+}
+#[track_caller]
+pub fn irecv_wait(src: i32, index: i32) {
+    ok(try_irecv_wait(src, index));
+}
+#[track_caller]
+pub fn isend_test(dst: i32, index: i32) -> bool {
+    let mut done = -1;
+    // SAFETY: the request's memory is there.
+    ok(unsafe { fmpl_isend_test(dst, index, WORLD, &mut done) });
+    done == 1
+}
+#[track_caller]
+pub fn irecv_test(src: i32, index: i32) -> bool {
+    let mut done = -1;
+    // SAFETY: the request's memory is there.
+    ok(unsafe { fmpl_irecv_test(src, index, WORLD, &mut done) });
+    done == 1
+}
+/// Tests until done.
+#[track_caller]
+pub fn irecv_poll(src: i32, index: i32) {
+    while !irecv_test(src, index) {
+        std::thread::yield_now();
+    }
+}
+/// Tests until done.
+#[track_caller]
+pub fn isend_poll(dst: i32, index: i32) {
+    while !isend_test(dst, index) {
+        std::thread::yield_now();
+    }
+}
+#[track_caller]
+pub fn cancel(src: i32, index: i32) -> bool {
+    let mut cancelled = -1;
+    // SAFETY: the request's memory is there.
+    ok(unsafe { fmpl_irecv_cancel(src, index, WORLD, &mut cancelled) });
+    cancelled == 1
+}
+/// (length, index) of the last receive.
+#[track_caller]
+pub fn received(src: i32, index: i32) -> (usize, i32) {
+    let (mut len, mut which) = (usize::MAX, -77);
+    // SAFETY: see above.
+    ok(unsafe { fmpl_received(src, index, WORLD, &mut len, &mut which) });
+    (len, which)
+}
+#[track_caller]
+pub fn probe(src: i32, index: i32) -> Option<usize> {
+    let (mut there, mut len) = (-1, usize::MAX);
+    // SAFETY: see above.
+    ok(unsafe { fmpl_probe(src, index, WORLD, &mut there, &mut len) });
+    (there == 1).then_some(len)
+}
+#[track_caller]
+pub fn sendrecv(sbuf: &[u8], dst: i32, sindex: i32, rbuf: &mut [u8], src: i32, rindex: i32) {
+    let (s, n) = (sbuf.as_ptr().cast(), sbuf.len());
+    // SAFETY: see above.
+    ok(unsafe { fmpl_sendrecv(s, n, dst, sindex, rbuf.as_mut_ptr().cast(), rbuf.len(), src, rindex, WORLD) });
+}
+/// Sets the time-out; the spool stays as large as it is by default.
+#[track_caller]
+pub fn mode(timeout_ms: i32) {
+    sendbuf_set(16 << 20, timeout_ms);
+}
+#[track_caller]
+pub fn sendbuf_set(bytes: usize, timeout_ms: i32) {
+    // SAFETY: a null buffer.
+    ok(unsafe { fmpl_sendbuf_set(std::ptr::null_mut(), bytes, timeout_ms) });
+}
+/// (delivered since the last check, still waiting)
+#[track_caller]
+pub fn sendbuf_check() -> (i32, i32) {
+    let (mut sent, mut spooled) = (-1, -1);
+    // SAFETY: see above.
+    ok(unsafe { fmpl_sendbuf_check(&mut sent, &mut spooled) });
+    (sent, spooled)
+}
+pub fn block(run: usize, count: usize, stride: isize) -> fmpl_block {
+    fmpl_block { run, count, stride }
+}
+pub fn sleep_ms(ms: u64) {
+    std::thread::sleep(std::time::Duration::from_millis(ms));
+}
+/// Two ranks: the other one.
+pub fn other() -> i32 {
+    1 - rank()
+}

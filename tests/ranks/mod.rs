@@ -1,0 +1,160 @@
+//! Tests whose subject is a job of several processes: the test binary starts itself again under the library's own launcher.
+//!
+//! A target that uses this has `harness = false` and a `main` that calls [`main`] with two tables: the **tests**, which the first
+//! process runs one after the other, and the **bodies**, what a rank does. A test starts jobs with [`Job`]; the ranks run
+//! the named body on their main thread, alone in their process, as a program of a user would.
+//!
+//! `cargo test --test conformance -- name` runs the tests whose name contains a word; `FMPL_TEST_LONG=1` the long versions too.
+
+#![allow(dead_code, reason = "each target uses the part that it needs")]
+
+pub mod bytes;
+pub mod calls;
+pub mod placed;
+
+use fmpl::launch::embedded::{Launcher, Outcome, Output};
+use std::time::{Duration, Instant};
+
+const BODY: &str = "RANKS_BODY";
+
+/// A test and its name.
+pub type Test = (&'static str, fn());
+/// What a rank does, and its name.
+pub type Body = (&'static str, fn());
+
+/// The `main` of a target.
+pub fn main(tests: &[Test], bodies: &[Body]) {
+    if let Ok(name) = std::env::var(BODY) {
+        let body = bodies.iter().find(|b| b.0 == name).unwrap_or_else(|| panic!("there is no body {name}"));
+        return body.1();
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
+    if arguments.iter().any(|a| a == "--list") {
+        tests.iter().for_each(|t| println!("{}: test", t.0));
+        return;
+    }
+    let mut failed = Vec::new();
+    for (name, test) in tests {
+        if !words.is_empty() && !words.iter().any(|w| name.contains(w.as_str())) {
+            continue;
+        }
+        let since = Instant::now();
+        let well = std::panic::catch_unwind(test).is_ok();
+        println!("test {name} ... {} ({:.1} s)", if well { "ok" } else { "FAILED" }, since.elapsed().as_secs_f64());
+        if !well {
+            failed.push(*name);
+        }
+    }
+    if !failed.is_empty() {
+        println!("failed: {}", failed.join(", "));
+        std::process::exit(101);
+    }
+}
+
+/// Are the long versions of the tests asked for?
+pub fn long() -> bool {
+    std::env::var_os("FMPL_TEST_LONG").is_some_and(|v| v == "1")
+}
+
+/// A job of ranks that run one body.
+pub struct Job {
+    ranks: usize,
+    body: String,
+    env: Vec<(String, String)>,
+    seconds: u64,
+    keep_going: bool,
+}
+
+impl Job {
+    pub fn new(ranks: usize, body: &str) -> Job {
+        Job { ranks, body: body.to_owned(), env: Vec::new(), seconds: 90, keep_going: false }
+    }
+
+    /// A variable of the ranks' environment.
+    pub fn env(mut self, name: &str, value: impl ToString) -> Job {
+        self.env.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Several, as `A=B C=D`.
+    pub fn settings(mut self, text: &str) -> Job {
+        for pair in text.split_whitespace() {
+            let (name, value) = pair.split_once('=').expect("A=B");
+            self.env.push((name.to_owned(), value.to_owned()));
+        }
+        self
+    }
+
+    /// How long the job may take before it counts as hanging.
+    pub fn seconds(mut self, seconds: u64) -> Job {
+        self.seconds = seconds;
+        self
+    }
+
+    /// A rank that fails does not end the others.
+    pub fn keep_going(mut self) -> Job {
+        self.keep_going = true;
+        self
+    }
+
+    /// The launcher of this job, to be used by hand.
+    pub fn launcher(&self) -> Launcher {
+        let program = std::env::current_exe().expect("the path of this program");
+        let mut launcher = Launcher::new(self.ranks, [program])
+            .env(BODY, &self.body)
+            .env("RUST_BACKTRACE", "0")
+            .timeout(Duration::from_secs(self.seconds))
+            .stdout(Output::Capture)
+            .stderr(Output::Capture)
+            .keep_going(self.keep_going)
+            .quiet(true);
+        if !self.env.iter().any(|(name, _)| name == "FMPL_STALL") {
+            launcher = launcher.env("FMPL_STALL", "20");
+        }
+        for (name, value) in &self.env {
+            launcher = launcher.env(name, value);
+        }
+        launcher
+    }
+
+    /// Runs the job to its end, however that is.
+    pub fn outcome(&self) -> Outcome {
+        self.launcher().run().unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// Runs the job, all of whose ranks must do well.
+    pub fn run(&self) -> Outcome {
+        let outcome = self.outcome();
+        if outcome.code != 0 {
+            let settings: Vec<String> = self.env.iter().map(|(n, v)| format!("{n}={v}")).collect();
+            panic!("{} on {} ranks with {}: {}", self.body, self.ranks, settings.join(" "), story(&outcome));
+        }
+        outcome
+    }
+}
+
+/// What a job that went wrong has to say.
+pub fn story(outcome: &Outcome) -> String {
+    let mut text = format!("code {}, {:?}\n", outcome.code, outcome.reports);
+    for (rank, (out, err)) in outcome.stdout.iter().zip(&outcome.stderr).enumerate() {
+        for (name, bytes) in [("out", out), ("err", err)] {
+            let all = String::from_utf8_lossy(bytes).into_owned();
+            let lines: Vec<&str> = all.lines().collect();
+            for line in &lines[lines.len().saturating_sub(12)..] {
+                text += &format!("  rank {rank} {name}: {line}\n");
+            }
+        }
+    }
+    text
+}
+
+/// The standard output of a rank.
+pub fn said(outcome: &Outcome, rank: usize) -> String {
+    String::from_utf8_lossy(&outcome.stdout[rank]).into_owned()
+}
+
+/// The standard error of all ranks, together.
+pub fn complaints(outcome: &Outcome) -> String {
+    outcome.stderr.iter().map(|e| String::from_utf8_lossy(e).into_owned()).collect()
+}
