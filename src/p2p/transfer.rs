@@ -46,7 +46,7 @@ pub(super) enum Ring {
 }
 
 /// Pieces described at a time to the kernel.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
 
 /// Copies `n` bytes between a layout of this process and one of another.
 ///
@@ -65,7 +65,7 @@ unsafe fn across(
         // SAFETY: as the caller promises.
         return unsafe { if push { cma::write_run(pid, l, r, n) } else { cma::read_run(pid, l, r, n) } };
     }
-    let none = libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 };
+    let none = const { libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 } };
     let (mut here, mut there) = ([none; BATCH], [none; BATCH]);
     // SAFETY: the cursors only compute addresses; lists are local only.
     let (mut l, mut r) = unsafe { (Cursor::new(local, at), Cursor::new(remote, at)) };

@@ -32,7 +32,7 @@ impl Tuning {
             ring_chunk_log: 11,
             ring_chunks: 4,
             coop_min: if crowded { usize::MAX } else { 48 << 10 },
-            coop_piece: 256 << 10,
+            coop_piece: 512 << 10,
         };
         let mut t = default;
         match forced {
