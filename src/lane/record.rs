@@ -264,7 +264,8 @@ pub struct Block {
     pub owner: AtomicU64,
     /// Generation of this use of the block.
     pub gener: AtomicU32,
-    _pad0: AtomicU32,
+    /// In a chain: the last record written, its low 32 bits.
+    pub last: AtomicU32,
     _pad1: [AtomicU64; 5],
     /// Receiver: the last record taken (its low 32 bits).
     pub taken: AtomicU32,

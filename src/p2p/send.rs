@@ -433,7 +433,6 @@ impl Sender {
         side.block = block;
         let header = spool.block(block.at);
         // Not part of a chain.
-        header.first.store(0, Ordering::Relaxed);
         header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
         let at = block.at + BLOCK_HEADER as u64;
         // SAFETY: the block has room for the record.
@@ -477,15 +476,18 @@ impl Sender {
         }
         if chained && side.used as usize + need + LINK_BYTES <= side.block.size as usize {
             let at = side.block.at + side.used;
+            spool.block(side.block.at).last.store(self.seq as u32, Ordering::Relaxed);
             // SAFETY: room for the record, the word behind it, and a link.
             unsafe { self.write_record(at, need) };
             side.used += need as u64;
         } else {
             let Some(block) = self.next_block(need) else { return false };
             let header = spool.block(block.at);
-            header.first.store(self.seq, Ordering::Relaxed);
             header.owner.store((self.slot as u64) << 32 | self.lane.peer_rank() as u64, Ordering::Relaxed);
             header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
+            header.last.store(self.seq as u32, Ordering::Relaxed);
+            // SYNC POINT: pairs with `Spool::reclaim`, which compares the two above once it sees this.
+            header.first.store(self.seq, Ordering::Release);
             // SAFETY: `next_block` made sure of the room.
             unsafe { self.write_record(block.at + BLOCK_HEADER as u64, need) };
             if chained {

@@ -63,12 +63,11 @@ pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
         let mut first = ep.spool.block(side.block.at).first.load(Ordering::Relaxed);
         let mut left = (sent as u32).wrapping_sub(taken) as u64;
         for old in side.behind.iter().filter(|b| b.is_some()) {
-            let generation = old.generation;
-            let old = ep.spool.block(old.at);
-            // Done, and somebody else's by now.
-            if old.gener.load(Ordering::Relaxed) != generation {
-                continue;
+            // Given back: all of it is taken, and so is everything before it.
+            if !ep.spool.is_held(*old) || ep.spool.is_done(*old) {
+                return left + landing_before_chain(lane, slot);
             }
+            let old = ep.spool.block(old.at);
             let old_first = old.first.load(Ordering::Relaxed);
             if old_first < side.chain_first || old_first >= first {
                 continue;
@@ -82,13 +81,17 @@ pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
         if left == sent - first + 1 && first > side.chain_first {
             left += unknown_blocks(ep, lane, slot, side.chain_first, first);
         }
-        let landing = side.spooled_landing;
-        if landing != 0 && landing + 1 == side.chain_first && theirs.acked(landing.wrapping_sub(1)) {
-            left += 1;
-        }
-        return left;
+        return left + landing_before_chain(lane, slot);
     }
     (side.spooled_landing == sent && sent != 0 && !theirs.acked(sent)) as u64
+}
+
+/// 1 if the chain follows a landing that said spooled and is not taken yet.
+fn landing_before_chain(lane: &Lane, slot: usize) -> u64 {
+    let side = lane.send_side(slot);
+    let theirs = &lane.hot(slot).half[1 - lane.out];
+    let landing = side.spooled_landing;
+    (landing != 0 && landing + 1 == side.chain_first && theirs.acked(landing - 1)) as u64
 }
 
 /// Messages not taken yet in the blocks of a slot's chain that begin with message `from` or later, up to message `end`. The

@@ -263,7 +263,9 @@ impl Spool {
         state.budget.store(self.budget_number(comm) as u32, Ordering::Relaxed);
         state.charge.store(charge as u64, Ordering::Relaxed);
         state.word.store(generation << 1 | 1, Ordering::Release);
-        self.block(at).gener.store(generation, Ordering::Relaxed);
+        let header = self.block(at);
+        header.first.store(0, Ordering::Relaxed);
+        header.gener.store(generation, Ordering::Relaxed);
         Some(BlockRef { at, size: size as u64, generation })
     }
 
@@ -281,39 +283,27 @@ impl Spool {
     pub fn take_again(&self, comm: i32, block: BlockRef, charge: usize) -> Option<BlockRef> {
         let state = self.state(block.at);
         let generation = (block.generation + 1) & 0x7fff_ffff;
-        let old = state.charge.load(Ordering::Relaxed) as usize;
         if state.budget.load(Ordering::Relaxed) as usize != self.budget_number(comm) {
             return None;
         }
-        let budget = self.budget(comm);
-        if charge > old && !self.charge(budget, charge - old) {
+        let (old, new) = (block.generation << 1 | 1, generation << 1 | 1);
+        state.word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        let block = BlockRef { generation, ..block };
+        self.discharge(block.at);
+        if !self.charge(self.budget(comm), charge) {
+            self.give_back(block);
             return None;
-        }
-        let swapped = state.word.compare_exchange(
-            block.generation << 1 | 1,
-            generation << 1 | 1,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
-        if swapped.is_err() {
-            if charge > old {
-                budget.used.fetch_sub(charge - old, Ordering::AcqRel);
-            }
-            return None;
-        }
-        if charge < old {
-            budget.used.fetch_sub(old - charge, Ordering::AcqRel);
         }
         state.charge.store(charge as u64, Ordering::Relaxed);
-        self.block(block.at).gener.store(generation, Ordering::Relaxed);
-        Some(BlockRef { generation, ..block })
+        let header = self.block(block.at);
+        header.first.store(0, Ordering::Relaxed);
+        header.gener.store(generation, Ordering::Relaxed);
+        Some(block)
     }
 
     /// Gives a block back that its receiver has finished with; nothing happens if somebody else took it already.
     pub fn give_back(&self, block: BlockRef) -> bool {
         let state = self.state(block.at);
-        let charge = state.charge.load(Ordering::Relaxed) as usize;
-        let budget = state.budget.load(Ordering::Relaxed) as usize;
         if state
             .word
             .compare_exchange(block.generation << 1 | 1, block.generation << 1, Ordering::AcqRel, Ordering::Relaxed)
@@ -321,7 +311,7 @@ impl Spool {
         {
             return false;
         }
-        self.budgets[budget & 1].used.fetch_sub(charge, Ordering::AcqRel);
+        self.discharge(block.at);
         let n = block.at as usize / PAGE;
         let page = self.page(n);
         let class = page.class.load(Ordering::Acquire);
@@ -334,6 +324,11 @@ impl Spool {
             page.free[k / 64].fetch_or(1 << (k % 64), Ordering::AcqRel);
         }
         true
+    }
+
+    /// Is this use of the block still the one who remembers it, not given back and perhaps somebody else's?
+    pub fn is_held(&self, block: BlockRef) -> bool {
+        self.state(block.at).word.load(Ordering::Acquire) == block.generation << 1 | 1
     }
 
     /// Has the receiver finished with this block?
@@ -451,13 +446,28 @@ impl Spool {
         }
     }
 
-    /// Takes back every block that its receiver has marked done: a look at all blocks, for when room is short.
+    /// Takes back every block that its receiver has marked done, and the charge of those whose messages are all taken but where the
+    /// receiver still looks for the next: a look at all blocks, for when room is short.
     pub fn reclaim(&self) {
         self.for_each_taken(|block| {
             if self.is_done(block) {
                 self.give_back(block);
+                return;
+            }
+            let header = self.block(block.at);
+            if header.first.load(Ordering::Acquire) != 0
+                && header.taken.load(Ordering::Acquire) == header.last.load(Ordering::Acquire)
+            {
+                self.discharge(block.at);
             }
         });
+    }
+
+    fn discharge(&self, at: u64) {
+        let state = self.state(at);
+        let charge = state.charge.swap(0, Ordering::AcqRel) as usize;
+        let budget = state.budget.load(Ordering::Relaxed) as usize;
+        self.budgets[budget & 1].used.fetch_sub(charge, Ordering::AcqRel);
     }
 
     /// Looks at every block that is in use.

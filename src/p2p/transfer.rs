@@ -158,7 +158,15 @@ impl Sender {
         done
     }
 
-    unsafe fn put_into(&mut self, target: Option<Layout>, waiting: bool, ring: Ring, in_heap: bool, addr: u64, n: usize) -> Put {
+    unsafe fn put_into(
+        &mut self,
+        target: Option<Layout>,
+        waiting: bool,
+        ring: Ring,
+        in_heap: bool,
+        addr: u64,
+        n: usize,
+    ) -> Put {
         let (lane, tuning) = (self.lane, &self.ep.tuning);
         if lane.is_self() {
             // A list is not in the posting, but it is this process's own.

@@ -179,7 +179,11 @@ impl Waiter {
     }
 
     fn sleep(&mut self, scene: &dyn Scene, now: u64, more: bool) {
-        let left = self.deadline_ns.map_or(u64::MAX, |d| d.saturating_sub(now)).min(if more { SHORT_SLEEP_NS } else { u64::MAX });
+        let left = self.deadline_ns.map_or(u64::MAX, |d| d.saturating_sub(now)).min(if more {
+            SHORT_SLEEP_NS
+        } else {
+            u64::MAX
+        });
         let bell = &scene.board().bell;
         let Some(word) = scene.sleep_word() else {
             doorbell::sleep(bell, bell.load(Ordering::Acquire), scene.bits(), left.min(SHORT_SLEEP_NS));

@@ -87,8 +87,12 @@ pub fn report(mine: &Waits) {
 
 /// The error of a wait of this process that is part of a deadlock, with `FMPL_DEADLOCK=abort`.
 pub fn verdict(board: &Board, started_ns: u64) -> Option<Error> {
-    (started_ns < board.condemned_ns.load(Ordering::Acquire))
-        .then(|| Error::new(Code::Deadlock, "this wait is part of a cycle of waits, named on the standard error of one of its ranks"))
+    (started_ns < board.condemned_ns.load(Ordering::Acquire)).then(|| {
+        Error::new(
+            Code::Deadlock,
+            "this wait is part of a cycle of waits, named on the standard error of one of its ranks",
+        )
+    })
 }
 
 /// Follows the waits from `mine` on; the cycle, when they come back here.
