@@ -330,8 +330,10 @@ impl Sender {
             Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
         let mut waiter = Waiter::new();
         let result = loop {
-            if fault.is_some() {
-                break Err(self.fault("written to the receiver's buffer"));
+            match fault {
+                Some(CmaError::Gone) => break Err(lane.peer_error(self.ep.rank, "has died", "send to", self.index())),
+                Some(_) => break Err(self.fault("written to the receiver's buffer")),
+                None => {}
             }
             if word_of(t.err_r.load(Ordering::Acquire), tag).is_some_and(|e| e != 0) {
                 break Err(self.fault("read by the receiver"));
@@ -619,7 +621,10 @@ impl Receiver {
         while let Some(k) = t.claim(tag, pieces) {
             let (from, end) = bounds_of(n, piece, k);
             // SAFETY: the sender keeps its memory until both are done; ours has room for `n` bytes.
-            if unsafe { across(pid_of(lane), false, self.data, source, from, end - from) }.is_err() {
+            if let Err(e) = unsafe { across(pid_of(lane), false, self.data, source, from, end - from) } {
+                if matches!(e, CmaError::Gone) {
+                    return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));
+                }
                 t.err_r.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Release);
                 failed = true;
                 break;

@@ -100,6 +100,8 @@ pub struct Waiter {
     started_ns: u64,
     sleeps: u32,
     stalled: bool,
+    /// The peer is gone, and what it left has been looked at.
+    looked: bool,
     deadline_ns: Option<u64>,
     notice: Option<board::Notice<'static>>,
 }
@@ -114,6 +116,7 @@ impl Waiter {
             started_ns: 0,
             sleeps: 0,
             stalled: false,
+            looked: false,
             deadline_ns: None,
             notice: None,
         }
@@ -143,8 +146,13 @@ impl Waiter {
         }
         let more = scene.meanwhile();
         if let Some(error) = scene.gone() {
-            // The last thing a peer did may have been to answer: look once more.
-            return if scene.ready() { Ok(Turn::Again) } else { Err(error) };
+            // The last thing a peer did may have been to answer: look once more. But only once: what is there may be of no use, such as
+            // a posting into memory that died with its process.
+            if scene.ready() && !self.looked {
+                self.looked = true;
+                return Ok(Turn::Again);
+            }
+            return Err(error);
         }
         if self.deadline_ns.is_some_and(|d| now >= d) {
             return Ok(Turn::TimedOut);
