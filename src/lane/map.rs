@@ -72,7 +72,7 @@ pub const LANE_STRIDE: u64 = 512 << 20;
 const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);
 const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= ANNOUNCED_AT);
-const_assert!(ANNOUNCED_QUEUE_AT + 2 * ANNOUNCED_QUEUE_BYTES <= RING_DATA_AT && ANNOUNCED_QUEUE_AT % 64 == 0);
+const_assert!(ANNOUNCED_QUEUE_AT + 2 * ANNOUNCED_QUEUE_BYTES <= RING_DATA_AT && ANNOUNCED_QUEUE_AT.is_multiple_of(64));
 const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= HOT_AT);
 
 /// What a side says of itself; written by that side, its doorbell by both.

@@ -283,6 +283,7 @@ mod here {
 
     impl Lane {
         /// Puts the lane together. `window`: its window in the host's region. `indices`: what both sides have, without the system's.
+        #[expect(clippy::too_many_arguments, reason = "each is a fact about the pair, and there is one caller")]
         pub fn new(
             comm: i32,
             epoch: u16,

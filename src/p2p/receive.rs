@@ -451,9 +451,10 @@ impl Receiver {
 
     /// Takes a message that was found: delivers it, counts it, acknowledges it.
     pub unsafe fn take(&self, found: Found) -> Result<()> {
-        // SAFETY: the buffer is writable, as the caller promises.
         let taken = match found {
+            // SAFETY: the buffer is writable, as the caller promises.
             Found::Landing(land) => unsafe { self.take_landing(land) },
+            // SAFETY: as above.
             Found::Record(word) => unsafe { self.take_record(word) },
         };
         let progress = self.lane.progress(self.slot);

@@ -585,8 +585,8 @@ impl Sender {
         let mut tight = false;
         loop {
             if self.posting().is(self.seq) {
-                // SAFETY: the data is readable, as the caller of `send` promised.
                 let too_long = self.len > self.ep.spool.budget(self.lane.comm()).limit();
+                // SAFETY: the data is readable, as the caller of `send` promised.
                 match unsafe { self.put(if too_long { Ring::Anyway } else { Ring::IfAwaited }) } {
                     Put::Done => return Ok(()),
                     Put::Failed(e) => return Err(e),

@@ -31,14 +31,16 @@ pub fn threads_of(pid: u32) -> usize {
         .count()
 }
 
-static JOB: OnceLock<std::sync::Mutex<Option<(&'static dyn Job, OnDeadlock)>>> = OnceLock::new();
+type Known = Option<(&'static dyn Job, OnDeadlock)>;
+
+static JOB: OnceLock<std::sync::Mutex<Known>> = OnceLock::new();
 static NAMED: AtomicBool = AtomicBool::new(false);
 
 /// From the first look at a cycle to the second: longer than the longest sleep, so that whatever still moves has moved.
 const SECOND_LOOK: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// Tells the report about the job; `None` when it has ended.
-pub fn set_job(job: Option<(&'static dyn Job, OnDeadlock)>) {
+pub fn set_job(job: Known) {
     *JOB.get_or_init(Default::default).lock().unwrap_or_else(|e| e.into_inner()) = job;
     NAMED.store(false, Ordering::Relaxed);
 }
