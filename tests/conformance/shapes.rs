@@ -14,7 +14,7 @@ pub fn on_both_sides(me: i32) {
             for from in SHAPES {
                 for to in SHAPES {
                     seq += 1;
-                    let (request_out, request_in, late) = (seq % 2 == 0, seq % 3 == 0, seq % 7 == 0);
+                    let (request_out, request_in, late) = (seq.is_multiple_of(2), seq.is_multiple_of(3), seq.is_multiple_of(7));
                     let (src, index) = ((seq % 2) as i32, 20 + (seq % 4) as i32);
                     let content = seed(src, 1 - src, index, seq);
                     let what = format!("{len} bytes from {from:?} to {to:?}, time-out {timeout}");
@@ -90,14 +90,14 @@ pub fn truncated(me: i32) {
                     let content = seed(0, 1, 35, seq);
                     if me == 0 {
                         let data = message(len, content);
-                        if seq % 2 == 0 {
+                        if seq.is_multiple_of(2) {
                             isend(&data, 1, 35);
                             isend_wait(1, 35);
                         } else {
                             send(&data, 1, 35);
                         }
                     } else {
-                        if seq % 5 == 0 {
+                        if seq.is_multiple_of(5) {
                             sleep_ms(3);
                         }
                         let mut place = Placed::new(to, room);

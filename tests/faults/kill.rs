@@ -32,7 +32,7 @@ pub fn traffic() {
                     continue;
                 }
                 let peer = low + high - me;
-                let len = Draw(number ^ round * 977 + (low * 31 + high) as u64).size(most);
+                let len = Draw(number ^ (round * 977 + (low * 31 + high) as u64)).size(most);
                 let index = (round % 5) as i32;
                 let since = Instant::now();
                 let mut codes = [0; 2];

@@ -36,7 +36,7 @@ impl Placed {
         let (mut block_of, mut start) = (None, 0);
         let memory_len;
         // A run that divides the length, so that a block has exactly as many bytes.
-        let run = (1..=len.min(4096)).rev().find(|r| len % r == 0 && len / r >= 3).unwrap_or(len);
+        let run = (1..=len.min(4096)).rev().find(|r| len.is_multiple_of(*r) && len / r >= 3).unwrap_or(len);
         let count = if run == 0 { 0 } else { len / run };
         match shape {
             Shape::Flat => {
