@@ -300,6 +300,8 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
             }
         }
         if !wait {
+            // Another of this process's sends may be what the peer needs before it comes to this one.
+            ep.waiting_sends.push(ep);
             if let Some(what) = lane.gone() {
                 return Err(give_up(
                     ep,
