@@ -1,7 +1,7 @@
 //! The seam between the protocol and the machine: atomics, fences, pauses, and copies of memory that another side may look at.
 //!
 //! Under `--cfg loom` the words keep their size and place, but inside a model every access to memory that two sides share goes
-//! to the model checker ([`super::shadow`]); the protocol above is the same source.
+//! to the model checker (`super::shadow`); the protocol above is the same source.
 
 #[cfg(not(loom))]
 pub use core::{

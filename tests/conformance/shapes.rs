@@ -14,7 +14,8 @@ pub fn on_both_sides(me: i32) {
             for from in SHAPES {
                 for to in SHAPES {
                     seq += 1;
-                    let (request_out, request_in, late) = (seq.is_multiple_of(2), seq.is_multiple_of(3), seq.is_multiple_of(7));
+                    let (request_out, request_in, late) =
+                        (seq.is_multiple_of(2), seq.is_multiple_of(3), seq.is_multiple_of(7));
                     let (src, index) = ((seq % 2) as i32, 20 + (seq % 4) as i32);
                     let content = seed(src, 1 - src, index, seq);
                     let what = format!("{len} bytes from {from:?} to {to:?}, time-out {timeout}");

@@ -29,6 +29,7 @@ enum When {
     Late,
 }
 
+#[expect(clippy::too_many_arguments, reason = "a row of the table of cases")]
 fn one(me: i32, src: i32, len: usize, index: i32, seq: u64, out: Way, inn: Way, when: When, what: &str) {
     let dst = 1 - src;
     let content = seed(src, dst, index, seq);

@@ -37,7 +37,7 @@ impl Placed {
         let memory_len;
         // A run that divides the length, so that a block has exactly as many bytes.
         let run = (1..=len.min(4096)).rev().find(|r| len.is_multiple_of(*r) && len / r >= 3).unwrap_or(len);
-        let count = if run == 0 { 0 } else { len / run };
+        let count = len.checked_div(run).unwrap_or(0);
         match shape {
             Shape::Flat => {
                 offsets.push((0, len));
