@@ -115,6 +115,11 @@ unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
             Put::Failed(e) => return Err(e),
             Put::NotNow => {}
         }
+        // As in `step`.
+        // SAFETY: see above.
+        if timeout < 0 && unsafe { sender.spool() } {
+            return Ok(SendState::Sent);
+        }
     }
     if sender.is_short() {
         // SAFETY: see above.
@@ -398,8 +403,13 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                 return Ok(Step::Done);
             }
             let late = || !synchronous && now_ns() >= side.deadline_ns;
+            // A receive that was posted when the offer was just being made: synchronous sends wait for no more than that, and the receiver
+            // may look for the offer long after.
+            let posting = lane.posting(lane.out, slot);
+            let awaited = || (posting.meta.load(Ordering::Relaxed) >> 8) as u8 & HINT_WAITING != 0;
+            let posted = || synchronous && posting.is(sender.seq) && !awaited();
             // SAFETY: see above.
-            if (sender.is_refused() || late()) && unsafe { sender.move_offer() } {
+            if (sender.is_refused() || late() || posted()) && unsafe { sender.move_offer() } {
                 // The block of the offer stays taken until the message is acknowledged.
                 return Ok(Step::Done);
             }
