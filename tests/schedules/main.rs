@@ -206,7 +206,7 @@ fn random_programs() {
     } else if ranks::long() {
         600
     } else {
-        40
+        120
     };
     println!("  scripts from {base} on");
     for (k, (ranks, settings)) in STAGES.into_iter().enumerate() {
