@@ -21,9 +21,9 @@ use crate::p2p::transfer::{Put, Ring};
 use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patience};
 
 /// Largest block of a chain of short messages: a few of them in turn stay in the innermost caches of both cores.
-const CHAIN_BLOCK: usize = 4 << 10;
+const CHAIN_BLOCK: usize = if cfg!(loom) { 512 } else { 4 << 10 };
 /// Turns that a send waits for the acknowledgement of the last one before it goes into the chain.
-const ACK_PATIENCE: u32 = 24;
+const ACK_PATIENCE: u32 = if cfg!(loom) { 1 } else { 24 };
 /// Bytes kept free at the end of a block for the link to the next.
 const LINK_BYTES: usize = 24;
 
@@ -108,7 +108,7 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
         lane.touch(slot);
     }
     // SAFETY: as the caller promises; everything before is consumed.
-    unsafe { fill_annex(lane, slot, seq, len, |at, to, n| core::ptr::copy_nonoverlapping(ptr.add(at), to, n)) };
+    unsafe { fill_annex(lane, slot, seq, len, |at, to, n| crate::base::atomics::copy(ptr.add(at), to, n)) };
     progress.count_sent(seq);
     after_publish(lane, slot, theirs);
     true
@@ -125,7 +125,7 @@ fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
         return false;
     }
     for _ in 0..ACK_PATIENCE.min(patience()) {
-        core::hint::spin_loop();
+        crate::base::atomics::spin_loop();
         if theirs.acked(before) {
             return true;
         }
@@ -203,6 +203,7 @@ pub(super) unsafe fn words_of(ptr: *const u8, len: usize) -> [u64; 2] {
 #[inline(always)]
 pub(super) fn after_publish(lane: &Lane, slot: usize, theirs: &Half) {
     // SYNC POINT: the sleeper sets its byte and has the order bought by `membarrier`; no fence here.
+    doorbell::light_barrier();
     let sleep = theirs.rx.load(Ordering::Relaxed) & 0xff;
     if sleep != 0 {
         wake(lane, slot, sleep);
@@ -347,7 +348,7 @@ impl Sender {
     /// As [`acked_soon`], for a chain.
     fn consumed_soon(&self) -> bool {
         (0..ACK_PATIENCE.min(patience())).any(|_| {
-            core::hint::spin_loop();
+            crate::base::atomics::spin_loop();
             self.consumed_all()
         })
     }
@@ -622,6 +623,7 @@ impl Sender {
                 // through all indices that were ever touched.
                 self.lane.touch(self.slot);
                 self.lane.head(self.lane.out, self.slot).mark.store(self.seq << 2 | WANTS, Ordering::Release);
+                doorbell::light_barrier();
                 if self.lane.peer_side().any.load(Ordering::Relaxed) != 0 {
                     super::any_index::announce(self.lane, self.slot);
                 }
