@@ -17,10 +17,10 @@
 //! for nothing, and the exploration begins again with that word known. Outside of a model, and for memory not declared shared, all
 //! of this is the machine's atomics.
 //!
-//! The membarrier is modelled as the pair of asymmetric fences that it is: a sequentially consistent fence on the heavy side, and
-//! one on the light side, where production has a compiler fence ([`crate::wait::doorbell`]). A sleep without a limit that can be
-//! trusted is one that ends only when it is rung for, so that a lost wake-up is a deadlock, which loom reports. A short sleep is a
-//! yield. The clock goes on by a millisecond whenever it is asked.
+//! The membarrier is what the kernel makes of it: every running thread executes a fence where it is at that time, before its next
+//! access, and the caller goes on when all have; a thread that sleeps has executed one on its way to sleep, and does on its way
+//! back. Who calls no membarrier gets no fence. A long sleep ends only when it is rung for, so that a lost wake-up is a deadlock,
+//! which loom reports. A short sleep is a yield. The clock goes on by a millisecond whenever it is asked.
 
 use core::sync::atomic::{self as real, Ordering};
 use std::cell::{Cell, RefCell};
@@ -44,11 +44,15 @@ struct Memory {
     /// This execution met something new.
     grew: bool,
     sleepers: Vec<(usize, u32, loom::thread::Thread)>,
+    /// Threads that run, and whether one is to execute a fence before it goes on.
+    running: Vec<(loom::thread::ThreadId, bool)>,
     now: u64,
 }
 
 thread_local! {
     static ACTIVE: Cell<bool> = const { Cell::new(false) };
+    /// Threads that are to execute a fence.
+    static INTERRUPTS: Cell<usize> = const { Cell::new(0) };
     static MEMORY: RefCell<Memory> = RefCell::default();
 }
 
@@ -91,6 +95,8 @@ pub fn begin() {
     with(|m| {
         (m.words32, m.words64, m.cells) = Default::default();
         m.sleepers.clear();
+        m.running.clear();
+        INTERRUPTS.set(0);
         m.now = 1;
         for granule in &m.known_cells {
             // SAFETY: a granule of an area, which is mapped, writable memory.
@@ -128,6 +134,56 @@ pub fn is_provisional() -> bool {
     MEMORY.with(|m| m.try_borrow().is_ok_and(|m| m.grew))
 }
 
+/// A thread of the model begins to run, or comes back from sleep.
+pub fn enter() {
+    checked::fence(Ordering::SeqCst);
+    with(|m| m.running.push((loom::thread::current().id(), false)));
+}
+
+/// A thread of the model ends, or goes to sleep.
+pub fn leave() {
+    let me = loom::thread::current().id();
+    checked::fence(Ordering::SeqCst);
+    with(|m| {
+        m.running.retain(|(id, due)| {
+            if *id == me && *due {
+                INTERRUPTS.set(INTERRUPTS.get() - 1);
+            }
+            *id != me
+        });
+    });
+}
+
+/// Executes the fence that somebody's membarrier has asked this thread for.
+fn interrupted() {
+    if INTERRUPTS.get() == 0 {
+        return;
+    }
+    let me = loom::thread::current().id();
+    let due = with(|m| m.running.iter_mut().find(|(id, due)| *id == me && *due).map(|(_, due)| *due = false)).is_some();
+    if due {
+        INTERRUPTS.set(INTERRUPTS.get() - 1);
+        checked::fence(Ordering::SeqCst);
+    }
+}
+
+/// The membarrier in a model.
+pub fn membarrier() {
+    let me = loom::thread::current().id();
+    checked::fence(Ordering::SeqCst);
+    with(|m| {
+        for (_, due) in m.running.iter_mut().filter(|(id, due)| *id != me && !*due) {
+            *due = true;
+            INTERRUPTS.set(INTERRUPTS.get() + 1);
+        }
+    });
+    while with(|m| m.running.iter().any(|(id, due)| *id != me && *due)) {
+        interrupted();
+        loom::thread::yield_now();
+    }
+    checked::fence(Ordering::SeqCst);
+}
+
 /// An atomic access is no payload access: a payload access that is not ordered against it is a fault.
 fn guard(at: usize) {
     if let Some(cell) = with(|m| m.cells.get(&(at & !7)).cloned()) {
@@ -151,6 +207,7 @@ macro_rules! word {
                 if !ACTIVE.get() {
                     return None;
                 }
+                interrupted();
                 let at = self as *const $name as usize;
                 let found = with(|m| {
                     if let Some(word) = m.$words.get(&at) {
@@ -241,7 +298,12 @@ pub fn fence(order: Ordering) {
 
 /// A pause of a loop that waits for another thread, which in a model has its turn now.
 pub fn spin_loop() {
-    if ACTIVE.get() { loom::thread::yield_now() } else { core::hint::spin_loop() }
+    if ACTIVE.get() {
+        interrupted();
+        loom::thread::yield_now()
+    } else {
+        core::hint::spin_loop()
+    }
 }
 
 fn granules(at: usize, n: usize) -> impl Iterator<Item = usize> {
@@ -311,7 +373,9 @@ pub fn sleep(bell: &AtomicU32, seen: u32, bits: u32, briefly: bool) -> bool {
         // The kernel compares and goes to sleep in one step; no other thread runs between here and the parking.
         let at = bell as *const AtomicU32 as usize;
         with(|m| m.sleepers.push((at, bits, loom::thread::current())));
+        leave();
         loom::thread::park();
+        enter();
     }
     true
 }
@@ -327,13 +391,6 @@ pub fn wake(bell: &AtomicU32, bits: u32) -> bool {
         thread.unpark();
     }
     true
-}
-
-/// The order that the heavy side's membarrier gives this thread for nothing.
-pub fn light_fence() {
-    if ACTIVE.get() {
-        checked::fence(Ordering::SeqCst);
-    }
 }
 
 /// Is this thread in a model?

@@ -146,7 +146,10 @@ impl World {
         loom::thread::spawn(move || {
             let me = loom::thread::current().id();
             RANKS.with(|r| r.borrow_mut().insert(me, ep));
-            body()
+            shadow::enter();
+            let result = body();
+            shadow::leave();
+            result
         })
     }
 

@@ -17,7 +17,7 @@ use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 /// Receives of more bytes than this post before they spin.
 const POST_AT_ONCE: usize = 2048;
 /// Turns of the wait loop after which a short receive posts.
-const POST_AFTER: u32 = if cfg!(loom) { 1 } else { 16 };
+const POST_AFTER: u32 = if cfg!(loom) { 0 } else { 16 };
 
 /// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
 ///

@@ -38,7 +38,8 @@ pub fn barrier() -> bool {
     fence(Ordering::SeqCst);
     #[cfg(loom)]
     if crate::base::shadow::is_active() {
-        return has_barrier();
+        crate::base::shadow::membarrier();
+        return true;
     }
     // SAFETY: membarrier takes numbers only.
     has_barrier() && unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL_EXPEDITED, 0, 0) } == 0
@@ -49,8 +50,6 @@ pub fn barrier() -> bool {
 #[inline(always)]
 pub fn light_barrier() {
     compiler_fence(Ordering::SeqCst);
-    #[cfg(loom)]
-    crate::base::shadow::light_fence();
 }
 
 /// The bit of a futex's bit set that sleepers of this index share.

@@ -54,7 +54,7 @@ fn sender_waits_for_a_posting_of_any() {
 /// A receive of an index takes one message; the other, announced together with it, is for the receive of any.
 #[test]
 fn an_indexed_receive_leaves_the_rest() {
-    model("an_indexed_receive_leaves_the_rest", Terms { preemptions: 1, ..Terms::default() }, |w| {
+    model("an_indexed_receive_leaves_the_rest", Terms { preemptions: 3, ..Terms::default() }, |w| {
         let a = w.spawn(0, move || {
             for n in 1..=2 {
                 send(1, 0, Buffer::new(w, 0, 0, 8), n).expect("sent");
