@@ -12,9 +12,30 @@ pub use core::{
 };
 
 #[cfg(loom)]
-pub use super::shadow::{AtomicU32, AtomicU64, copy, fence, spin_loop};
+pub use super::shadow::{AtomicU32, AtomicU64, Setting, copy, fence, spin_loop};
 #[cfg(loom)]
 pub use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU16, AtomicUsize, Ordering};
+
+/// A number that a process sets at its start and reads often. Models, which run beside each other, have one each.
+#[cfg(not(loom))]
+pub struct Setting(AtomicU64);
+
+#[cfg(not(loom))]
+impl Setting {
+    /// A setting that has this value until it is set.
+    pub const fn new(value: u64) -> Setting {
+        Setting(AtomicU64::new(value))
+    }
+    /// Its value.
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    /// Changes it.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}
 
 /// Copies a payload. What orders it against the other side are the atomics around it.
 ///

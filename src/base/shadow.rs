@@ -21,7 +21,11 @@
 //! access, and the caller goes on when all have; a thread that sleeps has executed one on its way to sleep, and does on its way
 //! back. Who calls no membarrier gets no fence. A long sleep ends only when it is rung for, so that a lost wake-up is a deadlock,
 //! which loom reports. A short sleep is a yield. The clock goes on by a millisecond whenever it is asked.
+//!
+//! An experiment ([`Weakening`]) takes from one access of the source what it releases or acquires; the models then show whether
+//! that was needed.
 
+use core::panic::Location;
 use core::sync::atomic::{self as real, Ordering};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -47,6 +51,8 @@ struct Memory {
     /// Threads that run, and whether one is to execute a fence before it goes on.
     running: Vec<(loom::thread::ThreadId, bool)>,
     now: u64,
+    /// Values of settings, by their addresses.
+    settings: HashMap<usize, u64>,
 }
 
 thread_local! {
@@ -54,6 +60,69 @@ thread_local! {
     /// Threads that are to execute a fence.
     static INTERRUPTS: Cell<usize> = const { Cell::new(0) };
     static MEMORY: RefCell<Memory> = RefCell::default();
+}
+
+/// What an experiment takes away from one access or fence of the source, so that a model can show that it is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// What the access releases.
+    Release,
+    /// What it acquires.
+    Acquire,
+    /// The access or fence itself: it does not happen.
+    All,
+}
+
+/// An experiment: one access of the source, named by its place, without something.
+#[derive(Clone, Debug)]
+pub struct Weakening {
+    /// Its file, from the root of the project.
+    pub file: String,
+    /// The line of the method's name, from 1.
+    pub line: u32,
+    /// Its column, from 1.
+    pub column: u32,
+    /// What is taken away.
+    pub loss: Loss,
+}
+
+thread_local! {
+    static WEAKENED: RefCell<Option<Weakening>> = const { RefCell::new(None) };
+    static REACHED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Weakens an access in all models of this thread.
+pub fn weaken(w: Weakening) {
+    WEAKENED.set(Some(w));
+}
+
+/// How often the weakened access was executed.
+pub fn weakened_accesses() -> usize {
+    REACHED.get()
+}
+
+/// What the calling access loses.
+#[track_caller]
+fn loss() -> Option<Loss> {
+    let here = Location::caller();
+    let loss = WEAKENED.with(|cell| {
+        let w = cell.borrow();
+        let w = w.as_ref()?;
+        (w.line == here.line() && w.column == here.column() && here.file().ends_with(&w.file)).then_some(w.loss)
+    });
+    if loss.is_some() {
+        REACHED.set(REACHED.get() + 1);
+    }
+    loss
+}
+
+fn without(order: Ordering, loss: Option<Loss>) -> Ordering {
+    match (loss, order) {
+        (Some(Loss::Release), Ordering::Release) | (Some(Loss::Acquire), Ordering::Acquire) => Ordering::Relaxed,
+        (Some(Loss::Release), Ordering::AcqRel) => Ordering::Acquire,
+        (Some(Loss::Acquire), Ordering::AcqRel) => Ordering::Release,
+        _ => order,
+    }
 }
 
 /// An execution that is to be repeated, because the one before it met words that were not known.
@@ -168,7 +237,11 @@ fn interrupted() {
 }
 
 /// The membarrier in a model.
+#[track_caller]
 pub fn membarrier() {
+    if loss().is_some() {
+        return;
+    }
     let me = loom::thread::current().id();
     checked::fence(Ordering::SeqCst);
     with(|m| {
@@ -228,25 +301,33 @@ macro_rules! word {
                 found
             }
             /// As [`core::sync::atomic`].
+            #[track_caller]
             pub fn load(&self, order: Ordering) -> $int {
+                let order = without(order, loss());
                 self.shadow().map_or_else(|| self.0.load(order), |w| w.load(order))
             }
             /// As [`core::sync::atomic`].
+            #[track_caller]
             pub fn store(&self, value: $int, order: Ordering) {
+                let loss = loss();
+                if loss == Some(Loss::All) {
+                    return;
+                }
+                let order = without(order, loss);
                 self.shadow().map_or_else(|| self.0.store(value, order), |w| w.store(value, order))
             }
             /// As [`core::sync::atomic`].
-            pub fn swap(&self, value: $int, order: Ordering) -> $int {
-                self.shadow().map_or_else(|| self.0.swap(value, order), |w| w.swap(value, order))
-            }
-            /// As [`core::sync::atomic`].
+            #[track_caller]
             pub fn compare_exchange(&self, old: $int, new: $int, good: Ordering, bad: Ordering) -> Result<$int, $int> {
+                let loss = loss();
+                let (good, bad) = (without(good, loss), without(bad, loss));
                 self.shadow().map_or_else(
                     || self.0.compare_exchange(old, new, good, bad),
                     |w| w.compare_exchange(old, new, good, bad),
                 )
             }
             /// As [`core::sync::atomic`]; it fails only when the values differ.
+            #[track_caller]
             pub fn compare_exchange_weak(
                 &self,
                 old: $int,
@@ -257,31 +338,51 @@ macro_rules! word {
                 self.compare_exchange(old, new, good, bad)
             }
             /// As [`core::sync::atomic`].
+            #[track_caller]
+            pub fn swap(&self, value: $int, order: Ordering) -> $int {
+                let order = without(order, loss());
+                self.shadow().map_or_else(|| self.0.swap(value, order), |w| w.swap(value, order))
+            }
+            /// As [`core::sync::atomic`].
+            #[track_caller]
             pub fn fetch_add(&self, value: $int, order: Ordering) -> $int {
+                let order = without(order, loss());
                 self.shadow().map_or_else(|| self.0.fetch_add(value, order), |w| w.fetch_add(value, order))
             }
             /// As [`core::sync::atomic`].
+            #[track_caller]
             pub fn fetch_sub(&self, value: $int, order: Ordering) -> $int {
+                let order = without(order, loss());
                 self.shadow().map_or_else(|| self.0.fetch_sub(value, order), |w| w.fetch_sub(value, order))
             }
             /// As [`core::sync::atomic`].
+            #[track_caller]
             pub fn fetch_and(&self, value: $int, order: Ordering) -> $int {
+                let order = without(order, loss());
                 self.shadow().map_or_else(|| self.0.fetch_and(value, order), |w| w.fetch_and(value, order))
             }
             /// As [`core::sync::atomic`].
+            #[track_caller]
             pub fn fetch_or(&self, value: $int, order: Ordering) -> $int {
+                let order = without(order, loss());
                 self.shadow().map_or_else(|| self.0.fetch_or(value, order), |w| w.fetch_or(value, order))
             }
             /// As [`core::sync::atomic`].
+            #[track_caller]
             pub fn fetch_xor(&self, value: $int, order: Ordering) -> $int {
+                let order = without(order, loss());
                 self.shadow().map_or_else(|| self.0.fetch_xor(value, order), |w| w.fetch_xor(value, order))
             }
             /// As [`core::sync::atomic`].
+            #[track_caller]
             pub fn fetch_max(&self, value: $int, order: Ordering) -> $int {
+                let order = without(order, loss());
                 self.shadow().map_or_else(|| self.0.fetch_max(value, order), |w| w.fetch_max(value, order))
             }
             /// As [`core::sync::atomic`].
+            #[track_caller]
             pub fn fetch_min(&self, value: $int, order: Ordering) -> $int {
+                let order = without(order, loss());
                 self.shadow().map_or_else(|| self.0.fetch_min(value, order), |w| w.fetch_min(value, order))
             }
         }
@@ -291,8 +392,30 @@ macro_rules! word {
 word!(AtomicU32, u32, words32);
 word!(AtomicU64, u64, words64);
 
+/// A number that each model has for itself: models run beside each other, each in a thread of the machine.
+pub struct Setting(u64);
+
+impl Setting {
+    /// A setting that has this value until it is set.
+    pub const fn new(value: u64) -> Setting {
+        Setting(value)
+    }
+    /// Its value.
+    pub fn get(&self) -> u64 {
+        with(|m| m.settings.get(&(&raw const *self as usize)).copied()).unwrap_or(self.0)
+    }
+    /// Changes it.
+    pub fn set(&self, value: u64) {
+        with(|m| m.settings.insert(&raw const *self as usize, value));
+    }
+}
+
 /// As [`core::sync::atomic::fence`].
+#[track_caller]
 pub fn fence(order: Ordering) {
+    if loss().is_some() {
+        return;
+    }
     if ACTIVE.get() { checked::fence(order) } else { real::fence(order) }
 }
 

@@ -101,8 +101,8 @@ impl World {
             ring_max: Some(terms.ring_max),
             ..Config::default()
         };
-        crate::wait::configure(&config, 2, 2);
         shadow::forget();
+        crate::wait::configure(&config, 2, 2);
         let must = "the memory of a model";
         let rank =
             |r| -> &'static Endpoint { Box::leak(Box::new(Endpoint::in_model(r, 2, config.clone()).expect(must))) };

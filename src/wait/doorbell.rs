@@ -34,13 +34,14 @@ pub fn has_barrier() -> bool {
 
 /// Orders this thread's earlier stores before its later loads, and likewise on every running thread of the job.
 /// `false` when the system refuses: callers then trust timed sleeps only.
+#[cfg_attr(loom, track_caller)]
 pub fn barrier() -> bool {
-    fence(Ordering::SeqCst);
     #[cfg(loom)]
     if crate::base::shadow::is_active() {
         crate::base::shadow::membarrier();
         return true;
     }
+    fence(Ordering::SeqCst);
     // SAFETY: membarrier takes numbers only.
     has_barrier() && unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL_EXPEDITED, 0, 0) } == 0
 }

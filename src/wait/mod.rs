@@ -8,16 +8,16 @@ pub mod doorbell;
 pub mod event;
 pub mod stall;
 
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, spin_loop};
+use crate::base::atomics::{AtomicU32, Ordering, Setting, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::config::{Config, WaitMode};
 use crate::base::error::{Error, Result};
 use crate::lane::record::ASLEEP;
 pub use board::{Board, Operation, Waits};
 
-static SPIN_NS: AtomicU64 = AtomicU64::new(20_000);
-static YIELD_NS: AtomicU64 = AtomicU64::new(200_000);
-static STALL_NS: AtomicU64 = AtomicU64::new(u64::MAX);
+static SPIN_NS: Setting = Setting::new(20_000);
+static YIELD_NS: Setting = Setting::new(200_000);
+static STALL_NS: Setting = Setting::new(u64::MAX);
 
 /// Longest sleep: a dead waker never wakes anybody, so a sleeper looks by itself now and then.
 const LONG_SLEEP_NS: u64 = 250_000_000;
@@ -31,12 +31,12 @@ const SHORT_SLEEPS: u32 = if cfg!(loom) { 0 } else { 2 };
 const NOTICE_NS: u64 = 100_000;
 
 /// Turns for which a call looks at its record before it makes a wait of it; few when other ranks need the core.
-static PATIENCE: AtomicU32 = AtomicU32::new(48);
+static PATIENCE: Setting = Setting::new(48);
 
 /// See [`PATIENCE`].
 #[inline(always)]
 pub fn patience() -> u32 {
-    PATIENCE.load(Ordering::Relaxed)
+    PATIENCE.get() as u32
 }
 
 /// How long waiters spin and yield, from the settings and from whether every rank has a core.
@@ -49,20 +49,17 @@ pub fn configure(config: &Config, ranks_here: usize, cores: usize) {
         WaitMode::Adaptive => (100_000, 400_000),
     };
     let spin = config.spin_us.map_or(spin, |us| us as u64 * 1000);
-    PATIENCE.store(
-        if cfg!(loom) {
-            1
-        } else if spin == 0 {
-            2
-        } else {
-            48
-        },
-        Ordering::Relaxed,
-    );
-    SPIN_NS.store(spin, Ordering::Relaxed);
-    YIELD_NS.store(yields, Ordering::Relaxed);
+    PATIENCE.set(if cfg!(loom) {
+        1
+    } else if spin == 0 {
+        2
+    } else {
+        48
+    });
+    SPIN_NS.set(spin);
+    YIELD_NS.set(yields);
     let stall = if config.stall_s > 0.0 { (config.stall_s * 1e9) as u64 } else { u64::MAX };
-    STALL_NS.store(stall, Ordering::Relaxed);
+    STALL_NS.set(stall);
 }
 
 /// What a slow turn found.
@@ -158,20 +155,20 @@ impl Waiter {
             return Ok(Turn::TimedOut);
         }
         let waited = now - self.started_ns;
-        let spin = SPIN_NS.load(Ordering::Relaxed);
+        let spin = SPIN_NS.get();
         if waited < spin && waited < NOTICE_NS {
             return Ok(Turn::Again);
         }
         if self.notice.is_none() && waited > NOTICE_NS {
             self.notice = scene.board().hang(&Waits { since_ns: self.started_ns, ..scene.waits() });
         }
-        if waited >= spin && waited - spin < YIELD_NS.load(Ordering::Relaxed) {
+        if waited >= spin && waited - spin < YIELD_NS.get() {
             // SAFETY: no preconditions.
             unsafe { libc::sched_yield() };
             self.turns = SPINS.saturating_sub(2);
             return Ok(Turn::Again);
         }
-        if !self.stalled && waited > STALL_NS.load(Ordering::Relaxed) {
+        if !self.stalled && waited > STALL_NS.get() {
             self.stalled = true;
             stall::report(&Waits { since_ns: self.started_ns, ..scene.waits() });
         }

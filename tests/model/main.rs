@@ -2,9 +2,9 @@
 //! `--cfg loom`, between two ranks of one process. Nothing here repeats the protocol; `src/base/shadow.rs` says how it is done.
 //!
 //! ```sh
-//! RUSTFLAGS="--cfg loom" cargo test --release --test model --target-dir target/loom
-//! tests/model/run           # the same without what models do not need, in a few minutes
-//! tests/model/run --long    # deeper, and every weakening in tests/model/weakened must make its model fail
+//! tests/model/run              # all models, a few minutes
+//! tests/model/run NAME         # some of them
+//! tests/model/run --long       # deeper, and every weakening in tests/model/weakened must make its models fail
 //! ```
 //!
 //! Each test is a model: threads of two ranks call the library as programs do, in every order that the bound on preemptions allows
@@ -20,3 +20,4 @@ mod posting;
 mod sleeping;
 mod spooled;
 mod stage;
+mod weakened;

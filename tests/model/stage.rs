@@ -13,6 +13,11 @@ pub fn model(name: &str, terms: Terms, body: impl Fn(World) + Send + Sync + 'sta
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
     let seconds = number("FMPL_MODEL_SECONDS").unwrap_or(20);
     let preemptions = number("FMPL_MODEL_PREEMPTIONS").map_or(terms.preemptions, |n| n as usize);
+    let weakened = crate::weakened::asked_for();
+    let experiment = weakened.is_some();
+    if let Some(w) = weakened {
+        shadow::weaken(w);
+    }
     let seen = check(Terms { preemptions, ..terms }, Duration::from_secs(seconds), body);
     let all = if seen.complete { "all" } else { "the first" };
     println!(
@@ -20,6 +25,9 @@ pub fn model(name: &str, terms: Terms, body: impl Fn(World) + Send + Sync + 'sta
         seen.executions,
         seen.took.as_secs_f64()
     );
+    if experiment {
+        println!("{name}: the weakened access was executed {} times", shadow::weakened_accesses());
+    }
 }
 
 /// A watched buffer.
