@@ -88,6 +88,16 @@ pub struct Config {
     pub ring_chunks: Option<usize>,
     /// `FMPL_ATTACH_TIMEOUT`, seconds
     pub attach_s: f64,
+    /// `FMPL_VERBS`
+    pub verbs: bool,
+    /// `FMPL_VERBS_DEVICE`
+    pub verbs_devices: Option<String>,
+    /// `FMPL_VERBS_GID`
+    pub verbs_gid: Option<u32>,
+    /// `FMPL_VERBS_MTU`, bytes
+    pub verbs_mtu: Option<u32>,
+    /// `FMPL_VERBS_PKEY`
+    pub verbs_pkey: Option<u16>,
     /// `FMPL_LOG`
     pub log: u8,
 }
@@ -110,6 +120,11 @@ impl Default for Config {
             ring_chunk: None,
             ring_chunks: None,
             attach_s: 30.0,
+            verbs: true,
+            verbs_devices: None,
+            verbs_gid: None,
+            verbs_mtu: None,
+            verbs_pkey: None,
             log: 1,
         }
     }
@@ -249,6 +264,44 @@ pub static SETTINGS: &[Setting] = &[
         values: "seconds",
         meaning: "how long the first contact with a peer may take",
         set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0).map(|s| c.attach_s = s),
+    },
+    Setting {
+        name: "FMPL_VERBS",
+        default: "on",
+        values: "on | off",
+        meaning: "use RDMA devices through libibverbs where there are any",
+        set: |c, v| on_off(v).map(|b| c.verbs = b),
+    },
+    Setting {
+        name: "FMPL_VERBS_DEVICE",
+        default: "the nearest active ports, in turn",
+        values: "names as fmpl info shows them, with :port or without, separated by commas",
+        meaning: "the RDMA ports among which the ranks of a node are spread",
+        set: |c, v| (!v.is_empty()).then(|| c.verbs_devices = Some(v.to_owned())),
+    },
+    Setting {
+        name: "FMPL_VERBS_GID",
+        default: "RoCE v2 with IPv4, then v2 with IPv6, then v1",
+        values: "an index of the port's table of addresses",
+        meaning: "the address (gid) of the port",
+        set: |c, v| v.parse().ok().map(|n| c.verbs_gid = Some(n)),
+    },
+    Setting {
+        name: "FMPL_VERBS_MTU",
+        default: "the port's active one",
+        values: "256 | 512 | 1024 | 2048 | 4096",
+        meaning: "bytes in a packet",
+        set: |c, v| v.parse().ok().map(|n| c.verbs_mtu = Some(n)),
+    },
+    Setting {
+        name: "FMPL_VERBS_PKEY",
+        default: "the first with full membership",
+        values: "a key, such as 0x8001",
+        meaning: "the InfiniBand partition",
+        set: |c, v| {
+            let digits = v.strip_prefix("0x").unwrap_or(v);
+            u16::from_str_radix(digits, 16).ok().map(|n| c.verbs_pkey = Some(n))
+        },
     },
     Setting {
         name: "FMPL_LOG",

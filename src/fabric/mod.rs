@@ -1,6 +1,8 @@
 //! The seam between messages and machines: regions of memory, reaching a peer's, copying between address spaces.
 //!
 //! The way to a peer is chosen once, at first contact. On a node ([`shm`]) what is chosen is plain memory, so that the message
-//! path above consists of loads and stores with nothing in between.
+//! path above consists of loads and stores with nothing in between. [`verbs`] reaches the devices for peers on other nodes.
 
 pub mod shm;
+#[cfg(not(loom))]
+pub mod verbs;

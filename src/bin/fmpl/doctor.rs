@@ -78,6 +78,7 @@ pub fn main() -> ExitCode {
 pub fn examine() -> Vec<Finding> {
     let mut all = vec![cma(), ptrace_scope(), cores(), processor_quota(), memfd(), sockets(), pidfd(), membarrier()];
     all.extend([open_files(), locked_memory(), huge_pages(), settings()]);
+    all.extend(rdma());
     all.extend(libraries());
     all
 }
@@ -369,10 +370,54 @@ fn settings() -> Finding {
     )
 }
 
+/// The RDMA ports: what a rank would choose, and whether it could use it, tried by registering memory and making a queue pair.
+fn rdma() -> Vec<Finding> {
+    use fmpl::fabric::verbs::device::{Wishes, survey};
+    const NAME: &str = "RDMA";
+    let config = Config::from_environment().unwrap_or_default();
+    let ports = match survey(&Wishes::of(&config)) {
+        Ok(ports) if ports.is_empty() => return vec![Finding::good(NAME, "no device; not needed within a node")],
+        Ok(ports) => ports,
+        Err(e) if e.code() == fmpl::Code::Setting => {
+            let costs = "init fails where ranks are on several nodes";
+            return vec![Finding::problem(NAME, e.detail(), costs, "fmpl info lists the ports")];
+        }
+        Err(e) => return vec![Finding::good(NAME, format!("{}; not needed within a node", e.detail()))],
+    };
+    ports
+        .into_iter()
+        .map(|(name, port)| {
+            let tried = port.map_err(|why| (why, "")).and_then(|port| match try_port(&port) {
+                Ok(()) => Ok(port),
+                Err(e) => Err((
+                    e.detail().to_owned(),
+                    "raise the limit on locked memory (ulimit -l), and let the user open /dev/infiniband/uverbs*",
+                )),
+            });
+            match tried {
+                Ok(port) => Finding::good(NAME, format!("{port}: works (memory registered, queue pair made)")),
+                Err((why, mend)) => Finding::note(NAME, format!("{name}: {why}"), "this port is not used", mend),
+            }
+        })
+        .collect()
+}
+
+fn try_port(port: &fmpl::fabric::verbs::device::Port) -> fmpl::Result<()> {
+    use fmpl::fabric::verbs::completion::CompletionQueue;
+    use fmpl::fabric::verbs::ffi::Access;
+    use fmpl::fabric::verbs::queue_pair::{Depth, QueuePair, SharedReceives};
+    use fmpl::fabric::verbs::region::{Arena, Domain};
+    let domain = Domain::new(&port.device)?;
+    let _memory = Arena::new(&domain, 1 << 20, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+    let queue = CompletionQueue::new(&port.device, 64, None)?;
+    let shared = SharedReceives::new(&domain, 64)?;
+    let depth = Depth { sends: 64, receives: 0, pieces: 4, inline: 128 };
+    QueuePair::reliable(&domain, port, [&queue, &queue], &shared, depth).map(|_| ())
+}
+
 /// What later fabrics and launchers will use, looked for as they will: by name, at run time.
 fn libraries() -> Vec<Finding> {
     [
-        ("libibverbs", "libibverbs.so.1", "the fabric between nodes over InfiniBand and RoCE"),
         ("libfabric", "libfabric.so.1", "the fabric between nodes over other networks"),
         ("libpmix", "libpmix.so.2", "starting under mpirun and PRRTE"),
     ]

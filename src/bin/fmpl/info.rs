@@ -12,6 +12,7 @@ pub fn main() -> ExitCode {
     println!("target               {}-{}", std::env::consts::ARCH, std::env::consts::OS);
     println!("shared records       layout {}", fmpl::fabric::shm::region::LAYOUT_VERSION);
     println!("fabrics              shm (shared memory within a node)");
+    rdma();
     // SAFETY: no memory is passed.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     println!("cores                {} may be used", doctor::available_cores());
@@ -33,4 +34,23 @@ pub fn main() -> ExitCode {
         println!("\nNo settings of ours, so without effect: {}", unknown.join(", "));
     }
     ExitCode::SUCCESS
+}
+
+/// The RDMA ports, and what a rank that used one would choose of it.
+fn rdma() {
+    use fmpl::fabric::verbs::device::{Wishes, survey};
+    // A wrong setting is for the doctor to name.
+    let wishes = Config::from_environment().map(|c| Wishes::of(&c)).unwrap_or_default();
+    match survey(&wishes) {
+        Err(e) => println!("RDMA devices         none: {}", e.detail()),
+        Ok(ports) if ports.is_empty() => println!("RDMA devices         none"),
+        Ok(ports) => {
+            for (name, port) in ports {
+                match port {
+                    Ok(port) => println!("RDMA port            {port}"),
+                    Err(why) => println!("RDMA port            {name}: {why}"),
+                }
+            }
+        }
+    }
 }

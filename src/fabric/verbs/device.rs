@@ -1,0 +1,519 @@
+//! Devices, their ports and addresses, and which of them a process uses.
+//!
+//! A port is chosen once: of those that are active the ones on this process's NUMA node, if there are any; among these in turn, so
+//! that the ranks of a node spread over them. Of a port's addresses (gids) RoCE version 2 with IPv4 comes first, then version 2 with a
+//! global IPv6 address, then link-local ones, then version 1; on Infiniband the first. Settings override each of these; a wrong
+//! name or number is answered with the list of what there is.
+
+use std::ffi::{CStr, c_int};
+use std::fmt;
+use std::sync::Arc;
+
+use super::ffi::{self, Gid};
+use super::load::{Library, library, query_gid_ex};
+use crate::base::config::Config;
+use crate::base::error::{Code, Error, Result};
+
+/// An open device.
+pub struct Device {
+    pub(super) lib: &'static Library,
+    pub(super) context: *mut ffi::Context,
+    name: String,
+    attr: ffi::DeviceAttr,
+}
+
+// SAFETY: the functions of libibverbs may be called from any thread, with one context from several at a time.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+/// The list that `ibv_get_device_list` gives, freed when dropped.
+struct List {
+    lib: &'static Library,
+    at: *mut *mut ffi::Device,
+    len: usize,
+}
+
+impl List {
+    fn get() -> Result<List> {
+        let lib = library().map_err(|why| Error::new(Code::Unsupported, format!("no verbs fabric: {why}")))?;
+        let mut len: c_int = 0;
+        // SAFETY: a valid place for the number.
+        let at = unsafe { (lib.get_device_list)(&mut len) };
+        if at.is_null() {
+            let why = std::io::Error::last_os_error();
+            return Err(Error::new(Code::Unsupported, format!("no verbs fabric: ibv_get_device_list: {why}")));
+        }
+        Ok(List { lib, at, len: len.max(0) as usize })
+    }
+    fn devices(&self) -> impl Iterator<Item = (*mut ffi::Device, String)> {
+        (0..self.len).map(|i| {
+            // SAFETY: the list has `len` entries, whose names end with NUL.
+            unsafe {
+                let device = *self.at.add(i);
+                (device, CStr::from_ptr((self.lib.get_device_name)(device)).to_string_lossy().into_owned())
+            }
+        })
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: from `ibv_get_device_list`, freed once; open devices do not need it.
+        unsafe { (self.lib.free_device_list)(self.at) };
+    }
+}
+
+/// The names of the devices of this machine. `Unsupported`: the library is not there, and the text says why.
+pub fn names() -> Result<Vec<String>> {
+    Ok(List::get()?.devices().map(|(_, name)| name).collect())
+}
+
+impl Device {
+    /// Opens the device of this name.
+    pub fn open(name: &str) -> Result<Arc<Device>> {
+        let list = List::get()?;
+        let Some((device, _)) = list.devices().find(|(_, n)| n == name) else {
+            let all: Vec<String> = list.devices().map(|(_, n)| n).collect();
+            return Err(Error::new(Code::Setting, format!("no RDMA device {name}; there are: {}", listed(&all))));
+        };
+        // SAFETY: the device is in the list, which lives.
+        let context = unsafe { (list.lib.open_device)(device) };
+        if context.is_null() {
+            return Err(Error::system(format!(
+                "opening the RDMA device {name} (ibv_open_device; /dev/infiniband/uverbs* must be there and writable)"
+            )));
+        }
+        // SAFETY: all zero is a valid DeviceAttr.
+        let mut attr: ffi::DeviceAttr = unsafe { std::mem::zeroed() };
+        let lib = list.lib;
+        // SAFETY: the context is open; the structure has the size that the library writes.
+        let failed = unsafe { (lib.query_device)(context, &mut attr) };
+        let device = Arc::new(Device { lib, context, name: name.to_owned(), attr });
+        if failed != 0 {
+            return Err(Error::new(
+                Code::System,
+                format!("asking the RDMA device {name} what it can (ibv_query_device)"),
+            ));
+        }
+        Ok(device)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// What it can.
+    pub fn attr(&self) -> &ffi::DeviceAttr {
+        &self.attr
+    }
+    pub(super) fn ops(&self) -> &ffi::ContextOps {
+        // SAFETY: the context is open as long as the device lives.
+        unsafe { &(*self.context).ops }
+    }
+    /// The descriptor on which errors of the device are told.
+    pub fn async_fd(&self) -> c_int {
+        // SAFETY: as above.
+        unsafe { (*self.context).async_fd }
+    }
+
+    /// Its port of this number, from 1 on.
+    pub fn port(&self, number: u8) -> Result<ffi::PortAttr> {
+        // SAFETY: all zero is a valid PortAttr.
+        let mut attr: ffi::PortAttr = unsafe { std::mem::zeroed() };
+        // SAFETY: the context is open; the structure has room for more than any version writes.
+        if unsafe { (self.lib.query_port)(self.context, number, &mut attr) } != 0 {
+            return Err(Error::new(
+                Code::System,
+                format!("asking for port {number} of {} (ibv_query_port)", self.name),
+            ));
+        }
+        Ok(attr)
+    }
+
+    /// The addresses of a port, those that are set.
+    pub fn addresses(&self, port: u8) -> Result<Vec<Address>> {
+        let n = self.port(port)?.gid_tbl_len.max(0) as u32;
+        Ok((0..n).filter_map(|index| self.address(port, index)).collect())
+    }
+
+    fn address(&self, port: u8, index: u32) -> Option<Address> {
+        let (gid, kind) = match query_gid_ex() {
+            Some(query) => {
+                let mut entry = ffi::GidEntry::default();
+                // SAFETY: the context is open, the entry has the size given.
+                let r = unsafe { query(self.context, port as u32, index, &mut entry, 0, size_of::<ffi::GidEntry>()) };
+                if r != 0 {
+                    return None;
+                }
+                (entry.gid, entry.gid_type)
+            }
+            None => {
+                let mut gid = Gid::default();
+                // SAFETY: the context is open, the gid is writable.
+                if unsafe { (self.lib.query_gid)(self.context, port, index as c_int, &mut gid) } != 0 {
+                    return None;
+                }
+                let path = format!("/sys/class/infiniband/{}/ports/{port}/gid_attrs/types/{index}", self.name);
+                let text = std::fs::read_to_string(path).unwrap_or_default();
+                (gid, if text.contains("v2") { ffi::GID_ROCE_V2 } else { ffi::GID_ROCE_V1 })
+            }
+        };
+        (gid != Gid::default()).then_some(Address { gid, index: index as u8, kind: GidKind::of(gid, kind) })
+    }
+
+    /// The keys of a port's partitions, by index.
+    pub fn pkeys(&self, port: u8) -> Result<Vec<u16>> {
+        let n = self.port(port)?.pkey_tbl_len;
+        let key = |index: u16| {
+            let mut key = 0u16;
+            // SAFETY: the context is open, the key is writable.
+            let r = unsafe { (self.lib.query_pkey)(self.context, port, index as c_int, &mut key) };
+            if r == 0 { u16::from_be(key) } else { 0 }
+        };
+        Ok((0..n).map(key).collect())
+    }
+
+    /// The NUMA node that the device is attached to, if the system says.
+    pub fn numa_node(&self) -> Option<u32> {
+        let path = format!("/sys/class/infiniband/{}/device/numa_node", self.name);
+        std::fs::read_to_string(path).ok()?.trim().parse().ok()
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: opened in `open`; whatever was made from it holds it, so nothing is left.
+        unsafe { (self.lib.close_device)(self.context) };
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("name", &self.name).finish()
+    }
+}
+
+/// What an address is made of, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GidKind {
+    /// InfiniBand.
+    InfiniBand,
+    /// RoCE version 2 over IPv4.
+    V2Ipv4,
+    /// RoCE version 2 over a global IPv6 address.
+    V2Ipv6,
+    /// RoCE version 2 over a link-local address.
+    V2LinkLocal,
+    /// RoCE version 1: within one Ethernet segment only.
+    V1,
+}
+
+impl GidKind {
+    fn of(gid: Gid, kind: u32) -> GidKind {
+        match kind {
+            ffi::GID_IB => GidKind::InfiniBand,
+            ffi::GID_ROCE_V2 if gid.0[..12] == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff] => GidKind::V2Ipv4,
+            ffi::GID_ROCE_V2 if gid.0[0] == 0xfe && gid.0[1] & 0xc0 == 0x80 => GidKind::V2LinkLocal,
+            ffi::GID_ROCE_V2 => GidKind::V2Ipv6,
+            _ => GidKind::V1,
+        }
+    }
+}
+
+impl fmt::Display for GidKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            GidKind::InfiniBand => "InfiniBand",
+            GidKind::V2Ipv4 => "RoCE v2, IPv4",
+            GidKind::V2Ipv6 => "RoCE v2, IPv6",
+            GidKind::V2LinkLocal => "RoCE v2, link-local",
+            GidKind::V1 => "RoCE v1",
+        })
+    }
+}
+
+/// An address of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The address.
+    pub gid: Gid,
+    /// Its place in the port's table.
+    pub index: u8,
+    /// What it is made of.
+    pub kind: GidKind,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let v6 = std::net::Ipv6Addr::from(self.gid.0);
+        match v6.to_ipv4_mapped() {
+            Some(v4) => write!(f, "gid {} ({v4}, {})", self.index, self.kind),
+            None => write!(f, "gid {} ({v6}, {})", self.index, self.kind),
+        }
+    }
+}
+
+/// What the settings say about the port.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// `FMPL_VERBS_DEVICE`: names, each perhaps with `:port`, separated by commas.
+    pub devices: Option<String>,
+    /// `FMPL_VERBS_GID`: index of the address.
+    pub gid: Option<u32>,
+    /// `FMPL_VERBS_MTU`: bytes in a packet at most.
+    pub mtu: Option<u32>,
+    /// `FMPL_VERBS_PKEY`: key of the partition.
+    pub pkey: Option<u16>,
+}
+
+impl Wishes {
+    /// Those of these settings.
+    pub fn of(config: &Config) -> Wishes {
+        Wishes {
+            devices: config.verbs_devices.clone(),
+            gid: config.verbs_gid,
+            mtu: config.verbs_mtu,
+            pkey: config.verbs_pkey,
+        }
+    }
+}
+
+/// A port, and everything about it that was chosen.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// Its device.
+    pub device: Arc<Device>,
+    /// Its number, from 1 on.
+    pub number: u8,
+    /// The chosen address.
+    pub address: Address,
+    /// Bytes in a packet.
+    pub mtu: u32,
+    /// Index of the partition's key, and the key.
+    pub pkey: (u16, u16),
+    /// Its own address in an InfiniBand subnet.
+    pub lid: u16,
+    /// Is it Ethernet?
+    pub ethernet: bool,
+    /// Longest message in bytes.
+    pub max_message: u32,
+}
+
+/// Bytes of the `enum ibv_mtu`.
+pub fn mtu_bytes(code: c_int) -> u32 {
+    128 << code.clamp(1, 5)
+}
+/// `enum ibv_mtu` of so many bytes.
+pub fn mtu_code(bytes: u32) -> c_int {
+    (1..=5).rev().find(|c| mtu_bytes(*c) <= bytes).unwrap_or(1)
+}
+
+impl Port {
+    /// Chooses a port for a process. `turn`: which of several equally good ones, so that the ranks of a node spread.
+    ///
+    /// `Unsupported`: no library, no device or no active port. `Setting`: a wish that cannot be had; the text lists what can.
+    pub fn choose(wishes: &Wishes, turn: usize) -> Result<Port> {
+        let candidates = match &wishes.devices {
+            Some(list) => named(list)?,
+            None => near(active()?),
+        };
+        let Some((device, number)) = (!candidates.is_empty()).then(|| candidates[turn % candidates.len()].clone())
+        else {
+            return Err(Error::new(Code::Unsupported, "no verbs fabric: no RDMA device has an active port"));
+        };
+        Port::with(device, number, wishes)
+    }
+
+    /// This port, with the best of its addresses or the one that is wished for.
+    pub fn with(device: Arc<Device>, number: u8, wishes: &Wishes) -> Result<Port> {
+        let attr = device.port(number)?;
+        let name = format!("{}:{number}", device.name());
+        let addresses = device.addresses(number)?;
+        let address = match wishes.gid {
+            Some(index) => addresses.iter().find(|a| a.index as u32 == index).ok_or_else(|| {
+                let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+                Error::new(Code::Setting, format!("FMPL_VERBS_GID={index}: {name} has {}", listed(&all)))
+            })?,
+            None => addresses.iter().min_by_key(|a| (a.kind, a.index)).ok_or_else(|| {
+                Error::new(Code::Unsupported, format!("no verbs fabric: {name} has no address (gid) yet"))
+            })?,
+        };
+        let active = mtu_bytes(attr.active_mtu);
+        let mtu = match wishes.mtu {
+            Some(m) if m > active || mtu_bytes(mtu_code(m)) != m => {
+                let all: Vec<String> = (1..=attr.active_mtu.clamp(1, 5)).map(|c| mtu_bytes(c).to_string()).collect();
+                return Err(Error::new(Code::Setting, format!("FMPL_VERBS_MTU={m}: {name} can {}", listed(&all))));
+            }
+            wish => wish.unwrap_or(active),
+        };
+        let keys = device.pkeys(number)?;
+        let place = match wishes.pkey {
+            Some(key) => keys.iter().position(|k| *k != 0 && k & 0x7fff == key & 0x7fff).ok_or_else(|| {
+                let all: Vec<String> = keys.iter().filter(|k| **k != 0).map(|k| format!("{k:#06x}")).collect();
+                Error::new(Code::Setting, format!("FMPL_VERBS_PKEY={key:#06x}: {name} has {}", listed(&all)))
+            })?,
+            None => keys.iter().position(|k| k & 0x8000 != 0).unwrap_or(0),
+        };
+        Ok(Port {
+            number,
+            address: *address,
+            mtu,
+            pkey: (place as u16, keys.get(place).copied().unwrap_or(0xffff)),
+            lid: attr.lid,
+            ethernet: attr.link_layer == ffi::LINK_ETHERNET,
+            max_message: attr.max_msg_sz,
+            device,
+        })
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}, {}, {}, MTU {}, pkey {:#06x}",
+            self.device.name(),
+            self.number,
+            if self.ethernet { "Ethernet" } else { "InfiniBand" },
+            self.address,
+            self.mtu,
+            self.pkey.1
+        )?;
+        if let Some(node) = self.device.numa_node() {
+            write!(f, ", NUMA node {node}")?;
+        }
+        Ok(())
+    }
+}
+
+fn listed(all: &[String]) -> String {
+    if all.is_empty() { "none".into() } else { all.join(", ") }
+}
+
+fn is_active(attr: &ffi::PortAttr) -> bool {
+    attr.state == ffi::PORT_ACTIVE
+}
+
+/// All active ports of devices that can be opened.
+fn active() -> Result<Vec<(Arc<Device>, u8)>> {
+    let mut all = Vec::new();
+    for name in names()? {
+        let Ok(device) = Device::open(&name) else { continue };
+        for number in 1..=device.attr().phys_port_cnt {
+            if device.port(number).is_ok_and(|a| is_active(&a)) {
+                all.push((device.clone(), number));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Those on this thread's NUMA node, or all when none is.
+fn near(all: Vec<(Arc<Device>, u8)>) -> Vec<(Arc<Device>, u8)> {
+    let (mut cpu, mut node) = (0u32, 0u32);
+    // SAFETY: two writable numbers; the third argument is unused by the kernel.
+    unsafe { libc::syscall(libc::SYS_getcpu, &mut cpu, &mut node, std::ptr::null_mut::<u8>()) };
+    let here: Vec<_> = all.iter().filter(|(d, _)| d.numa_node() == Some(node)).cloned().collect();
+    if here.is_empty() { all } else { here }
+}
+
+/// The ports named in `FMPL_VERBS_DEVICE`.
+fn named(list: &str) -> Result<Vec<(Arc<Device>, u8)>> {
+    let all = names()?;
+    let mut found = Vec::new();
+    for word in list.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+        let (name, port) = word.split_once(':').map_or((word, None), |(n, p)| (n, Some(p)));
+        let wrong = |what: String| Error::new(Code::Setting, format!("FMPL_VERBS_DEVICE={list}: {what}"));
+        if !all.iter().any(|n| n == name) {
+            return Err(wrong(format!("no device {name}; there are: {}", listed(&all))));
+        }
+        let device = Device::open(name)?;
+        let count = device.attr().phys_port_cnt;
+        let ports = match port {
+            None => 1..=count,
+            Some(p) => match p.parse() {
+                Ok(n) if (1..=count).contains(&n) => n..=n,
+                _ => return Err(wrong(format!("{name} has ports 1 to {count}"))),
+            },
+        };
+        let mut none = true;
+        for number in ports {
+            if is_active(&device.port(number)?) {
+                none = false;
+                found.push((device.clone(), number));
+            }
+        }
+        if none {
+            return Err(wrong(format!("{word} is not active")));
+        }
+    }
+    Ok(found)
+}
+
+/// A port as `fmpl info` and `fmpl doctor` show it: its name, and what would be chosen of it or why it cannot be used. All ports, or
+/// those that are wished for.
+pub fn survey(wishes: &Wishes) -> Result<Vec<(String, std::result::Result<Port, String>)>> {
+    let mut all = Vec::new();
+    if let Some(list) = &wishes.devices {
+        for (device, number) in named(list)? {
+            let name = format!("{}:{number}", device.name());
+            all.push((name, Port::with(device, number, wishes).map_err(|e| e.detail().to_owned())));
+        }
+        return Ok(all);
+    }
+    for name in names()? {
+        let device = match Device::open(&name) {
+            Ok(device) => device,
+            Err(e) => {
+                all.push((name, Err(e.detail().to_owned())));
+                continue;
+            }
+        };
+        for number in 1..=device.attr().phys_port_cnt {
+            let port = match device.port(number) {
+                Ok(attr) if !is_active(&attr) => Err("the port is not active".to_owned()),
+                Ok(_) => Port::with(device.clone(), number, wishes).map_err(|e| e.detail().to_owned()),
+                Err(e) => Err(e.detail().to_owned()),
+            };
+            all.push((format!("{name}:{number}"), port));
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_ranked() {
+        let gid = |bytes: [u8; 16], kind| GidKind::of(Gid(bytes), kind);
+        let v4 = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 0, 1];
+        let local = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        let global = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        let order = [
+            gid(v4, ffi::GID_ROCE_V2),
+            gid(global, ffi::GID_ROCE_V2),
+            gid(local, ffi::GID_ROCE_V2),
+            gid(v4, ffi::GID_ROCE_V1),
+        ];
+        assert!(order.is_sorted() && order[0] == GidKind::V2Ipv4 && order[3] == GidKind::V1);
+        let shown = Address { gid: Gid(v4), index: 1, kind: order[0] }.to_string();
+        assert_eq!(shown, "gid 1 (10.9.0.1, RoCE v2, IPv4)");
+    }
+
+    #[test]
+    fn packet_sizes() {
+        assert_eq!((1..=5).map(mtu_bytes).collect::<Vec<_>>(), [256, 512, 1024, 2048, 4096]);
+        assert_eq!((mtu_code(4096), mtu_code(1500), mtu_code(10)), (5, 3, 1));
+    }
+
+    #[test]
+    fn without_devices_there_is_an_explanation() {
+        match Port::choose(&Wishes::default(), 0) {
+            Ok(port) => assert!(port.mtu >= 256),
+            Err(e) => assert!(e.code() == Code::Unsupported && e.detail().starts_with("no verbs fabric"), "{e}"),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Finding libibverbs at run time. A machine without it simply has no verbs fabric.
+//!
+//! The control path is looked up by name and version; the fast path needs no symbol, it goes through the table of functions that
+//! an open device carries (`context->ops`). So the program starts everywhere, and the library need not be there to build it.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+use super::ffi::*;
+
+/// Declares the table of functions and its loading from one list.
+macro_rules! functions {
+    ($( $field:ident = $symbol:literal @ $version:literal : fn($($arg:ty),*) $(-> $ret:ty)? ; )*) => {
+        /// The functions of libibverbs that are used, each under its name without `ibv_`.
+        #[expect(missing_docs, reason = "documented in the library's manual pages")]
+        pub struct Library {
+            $( pub $field: unsafe extern "C" fn($($arg),*) $(-> $ret)?, )*
+        }
+
+        impl Library {
+            fn find(handle: *mut c_void) -> Result<Library, String> {
+                Ok(Library { $(
+                    // SAFETY: the symbol of this name and version has this type.
+                    $field: unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) $(-> $ret)?>(symbol(handle, $symbol, $version)?) },
+                )* })
+            }
+        }
+    };
+}
+
+functions! {
+    get_device_list = c"ibv_get_device_list" @ c"IBVERBS_1.1": fn(*mut c_int) -> *mut *mut Device;
+    free_device_list = c"ibv_free_device_list" @ c"IBVERBS_1.1": fn(*mut *mut Device);
+    get_device_name = c"ibv_get_device_name" @ c"IBVERBS_1.1": fn(*mut Device) -> *const c_char;
+    open_device = c"ibv_open_device" @ c"IBVERBS_1.1": fn(*mut Device) -> *mut Context;
+    close_device = c"ibv_close_device" @ c"IBVERBS_1.1": fn(*mut Context) -> c_int;
+    query_device = c"ibv_query_device" @ c"IBVERBS_1.1": fn(*mut Context, *mut DeviceAttr) -> c_int;
+    query_port = c"ibv_query_port" @ c"IBVERBS_1.1": fn(*mut Context, u8, *mut PortAttr) -> c_int;
+    query_gid = c"ibv_query_gid" @ c"IBVERBS_1.1": fn(*mut Context, u8, c_int, *mut Gid) -> c_int;
+    query_pkey = c"ibv_query_pkey" @ c"IBVERBS_1.1": fn(*mut Context, u8, c_int, *mut u16) -> c_int;
+    alloc_pd = c"ibv_alloc_pd" @ c"IBVERBS_1.1": fn(*mut Context) -> *mut Pd;
+    dealloc_pd = c"ibv_dealloc_pd" @ c"IBVERBS_1.1": fn(*mut Pd) -> c_int;
+    reg_mr = c"ibv_reg_mr" @ c"IBVERBS_1.1": fn(*mut Pd, *mut c_void, usize, c_int) -> *mut Mr;
+    dereg_mr = c"ibv_dereg_mr" @ c"IBVERBS_1.1": fn(*mut Mr) -> c_int;
+    create_comp_channel = c"ibv_create_comp_channel" @ c"IBVERBS_1.0": fn(*mut Context) -> *mut CompChannel;
+    destroy_comp_channel = c"ibv_destroy_comp_channel" @ c"IBVERBS_1.0": fn(*mut CompChannel) -> c_int;
+    create_cq = c"ibv_create_cq" @ c"IBVERBS_1.1": fn(*mut Context, c_int, *mut c_void, *mut CompChannel, c_int) -> *mut Cq;
+    destroy_cq = c"ibv_destroy_cq" @ c"IBVERBS_1.1": fn(*mut Cq) -> c_int;
+    get_cq_event = c"ibv_get_cq_event" @ c"IBVERBS_1.1": fn(*mut CompChannel, *mut *mut Cq, *mut *mut c_void) -> c_int;
+    ack_cq_events = c"ibv_ack_cq_events" @ c"IBVERBS_1.1": fn(*mut Cq, c_uint);
+    create_srq = c"ibv_create_srq" @ c"IBVERBS_1.1": fn(*mut Pd, *mut SrqInitAttr) -> *mut Srq;
+    destroy_srq = c"ibv_destroy_srq" @ c"IBVERBS_1.1": fn(*mut Srq) -> c_int;
+    create_qp = c"ibv_create_qp" @ c"IBVERBS_1.1": fn(*mut Pd, *mut QpInitAttr) -> *mut Qp;
+    destroy_qp = c"ibv_destroy_qp" @ c"IBVERBS_1.1": fn(*mut Qp) -> c_int;
+    modify_qp = c"ibv_modify_qp" @ c"IBVERBS_1.1": fn(*mut Qp, *mut QpAttr, c_int) -> c_int;
+    create_ah = c"ibv_create_ah" @ c"IBVERBS_1.1": fn(*mut Pd, *mut AhAttr) -> *mut Ah;
+    destroy_ah = c"ibv_destroy_ah" @ c"IBVERBS_1.1": fn(*mut Ah) -> c_int;
+    wc_status_str = c"ibv_wc_status_str" @ c"IBVERBS_1.1": fn(c_int) -> *const c_char;
+}
+
+/// `_ibv_query_gid_ex`, in rdma-core from version 33 on: which kind of RoCE an address is of.
+type QueryGidEx = unsafe extern "C" fn(*mut Context, u32, u32, *mut GidEntry, u32, usize) -> c_int;
+
+fn symbol(handle: *mut c_void, name: &CStr, version: &CStr) -> Result<*mut c_void, String> {
+    // SAFETY: an open handle, and strings that end with NUL.
+    let p = unsafe { libc::dlvsym(handle, name.as_ptr(), version.as_ptr()) };
+    if p.is_null() {
+        return Err(format!("libibverbs.so.1 has no {}@{}", name.to_string_lossy(), version.to_string_lossy()));
+    }
+    Ok(p)
+}
+
+struct Found {
+    library: Library,
+    query_gid_ex: Option<QueryGidEx>,
+}
+
+fn found() -> &'static Result<Found, String> {
+    static FOUND: OnceLock<Result<Found, String>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        // SAFETY: the name ends with NUL. Constructors of the library run; it is never unloaded, since drivers keep state.
+        let handle = unsafe { libc::dlopen(c"libibverbs.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if handle.is_null() {
+            // SAFETY: `dlerror` gives a string that ends with NUL, or null.
+            let why = unsafe { libc::dlerror() };
+            if why.is_null() {
+                return Err("libibverbs.so.1 cannot be loaded".into());
+            }
+            // SAFETY: see above.
+            return Err(unsafe { CStr::from_ptr(why) }.to_string_lossy().into_owned());
+        }
+        let library = Library::find(handle)?;
+        let query_gid_ex = symbol(handle, c"_ibv_query_gid_ex", c"IBVERBS_1.11").ok();
+        // SAFETY: the symbol of this name and version has this type.
+        let query_gid_ex = query_gid_ex.map(|p| unsafe { std::mem::transmute::<*mut c_void, QueryGidEx>(p) });
+        Ok(Found { library, query_gid_ex })
+    })
+}
+
+/// The library, or why there is none.
+pub fn library() -> Result<&'static Library, &'static str> {
+    found().as_ref().map(|f| &f.library).map_err(String::as_str)
+}
+
+pub(super) fn query_gid_ex() -> Option<QueryGidEx> {
+    found().as_ref().ok().and_then(|f| f.query_gid_ex)
+}

@@ -1,0 +1,194 @@
+//! Protection domains, and memory that the device may reach.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::device::Device;
+use super::ffi::{self, Access};
+use crate::base::error::{Code, Error, Result};
+
+/// A protection domain: queue pairs and regions of one domain may be used together.
+#[derive(Debug)]
+pub struct Domain {
+    pub(super) device: Arc<Device>,
+    pub(super) pd: *mut ffi::Pd,
+}
+
+// SAFETY: the library's functions may be called from any thread.
+unsafe impl Send for Domain {}
+// SAFETY: as above.
+unsafe impl Sync for Domain {}
+
+impl Domain {
+    /// A new domain.
+    pub fn new(device: &Arc<Device>) -> Result<Arc<Domain>> {
+        // SAFETY: the context is open.
+        let pd = unsafe { (device.lib.alloc_pd)(device.context) };
+        if pd.is_null() {
+            return Err(Error::system(format!("a protection domain of {} (ibv_alloc_pd)", device.name())));
+        }
+        Ok(Arc::new(Domain { device: device.clone(), pd }))
+    }
+
+    /// Its device.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Registers `len` bytes at `at`: the pages stay in memory, and the device reaches them by the region's keys.
+    ///
+    /// `Memory`: the limit on locked memory is met; the text has the number.
+    ///
+    /// # Safety
+    /// The memory must stay mapped as long as the region lives, and whoever gets its keys may write what `access` allows.
+    pub unsafe fn register(self: &Arc<Domain>, at: *mut u8, len: usize, access: Access) -> Result<Region> {
+        // SAFETY: as the caller promises.
+        let mr = unsafe { (self.device.lib.reg_mr)(self.pd, at.cast::<c_void>(), len, access.bits()) };
+        if mr.is_null() {
+            return Err(cannot_register(len));
+        }
+        Ok(Region { domain: self.clone(), mr })
+    }
+}
+
+#[cold]
+fn cannot_register(len: usize) -> Error {
+    let why = std::io::Error::last_os_error();
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid rlimit.
+    unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    let limit = match limit.rlim_cur {
+        libc::RLIM_INFINITY => "no limit on locked memory".to_owned(),
+        n => format!("locked memory is limited to {n} bytes, see `ulimit -l`"),
+    };
+    Error::new(Code::Memory, format!("registering {len} bytes with the RDMA device (ibv_reg_mr): {why}; {limit}"))
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`; regions and queue pairs hold the domain, so none is left.
+        unsafe { (self.device.lib.dealloc_pd)(self.pd) };
+    }
+}
+
+/// Registered memory; dropping it takes the device's reach away, but not the memory.
+#[derive(Debug)]
+pub struct Region {
+    domain: Arc<Domain>,
+    mr: *mut ffi::Mr,
+}
+
+// SAFETY: the library's functions may be called from any thread; the keys are numbers.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// The key by which this process's requests name it.
+    pub fn lkey(&self) -> u32 {
+        // SAFETY: the region is registered as long as self lives.
+        unsafe { (*self.mr).lkey }
+    }
+    /// The key by which a peer's requests name it.
+    pub fn rkey(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { (*self.mr).rkey }
+    }
+    /// Where it begins.
+    pub fn addr(&self) -> u64 {
+        // SAFETY: as above.
+        unsafe { (*self.mr).addr as u64 }
+    }
+    /// Its bytes.
+    pub fn len(&self) -> usize {
+        // SAFETY: as above.
+        unsafe { (*self.mr).length }
+    }
+    /// Has it none?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Do these bytes lie in it?
+    pub fn covers(&self, at: u64, len: usize) -> bool {
+        at >= self.addr()
+            && (at - self.addr()) as usize <= self.len()
+            && len <= self.len() - (at - self.addr()) as usize
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: registered in `register`, taken back once.
+        unsafe { (self.domain.device.lib.dereg_mr)(self.mr) };
+    }
+}
+
+/// Zeroed memory of its own pages, registered: what records and bounce buffers lie in.
+#[derive(Debug)]
+pub struct Arena {
+    // Before the memory: dropped first.
+    region: Region,
+    memory: Pages,
+}
+
+#[derive(Debug)]
+struct Pages {
+    at: *mut u8,
+    len: usize,
+}
+
+// SAFETY: plain memory; who uses it orders its accesses.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `Arena::new` with this length.
+        unsafe { libc::munmap(self.at.cast(), self.len) };
+    }
+}
+
+impl Arena {
+    /// `len` bytes, rounded up to pages.
+    pub fn new(domain: &Arc<Domain>, len: usize, access: Access) -> Result<Arena> {
+        let len = len.next_multiple_of(crate::fabric::shm::region::page_size());
+        // SAFETY: a new private mapping at an address of the kernel's choice.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(Error::system(format!("{len} bytes to be registered (mmap)")));
+        }
+        let memory = Pages { at: at.cast(), len };
+        // A child of fork must not share these pages: a write by the parent would move them away from under the device.
+        // SAFETY: a mapping of ours.
+        unsafe { libc::madvise(at, len, libc::MADV_DONTFORK) };
+        // SAFETY: the pages live as long as the region, which is dropped first.
+        let region = unsafe { domain.register(memory.at, len, access)? };
+        Ok(Arena { region, memory })
+    }
+    /// Its first byte.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.memory.at
+    }
+    /// Its bytes.
+    pub fn len(&self) -> usize {
+        self.memory.len
+    }
+    /// Has it none?
+    pub fn is_empty(&self) -> bool {
+        self.memory.len == 0
+    }
+    /// Its registration.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+}

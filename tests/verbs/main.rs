@@ -1,0 +1,11 @@
+//! The fabric between nodes, as far as this machine has what it takes.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `layout` | our declarations are those of the C header, where there is one |
+//! | `resources` | two queue pairs of one process write, read and notify each other, on every active port |
+//!
+//! Where there is no RDMA device the tests of `resources` have nothing to do, and say so; `tests/rig` gives them devices.
+
+mod layout;
+mod resources;
