@@ -4,8 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::{Code, Error, Result};
-use crate::lane::map::SYSTEM_INDICES;
+use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
+use crate::p2p::context::Context;
 use crate::p2p::endpoint::{self, Endpoint, endpoint};
 use crate::p2p::layout::Layout;
 use crate::p2p::{receive, send, signal};
@@ -35,11 +36,12 @@ pub fn finalize_raw() -> Result<()> {
         ep.uses.fetch_sub(1, Ordering::AcqRel);
         return Ok(());
     }
-    let met = meet(ep, FINALIZE_INDEX);
+    let world = ep.context(crate::p2p::COMM_WORLD)?;
+    let met = meet(ep, world, FINALIZE_SLOT, 0);
     let left_over = left_over(ep);
     if met.is_ok() && ep.size > 1 {
         // Nobody may take memory away while another still looks at what it left there.
-        let _ = meet(ep, FINALIZE_INDEX);
+        let _ = meet(ep, world, FINALIZE_SLOT, 0);
     }
     let closed = ep.close();
     met.and(left_over).and(closed)
@@ -49,7 +51,7 @@ pub fn finalize_raw() -> Result<()> {
 fn left_over(ep: &Endpoint) -> Result<()> {
     let mut first = None;
     let (mut messages, mut requests) = (0u64, 0u64);
-    for lane in ep.lanes.all() {
+    for lane in ep.lanes.all().iter() {
         for slot in SYSTEM_INDICES..lane.limit() as usize {
             let progress = lane.progress(slot);
             let sent = progress.sent.load(Ordering::Relaxed);
@@ -59,20 +61,20 @@ fn left_over(ep: &Endpoint) -> Result<()> {
             messages += unreceived as u64;
             requests += pending as u64;
             if (unreceived || pending) && first.is_none() {
-                first = Some((lane.peer_rank(), (slot - SYSTEM_INDICES) as i32, unreceived));
+                first = Some((lane.name((slot - SYSTEM_INDICES) as i32), unreceived));
             }
         }
         if crate::p2p::any_index::is_begun(lane) {
             requests += 1;
-            first = first.or(Some((lane.peer_rank(), crate::p2p::TAG_ANY, false)));
+            first = first.or(Some((lane.name(crate::p2p::TAG_ANY), false)));
         }
     }
     match first {
         None => Ok(()),
-        Some((peer, index, unreceived)) => Err(Error::new(
+        Some((name, unreceived)) => Err(Error::new(
             Code::Pending,
             format!(
-                "rank {}: {} (peer {peer}, index {index}); in all {messages} indices with messages that were sent and never received, {requests} requests not completed",
+                "rank {}: {} {name}; in all {messages} indices with messages that were sent and never received, {requests} requests not completed",
                 ep.rank,
                 if unreceived { "message not received by" } else { "request not completed on" },
             ),
@@ -99,39 +101,33 @@ pub fn abort(code: i32) -> ! {
 
 /// `fmpl_comm_rank`
 pub fn comm_rank(comm: i32) -> Result<i32> {
-    let ep = endpoint()?;
-    ep.check_comm(comm)?;
-    Ok(ep.rank as i32)
+    Ok(endpoint()?.context(comm)?.group.rank() as i32)
 }
 
 /// `fmpl_comm_size`
 pub fn comm_size(comm: i32) -> Result<i32> {
-    let ep = endpoint()?;
-    ep.check_comm(comm)?;
-    Ok(ep.size as i32)
+    Ok(endpoint()?.context(comm)?.group.size() as i32)
 }
 
-/// The first system index of barriers; round k of a barrier uses the k-th from there.
-const BARRIER_INDEX: usize = 0;
-/// The same for finalize, so that a barrier somebody missed does not mix with it.
-const FINALIZE_INDEX: usize = 16;
+/// The first slot of barriers; round k of a barrier uses the k-th from there.
+const BARRIER_SLOT: usize = 0;
 
 /// `fmpl_barrier`: returns when all ranks of the communicator have called it. Dissemination: in round k each rank tells the rank
 /// 2^k further on, so log2 of the size rounds (Hensgen, Finkel, Manber 1988).
 pub fn barrier(comm: i32) -> Result<()> {
     let ep = endpoint()?;
-    ep.check_comm(comm)?;
-    meet(ep, BARRIER_INDEX)
+    meet(ep, ep.context(comm)?, BARRIER_SLOT, 1)
 }
 
-fn meet(ep: &'static Endpoint, first: usize) -> Result<()> {
-    let (rank, size) = (ep.rank, ep.size);
+/// Round k uses slot `first` + k * `step`. One slot would do for all, since each round has other partners.
+fn meet(ep: &'static Endpoint, context: &Context, first: usize, step: usize) -> Result<()> {
+    let (rank, size) = (context.group.rank(), context.group.size());
     let nothing = Layout::Contiguous { ptr: std::ptr::null_mut(), len: 0 };
     let mut distance = 1;
     let mut slot = first;
     while distance < size {
-        let to = ep.lane((rank + distance) % size)?;
-        let from = ep.lane((rank + size - distance) % size)?;
+        let to = ep.lane_of(context, ((rank + distance) % size) as i32)?;
+        let from = ep.lane_of(context, ((rank + size - distance) % size) as i32)?;
         // SAFETY: messages of no bytes touch no memory; the slots are the system's, below every lane's limit.
         unsafe {
             if !send::send_inline(to, slot, std::ptr::null(), 0) {
@@ -142,7 +138,7 @@ fn meet(ep: &'static Endpoint, first: usize) -> Result<()> {
             }
         }
         distance *= 2;
-        slot += 1;
+        slot += step;
     }
     Ok(())
 }

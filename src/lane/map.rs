@@ -16,15 +16,37 @@
 //!            split lines           3 x 64 B: in turn, and one for each direction
 //!            annexes               3 x 1 KiB: likewise
 //! ```
+//!
+//! So lies the world's lane. The lane of another communicator is a window of its own, elsewhere in the same region, with room for as
+//! many slots as its members agreed on. It uses the transfer blocks and rings of the world's lane, and the rest lies closer, so that
+//! a few indices touch one page:
+//!
+//! ```text
+//!  0         header
+//!  768       hot lines, postings, heads, split lines, shapes; announced indices and their queues; annexes
+//! ```
 
 use crate::base::atomics::{AtomicU32, AtomicU64};
 use static_assertions::const_assert;
 
-/// Indices above the user's: the library's own (barriers).
+/// Indices of the library's own below the user's, in each communicator: the first slots of a lane.
+///
+/// | slots | whose |
+/// |---|---|
+/// | 0 to 15 | barriers |
+/// | 16 | finalize |
+/// | 17 | making communicators |
+/// | 18 to 31 | collectives |
 pub const SYSTEM_INDICES: usize = 32;
+/// The slot of finalize.
+pub const FINALIZE_SLOT: usize = 16;
+/// The slot on which the members of a communicator agree on a new one.
+pub const CREATE_SLOT: usize = 17;
+/// The first slot of the collectives, which have all from here to [`SYSTEM_INDICES`].
+pub const COLLECTIVE_SLOT: usize = 18;
 /// Most indices that a rank may ask for.
 pub const INDEX_MAX: usize = (1 << 17) - SYSTEM_INDICES;
-/// Slots of a lane: the system's indices and the user's.
+/// Slots of the world's lanes: the system's indices and the user's.
 pub const SLOTS: usize = INDEX_MAX + SYSTEM_INDICES;
 /// Indices that share a bit in the map of what was ever used: as many as have their hot lines in a page.
 pub const GROUP_INDICES: usize = 64;
@@ -64,6 +86,67 @@ pub(crate) const ANNOUNCED_QUEUE_AT: usize = ANNOUNCED_AT + 2 * ANNOUNCED_BYTES;
 pub(crate) const ANNOUNCED_QUEUE_BYTES: usize = (ANNOUNCED_QUEUE * 8).next_multiple_of(64) + 64;
 pub(crate) const RING_DATA_AT: usize = 1 << 20;
 
+/// Slots in a unit, of which the lanes of communicators other than the world consist.
+pub const UNIT_SLOTS: usize = 64;
+/// Bytes of a unit.
+pub const UNIT_BYTES: u64 = 256 << 10;
+/// Units that a pair of ranks has for all its communicators.
+pub const UNITS: usize = 1 << 20;
+
+/// Where the arrays of a lane lie in its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Map {
+    /// Slots there is room for.
+    pub slots: usize,
+    pub(crate) hot: usize,
+    pub(crate) posting: usize,
+    pub(crate) shape: usize,
+    pub(crate) head: usize,
+    pub(crate) split: usize,
+    pub(crate) annex: usize,
+    /// Announced indices of a direction, and from one direction to the next.
+    pub(crate) announced: [usize; 2],
+    pub(crate) queue: usize,
+    /// Bytes of the window.
+    pub bytes: usize,
+}
+
+impl Map {
+    /// The world's lanes.
+    pub const WORLD: Map = Map {
+        slots: SLOTS,
+        hot: HOT_AT,
+        posting: POSTING_AT,
+        shape: SHAPE_AT,
+        head: HEAD_AT,
+        split: SPLIT_AT,
+        annex: ANNEX_AT,
+        announced: [ANNOUNCED_AT, ANNOUNCED_BYTES],
+        queue: ANNOUNCED_QUEUE_AT,
+        bytes: LANE_BYTES,
+    };
+
+    /// The lanes of a communicator with so many units.
+    pub const fn of_units(units: usize) -> Map {
+        let slots = units * UNIT_SLOTS;
+        let hot = size_of::<LaneHeader>().next_multiple_of(64);
+        let posting = hot + slots * 64;
+        let head = posting + 2 * slots * 32;
+        let split = head + 2 * slots * 16;
+        let shape = split + 3 * slots * 64;
+        let announced = shape + 2 * slots * 32;
+        let announced_bytes = ((ANNOUNCED_SUMMARY + slots / 64) * 8).next_multiple_of(64);
+        let queue = announced + 2 * announced_bytes;
+        let annex = (queue + 2 * ANNOUNCED_QUEUE_BYTES).next_multiple_of(PAGE);
+        let bytes = annex + 3 * slots * ANNEX_BYTES;
+        Map { slots, hot, posting, shape, head, split, annex, announced: [announced, announced_bytes], queue, bytes }
+    }
+}
+
+const_assert!(Map::of_units(1).bytes as u64 <= UNIT_BYTES);
+const_assert!(Map::of_units(2).bytes as u64 <= 2 * UNIT_BYTES);
+const_assert!(Map::of_units(SLOTS / UNIT_SLOTS).bytes as u64 <= (SLOTS / UNIT_SLOTS) as u64 * UNIT_BYTES);
+
 /// Bytes of a whole lane.
 pub const LANE_BYTES: usize = ANNEX_AT + 3 * SLOTS * ANNEX_BYTES;
 /// Distance of lanes in the region.
@@ -99,9 +182,13 @@ pub struct LaneHeader {
     pub magic: AtomicU64,
     /// The layout version of the records.
     pub version: AtomicU32,
-    /// The communicator's epoch.
+    /// The communicator's epoch, as the landings carry it.
     pub epoch: AtomicU32,
-    _pad: [AtomicU64; 6],
+    /// Lanes of communicators only: epoch 32 | [`LIFE_WIPING`] or [`LIFE_OPEN`]; 0: never used, or given back.
+    pub life: AtomicU64,
+    /// Lanes of communicators only: which sides have closed it, a bit each.
+    pub closed: AtomicU64,
+    _pad: [AtomicU64; 4],
     /// By side: the lower rank's, the higher rank's.
     pub side: [Side; 2],
     /// By sending side: groups of which an index was ever used, one bit each.
@@ -110,6 +197,11 @@ pub struct LaneHeader {
 
 const_assert!(size_of::<Side>() == 64);
 const_assert!(size_of::<LaneHeader>() == 64 * 3 + 512);
+
+/// [`LaneHeader::life`]: the first of the two that came is clearing away what an earlier communicator left.
+pub const LIFE_WIPING: u64 = 1;
+/// [`LaneHeader::life`]: may be used.
+pub const LIFE_OPEN: u64 = 2;
 
 /// "FMPLlane"
 pub const LANE_MAGIC: u64 = 0x656e_616c_4c50_4d46;

@@ -8,7 +8,7 @@
 
 pub mod map;
 pub mod record;
-mod table;
+pub mod table;
 
 pub use here::*;
 pub use table::LaneTable;
@@ -25,7 +25,7 @@ mod here {
     use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
     use crate::base::error::{Code, Error, Result};
     use crate::fabric::shm::peer::Peer;
-    use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, Region, SPOOL_AT};
+    use crate::fabric::shm::region::{FINALIZED, LAYOUT_VERSION, Mapping, Region, SPOOL_AT};
     use crate::p2p::layout::Layout;
     use crate::p2p::spool::SPOOL_WINDOW;
     use crate::wait::Board;
@@ -195,24 +195,60 @@ mod here {
         pub error: Option<Box<Error>>,
     }
 
-    /// A lane as this process has it.
+    /// A lane as this process has it: the records of one communicator with one peer. What all communicators share with this peer is in
+    /// its [`Pair`], to which a lane dereferences.
+    #[repr(C, align(64))]
     pub struct Lane {
-        /// comm << 32 | peer
+        // The two lines that a short message reads, first.
+        /// comm << 32 | peer's rank in the communicator
         key: u64,
-        window: *mut u8,
+        hot: *mut u8,
         progress: *mut u8,
-        send_sides: *mut u8,
-        receive_sides: *mut u8,
-        /// Indices that both sides have, the system's included.
-        limit: AtomicU32,
-        /// Whose half this process writes when it sends (0 lower, 1 higher rank); the direction's number.
+        header: *mut u8,
+        /// Whose half this process writes when it sends (0 lower, 1 higher rank in the world); the direction's number.
         pub out: usize,
         /// Whose half it reads when it receives.
         pub inn: usize,
-        /// The communicator's epoch.
-        pub epoch: u16,
         /// `SPECIAL_*`: anything that takes a send off its short path.
         pub special: AtomicU32,
+        /// Indices that both sides have, the system's included.
+        limit: AtomicU32,
+        /// The communicator's epoch, as the landings carry it.
+        pub epoch: u16,
+        postings: *mut u8,
+        heads: *mut u8,
+        splits: [*mut u8; 3],
+        annexes: [*mut u8; 3],
+        send_sides: *mut u8,
+        receive_sides: *mut u8,
+        shapes: *mut u8,
+        announced: *mut u8,
+        queue: *mut u8,
+        map: Map,
+        /// What this peer shares with all communicators.
+        pub pair: Arc<Pair>,
+        /// For the communicator's life: see [`Place`].
+        place: Place,
+        /// The bytes of private memory from `progress` on.
+        private: usize,
+        /// Announcements put into the queue, and of these known to be taken.
+        pub announced_queued: AtomicU64,
+        /// See above.
+        pub announced_taken: AtomicU64,
+        /// As a receiver: announcements read from the peer's queue.
+        pub announced_read: AtomicU64,
+        /// Slots that ever had messages in the spool, each once.
+        pub spooled: std::sync::Mutex<Vec<u32>>,
+        /// The receives of any index.
+        pub any: std::sync::Mutex<crate::p2p::any_index::AnyState>,
+        /// This side's own reservations are unmapped with the lane.
+        _window: Option<Mapping>,
+    }
+
+    /// What a rank knows of a peer whatever the communicator: its ways for long messages, its spool, its board.
+    pub struct Pair {
+        /// The peer's rank in the world.
+        pub world: u32,
         /// 1: the peer is dead.
         pub dead: AtomicU32,
         /// The peer; `None`: myself.
@@ -229,18 +265,50 @@ mod here {
         pub rings_used: AtomicU32,
         /// Chunks ever sent through each ring.
         pub ring_sent: [AtomicU64; RINGS],
-        /// Announcements put into the queue, and of these known to be taken.
-        pub announced_queued: AtomicU64,
-        /// See above.
-        pub announced_taken: AtomicU64,
-        /// As a receiver: announcements read from the peer's queue.
-        pub announced_read: AtomicU64,
-        /// Slots that ever had messages in the spool, each once.
-        pub spooled: std::sync::Mutex<Vec<u32>>,
-        /// The receives of any index.
-        pub any: std::sync::Mutex<crate::p2p::any_index::AnyState>,
-        /// This side's own reservations are unmapped with the lane.
-        _window: Option<Mapping>,
+        /// The world's lane, which has the transfer blocks and rings.
+        window: Mapping,
+    }
+
+    // SAFETY: the board and the window are memory that lives as long as the job; what is behind them is atomics, or claimed by those.
+    unsafe impl Send for Pair {}
+    // SAFETY: as above.
+    unsafe impl Sync for Pair {}
+
+    impl Pair {
+        /// The pair with a peer, whose lane of the world lies in `window`.
+        pub fn new(world: u32, peer: Option<Arc<Peer>>, peer_board: *const Board, window: Mapping) -> Pair {
+            Pair {
+                world,
+                dead: AtomicU32::new(0),
+                peer,
+                peer_board,
+                spool: OnceLock::new(),
+                transfers_used: AtomicU64::new(0),
+                transfer_tag: AtomicU32::new(1),
+                rings_used: AtomicU32::new(0),
+                ring_sent: Default::default(),
+                window,
+            }
+        }
+    }
+
+    impl core::ops::Deref for Lane {
+        type Target = Pair;
+        #[inline(always)]
+        fn deref(&self) -> &Pair {
+            &self.pair
+        }
+    }
+
+    /// Which communicator a lane belongs to, in the numbers that its members agreed on. All zero for the world.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Place {
+        /// The communicator's number: no two that a rank ever belonged to have the same one.
+        pub epoch: u32,
+        /// The first of its units.
+        pub unit: u32,
+        /// How many they are.
+        pub units: u32,
     }
 
     /// [`Lane::special`]: sends of this communicator are synchronous.
@@ -282,7 +350,8 @@ mod here {
     }
 
     impl Lane {
-        /// Puts the lane together. `window`: its window in the host's region. `indices`: what both sides have, without the system's.
+        /// Puts a lane of the world together. `window`: its window in the host's region. `indices`: what both sides have, without
+        /// the system's.
         #[expect(clippy::too_many_arguments, reason = "each is a fact about the pair, and there is one caller")]
         pub fn new(
             comm: i32,
@@ -294,49 +363,145 @@ mod here {
             window: Mapping,
             indices: usize,
         ) -> Result<Lane> {
+            let pair = Arc::new(Pair::new(peer_rank, peer, peer_board, window));
+            let header = pair.window.as_ptr();
             // To myself both roles share one direction: I send on half 0 and receive from half 0.
             let (out, inn) =
                 if me == peer_rank { (0, 0) } else { ((me > peer_rank) as usize, (me < peer_rank) as usize) };
-            let lane = Lane {
-                key: Lane::key_of(comm, peer_rank),
-                window: window.as_ptr(),
-                progress: reserve(SLOTS * size_of::<Progress>())?,
-                send_sides: reserve(SLOTS * SEND_STRIDE)?,
-                receive_sides: reserve(SLOTS * RECEIVE_STRIDE)?,
-                limit: AtomicU32::new(0),
+            let key = Lane::key_of(comm, peer_rank);
+            let lane = Lane::put_together(key, pair, (out, inn), Map::WORLD, header, epoch, Place::default())?;
+            lane.widen(indices)?;
+            lane.open(epoch);
+            Ok(lane)
+        }
+
+        /// Puts a lane of another communicator together, beside the world's `lane` to the same peer. `rank`: the peer's in the
+        /// communicator. It is not to be used before [`Lane::come_alive`].
+        pub fn of_communicator(comm: i32, rank: u32, lane: &Lane, place: Place, window: Mapping) -> Result<Lane> {
+            let (key, map) = (Lane::key_of(comm, rank), Map::of_units(place.units as usize));
+            let (sides, at) = ((lane.out, lane.inn), window.as_ptr());
+            let mut made = Lane::put_together(key, lane.pair.clone(), sides, map, at, place.epoch as u16, place)?;
+            made._window = Some(window);
+            Ok(made)
+        }
+
+        fn put_together(
+            key: u64,
+            pair: Arc<Pair>,
+            (out, inn): (usize, usize),
+            map: Map,
+            header: *mut u8,
+            epoch: u16,
+            place: Place,
+        ) -> Result<Lane> {
+            let private = map.slots * (size_of::<Progress>() + SEND_STRIDE + RECEIVE_STRIDE);
+            let progress = reserve(private)?;
+            let send_sides = progress.wrapping_add(map.slots * size_of::<Progress>());
+            let receive_sides = send_sides.wrapping_add(map.slots * SEND_STRIDE);
+            let at = |offset: usize| header.wrapping_add(offset);
+            Ok(Lane {
+                key,
+                hot: at(map.hot),
+                progress,
+                header,
                 out,
                 inn,
-                epoch,
                 special: AtomicU32::new(0),
-                dead: AtomicU32::new(0),
-                peer,
-                peer_board,
-                spool: OnceLock::new(),
-                transfers_used: AtomicU64::new(0),
-                transfer_tag: AtomicU32::new(1),
-                rings_used: AtomicU32::new(0),
-                ring_sent: Default::default(),
+                limit: AtomicU32::new(0),
+                epoch,
+                postings: at(map.posting),
+                heads: at(map.head),
+                splits: [0, 1, 2].map(|n| at(map.split + n * map.slots * 64)),
+                annexes: [0, 1, 2].map(|n| at(map.annex + n * map.slots * ANNEX_BYTES)),
+                send_sides,
+                receive_sides,
+                shapes: at(map.shape),
+                announced: at(map.announced[0]),
+                queue: at(map.queue),
+                map,
+                pair,
+                place,
+                private,
                 announced_queued: AtomicU64::new(0),
                 announced_taken: AtomicU64::new(0),
                 announced_read: AtomicU64::new(0),
                 spooled: Default::default(),
                 any: Default::default(),
-                _window: Some(window),
-            };
-            lane.widen(indices)?;
-            let header = lane.header();
+                _window: None,
+            })
+        }
+
+        fn open(&self, epoch: u16) {
+            let header = self.header();
             header.version.store(LAYOUT_VERSION, Ordering::Relaxed);
             header.epoch.store(epoch as u32, Ordering::Relaxed);
             header.magic.store(LANE_MAGIC, Ordering::Release);
-            lane.my_side().state.store(SIDE_OPEN, Ordering::Release);
-            Ok(lane)
+            self.my_side().state.store(SIDE_OPEN, Ordering::Release);
+        }
+
+        /// Makes a communicator's lane ready for use: whoever of the two comes first clears away what an earlier communicator left
+        /// there. `false`: the other is at it.
+        ///
+        /// That nobody uses the earlier communicator any more was agreed on when this one was made.
+        pub fn come_alive(&self, indices: usize) -> Result<bool> {
+            let life = &self.header().life;
+            let mine = (self.place.epoch as u64) << 32;
+            // SYNC POINT: pairs with the release below, of the other side.
+            let now = life.load(Ordering::Acquire);
+            if now == mine | LIFE_WIPING {
+                return Ok(false);
+            }
+            if now != mine | LIFE_OPEN {
+                if life.compare_exchange(now, mine | LIFE_WIPING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+                    return Ok(false);
+                }
+                if now != 0 {
+                    self.wipe()?;
+                }
+                life.store(mine | LIFE_OPEN, Ordering::Release);
+            }
+            self.widen(indices)?;
+            self.open(self.epoch);
+            Ok(true)
+        }
+
+        /// Zeroes all of the window but its life. What was never touched stays untouched.
+        fn wipe(&self) -> Result<()> {
+            let page = crate::fabric::shm::region::page_size();
+            let life = core::mem::offset_of!(LaneHeader, life);
+            // SAFETY: the window is this communicator's, whose members use it only when it is alive; the first page has the header,
+            // and the window is longer than a page.
+            unsafe {
+                self.header.write_bytes(0, life);
+                self.header.add(life + 8).write_bytes(0, page - life - 8);
+            }
+            self.give_pages_back(page)
+        }
+
+        /// Gives the window's pages from an offset on back to the system; they read as zero afterwards.
+        fn give_pages_back(&self, from: usize) -> Result<()> {
+            // SAFETY: within the window, which is a shared mapping of a file; from here on its pages are as never touched.
+            let r = unsafe { libc::madvise(self.header.add(from).cast(), self.map.bytes - from, libc::MADV_REMOVE) };
+            if r != 0 { Err(Error::system("giving back the memory of a communicator (MADV_REMOVE)")) } else { Ok(()) }
+        }
+
+        /// This side will use the communicator's lane no more. Whoever of the two is last gives its memory back; `alone`: the peer has
+        /// freed the communicator, so that it is closed by now if it ever was open there.
+        pub fn close(&self, alone: impl FnOnce() -> bool) -> Result<()> {
+            let header = self.header();
+            let other = if self.is_self() { self.out } else { 1 - self.out };
+            let before = header.closed.fetch_or(1 << self.out, Ordering::AcqRel);
+            if self.is_self() || before & (1 << other) != 0 || alone() {
+                return self.give_pages_back(0);
+            }
+            Ok(())
         }
 
         /// Declares the lane's memory shared in a model.
         #[cfg(loom)]
         pub fn in_model(&self) {
             use crate::base::shadow::share;
-            share(self.progress, SLOTS * size_of::<Progress>());
+            share(self.progress, self.map.slots * size_of::<Progress>());
             let queue = [&self.announced_queued, &self.announced_taken, &self.announced_read, &self.transfers_used];
             for word in queue.into_iter().chain(&self.ring_sent) {
                 share((&raw const *word).cast(), size_of::<AtomicU64>());
@@ -364,13 +529,17 @@ mod here {
 
         /// Makes room for this many indices (the smaller of the pair's numbers).
         pub fn widen(&self, indices: usize) -> Result<()> {
-            let slots = (indices + SYSTEM_INDICES).min(SLOTS);
+            let slots = (indices + SYSTEM_INDICES).min(self.map.slots);
             if slots as u32 <= self.limit.load(Ordering::Acquire) {
                 return Ok(());
             }
-            open(self.progress, slots * size_of::<Progress>())?;
-            open(self.send_sides, slots * SEND_STRIDE)?;
-            open(self.receive_sides, slots * RECEIVE_STRIDE)?;
+            if slots * (size_of::<Progress>() + SEND_STRIDE + RECEIVE_STRIDE) == self.private {
+                open(self.progress, self.private)?;
+            } else {
+                open(self.progress, slots * size_of::<Progress>())?;
+                open(self.send_sides, slots * SEND_STRIDE)?;
+                open(self.receive_sides, slots * RECEIVE_STRIDE)?;
+            }
             self.limit.fetch_max(slots as u32, Ordering::AcqRel);
             Ok(())
         }
@@ -385,12 +554,12 @@ mod here {
         pub fn key(&self) -> u64 {
             self.key
         }
-        /// The peer's rank.
+        /// The peer's rank in the communicator.
         #[inline(always)]
         pub fn peer_rank(&self) -> u32 {
             self.key as u32
         }
-        /// The communicator.
+        /// The communicator, by its number in this process.
         #[inline(always)]
         pub fn comm(&self) -> i32 {
             (self.key >> 32) as i32
@@ -406,16 +575,34 @@ mod here {
             self.out == self.inn
         }
 
+        /// Which communicator it belongs to, for those who agreed on it.
+        pub fn place(&self) -> Place {
+            self.place
+        }
+        /// Indices of the program's that there is room for.
+        pub fn most_indices(&self) -> usize {
+            self.map.slots - SYSTEM_INDICES
+        }
+        /// Whose block of a spool it is: slot and receiver, and which communicator's. (A stale head never leads into a block of another
+        /// communicator's.)
+        pub fn owner(&self, slot: usize, receiver: u32) -> u64 {
+            (self.place.epoch as u64 & 0x7fff) << 49 | (slot as u64) << 32 | receiver as u64
+        }
+        /// The words in which messages name (peer, index).
+        pub fn name(&self, index: i32) -> Name {
+            Name { comm: self.comm(), peer: self.peer_rank(), world: self.pair.world, index }
+        }
+
         #[inline(always)]
-        fn at<T>(&self, offset: usize) -> &T {
+        fn at<T>(&self, base: *mut u8, offset: usize) -> &T {
             // SAFETY: all callers below compute offsets of records within the window (their bounds are asserted in `map`, and
             // slots are below `limit`); the records are atomics, for which any content is valid.
-            unsafe { &*self.window.add(offset).cast::<T>() }
+            unsafe { &*base.add(offset).cast::<T>() }
         }
         /// The hot line of a slot.
         #[inline(always)]
         pub fn hot(&self, slot: usize) -> &Hot {
-            self.at(HOT_AT + slot * size_of::<Hot>())
+            self.at(self.hot, slot * size_of::<Hot>())
         }
         /// Place in an array that has both directions: 64 slots of the one, the same of the other. So they share pages, which are
         /// what memory costs, and no lines, which are what time costs.
@@ -426,39 +613,39 @@ mod here {
         /// The posting of a slot, for messages that `direction` sends.
         #[inline(always)]
         pub fn posting(&self, direction: usize, slot: usize) -> &Posting {
-            self.at(POSTING_AT + Lane::paired(direction, slot) * size_of::<Posting>())
+            self.at(self.postings, Lane::paired(direction, slot) * size_of::<Posting>())
         }
         /// The shape beside the posting.
         #[inline(always)]
         pub fn shape(&self, direction: usize, slot: usize) -> &Shape {
-            self.at(SHAPE_AT + Lane::paired(direction, slot) * size_of::<Shape>())
+            self.at(self.shapes, Lane::paired(direction, slot) * size_of::<Shape>())
         }
         /// The head of a slot's chain.
         #[inline(always)]
         pub fn head(&self, direction: usize, slot: usize) -> &Head {
-            self.at(HEAD_AT + Lane::paired(direction, slot) * size_of::<Head>())
+            self.at(self.heads, Lane::paired(direction, slot) * size_of::<Head>())
         }
         /// An annex of a slot, [`ANNEX_BYTES`] long: the one in turn (0), or a direction's own (1, 2).
         #[inline(always)]
         pub fn annex(&self, which: usize, slot: usize) -> *mut u8 {
             // SAFETY: within the window, as in `at`.
-            unsafe { self.window.add(ANNEX_AT + (which * SLOTS + slot) * ANNEX_BYTES) }
+            unsafe { self.annexes[which].add(slot * ANNEX_BYTES) }
         }
         /// A split line of a slot, numbered like the annexes: 56 bytes that go with the landing's 16.
         #[inline(always)]
         pub fn split(&self, which: usize, slot: usize) -> *mut u8 {
             // SAFETY: within the window, as in `at`.
-            unsafe { self.window.add(SPLIT_AT + (which * SLOTS + slot) * 64) }
+            unsafe { self.splits[which].add(slot * 64) }
         }
         /// The split line's last word: which message it belongs to, [`split_mark`].
         #[inline(always)]
         pub fn split_seq(&self, which: usize, slot: usize) -> &AtomicU64 {
-            self.at(SPLIT_AT + (which * SLOTS + slot) * 64 + 56)
+            self.at(self.splits[which], slot * 64 + 56)
         }
         /// The first page.
         #[inline(always)]
         pub fn header(&self) -> &LaneHeader {
-            self.at(0)
+            self.at(self.header, 0)
         }
         /// What this process says of itself. (For a lane to myself there is one side.)
         #[inline(always)]
@@ -473,34 +660,40 @@ mod here {
         /// A transfer block of a direction.
         #[inline]
         pub fn transfer(&self, direction: usize, n: usize) -> &Transfer {
-            self.at(TRANSFERS_AT + (direction * TRANSFERS + n % TRANSFERS) * size_of::<Transfer>())
+            self.at(
+                self.pair.window.as_ptr(),
+                TRANSFERS_AT + (direction * TRANSFERS + n % TRANSFERS) * size_of::<Transfer>(),
+            )
         }
         /// The flags of a ring: one a chunk, then (line [`RING_CHUNKS`]) the receiver's progress.
         #[inline]
         pub fn ring_flag(&self, direction: usize, ring: usize, line: usize) -> &RingFlag {
-            self.at(RING_FLAGS_AT + ((direction * RINGS + ring % RINGS) * RING_FLAG_LINES + line % RING_FLAG_LINES) * 64)
+            self.at(
+                self.pair.window.as_ptr(),
+                RING_FLAGS_AT + ((direction * RINGS + ring % RINGS) * RING_FLAG_LINES + line % RING_FLAG_LINES) * 64,
+            )
         }
         /// The chunks of a ring.
         #[inline]
         pub fn ring_data(&self, direction: usize, ring: usize) -> *mut u8 {
             // SAFETY: within the window, as in `at`.
-            unsafe { self.window.add(RING_DATA_AT + (direction * RINGS + ring % RINGS) * RING_BYTES) }
+            unsafe { self.pair.window.as_ptr().add(RING_DATA_AT + (direction * RINGS + ring % RINGS) * RING_BYTES) }
         }
         /// A word of the announcements of a direction: first the summary, then the bits of the slots.
         #[inline]
         pub fn announced(&self, direction: usize, word: usize) -> &AtomicU64 {
-            self.at(ANNOUNCED_AT + direction * ANNOUNCED_BYTES + word % (ANNOUNCED_BYTES / 8) * 8)
+            self.at(self.announced, direction * self.map.announced[1] + word % (self.map.announced[1] / 8) * 8)
         }
 
         /// An entry of the queue of announcements: lap and slot of announcement `n`. Written by the sender.
         #[inline]
         pub fn announcement(&self, direction: usize, n: u64) -> &AtomicU64 {
-            self.at(ANNOUNCED_QUEUE_AT + direction * ANNOUNCED_QUEUE_BYTES + 64 + (n as usize % ANNOUNCED_QUEUE) * 8)
+            self.at(self.queue, direction * ANNOUNCED_QUEUE_BYTES + 64 + (n as usize % ANNOUNCED_QUEUE) * 8)
         }
         /// Announcements that the receiver has taken from the queue.
         #[inline]
         pub fn announcements_taken(&self, direction: usize) -> &AtomicU64 {
-            self.at(ANNOUNCED_QUEUE_AT + direction * ANNOUNCED_QUEUE_BYTES)
+            self.at(self.queue, direction * ANNOUNCED_QUEUE_BYTES)
         }
 
         /// This side's record of a slot.
@@ -528,7 +721,11 @@ mod here {
         /// Why the peer can do nothing more, if it cannot.
         #[inline]
         pub fn gone(&self) -> Option<&'static str> {
-            if self.peer_side().state.load(Ordering::Acquire) == SIDE_FINALIZED {
+            // A rank that never used this communicator's lane says of itself that it has left, not of its side here.
+            let left = |p: &Arc<Peer>| p.region.header().state.load(Ordering::Acquire) == FINALIZED;
+            if self.peer_side().state.load(Ordering::Acquire) == SIDE_FINALIZED
+                || self.place.units != 0 && self.peer.as_ref().is_some_and(left)
+            {
                 return Some("has finalized");
             }
             (self.dead.load(Ordering::Acquire) != 0).then_some("has died")
@@ -536,8 +733,8 @@ mod here {
         /// The error of a call that needs a peer which is gone.
         #[cold]
         pub fn peer_error(&self, me: u32, what: &str, call: &str, index: i32) -> Error {
-            let peer = self.peer_rank();
-            Error::new(Code::Peer, format!("rank {me}: {call} (peer {peer}, index {index}): rank {peer} {what}"))
+            let (name, world) = (self.name(index), self.pair.world);
+            Error::new(Code::Peer, format!("rank {me}: {call} {name}: rank {world} {what}"))
         }
         /// The peer's spool (for a lane to myself, mine).
         #[inline]
@@ -574,13 +771,30 @@ mod here {
 
     impl Drop for Lane {
         fn drop(&mut self) {
-            for (p, bytes) in [
-                (self.progress, SLOTS * size_of::<Progress>()),
-                (self.send_sides, SLOTS * SEND_STRIDE),
-                (self.receive_sides, SLOTS * RECEIVE_STRIDE),
-            ] {
-                // SAFETY: reserved in `new`, used by nobody once the lane is dropped.
-                unsafe { libc::munmap(p.cast(), bytes) };
+            // SAFETY: reserved in `put_together`, used by nobody once the lane is dropped.
+            unsafe { libc::munmap(self.progress.cast(), self.private) };
+        }
+    }
+
+    /// (peer, index) in the words of messages to people: the rank in the communicator, and the world's where that is another.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Name {
+        comm: i32,
+        peer: u32,
+        world: u32,
+        index: i32,
+    }
+
+    impl core::fmt::Display for Name {
+        fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+            let Name { comm, peer, world, index } = self;
+            match (*comm, *index) {
+                (crate::p2p::COMM_WORLD, crate::p2p::TAG_ANY) => write!(f, "(peer {peer}, any index)"),
+                (crate::p2p::COMM_WORLD, _) => write!(f, "(peer {peer}, index {index})"),
+                (_, crate::p2p::TAG_ANY) => {
+                    write!(f, "(peer {peer} of communicator {comm}, rank {world} of the world, any index)")
+                }
+                _ => write!(f, "(peer {peer} of communicator {comm}, rank {world} of the world, index {index})"),
             }
         }
     }

@@ -1,4 +1,12 @@
-//! Finding a lane: a hash table with open addressing that is only ever added to, so that a look-up is a load or two and no lock.
+//! Finding a lane, by a load or two and no lock.
+//!
+//! The world's lanes stand in a hash table with open addressing that is only ever added to; the peer's rank is its own hash. Each
+//! other communicator has a small table of the same kind, which it takes along when it is freed:
+//!
+//! ```text
+//!  world     [ peer 0 | peer 1 |   | peer 3 | ... ]
+//!  others    [ communicator & 4095 ] ── Few: mask, [ peer & mask | ... ]      twice as large whenever it is half full
+//! ```
 
 use std::ptr::null_mut;
 use std::sync::Mutex;
@@ -7,75 +15,178 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use super::Lane;
 use crate::base::error::{Code, Error, Result};
 
+/// Communicators that a process can belong to at a time, the world included.
+pub const COMMUNICATORS: usize = 4096;
+
 /// The lanes of this process, by (communicator, peer).
 pub struct LaneTable {
     slots: Box<[AtomicPtr<Lane>]>,
     mask: u64,
+    others: Box<[AtomicPtr<Few>]>,
     all: Mutex<Vec<&'static Lane>>,
+    /// Tables that have been replaced by larger ones, by communicator; somebody may still look into them.
+    replaced: Mutex<Vec<(i32, *mut Few)>>,
+}
+
+// SAFETY: the tables behind the pointers are boxes of atomics, freed only when nobody looks into them.
+unsafe impl Send for LaneTable {}
+// SAFETY: as above.
+unsafe impl Sync for LaneTable {}
+
+/// The lanes of one communicator.
+struct Few {
+    mask: u64,
+    slots: Box<[AtomicPtr<Lane>]>,
+}
+
+impl Few {
+    fn new(slots: usize) -> Few {
+        Few { mask: slots as u64 - 1, slots: empty(slots) }
+    }
+
+    fn add(&self, lane: *mut Lane) {
+        // SAFETY: lanes in a table are leaked boxes, and so is this one.
+        insert(&self.slots, self.mask, unsafe { (*lane).peer_rank() }, lane);
+    }
+}
+
+fn empty(n: usize) -> Box<[AtomicPtr<Lane>]> {
+    (0..n).map(|_| AtomicPtr::new(null_mut())).collect()
+}
+
+/// Puts a lane into a table that has room.
+fn insert(slots: &[AtomicPtr<Lane>], mask: u64, peer: u32, lane: *mut Lane) {
+    let mut at = peer as u64 & mask;
+    while !slots[at as usize].load(Ordering::Relaxed).is_null() {
+        at = (at + 1) & mask;
+    }
+    // SYNC POINT: pairs with the acquire in `look`.
+    slots[at as usize].store(lane, Ordering::Release);
+}
+
+/// The lane of this key in a table, `mask` + 1 slots long.
+#[inline(always)]
+fn look(slots: &[AtomicPtr<Lane>], mask: u64, key: u64) -> Option<&'static Lane> {
+    let mut at = key & mask;
+    loop {
+        // SYNC POINT: pairs with the release in `insert`.
+        // SAFETY: `at` is masked to the table's size, a power of two; the mask is never wider than 32 bits, the peer's part of the key.
+        let p = unsafe { slots.get_unchecked(at as usize) }.load(Ordering::Acquire);
+        if p.is_null() {
+            return None;
+        }
+        // SAFETY: lanes in a table are leaked boxes, freed only when no thread uses them any more.
+        let lane: &'static Lane = unsafe { &*p };
+        if lane.key() == key {
+            return Some(lane);
+        }
+        at = (at + 1) & mask;
+    }
 }
 
 impl LaneTable {
-    /// Room for this many lanes.
+    /// Room for this many lanes of the world, and for those of all other communicators.
     pub fn new(most: usize) -> LaneTable {
         let n = (most * 2).next_power_of_two();
         LaneTable {
-            slots: (0..n).map(|_| AtomicPtr::new(null_mut())).collect(),
+            slots: empty(n),
             mask: n as u64 - 1,
+            others: (0..COMMUNICATORS).map(|_| AtomicPtr::new(null_mut())).collect(),
             all: Mutex::new(Vec::new()),
+            replaced: Mutex::new(Vec::new()),
         }
-    }
-
-    #[inline(always)]
-    fn first(&self, key: u64) -> u64 {
-        // The peer's rank itself for the world: neighbours in ranks are neighbours in the table, and nothing collides.
-        (key ^ (key >> 32).wrapping_mul(0x9e37_79b9)) & self.mask
     }
 
     /// The lane of this key, if it exists.
     #[inline(always)]
     pub fn find(&self, key: u64) -> Option<&'static Lane> {
-        let mut at = self.first(key);
-        loop {
-            // SYNC POINT: pairs with the release in `insert`.
-            // SAFETY: `at` is masked to the table's size, a power of two.
-            let p = unsafe { self.slots.get_unchecked(at as usize) }.load(Ordering::Acquire);
-            if p.is_null() {
-                return None;
-            }
-            // SAFETY: lanes in the table are leaked boxes, freed only in `clear`, when no thread uses the library any more.
-            let lane: &'static Lane = unsafe { &*p };
-            if lane.key() == key {
-                return Some(lane);
-            }
-            at = (at + 1) & self.mask;
+        if key >> 32 == crate::p2p::COMM_WORLD as u64 {
+            return look(&self.slots, self.mask, key);
         }
+        // SYNC POINT: pairs with the release in `find_or_make`.
+        let few = self.other((key >> 32) as i32).load(Ordering::Acquire);
+        if few.is_null() {
+            return None;
+        }
+        // SAFETY: a leaked box, freed with its communicator, which nobody uses any more by then. What another communicator has
+        // left its place to is found by its own keys only.
+        let few = unsafe { &*few };
+        look(&few.slots, few.mask, key)
+    }
+
+    #[inline(always)]
+    fn other(&self, comm: i32) -> &AtomicPtr<Few> {
+        // SAFETY: masked to the table's size.
+        unsafe { self.others.get_unchecked(comm as usize & (COMMUNICATORS - 1)) }
     }
 
     /// The lane of this key, made by `make` if it does not exist. One is made at a time.
     pub fn find_or_make(&self, key: u64, make: impl FnOnce() -> Result<Lane>) -> Result<&'static Lane> {
-        let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        let mut all = self.all();
         if let Some(lane) = self.find(key) {
             return Ok(lane);
         }
-        if (all.len() + 1) * 2 > self.slots.len() {
-            return Err(Error::new(Code::Memory, format!("all {} lanes of this process are in use", all.len())));
+        let comm = (key >> 32) as i32;
+        let here = all.iter().filter(|l| l.comm() == comm).count();
+        let world = comm == crate::p2p::COMM_WORLD;
+        if world && (here + 1) * 2 > self.slots.len() {
+            return Err(Error::new(Code::Memory, format!("all {here} lanes of this process are in use")));
         }
         let lane = Box::into_raw(Box::new(make()?));
-        let mut at = self.first(key);
-        while !self.slots[at as usize].load(Ordering::Relaxed).is_null() {
-            at = (at + 1) & self.mask;
+        if world {
+            insert(&self.slots, self.mask, key as u32, lane);
+        } else {
+            self.add(comm, here, lane);
         }
-        // SYNC POINT: pairs with the acquire in `find`.
-        self.slots[at as usize].store(lane, Ordering::Release);
         // SAFETY: just leaked.
         let lane = unsafe { &*lane };
         all.push(lane);
         Ok(lane)
     }
 
-    /// All lanes, in the order in which they were made.
-    pub fn all(&self) -> Vec<&'static Lane> {
-        self.all.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    /// Puts a lane into the table of its communicator, which has `here` lanes already.
+    fn add(&self, comm: i32, here: usize, lane: *mut Lane) {
+        let other = self.other(comm);
+        let old = other.load(Ordering::Relaxed);
+        // SAFETY: a leaked box; only this function and `forget` replace it, both under the lock of all lanes.
+        if let Some(few) = unsafe { old.as_ref() }
+            && (here + 1) * 2 <= few.slots.len()
+        {
+            return few.add(lane);
+        }
+        let larger = Few::new(((here + 1) * 4).next_power_of_two());
+        // SAFETY: as above.
+        if let Some(few) = unsafe { old.as_ref() } {
+            few.slots.iter().map(|s| s.load(Ordering::Relaxed)).filter(|l| !l.is_null()).for_each(|l| larger.add(l));
+            self.replaced.lock().unwrap_or_else(|e| e.into_inner()).push((comm, old));
+        }
+        larger.add(lane);
+        // SYNC POINT: pairs with the acquire in `find`.
+        other.store(Box::into_raw(Box::new(larger)), Ordering::Release);
+    }
+
+    /// All lanes, in the order in which they were made. While the guard lives none is made and none freed.
+    pub fn all(&self) -> std::sync::MutexGuard<'_, Vec<&'static Lane>> {
+        self.all.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Frees the lanes of a communicator, not the world.
+    ///
+    /// # Safety
+    /// No reference to one of them may be in use, and none may be used afterwards.
+    pub unsafe fn forget(&self, comm: i32) {
+        let mut all = self.all();
+        let mut replaced = self.replaced.lock().unwrap_or_else(|e| e.into_inner());
+        let few = self.other(comm).swap(null_mut(), Ordering::AcqRel);
+        let old = replaced.extract_if(.., |(of, _)| *of == comm).map(|(_, few)| few);
+        for few in old.chain([few]).filter(|f| !f.is_null()) {
+            // SAFETY: a box leaked in `add`; the caller promises that nobody looks into it.
+            drop(unsafe { Box::from_raw(few) });
+        }
+        for lane in all.extract_if(.., |l| l.comm() == comm) {
+            // SAFETY: a box leaked in `find_or_make`; the caller promises that nobody uses it.
+            drop(unsafe { Box::from_raw(std::ptr::from_ref(lane).cast_mut()) });
+        }
     }
 
     /// Frees all lanes.
@@ -83,14 +194,11 @@ impl LaneTable {
     /// # Safety
     /// No reference to a lane may be in use, and none may be used afterwards.
     pub unsafe fn clear(&self) {
-        let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
-        for slot in &self.slots {
-            let p = slot.swap(null_mut(), Ordering::AcqRel);
-            if !p.is_null() {
-                // SAFETY: a box leaked in `find_or_make`; the caller promises that nobody uses it.
-                drop(unsafe { Box::from_raw(p) });
-            }
+        let comms: Vec<i32> = self.all().iter().map(|l| l.comm()).collect();
+        self.slots.iter().for_each(|slot| slot.store(null_mut(), Ordering::Release));
+        for comm in comms {
+            // SAFETY: as the caller promises. (The world has no table of its own here; its lanes are freed like the others'.)
+            unsafe { self.forget(comm) };
         }
-        all.clear();
     }
 }

@@ -235,11 +235,7 @@ fn lane_of(ep: &'static Endpoint, comm: i32, src: i32) -> Result<&'static Lane> 
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         return Ok(lane);
     }
-    ep.check_comm(comm)?;
-    if src < 0 || src as u32 >= ep.size {
-        return Err(Error::new(Code::Rank, format!("rank {}: source {src} of {} ranks", ep.rank, ep.size)));
-    }
-    ep.lane(src as u32)
+    ep.lane_of(ep.context(comm)?, src)
 }
 
 fn state_of(lane: &Lane) -> std::sync::MutexGuard<'_, AnyState> {
@@ -250,11 +246,7 @@ fn state_of(lane: &Lane) -> std::sync::MutexGuard<'_, AnyState> {
 fn busy(ep: &Endpoint, lane: &Lane) -> Error {
     Error::new(
         Code::Busy,
-        format!(
-            "rank {}: a receive of any index from peer {} is pending: complete it first",
-            ep.rank,
-            lane.peer_rank()
-        ),
+        format!("rank {}: a receive of any index on {} is pending: complete it first", ep.rank, lane.name(TAG_ANY)),
     )
 }
 
@@ -337,7 +329,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
         if state.request.is_none() {
             return Err(Error::new(
                 Code::Request,
-                format!("rank {}: no receive of any index from peer {} is pending", ep.rank, lane.peer_rank()),
+                format!("rank {}: no receive of any index is pending on {}", ep.rank, lane.name(TAG_ANY)),
             ));
         }
         if let Some(done) = progress(ep, lane, &mut state, wait) {
@@ -402,7 +394,7 @@ pub(super) fn cancel(ep: &'static Endpoint, comm: i32, src: i32) -> Result<bool>
     let Some(request) = &state.request else {
         return Err(Error::new(
             Code::Request,
-            format!("rank {}: no receive of any index from peer {src} is pending", ep.rank),
+            format!("rank {}: no receive of any index is pending on {}", ep.rank, lane.name(TAG_ANY)),
         ));
     };
     if let Some(slot) = request.bound
@@ -423,10 +415,7 @@ pub(crate) fn is_begun(lane: &Lane) -> bool {
 pub(super) fn received(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Received> {
     let lane = lane_of(ep, comm, src)?;
     state_of(lane).last.ok_or_else(|| {
-        Error::new(
-            Code::Request,
-            format!("rank {}: nothing has been received from any index of peer {src} yet", ep.rank),
-        )
+        Error::new(Code::Request, format!("rank {}: nothing has been received on {} yet", ep.rank, lane.name(TAG_ANY)))
     })
 }
 
@@ -470,7 +459,7 @@ impl Scene for AnyScene {
     fn waits(&self) -> Waits {
         Waits {
             operation: Operation::RecvAny,
-            peer: self.lane.peer_rank(),
+            peer: self.lane.world,
             index: TAG_ANY,
             comm: self.lane.comm(),
             bytes: 0,

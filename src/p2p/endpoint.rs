@@ -9,10 +9,11 @@ use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
-use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, Region};
-use crate::lane::map::{INDEX_MAX, LANE_BYTES, LANE_STRIDE, SIDE_FINALIZED, SYSTEM_INDICES};
+use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, PLACES_AT, Region};
+use crate::lane::map::{INDEX_MAX, LANE_BYTES, LANE_STRIDE, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS};
 use crate::lane::{Lane, LaneTable, SPECIAL_GONE};
 use crate::launch::Launch;
+use crate::p2p::context::{Context, Contexts};
 use crate::p2p::spool::Spool;
 use crate::p2p::tuning::Tuning;
 use crate::wait::{Board, doorbell, event::Event, stall};
@@ -29,6 +30,8 @@ pub struct Endpoint {
     pub rank: u32,
     /// Ranks in the world.
     pub size: u32,
+    /// The communicators that this process belongs to.
+    pub contexts: Contexts,
     /// The lanes that exist.
     pub lanes: LaneTable,
     /// What may be copied how.
@@ -129,6 +132,7 @@ impl Endpoint {
         let endpoint = Box::leak(Box::new(Endpoint {
             rank,
             size,
+            contexts: Contexts::new(rank, size),
             lanes: LaneTable::new(size.min(4096) as usize),
             tuning,
             spool,
@@ -172,6 +176,7 @@ impl Endpoint {
         Ok(Endpoint {
             rank,
             size,
+            contexts: Contexts::new(rank, size),
             lanes: LaneTable::new(2),
             tuning: Tuning::new(&config, false),
             spool: Spool::new(&region, config.spool_bytes, config.timeout_ms)?,
@@ -228,7 +233,7 @@ impl Endpoint {
 
     /// Leaves the job: nobody can use the library afterwards.
     pub fn close(&'static self) -> Result<()> {
-        for lane in self.lanes.all() {
+        for lane in self.lanes.all().iter() {
             lane.my_side().state.store(SIDE_FINALIZED, Ordering::Release);
         }
         self.region.header().state.store(FINALIZED, Ordering::Release);
@@ -252,21 +257,16 @@ impl Endpoint {
     #[cold]
     #[inline(never)]
     pub fn resolve(&self, comm: i32, peer: i32, index: i32) -> Result<(&'static Lane, usize)> {
-        self.check_comm(comm)?;
-        if peer < 0 || peer as u32 >= self.size {
-            return Err(Error::new(
-                Code::Rank,
-                format!("rank {}: peer {peer} in communicator {comm} of {} ranks", self.rank, self.size),
-            ));
-        }
-        if index < 0 || index as usize >= INDEX_MAX {
-            return Err(self.bad_index(peer as u32, index, INDEX_MAX));
+        let context = self.context(comm)?;
+        self.check_rank(context, peer)?;
+        if index < 0 || index as usize >= context.indices {
+            return Err(self.bad_index(peer as u32, index, context.indices));
         }
         let mine = self.region.header().indices.load(Ordering::Acquire) as usize;
         if index as usize >= mine {
             return Err(self.bad_index(peer as u32, index, mine));
         }
-        let lane = self.lane(peer as u32)?;
+        let lane = self.lane_of(context, peer)?;
         let slot = index as usize + SYSTEM_INDICES;
         if slot >= lane.limit() as usize {
             let both = self.widen(lane)?;
@@ -287,7 +287,7 @@ impl Endpoint {
     fn common_indices(&self, lane: &Lane) -> usize {
         let mine = self.region.header().indices.load(Ordering::Acquire);
         let theirs = lane.peer.as_ref().map_or(mine, |p| p.region.header().indices.load(Ordering::Acquire));
-        mine.min(theirs) as usize
+        (mine.min(theirs) as usize).min(lane.most_indices())
     }
 
     fn bad_index(&self, peer: u32, index: i32, have: usize) -> Error {
@@ -299,13 +299,68 @@ impl Endpoint {
 
     /// Is this a communicator?
     pub fn check_comm(&self, comm: i32) -> Result<()> {
-        if comm == crate::p2p::COMM_WORLD {
-            Ok(())
-        } else if comm == crate::p2p::COMM_NULL {
-            Err(Error::new(Code::Comm, format!("rank {}: FMPL_COMM_NULL", self.rank)))
-        } else {
-            Err(Error::new(Code::Comm, format!("rank {}: {comm} is not a communicator", self.rank)))
+        self.context(comm).map(|_| ())
+    }
+
+    /// The communicator of a handle.
+    #[inline]
+    pub fn context(&self, comm: i32) -> Result<&'static Context> {
+        self.contexts.find(comm).ok_or_else(|| self.bad_comm(comm))
+    }
+
+    #[cold]
+    fn bad_comm(&self, comm: i32) -> Error {
+        let what = match comm {
+            crate::p2p::COMM_NULL => "FMPL_COMM_NULL".to_string(),
+            _ if self.contexts.was_freed(comm) => format!("communicator {comm} has been freed"),
+            _ => format!("{comm} is not a communicator"),
+        };
+        Error::new(Code::Comm, format!("rank {}: {what}", self.rank))
+    }
+
+    fn check_rank(&self, context: &Context, peer: i32) -> Result<()> {
+        let size = context.group.size();
+        if peer >= 0 && (peer as u32) < size {
+            return Ok(());
         }
+        let comm = context.handle;
+        Err(Error::new(Code::Rank, format!("rank {}: peer {peer} in communicator {comm} of {size} ranks", self.rank)))
+    }
+
+    /// The lane to a rank of a communicator, made when first asked for.
+    pub fn lane_of(&self, context: &Context, peer: i32) -> Result<&'static Lane> {
+        self.check_rank(context, peer)?;
+        let rank = peer as u32;
+        if context.handle == crate::p2p::COMM_WORLD {
+            return self.lane(rank);
+        }
+        let key = Lane::key_of(context.handle, rank);
+        if let Some(lane) = self.lanes.find(key) {
+            return Ok(lane);
+        }
+        let of_world = self.lane(context.group.world_rank(rank))?;
+        let lane = self.lanes.find_or_make(key, || {
+            let (place, guest) = (context.place, self.rank.max(of_world.world));
+            let at = PLACES_AT + guest as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
+            let bytes = Map::of_units(place.units as usize).bytes;
+            let window = match &of_world.peer {
+                Some(p) if of_world.world < self.rank => p.region.map(at, bytes)?,
+                _ => self.region.map(at, bytes)?,
+            };
+            let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?;
+            while !lane.come_alive(self.common_indices(&lane))? {
+                if let Some(what) = of_world.gone() {
+                    return Err(lane.peer_error(self.rank, what, "first contact with", crate::p2p::TAG_ANY));
+                }
+                std::thread::yield_now();
+            }
+            self.apply_mode(&lane);
+            Ok(lane)
+        })?;
+        if of_world.gone().is_some() {
+            lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
+        }
+        Ok(lane)
     }
 
     /// The world's lane to a peer, made at first contact.
@@ -386,7 +441,7 @@ impl Endpoint {
     fn bury(&self, rank: u32) {
         let _one = self.bound.lock().unwrap_or_else(|e| e.into_inner());
         self.dead[rank as usize].store(true, Ordering::Release);
-        for lane in self.lanes.all().into_iter().filter(|l| l.peer_rank() == rank) {
+        for lane in self.lanes.all().iter().filter(|l| l.world == rank) {
             lane.dead.store(1, Ordering::Release);
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
         }

@@ -14,9 +14,12 @@
 //! | `layout` | contiguous, block, list |
 //! | `tuning` | which way by size |
 //! | `endpoint` | this process in its job |
+//! | `context`, `group` | its communicators: which ranks, which memory |
 
 pub mod any_index;
+pub mod context;
 pub mod endpoint;
+pub mod group;
 pub mod layout;
 #[cfg(loom)]
 pub mod model;

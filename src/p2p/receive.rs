@@ -332,7 +332,7 @@ impl Receiver {
         // SAFETY: within the peer's spool window; a block is atomics only.
         let block = unsafe { &*base.add(at as usize).cast::<Block>() };
         // The 24 bits in `tx` may be an old chain's; the block's own number is as wide as it takes.
-        let owner = (self.slot as u64) << 32 | self.ep.rank as u64;
+        let owner = self.lane.owner(self.slot, self.ep.rank);
         if block.first.load(Ordering::Acquire) != self.seq || block.owner.load(Ordering::Acquire) != owner {
             return false;
         }
@@ -489,10 +489,9 @@ impl Receiver {
         Error::new(
             Code::Truncate,
             format!(
-                "rank {}: message of {len} bytes from (peer {}, index {}) into {} bytes; the first {} are delivered",
+                "rank {}: message of {len} bytes from {} into {} bytes; the first {} are delivered",
                 self.ep.rank,
-                self.lane.peer_rank(),
-                self.index(),
+                self.lane.name(self.index()),
                 self.cap,
                 self.cap
             ),
@@ -585,10 +584,7 @@ impl Receiver {
 
     #[cold]
     pub fn garbled(&self, what: &str) -> Error {
-        Error::new(
-            Code::Version,
-            format!("rank {}: from (peer {}, index {}): {what}", self.ep.rank, self.lane.peer_rank(), self.index()),
-        )
+        Error::new(Code::Version, format!("rank {}: from {}: {what}", self.ep.rank, self.lane.name(self.index())))
     }
 
     /// The length of a message that was found, without taking it.
@@ -642,7 +638,7 @@ impl Scene for Awaiting {
     fn waits(&self) -> Waits {
         Waits {
             operation: Operation::Recv,
-            peer: self.lane.peer_rank(),
+            peer: self.lane.world,
             index: self.slot as i32 - SYSTEM_INDICES as i32,
             comm: self.lane.comm(),
             bytes: 0,

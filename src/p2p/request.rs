@@ -161,8 +161,9 @@ fn find(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Result<(&'st
 }
 
 #[cold]
-fn no_request(ep: &Endpoint, what: &str, peer: i32, index: i32) -> Error {
-    Error::new(Code::Request, format!("rank {}: no {what} is pending on (peer {peer}, index {index})", ep.rank))
+fn no_request(ep: &Endpoint, what: &str, lane: &Lane, slot: usize) -> Error {
+    let name = lane.name(slot as i32 - SYSTEM_INDICES as i32);
+    Error::new(Code::Request, format!("rank {}: no {what} is pending on {name}", ep.rank))
 }
 
 /// Completes the send on (peer, index), spooling when its time-out has passed.
@@ -195,7 +196,7 @@ fn isend_complete(ep: &'static Endpoint, comm: i32, dst: i32, index: i32, wait: 
         return ep.check_comm(comm).map(|()| true);
     }
     let (lane, slot) = find(ep, comm, dst, index)?;
-    complete_send(ep, lane, slot, wait, index)
+    complete_send(ep, lane, slot, wait)
 }
 
 /// Completes the send if that takes no waiting.
@@ -205,11 +206,11 @@ pub fn isend_test(comm: i32, dst: i32, index: i32) -> Result<bool> {
     if is_sent(ep, comm, dst, index) { Ok(true) } else { isend_complete(ep, comm, dst, index, false) }
 }
 
-fn complete_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool, index: i32) -> Result<bool> {
+fn complete_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
     let flags = &lane.progress(slot).send_flags;
     let now = flags.load(Ordering::Relaxed);
     if now & SEND_PENDING == 0 {
-        return Err(no_request(ep, "isend", lane.peer_rank() as i32, index));
+        return Err(no_request(ep, "isend", lane, slot));
     }
     if now & SEND_OPEN == 0 {
         flags.store(now & !SEND_PENDING, Ordering::Relaxed);
@@ -616,7 +617,7 @@ pub(super) fn complete_receive(ep: &'static Endpoint, lane: &'static Lane, slot:
     let progress = lane.progress(slot);
     let flags = progress.recv_flags.load(Ordering::Relaxed);
     if flags & RECV_PENDING == 0 {
-        return Err(no_request(ep, "irecv", lane.peer_rank() as i32, slot as i32 - SYSTEM_INDICES as i32));
+        return Err(no_request(ep, "irecv", lane, slot));
     }
     let finish = || {
         let flags = progress.recv_flags.load(Ordering::Relaxed);
@@ -680,7 +681,7 @@ pub(super) fn cancel(ep: &'static Endpoint, lane: &'static Lane, slot: usize) ->
     let progress = lane.progress(slot);
     let flags = progress.recv_flags.load(Ordering::Relaxed);
     if flags & RECV_PENDING == 0 {
-        return Err(no_request(ep, "irecv", lane.peer_rank() as i32, slot as i32 - SYSTEM_INDICES as i32));
+        return Err(no_request(ep, "irecv", lane, slot));
     }
     if flags & RECV_READY != 0 {
         return Ok(false);
@@ -724,7 +725,7 @@ pub fn received(comm: i32, src: i32, index: i32) -> Result<Received> {
     if progress.received.load(Ordering::Relaxed) == 0 {
         return Err(Error::new(
             Code::Request,
-            format!("rank {}: nothing has been received on (peer {src}, index {index}) yet", ep.rank),
+            format!("rank {}: nothing has been received on {} yet", ep.rank, lane.name(index)),
         ));
     }
     Ok(Received { len: progress.last_len.load(Ordering::Relaxed) as usize, index })

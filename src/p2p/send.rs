@@ -286,11 +286,8 @@ pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, d
 /// The error of a call on an index whose request is not completed.
 #[cold]
 pub(super) fn busy(ep: &Endpoint, lane: &Lane, slot: usize, what: &str) -> Error {
-    let (peer, index) = (lane.peer_rank(), slot as i64 - SYSTEM_INDICES as i64);
-    Error::new(
-        Code::Busy,
-        format!("rank {}: {what} on (peer {peer}, index {index}): complete the pending one first", ep.rank),
-    )
+    let name = lane.name(slot as i32 - SYSTEM_INDICES as i32);
+    Error::new(Code::Busy, format!("rank {}: {what} on {name}: complete the pending one first", ep.rank))
 }
 
 /// One message on its way out.
@@ -484,7 +481,7 @@ impl Sender {
         } else {
             let Some(block) = self.next_block(need) else { return false };
             let header = spool.block(block.at);
-            header.owner.store((self.slot as u64) << 32 | self.lane.peer_rank() as u64, Ordering::Relaxed);
+            header.owner.store(self.lane.owner(self.slot, self.lane.world), Ordering::Relaxed);
             header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
             header.last.store(self.seq as u32, Ordering::Relaxed);
             // SYNC POINT: pairs with `Spool::reclaim`, which compares the two above once it sees this.
@@ -664,11 +661,10 @@ impl Sender {
         Error::new(
             Code::SpoolFull,
             format!(
-                "rank {}: send of {} bytes to (peer {}, index {}): {} of {} bytes of the spool are taken; fmpl_sendbuf_set makes it larger",
+                "rank {}: send of {} bytes to {}: {} of {} bytes of the spool are taken; fmpl_sendbuf_set makes it larger",
                 self.ep.rank,
                 self.len,
-                self.lane.peer_rank(),
-                self.index(),
+                self.lane.name(self.index()),
                 budget.used(),
                 budget.limit()
             ),
@@ -761,7 +757,7 @@ impl Scene for Waiting {
     fn waits(&self) -> Waits {
         Waits {
             operation: Operation::Send,
-            peer: self.lane.peer_rank(),
+            peer: self.lane.world,
             index: self.slot as i32 - SYSTEM_INDICES as i32,
             comm: self.lane.comm(),
             bytes: self.len as u64,

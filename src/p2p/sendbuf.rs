@@ -27,7 +27,7 @@ pub unsafe fn sendbuf_set(comm: Option<i32>, _buf: *mut u8, size: usize, timeout
         ));
     }
     ep.spool.set(comm, size, timeout_ms)?;
-    for lane in ep.lanes.all() {
+    for lane in ep.lanes.all().iter() {
         ep.apply_mode(lane);
     }
     Ok(())
@@ -37,7 +37,7 @@ pub unsafe fn sendbuf_set(comm: Option<i32>, _buf: *mut u8, size: usize, timeout
 pub fn sendbuf_check() -> Result<(i32, i32)> {
     let ep = endpoint()?;
     let (mut ever, mut waiting) = (0u64, 0u64);
-    for lane in ep.lanes.all() {
+    for lane in ep.lanes.all().iter() {
         let slots = lane.spooled.lock().unwrap_or_else(|e| e.into_inner()).clone();
         // The library's own messages are not the program's to count.
         for slot in slots.into_iter().filter(|slot| *slot as usize >= SYSTEM_INDICES) {
@@ -98,7 +98,7 @@ fn landing_before_chain(lane: &Lane, slot: usize) -> u64 {
 /// sender has no list of them, so it looks at the whole spool.
 #[cold]
 fn unknown_blocks(ep: &Endpoint, lane: &Lane, slot: usize, from: u64, end: u64) -> u64 {
-    let owner = (slot as u64) << 32 | lane.peer_rank() as u64;
+    let owner = lane.owner(slot, lane.world);
     let mut blocks = Vec::new();
     ep.spool.for_each_taken(|block| {
         let header = ep.spool.block(block.at);

@@ -358,11 +358,10 @@ impl Sender {
         Error::new(
             Code::Argument,
             format!(
-                "rank {}: send of {} bytes to (peer {}, index {}): the buffer cannot be {what}; for memory that the kernel does not copy set FMPL_CMA=off",
+                "rank {}: send of {} bytes to {}: the buffer cannot be {what}; for memory that the kernel does not copy set FMPL_CMA=off",
                 self.ep.rank,
                 self.len,
-                self.lane.peer_rank(),
-                self.index()
+                self.lane.name(self.index())
             ),
         )
     }
@@ -658,10 +657,9 @@ impl Receiver {
         Error::new(
             Code::Argument,
             format!(
-                "rank {}: recv from (peer {}, index {}): one of the two buffers cannot be copied by the kernel; for such memory set FMPL_CMA=off",
+                "rank {}: recv from {}: one of the two buffers cannot be copied by the kernel; for such memory set FMPL_CMA=off",
                 self.ep.rank,
-                self.lane.peer_rank(),
-                self.index()
+                self.lane.name(self.index())
             ),
         )
     }

@@ -17,7 +17,9 @@
 //!  HEAP_AT    ├────────────────────────┤  1 TiB
 //!             │ fmpl_alloc             │
 //!  LANES_AT   ├────────────────────────┤  2 TiB
-//!             │ lanes                  │
+//!             │ lanes of the world     │
+//!  PLACES_AT  ├────────────────────────┤  32 PiB
+//!             │ of other communicators │
 //!  REGION_END └────────────────────────┘  64 PiB
 //! ```
 //!
@@ -38,7 +40,7 @@ use crate::base::clock;
 use crate::base::error::{Code, Error, Result};
 
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
-pub const LAYOUT_VERSION: u32 = 1;
+pub const LAYOUT_VERSION: u32 = 2;
 
 /// Where the notice board begins.
 pub const BOARD_AT: u64 = 4096;
@@ -52,6 +54,8 @@ pub const SPOOL_AT: u64 = 1 << 36;
 pub const HEAP_AT: u64 = 1 << 40;
 /// Where the lanes begin.
 pub const LANES_AT: u64 = 1 << 41;
+/// Where the lanes of communicators other than the world begin.
+pub const PLACES_AT: u64 = 1 << 55;
 /// The length of the file.
 pub const REGION_END: u64 = 1 << 56;
 

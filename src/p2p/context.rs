@@ -1,0 +1,211 @@
+//! The communicators that this process belongs to: which ranks, which memory.
+//!
+//! A communicator is known by three numbers. Its **handle** is this process's own and what the program has; a freed one is no other
+//! communicator's for half a million reuses of its place. Its **epoch** and its first **unit** are what the members agreed on when it
+//! was made: the epoch is larger than that of any communicator that one of them ever belonged to; the units say where, between any
+//! two of them, its lanes lie, and no other communicator of a member has them.
+//!
+//! ```text
+//!  handle    0 | use 19 | place 12
+//!  lane of ranks a < b of the world: in a's region at PLACES_AT + b * 256 GiB + unit * 256 KiB
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::base::error::{Code, Error, Result};
+use crate::lane::Place;
+use crate::lane::table::COMMUNICATORS;
+use crate::p2p::COMM_WORLD;
+use crate::p2p::group::Group;
+
+/// A communicator, as this process has it.
+pub struct Context {
+    /// Its number in this process: `fmpl_comm`.
+    pub handle: i32,
+    /// The ranks.
+    pub group: Group,
+    /// The numbers that the members agreed on.
+    pub place: Place,
+    /// Indices that there is room for.
+    pub indices: usize,
+    /// Calls of `send_any` and the like, collectives: numbers that the members count in step.
+    pub steps: AtomicU32,
+}
+
+/// The communicators of this process.
+pub struct Contexts {
+    table: Box<[AtomicPtr<Context>]>,
+    books: Mutex<Books>,
+}
+
+/// What is kept of communicators that come and go.
+#[derive(Default)]
+struct Books {
+    /// How often each place of the table was used.
+    uses: BTreeMap<usize, u32>,
+    /// Units in use, or offered in an agreement that is under way: a bit each, by word.
+    units: BTreeMap<u32, u64>,
+    /// The largest epoch of a communicator that this process has belonged to.
+    epoch: u32,
+    /// Communicators alive, without the world.
+    alive: usize,
+}
+
+/// Units that are offered for a new communicator: free ones of a stretch.
+pub struct Offer {
+    /// The first unit of the stretch.
+    pub first: u32,
+    /// A bit for each unit that is free.
+    pub free: [u64; OFFER_WORDS],
+}
+
+/// Words of an offer.
+pub const OFFER_WORDS: usize = 32;
+/// Units of an offer.
+pub const OFFER_UNITS: usize = OFFER_WORDS * 64;
+
+const USES: u32 = (1 << 19) - 1;
+
+impl Contexts {
+    /// The world alone.
+    pub fn new(rank: u32, size: u32) -> Contexts {
+        let table: Box<[AtomicPtr<Context>]> =
+            (0..COMMUNICATORS).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
+        let world = Context {
+            handle: COMM_WORLD,
+            group: Group::world(rank, size),
+            place: Place::default(),
+            indices: crate::lane::map::INDEX_MAX,
+            steps: AtomicU32::new(0),
+        };
+        table[0].store(Box::into_raw(Box::new(world)), Ordering::Release);
+        Contexts { table, books: Mutex::default() }
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The communicator of a handle.
+    #[inline]
+    pub fn find(&self, handle: i32) -> Option<&'static Context> {
+        // SYNC POINT: pairs with the release in `add`.
+        let p = self.table[handle as usize & (COMMUNICATORS - 1)].load(Ordering::Acquire);
+        // SAFETY: a leaked box, freed in `remove` only, when nobody uses the communicator any more: the interface's demand.
+        let context: &'static Context = unsafe { p.as_ref()? };
+        (context.handle == handle).then_some(context)
+    }
+
+    /// Was this handle a communicator's that has been freed?
+    pub fn was_freed(&self, handle: i32) -> bool {
+        let (place, this) = (handle as usize & (COMMUNICATORS - 1), handle as u32 >> 12);
+        handle > 0 && place != 0 && self.books().uses.get(&place).is_some_and(|uses| this <= *uses)
+    }
+
+    /// Communicators alive, without the world.
+    pub fn alive(&self) -> usize {
+        self.books().alive
+    }
+
+    /// Takes a communicator in; its handle.
+    pub fn add(&self, group: Group, place: Place, indices: usize) -> Result<&'static Context> {
+        let mut books = self.books();
+        let n = (1..COMMUNICATORS).find(|n| self.table[*n].load(Ordering::Relaxed).is_null());
+        let Some(n) = n else {
+            let most = COMMUNICATORS - 1;
+            return Err(Error::new(Code::Memory, format!("all {most} communicators of this process are in use")));
+        };
+        let uses = books.uses.entry(n).or_insert(0);
+        // 0 is left out, so that small numbers are no handles.
+        *uses = if *uses == USES { 1 } else { *uses + 1 };
+        let handle = (*uses << 12) as i32 | n as i32;
+        books.alive += 1;
+        let context = Box::new(Context { handle, group, place, indices, steps: AtomicU32::new(0) });
+        let context: &'static Context = Box::leak(context);
+        // SYNC POINT: pairs with the acquire in `find`.
+        self.table[n].store(std::ptr::from_ref(context).cast_mut(), Ordering::Release);
+        Ok(context)
+    }
+
+    /// Takes a communicator out and frees its units.
+    ///
+    /// # Safety
+    /// No reference to it may be in use, and none may be used afterwards.
+    pub unsafe fn remove(&self, context: &'static Context) {
+        let place = context.place;
+        let mut books = self.books();
+        books.alive -= 1;
+        self.table[context.handle as usize & (COMMUNICATORS - 1)].store(std::ptr::null_mut(), Ordering::Release);
+        books.mark(place, false);
+        drop(books);
+        // SAFETY: leaked in `add`, and no longer to be found; the caller promises that nobody has it.
+        drop(unsafe { Box::from_raw(std::ptr::from_ref(context).cast_mut()) });
+    }
+
+    /// Offers the free units from `first` on: until [`Contexts::settle`] nobody else of this process does.
+    pub fn offer(&self, first: u32) -> Offer {
+        let mut books = self.books();
+        let mut offer = Offer { first, free: [0; OFFER_WORDS] };
+        for (n, free) in offer.free.iter_mut().enumerate() {
+            let word = books.units.entry(first / 64 + n as u32).or_insert(0);
+            *free = !*word;
+            *word = u64::MAX;
+        }
+        offer
+    }
+
+    /// The end of an offer: `place`, if any, is taken, and all else free again.
+    pub fn settle(&self, offer: &Offer, place: Option<Place>) {
+        let mut books = self.books();
+        for (n, free) in offer.free.iter().enumerate() {
+            let at = offer.first / 64 + n as u32;
+            match books.units.get(&at).copied().unwrap_or(0) & !free {
+                0 => books.units.remove(&at),
+                taken => books.units.insert(at, taken),
+            };
+        }
+        if let Some(place) = place {
+            books.mark(place, true);
+        }
+    }
+
+    /// Gives units back that were taken by [`Contexts::settle`] and never used.
+    pub fn give_back(&self, place: Place) {
+        self.books().mark(place, false);
+    }
+
+    /// The largest epoch of a communicator that this process has belonged to.
+    pub fn epoch(&self) -> u32 {
+        self.books().epoch
+    }
+
+    /// Notes an epoch that was agreed on.
+    pub fn note_epoch(&self, epoch: u32) {
+        let mut books = self.books();
+        books.epoch = books.epoch.max(epoch);
+    }
+}
+
+impl Books {
+    fn mark(&mut self, place: Place, taken: bool) {
+        for unit in place.unit..place.unit + place.units {
+            let (at, bit) = (unit / 64, 1u64 << (unit % 64));
+            let word = self.units.get(&at).copied().unwrap_or(0);
+            match if taken { word | bit } else { word & !bit } {
+                0 => self.units.remove(&at),
+                word => self.units.insert(at, word),
+            };
+        }
+    }
+}
+
+impl Drop for Contexts {
+    fn drop(&mut self) {
+        for p in self.table.iter().map(|p| p.swap(std::ptr::null_mut(), Ordering::AcqRel)).filter(|p| !p.is_null()) {
+            // SAFETY: leaked in `new` or `add`; the endpoint goes away, so nobody is in the library.
+            drop(unsafe { Box::from_raw(p) });
+        }
+    }
+}
