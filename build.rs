@@ -1,6 +1,12 @@
 //! Gives `libfmpl.so` its soname, so that programs linked with 0.1 go on working with a later 0.x of the same interface.
+//!
+//! Cargo hands arguments for shared libraries on to the shared libraries of packages that depend on this one, behind their own: those
+//! would get this soname. Arguments for everything are not handed on; the programs take the name off again.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libfmpl.so.0");
+    println!("cargo:rustc-link-arg=-Wl,-soname,libfmpl.so.0");
+    for programs in ["bins", "tests", "examples", "benches"] {
+        println!("cargo:rustc-link-arg-{programs}=-Wl,-soname,");
+    }
 }

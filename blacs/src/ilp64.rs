@@ -1,0 +1,17 @@
+//! `libfmpl_blacs64`: the BLACS with 64-bit integers (ILP64). The same modules as in `lib.rs`, which says what they do.
+
+/// The integer of the interface: 64 bits.
+pub(crate) type Int = i64;
+
+mod broadcast;
+mod combine;
+mod context;
+mod library;
+mod matrix;
+mod names;
+mod order;
+mod process;
+mod report;
+mod scope;
+
+pub use names::*;
