@@ -118,7 +118,11 @@ fn ring_begins(k: usize, size: usize, rings: usize) -> bool {
     let rings = rings.clamp(1, others);
     let (short, longer) = (others / rings, others % rings);
     let k = k - 1;
-    if k < longer * (short + 1) { k.is_multiple_of(short + 1) } else { (k - longer * (short + 1)).is_multiple_of(short) }
+    if k < longer * (short + 1) {
+        k.is_multiple_of(short + 1)
+    } else {
+        (k - longer * (short + 1)).is_multiple_of(short)
+    }
 }
 
 /// The members of a scope, numbered from a root on.

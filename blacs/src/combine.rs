@@ -49,7 +49,10 @@ pub struct Places {
 /// `at` is a matrix of that shape, its elements of type `T`; `places` likewise.
 pub unsafe fn combine<T: Element>(context: &Context, call: &Call, shape: &Shape, at: *mut u8, places: Option<Places>) {
     let (which, scope) = scope_of(context, call.scope, call.routine);
-    if !matches!(call.topology.to_ascii_lowercase(), b' ' | b'h' | b't' | b'i' | b'd' | b's' | b'm' | b'f' | b'1'..=b'9') {
+    if !matches!(
+        call.topology.to_ascii_lowercase(),
+        b' ' | b'h' | b't' | b'i' | b'd' | b's' | b'm' | b'f' | b'1'..=b'9'
+    ) {
         bad_topology(context, call.topology, call.routine);
     }
     // A column of -1 alone means all, too, as in the reference.
@@ -198,9 +201,8 @@ impl<'a> Pieces<'a> {
         let member = |number: usize| (number + dest) % members;
         // The destination's result goes into its matrix, the others' on the way elsewhere.
         // SAFETY: the workspace has room for two pieces there.
-        let (result, incoming) = unsafe {
-            if me == 0 { (own, self.others) } else { (self.others.add(PIECE), self.others) }
-        };
+        let (result, incoming) =
+            unsafe { if me == 0 { (own, self.others) } else { (self.others.add(PIECE), self.others) } };
         let mut so_far = own;
         let mut bit = 1;
         while bit < members {
@@ -256,7 +258,7 @@ impl<'a> Pieces<'a> {
         let begin = |r: usize| r * (n / members) + r.min(n % members);
         let (first, mine) = (begin(me), begin(me + 1) - begin(me));
         let others = (0..members).filter(|r| *r != me);
-        // SAFETY (whole body): slices are within the piece; `others` has room for one slice of each member.
+        // SAFETY: slices are within the piece; `others` has room for one slice of each member.
         unsafe {
             let theirs = |r: usize| self.others.add(r * mine * size);
             let slice = |r: usize| own.add(begin(r) * size);

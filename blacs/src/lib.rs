@@ -24,6 +24,8 @@
 //!
 //! Like the reference, it is for one thread of a process at a time.
 
+#![allow(clippy::unnecessary_cast, reason = "the integer of the interface has 32 or 64 bits")]
+
 /// The integer of the interface: 32 bits (LP64). `libfmpl_blacs64` is the same source with 64.
 pub(crate) type Int = i32;
 

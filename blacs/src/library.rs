@@ -51,6 +51,7 @@ library! {
     fmpl_abort as abort(c_int) -> c_int;
     fmpl_comm_rank as comm_rank(fmpl_comm, *mut c_int) -> c_int;
     fmpl_comm_size as comm_size(fmpl_comm, *mut c_int) -> c_int;
+    fmpl_barrier as barrier(fmpl_comm) -> c_int;
     fmpl_comm_sendbuf_set as comm_sendbuf_set(fmpl_comm, *mut c_void, usize, c_int) -> c_int;
     fmpl_send as send(*const c_void, usize, c_int, c_int, fmpl_comm) -> c_int;
     fmpl_send_block as send_block(*const c_void, fmpl_block, c_int, c_int, fmpl_comm) -> c_int;

@@ -41,9 +41,13 @@ pub struct Shape {
 enum Part {
     All,
     /// Of column j, rows below `j + offset`.
-    Upper { offset: isize },
+    Upper {
+        offset: isize,
+    },
     /// Of column j, rows from `j + offset` on.
-    Lower { offset: isize },
+    Lower {
+        offset: isize,
+    },
 }
 
 /// The letters of a trapezoid: what is not 'L' is upper, what is not 'U' has its diagonal. Any case.
@@ -235,9 +239,10 @@ mod tests {
     /// Every element of every small shape, against the definition.
     #[test]
     fn trapezoids_have_the_elements_of_their_definition() {
-        for (m, n, upper, unit) in
-            (0..7i32).flat_map(|m| (0..7i32).flat_map(move |n| [(m, n, true, true), (m, n, true, false), (m, n, false, true), (m, n, false, false)]))
-        {
+        for (m, n, upper, unit) in (0..7i32).flat_map(|m| {
+            (0..7i32)
+                .flat_map(move |n| [(m, n, true, true), (m, n, true, false), (m, n, false, true), (m, n, false, false)])
+        }) {
             let lda = m + 2;
             let data: Vec<u16> = (0..(lda * n.max(1)) as u16 + 8).collect();
             let shape = Shape::new(m as Int, n as Int, lda as Int, 2, Some(Trapezoid { upper, unit }));
@@ -245,7 +250,7 @@ mod tests {
                 .flat_map(|j| (0..m).map(move |i| (i, j)))
                 .filter(|(i, j)| {
                     let (i, j, u) = (*i, *j, unit as i32);
-                    if upper { i <= &(j + (m - n).max(0) - u) } else { i >= &(j - (n - m).max(0) + u) }
+                    if upper { i <= j + (m - n).max(0) - u } else { i >= j - (n - m).max(0) + u }
                 })
                 .map(|(i, j)| (j * lda + i) as u16)
                 .collect();

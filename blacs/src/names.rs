@@ -174,8 +174,8 @@ macro_rules! routines {
             ctxt: Int, scope: *const c_char, top: *const c_char, uplo: *const c_char, diag: *const c_char, m: Int, n: Int,
             a: *const $t, lda: Int,
         ) {
-            // SAFETY: the caller's letters.
             let (scope, top, part) =
+                // SAFETY: the caller's letters.
                 unsafe { (letter(scope), letter(top), Trapezoid::of(letter(uplo), letter(diag))) };
             let (context, shape) = (find(ctxt, stringify!($ctrbs)), Shape::new(m, n, lda, size_of::<$t>(), Some(part)));
             broadcast(context, scope, top, &shape.area(a.cast_mut().cast()), None, stringify!($ctrbs));
@@ -195,8 +195,8 @@ macro_rules! routines {
             ctxt: Int, scope: *const c_char, top: *const c_char, uplo: *const c_char, diag: *const c_char, m: Int, n: Int,
             a: *mut $t, lda: Int, rsrc: Int, csrc: Int,
         ) {
-            // SAFETY: the caller's letters.
             let (scope, top, part) =
+                // SAFETY: the caller's letters.
                 unsafe { (letter(scope), letter(top), Trapezoid::of(letter(uplo), letter(diag))) };
             let (context, shape) = (find(ctxt, stringify!($ctrbr)), Shape::new(m, n, lda, size_of::<$t>(), Some(part)));
             broadcast(context, scope, top, &shape.area(a.cast()), Some((rsrc, csrc)), stringify!($ctrbr));
@@ -348,7 +348,13 @@ pub unsafe extern "C" fn Cblacs_gridmap(ctxt: *mut Int, usermap: *const Int, ldu
 
 /// Size of the grid and this process's place; all -1 when this process is not in it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cblacs_gridinfo(ctxt: Int, nprow: *mut Int, npcol: *mut Int, myrow: *mut Int, mycol: *mut Int) {
+pub unsafe extern "C" fn Cblacs_gridinfo(
+    ctxt: Int,
+    nprow: *mut Int,
+    npcol: *mut Int,
+    myrow: *mut Int,
+    mycol: *mut Int,
+) {
     let info = context::grid_info(ctxt);
     for (at, value) in [nprow, npcol, myrow, mycol].into_iter().zip(info) {
         // SAFETY: the caller's integers.

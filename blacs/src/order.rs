@@ -130,8 +130,7 @@ impl<T: Element, const LARGEST: bool> Combine<T> for Extreme<LARGEST> {
     #[inline(always)]
     fn combine(first: T, second: T) -> T {
         // Of two of the same size the greater one, for the largest and for the smallest.
-        let second_wins =
-            prefers_second::<T, LARGEST>(first, second).unwrap_or_else(|| second.greater(first));
+        let second_wins = prefers_second::<T, LARGEST>(first, second).unwrap_or_else(|| second.greater(first));
         if second_wins { second } else { first }
     }
 }
@@ -139,8 +138,8 @@ impl<T: Element, const LARGEST: bool> Combine<T> for Extreme<LARGEST> {
 impl<T: Element, const LARGEST: bool> Combine<Placed<T>> for Extreme<LARGEST> {
     #[inline(always)]
     fn combine(first: Placed<T>, second: Placed<T>) -> Placed<T> {
-        let second_wins = prefers_second::<T, LARGEST>(first.value, second.value)
-            .unwrap_or(first.distance > second.distance);
+        let second_wins =
+            prefers_second::<T, LARGEST>(first.value, second.value).unwrap_or(first.distance > second.distance);
         if second_wins { second } else { first }
     }
 }

@@ -16,6 +16,7 @@ pub struct Process {
     rank: Cell<i32>,
     size: Cell<i32>,
     joined: Cell<bool>,
+    met: Cell<bool>,
     contexts: UnsafeCell<Vec<Option<Box<Context>>>>,
     world: UnsafeCell<Option<Group>>,
     list: UnsafeCell<Vec<iovec>>,
@@ -29,6 +30,7 @@ static PROCESS: Process = Process {
     rank: Cell::new(-1),
     size: Cell::new(0),
     joined: Cell::new(false),
+    met: Cell::new(false),
     contexts: UnsafeCell::new(Vec::new()),
     world: UnsafeCell::new(None),
     list: UnsafeCell::new(Vec::new()),
@@ -79,6 +81,14 @@ impl Process {
         );
         // SAFETY: one thread at a time, and nobody has a reference to what is not there yet.
         unsafe { *self.world.get() = Some(Group::world(rank, size)) };
+    }
+
+    /// The first grid: from here on all processes have the indices of the BLACS. One that uses FMPL beside them may have had others.
+    pub fn meet(&self) {
+        if !self.met.replace(true) {
+            // SAFETY: takes no memory.
+            check(unsafe { (fmpl().barrier)(FMPL_COMM_WORLD) }, -1, "BLACS_GRIDINIT/BLACS_GRIDMAP");
+        }
     }
 
     /// All processes, after [`Process::join`].

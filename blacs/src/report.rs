@@ -47,7 +47,9 @@ fn place(context: Int) -> (i32, i32) {
 pub fn abort(context: Int, code: Int) -> ! {
     let (row, col) = place(context);
     let pnum = process().rank();
-    write(format!("{{{row},{col}}}, pnum={pnum}, Contxt={context}, killed other procs, exiting with error #{code}.\n\n"));
+    write(format!(
+        "{{{row},{col}}}, pnum={pnum}, Contxt={context}, killed other procs, exiting with error #{code}.\n\n"
+    ));
     flush();
     // SAFETY: may be called at any time.
     unsafe { (fmpl().abort)(code as i32) };

@@ -75,7 +75,15 @@ impl Group {
     }
 
     /// Members `start`, `start + step`, …, `size` of them, of which this process is one.
-    pub fn scope(&self, which: Which, start: usize, step: usize, size: usize, handle: Int, routine: &'static str) -> Scope<'_> {
+    pub fn scope(
+        &self,
+        which: Which,
+        start: usize,
+        step: usize,
+        size: usize,
+        handle: Int,
+        routine: &'static str,
+    ) -> Scope<'_> {
         let step = if matches!(which, Which::All) { 1 } else { step };
         let me = if size <= 1 { 0 } else { (self.me - start) / step.max(1) };
         Scope { group: self, index: self.first + 1 + which as c_int, start, step, size, me, handle, routine }
@@ -209,7 +217,11 @@ impl Scope<'_> {
                     let code = (fmpl().recv)(packed.at().cast(), shape.bytes(), peer, index, comm);
                     let mut got = 0;
                     if code == 0 {
-                        check((fmpl().received)(peer, index, comm, &mut got, core::ptr::null_mut()), self.handle, self.routine);
+                        check(
+                            (fmpl().received)(peer, index, comm, &mut got, core::ptr::null_mut()),
+                            self.handle,
+                            self.routine,
+                        );
                         shape.unpack(packed.at(), got, at);
                     }
                     code
@@ -235,8 +247,7 @@ impl Scope<'_> {
     pub fn exchange(&self, out: *const u8, into: *mut u8, len: usize, with: usize) {
         let (peer, index, comm) = (self.rank(with), self.index, self.group.comm);
         // SAFETY: two areas of the caller's that do not overlap.
-        let code =
-            unsafe { (fmpl().sendrecv)(out.cast(), len, peer, index, into.cast(), len, peer, index, comm) };
+        let code = unsafe { (fmpl().sendrecv)(out.cast(), len, peer, index, into.cast(), len, peer, index, comm) };
         check(code, self.handle, self.routine);
     }
 
