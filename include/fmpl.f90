@@ -926,4 +926,336 @@ module fmpl
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_irecv_list
   end interface
+
+  ! ---- Messages of any source ------------------------------------------------------------------------------
+
+  !> Sends size bytes to index mai of rank dst, to be received by whoever receives from any source there.
+  !! These indices have nothing to do with those of indexed messages. The receiver has room for a number of
+  !! messages that does not depend on how many send (FMPL_ANY_SLOTS, 256 without it; fmpl_recv_any_limit);
+  !! when they are all taken the send waits. Messages of one sender to one (receiver, index, communicator)
+  !! arrive in order. Any number of threads may send at once.
+  !! Returns when buf may be written again: a message of up to 1 KiB is then at the receiver, a longer one has
+  !! been fetched by it or, after the time-out of fmpl_sendbuf_set, is in the spool. In synchronous mode, when
+  !! it is received.
+  !! @param buf the message; may be FMPL_NULL when size is 0.
+  !! @param size bytes; there is no upper bound but memory.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param mai the index, 0 to count - 1 of the smaller count of the two ranks.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_INDEX, FMPL_ERR_COMM,
+  !!     FMPL_ERR_SPOOL_FULL (time-out 0 only: no room at the receiver or in the spool, nothing was sent),
+  !!     FMPL_ERR_PEER (the receiver has died or left).
+  interface fmpl_send_any
+    subroutine fmpl_send_any(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_any_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_any
+    subroutine fmpl_send_any8(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_any8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_any8
+  end interface
+
+  !> Receives the next message on index mai, whoever sends it.
+  !! @param buf where it goes; may be FMPL_NULL when size is 0.
+  !! @param size bytes of room.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_recv_any_from.
+  interface fmpl_recv_any
+    subroutine fmpl_recv_any(buf, size, mai, comm, ier) bind(C, name="fmpl_recv_any_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_any
+    subroutine fmpl_recv_any8(buf, size, mai, comm, ier) bind(C, name="fmpl_recv_any8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_any8
+  end interface
+
+  !> Begins to send to a receiver of any source. The buffer must stay unchanged until fmpl_isend_any_wait or
+  !! fmpl_isend_any_test has completed the request; (dst, mai, comm) names it.
+  !! @param buf the message; may be FMPL_NULL when size is 0.
+  !! @param size bytes.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_send_any; FMPL_ERR_BUSY when such a request is not completed.
+  interface fmpl_isend_any
+    subroutine fmpl_isend_any(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_isend_any_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in), asynchronous :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_isend_any
+    subroutine fmpl_isend_any8(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_isend_any8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in), asynchronous :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_isend_any8
+  end interface
+
+  !> Begins to receive from any source. The buffer must not be touched until fmpl_irecv_any_wait or
+  !! fmpl_irecv_any_test has completed the request, or fmpl_irecv_any_cancel has withdrawn it; (mai, comm)
+  !! names it.
+  !! @param buf where the message goes; may be FMPL_NULL when size is 0.
+  !! @param size bytes of room.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_INDEX, FMPL_ERR_COMM, FMPL_ERR_BUSY.
+  interface fmpl_irecv_any
+    subroutine fmpl_irecv_any(buf, size, mai, comm, ier) bind(C, name="fmpl_irecv_any_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_any
+    subroutine fmpl_irecv_any8(buf, size, mai, comm, ier) bind(C, name="fmpl_irecv_any8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), asynchronous :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_any8
+  end interface
+
+  !> Receives the next message on index mai, whoever sends it, and tells who did and how long it is.
+  !! @param buf where it goes; may be FMPL_NULL when size is 0.
+  !! @param size bytes of room.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param src set to the sender's rank.
+  !! @param received set to the message's length in bytes, which is more than size when it was truncated.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_TRUNCATE (the message was longer; its first size bytes are in buf),
+  !!     FMPL_ERR_ARGUMENT, FMPL_ERR_INDEX, FMPL_ERR_COMM, FMPL_ERR_BUSY (another thread receives there, or an
+  !!     irecv_any is not completed), FMPL_ERR_PEER: a rank has died, which a waiting receive tells once on
+  !!     each index; later receives go on with the others.
+  interface fmpl_recv_any_from
+    subroutine fmpl_recv_any_from(buf, size, mai, comm, src, received, ier) bind(C, name="fmpl_recv_any_from_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: received
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_any_from
+    subroutine fmpl_recv_any_from8(buf, size, mai, comm, src, received, ier) bind(C, name="fmpl_recv_any_from8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int64_t), intent(out) :: received
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_any_from8
+  end interface
+
+  !> Waits until the message of the irecv_any on (mai, comm) is in its buffer.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param src set to the sender's rank.
+  !! @param received set to the message's length in bytes.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; otherwise as
+  !!     fmpl_recv_any_from, and the request is over.
+  interface fmpl_irecv_any_wait
+    subroutine fmpl_irecv_any_wait(mai, comm, src, received, ier) bind(C, name="fmpl_irecv_any_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: received
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_any_wait
+    subroutine fmpl_irecv_any_wait8(mai, comm, src, received, ier) bind(C, name="fmpl_irecv_any_wait8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int64_t), intent(out) :: received
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_any_wait8
+  end interface
+
+  !> Completes the irecv_any on (mai, comm) if its message is there.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param done set to 1 or 0.
+  !! @param src set to the sender's rank when done is 1.
+  !! @param received set to the message's length in bytes when done is 1.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_irecv_any_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface fmpl_irecv_any_test
+    subroutine fmpl_irecv_any_test(mai, comm, done, src, received, ier) bind(C, name="fmpl_irecv_any_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: received
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_any_test
+    subroutine fmpl_irecv_any_test8(mai, comm, done, src, received, ier) bind(C, name="fmpl_irecv_any_test8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: src
+      integer(c_int64_t), intent(out) :: received
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_any_test8
+  end interface
+
+  !> Looks whether a receive from any source would find a message now, from whom, and how long it is. Takes
+  !! nothing.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param there set to 1 or 0.
+  !! @param src set to the sender's rank when it is there.
+  !! @param size set to the message's length in bytes when it is there, else to 0.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_INDEX, FMPL_ERR_COMM, FMPL_ERR_BUSY; FMPL_ERR_ARGUMENT when there
+  !!     is FMPL_NULL.
+  interface fmpl_probe_any
+    subroutine fmpl_probe_any(mai, comm, there, src, size, ier) bind(C, name="fmpl_probe_any_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: there
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_probe_any
+    subroutine fmpl_probe_any8(mai, comm, there, src, size, ier) bind(C, name="fmpl_probe_any8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: there
+      integer(c_int), intent(out) :: src
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_probe_any8
+  end interface
+
+  !> Waits until the buffer of the isend_any to (dst, mai, comm) may be written again.
+  !! @param dst the receiver's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; otherwise as fmpl_send_any.
+  interface
+    subroutine fmpl_isend_any_wait(dst, mai, comm, ier) bind(C, name="fmpl_isend_any_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_isend_any_wait
+  end interface
+
+  !> Completes the isend_any to (dst, mai, comm) if that needs no waiting.
+  !! @param dst the receiver's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param done set to 1 or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_isend_any_wait.
+  interface
+    subroutine fmpl_isend_any_test(dst, mai, comm, done, ier) bind(C, name="fmpl_isend_any_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_isend_any_test
+  end interface
+
+  !> Withdraws the irecv_any on (mai, comm), unless a message is already on its way into the buffer.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param cancelled set to 1: the buffer is the caller's again; or to 0: too late, complete the request as
+  !!     usual.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request.
+  interface
+    subroutine fmpl_irecv_any_cancel(mai, comm, cancelled, ier) bind(C, name="fmpl_irecv_any_cancel_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: cancelled
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_any_cancel
+  end interface
+
+  !> Limits how many messages to index mai of this rank may be outstanding, that is, sent and not yet
+  !! received. Senders beyond wait. May be changed at any time.
+  !! @param most the limit; 0: as many as there is room for, which is also the most (FMPL_ANY_SLOTS).
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative limit, FMPL_ERR_INDEX, FMPL_ERR_COMM.
+  interface
+    subroutine fmpl_recv_any_limit(most, mai, comm, ier) bind(C, name="fmpl_recv_any_limit_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: most
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_any_limit
+  end interface
 end module fmpl

@@ -1,7 +1,7 @@
 /*
  * FMPL: message passing by remote memory writes, matched at the sender.
  *
- * Written by the library's own tests from src/ffi/c.rs and src/ffi/c/shapes.rs; change those, then:
+ * Written by the library's own tests from src/ffi/c.rs and the files in src/ffi/c; change those, then:
  *     FMPL_TEST_BLESS=1 cargo test --test interface
  */
 /**
@@ -569,6 +569,169 @@ int fmpl_isend_list(const struct iovec *iov, int n, int dst, int mai, fmpl_comm 
  * @return as fmpl_irecv; FMPL_ERR_ARGUMENT also for a negative n.
  */
 int fmpl_irecv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm comm);
+
+/* ---- Messages of any source ---------------------------------------------------------------------------- */
+
+/**
+ * Sends size bytes to index mai of rank dst, to be received by whoever receives from any source there. These
+ * indices have nothing to do with those of indexed messages. The receiver has room for a number of messages
+ * that does not depend on how many send (FMPL_ANY_SLOTS, 256 without it; fmpl_recv_any_limit); when they are
+ * all taken the send waits. Messages of one sender to one (receiver, index, communicator) arrive in order.
+ * Any number of threads may send at once.
+ *
+ * Returns when buf may be written again: a message of up to 1 KiB is then at the receiver, a longer one has
+ * been fetched by it or, after the time-out of fmpl_sendbuf_set, is in the spool. In synchronous mode, when
+ * it is received.
+ *
+ * @param[in] buf the message; may be NULL when size is 0.
+ * @param[in] size bytes; there is no upper bound but memory.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index, 0 to count - 1 of the smaller count of the two ranks.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_INDEX, FMPL_ERR_COMM,
+ *     FMPL_ERR_SPOOL_FULL (time-out 0 only: no room at the receiver or in the spool, nothing was sent),
+ *     FMPL_ERR_PEER (the receiver has died or left).
+ * @see FMPL paper, section 3.2.4; buffer acquisition by remote atomics, section 4.
+ */
+int fmpl_send_any(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Receives the next message on index mai, whoever sends it.
+ *
+ * @param[out] buf where it goes; may be NULL when size is 0.
+ * @param[in] size bytes of room.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_recv_any_from.
+ * @see FMPL paper, section 3.2.4.
+ */
+int fmpl_recv_any(void *buf, size_t size, int mai, fmpl_comm comm);
+
+/**
+ * Receives the next message on index mai, whoever sends it, and tells who did and how long it is.
+ *
+ * @param[out] buf where it goes; may be NULL when size is 0.
+ * @param[in] size bytes of room.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] src set to the sender's rank; may be NULL.
+ * @param[out] received set to the message's length in bytes, which is more than size when it was truncated;
+ *     may be NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_TRUNCATE (the message was longer; its first size bytes are in buf),
+ *     FMPL_ERR_ARGUMENT, FMPL_ERR_INDEX, FMPL_ERR_COMM, FMPL_ERR_BUSY (another thread receives there, or an
+ *     irecv_any is not completed), FMPL_ERR_PEER: a rank has died, which a waiting receive tells once on each
+ *     index; later receives go on with the others.
+ */
+int fmpl_recv_any_from(void *buf, size_t size, int mai, fmpl_comm comm, int *src, size_t *received);
+
+/**
+ * Looks whether a receive from any source would find a message now, from whom, and how long it is. Takes
+ * nothing.
+ *
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] there set to 1 or 0.
+ * @param[out] src set to the sender's rank when it is there; may be NULL.
+ * @param[out] size set to the message's length in bytes when it is there, else to 0; may be NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_INDEX, FMPL_ERR_COMM, FMPL_ERR_BUSY; FMPL_ERR_ARGUMENT when there is
+ *     NULL.
+ */
+int fmpl_probe_any(int mai, fmpl_comm comm, int *there, int *src, size_t *size);
+
+/**
+ * Begins to send to a receiver of any source. The buffer must stay unchanged until fmpl_isend_any_wait or
+ * fmpl_isend_any_test has completed the request; (dst, mai, comm) names it.
+ *
+ * @param[in] buf the message; may be NULL when size is 0.
+ * @param[in] size bytes.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_send_any; FMPL_ERR_BUSY when such a request is not completed.
+ */
+int fmpl_isend_any(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Waits until the buffer of the isend_any to (dst, mai, comm) may be written again.
+ *
+ * @param[in] dst the receiver's rank.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; otherwise as fmpl_send_any.
+ */
+int fmpl_isend_any_wait(int dst, int mai, fmpl_comm comm);
+
+/**
+ * Completes the isend_any to (dst, mai, comm) if that needs no waiting.
+ *
+ * @param[in] dst the receiver's rank.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1 or 0.
+ * @return as fmpl_isend_any_wait; FMPL_ERR_ARGUMENT for a NULL pointer.
+ */
+int fmpl_isend_any_test(int dst, int mai, fmpl_comm comm, int *done);
+
+/**
+ * Begins to receive from any source. The buffer must not be touched until fmpl_irecv_any_wait or
+ * fmpl_irecv_any_test has completed the request, or fmpl_irecv_any_cancel has withdrawn it; (mai, comm) names
+ * it.
+ *
+ * @param[out] buf where the message goes; may be NULL when size is 0.
+ * @param[in] size bytes of room.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_INDEX, FMPL_ERR_COMM, FMPL_ERR_BUSY.
+ */
+int fmpl_irecv_any(void *buf, size_t size, int mai, fmpl_comm comm);
+
+/**
+ * Waits until the message of the irecv_any on (mai, comm) is in its buffer.
+ *
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] src set to the sender's rank; may be NULL.
+ * @param[out] received set to the message's length in bytes; may be NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; otherwise as fmpl_recv_any_from,
+ *     and the request is over.
+ */
+int fmpl_irecv_any_wait(int mai, fmpl_comm comm, int *src, size_t *received);
+
+/**
+ * Completes the irecv_any on (mai, comm) if its message is there.
+ *
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1 or 0.
+ * @param[out] src set to the sender's rank when done is 1; may be NULL.
+ * @param[out] received set to the message's length in bytes when done is 1; may be NULL.
+ * @return as fmpl_irecv_any_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_irecv_any_test(int mai, fmpl_comm comm, int *done, int *src, size_t *received);
+
+/**
+ * Withdraws the irecv_any on (mai, comm), unless a message is already on its way into the buffer.
+ *
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] cancelled set to 1: the buffer is the caller's again; or to 0: too late, complete the request
+ *     as usual.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; FMPL_ERR_ARGUMENT for a NULL
+ *     pointer.
+ */
+int fmpl_irecv_any_cancel(int mai, fmpl_comm comm, int *cancelled);
+
+/**
+ * Limits how many messages to index mai of this rank may be outstanding, that is, sent and not yet received.
+ * Senders beyond wait. May be changed at any time.
+ *
+ * @param[in] most the limit; 0: as many as there is room for, which is also the most (FMPL_ANY_SLOTS).
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative limit, FMPL_ERR_INDEX, FMPL_ERR_COMM.
+ * @see limit of the number of messages by remote atomics, section 4.
+ */
+int fmpl_recv_any_limit(int most, int mai, fmpl_comm comm);
 
 #ifdef __cplusplus
 }

@@ -160,3 +160,23 @@
       external fmpl_isend_list
       external fmpl_recv_list
       external fmpl_irecv_list
+      external fmpl_send_any
+      external fmpl_send_any8
+      external fmpl_recv_any
+      external fmpl_recv_any8
+      external fmpl_isend_any
+      external fmpl_isend_any8
+      external fmpl_irecv_any
+      external fmpl_irecv_any8
+      external fmpl_recv_any_from
+      external fmpl_irecv_any_wait
+      external fmpl_irecv_any_test
+      external fmpl_probe_any
+      external fmpl_recv_any_from8
+      external fmpl_irecv_any_wait8
+      external fmpl_irecv_any_test8
+      external fmpl_probe_any8
+      external fmpl_isend_any_wait
+      external fmpl_isend_any_test
+      external fmpl_irecv_any_cancel
+      external fmpl_recv_any_limit

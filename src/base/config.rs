@@ -86,6 +86,8 @@ pub struct Config {
     pub ring_chunk: Option<usize>,
     /// `FMPL_RING_CHUNKS`
     pub ring_chunks: Option<usize>,
+    /// `FMPL_ANY_SLOTS`
+    pub any_slots: usize,
     /// `FMPL_ATTACH_TIMEOUT`, seconds
     pub attach_s: f64,
     /// `FMPL_VERBS`
@@ -119,6 +121,7 @@ impl Default for Config {
             coop_piece: None,
             ring_chunk: None,
             ring_chunks: None,
+            any_slots: 256,
             attach_s: 30.0,
             verbs: true,
             verbs_devices: None,
@@ -257,6 +260,17 @@ pub static SETTINGS: &[Setting] = &[
         values: "bytes, with k, M or G",
         meaning: "the size of the pieces in which the copying is shared",
         set: |c, v| bytes(v).filter(|n| *n >= 4096).map(|n| c.coop_piece = Some(n)),
+    },
+    Setting {
+        name: "FMPL_ANY_SLOTS",
+        default: "256",
+        values: "2 to 4096, a power of two",
+        meaning: "messages of any source that an index of this rank holds before their senders wait",
+        set: |c, v| {
+            let n = v.parse().ok().filter(|n: &usize| n.is_power_of_two() && (2..=4096).contains(n))?;
+            c.any_slots = n;
+            Some(())
+        },
     },
     Setting {
         name: "FMPL_ATTACH_TIMEOUT",

@@ -11,7 +11,7 @@ use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{pieces, pieces_mut, with_list};
 use crate::comm::{Channel, Job, Mode, Plain, Receiver, Sender, Strided, StridedMut, job};
 use crate::p2p::layout::Layout;
-use crate::p2p::{self, TAG_ANY};
+use crate::p2p::{self, TAG_ANY, any_source};
 
 /// The other side of a message: a rank, or nobody.
 ///
@@ -80,6 +80,25 @@ impl Received {
     pub(crate) fn new(received: p2p::Received, size: usize) -> Received {
         let bytes = received.len;
         Received { len: bytes.checked_div(size).unwrap_or(0), bytes, index: received.index.max(0) as usize }
+    }
+}
+
+/// What a receive from any source has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FromAny {
+    /// Who sent it.
+    pub source: usize,
+    /// Elements of the receive buffer's type that are written to the last byte.
+    pub len: usize,
+    /// The message's bytes.
+    pub bytes: usize,
+}
+
+impl FromAny {
+    pub(crate) fn new(arrived: any_source::Arrived, index: i32, size: usize) -> Result<FromAny> {
+        arrived.whole(index)?;
+        let len = arrived.len.checked_div(size).unwrap_or(0);
+        Ok(FromAny { source: arrived.source as usize, len, bytes: arrived.len })
     }
 }
 
@@ -247,6 +266,54 @@ impl<'job> Comm<'job> {
         let src = src.into();
         let _claim = self.claim_any(src)?;
         p2p::probe(self.id, src.0, TAG_ANY)
+    }
+
+    /// Sends a slice to whoever receives from any source on `index` of rank `dst`, with [`Comm::recv_any`]. These indices have nothing
+    /// to do with those of [`Comm::send`].
+    ///
+    /// The receiver has room for a fixed number of messages, however many send; when it is taken the send waits. Up to 1 KiB is at the
+    /// receiver when this returns; more is fetched by the receiver, or in the spool when the time-out of the [`Mode`] has passed.
+    /// In synchronous mode it is received. Messages of one thread to one (receiver, index) arrive in order; any number of threads
+    /// may send at once.
+    ///
+    /// [`Code::SpoolFull`](crate::Code::SpoolFull) in buffered mode: no room, nothing was sent.
+    #[inline]
+    pub fn send_any<T: Plain>(&self, data: &[T], dst: impl Into<Peer>, index: usize) -> Result<()> {
+        // SAFETY: the borrow lasts for the call.
+        unsafe { any_source::send_any(self.id, data.as_ptr().cast(), size_of_val(data), dst.into().0, number(index)) }
+    }
+
+    /// Receives the next message on `index`, whoever sends it.
+    ///
+    /// ```no_run
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let mut result = [0.0; 16];
+    /// let got = world.recv_any(&mut result, 0)?;
+    /// println!("{:?} from rank {}", &result[..got.len], got.source);
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ///
+    /// [`Code::Truncate`](crate::Code::Truncate) as for [`Comm::recv`]; [`Code::Busy`](crate::Code::Busy) when another thread
+    /// receives on this index. [`Code::Peer`](crate::Code::Peer) when a rank has died: told once on each index on which somebody
+    /// waits; later receives go on with what the others send.
+    #[inline]
+    pub fn recv_any<T: Plain>(&self, data: &mut [T], index: usize) -> Result<FromAny> {
+        let (ptr, len, index) = (data.as_mut_ptr().cast(), size_of_val(data), number(index));
+        // SAFETY: the borrow lasts for the call.
+        FromAny::new(unsafe { any_source::recv_any(self.id, ptr, len, index)? }, index, size_of::<T>())
+    }
+
+    /// Who sent the message that a receive from any source would find now, and its length in bytes. Takes nothing.
+    pub fn probe_any(&self, index: usize) -> Result<Option<(usize, usize)>> {
+        let found = any_source::probe_any(self.id, number(index))?;
+        Ok(found.map(|f| (f.source as usize, f.len)))
+    }
+
+    /// Limits how many messages from any source may be outstanding on an index of this rank: sent and not yet received. Senders beyond
+    /// wait. 0: as many as there is room for, which is also the most.
+    pub fn limit_any(&self, most: usize, index: usize) -> Result<()> {
+        any_source::recv_any_limit(self.id, i32::try_from(most).unwrap_or(i32::MAX), number(index))
     }
 
     /// Waits until all ranks have come here. One thread of each process at a time.

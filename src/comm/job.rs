@@ -69,6 +69,17 @@ fn left_over(ep: &Endpoint) -> Result<()> {
             first = first.or(Some((lane.name(crate::p2p::TAG_ANY), false)));
         }
     }
+    let (any_messages, any_requests, any_first) = ep.any_source.left_over();
+    if any_messages + any_requests > 0 && first.is_none() {
+        let (rank, index) = any_first.map_or((ep.rank, -1), |(rank, index)| (rank, index));
+        return Err(Error::new(
+            Code::Pending,
+            format!(
+                "rank {}: any-source messages not received, {any_messages} of all senders to (rank {rank}, index {index}) and others; {any_requests} any-source requests not completed",
+                ep.rank
+            ),
+        ));
+    }
     match first {
         None => Ok(()),
         Some((name, unreceived)) => Err(Error::new(
@@ -147,6 +158,7 @@ fn meet(ep: &'static Endpoint, context: &Context, first: usize, step: usize) -> 
 pub fn progress() -> Result<()> {
     let ep = endpoint()?;
     ep.waiting_sends.push(ep);
+    ep.any_source.push(ep);
     Ok(())
 }
 

@@ -25,10 +25,10 @@ mod shape;
 
 pub use buffer::Buffer;
 pub use channel::{Channel, Receiver, Sender};
-pub use communicator::{Comm, PROC_NULL, Peer, Received};
+pub use communicator::{Comm, FromAny, PROC_NULL, Peer, Received};
 pub use event::Event;
 pub use job::*;
 pub use plain::Plain;
-pub use scope::{Lent, RecvRequest, Scope, SendRequest};
+pub use scope::{AnyRequest, Lent, RecvRequest, Scope, SendRequest};
 pub use session::{Job, Mode, init};
 pub use shape::{Strided, StridedMut};

@@ -15,9 +15,9 @@ use crate::comm::claim::{Claim, Direction};
 use crate::comm::communicator::number;
 use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{List, pieces, pieces_mut};
-use crate::comm::{Comm, Peer, Plain, Received, Receiver, Sender, Strided, StridedMut};
+use crate::comm::{Comm, FromAny, Peer, Plain, Received, Receiver, Sender, Strided, StridedMut};
 use crate::p2p::layout::Layout;
-use crate::p2p::{self, TAG_ANY};
+use crate::p2p::{self, TAG_ANY, any_source};
 
 /// Requests that a scope keeps without memory from the heap.
 const INLINE: usize = 8;
@@ -32,11 +32,21 @@ struct Open<'scope> {
     _claim: Option<Claim<'scope>>,
     /// The descriptors of a list, which the library reads until the end.
     _list: Option<List>,
+    /// A message of any source.
+    any_source: bool,
 }
 
 impl Open<'_> {
     /// The request is over when this returns, with or without an error.
     fn wait(&self) -> Result<()> {
+        if self.any_source {
+            return match self.direction {
+                Direction::Send => any_source::isend_any_wait(self.comm, self.peer, self.index),
+                Direction::Receive => {
+                    any_source::irecv_any_wait(self.comm, self.index).and_then(|a| a.whole(self.index))
+                }
+            };
+        }
         match self.direction {
             Direction::Send => p2p::isend_wait(self.comm, self.peer, self.index),
             Direction::Receive => p2p::irecv_wait(self.comm, self.peer, self.index),
@@ -45,6 +55,9 @@ impl Open<'_> {
 
     /// The request is over unless this is `Ok(false)`.
     fn test(&self) -> Result<bool> {
+        if self.any_source && self.direction == Direction::Send {
+            return any_source::isend_any_test(self.comm, self.peer, self.index);
+        }
         match self.direction {
             Direction::Send => p2p::isend_test(self.comm, self.peer, self.index),
             Direction::Receive => p2p::irecv_test(self.comm, self.peer, self.index),
@@ -55,6 +68,7 @@ impl Open<'_> {
     fn cancel(&self) -> Result<bool> {
         match self.direction {
             Direction::Send => Ok(false),
+            Direction::Receive if self.any_source => any_source::irecv_any_cancel(self.comm, self.index),
             Direction::Receive => p2p::irecv_cancel(self.comm, self.peer, self.index),
         }
     }
@@ -296,6 +310,41 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(RecvRequest { record, size: size_of::<T>(), outcome: None, data })
     }
 
+    /// Begins to send a slice to a receiver of any source; see [`Comm::send_any`].
+    pub fn isend_any<T: Plain>(
+        &'scope self,
+        data: &'scope [T],
+        dst: impl Into<Peer>,
+        index: usize,
+    ) -> Result<SendRequest<'scope, 'env>> {
+        let (comm, peer, index) = (self.comm.id, dst.into().number(), number(index));
+        // SAFETY: the slice is borrowed until the scope is over; the core refuses a second request of this name.
+        unsafe { any_source::isend_any(comm, data.as_ptr().cast(), size_of_val(data), peer, index)? };
+        Ok(SendRequest { record: self.note_any(comm, peer, index, Direction::Send) })
+    }
+
+    /// Begins to receive a slice from any source; see [`Comm::recv_any`].
+    pub fn irecv_any<T: Plain>(
+        &'scope self,
+        data: &'scope mut [T],
+        index: usize,
+    ) -> Result<AnyRequest<'scope, 'env, T>> {
+        let (comm, index) = (self.comm.id, number(index));
+        // SAFETY: as above.
+        unsafe { any_source::irecv_any(comm, data.as_mut_ptr().cast(), size_of_val(data), index)? };
+        let record = self.note_any(comm, -1, index, Direction::Receive);
+        Ok(AnyRequest { record, comm, index, _data: PhantomData })
+    }
+
+    fn note_any(&'scope self, comm: i32, peer: i32, index: i32, direction: Direction) -> Record<'scope, 'env> {
+        // As in `note`.
+        let guard = NoWayOut;
+        let open = Open { comm, peer, index, direction, _claim: None, _list: None, any_source: true };
+        let id = self.open.borrow_mut().add(open);
+        std::mem::forget(guard);
+        Record { scope: self, id: Some(id) }
+    }
+
     fn begin_send(
         &'scope self,
         layout: Layout,
@@ -341,7 +390,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Record<'scope, 'env> {
         // A failure to note it (no memory) aborts: the library has the buffer already.
         let guard = NoWayOut;
-        let id = self.open.borrow_mut().add(Open { comm, peer, index, direction, _claim: claim, _list: list });
+        let id = self.open.borrow_mut().add(Open {
+            comm,
+            peer,
+            index,
+            direction,
+            _claim: claim,
+            _list: list,
+            any_source: false,
+        });
         std::mem::forget(guard);
         Record { scope: self, id: Some(id) }
     }
@@ -503,5 +560,35 @@ impl<'scope, T: Plain> RecvRequest<'scope, '_, Lent<'scope, T>> {
         let received = self.complete()?;
         // SAFETY: borrowed for 'scope, and the request is over, so this is the only way to it.
         Ok((unsafe { &mut *self.data.data.as_ptr() }, received))
+    }
+}
+
+/// A receive from any source under way. Dropped or forgotten, it is completed by its scope.
+#[must_use = "the scope completes it, but `wait` tells what came"]
+pub struct AnyRequest<'scope, 'env, T: Plain> {
+    record: Record<'scope, 'env>,
+    comm: i32,
+    index: i32,
+    _data: PhantomData<&'scope mut [T]>,
+}
+
+impl<T: Plain> AnyRequest<'_, '_, T> {
+    /// Waits for the message.
+    pub fn wait(mut self) -> Result<FromAny> {
+        let (comm, index) = (self.comm, self.index);
+        let arrived = self.record.with(|_| any_source::irecv_any_wait(comm, index), |_| true)?;
+        FromAny::new(arrived, index, size_of::<T>())
+    }
+
+    /// Is the message there? Then, and after an error, the request is over.
+    pub fn test(&mut self) -> Result<Option<FromAny>> {
+        let (comm, index) = (self.comm, self.index);
+        let arrived = self.record.with(|_| any_source::irecv_any_test(comm, index), |found| found.is_some())?;
+        arrived.map(|arrived| FromAny::new(arrived, index, size_of::<T>())).transpose()
+    }
+
+    /// Withdraws the receive. `false`: a message is on its way into the slice.
+    pub fn cancel(&mut self) -> Result<bool> {
+        self.record.with(|open| open.cancel(), |cancelled| *cancelled)
     }
 }

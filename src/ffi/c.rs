@@ -1,6 +1,6 @@
 //! The C interface.
 //!
-//! `include/fmpl.h` is generated from this file and from `c/shapes.rs`: the documentation, the constants and the prototypes
+//! `include/fmpl.h` is generated from this file and those in `c/`: the documentation, the constants and the prototypes
 //! stand there and nowhere else. The generator (`tests/interface/header.rs`) knows these marks in the comments: `// # Title` begins a part of the
 //! header, an item `* name: …` becomes a parameter's description, `Returns:` and `Source:` become those of Doxygen.
 //!
@@ -9,6 +9,7 @@
 #![allow(clippy::missing_safety_doc)] // the paragraph above holds for each of them; the parameters' descriptions say the rest
 #![allow(non_camel_case_types)] // C's names
 
+mod any;
 mod shapes;
 
 use core::ffi::{c_char, c_double, c_int, c_void};
@@ -18,6 +19,7 @@ use super::outcome::{fail, hand_out, last_error, meaning, number, wrong};
 use crate::comm;
 use crate::p2p::{self, layout::Layout};
 
+pub use any::*;
 pub use shapes::*;
 
 /// A communicator: a group of ranks with a space of indices of its own.

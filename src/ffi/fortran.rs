@@ -9,6 +9,7 @@
 
 #![allow(clippy::missing_safety_doc)] // the paragraph above holds for each of them
 
+mod any;
 mod lists;
 mod shapes;
 
@@ -19,6 +20,7 @@ use super::c;
 use super::outcome::{hand_out, last_error, meaning, wrong};
 use lists::Direction;
 
+pub use any::*;
 pub use shapes::*;
 
 /// Default INTEGER

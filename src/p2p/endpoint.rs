@@ -13,6 +13,7 @@ use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, PLACES_AT, Region};
 use crate::lane::map::{INDEX_MAX, LANE_BYTES, LANE_STRIDE, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS};
 use crate::lane::{Lane, LaneTable, SPECIAL_GONE};
 use crate::launch::Launch;
+use crate::p2p::any_source::AnySource;
 use crate::p2p::context::{Context, Contexts};
 use crate::p2p::spool::Spool;
 use crate::p2p::tuning::Tuning;
@@ -52,6 +53,8 @@ pub struct Endpoint {
     pub uses: AtomicU32,
     /// Requests that only this process can move.
     pub waiting_sends: crate::p2p::request::WaitingSends,
+    /// Messages of any source.
+    pub any_source: AnySource,
     /// Spooled messages that were delivered at the last `sendbuf_check`.
     pub delivered_then: AtomicU64,
     /// The event descriptor, once asked for.
@@ -59,6 +62,7 @@ pub struct Endpoint {
     event_making: Mutex<()>,
     attach: OnceLock<Attach>,
     dead: Box<[AtomicBool]>,
+    deaths: AtomicU32,
     bound: Mutex<()>,
 }
 
@@ -123,6 +127,7 @@ impl Endpoint {
         let (rank, size) = (launch.rank(), launch.size());
         let region = Arc::new(Region::create(rank, size)?);
         region.header().indices.store(indices as u32, Ordering::Release);
+        region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
         doorbell::register();
         let cores = cores();
         let here = launch.local_ranks().len();
@@ -140,11 +145,13 @@ impl Endpoint {
             crowded: here > cores,
             uses: AtomicU32::new(1),
             waiting_sends: Default::default(),
+            any_source: AnySource::new(&region)?,
             delivered_then: AtomicU64::new(0),
             event: OnceLock::new(),
             event_making: Mutex::new(()),
             attach: OnceLock::new(),
             dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            deaths: AtomicU32::new(0),
             bound: Mutex::new(()),
             config,
             region,
@@ -173,6 +180,7 @@ impl Endpoint {
     pub fn in_model(rank: u32, size: u32, config: Config) -> Result<Endpoint> {
         let region = Arc::new(Region::create(rank, size)?);
         region.header().indices.store(64, Ordering::Release);
+        region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
         Ok(Endpoint {
             rank,
             size,
@@ -184,11 +192,13 @@ impl Endpoint {
             crowded: false,
             uses: AtomicU32::new(1),
             waiting_sends: Default::default(),
+            any_source: AnySource::new(&region)?,
             delivered_then: AtomicU64::new(0),
             event: OnceLock::new(),
             event_making: Mutex::new(()),
             attach: OnceLock::new(),
             dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            deaths: AtomicU32::new(0),
             bound: Mutex::new(()),
             launch: Launch::find()?,
             config,
@@ -422,7 +432,7 @@ impl Endpoint {
         if let Err(e) = &found
             && e.code() == Code::Peer
         {
-            self.dead[peer as usize].store(true, Ordering::Release);
+            self.count_death(peer);
         }
         found
     }
@@ -437,10 +447,22 @@ impl Endpoint {
         self.dead.get(rank as usize).is_some_and(|d| d.load(Ordering::Acquire))
     }
 
+    fn count_death(&self, rank: u32) {
+        if !self.dead[rank as usize].swap(true, Ordering::AcqRel) {
+            self.deaths.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// How many ranks are known to be dead.
+    #[inline]
+    pub fn deaths(&self) -> u32 {
+        self.deaths.load(Ordering::Acquire)
+    }
+
     /// A peer has died: its lanes say so from now on, and whoever sleeps looks.
     fn bury(&self, rank: u32) {
         let _one = self.bound.lock().unwrap_or_else(|e| e.into_inner());
-        self.dead[rank as usize].store(true, Ordering::Release);
+        self.count_death(rank);
         for lane in self.lanes.all().iter().filter(|l| l.world == rank) {
             lane.dead.store(1, Ordering::Release);
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);

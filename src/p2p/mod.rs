@@ -10,6 +10,7 @@
 //! | `transfer` | long payloads: store, ring, CMA, cooperative copy, pull |
 //! | `spool` | memory for messages whose receive has not come |
 //! | `any_index` | `FMPL_TAG_ANY` |
+//! | `any_source` | messages that are matched at the receiver, whoever sends them |
 //! | `sendbuf` | time-out, spool size, what is still in the spool |
 //! | `layout` | contiguous, block, list |
 //! | `tuning` | which way by size |
@@ -17,6 +18,7 @@
 //! | `context`, `group` | its communicators: which ranks, which memory |
 
 pub mod any_index;
+pub mod any_source;
 pub mod context;
 pub mod endpoint;
 pub mod group;

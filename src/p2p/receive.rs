@@ -176,7 +176,7 @@ fn until_split(lane: &Lane, which: usize, slot: usize, seq: u64) {
 /// # Safety
 /// `len` ≤ 16 writable bytes at `ptr`.
 #[inline(always)]
-unsafe fn deliver_words(words: [u64; 2], ptr: *mut u8, len: usize) {
+pub(super) unsafe fn deliver_words(words: [u64; 2], ptr: *mut u8, len: usize) {
     let [a, b] = words.map(u64::from_le);
     // SAFETY: writes that overlap, within the first `len` bytes.
     unsafe {

@@ -26,13 +26,25 @@ pub enum Operation {
     Barrier = 4,
     /// The end of the job.
     Finalize = 5,
+    /// A receive of any source.
+    RecvAnySource = 6,
+    /// A send to a receiver of any source waits for room, or for its message to be taken.
+    SendAny = 7,
 }
 
 impl Operation {
     fn from_number(n: u32) -> Option<Operation> {
-        [Operation::Send, Operation::Recv, Operation::RecvAny, Operation::Barrier, Operation::Finalize]
-            .into_iter()
-            .find(|o| *o as u32 == n)
+        [
+            Operation::Send,
+            Operation::Recv,
+            Operation::RecvAny,
+            Operation::Barrier,
+            Operation::Finalize,
+            Operation::RecvAnySource,
+            Operation::SendAny,
+        ]
+        .into_iter()
+        .find(|o| *o as u32 == n)
     }
 }
 

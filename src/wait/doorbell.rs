@@ -89,10 +89,16 @@ pub fn sleep(bell: &AtomicU32, seen: u32, bits: u32, nanoseconds: u64) {
 /// Rings: changes the value and wakes whoever sleeps for one of `bits`.
 #[cold]
 pub fn ring(bell: &AtomicU32, bits: u32) {
+    ring_some(bell, bits, i32::MAX);
+}
+
+/// Rings for at most so many of those who sleep for one of `bits`; how many were woken. (In a model all are, and none is counted.)
+#[cold]
+pub fn ring_some(bell: &AtomicU32, bits: u32, most: i32) -> i32 {
     bell.fetch_add(1, Ordering::Release);
     #[cfg(loom)]
     if crate::base::shadow::wake(bell, bits) {
-        return;
+        return 0;
     }
     // SAFETY: as in `sleep`.
     unsafe {
@@ -100,10 +106,10 @@ pub fn ring(bell: &AtomicU32, bits: u32) {
             libc::SYS_futex,
             bell as *const AtomicU32 as *const u32,
             libc::FUTEX_WAKE_BITSET,
-            i32::MAX,
+            most,
             core::ptr::null::<libc::timespec>(),
             core::ptr::null::<u32>(),
             bits,
-        )
-    };
+        ) as i32
+    }
 }

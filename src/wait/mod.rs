@@ -79,6 +79,21 @@ pub trait Scene {
     fn sleep_word(&self) -> Option<&AtomicU32>;
     /// Which sleepers share a wake-up.
     fn bits(&self) -> u32;
+    /// What this thread sleeps on: its process's bell, unless many processes wait for one thing.
+    fn bell(&self) -> &AtomicU32 {
+        &self.board().bell
+    }
+    /// Says that this thread is going to sleep, so that whoever ends its wait rings. `false`: there is no way to say so.
+    fn fall_asleep(&self) -> bool {
+        // SYNC POINT: pairs with the waker's look at the sleep byte after its store; `membarrier` orders the two sides.
+        self.sleep_word().map(|word| word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed)).is_some()
+    }
+    /// It sleeps no more.
+    fn wake_up(&self) {
+        if let Some(word) = self.sleep_word() {
+            word.store(word.load(Ordering::Relaxed) & !ASLEEP, Ordering::Relaxed);
+        }
+    }
     /// Is what is waited for there?
     fn ready(&self) -> bool;
     /// What this thread can do for its process while it waits. `true`: there is more to be done that nobody wakes it for.
@@ -189,22 +204,20 @@ impl Waiter {
         } else {
             u64::MAX
         });
-        let bell = &scene.board().bell;
-        let Some(word) = scene.sleep_word() else {
-            doorbell::sleep(bell, bell.load(Ordering::Acquire), scene.bits(), left.min(SHORT_SLEEP_NS));
-            return;
-        };
+        let bell = scene.bell();
         // The bell first: a ring between here and the sleep changes its value, and the sleep ends at once.
         let seen = bell.load(Ordering::Acquire);
-        // SYNC POINT: pairs with the waker's look at the sleep byte after its store; `membarrier` orders the two sides.
-        word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed);
+        if !scene.fall_asleep() {
+            doorbell::sleep(bell, seen, scene.bits(), left.min(SHORT_SLEEP_NS));
+            return;
+        }
         self.sleeps += 1;
         let long = self.sleeps > SHORT_SLEEPS && !more && doorbell::barrier();
         if !scene.ready() {
             let limit = if long { LONG_SLEEP_NS } else { SHORT_SLEEP_NS };
             doorbell::sleep(bell, seen, scene.bits(), left.min(limit));
         }
-        word.store(word.load(Ordering::Relaxed) & !ASLEEP, Ordering::Relaxed);
+        scene.wake_up();
     }
 }
 

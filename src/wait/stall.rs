@@ -53,6 +53,8 @@ fn describe(rank: u32, w: &Waits, now: u64) -> String {
         Operation::RecvAny => format!("recv(src {}, any index)", w.peer),
         Operation::Barrier => format!("barrier(comm {}), for rank {}", w.comm, w.peer),
         Operation::Finalize => format!("finalize, for rank {}", w.peer),
+        Operation::RecvAnySource => format!("recv_any(index {})", w.index),
+        Operation::SendAny => format!("send_any(dst {}, index {}, {} bytes)", w.peer, w.index, w.bytes),
     };
     format!("rank {rank}: {seconds:.1} s in {what}")
 }
@@ -102,6 +104,9 @@ fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>)
     let mut cycle = vec![(job.rank(), mine.since_ns)];
     let mut certain = job.threads(job.rank()) <= 1;
     let mut rank = mine.peer;
+    if mine.operation == Operation::RecvAnySource {
+        return None; // Anybody may end it.
+    }
     while !cycle.iter().any(|(r, _)| *r == rank) {
         let Some(board) = job.board(rank) else {
             if let Some((lines, _)) = &mut out {
@@ -119,7 +124,11 @@ fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>)
         certain &= waits.len() == 1 && job.threads(rank) <= 1;
         let next = waits.first()?;
         // A barrier waits for all; only waits for one peer make a cycle that is certain.
-        certain &= matches!(next.operation, Operation::Send | Operation::Recv | Operation::RecvAny);
+        certain &=
+            matches!(next.operation, Operation::Send | Operation::Recv | Operation::RecvAny | Operation::SendAny);
+        if next.operation == Operation::RecvAnySource {
+            return None;
+        }
         cycle.push((rank, next.since_ns));
         rank = next.peer;
     }

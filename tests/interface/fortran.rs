@@ -5,7 +5,11 @@ use fmpl::ffi::fortran::FMPL_NULL;
 use crate::header;
 use crate::source::{Doc, Function, Item, read};
 
-const SOURCE: &str = concat!(include_str!("../../src/ffi/fortran.rs"), include_str!("../../src/ffi/fortran/shapes.rs"));
+const SOURCE: &str = concat!(
+    include_str!("../../src/ffi/fortran.rs"),
+    include_str!("../../src/ffi/fortran/shapes.rs"),
+    include_str!("../../src/ffi/fortran/any.rs")
+);
 
 const INCLUDE_PREAMBLE: &str = "\
 ! FMPL for Fortran without modules: include 'fmplf.h'

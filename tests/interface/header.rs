@@ -5,7 +5,11 @@ use fmpl::ffi::c;
 
 use crate::source::{Doc, Function, Item, doc_before, read};
 
-const SOURCE: &str = concat!(include_str!("../../src/ffi/c.rs"), include_str!("../../src/ffi/c/shapes.rs"));
+const SOURCE: &str = concat!(
+    include_str!("../../src/ffi/c.rs"),
+    include_str!("../../src/ffi/c/shapes.rs"),
+    include_str!("../../src/ffi/c/any.rs")
+);
 const ERRORS: &str = include_str!("../../src/base/error.rs");
 const LAYOUTS: &str = include_str!("../../src/p2p/layout.rs");
 const WIDTH: usize = 110;
@@ -13,7 +17,7 @@ const WIDTH: usize = 110;
 const PREAMBLE: &str = r#"/*
  * FMPL: message passing by remote memory writes, matched at the sender.
  *
- * Written by the library's own tests from src/ffi/c.rs and src/ffi/c/shapes.rs; change those, then:
+ * Written by the library's own tests from src/ffi/c.rs and the files in src/ffi/c; change those, then:
  *     FMPL_TEST_BLESS=1 cargo test --test interface
  */
 /**

@@ -208,3 +208,93 @@ pub fn sleep_ms(ms: u64) {
 pub fn other() -> i32 {
     1 - rank()
 }
+
+pub fn try_send_any(buf: &[u8], dst: i32, index: i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_send_any(buf.as_ptr().cast(), buf.len(), dst, index, WORLD) }
+}
+#[track_caller]
+pub fn send_any(buf: &[u8], dst: i32, index: i32) {
+    ok(try_send_any(buf, dst, index));
+}
+/// The code, who sent it, how long it was.
+pub fn try_recv_any(buf: &mut [u8], index: i32) -> (i32, i32, usize) {
+    let (mut src, mut len) = (-1, usize::MAX);
+    // SAFETY: see above.
+    let code = unsafe { fmpl_recv_any_from(buf.as_mut_ptr().cast(), buf.len(), index, WORLD, &mut src, &mut len) };
+    (code, src, len)
+}
+/// (who sent it, how long it was)
+#[track_caller]
+pub fn recv_any(buf: &mut [u8], index: i32) -> (i32, usize) {
+    let (code, src, len) = try_recv_any(buf, index);
+    ok(code);
+    (src, len)
+}
+/// The memory must stay until the request is completed.
+pub fn try_isend_any(buf: &[u8], dst: i32, index: i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_isend_any(buf.as_ptr().cast(), buf.len(), dst, index, WORLD) }
+}
+#[track_caller]
+pub fn isend_any(buf: &[u8], dst: i32, index: i32) {
+    ok(try_isend_any(buf, dst, index));
+}
+pub fn try_isend_any_wait(dst: i32, index: i32) -> i32 {
+    // SAFETY: the request's memory is there.
+    unsafe { fmpl_isend_any_wait(dst, index, WORLD) }
+}
+#[track_caller]
+pub fn isend_any_wait(dst: i32, index: i32) {
+    ok(try_isend_any_wait(dst, index));
+}
+#[track_caller]
+pub fn isend_any_test(dst: i32, index: i32) -> bool {
+    let mut done = -1;
+    // SAFETY: the request's memory is there.
+    ok(unsafe { fmpl_isend_any_test(dst, index, WORLD, &mut done) });
+    done == 1
+}
+/// The memory must stay until the request is completed.
+pub fn try_irecv_any(buf: &mut [u8], index: i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_irecv_any(buf.as_mut_ptr().cast(), buf.len(), index, WORLD) }
+}
+#[track_caller]
+pub fn irecv_any(buf: &mut [u8], index: i32) {
+    ok(try_irecv_any(buf, index));
+}
+#[track_caller]
+pub fn irecv_any_wait(index: i32) -> (i32, usize) {
+    let (mut src, mut len) = (-1, usize::MAX);
+    // SAFETY: the request's memory is there.
+    ok(unsafe { fmpl_irecv_any_wait(index, WORLD, &mut src, &mut len) });
+    (src, len)
+}
+#[track_caller]
+pub fn irecv_any_test(index: i32) -> Option<(i32, usize)> {
+    let (mut done, mut src, mut len) = (-1, -1, usize::MAX);
+    // SAFETY: the request's memory is there.
+    ok(unsafe { fmpl_irecv_any_test(index, WORLD, &mut done, &mut src, &mut len) });
+    (done == 1).then_some((src, len))
+}
+#[track_caller]
+pub fn irecv_any_cancel(index: i32) -> bool {
+    let mut cancelled = -1;
+    // SAFETY: the request's memory is there.
+    ok(unsafe { fmpl_irecv_any_cancel(index, WORLD, &mut cancelled) });
+    cancelled == 1
+}
+/// (who sent it, how long it is)
+#[track_caller]
+pub fn probe_any(index: i32) -> Option<(i32, usize)> {
+    let (mut there, mut src, mut len) = (-1, -1, usize::MAX);
+    // SAFETY: see above.
+    ok(unsafe { fmpl_probe_any(index, WORLD, &mut there, &mut src, &mut len) });
+    (there == 1).then_some((src, len))
+}
+#[track_caller]
+pub fn limit_any(most: i32, index: i32) {
+    // SAFETY: no memory.
+    ok(unsafe { fmpl_recv_any_limit(most, index, WORLD) });
+}

@@ -11,6 +11,8 @@
 //!  BOARD_AT   ├────────────────────────┤  4 KiB
 //!             │ notice board  (12 KiB) │  what this rank waits for; written by `wait`
 //!  BOARD_END  ├────────────────────────┤  16 KiB
+//!             │ stakes        (64 KiB) │  what this rank is about to take of others; written by `p2p::any_source`
+//!             ├────────────────────────┤  80 KiB
 //!             ┆                        ┆
 //!  SPOOL_AT   ├────────────────────────┤  64 GiB
 //!             │ spools                 │
@@ -18,6 +20,8 @@
 //!             │ fmpl_alloc             │
 //!  LANES_AT   ├────────────────────────┤  2 TiB
 //!             │ lanes of the world     │
+//!  ANY_AT     ├────────────────────────┤  16 PiB
+//!             │ rings of any source    │
 //!  PLACES_AT  ├────────────────────────┤  32 PiB
 //!             │ of other communicators │
 //!  REGION_END └────────────────────────┘  64 PiB
@@ -48,12 +52,18 @@ pub const BOARD_AT: u64 = 4096;
 pub const BOARD_END: u64 = 16384;
 /// The notice board's length in bytes.
 pub const BOARD_LEN: usize = (BOARD_END - BOARD_AT) as usize;
+/// Where this rank's stakes in rings of others begin.
+pub const STAKES_AT: u64 = BOARD_END;
+/// Their length in bytes.
+pub const STAKES_LEN: usize = 64 << 10;
 /// Where the spools begin.
 pub const SPOOL_AT: u64 = 1 << 36;
 /// Where the memory of `fmpl_alloc` begins.
 pub const HEAP_AT: u64 = 1 << 40;
 /// Where the lanes begin.
 pub const LANES_AT: u64 = 1 << 41;
+/// Where the rings begin in which messages of any source arrive.
+pub const ANY_AT: u64 = 1 << 54;
 /// Where the lanes of communicators other than the world begin.
 pub const PLACES_AT: u64 = 1 << 55;
 /// The length of the file.
@@ -72,10 +82,10 @@ pub const FINALIZED: u32 = 2;
 /// The first bytes of a region.
 ///
 /// ```text
-///  0         8         12     16     20    24        28       32          40         48
-///  ┌─────────┬─────────┬──────┬──────┬─────┬─────────┬────────┬───────────┬──────────┬──────────┐
-///  │ magic   │ version │ rank │ size │ pid │ indices │ state  │ heap_base │ heap_len │ start_ns │
-///  └─────────┴─────────┴──────┴──────┴─────┴─────────┴────────┴───────────┴──────────┴──────────┘
+///  0         8         12     16     20    24        28       32          40         48         56
+///  ┌─────────┬─────────┬──────┬──────┬─────┬─────────┬────────┬───────────┬──────────┬──────────┬───────────┐
+///  │ magic   │ version │ rank │ size │ pid │ indices │ state  │ heap_base │ heap_len │ start_ns │ any_slots │
+///  └─────────┴─────────┴──────┴──────┴─────┴─────────┴────────┴───────────┴──────────┴──────────┴───────────┘
 /// ```
 /// Written by the owner only. Magic, version, rank, size, pid and start are written once, before anybody else has the file.
 #[repr(C)]
@@ -94,10 +104,13 @@ pub struct RegionHeader {
     /// The length in bytes of the owner's heap window.
     pub heap_len: AtomicU64,
     start_ns: AtomicU64,
+    /// The slots of each ring of this rank in which messages of any source arrive; written once, before anybody else has the file.
+    pub any_slots: AtomicU32,
+    _pad: AtomicU32,
 }
 
 const_assert!(size_of::<usize>() == 8);
-const_assert!(size_of::<RegionHeader>() == 56);
+const_assert!(size_of::<RegionHeader>() == 64);
 const_assert!(size_of::<RegionHeader>() as u64 <= BOARD_AT);
 const_assert!(core::mem::offset_of!(RegionHeader, magic) == 0);
 const_assert!(core::mem::offset_of!(RegionHeader, layout_version) == 8);
@@ -109,6 +122,7 @@ const_assert!(core::mem::offset_of!(RegionHeader, state) == 28);
 const_assert!(core::mem::offset_of!(RegionHeader, heap_base) == 32);
 const_assert!(core::mem::offset_of!(RegionHeader, heap_len) == 40);
 const_assert!(core::mem::offset_of!(RegionHeader, start_ns) == 48);
+const_assert!(core::mem::offset_of!(RegionHeader, any_slots) == 56);
 
 impl RegionHeader {
     /// The owner's version of the shared layout.

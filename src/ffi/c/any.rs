@@ -1,0 +1,296 @@
+//! The calls of the C interface for messages of any source.
+
+#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
+
+use core::ffi::{c_int, c_void};
+use core::ptr;
+
+use super::fmpl_comm;
+use crate::ffi::outcome::{fail, hand_out, number, wrong};
+use crate::p2p::any_source;
+
+// # Messages of any source
+
+/// Sends `size` bytes to index `mai` of rank `dst`, to be received by whoever receives from any source there. These indices have
+/// nothing to do with those of indexed messages. The receiver has room for a number of messages that does not depend on
+/// how many send (`FMPL_ANY_SLOTS`, 256 without it; `fmpl_recv_any_limit`); when they are all taken the send waits. Messages of one
+/// sender to one (receiver, index, communicator) arrive in order. Any number of threads may send at once.
+///
+/// Returns when `buf` may be written again: a message of up to 1 KiB is then at the receiver, a longer one has been fetched by it
+/// or, after the time-out of `fmpl_sendbuf_set`, is in the spool. In synchronous mode, when it is received.
+///
+/// * buf: the message; may be NULL when `size` is 0.
+/// * size: bytes; there is no upper bound but memory.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index, 0 to count - 1 of the smaller count of the two ranks.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_ARGUMENT`, `FMPL_ERR_RANK`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_SPOOL_FULL` (time-out 0 only: no
+/// room at the receiver or in the spool, nothing was sent), `FMPL_ERR_PEER` (the receiver has died or left).
+///
+/// Source: FMPL paper, section 3.2.4; buffer acquisition by remote atomics, section 4.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_send_any(
+    buf: *const c_void,
+    size: usize,
+    dst: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises `size` readable bytes at `buf`; the core looks at null and size itself.
+    number(unsafe { any_source::send_any(comm, buf.cast(), size, dst, mai) })
+}
+
+/// Receives the next message on index `mai`, whoever sends it.
+///
+/// * buf: where it goes; may be NULL when `size` is 0.
+/// * size: bytes of room.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_recv_any_from`.
+///
+/// Source: FMPL paper, section 3.2.4.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_any(buf: *mut c_void, size: usize, mai: c_int, comm: fmpl_comm) -> c_int {
+    // SAFETY: as for `fmpl_recv_any_from`.
+    unsafe { fmpl_recv_any_from(buf, size, mai, comm, ptr::null_mut(), ptr::null_mut()) }
+}
+
+/// Receives the next message on index `mai`, whoever sends it, and tells who did and how long it is.
+///
+/// * buf: where it goes; may be NULL when `size` is 0.
+/// * size: bytes of room.
+/// * mai: the index.
+/// * comm: the communicator.
+/// * src: set to the sender's rank; may be NULL.
+/// * received: set to the message's length in bytes, which is more than `size` when it was truncated; may be NULL.
+///
+/// Returns: `FMPL_ERR_TRUNCATE` (the message was longer; its first `size` bytes are in `buf`), `FMPL_ERR_ARGUMENT`,
+/// `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY` (another thread receives there, or an irecv_any is not completed),
+/// `FMPL_ERR_PEER`: a rank has died, which a waiting receive tells once on each index; later receives go on with the others.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_any_from(
+    buf: *mut c_void,
+    size: usize,
+    mai: c_int,
+    comm: fmpl_comm,
+    src: *mut c_int,
+    received: *mut usize,
+) -> c_int {
+    // SAFETY: the caller promises `size` writable bytes at `buf`; the core looks at null and size itself.
+    let arrived = unsafe { any_source::recv_any(comm, buf.cast(), size, mai) };
+    // SAFETY: as described.
+    unsafe { hand_out_arrived(arrived, mai, src, received) }
+}
+
+/// # Safety
+/// `src` and `received` are null or the caller's.
+#[inline(always)]
+unsafe fn hand_out_arrived(
+    arrived: Result<any_source::Arrived, crate::Error>,
+    mai: c_int,
+    src: *mut c_int,
+    received: *mut usize,
+) -> c_int {
+    let arrived = match arrived {
+        Ok(arrived) => arrived,
+        Err(error) => return fail(error),
+    };
+    if !src.is_null() {
+        // SAFETY: not null, so the caller's int.
+        unsafe { *src = arrived.source };
+    }
+    if !received.is_null() {
+        // SAFETY: not null, so the caller's size_t.
+        unsafe { *received = arrived.len };
+    }
+    if arrived.len <= arrived.capacity { 0 } else { number(arrived.whole(mai)) }
+}
+
+/// Looks whether a receive from any source would find a message now, from whom, and how long it is. Takes nothing.
+///
+/// * mai: the index.
+/// * comm: the communicator.
+/// * there: set to 1 or 0.
+/// * src: set to the sender's rank when it is there; may be NULL.
+/// * size: set to the message's length in bytes when it is there, else to 0; may be NULL.
+///
+/// Returns: `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY`; `FMPL_ERR_ARGUMENT` when `there` is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_probe_any(
+    mai: c_int,
+    comm: fmpl_comm,
+    there: *mut c_int,
+    src: *mut c_int,
+    size: *mut usize,
+) -> c_int {
+    if there.is_null() {
+        return wrong("fmpl_probe_any: there is NULL");
+    }
+    // SAFETY: not null, so the caller's int, int and size_t.
+    hand_out(any_source::probe_any(comm, mai), |found| unsafe {
+        *there = found.is_some() as c_int;
+        if !size.is_null() {
+            *size = found.map_or(0, |f| f.len);
+        }
+        if let Some(found) = found
+            && !src.is_null()
+        {
+            *src = found.source;
+        }
+    })
+}
+
+/// Begins to send to a receiver of any source. The buffer must stay unchanged until `fmpl_isend_any_wait` or
+/// `fmpl_isend_any_test` has completed the request; (`dst`, `mai`, `comm`) names it.
+///
+/// * buf: the message; may be NULL when `size` is 0.
+/// * size: bytes.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_send_any`; `FMPL_ERR_BUSY` when such a request is not completed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_any(
+    buf: *const c_void,
+    size: usize,
+    dst: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises `size` readable bytes at `buf` until the request is completed.
+    number(unsafe { any_source::isend_any(comm, buf.cast(), size, dst, mai) })
+}
+
+/// Waits until the buffer of the isend_any to (`dst`, `mai`, `comm`) may be written again.
+///
+/// * dst: the receiver's rank.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_REQUEST` when there is no such request; otherwise as `fmpl_send_any`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_any_wait(dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    number(any_source::isend_any_wait(comm, dst, mai))
+}
+
+/// Completes the isend_any to (`dst`, `mai`, `comm`) if that needs no waiting.
+///
+/// * dst: the receiver's rank.
+/// * mai: the index.
+/// * comm: the communicator.
+/// * done: set to 1 or 0.
+///
+/// Returns: as `fmpl_isend_any_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_any_test(dst: c_int, mai: c_int, comm: fmpl_comm, done: *mut c_int) -> c_int {
+    if done.is_null() {
+        return wrong("fmpl_isend_any_test: done is NULL");
+    }
+    // SAFETY: not null, so the caller's int.
+    hand_out(any_source::isend_any_test(comm, dst, mai), |value| unsafe { *done = value as c_int })
+}
+
+/// Begins to receive from any source. The buffer must not be touched until `fmpl_irecv_any_wait` or `fmpl_irecv_any_test` has
+/// completed the request, or `fmpl_irecv_any_cancel` has withdrawn it; (`mai`, `comm`) names it.
+///
+/// * buf: where the message goes; may be NULL when `size` is 0.
+/// * size: bytes of room.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_ARGUMENT`, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any(buf: *mut c_void, size: usize, mai: c_int, comm: fmpl_comm) -> c_int {
+    // SAFETY: the caller promises `size` writable bytes at `buf` until the request is completed or withdrawn.
+    number(unsafe { any_source::irecv_any(comm, buf.cast(), size, mai) })
+}
+
+/// Waits until the message of the irecv_any on (`mai`, `comm`) is in its buffer.
+///
+/// * mai: the index.
+/// * comm: the communicator.
+/// * src: set to the sender's rank; may be NULL.
+/// * received: set to the message's length in bytes; may be NULL.
+///
+/// Returns: `FMPL_ERR_REQUEST` when there is no such request; otherwise as `fmpl_recv_any_from`, and the request is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any_wait(
+    mai: c_int,
+    comm: fmpl_comm,
+    src: *mut c_int,
+    received: *mut usize,
+) -> c_int {
+    // SAFETY: as described.
+    unsafe { hand_out_arrived(any_source::irecv_any_wait(comm, mai), mai, src, received) }
+}
+
+/// Completes the irecv_any on (`mai`, `comm`) if its message is there.
+///
+/// * mai: the index.
+/// * comm: the communicator.
+/// * done: set to 1 or 0.
+/// * src: set to the sender's rank when `done` is 1; may be NULL.
+/// * received: set to the message's length in bytes when `done` is 1; may be NULL.
+///
+/// Returns: as `fmpl_irecv_any_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any_test(
+    mai: c_int,
+    comm: fmpl_comm,
+    done: *mut c_int,
+    src: *mut c_int,
+    received: *mut usize,
+) -> c_int {
+    if done.is_null() {
+        return wrong("fmpl_irecv_any_test: done is NULL");
+    }
+    match any_source::irecv_any_test(comm, mai) {
+        Ok(None) => {
+            // SAFETY: not null, so the caller's int.
+            unsafe { *done = 0 };
+            0
+        }
+        Ok(Some(arrived)) => {
+            // SAFETY: as above; the others as described.
+            unsafe {
+                *done = 1;
+                hand_out_arrived(Ok(arrived), mai, src, received)
+            }
+        }
+        Err(error) => fail(error),
+    }
+}
+
+/// Withdraws the irecv_any on (`mai`, `comm`), unless a message is already on its way into the buffer.
+///
+/// * mai: the index.
+/// * comm: the communicator.
+/// * cancelled: set to 1: the buffer is the caller's again; or to 0: too late, complete the request as usual.
+///
+/// Returns: `FMPL_ERR_REQUEST` when there is no such request; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any_cancel(mai: c_int, comm: fmpl_comm, cancelled: *mut c_int) -> c_int {
+    if cancelled.is_null() {
+        return wrong("fmpl_irecv_any_cancel: cancelled is NULL");
+    }
+    // SAFETY: not null, so the caller's int.
+    hand_out(any_source::irecv_any_cancel(comm, mai), |value| unsafe { *cancelled = value as c_int })
+}
+
+/// Limits how many messages to index `mai` of this rank may be outstanding, that is, sent and not yet received. Senders beyond wait.
+/// May be changed at any time.
+///
+/// * most: the limit; 0: as many as there is room for, which is also the most (`FMPL_ANY_SLOTS`).
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` for a negative limit, `FMPL_ERR_INDEX`, `FMPL_ERR_COMM`.
+///
+/// Source: limit of the number of messages by remote atomics, section 4.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_any_limit(most: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    number(any_source::recv_any_limit(comm, most, mai))
+}

@@ -1,0 +1,348 @@
+//! The Fortran names of the calls for messages of any source.
+
+#![allow(clippy::missing_safety_doc)] // what `fortran.rs` says of safety holds here too
+
+use core::ffi::{c_int, c_void};
+
+use super::{Int, Long, sized};
+use crate::base::error::Code;
+use crate::ffi::c;
+use crate::ffi::outcome::wrong;
+
+/// Stores a length, also that of a message that was cut; it may be too large for the program's INTEGER.
+fn keep(name: &str, code: c_int, length: usize, to: &mut Int) -> c_int {
+    if code != 0 && code != Code::Truncate as c_int {
+        return code;
+    }
+    match Int::try_from(length) {
+        Ok(length) => {
+            *to = length;
+            code
+        }
+        Err(_) => wrong(&format!("{name}: {length} bytes are too many for an INTEGER; use INTEGER(8)")),
+    }
+}
+
+/// The same for an INTEGER(8).
+fn keep8(code: c_int, length: usize, to: &mut Long) -> c_int {
+    if code == 0 || code == Code::Truncate as c_int {
+        *to = length as Long;
+    }
+    code
+}
+
+// # Messages of any source
+
+/// As [`c::fmpl_send_any`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_send_any_(
+    buf: *const c_void,
+    size: *const Int,
+    dst: *const Int,
+    mai: *const Int,
+    comm: *const Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_send_any", Long::from(*size), |size| c::fmpl_send_any(buf, size, *dst, *mai, *comm));
+    }
+}
+
+/// As [`c::fmpl_send_any`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_send_any8_(
+    buf: *const c_void,
+    size: *const Long,
+    dst: *const Int,
+    mai: *const Int,
+    comm: *const Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_send_any", *size, |size| c::fmpl_send_any(buf, size, *dst, *mai, *comm));
+    }
+}
+
+/// As [`c::fmpl_recv_any`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_any_(
+    buf: *mut c_void,
+    size: *const Int,
+    mai: *const Int,
+    comm: *const Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_recv_any", Long::from(*size), |size| c::fmpl_recv_any(buf, size, *mai, *comm));
+    }
+}
+
+/// As [`c::fmpl_recv_any`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_any8_(
+    buf: *mut c_void,
+    size: *const Long,
+    mai: *const Int,
+    comm: *const Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_recv_any", *size, |size| c::fmpl_recv_any(buf, size, *mai, *comm));
+    }
+}
+
+/// As [`c::fmpl_isend_any`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_any_(
+    buf: *const c_void,
+    size: *const Int,
+    dst: *const Int,
+    mai: *const Int,
+    comm: *const Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_isend_any", Long::from(*size), |size| c::fmpl_isend_any(buf, size, *dst, *mai, *comm));
+    }
+}
+
+/// As [`c::fmpl_isend_any`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_any8_(
+    buf: *const c_void,
+    size: *const Long,
+    dst: *const Int,
+    mai: *const Int,
+    comm: *const Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_isend_any", *size, |size| c::fmpl_isend_any(buf, size, *dst, *mai, *comm));
+    }
+}
+
+/// As [`c::fmpl_irecv_any`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any_(
+    buf: *mut c_void,
+    size: *const Int,
+    mai: *const Int,
+    comm: *const Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_irecv_any", Long::from(*size), |size| c::fmpl_irecv_any(buf, size, *mai, *comm));
+    }
+}
+
+/// As [`c::fmpl_irecv_any`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any8_(
+    buf: *mut c_void,
+    size: *const Long,
+    mai: *const Int,
+    comm: *const Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_irecv_any", *size, |size| c::fmpl_irecv_any(buf, size, *mai, *comm));
+    }
+}
+
+/// As [`c::fmpl_recv_any_from`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_any_from_(
+    buf: *mut c_void,
+    size: *const Int,
+    mai: *const Int,
+    comm: *const Int,
+    src: *mut Int,
+    received: *mut Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_recv_any_from", Long::from(*size), |size| {
+            let mut length = 0;
+            let code = c::fmpl_recv_any_from(buf, size, *mai, *comm, src, &mut length);
+            keep("fmpl_recv_any_from", code, length, &mut *received)
+        });
+    }
+}
+
+/// As [`c::fmpl_irecv_any_wait`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any_wait_(
+    mai: *const Int,
+    comm: *const Int,
+    src: *mut Int,
+    received: *mut Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        let mut length = 0;
+        let code = c::fmpl_irecv_any_wait(*mai, *comm, src, &mut length);
+        *ier = keep("fmpl_irecv_any_wait", code, length, &mut *received);
+    }
+}
+
+/// As [`c::fmpl_irecv_any_test`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any_test_(
+    mai: *const Int,
+    comm: *const Int,
+    done: *mut Int,
+    src: *mut Int,
+    received: *mut Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        let mut length = 0;
+        let code = c::fmpl_irecv_any_test(*mai, *comm, done, src, &mut length);
+        *ier = if *done != 0 { keep("fmpl_irecv_any_test", code, length, &mut *received) } else { code };
+    }
+}
+
+/// As [`c::fmpl_probe_any`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_probe_any_(
+    mai: *const Int,
+    comm: *const Int,
+    there: *mut Int,
+    src: *mut Int,
+    size: *mut Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        let mut length = 0;
+        let code = c::fmpl_probe_any(*mai, *comm, there, src, &mut length);
+        *ier = keep("fmpl_probe_any", code, length, &mut *size);
+    }
+}
+
+/// As [`c::fmpl_recv_any_from`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_any_from8_(
+    buf: *mut c_void,
+    size: *const Long,
+    mai: *const Int,
+    comm: *const Int,
+    src: *mut Int,
+    received: *mut Long,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_recv_any_from", *size, |size| {
+            let mut length = 0;
+            let code = c::fmpl_recv_any_from(buf, size, *mai, *comm, src, &mut length);
+            keep8(code, length, &mut *received)
+        });
+    }
+}
+
+/// As [`c::fmpl_irecv_any_wait`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any_wait8_(
+    mai: *const Int,
+    comm: *const Int,
+    src: *mut Int,
+    received: *mut Long,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        let mut length = 0;
+        let code = c::fmpl_irecv_any_wait(*mai, *comm, src, &mut length);
+        *ier = keep8(code, length, &mut *received);
+    }
+}
+
+/// As [`c::fmpl_irecv_any_test`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any_test8_(
+    mai: *const Int,
+    comm: *const Int,
+    done: *mut Int,
+    src: *mut Int,
+    received: *mut Long,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        let mut length = 0;
+        let code = c::fmpl_irecv_any_test(*mai, *comm, done, src, &mut length);
+        *ier = if *done != 0 { keep8(code, length, &mut *received) } else { code };
+    }
+}
+
+/// As [`c::fmpl_probe_any`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_probe_any8_(
+    mai: *const Int,
+    comm: *const Int,
+    there: *mut Int,
+    src: *mut Int,
+    size: *mut Long,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        let mut length = 0;
+        let code = c::fmpl_probe_any(*mai, *comm, there, src, &mut length);
+        *ier = keep8(code, length, &mut *size);
+    }
+}
+
+/// As [`c::fmpl_isend_any_wait`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_any_wait_(dst: *const Int, mai: *const Int, comm: *const Int, ier: *mut Int) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = c::fmpl_isend_any_wait(*dst, *mai, *comm);
+    }
+}
+
+/// As [`c::fmpl_isend_any_test`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_isend_any_test_(
+    dst: *const Int,
+    mai: *const Int,
+    comm: *const Int,
+    done: *mut Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = c::fmpl_isend_any_test(*dst, *mai, *comm, done);
+    }
+}
+
+/// As [`c::fmpl_irecv_any_cancel`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_any_cancel_(mai: *const Int, comm: *const Int, cancelled: *mut Int, ier: *mut Int) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = c::fmpl_irecv_any_cancel(*mai, *comm, cancelled);
+    }
+}
+
+/// As [`c::fmpl_recv_any_limit`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_any_limit_(most: *const Int, mai: *const Int, comm: *const Int, ier: *mut Int) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = c::fmpl_recv_any_limit(*most, *mai, *comm);
+    }
+}

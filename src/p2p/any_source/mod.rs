@@ -1,0 +1,267 @@
+//! Messages of any source: a domain of their own, matched at the receiver, in memory that does not grow.
+//!
+//! Each (communicator, index) has one **ring** of slots at its receiver, made by whoever comes first. A sender takes a **ticket** from
+//! the ring's counter of messages sent if it is less than so many above the counter of messages taken, fills the slot of that ticket, and
+//! marks it valid. The receiver takes slots in the order of the tickets and counts them. So the receiver's processor is in no sender's
+//! path, its memory is constant however many send, and a message is never dropped: when the ring is full, senders wait. (The
+//! counters are those of *Methods for memory saving communication library using remote atomic communication*, section 4: its
+//! buffer acquisition and, with a limit below the number of slots, its limit of the number of messages.)
+//!
+//! Up to 48 bytes lie in the slot's line, up to 1 KiB in the slot's area. A longer message stays at its sender, and the slot says
+//! where: in the spool, or in an **offer**, a record in the spool that says from where the receiver may read it itself.
+//!
+//! Messages of one sender on one index arrive in the order in which they were sent. The indices are those of the receiver's job, but have
+//! nothing to do with indexed messages.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `ring` | the shared records and what is done to them: the seam to the fabric |
+//! | `stake` | who has a slot that stays empty: the death of a sender |
+//! | `send`, `receive` | one message out, one message in |
+//! | `offer` | long messages |
+//! | `request` | non-blocking calls |
+//! | `table` | finding a ring |
+
+#[cfg(loom)]
+pub mod model;
+pub mod offer;
+pub mod receive;
+pub mod request;
+pub mod ring;
+pub mod send;
+pub mod stake;
+mod table;
+
+use std::sync::{Arc, OnceLock};
+
+use crate::base::atomics::Ordering;
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::peer::Peer;
+use crate::fabric::shm::region::{FINALIZED, Mapping, Region, SPOOL_AT};
+use crate::p2p::context::Context;
+use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
+use crate::p2p::group::Group;
+use crate::p2p::spool::SPOOL_WINDOW;
+use crate::wait::Board;
+
+pub use receive::{Arrived, Incoming, probe_any, recv_any, recv_any_limit};
+pub use request::{
+    irecv_any, irecv_any_cancel, irecv_any_test, irecv_any_wait, isend_any, isend_any_test, isend_any_wait,
+};
+pub use send::{Outgoing, send_any};
+
+use ring::{Ring, ring_at};
+use stake::Stakes;
+use table::{Table, key_of};
+
+/// What a process has of this domain.
+pub struct AnySource {
+    /// Rings of others, as a sender.
+    outgoing: Table<Outgoing>,
+    /// Own rings, as a receiver.
+    incoming: Table<Incoming>,
+    /// Which tickets this process is trying for.
+    pub stakes: Stakes,
+    /// The spools of those who sent long messages, by rank.
+    spools: OnceLock<Box<[OnceLock<Mapping>]>>,
+    /// Requests that only this process can move.
+    waiting: request::Waiting,
+}
+
+/// A communicator, as far as this domain needs to know it.
+#[derive(Clone)]
+struct Domain {
+    group: Group,
+    /// The group is the world: ranks are the same here and there.
+    world: bool,
+    epoch: u16,
+    /// Its first unit.
+    unit: Option<u32>,
+}
+
+impl Domain {
+    fn of(context: &Context) -> Domain {
+        let world = context.handle == crate::p2p::COMM_WORLD;
+        let place = context.place;
+        Domain {
+            group: context.group.clone(),
+            world,
+            epoch: if world { WORLD_EPOCH } else { place.epoch as u16 },
+            unit: (!world).then_some(place.unit),
+        }
+    }
+    /// The rank in the communicator of a rank of the world.
+    #[inline(always)]
+    fn rank_here(&self, rank: u32) -> i32 {
+        if self.world { rank as i32 } else { self.group.rank_of(rank).map_or(-1, |r| r as i32) }
+    }
+}
+
+impl AnySource {
+    /// Nothing yet.
+    pub fn new(region: &Region) -> Result<AnySource> {
+        Ok(AnySource {
+            outgoing: Table::new(),
+            incoming: Table::new(),
+            stakes: Stakes::own(region)?,
+            spools: OnceLock::new(),
+            waiting: Default::default(),
+        })
+    }
+
+    /// The spool of a rank, mapped when first needed.
+    fn spool_of(&self, ep: &Endpoint, source: u32) -> Result<*mut u8> {
+        if source == ep.rank {
+            return Ok(ep.spool.bytes(0));
+        }
+        let all = self.spools.get_or_init(|| (0..ep.size).map(|_| OnceLock::new()).collect());
+        let slot = all.get(source as usize).ok_or_else(|| garbled(ep, source))?;
+        if let Some(window) = slot.get() {
+            return Ok(window.as_ptr());
+        }
+        let peer = ep.known(source).ok_or_else(|| garbled(ep, source))?;
+        let window = peer.region.map(SPOOL_AT, SPOOL_WINDOW)?;
+        Ok(slot.get_or_init(|| window).as_ptr())
+    }
+
+    /// Messages that this process, or another on the same rings, has sent and that are not taken; and requests not completed.
+    /// For finalize: (messages, requests, the first (peer, index)).
+    pub fn left_over(&self) -> (u64, u64, Option<(u32, i32)>) {
+        let (mut messages, mut requests, mut first) = (0, 0, None);
+        for out in self.outgoing.all() {
+            let header = out.ring.header();
+            let left = header.sent.load(Ordering::Acquire).saturating_sub(header.freed.load(Ordering::Acquire));
+            let pending = out.is_pending() as u64;
+            if left + pending > 0 {
+                first = first.or(Some((out.rank, out.index)));
+            }
+            messages += left;
+            requests += pending;
+        }
+        for inc in self.incoming.all() {
+            requests += inc.is_pending() as u64;
+        }
+        (messages, requests, first)
+    }
+
+    /// A communicator is freed: its rings are gone, and whoever gets their place finds them empty. No member sends on it any more, and
+    /// none makes a new one before all have done this.
+    pub fn forget(&self, ep: &Endpoint, context: &Context) -> Result<()> {
+        let of = |key: table::Key| (key.0 >> 32) as u32 as i32 == context.handle;
+        // SAFETY: nobody uses the communicator any more, so nobody has one of its rings.
+        unsafe {
+            self.outgoing.remove(of);
+            self.incoming.remove(of);
+        }
+        let (at, bytes) = ring::rings_of(context.place.unit, context.place.units);
+        ep.region.punch(at, bytes)
+    }
+
+    /// Moves on what only this process can move. `true`: something is left.
+    pub fn push(&self, ep: &'static Endpoint) -> bool {
+        self.waiting.push(ep)
+    }
+}
+
+/// The index of a call, or the error.
+fn check_index(ep: &Endpoint, context: &Context, index: i32) -> Result<()> {
+    let have = (ep.region.header().indices.load(Ordering::Acquire) as usize).min(context.indices);
+    if index >= 0 && (index as usize) < have {
+        return Ok(());
+    }
+    Err(Error::new(Code::Index, format!("rank {}: any-source index {index}: there are {have}, from 0 on", ep.rank)))
+}
+
+fn check_buffer(ep: &Endpoint, ptr: *const u8, len: usize) -> Result<()> {
+    if ptr.is_null() && len != 0 {
+        return Err(Error::new(Code::Argument, format!("rank {}: null buffer with a size", ep.rank)));
+    }
+    if len > isize::MAX as usize {
+        return Err(Error::new(Code::Argument, format!("rank {}: size overflows", ep.rank)));
+    }
+    Ok(())
+}
+
+#[cold]
+fn garbled(ep: &Endpoint, source: u32) -> Error {
+    Error::new(
+        Code::Peer,
+        format!("rank {}: a message of rank {source} to any source is not what it should be", ep.rank),
+    )
+}
+
+/// Why a peer can do nothing any more; `None`: it can.
+fn gone(peer: &Option<Arc<Peer>>) -> Option<&'static str> {
+    let peer = peer.as_ref()?;
+    if peer.is_dead() {
+        Some("has died")
+    } else if peer.region.header().state.load(Ordering::Acquire) == FINALIZED {
+        Some("has finalized")
+    } else {
+        None
+    }
+}
+
+impl Endpoint {
+    /// The ring of an index at a rank, as a sender.
+    #[cold]
+    fn outgoing(&self, comm: i32, dst: i32, index: i32) -> Result<&'static Outgoing> {
+        let context = self.context(comm)?;
+        let size = context.group.size();
+        if dst < 0 || dst as u32 >= size {
+            return Err(Error::new(
+                Code::Rank,
+                format!("rank {}: any-source send to rank {dst} of communicator {comm} of {size} ranks", self.rank),
+            ));
+        }
+        let rank = context.group.world_rank(dst as u32);
+        check_index(self, context, index)?;
+        let key = key_of(comm, dst, index);
+        if let Some(out) = self.any_source.outgoing.find(key) {
+            return Ok(out);
+        }
+        let peer = if rank == self.rank { None } else { Some(self.contact(rank)?) };
+        let header = peer.as_ref().map_or(self.region.header(), |p| p.region.header());
+        let have = header.indices.load(Ordering::Acquire);
+        if index as u32 >= have {
+            return Err(Error::new(
+                Code::Index,
+                format!("rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank),
+            ));
+        }
+        let slots = (header.any_slots.load(Ordering::Acquire) as usize).clamp(1, ring::SLOTS_MOST);
+        let domain = Domain::of(context);
+        let at = ring_at(domain.unit, index as usize);
+        self.any_source.outgoing.find_or_make(key, || {
+            let window = match &peer {
+                Some(p) => p.region.map(at, Ring::bytes(slots))?,
+                None => self.region.map(at, Ring::bytes(slots))?,
+            };
+            let board: *const Board = peer.as_ref().map_or(self.region.board(), |p| p.region.board()).cast();
+            Ok(Outgoing::new(
+                key,
+                (comm, dst, index),
+                rank,
+                at,
+                Ring::new(window, slots, domain.epoch),
+                peer.clone(),
+                board,
+            ))
+        })
+    }
+
+    /// The own ring of an index.
+    #[cold]
+    fn incoming(&self, comm: i32, index: i32) -> Result<&'static Incoming> {
+        let context = self.context(comm)?;
+        check_index(self, context, index)?;
+        let key = key_of(comm, -1, index);
+        let domain = Domain::of(context);
+        let slots = self.region.header().any_slots.load(Ordering::Relaxed) as usize;
+        let at = ring_at(domain.unit, index as usize);
+        self.any_source.incoming.find_or_make(key, || {
+            let window = self.region.map(at, Ring::bytes(slots))?;
+            Ok(Incoming::new(key, domain.clone(), (comm, index), at, Ring::new(window, slots, domain.epoch)))
+        })
+    }
+}

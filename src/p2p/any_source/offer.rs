@@ -1,0 +1,466 @@
+//! Long messages: what the slot says lies with the sender is fetched by the receiver itself.
+//!
+//! A **spooled** message is a block of the sender's spool, which the receiver maps; it copies the message out, marks the block done, and
+//! the sender need not be there. An **offer** is a record in such a block that says where in the sender's memory the message is:
+//!
+//! ```text
+//!   state   OPEN ── receiver ──▶ TAKEN ── reads by the kernel ──▶ block done
+//!             │                    └──── the kernel refuses ────▶ ASKED
+//!             └─── sender, time-out: copies into the spool ─────▶ MOVED    receiver copies from there, marks both blocks done
+//!           CLOSED ── receiver ──▶ ASKED                                   no copies between these processes
+//!           ASKED ─── sender: copies into the spool ────────────▶ MOVED
+//!                 └── the spool has no room for it ─────────────▶ STREAM   piece by piece through a small block
+//! ```
+//! OPEN and CLOSED are left by compare-and-swap, so that exactly one side decides. A block belongs to this use until the receiver marks
+//! it done with its generation; that is the receiver's last look at it, and the end of the offer for the sender.
+
+use static_assertions::const_assert;
+
+use super::ring::Away;
+use super::send::{Outgoing, copy_into_spool};
+use super::{garbled, receive::Incoming};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::cma::{self, CmaError};
+use crate::fabric::shm::peer::Peer;
+use crate::lane::BlockRef;
+use crate::lane::record::{ASLEEP, BLOCK_HEADER, Block, EVENT};
+use crate::p2p::endpoint::Endpoint;
+use crate::p2p::spool::SPOOL_WINDOW;
+use crate::wait::{Board, doorbell};
+
+const OPEN: u32 = 1;
+const CLOSED: u32 = 2;
+const TAKEN: u32 = 3;
+const ASKED: u32 = 4;
+const MOVED: u32 = 5;
+const STREAM: u32 = 6;
+
+/// Bytes of a piece of a message that goes through a small block; the block holds two.
+const PIECE: usize = 64 << 10;
+
+/// The record of an offer, behind its block's header.
+#[repr(C, align(64))]
+pub(super) struct Offer {
+    /// Written by the sender, and by the receiver as the drawing says.
+    state: AtomicU32,
+    /// The sender's sleep byte.
+    asleep: AtomicU32,
+    /// Where in the sender's memory the message is.
+    address: AtomicU64,
+    /// Where in its spool it was moved to, or the block that it goes through.
+    block: AtomicU64,
+    generation: AtomicU32,
+    _pad: AtomicU32,
+    /// Bytes that the sender has put into that block, and that the receiver has taken out.
+    filled: AtomicU64,
+    taken: AtomicU64,
+    _pad1: [AtomicU64; 2],
+}
+
+const_assert!(size_of::<Offer>() == 64);
+const_assert!(BLOCK_HEADER.is_multiple_of(64));
+
+/// How far the receiver is with an offer, for its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fetch {
+    /// It has not come, or is reading.
+    Not,
+    /// It needs the sender's help.
+    Asked,
+    /// It waits for the next piece, or has taken one.
+    Streaming,
+    /// It has the message.
+    Done,
+}
+
+/// The record at an offset of a spool.
+///
+/// # Safety
+/// `spool` is a spool's window, and `at` a block in it that was taken for an offer.
+unsafe fn record<'a>(spool: *mut u8, at: u64) -> &'a Offer {
+    // SAFETY: blocks begin at lines, and are longer than header and record; an offer is atomics only.
+    unsafe { &*spool.add(at as usize + BLOCK_HEADER).cast::<Offer>() }
+}
+
+/// Makes an offer of a message at `ptr`. `None`: the spool has no block for it.
+pub(super) fn make(ep: &Endpoint, comm: i32, ptr: *const u8, reachable: bool) -> Option<BlockRef> {
+    let block = ep.spool.take(comm, size_of::<Offer>(), 0)?;
+    // SAFETY: the block was taken for it just now.
+    let offer = unsafe { record(ep.spool.bytes(0), block.at) };
+    offer.address.store(ptr as u64, Ordering::Relaxed);
+    offer.asleep.store(0, Ordering::Relaxed);
+    offer.filled.store(0, Ordering::Relaxed);
+    offer.taken.store(0, Ordering::Relaxed);
+    // The slot's mark carries it over to the receiver.
+    offer.state.store(if reachable { OPEN } else { CLOSED }, Ordering::Relaxed);
+    Some(block)
+}
+
+/// An offer that is published, as its sender has it.
+pub(super) struct Offered {
+    block: BlockRef,
+    /// The block that the pieces go through.
+    stream: Option<BlockRef>,
+}
+
+impl Offered {
+    pub fn new(block: BlockRef) -> Offered {
+        Offered { block, stream: None }
+    }
+
+    fn record<'a>(&self, ep: &'a Endpoint) -> &'a Offer {
+        // SAFETY: taken for an offer, and ours until it is given back.
+        unsafe { record(ep.spool.bytes(0), self.block.at) }
+    }
+
+    /// The sender's sleep byte.
+    pub fn asleep<'a>(&self, ep: &'a Endpoint) -> &'a AtomicU32 {
+        &self.record(ep).asleep
+    }
+
+    /// How far the receiver is.
+    pub fn fetch(&self, ep: &Endpoint) -> Fetch {
+        let offer = self.record(ep);
+        if ep.spool.is_done(self.block) {
+            return Fetch::Done;
+        }
+        match offer.state.load(Ordering::Acquire) {
+            ASKED => Fetch::Asked,
+            STREAM if self.room_in_stream(offer) => Fetch::Streaming,
+            _ => Fetch::Not,
+        }
+    }
+
+    fn room_in_stream(&self, offer: &Offer) -> bool {
+        // SYNC POINT: pairs with the receiver's release after it has copied a piece.
+        let taken = offer.taken.load(Ordering::Acquire);
+        offer.filled.load(Ordering::Relaxed) - taken < 2 * PIECE as u64
+    }
+
+    /// Does what the receiver needs of the sender; `late`: the sender's patience is over. `true`: the memory is the caller's again.
+    ///
+    /// # Safety
+    /// `len` readable bytes at `ptr`.
+    pub unsafe fn serve(
+        &mut self,
+        ep: &Endpoint,
+        out: &Outgoing,
+        ptr: *const u8,
+        len: usize,
+        late: bool,
+    ) -> Result<bool> {
+        let offer = self.record(ep);
+        if ep.spool.is_done(self.block) {
+            ep.spool.give_back(self.block);
+            if let Some(stream) = self.stream.take() {
+                ep.spool.give_back(stream);
+            }
+            return Ok(true);
+        }
+        // SYNC POINT: pairs with the receiver's exchange.
+        let state = offer.state.load(Ordering::Acquire);
+        match state {
+            // SAFETY: as the caller promises.
+            OPEN | CLOSED if late => unsafe { self.move_it(ep, out, ptr, len, state) },
+            // SAFETY: as the caller promises.
+            ASKED => unsafe {
+                if self.move_it(ep, out, ptr, len, ASKED)? {
+                    return Ok(true);
+                }
+                self.begin_stream(ep, out);
+                Ok(false)
+            },
+            STREAM => {
+                // SAFETY: as the caller promises.
+                unsafe { self.fill(ep, out, ptr, len) };
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Copies the message into the spool, if there is room and the offer is still in this state. `true`: it is there.
+    ///
+    /// # Safety
+    /// As for [`Offered::serve`].
+    unsafe fn move_it(
+        &mut self,
+        ep: &Endpoint,
+        out: &Outgoing,
+        ptr: *const u8,
+        len: usize,
+        state: u32,
+    ) -> Result<bool> {
+        // SAFETY: as the caller promises.
+        let Some(block) = (unsafe { copy_into_spool(ep, out.comm, ptr, len) }) else { return Ok(false) };
+        let offer = self.record(ep);
+        offer.block.store(block.at, Ordering::Relaxed);
+        offer.generation.store(block.generation, Ordering::Relaxed);
+        // SYNC POINT: pairs with the receiver's acquire of the state.
+        if offer.state.compare_exchange(state, MOVED, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            ep.spool.give_back(block);
+            return Ok(false);
+        }
+        out.wake_receiver();
+        Ok(true)
+    }
+
+    fn begin_stream(&mut self, ep: &Endpoint, out: &Outgoing) {
+        let Some(block) = ep.spool.take(out.comm, 2 * PIECE, 0) else { return };
+        let offer = self.record(ep);
+        offer.block.store(block.at, Ordering::Relaxed);
+        offer.generation.store(block.generation, Ordering::Relaxed);
+        self.stream = Some(block);
+        // ASKED is the sender's to leave. SYNC POINT: pairs with the receiver's acquire of the state.
+        offer.state.store(STREAM, Ordering::Release);
+        out.wake_receiver();
+    }
+
+    /// # Safety
+    /// As for [`Offered::serve`].
+    unsafe fn fill(&self, ep: &Endpoint, out: &Outgoing, ptr: *const u8, len: usize) {
+        let offer = self.record(ep);
+        let Some(block) = self.stream else { return };
+        let mut filled = offer.filled.load(Ordering::Relaxed);
+        while filled < len as u64 && self.room_in_stream(offer) {
+            let n = PIECE.min(len - filled as usize);
+            let half = (filled as usize / PIECE % 2) * PIECE;
+            // SAFETY: within message and block; the receiver has taken what was in this half.
+            unsafe {
+                let to = ep.spool.bytes(block.at + (BLOCK_HEADER + half) as u64);
+                copy(ptr.add(filled as usize), to, n);
+            }
+            filled += n as u64;
+            // SYNC POINT: pairs with the receiver's acquire.
+            offer.filled.store(filled, Ordering::Release);
+            out.wake_receiver();
+        }
+    }
+
+    /// With an event descriptor: the receiver is to ring for the end of the offer.
+    pub fn arm(&self, ep: &Endpoint) {
+        let Some(event) = ep.event.get() else { return };
+        let word = self.asleep(ep);
+        // SYNC POINT: as in `fall_asleep`.
+        word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
+        doorbell::barrier();
+        if self.fetch(ep) != Fetch::Not {
+            event.signal();
+        }
+    }
+}
+
+/// The receiver's side of a message that lies with its source.
+pub(super) struct Fetching<'a> {
+    pub ep: &'static Endpoint,
+    pub inc: &'a Incoming,
+    pub source: u32,
+    pub away: Away,
+}
+
+impl Fetching<'_> {
+    fn spool(&self) -> Result<*mut u8> {
+        self.ep.any_source.spool_of(self.ep, self.source)
+    }
+
+    /// The block at an offset that the source named, if it lies in the window with so many bytes.
+    fn block(&self, at: u64, bytes: u64) -> Result<*mut u8> {
+        let end = at.checked_add(bytes).and_then(|n| n.checked_add(BLOCK_HEADER as u64));
+        if !at.is_multiple_of(64) || end.is_none_or(|end| end > SPOOL_WINDOW as u64) {
+            return Err(garbled(self.ep, self.source));
+        }
+        // SAFETY: within the window.
+        Ok(unsafe { self.spool()?.add(at as usize) })
+    }
+
+    fn done(&self, block: *mut u8, generation: u32) {
+        // SAFETY: a block within the source's window, checked by `block`; its header is atomics only.
+        let header = unsafe { &*block.cast::<Block>() };
+        // SYNC POINT: pairs with the acquire in `Spool::is_done`: all reads of the block are over.
+        header.done.store(generation, Ordering::Release);
+    }
+
+    /// Copies a spooled message out.
+    ///
+    /// # Safety
+    /// `cap` writable bytes at `to`.
+    pub unsafe fn spooled(&self, to: *mut u8, cap: usize) -> Result<()> {
+        let block = self.block(self.away.at, self.away.len)?;
+        // SAFETY: `block` made sure of the bytes, and they stay until it is marked done.
+        unsafe { copy(block.add(BLOCK_HEADER), to, cap.min(self.away.len as usize)) };
+        self.done(block, self.away.generation);
+        Ok(())
+    }
+
+    fn offer(&self) -> Result<&Offer> {
+        self.block(self.away.at, size_of::<Offer>() as u64)?;
+        // SAFETY: within the window, at a line; atomics only.
+        Ok(unsafe { record(self.spool()?, self.away.at) })
+    }
+
+    /// Is there anything new to an offer that was not fetched whole by the last [`Fetching::offered`]?
+    pub fn is_ready(&self) -> bool {
+        let Ok(offer) = self.offer() else { return true };
+        match offer.state.load(Ordering::Acquire) {
+            ASKED | TAKEN => false,
+            STREAM => offer.filled.load(Ordering::Acquire) > offer.taken.load(Ordering::Relaxed),
+            _ => true,
+        }
+    }
+
+    /// Has a part of the message been taken?
+    pub fn is_underway(&self) -> bool {
+        self.offer().is_ok_and(|o| o.state.load(Ordering::Acquire) == STREAM && o.taken.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Fetches an offered message as far as that goes now. `false`: the sender has to do something first.
+    ///
+    /// # Safety
+    /// As for [`Fetching::spooled`].
+    pub unsafe fn offered(&self, to: *mut u8, cap: usize) -> Result<bool> {
+        let offer = self.offer()?;
+        let n = cap.min(self.away.len as usize);
+        loop {
+            // SYNC POINT: pairs with the sender's releases and exchange.
+            let state = offer.state.load(Ordering::Acquire);
+            let swap = |to| offer.state.compare_exchange(state, to, Ordering::AcqRel, Ordering::Acquire).is_ok();
+            match state {
+                OPEN if swap(TAKEN) => {
+                    // SAFETY: the sender leaves its memory alone while the offer is taken; ours has room for `n` bytes.
+                    match unsafe { self.read(offer.address.load(Ordering::Relaxed), to, n) } {
+                        Ok(()) => {
+                            self.end(offer);
+                            return Ok(true);
+                        }
+                        Err(CmaError::Gone) => return Err(self.lost()),
+                        Err(CmaError::Denied | CmaError::Fault { .. } | CmaError::System { .. }) => {
+                            offer.state.store(ASKED, Ordering::Release);
+                            self.wake_source(offer);
+                        }
+                    }
+                }
+                CLOSED if swap(ASKED) => self.wake_source(offer),
+                OPEN | CLOSED => {}
+                MOVED => {
+                    let at = offer.block.load(Ordering::Relaxed);
+                    let block = self.block(at, self.away.len)?;
+                    // SAFETY: as in `spooled`.
+                    unsafe { copy(block.add(BLOCK_HEADER), to, n) };
+                    self.done(block, offer.generation.load(Ordering::Relaxed));
+                    self.end(offer);
+                    return Ok(true);
+                }
+                STREAM => {
+                    // SAFETY: as the caller promises.
+                    let whole = unsafe { self.drain(offer, to, n)? };
+                    if whole {
+                        self.end(offer);
+                    }
+                    return Ok(whole);
+                }
+                _ => return Ok(false),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Fetching::spooled`]; `n` bytes at `address` of the source.
+    unsafe fn read(&self, address: u64, to: *mut u8, n: usize) -> std::result::Result<(), CmaError> {
+        if self.source == self.ep.rank {
+            // SAFETY: our own process's memory, which its sender leaves alone.
+            unsafe { copy(address as *const u8, to, n) };
+            return Ok(());
+        }
+        let Some(peer) = self.peer() else { return Err(CmaError::Gone) };
+        if n == 0 {
+            return Ok(());
+        }
+        if peer.check_dead() {
+            return Err(CmaError::Gone);
+        }
+        // SAFETY: as the caller promises.
+        let read = unsafe { cma::read_run(peer.pid, to, address, n) };
+        if read == Err(CmaError::Denied) {
+            peer.cma_off();
+        }
+        read
+    }
+
+    fn peer(&self) -> Option<std::sync::Arc<Peer>> {
+        #[cfg(loom)]
+        if let Some(peer) = super::model::peer_of(self.ep) {
+            return Some(peer);
+        }
+        self.ep.known(self.source)
+    }
+
+    /// # Safety
+    /// As for [`Fetching::spooled`].
+    unsafe fn drain(&self, offer: &Offer, to: *mut u8, n: usize) -> Result<bool> {
+        let block = self.block(offer.block.load(Ordering::Relaxed), 2 * PIECE as u64)?;
+        let mut taken = offer.taken.load(Ordering::Relaxed);
+        // SYNC POINT: pairs with the sender's release after it has filled a piece.
+        let filled = offer.filled.load(Ordering::Acquire).min(self.away.len);
+        while taken < filled {
+            let piece = (PIECE as u64).min(self.away.len - taken) as usize;
+            let half = (taken as usize / PIECE % 2) * PIECE;
+            let want = piece.min(n.saturating_sub(taken as usize));
+            // SAFETY: within the block and the buffer.
+            unsafe { copy(block.add(BLOCK_HEADER + half), to.wrapping_add(taken as usize), want) };
+            taken += piece as u64;
+            // SYNC POINT: pairs with the sender's acquire: the half is free again.
+            offer.taken.store(taken, Ordering::Release);
+            self.wake_source(offer);
+        }
+        if taken < self.away.len {
+            return Ok(false);
+        }
+        self.done(block, offer.generation.load(Ordering::Relaxed));
+        Ok(true)
+    }
+
+    /// The receiver's last look at the offer.
+    fn end(&self, offer: &Offer) {
+        // SAFETY: the record lies behind its block's header, which `offer` made sure of.
+        let block = unsafe { (&raw const *offer).cast::<u8>().sub(BLOCK_HEADER) }.cast_mut();
+        self.done(block, self.away.generation);
+        // The record may serve another offer by now: then this wakes somebody for nothing.
+        self.wake_source(offer);
+    }
+
+    fn wake_source(&self, offer: &Offer) {
+        // SYNC POINT: pairs with the sender's `fall_asleep`.
+        doorbell::light_barrier();
+        let sleep = offer.asleep.load(Ordering::Relaxed);
+        if sleep != 0 {
+            self.ring_source(sleep);
+        }
+    }
+
+    #[cold]
+    fn ring_source(&self, sleep: u32) {
+        let peer = if self.source == self.ep.rank { None } else { self.peer() };
+        let board = peer.as_ref().map_or(self.ep.region.board(), |p| p.region.board()).cast::<Board>();
+        // SAFETY: the board of a known peer stays mapped, and our own.
+        let board = unsafe { &*board };
+        if sleep & ASLEEP != 0 {
+            doorbell::ring(&board.bell, doorbell::bit(self.inc.index as usize));
+        }
+        if sleep & EVENT != 0 {
+            doorbell::ring(&board.event_bell, u32::MAX);
+        }
+    }
+
+    /// The source has died with the message.
+    #[cold]
+    pub fn lost(&self) -> Error {
+        Error::new(
+            Code::Peer,
+            format!(
+                "rank {}: any-source receive on index {}: rank {} has died while its message of {} bytes was being fetched; it is lost, later receives go on",
+                self.ep.rank, self.inc.index, self.source, self.away.len
+            ),
+        )
+    }
+}

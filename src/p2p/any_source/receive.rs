@@ -1,0 +1,505 @@
+//! Receiving from any source: the slots in the order of their tickets.
+
+use std::cell::UnsafeCell;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use super::offer::Fetching;
+use super::ring::*;
+use super::stake::Stakes;
+use super::table::{Key, Keyed, key_of};
+use super::{Domain, check_buffer};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::error::{Code, Error, Result};
+use crate::lane::record::EVENT;
+use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
+
+/// The bit of the ring's bell on which those sleep who wait for room; those who wait for a message to be taken have the others.
+pub(super) const ROOM_BITS: u32 = 1;
+/// How many of those who wait for room are woken at a time: each of them has many messages, most likely.
+const WAKE_AT_ONCE: i32 = 2;
+
+/// What a receive has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Who sent it: rank in the communicator.
+    pub source: i32,
+    /// Bytes of the message.
+    pub len: usize,
+    /// Bytes of the buffer.
+    pub capacity: usize,
+}
+
+impl Arrived {
+    /// `Truncate` if the message was longer than the buffer.
+    pub fn whole(&self, index: i32) -> Result<()> {
+        if self.len <= self.capacity {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::Truncate,
+            format!(
+                "any-source receive on index {index}: a message of {} bytes of rank {} for a buffer of {}",
+                self.len, self.source, self.capacity
+            ),
+        ))
+    }
+}
+
+/// Where the message of an irecv goes.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub ptr: *mut u8,
+    pub len: usize,
+}
+
+/// A ring of this process. The thread that has it claimed uses what is private.
+#[repr(align(64))]
+pub struct Incoming {
+    key: Key,
+    /// 1: a thread is in a call.
+    busy: AtomicU32,
+    ring: Ring,
+    /// The next ticket to be taken.
+    next: AtomicU64,
+    /// `next` when senders were woken last.
+    rung: AtomicU64,
+    pub(super) comm: i32,
+    pub(super) index: i32,
+    domain: Domain,
+    ring_at: u64,
+    /// A request that is not completed.
+    pub(super) pending: UnsafeCell<Option<Wanted>>,
+    /// Dead ranks that a receive here has told of.
+    told: Mutex<BTreeSet<u32>>,
+}
+
+// SAFETY: `pending` is used only by the thread that has the ring claimed; what it points to is the caller's promise.
+unsafe impl Send for Incoming {}
+// SAFETY: as above.
+unsafe impl Sync for Incoming {}
+
+impl Keyed for Incoming {
+    fn key(&self) -> Key {
+        self.key
+    }
+}
+
+/// A thread's claim on a ring.
+pub(super) struct Claim<'a>(&'a Incoming);
+
+impl Drop for Claim<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SYNC POINT: pairs with the exchange in `claim`.
+        self.0.busy.store(0, Ordering::Release);
+    }
+}
+
+/// What a death means for a receive that finds nothing.
+enum Death {
+    /// The next slot was this rank's, and stays empty.
+    Hole(u32),
+    /// This rank has died; others may still send.
+    News(u32),
+    /// Nobody is left who could send.
+    Alone,
+}
+
+impl Incoming {
+    pub(super) fn new(key: Key, domain: Domain, (comm, index): (i32, i32), ring_at: u64, ring: Ring) -> Incoming {
+        let next = ring.header().freed.load(Ordering::Acquire);
+        Incoming {
+            key,
+            busy: AtomicU32::new(0),
+            ring,
+            next: AtomicU64::new(next),
+            rung: AtomicU64::new(next),
+            comm,
+            index,
+            domain,
+            ring_at,
+            pending: UnsafeCell::new(None),
+            told: Mutex::default(),
+        }
+    }
+
+    /// Is there a request that is not completed? (For finalize, when no other thread is in a call.)
+    pub fn is_pending(&self) -> bool {
+        // SAFETY: nobody changes it now, as said.
+        unsafe { (*self.pending.get()).is_some() }
+    }
+
+    /// Takes the ring for a call of this thread.
+    #[inline(always)]
+    pub(super) fn claim(&self) -> Result<Claim<'_>> {
+        // SYNC POINT: pairs with the release when the claim is dropped.
+        if self.busy.swap(1, Ordering::Acquire) != 0 {
+            return Err(self.busy_error("another thread receives there"));
+        }
+        Ok(Claim(self))
+    }
+
+    #[cold]
+    pub(super) fn busy_error(&self, what: &str) -> Error {
+        Error::new(Code::Busy, format!("any-source receive on index {}: {what}", self.index))
+    }
+
+    fn next(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Takes the next message if it is there. The ring is claimed.
+    ///
+    /// # Safety
+    /// `cap` writable bytes at `to`.
+    #[inline(always)]
+    pub(super) unsafe fn take(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
+        let ticket = self.next();
+        let Some(arrival) = self.ring.arrival(ticket) else { return Ok(None) };
+        let len = match arrival.kind {
+            Kind::Inline | Kind::Area => {
+                // SAFETY: `to` has room for `cap` bytes; `deliver` bounds by slot and area.
+                unsafe { self.ring.deliver(ticket, arrival.kind, to, cap.min(arrival.len as usize)) };
+                arrival.len as usize
+            }
+            // SAFETY: as the caller promises.
+            Kind::Spooled | Kind::Offered => match unsafe { self.fetch(ep, arrival, to, cap) } {
+                Ok(None) => return Ok(None),
+                Ok(Some(len)) => len,
+                Err(e) => {
+                    self.advance(ticket);
+                    return Err(e);
+                }
+            },
+        };
+        self.advance(ticket);
+        Ok(Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: cap }))
+    }
+
+    /// The slot of this ticket is done with.
+    #[inline(always)]
+    fn advance(&self, ticket: u64) {
+        self.next.store(ticket + 1, Ordering::Relaxed);
+        self.ring.free(ticket + 1);
+        // SYNC POINT: the sleeper sets the word and has the order bought by `membarrier`; no fence here.
+        doorbell::light_barrier();
+        let wanted = self.ring.header().wanted.load(Ordering::Relaxed);
+        if wanted != 0 {
+            self.wake_senders(wanted, false);
+        }
+    }
+
+    /// Wakes senders that sleep, as far as it is worth it: a few, when half of the slots are free. They fill those before they sleep
+    /// again, so that a message does not cost a wake-up. `dry`: there is nothing to be taken, so whoever can send should.
+    #[cold]
+    #[inline(never)]
+    fn wake_senders(&self, wanted: u32, dry: bool) {
+        let header = self.ring.header();
+        let next = self.next();
+        if wanted & TAKEN != 0 {
+            header.wanted.fetch_and(!TAKEN, Ordering::AcqRel);
+            doorbell::ring(&header.bell, !ROOM_BITS);
+        }
+        if wanted & ROOM == 0 {
+            return;
+        }
+        let limit = self.ring.limit();
+        let left = header.sent.load(Ordering::Relaxed).saturating_sub(next);
+        let rung = self.rung.load(Ordering::Relaxed);
+        if !(dry || left * 2 <= limit && next - rung >= limit / 4 || left == 0) {
+            return;
+        }
+        self.rung.store(next, Ordering::Relaxed);
+        // Taken away before the bell is rung: who says it again after that has read the bell before, and does not sleep; or sleeps
+        // on its new value.
+        header.wanted.fetch_and(!ROOM, Ordering::AcqRel);
+        if doorbell::ring_some(&header.bell, ROOM_BITS, WAKE_AT_ONCE) == WAKE_AT_ONCE {
+            // There may be more of them.
+            header.wanted.fetch_or(ROOM, Ordering::AcqRel);
+        }
+    }
+
+    /// Nothing is there: senders that sleep are needed.
+    pub(super) fn run_dry(&self) {
+        let wanted = self.ring.header().wanted.load(Ordering::Relaxed);
+        if wanted & ROOM != 0 && !self.ring.is_claimed(self.next()) {
+            self.wake_senders(wanted, true);
+        }
+    }
+
+    fn fetching(&self, ep: &'static Endpoint, source: u32) -> Fetching<'_> {
+        Fetching { ep, inc: self, source, away: self.ring.away(self.next()) }
+    }
+
+    /// Fetches a long message; its length. `None`: its sender has to do something first.
+    ///
+    /// # Safety
+    /// As for [`Incoming::take`].
+    #[cold]
+    unsafe fn fetch(&self, ep: &'static Endpoint, arrival: Arrival, to: *mut u8, cap: usize) -> Result<Option<usize>> {
+        let fetching = self.fetching(ep, arrival.source);
+        let len = fetching.away.len as usize;
+        if arrival.kind == Kind::Spooled {
+            // SAFETY: as the caller promises.
+            unsafe { fetching.spooled(to, cap)? };
+            return Ok(Some(len));
+        }
+        // SAFETY: as the caller promises.
+        if unsafe { fetching.offered(to, cap)? } {
+            return Ok(Some(len));
+        }
+        // It says no more, and has died: what it has said is looked at before.
+        if ep.is_dead(arrival.source) && !fetching.is_ready() {
+            return Err(fetching.lost());
+        }
+        Ok(None)
+    }
+
+    /// Would `take` find something to do?
+    fn is_ready(&self, ep: &'static Endpoint) -> bool {
+        match self.ring.arrival(self.next()) {
+            None => false,
+            Some(a) if a.kind == Kind::Offered => ep.is_dead(a.source) || self.fetching(ep, a.source).is_ready(),
+            Some(_) => true,
+        }
+    }
+
+    /// Are parts of the next message in the buffer of the pending request already?
+    pub(super) fn is_underway(&self, ep: &'static Endpoint) -> bool {
+        match self.ring.arrival(self.next()) {
+            Some(a) if a.kind == Kind::Offered => self.fetching(ep, a.source).is_underway(),
+            _ => false,
+        }
+    }
+
+    /// Where the message is that `take` would take: who sent it, how long it is.
+    fn peek(&self) -> Option<Arrived> {
+        let arrival = self.ring.arrival(self.next())?;
+        let len = match arrival.kind {
+            Kind::Inline | Kind::Area => arrival.len as usize,
+            Kind::Spooled | Kind::Offered => self.ring.away(self.next()).len as usize,
+        };
+        Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: 0 })
+    }
+
+    /// What deaths mean for a receive that finds nothing. Changes nothing.
+    fn look_for_the_dead(&self, ep: &Endpoint) -> Option<Death> {
+        if ep.deaths() == 0 || self.ring.arrival(self.next()).is_some() {
+            return None;
+        }
+        let dead: Vec<u32> = self.domain.group.members().filter(|r| ep.is_dead(*r)).collect();
+        let ticket = self.next();
+        if self.ring.is_claimed(ticket) {
+            let has = |rank: u32| {
+                let stakes = |p: &crate::fabric::shm::peer::Peer| Stakes::of(&p.region).ok();
+                let theirs = ep.known(rank).and_then(|p| stakes(&p));
+                theirs.is_some_and(|s| s.has(ep.rank, self.ring_at, ticket))
+            };
+            let owner = dead.iter().copied().find(|r| has(*r));
+            let living = |r: &u32| *r != ep.rank && !dead.contains(r);
+            if let Some(owner) = owner
+                && !ep.any_source.stakes.has(ep.rank, self.ring_at, ticket)
+                && !self.domain.group.members().filter(living).any(has)
+                && self.ring.arrival(ticket).is_none()
+            {
+                return Some(Death::Hole(owner));
+            }
+            return None;
+        }
+        let told = self.told.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(rank) = dead.iter().find(|r| !told.contains(r)) {
+            return Some(Death::News(*rank));
+        }
+        (dead.len() as u32 + 1 >= self.domain.group.size() && ep.single_threaded()).then_some(Death::Alone)
+    }
+
+    fn death_error(&self, ep: &Endpoint, death: &Death) -> Error {
+        let of = |rank: u32| self.domain.rank_here(rank);
+        let what = match death {
+            Death::Hole(rank) => {
+                format!(
+                    "rank {} has died while it was sending here; that message is lost, later receives go on",
+                    of(*rank)
+                )
+            }
+            Death::News(rank) => {
+                format!("rank {} has died; later receives go on with what the others send", of(*rank))
+            }
+            Death::Alone => "every other rank has died".to_owned(),
+        };
+        Error::new(Code::Peer, format!("rank {}: any-source receive on index {}: {what}", ep.rank, self.index))
+    }
+
+    /// The error of a receive that a death has ended; the next one goes on behind it.
+    #[cold]
+    pub(super) fn after_death(&self, ep: &Endpoint) -> Option<Error> {
+        let death = self.look_for_the_dead(ep)?;
+        match death {
+            Death::Hole(rank) => {
+                self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
+                self.advance(self.next());
+            }
+            Death::News(rank) => drop(self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
+            Death::Alone => {}
+        }
+        Some(self.death_error(ep, &death))
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Safety
+    /// As for [`Incoming::take`].
+    #[inline(never)]
+    pub(super) unsafe fn wait(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
+        self.run_dry();
+        let scene = Waiting { ep, inc: self };
+        let mut waiter = Waiter::new();
+        if self.domain.group.size() == 1 && !self.is_ready(ep) && ep.single_threaded() {
+            return Err(self.nobody(ep));
+        }
+        loop {
+            // SAFETY: as the caller promises.
+            if let Some(arrived) = unsafe { self.take(ep, to, cap)? } {
+                return Ok(arrived);
+            }
+            if !waiter.spin() {
+                self.run_dry();
+                if let Err(e) = waiter.slow(&scene) {
+                    return Err(self.after_death(ep).unwrap_or(e));
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn nobody(&self, ep: &Endpoint) -> Error {
+        Error::new(
+            Code::Argument,
+            format!(
+                "rank {}: any-source receive on index {}: there is no other rank and no other thread, so it would wait for ever",
+                ep.rank, self.index
+            ),
+        )
+    }
+
+    /// With an event descriptor: the sender of the next message is to ring.
+    pub(super) fn arm(&self, ep: &'static Endpoint) {
+        let Some(event) = ep.event.get() else { return };
+        let word = &self.ring.header().asleep;
+        // SYNC POINT: pairs with the sender's look at it after it has published; ordered by `membarrier`.
+        word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
+        doorbell::barrier();
+        if self.is_ready(ep) {
+            event.signal();
+        }
+    }
+
+    /// The request is over.
+    pub(super) fn disarm(&self) {
+        let word = &self.ring.header().asleep;
+        if word.load(Ordering::Relaxed) & EVENT != 0 {
+            word.store(word.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The own ring of an index.
+#[inline(always)]
+pub(super) fn find(ep: &'static Endpoint, comm: i32, index: i32) -> Result<&'static Incoming> {
+    match ep.any_source.incoming.find(key_of(comm, -1, index)) {
+        Some(inc) => Ok(inc),
+        None => ep.incoming(comm, index),
+    }
+}
+
+/// Blocking receive from any source. A message longer than the buffer is cut: see [`Arrived::whole`].
+///
+/// `Busy`: another thread receives on this index, or a request is not completed. `Peer`: a rank has died, which is told once on each index
+/// on which somebody waits; its message, if it was sending one, is lost; later receives go on.
+///
+/// # Safety
+/// `cap` writable bytes at `to`.
+#[inline]
+pub unsafe fn recv_any(comm: i32, to: *mut u8, cap: usize, index: i32) -> Result<Arrived> {
+    let ep = endpoint()?;
+    check_buffer(ep, to, cap)?;
+    let inc = find(ep, comm, index)?;
+    let _claim = inc.claim()?;
+    // SAFETY: claimed.
+    if unsafe { (*inc.pending.get()).is_some() } {
+        return Err(inc.busy_error("a request there is not completed"));
+    }
+    for _ in 0..patience() {
+        // SAFETY: as the caller promises.
+        if let Some(arrived) = unsafe { inc.take(ep, to, cap)? } {
+            return Ok(arrived);
+        }
+        crate::base::atomics::spin_loop();
+    }
+    // SAFETY: as the caller promises.
+    unsafe { inc.wait(ep, to, cap) }
+}
+
+/// What a receive from any source would find now; takes nothing. (The capacity is 0.)
+pub fn probe_any(comm: i32, index: i32) -> Result<Option<Arrived>> {
+    let ep = endpoint()?;
+    let inc = find(ep, comm, index)?;
+    let _claim = inc.claim()?;
+    let found = inc.peek();
+    if found.is_none() {
+        inc.run_dry();
+    }
+    Ok(found)
+}
+
+/// Limits how many messages may be outstanding on an index of this process: sent and not yet received. 0: as many as the ring has
+/// slots, `FMPL_ANY_SLOTS`, which is also the most.
+pub fn recv_any_limit(comm: i32, most: i32, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    if most < 0 {
+        return Err(Error::new(Code::Argument, format!("rank {}: a limit of {most} messages", ep.rank)));
+    }
+    let inc = find(ep, comm, index)?;
+    inc.ring.header().limit.store(most as u64, Ordering::Release);
+    doorbell::ring(&inc.ring.header().bell, ROOM_BITS);
+    Ok(())
+}
+
+/// What a receive of any source waits for.
+struct Waiting<'a> {
+    ep: &'static Endpoint,
+    inc: &'a Incoming,
+}
+
+impl Scene for Waiting<'_> {
+    fn board(&self) -> &'static Board {
+        self.ep.board()
+    }
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        Some(&self.inc.ring.header().asleep)
+    }
+    fn bits(&self) -> u32 {
+        doorbell::bit(self.inc.index as usize)
+    }
+    fn ready(&self) -> bool {
+        self.inc.is_ready(self.ep)
+    }
+    fn meanwhile(&self) -> bool {
+        self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)
+    }
+    fn gone(&self) -> Option<Error> {
+        self.inc.look_for_the_dead(self.ep).map(|death| self.inc.death_error(self.ep, &death))
+    }
+    fn waits(&self) -> Waits {
+        Waits {
+            operation: Operation::RecvAnySource,
+            peer: self.ep.rank,
+            index: self.inc.index,
+            comm: self.inc.comm,
+            bytes: 0,
+            since_ns: 0,
+        }
+    }
+}

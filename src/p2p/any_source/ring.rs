@@ -1,0 +1,431 @@
+//! The ring of an index at its receiver: its records, where they lie, and the few operations on them.
+//!
+//! ```text
+//!  0        sent          line, senders          tickets given out (SendCNT)
+//!  64       freed, limit  line, receiver         messages taken (RecvCNT); how many may be outstanding, 0: all slots
+//!  128      asleep        line, receiver         its sleep byte
+//!  192      wanted, bell  line, senders          somebody sleeps until there is room; what they sleep on
+//!  4 KiB    slots         64 B each
+//!           areas         1 KiB for each slot, for messages that do not fit the slot's own line
+//! ```
+//! A **slot**, written by the sender that has its ticket, and only then:
+//!
+//! ```text
+//!      +--------+-----------------------+----------------------------------------------------+
+//!      |  mark  |  source 32 | length 32|  up to 48 bytes of message, or where it is         |
+//!      +--------+-----------------------+----------------------------------------------------+
+//!  mark   ticket + 1 32 | kind 8 | 0 | epoch 16     one release store, last: the slot is valid
+//! ```
+//! A mark is for one ticket only, so nobody has to clear it: in the next round the slot is given out under another number.
+//!
+//! This file is the seam to the fabric: all that a sender does to a ring is [`Ring::claim`] (a fetch-and-add that adds only while there
+//! is room), the read of `freed` in it, and [`Ring::publish`] (a put of one line, mark last, with an area before it).
+
+use static_assertions::const_assert;
+
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
+use crate::fabric::shm::region::{ANY_AT, Mapping, PLACES_AT};
+use crate::lane::map::{SLOTS as INDICES, UNIT_SLOTS, UNITS};
+
+/// Bytes of message in a slot itself.
+pub const SLOT_BYTES: usize = 48;
+/// Bytes of message in a slot's area.
+pub const AREA_BYTES: usize = 1024;
+/// Most slots that a ring can have.
+pub const SLOTS_MOST: usize = 4096;
+/// Distance of rings in the region.
+const STRIDE: u64 = 8 << 20;
+const SLOTS_AT: usize = 4096;
+/// Rings of communicators other than the world come behind the world's: so many for each of their units.
+const PER_UNIT: u64 = UNIT_SLOTS as u64;
+
+const_assert!(SLOTS_AT + SLOTS_MOST * (64 + AREA_BYTES) <= STRIDE as usize);
+const_assert!(ANY_AT + (INDICES as u64 + UNITS as u64 * PER_UNIT) * STRIDE <= PLACES_AT);
+
+/// Where in the receiver's region the ring of an index lies; `unit`: the communicator's first, none for the world.
+pub fn ring_at(unit: Option<u32>, index: usize) -> u64 {
+    let first = unit.map_or(0, |u| INDICES as u64 + u as u64 * PER_UNIT);
+    ANY_AT + (first + index as u64) * STRIDE
+}
+
+/// The rings of a communicator with these units: first byte and bytes.
+pub fn rings_of(unit: u32, units: u32) -> (u64, u64) {
+    (ring_at(Some(unit), 0), units as u64 * PER_UNIT * STRIDE)
+}
+
+/// What is in a slot.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The message, in the slot's line.
+    Inline = 1,
+    /// The message, in the slot's area.
+    Area = 2,
+    /// Where in the source's spool the message is: {length, block, generation}.
+    Spooled = 3,
+    /// Where in the source's spool an offer is: {length, block, generation}.
+    Offered = 4,
+}
+
+impl Kind {
+    fn from_number(n: u8) -> Option<Kind> {
+        [Kind::Inline, Kind::Area, Kind::Spooled, Kind::Offered].into_iter().find(|k| *k as u8 == n)
+    }
+}
+
+/// The first lines of a ring.
+#[repr(C, align(64))]
+pub struct Header {
+    /// Tickets given out: SendCNT.
+    pub sent: AtomicU64,
+    _pad0: [AtomicU64; 7],
+    /// Messages taken: RecvCNT. Slots of tickets below are free again.
+    pub freed: AtomicU64,
+    /// Most messages outstanding; 0: as many as there are slots.
+    pub limit: AtomicU64,
+    _pad1: [AtomicU64; 6],
+    /// The receiver's sleep byte.
+    pub asleep: AtomicU32,
+    _pad2: [AtomicU32; 15],
+    /// `ROOM`, `TAKEN`: what senders sleep for.
+    pub wanted: AtomicU32,
+    /// What they sleep on (futex).
+    pub bell: AtomicU32,
+    _pad3: [AtomicU32; 14],
+}
+
+const_assert!(size_of::<Header>() == 256);
+
+/// [`Header::wanted`]: room for another message.
+pub const ROOM: u32 = 1;
+/// [`Header::wanted`]: that a certain message is taken.
+pub const TAKEN: u32 = 2;
+
+/// One slot.
+#[repr(C, align(64))]
+pub struct Slot {
+    mark: AtomicU64,
+    source: AtomicU64,
+    data: [AtomicU64; SLOT_BYTES / 8],
+}
+
+const_assert!(size_of::<Slot>() == 64);
+
+/// A valid slot's mark and source, as they were read.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// What is in it.
+    pub kind: Kind,
+    /// Who sent it: rank in the world.
+    pub source: u32,
+    /// Bytes, for what lies in slot or area.
+    pub len: u32,
+}
+
+/// Where a message is that lies in no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Away {
+    /// Bytes of the message.
+    pub len: u64,
+    /// The block in the source's spool.
+    pub at: u64,
+    /// Its generation.
+    pub generation: u32,
+}
+
+/// What a claim came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// This ticket: its slot is the caller's to fill.
+    Ticket(u64),
+    /// No room.
+    Full,
+}
+
+/// A ring as one process sees it.
+pub struct Ring {
+    window: Mapping,
+    mask: u64,
+    epoch: u16,
+}
+
+impl Ring {
+    /// Bytes of a ring of so many slots.
+    pub fn bytes(slots: usize) -> usize {
+        SLOTS_AT + slots * (64 + AREA_BYTES)
+    }
+
+    /// The ring in a window of [`Ring::bytes`] bytes; `slots` is a power of two.
+    pub fn new(window: Mapping, slots: usize, epoch: u16) -> Ring {
+        assert!(slots.is_power_of_two() && slots <= SLOTS_MOST && window.len() >= Ring::bytes(slots));
+        Ring { window, mask: slots as u64 - 1, epoch }
+    }
+
+    /// The first lines.
+    #[inline(always)]
+    pub fn header(&self) -> &Header {
+        // SAFETY: the window begins at a page and holds a header, which is atomics only.
+        unsafe { &*self.window.as_ptr().cast::<Header>() }
+    }
+
+    #[inline(always)]
+    fn slot(&self, ticket: u64) -> &Slot {
+        // SAFETY: masked, so within the window; a slot is atomics only.
+        unsafe { &*self.window.as_ptr().add(SLOTS_AT + (ticket & self.mask) as usize * 64).cast::<Slot>() }
+    }
+
+    /// The bytes of a slot's line that are the message's.
+    #[inline(always)]
+    fn line(&self, ticket: u64) -> *mut u8 {
+        self.slot(ticket).data.as_ptr().cast::<u8>().cast_mut()
+    }
+
+    #[inline(always)]
+    fn area(&self, ticket: u64) -> *mut u8 {
+        let slots = self.mask as usize + 1;
+        // SAFETY: masked, so within the window.
+        unsafe { self.window.as_ptr().add(SLOTS_AT + slots * 64 + (ticket & self.mask) as usize * AREA_BYTES) }
+    }
+
+    /// How many messages may be outstanding.
+    pub fn limit(&self) -> u64 {
+        let slots = self.mask + 1;
+        match self.header().limit.load(Ordering::Relaxed) {
+            0 => slots,
+            n => n.min(slots),
+        }
+    }
+
+    /// Below which ticket there is room, as the receiver says now.
+    #[inline]
+    pub fn room(&self) -> u64 {
+        // SYNC POINT: pairs with the release in `free`: the receiver's reads of the slots below are over.
+        self.header().freed.load(Ordering::Acquire) + self.limit()
+    }
+
+    /// Takes the next ticket if there is room, as far as `room` says, or the ring itself. `stake` is told each ticket before it is
+    /// tried for, so that a death in between leaves a trace.
+    #[inline(always)]
+    pub fn claim(&self, room: &AtomicU64, stake: impl Fn(u64)) -> Claimed {
+        let sent = &self.header().sent;
+        let mut ticket = sent.load(Ordering::Relaxed);
+        loop {
+            // Another thread of this process may have read what it says: its acquire goes on with it.
+            if ticket >= room.load(Ordering::Acquire) {
+                let now = self.room();
+                room.store(now, Ordering::Release);
+                if ticket >= now {
+                    // The ticket may be an old one, and the ring full for it only.
+                    let again = sent.load(Ordering::Relaxed);
+                    if again == ticket {
+                        return Claimed::Full;
+                    }
+                    ticket = again;
+                    continue;
+                }
+            }
+            stake(ticket);
+            // SYNC POINT: pairs with the acquire in `is_claimed`: who sees the ticket gone sees the stake.
+            match sent.compare_exchange(ticket, ticket + 1, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Claimed::Ticket(ticket),
+                Err(now) => ticket = now,
+            }
+        }
+    }
+
+    /// Publishes a message of up to [`AREA_BYTES`] bytes under a ticket of the caller's.
+    ///
+    /// # Safety
+    /// `len` readable bytes at `from`; the ticket is claimed and not used yet.
+    #[inline(always)]
+    pub unsafe fn publish(&self, ticket: u64, source: u32, from: *const u8, len: usize) {
+        let slot = self.slot(ticket);
+        // SAFETY: as the caller promises; the slot's bytes are the ticket holder's alone until the mark is there.
+        let kind = unsafe {
+            if len <= 16 {
+                let [a, b] = super::super::send::words_of(from, len);
+                slot.data[0].store(a, Ordering::Relaxed);
+                slot.data[1].store(b, Ordering::Relaxed);
+                Kind::Inline
+            } else if len <= SLOT_BYTES {
+                copy(from, self.line(ticket), len);
+                Kind::Inline
+            } else {
+                copy(from, self.area(ticket), len);
+                Kind::Area
+            }
+        };
+        self.mark(slot, ticket, source, len as u32, kind);
+    }
+
+    /// Publishes where a message is.
+    pub fn publish_away(&self, ticket: u64, source: u32, kind: Kind, away: Away) {
+        let slot = self.slot(ticket);
+        slot.data[0].store(away.len, Ordering::Relaxed);
+        slot.data[1].store(away.at, Ordering::Relaxed);
+        slot.data[2].store(away.generation as u64, Ordering::Relaxed);
+        self.mark(slot, ticket, source, 0, kind);
+    }
+
+    #[inline(always)]
+    fn mark(&self, slot: &Slot, ticket: u64, source: u32, len: u32, kind: Kind) {
+        slot.source.store(source as u64 | (len as u64) << 32, Ordering::Relaxed);
+        let mark = (ticket + 1) & 0xffff_ffff | (kind as u64) << 32 | (self.epoch as u64) << 48;
+        // SYNC POINT: pairs with the acquire in `arrival`.
+        slot.mark.store(mark, Ordering::Release);
+    }
+
+    /// The message of a ticket, if it is there.
+    #[inline(always)]
+    pub fn arrival(&self, ticket: u64) -> Option<Arrival> {
+        let slot = self.slot(ticket);
+        // SYNC POINT: pairs with the release in `mark`.
+        let mark = slot.mark.load(Ordering::Acquire);
+        if mark as u32 != (ticket + 1) as u32 || (mark >> 48) as u16 != self.epoch {
+            return None;
+        }
+        let source = slot.source.load(Ordering::Relaxed);
+        Some(Arrival {
+            kind: Kind::from_number((mark >> 32) as u8)?,
+            source: source as u32,
+            len: (source >> 32) as u32,
+        })
+    }
+
+    /// Copies the first `n` bytes of a message that lies in slot or area.
+    ///
+    /// # Safety
+    /// `n` writable bytes at `to`; the message of the ticket is there and has as many.
+    #[inline(always)]
+    pub unsafe fn deliver(&self, ticket: u64, kind: Kind, to: *mut u8, n: usize) {
+        let slot = self.slot(ticket);
+        // SAFETY: as the caller promises; the bytes stay until the slot is freed.
+        unsafe {
+            if kind == Kind::Area {
+                copy(self.area(ticket), to, n.min(AREA_BYTES));
+            } else if n <= 16 {
+                let words = [slot.data[0].load(Ordering::Relaxed), slot.data[1].load(Ordering::Relaxed)];
+                super::super::receive::deliver_words(words, to, n);
+            } else {
+                copy(self.line(ticket), to, n.min(SLOT_BYTES));
+            }
+        }
+    }
+
+    /// Where the message of a ticket is.
+    pub fn away(&self, ticket: u64) -> Away {
+        let slot = self.slot(ticket);
+        Away {
+            len: slot.data[0].load(Ordering::Relaxed),
+            at: slot.data[1].load(Ordering::Relaxed),
+            generation: slot.data[2].load(Ordering::Relaxed) as u32,
+        }
+    }
+
+    /// Frees the slot of the last message taken: `taken` messages are taken by now.
+    #[inline(always)]
+    pub fn free(&self, taken: u64) {
+        // SYNC POINT: pairs with the acquire in `room`.
+        self.header().freed.store(taken, Ordering::Release);
+    }
+
+    /// Has somebody taken this ticket?
+    pub fn is_claimed(&self, ticket: u64) -> bool {
+        // SYNC POINT: pairs with the exchange in `claim`.
+        self.header().sent.load(Ordering::Acquire) > ticket
+    }
+
+    /// Is the message of this ticket taken?
+    #[inline]
+    pub fn is_taken(&self, ticket: u64) -> bool {
+        self.header().freed.load(Ordering::Acquire) > ticket
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::shm::region::Region;
+
+    fn ring(slots: usize) -> (Region, Ring) {
+        let region = Region::create(0, 2).unwrap();
+        let window = region.map(ring_at(None, 5), Ring::bytes(slots)).unwrap();
+        (region, Ring::new(window, slots, 7))
+    }
+
+    fn put(ring: &Ring, room: &AtomicU64, text: &[u8]) -> Option<u64> {
+        let Claimed::Ticket(ticket) = ring.claim(room, |_| ()) else { return None };
+        // SAFETY: the slice is readable.
+        unsafe { ring.publish(ticket, 3, text.as_ptr(), text.len()) };
+        Some(ticket)
+    }
+
+    #[test]
+    fn exactly_as_many_as_there_are_slots() {
+        let (_region, ring) = ring(8);
+        let room = AtomicU64::new(0);
+        for round in 0..100u64 {
+            let first = round * 8;
+            for k in 0..8 {
+                assert!(ring.arrival(first + k).is_none(), "a mark of the round before");
+                assert_eq!(put(&ring, &room, &vec![k as u8; (round * 10) as usize]), Some(first + k));
+            }
+            assert_eq!(put(&ring, &room, b"x"), None);
+            for k in 0..8 {
+                let came = ring.arrival(first + k).unwrap();
+                assert_eq!((came.source, came.len as u64), (3, round * 10));
+                let mut got = vec![0; came.len as usize];
+                // SAFETY: room for all bytes.
+                unsafe { ring.deliver(first + k, came.kind, got.as_mut_ptr(), got.len()) };
+                assert_eq!(got, vec![k as u8; (round * 10) as usize]);
+                ring.free(first + k + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_holds_at_once() {
+        let (_region, ring) = ring(8);
+        let room = AtomicU64::new(0);
+        ring.header().limit.store(3, Ordering::Relaxed);
+        assert_eq!((0..5).filter_map(|_| put(&ring, &room, b"a")).count(), 3);
+        ring.free(2);
+        assert_eq!((0..5).filter_map(|_| put(&ring, &room, b"a")).count(), 2);
+    }
+
+    #[test]
+    fn threads_never_get_a_ticket_twice() {
+        let (_region, ring) = ring(64);
+        let room = AtomicU64::new(0);
+        let taken = AtomicU64::new(0);
+        std::thread::scope(|s| {
+            for t in 0..3u64 {
+                let (ring, room) = (&ring, &room);
+                s.spawn(move || {
+                    for k in 0..5000u64 {
+                        while put(ring, room, &(t << 32 | k).to_ne_bytes()).is_none() {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            let mut next = [0u64; 3];
+            while taken.load(Ordering::Relaxed) < 15_000 {
+                let ticket = taken.load(Ordering::Relaxed);
+                let Some(came) = ring.arrival(ticket) else {
+                    std::thread::yield_now();
+                    continue;
+                };
+                let mut word = [0u8; 8];
+                // SAFETY: eight bytes.
+                unsafe { ring.deliver(ticket, came.kind, word.as_mut_ptr(), 8) };
+                let word = u64::from_ne_bytes(word);
+                let of = &mut next[(word >> 32) as usize];
+                assert_eq!(*of, word & 0xffff_ffff, "order of a sender");
+                *of += 1;
+                taken.store(ticket + 1, Ordering::Relaxed);
+                ring.free(ticket + 1);
+            }
+        });
+    }
+}

@@ -1,0 +1,476 @@
+//! Sending to a receiver of any source.
+//!
+//! A short message goes into a slot at once when there is room. Otherwise it is a [`Message`], which is moved on step by step: by the
+//! blocking call that waits for it, or by whoever has time when it belongs to a request.
+//!
+//! What the modes of sending mean here, where a message always needs a slot at the receiver, and nothing is ever posted:
+//!
+//! | mode | ring full | short message | long message |
+//! |---|---|---|---|
+//! | buffered | `SpoolFull` at once | over when in its slot | copied into the spool at once |
+//! | standard | waits for room | the same | offered; into the spool when the time-out passes |
+//! | synchronous | waits for room | over when taken | over when taken |
+
+use std::sync::{Arc, Mutex};
+
+use super::offer::{Fetch, Offered};
+use super::request::Request;
+use super::ring::*;
+use super::table::{Key, Keyed, key_of};
+use super::{check_buffer, gone};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::clock::now_ns;
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::peer::Peer;
+use crate::lane::BlockRef;
+use crate::lane::record::{ASLEEP, BLOCK_HEADER, EVENT};
+use crate::p2p::PROC_NULL;
+use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
+
+/// A ring of another rank (or one's own), as a sender.
+#[repr(align(64))]
+pub struct Outgoing {
+    key: Key,
+    /// Below which ticket there was room when somebody looked last.
+    room: AtomicU64,
+    /// A request waits for room: later messages go after it.
+    unplaced: AtomicU32,
+    /// The receiver: rank in the world.
+    pub(super) rank: u32,
+    pub(super) ring_at: u64,
+    /// The ring.
+    pub ring: Ring,
+    board: *const Board,
+    pub(super) peer: Option<Arc<Peer>>,
+    pub(super) comm: i32,
+    pub(super) dst: i32,
+    pub(super) index: i32,
+    pub(super) request: Mutex<Option<Request>>,
+}
+
+// SAFETY: the board is shared memory of atomics that stays mapped as long as the peer is held; a message in the request is moved on
+// by one thread at a time, under the lock, and its memory is the caller's promise.
+unsafe impl Send for Outgoing {}
+// SAFETY: as above.
+unsafe impl Sync for Outgoing {}
+
+impl Keyed for Outgoing {
+    fn key(&self) -> Key {
+        self.key
+    }
+}
+
+impl Outgoing {
+    pub(super) fn new(
+        key: Key,
+        (comm, dst, index): (i32, i32, i32),
+        rank: u32,
+        ring_at: u64,
+        ring: Ring,
+        peer: Option<Arc<Peer>>,
+        board: *const Board,
+    ) -> Outgoing {
+        let (room, unplaced) = (AtomicU64::new(0), AtomicU32::new(0));
+        Outgoing { key, room, unplaced, rank, ring_at, ring, board, peer, comm, dst, index, request: Mutex::new(None) }
+    }
+
+    /// Is there a request that is not completed?
+    pub fn is_pending(&self) -> bool {
+        self.request.lock().unwrap_or_else(|e| e.into_inner()).is_some()
+    }
+
+    #[inline(always)]
+    fn is_dead(&self) -> bool {
+        self.peer.as_ref().is_some_and(|p| p.is_dead())
+    }
+
+    /// Puts a message of up to [`AREA_BYTES`] bytes into a slot; its ticket. `None`: no room.
+    ///
+    /// # Safety
+    /// `len` readable bytes at `ptr`.
+    #[inline(always)]
+    unsafe fn place(&self, ep: &Endpoint, ptr: *const u8, len: usize) -> Option<u64> {
+        let ticket = ep.any_source.stakes.with(self.rank, self.ring_at, |stake| {
+            match self.ring.claim(&self.room, |ticket| stake.on(ticket)) {
+                // SAFETY: as the caller promises; the ticket is ours.
+                Claimed::Ticket(ticket) => unsafe {
+                    self.ring.publish(ticket, ep.rank, ptr, len);
+                    Some(ticket)
+                },
+                Claimed::Full => None,
+            }
+        })?;
+        self.wake_receiver();
+        Some(ticket)
+    }
+
+    /// The same for a message that lies elsewhere.
+    fn place_away(&self, ep: &Endpoint, kind: Kind, away: Away) -> Option<u64> {
+        let ticket = ep.any_source.stakes.with(self.rank, self.ring_at, |stake| {
+            match self.ring.claim(&self.room, |ticket| stake.on(ticket)) {
+                Claimed::Ticket(ticket) => {
+                    self.ring.publish_away(ticket, ep.rank, kind, away);
+                    Some(ticket)
+                }
+                Claimed::Full => None,
+            }
+        })?;
+        self.wake_receiver();
+        Some(ticket)
+    }
+
+    /// What follows every change that a receiver may wait for.
+    #[inline(always)]
+    pub(super) fn wake_receiver(&self) {
+        // SYNC POINT: the sleeper sets its byte and has the order bought by `membarrier`; no fence here.
+        doorbell::light_barrier();
+        let sleep = self.ring.header().asleep.load(Ordering::Relaxed);
+        if sleep != 0 {
+            self.ring_receiver(sleep);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ring_receiver(&self, sleep: u32) {
+        // SAFETY: the board is mapped as long as the peer is held; our own as long as the endpoint lives.
+        let board = unsafe { &*self.board };
+        if sleep & ASLEEP != 0 {
+            doorbell::ring(&board.bell, doorbell::bit(self.index as usize));
+        }
+        if sleep & EVENT != 0 {
+            doorbell::ring(&board.event_bell, u32::MAX);
+        }
+    }
+
+    /// A request waits for room, or not any more.
+    pub(super) fn set_unplaced(&self, yes: bool) {
+        self.unplaced.store(yes as u32, Ordering::Release);
+    }
+
+    #[cold]
+    fn gone_error(&self, ep: &Endpoint, what: &str) -> Error {
+        Error::new(
+            Code::Peer,
+            format!("rank {}: any-source send to (rank {}, index {}): it {what}", ep.rank, self.dst, self.index),
+        )
+    }
+
+    pub(super) fn check_peer(&self, ep: &Endpoint) -> Result<()> {
+        gone(&self.peer).map_or(Ok(()), |what| Err(self.gone_error(ep, what)))
+    }
+}
+
+/// Blocking send to a receiver of any source.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`.
+#[inline]
+pub unsafe fn send_any(comm: i32, ptr: *const u8, len: usize, dst: i32, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    if len <= AREA_BYTES
+        && let Some(out) = ep.any_source.outgoing.find(key_of(comm, dst, index))
+        && !(ptr.is_null() && len != 0)
+        && out.unplaced.load(Ordering::Relaxed) == 0
+        && !out.is_dead()
+        && ep.spool.budget(comm).timeout_ms() >= 0
+        // SAFETY: as the caller promises.
+        && unsafe { out.place(ep, ptr, len) }.is_some()
+    {
+        return Ok(());
+    }
+    // SAFETY: as the caller promises.
+    unsafe { send_slow(ep, comm, ptr, len, dst, index) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn send_slow(ep: &'static Endpoint, comm: i32, ptr: *const u8, len: usize, dst: i32, index: i32) -> Result<()> {
+    if dst == PROC_NULL {
+        return ep.check_comm(comm);
+    }
+    check_buffer(ep, ptr, len)?;
+    let out = ep.outgoing(comm, dst, index)?;
+    out.check_peer(ep)?;
+    let mut message = Message::new(ep, out, ptr, len);
+    let alone = out.peer.is_none() && ep.single_threaded();
+    if alone && message.timeout < 0 {
+        return Err(message.hopeless(ep, "in synchronous mode"));
+    }
+    let mut waiter = Waiter::new();
+    loop {
+        // A request that waits for room was first.
+        if out.unplaced.load(Ordering::Acquire) != 0 {
+            super::request::push_request(ep, out);
+        }
+        if out.unplaced.load(Ordering::Acquire) == 0 {
+            // SAFETY: the buffer is readable for the length of the call.
+            match unsafe { message.step(ep) } {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        if alone && matches!(message.stage, Stage::Waits) {
+            message.drop_goods(ep);
+            return Err(message.hopeless(ep, "to a ring that is full"));
+        }
+        if !waiter.spin()
+            && let Err(e) = waiter.slow(&message.scene(ep))
+        {
+            message.drop_goods(ep);
+            return Err(e);
+        }
+    }
+}
+
+/// How far a message has come.
+pub(super) enum Stage {
+    /// It waits for room in the ring, or in the spool.
+    Waits,
+    /// Under this ticket, synchronous: waits until it is taken.
+    Unconfirmed(u64),
+    /// Its offer is under way.
+    Offered(Offered),
+}
+
+/// A message that is not sent at once.
+pub(super) struct Message {
+    out: &'static Outgoing,
+    pub ptr: *const u8,
+    pub len: usize,
+    timeout: i32,
+    deadline_ns: u64,
+    pub stage: Stage,
+    /// A long message's block, ready to be published.
+    goods: Option<(Kind, BlockRef)>,
+}
+
+// SAFETY: the pointer is to memory that the caller leaves alone until the message is sent; see `Outgoing`.
+unsafe impl Send for Message {}
+
+impl Message {
+    pub fn new(ep: &Endpoint, out: &'static Outgoing, ptr: *const u8, len: usize) -> Message {
+        let timeout = ep.spool.budget(out.comm).timeout_ms();
+        let deadline_ns = match timeout {
+            t if t < 0 => u64::MAX,
+            t => now_ns() + t as u64 * 1_000_000,
+        };
+        Message { out, ptr, len, timeout, deadline_ns, stage: Stage::Waits, goods: None }
+    }
+
+    fn is_long(&self) -> bool {
+        self.len > AREA_BYTES
+    }
+
+    /// Moves it on; `true`: it is sent, in the sense of the mode.
+    ///
+    /// # Safety
+    /// The message's memory is readable.
+    pub unsafe fn step(&mut self, ep: &'static Endpoint) -> Result<bool> {
+        match &mut self.stage {
+            Stage::Waits => {
+                // SAFETY: as the caller promises.
+                let Some(ticket) = (unsafe { self.try_place(ep)? }) else { return Ok(false) };
+                match self.goods.take() {
+                    Some((Kind::Offered, block)) => self.stage = Stage::Offered(Offered::new(block)),
+                    _ if self.timeout < 0 => self.stage = Stage::Unconfirmed(ticket),
+                    _ => return Ok(true),
+                }
+                Ok(false)
+            }
+            Stage::Unconfirmed(ticket) => Ok(self.out.ring.is_taken(*ticket)),
+            Stage::Offered(offered) => {
+                let late = self.timeout >= 0 && now_ns() >= self.deadline_ns;
+                // SAFETY: as the caller promises.
+                unsafe { offered.serve(ep, self.out, self.ptr, self.len, late) }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Message::step`].
+    unsafe fn try_place(&mut self, ep: &Endpoint) -> Result<Option<u64>> {
+        let ticket = if self.is_long() {
+            if self.goods.is_none() {
+                // SAFETY: as the caller promises.
+                self.goods = unsafe { self.pack(ep) };
+            }
+            match self.goods {
+                Some((kind, block)) => {
+                    let away = Away { len: self.len as u64, at: block.at, generation: block.generation };
+                    self.out.place_away(ep, kind, away)
+                }
+                None => None,
+            }
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { self.out.place(ep, self.ptr, self.len) }
+        };
+        if ticket.is_none() && self.timeout == 0 {
+            let error = self.no_room(ep);
+            self.drop_goods(ep);
+            return Err(error);
+        }
+        Ok(ticket)
+    }
+
+    /// Prepares a long message's block: a copy of it in the spool, or an offer. `None`: no room for either now.
+    ///
+    /// # Safety
+    /// As for [`Message::step`].
+    unsafe fn pack(&self, ep: &Endpoint) -> Option<(Kind, BlockRef)> {
+        let reachable = self.out.peer.as_ref().is_none_or(|p| p.cma());
+        // Nobody else takes what this process sends to itself while this thread waits.
+        let at_once = self.timeout == 0 || self.out.peer.is_none() || self.len <= ep.tuning.eager || !reachable;
+        if self.timeout >= 0
+            && at_once
+            // SAFETY: as the caller promises.
+            && let Some(block) = unsafe { copy_into_spool(ep, self.out.comm, self.ptr, self.len) }
+        {
+            return Some((Kind::Spooled, block));
+        }
+        if self.timeout == 0 {
+            return None;
+        }
+        super::offer::make(ep, self.out.comm, self.ptr, reachable).map(|block| (Kind::Offered, block))
+    }
+
+    /// Gives back what was prepared and not published.
+    pub fn drop_goods(&mut self, ep: &Endpoint) {
+        if let Some((_, block)) = self.goods.take() {
+            ep.spool.give_back(block);
+        }
+    }
+
+    #[cold]
+    fn no_room(&self, ep: &Endpoint) -> Error {
+        let budget = ep.spool.budget(self.out.comm);
+        let what = if self.is_long() && self.goods.is_none() {
+            format!("{} of {} bytes of the spool are taken", budget.used(), budget.limit())
+        } else {
+            format!("all {} places at the receiver are taken", self.out.ring.limit())
+        };
+        Error::new(
+            Code::SpoolFull,
+            format!(
+                "rank {}: any-source send of {} bytes to (rank {}, index {}): {what}; in buffered mode it does not wait",
+                ep.rank, self.len, self.out.dst, self.out.index
+            ),
+        )
+    }
+
+    #[cold]
+    fn hopeless(&self, ep: &Endpoint, when: &str) -> Error {
+        Error::new(
+            Code::Argument,
+            format!(
+                "rank {}: any-source send to itself on index {} {when}: no other thread could receive, so it would wait for ever",
+                ep.rank, self.out.index
+            ),
+        )
+    }
+
+    pub fn scene(&self, ep: &'static Endpoint) -> Waiting<'_> {
+        Waiting { ep, message: self }
+    }
+}
+
+/// A copy of a message in the spool.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`.
+pub(super) unsafe fn copy_into_spool(ep: &Endpoint, comm: i32, ptr: *const u8, len: usize) -> Option<BlockRef> {
+    if len > ep.spool.budget(comm).limit() {
+        return None;
+    }
+    let block = ep.spool.take(comm, len, len)?;
+    // SAFETY: the block has room for `len` bytes behind its header and is ours alone.
+    unsafe { crate::base::atomics::copy(ptr, ep.spool.bytes(block.at + BLOCK_HEADER as u64), len) };
+    Some(block)
+}
+
+/// What a message that is being sent waits for.
+pub(super) struct Waiting<'a> {
+    ep: &'static Endpoint,
+    message: &'a Message,
+}
+
+impl Waiting<'_> {
+    fn header(&self) -> &Header {
+        self.message.out.ring.header()
+    }
+}
+
+impl Scene for Waiting<'_> {
+    fn board(&self) -> &'static Board {
+        self.ep.board()
+    }
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        match &self.message.stage {
+            Stage::Offered(offered) => Some(offered.asleep(self.ep)),
+            _ => None,
+        }
+    }
+    fn bits(&self) -> u32 {
+        match &self.message.stage {
+            Stage::Waits => super::receive::ROOM_BITS,
+            Stage::Unconfirmed(_) => !super::receive::ROOM_BITS,
+            Stage::Offered(_) => doorbell::bit(self.message.out.index as usize),
+        }
+    }
+    /// Many processes wait for room in one ring: they sleep on a bell of the ring.
+    fn bell(&self) -> &AtomicU32 {
+        match &self.message.stage {
+            Stage::Offered(_) => &self.ep.board().bell,
+            _ => &self.header().bell,
+        }
+    }
+    fn fall_asleep(&self) -> bool {
+        match &self.message.stage {
+            Stage::Offered(offered) => {
+                let word = offered.asleep(self.ep);
+                // SYNC POINT: pairs with the receiver's look at it after it has changed the offer; ordered by `membarrier`.
+                word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed);
+            }
+            // Nobody rings for room in the spool.
+            Stage::Waits if self.message.is_long() && self.message.goods.is_none() => return false,
+            // SYNC POINT: pairs with the receiver's look at it after it has freed a slot; ordered by `membarrier`. The receiver takes it
+            // away when it rings.
+            Stage::Waits => drop(self.header().wanted.fetch_or(ROOM, Ordering::AcqRel)),
+            Stage::Unconfirmed(_) => drop(self.header().wanted.fetch_or(TAKEN, Ordering::AcqRel)),
+        }
+        true
+    }
+    fn ready(&self) -> bool {
+        match &self.message.stage {
+            Stage::Waits => self.header().sent.load(Ordering::Relaxed) < self.message.out.ring.room(),
+            Stage::Unconfirmed(ticket) => self.message.out.ring.is_taken(*ticket),
+            Stage::Offered(offered) => {
+                let message = self.message;
+                matches!(offered.fetch(self.ep), Fetch::Asked | Fetch::Done | Fetch::Streaming)
+                    || message.timeout >= 0 && now_ns() >= message.deadline_ns
+            }
+        }
+    }
+    fn meanwhile(&self) -> bool {
+        let more = self.ep.waiting_sends.push(self.ep);
+        let late = matches!(self.message.stage, Stage::Offered(_)) && self.message.timeout >= 0;
+        more | self.ep.any_source.push(self.ep) | late
+    }
+    fn gone(&self) -> Option<Error> {
+        gone(&self.message.out.peer).map(|what| self.message.out.gone_error(self.ep, what))
+    }
+    fn waits(&self) -> Waits {
+        let out = self.message.out;
+        Waits {
+            operation: Operation::SendAny,
+            peer: out.rank,
+            index: out.index,
+            comm: out.comm,
+            bytes: self.message.len as u64,
+            since_ns: 0,
+        }
+    }
+}

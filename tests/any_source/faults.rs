@@ -1,0 +1,178 @@
+use crate::ranks::Job;
+use crate::ranks::bytes::{check, message, seed};
+use crate::ranks::calls::*;
+use fmpl::base::atomics::AtomicU64;
+use fmpl::launch::embedded::Outcome;
+use fmpl::p2p::any_source::ring::{Claimed, Ring, ring_at};
+use fmpl::p2p::endpoint::{WORLD_EPOCH, endpoint};
+
+fn die() -> ! {
+    // SAFETY: no memory.
+    unsafe { libc::raise(libc::SIGKILL) };
+    unreachable!()
+}
+
+/// Rank 1 dies with a ticket whose slot it has not filled, between messages of itself and of rank 2.
+pub fn dies_with_a_slot() {
+    init(4);
+    let me = rank();
+    barrier();
+    match me {
+        0 => {
+            let mut buf = [0; 3000];
+            let (mut of, mut deaths) = ([0; 3], 0);
+            while of[2] < 20 {
+                let (code, src, len) = try_recv_any(&mut buf, 1);
+                if code == PEER {
+                    deaths += 1;
+                    assert!(last_error().contains("rank 1") && last_error().contains("index 1"), "{}", last_error());
+                    continue;
+                }
+                ok(code);
+                check(&buf[..len], seed(src, 0, 1, of[src as usize]), "before and after a death");
+                of[src as usize] += 1;
+            }
+            assert_eq!(of, [0, 10, 20], "what the dead rank had sent is there");
+            assert_eq!(deaths, 1, "a death is told once");
+            // Nobody is held up, and another index tells of it too, when somebody waits there.
+            let code = try_recv_any(&mut buf, 2).0;
+            fails(code, PEER);
+            send(&[1], 2, 0);
+            assert_eq!(recv_any(&mut buf, 2), (2, 5));
+        }
+        1 => {
+            for seq in 0..10 {
+                send_any(&message(lengths(seq), seed(1, 0, 1, seq)), 0, 1);
+            }
+            let ep = endpoint().unwrap();
+            let peer = ep.contact(0).unwrap();
+            let slots = peer.region.header().any_slots.load(std::sync::atomic::Ordering::Acquire) as usize;
+            let at = ring_at(None, 1);
+            let ring = Ring::new(peer.region.map(at, Ring::bytes(slots)).unwrap(), slots, WORLD_EPOCH);
+            ep.any_source.stakes.with(0, at, |stake| {
+                let claimed = ring.claim(&AtomicU64::new(0), |ticket| stake.on(ticket));
+                assert!(matches!(claimed, Claimed::Ticket(_)));
+                send(&[1], 2, 0);
+                die();
+            });
+        }
+        _ => {
+            recv(&mut [0], 1, 0);
+            for seq in 0..20 {
+                send_any(&message(lengths(seq), seed(2, 0, 1, seq)), 0, 1);
+            }
+            recv(&mut [0], 0, 0);
+            send_any(&[9; 5], 0, 2);
+        }
+    }
+    // Nobody can finalize together with the dead.
+    println!("well");
+    std::process::exit(0);
+}
+
+fn lengths(seq: u64) -> usize {
+    [8, 30, 900, 2500][seq as usize % 4]
+}
+
+/// Rank 1 is killed at a random time while it and two others send; the receiver gets all that the others send.
+pub fn dies_in_traffic() {
+    init(4);
+    let (me, each) = (rank(), 3000);
+    barrier();
+    if me == 0 {
+        let mut buf = [0; 6000];
+        let (mut of, mut deaths) = ([0; 4], 0);
+        while of[2] < each || of[3] < each {
+            let (code, src, len) = try_recv_any(&mut buf, 1);
+            if code != 0 {
+                fails(code, PEER);
+                deaths += 1;
+                assert!(deaths <= 2, "a death, and a message that went with it: {}", last_error());
+                continue;
+            }
+            check(&buf[..len], seed(src, 0, 1, of[src as usize]), &format!("a message of rank {src}"));
+            of[src as usize] += 1;
+        }
+    } else {
+        if me == 1 {
+            let us: u64 = std::env::var("US").unwrap().parse().unwrap();
+            std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_micros(us));
+                die();
+            });
+        }
+        let most = if me == 1 { u64::MAX } else { each };
+        for seq in 0..most {
+            send_any(&message([8, 100, 1000, 5000][seq as usize % 4], seed(me, 0, 1, seq)), 0, 1);
+        }
+        // Until all have arrived the process has to live: offers may be read.
+        recv(&mut [0], 0, 0);
+    }
+    if me == 0 {
+        for other in [2, 3] {
+            send(&[1], other, 0);
+        }
+    }
+    println!("well");
+    std::process::exit(0);
+}
+
+/// Did the rank come to the end of its body?
+fn well(outcome: &Outcome, rank: usize) -> bool {
+    crate::ranks::said(outcome, rank).contains("well")
+}
+
+pub fn dead() {
+    for settings in ["FMPL_ANY_SLOTS=256", "FMPL_ANY_SLOTS=4 FMPL_WAIT=block"] {
+        let outcome = Job::new(3, "dies with a slot").settings(settings).seconds(20).keep_going().outcome();
+        assert!([0, 2].iter().all(|r| well(&outcome, *r)), "{}", crate::ranks::story(&outcome));
+    }
+    for k in 0..12u64 {
+        let us = 300 + k * k * 200;
+        let job = Job::new(4, "dies in traffic").env("US", us).env("FMPL_ANY_SLOTS", [4, 64][k as usize % 2]);
+        let outcome = job.seconds(30).keep_going().outcome();
+        assert!([0, 2, 3].iter().all(|r| well(&outcome, *r)), "after {us} us: {}", crate::ranks::story(&outcome));
+    }
+}
+
+pub fn gives_wrong_arguments() {
+    init(4);
+    let (me, other) = (rank(), other());
+    barrier();
+    let data = [1; 8];
+    fails(try_send_any(&data, 2, 0), RANK);
+    fails(try_send_any(&data, -1, 0), RANK);
+    fails(try_send_any(&data, other, 4), INDEX);
+    fails(try_send_any(&data, other, -1), INDEX);
+    fails(try_recv_any(&mut [0; 8], 4).0, INDEX);
+    fails(try_recv_any(&mut [0; 8], -1).0, INDEX);
+    ok(try_send_any(&data, fmpl::ffi::c::FMPL_PROC_NULL, 0));
+    // SAFETY: no memory is touched.
+    unsafe {
+        let null = std::ptr::null_mut();
+        let (no_int, no_size) = (std::ptr::null_mut(), std::ptr::null_mut());
+        fails(fmpl::ffi::c::fmpl_send_any(null, 8, other, 0, WORLD), ARGUMENT);
+        fails(fmpl::ffi::c::fmpl_recv_any(null, 8, 0, WORLD), ARGUMENT);
+        fails(fmpl::ffi::c::fmpl_send_any(null, 0, other, 0, 77), COMM);
+        fails(fmpl::ffi::c::fmpl_recv_any_from(null, 0, 0, -1, no_int, no_size), COMM);
+        fails(fmpl::ffi::c::fmpl_irecv_any_wait(0, WORLD, no_int, no_size), REQUEST);
+        fails(fmpl::ffi::c::fmpl_recv_any_limit(-1, 0, WORLD), ARGUMENT);
+    }
+    // The job is as it was.
+    send_any(&data, other, 3);
+    let mut buf = [0; 8];
+    assert_eq!(recv_any(&mut buf, 3), (other, 8));
+    assert_eq!(buf, data);
+    barrier();
+    // Finalize names what is left.
+    if me == 0 {
+        send_any(&data, 1, 2);
+        fails(try_finalize(), PENDING);
+    } else {
+        finalize();
+    }
+}
+
+pub fn wrong() {
+    Job::new(2, "wrong").run();
+}

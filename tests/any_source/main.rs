@@ -1,0 +1,43 @@
+//! Messages of any source, on jobs of several processes.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `traffic` | order, sizes, modes, requests, threads, by every way that long messages take |
+//! | `full` | a full ring: how many sends complete, who is woken, what memory it takes |
+//! | `faults` | senders that die, with and without a slot of their own; stopped ones; wrong arguments |
+
+#[path = "../ranks/mod.rs"]
+mod ranks;
+
+mod faults;
+mod full;
+mod traffic;
+
+use ranks::{Body, Test};
+
+const TESTS: [Test; 8] = [
+    ("all_send_to_one_in_order", traffic::in_order),
+    ("threads_send_and_receive_at_once", traffic::threads),
+    ("requests_and_probes", traffic::requests),
+    ("a_stopped_receiver_takes_exactly_as_many_as_fit", full::stopped),
+    ("memory_stays_and_nothing_is_lost", full::memory),
+    ("two_full_rings_facing_each_other", full::facing),
+    ("a_dead_sender_is_told_and_passed_over", faults::dead),
+    ("wrong_arguments_do_no_harm", faults::wrong),
+];
+
+const BODIES: [Body; 9] = [
+    ("in order", traffic::sends_in_order),
+    ("threads", traffic::uses_threads),
+    ("requests", traffic::uses_requests),
+    ("stopped", full::is_stopped),
+    ("memory", full::counts_memory),
+    ("facing", full::faces),
+    ("dies with a slot", faults::dies_with_a_slot),
+    ("dies in traffic", faults::dies_in_traffic),
+    ("wrong", faults::gives_wrong_arguments),
+];
+
+fn main() {
+    ranks::main(&TESTS, &BODIES);
+}
