@@ -25,8 +25,8 @@ module fmpl
   integer(c_int), parameter :: FMPL_TAG_ANY = -1
   !> As a peer: nobody. The call succeeds and nothing happens.
   integer(c_int), parameter :: FMPL_PROC_NULL = -2
-  !> As a time-out: never copy into the spool; a send completes once the receive is known to have been posted
-  !! (synchronous mode).
+  !> As a time-out (synchronous mode): a send completes once its receive is known to have been posted, and not
+  !! before, however long that takes. Only then may what is left of it go through the spool.
   integer(c_int), parameter :: FMPL_TIMEOUT_INFINITE = -1
   !> Bytes of matching area for each index, for a caller that brings its own area to fmpl_init.
   integer(c_int), parameter :: FMPL_MA_BYTES = 64

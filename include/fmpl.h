@@ -104,8 +104,8 @@ enum fmpl_error {
 #define FMPL_PROC_NULL (-2)
 
 /**
- * As a time-out: never copy into the spool; a send completes once the receive is known to have been posted
- * (synchronous mode).
+ * As a time-out (synchronous mode): a send completes once its receive is known to have been posted, and not
+ * before, however long that takes. Only then may what is left of it go through the spool.
  */
 #define FMPL_TIMEOUT_INFINITE (-1)
 

@@ -28,8 +28,9 @@
 ! As a peer: nobody. The call succeeds and nothing happens.
       integer FMPL_PROC_NULL
       parameter (FMPL_PROC_NULL = -2)
-! As a time-out: never copy into the spool; a send completes once the
-! receive is known to have been posted (synchronous mode).
+! As a time-out (synchronous mode): a send completes once its receive is
+! known to have been posted, and not before, however long that takes.
+! Only then may what is left of it go through the spool.
       integer FMPL_TIMEOUT_INFINITE
       parameter (FMPL_TIMEOUT_INFINITE = -1)
 ! Bytes of matching area for each index, for a caller that brings its

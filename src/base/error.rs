@@ -162,6 +162,12 @@ impl Error {
         Error::new(Code::System, format!("{what}: {}", std::io::Error::last_os_error()))
     }
 
+    /// As [`Error::system`], of a call that asked for memory or addresses.
+    #[cold]
+    pub fn memory(what: impl fmt::Display) -> Error {
+        Error::new(Code::Memory, format!("{what}: {}", std::io::Error::last_os_error()))
+    }
+
     /// The code, for programs.
     pub fn code(&self) -> Code {
         self.0.code
@@ -184,6 +190,26 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// Says something on standard error, after the library's name: a line, by one call of the system, so that the lines of several
+/// ranks that share it do not mix.
+#[cold]
+pub fn say(text: &str) {
+    let line = format!("fmpl: {text}\n");
+    let mut rest = line.as_bytes();
+    while !rest.is_empty() {
+        // SAFETY: `rest` is readable.
+        let n = unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
+        if n <= 0 {
+            if n < 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted {
+                continue;
+            }
+            // There is nobody to tell.
+            return;
+        }
+        rest = &rest[n as usize..];
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, say};
 use crate::comm::claim::{Claim, Direction};
 use crate::comm::communicator::number;
 use crate::comm::plain::{incoming, outgoing};
@@ -132,9 +132,7 @@ struct NoWayOut;
 
 impl Drop for NoWayOut {
     fn drop(&mut self) {
-        eprintln!(
-            "fmpl: a scope could not complete its requests; the process ends, since their buffers are still in use"
-        );
+        say("a scope could not complete its requests; the process ends, since their buffers are still in use");
         std::process::abort();
     }
 }

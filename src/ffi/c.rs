@@ -44,7 +44,8 @@ pub const FMPL_COMM_NULL: fmpl_comm = p2p::COMM_NULL;
 pub const FMPL_TAG_ANY: c_int = p2p::TAG_ANY;
 /// As a peer: nobody. The call succeeds and nothing happens.
 pub const FMPL_PROC_NULL: c_int = p2p::PROC_NULL;
-/// As a time-out: never copy into the spool; a send completes once the receive is known to have been posted (synchronous mode).
+/// As a time-out (synchronous mode): a send completes once its receive is known to have been posted, and not before, however long
+/// that takes. Only then may what is left of it go through the spool.
 pub const FMPL_TIMEOUT_INFINITE: c_int = p2p::TIMEOUT_INFINITE;
 /// Bytes of matching area for each index, for a caller that brings its own area to `fmpl_init`.
 pub const FMPL_MA_BYTES: c_int = 64;

@@ -125,7 +125,7 @@ mod here {
         /// Is the slot in the lane's list of spooled ones?
         pub listed: bool,
         /// Messages that went through the spool, ever.
-        pub spooled: u64,
+        spooled: AtomicU64,
         /// Number of the last message whose landing said spooled.
         pub spooled_landing: u64,
         /// Number of the first message of the current chain.
@@ -167,6 +167,18 @@ mod here {
         pub fn try_hold(&self) -> Option<Hold> {
             self.held.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
             Some(Hold(&raw const self.held))
+        }
+    }
+
+    impl SendSide {
+        /// As [`SendSide::try_hold`], waiting for the other thread, which has it for moments only.
+        pub fn hold(&self) -> Hold {
+            loop {
+                if let Some(hold) = self.try_hold() {
+                    return hold;
+                }
+                crate::base::atomics::spin_loop();
+            }
         }
     }
 
@@ -339,14 +351,14 @@ mod here {
                 0,
             )
         };
-        if p == libc::MAP_FAILED { Err(Error::system("reserving addresses for a lane (mmap)")) } else { Ok(p.cast()) }
+        if p == libc::MAP_FAILED { Err(Error::memory("reserving addresses for a lane (mmap)")) } else { Ok(p.cast()) }
     }
 
     fn open(at: *mut u8, bytes: usize) -> Result<()> {
         let bytes = bytes.next_multiple_of(PAGE.max(crate::fabric::shm::region::page_size()));
         // SAFETY: within a reservation of ours.
         let r = unsafe { libc::mprotect(at.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) };
-        if r != 0 { Err(Error::system("opening memory for a lane's indices (mprotect)")) } else { Ok(()) }
+        if r != 0 { Err(Error::memory("opening memory for a lane's indices (mprotect)")) } else { Ok(()) }
     }
 
     impl Lane {
@@ -588,6 +600,10 @@ mod here {
         pub fn owner(&self, slot: usize, receiver: u32) -> u64 {
             (self.place.epoch as u64 & 0x7fff) << 49 | (slot as u64) << 32 | receiver as u64
         }
+        /// The slot in what [`Lane::owner`] gave.
+        pub fn slot_of_owner(owner: u64) -> usize {
+            (owner >> 32 & 0x1_ffff) as usize
+        }
         /// The words in which messages name (peer, index).
         pub fn name(&self, index: i32) -> Name {
             Name { comm: self.comm(), peer: self.peer_rank(), world: self.pair.world, index }
@@ -751,6 +767,16 @@ mod here {
                 None => mine.map(SPOOL_AT, SPOOL_WINDOW)?,
             };
             Ok(self.spool.get_or_init(|| window).as_ptr())
+        }
+        /// How many messages of a slot went through the spool, ever. Its sending thread writes it, any may read.
+        pub fn spooled_ever(&self, slot: usize) -> &AtomicU64 {
+            // SAFETY: as in `send_side`; an atomic may be shared, and nothing else of the side is touched.
+            unsafe { &(*self.send_sides.add(slot * SEND_STRIDE).cast::<SendSide>()).spooled }
+        }
+        /// Counts a message that goes through the spool.
+        pub fn count_spooled(&self, slot: usize) {
+            let ever = self.spooled_ever(slot);
+            ever.store(ever.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
         /// Notes that the slot has had messages in the spool, for those who count them.
         pub fn note_spooled(&self, slot: usize) {

@@ -229,7 +229,8 @@ impl Posting {
     }
 }
 
-/// The shape of a posted block, beside its posting. Written by the receiver only, before the posting.
+/// The shape of a posted block, beside its posting, written by the receiver before the posting; and a word of the sender's, for
+/// messages that are offered without a posting.
 #[repr(C, align(32))]
 pub struct Shape {
     /// Bytes in a run.
@@ -238,7 +239,8 @@ pub struct Shape {
     pub count: AtomicU64,
     /// Bytes from run to run, two's complement.
     pub stride: AtomicU64,
-    _pad: AtomicU64,
+    /// By the sender: offset in its spool of the offered message that it has moved there.
+    pub moved: AtomicU64,
 }
 
 /// Written by the sender only, off the path of short messages.
@@ -331,8 +333,7 @@ pub struct Transfer {
     pub count: AtomicU64,
     /// From run to run.
     pub stride: AtomicU64,
-    /// Offset in the spool, once moved.
-    pub moved: AtomicU64,
+    _pad3: AtomicU64,
     /// tag 32 | pieces the sender has copied.
     pub done_s: AtomicU64,
     /// tag 32 | first piece it could not copy + 1 (0: none).

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use crate::base::config::Config;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, say};
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
@@ -120,7 +120,7 @@ impl Endpoint {
         let config = Config::from_environment()?;
         if config.log > 0 {
             for name in Config::unknown_names() {
-                eprintln!("fmpl: {name} is no setting of FMPL; `fmpl info` lists them");
+                say(&format!("{name} is no setting of FMPL; `fmpl info` lists them"));
             }
         }
         let launch = Launch::find()?;

@@ -18,6 +18,8 @@ use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 const POST_AT_ONCE: usize = 2048;
 /// Turns of the wait loop after which a short receive posts.
 const POST_AFTER: u32 = if cfg!(loom) { 0 } else { 16 };
+/// Turns for which a split line is awaited before it is a wait like any other.
+const SPLIT_PATIENCE: u32 = if cfg!(loom) { 1 } else { 256 };
 
 /// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
 ///
@@ -123,13 +125,13 @@ unsafe fn from_annex(
     let (which, split) = annex_of(lane, land)?;
     let len =
         if split { land.inline_len().clamp(INLINE_BYTES, SPLIT_BYTES) } else { (words[0] as usize).min(ANNEX_BYTES) };
-    if len > cap {
+    // A split line that does not come is the long way's business.
+    if len > cap || split && !split_soon(lane, which, slot, seq) {
         return None;
     }
     // SAFETY: `len` ≤ cap; the annex, or landing and split line, hold `len` bytes until the acknowledgement.
     unsafe {
         if split {
-            until_split(lane, which, slot, seq);
             deliver_words(words, ptr, INLINE_BYTES);
             copy(lane.split(which, slot), ptr.add(INLINE_BYTES), len - INLINE_BYTES);
         } else {
@@ -162,13 +164,23 @@ fn received_annex(lane: &Lane, slot: usize, which: usize) {
     }
 }
 
-/// Waits for the split line of a message, which its sender writes right behind the landing.
+/// Is the split line of a message there?
 #[inline(always)]
-fn until_split(lane: &Lane, which: usize, slot: usize, seq: u64) {
+fn is_split(lane: &Lane, which: usize, slot: usize, seq: u64) -> bool {
     // SYNC POINT: pairs with the release in `fill_annex`.
-    while lane.split_seq(which, slot).load(Ordering::Acquire) != split_mark(seq, lane.inn) {
+    lane.split_seq(which, slot).load(Ordering::Acquire) == split_mark(seq, lane.inn)
+}
+
+/// Is it there within moments? Its sender writes it right behind the landing, unless it loses its core between the two, or dies.
+#[inline(always)]
+fn split_soon(lane: &Lane, which: usize, slot: usize, seq: u64) -> bool {
+    for _ in 0..SPLIT_PATIENCE {
+        if is_split(lane, which, slot, seq) {
+            return true;
+        }
         spin_loop();
     }
+    false
 }
 
 /// Writes the first `len` bytes of two words, as [`super::send`] packed them.
@@ -395,7 +407,12 @@ impl Receiver {
                 shape.stride.store(block.stride as u64, Ordering::Relaxed);
                 (ptr, PostingKind::Block, 0)
             }
-            Layout::List { iov, .. } => (iov.cast_mut().cast(), PostingKind::List, 0),
+            Layout::List { iov, .. } => {
+                // Who moves it on without the call's own arguments finds it there.
+                let side = self.lane.receive_side(self.slot);
+                (side.layout, side.cap) = (self.data, self.cap);
+                (iov.cast_mut().cast(), PostingKind::List, 0)
+            }
         };
         let hint = hint | if waiting { HINT_WAITING } else { 0 };
         let posting = self.lane.posting(direction, self.slot);
@@ -540,11 +557,13 @@ impl Receiver {
                 let (which, split) = annex_of(self.lane, land).unwrap_or((0, false));
                 let len = if split { land.inline_len().min(SPLIT_BYTES) } else { len.min(ANNEX_BYTES) };
                 let n = len.min(self.cap);
+                if split {
+                    self.until_split(which)?;
+                }
                 // SAFETY: see above.
                 unsafe {
                     let mut to = Cursor::new(self.data, 0);
                     if split {
-                        until_split(self.lane, which, self.slot, self.seq);
                         to.scatter(words.as_ptr().cast(), n.min(INLINE_BYTES));
                         to.scatter(self.lane.split(which, self.slot), n.saturating_sub(INLINE_BYTES));
                     } else {
@@ -582,6 +601,19 @@ impl Receiver {
         Ok(len)
     }
 
+    /// Waits for the split line of a message whose landing is there.
+    fn until_split(&self, which: usize) -> Result<()> {
+        let mut waiter = Waiter::new();
+        let scene =
+            Splitting { wait: Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq }, which };
+        while !is_split(self.lane, which, self.slot, self.seq) {
+            if !waiter.spin() {
+                waiter.slow(&scene)?;
+            }
+        }
+        Ok(())
+    }
+
     #[cold]
     pub fn garbled(&self, what: &str) -> Error {
         Error::new(Code::Version, format!("rank {}: from {}: {what}", self.ep.rank, self.lane.name(self.index())))
@@ -602,6 +634,36 @@ impl Receiver {
                 Receiver::record(side.block, side.next + 8).load(Ordering::Relaxed) as usize
             }
         }
+    }
+}
+
+/// The wait for a split line: its sender is at work, and wakes nobody when it has written it.
+struct Splitting {
+    wait: Awaiting,
+    which: usize,
+}
+
+impl Scene for Splitting {
+    fn board(&self) -> &'static Board {
+        self.wait.board()
+    }
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        None
+    }
+    fn bits(&self) -> u32 {
+        self.wait.bits()
+    }
+    fn ready(&self) -> bool {
+        is_split(self.wait.lane, self.which, self.wait.slot, self.wait.seq)
+    }
+    fn gone(&self) -> Option<Error> {
+        self.wait.gone()
+    }
+    fn may_end(&self) -> bool {
+        false
+    }
+    fn waits(&self) -> Waits {
+        self.wait.waits()
     }
 }
 

@@ -79,6 +79,8 @@ unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, i
         return Ok(());
     }
     let side = lane.send_side(slot);
+    // Another thread may still come by for the request before, which it finds done.
+    let _hold = side.hold();
     (side.layout, side.len) = (data, len);
     side.deadline_ns = match timeout {
         t if t < 0 => u64::MAX,
@@ -123,7 +125,7 @@ unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
     }
     if sender.is_short() {
         // SAFETY: see above.
-        if timeout < 0 && sender.consumed_all() && unsafe { sender.place_short() } {
+        if timeout < 0 && !sender.lane.is_self() && sender.consumed_all() && unsafe { sender.place_short() } {
             return Ok(SendState::Unconfirmed);
         }
         return Ok(SendState::Waits);
@@ -286,7 +288,11 @@ enum Step {
 /// Moves a pending send on; `true` when it is complete.
 unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
     let side = lane.send_side(slot);
-    let mut waiter = Waiter::until((side.deadline_ns != u64::MAX).then_some(side.deadline_ns));
+    let synchronous = side.deadline_ns == u64::MAX;
+    // To itself: nobody but this thread could receive it.
+    let alone = wait && synchronous && lane.is_self() && ep.single_threaded();
+    let mut waiter = Waiter::until((!synchronous).then_some(side.deadline_ns));
+    let mut published = false;
     loop {
         if let Some(_hold) = side.try_hold() {
             if let Some(e) = side.error.take() {
@@ -302,6 +308,14 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
                 Err(e) => {
                     side.state = SendState::Sent;
                     return Err(e);
+                }
+            }
+            published = side.state != SendState::Waits;
+            if alone {
+                let sender = Sender::new(ep, lane, slot, side.layout, side.len);
+                if !lane.posting(lane.out, slot).is(sender.seq) {
+                    side.state = SendState::Sent;
+                    return Err(sender.never_received());
                 }
             }
         }
@@ -321,7 +335,6 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
         if waiter.spin() {
             continue;
         }
-        let published = matches!(side.state, SendState::Offered | SendState::Unconfirmed);
         let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + !published as u64;
         let scene = Waiting { ep, lane, slot, seq, len: side.len, confirm: published, midway: false };
         match waiter.slow(&scene) {
@@ -336,6 +349,7 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
 #[cold]
 fn give_up(ep: &'static Endpoint, lane: &'static Lane, slot: usize, e: Error) -> Error {
     let side = lane.send_side(slot);
+    let _hold = side.hold();
     if side.state == SendState::Offered {
         Sender::new(ep, lane, slot, side.layout, side.len).end_offer();
     }
@@ -371,7 +385,11 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                 }
             }
             // SAFETY: see above.
-            if sender.is_short() && (!synchronous || sender.consumed_all()) && unsafe { sender.place_short() } {
+            if sender.is_short()
+                && (!synchronous || !lane.is_self() && sender.consumed_all())
+                // SAFETY: see above.
+                && unsafe { sender.place_short() }
+            {
                 if !synchronous {
                     return Ok(Step::Done);
                 }
@@ -411,7 +429,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
             let posted = || synchronous && posting.is(sender.seq) && !awaited();
             // SAFETY: see above.
             if (sender.is_refused() || late() || posted()) && unsafe { sender.move_offer() } {
-                // The block of the offer stays taken until the message is acknowledged.
+                sender.end_offer();
                 return Ok(Step::Done);
             }
         }

@@ -267,14 +267,7 @@ pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, d
         // Nobody else will post while this thread waits, unless the program has other threads.
         let posted = lane.posting(lane.out, slot).is(sender.seq);
         if timeout < 0 && !posted && ep.single_threaded() {
-            return Err(Error::new(
-                Code::Argument,
-                format!(
-                    "rank {}: synchronous send to itself on index {}: no receive is posted, so it would wait for ever",
-                    ep.rank,
-                    sender.index()
-                ),
-            ));
+            return Err(sender.never_received());
         }
         // SAFETY: as the caller promises.
         return unsafe { sender.until_sent(if timeout < 0 { u64::MAX } else { 0 }, timeout) };
@@ -327,6 +320,19 @@ impl Sender {
     }
     fn posting(&self) -> &'static Posting {
         self.lane.posting(self.lane.out, self.slot)
+    }
+
+    /// The error of a synchronous send to itself that only the thread which waits in it could receive.
+    #[cold]
+    pub fn never_received(&self) -> Error {
+        Error::new(
+            Code::Argument,
+            format!(
+                "rank {}: synchronous send to itself on index {}: no receive is posted, so it would wait for ever",
+                self.ep.rank,
+                self.index()
+            ),
+        )
     }
 
     /// An error if the peer is dead or has left.
@@ -431,11 +437,12 @@ impl Sender {
         side.block = block;
         let header = spool.block(block.at);
         // Not part of a chain.
+        header.owner.store(self.lane.owner(self.slot, self.lane.world), Ordering::Relaxed);
         header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
         let at = block.at + BLOCK_HEADER as u64;
         // SAFETY: the block has room for the record.
         unsafe { self.write_payload(at) };
-        side.spooled += 1;
+        self.lane.count_spooled(self.slot);
         side.spooled_landing = self.seq;
         self.lane.note_spooled(self.slot);
         self.publish(Kind::Spooled, self.len as u64, at + self.payload_at());
@@ -510,7 +517,7 @@ impl Sender {
             side.used = (BLOCK_HEADER + need) as u64;
             self.lane.note_spooled(self.slot);
         }
-        side.spooled += 1;
+        self.lane.count_spooled(self.slot);
         self.sent();
         true
     }
@@ -749,6 +756,9 @@ impl Scene for Waiting {
     }
     fn meanwhile(&self) -> bool {
         self.ep.waiting_sends.push(self.ep)
+    }
+    fn may_end(&self) -> bool {
+        !self.midway
     }
     fn gone(&self) -> Option<Error> {
         let what = self.lane.gone()?;

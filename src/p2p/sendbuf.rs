@@ -36,22 +36,23 @@ pub unsafe fn sendbuf_set(comm: Option<i32>, _buf: *mut u8, size: usize, timeout
 /// (spooled messages delivered since the last check, spooled messages still waiting)
 pub fn sendbuf_check() -> Result<(i32, i32)> {
     let ep = endpoint()?;
-    let (mut ever, mut waiting) = (0u64, 0u64);
+    // Other threads may be sending meanwhile: only atomics are read here, and a count may be a message late.
+    let mut ever = 0u64;
     for lane in ep.lanes.all().iter() {
         let slots = lane.spooled.lock().unwrap_or_else(|e| e.into_inner()).clone();
         // The library's own messages are not the program's to count.
         for slot in slots.into_iter().filter(|slot| *slot as usize >= SYSTEM_INDICES) {
-            ever += lane.send_side(slot as usize).spooled;
-            waiting += outstanding(ep, lane, slot as usize);
+            ever += lane.spooled_ever(slot as usize).load(Ordering::Relaxed);
         }
     }
-    let delivered = ever - waiting;
-    let before = ep.delivered_then.swap(delivered, Ordering::AcqRel);
+    let waiting = ep.spool.waiting(|slot| slot >= SYSTEM_INDICES);
+    let delivered = ever.saturating_sub(waiting);
+    let before = ep.delivered_then.fetch_max(delivered, Ordering::AcqRel);
     let clamp = |n: u64| n.min(i32::MAX as u64) as i32;
     Ok((clamp(delivered.saturating_sub(before)), clamp(waiting)))
 }
 
-/// Spooled messages of a slot that the receiver has not taken yet.
+/// Spooled messages of a slot that the receiver has not taken yet. To be asked by the slot's sending thread only.
 pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
     let progress = lane.progress(slot);
     let side = lane.send_side(slot);

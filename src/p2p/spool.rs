@@ -12,12 +12,13 @@
 //! ```
 
 use std::cell::Cell;
+use std::ptr::null_mut;
 
 use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
-use crate::lane::BlockRef;
 use crate::lane::record::{BLOCK_HEADER, Block};
+use crate::lane::{BlockRef, Lane};
 
 /// Most bytes that all spools of a process may take together.
 pub const SPOOL_WINDOW: usize = 16 << 30;
@@ -82,14 +83,30 @@ impl Budget {
 /// All spools of a process: their memory, and a budget for the job and for each communicator that has its own.
 pub struct Spool {
     window: Mapping,
-    pages: *mut Page,
-    states: *mut BlockState,
-    page_bits: *mut AtomicU64,
+    tables: Tables,
     /// Pages below this have been free to take; grows with the budgets.
     open_pages: AtomicUsize,
     /// The job's, and the world's own once it has been set.
     budgets: [Budget; 2],
     world_has_own: AtomicU32,
+}
+
+/// The private tables, sparse.
+struct Tables {
+    pages: *mut Page,
+    states: *mut BlockState,
+    page_bits: *mut AtomicU64,
+}
+
+impl Tables {
+    fn new() -> Result<Tables> {
+        let mut tables = Tables { pages: null_mut(), states: null_mut(), page_bits: null_mut() };
+        // What there is already is given back if the next one cannot be had.
+        tables.pages = lazily(PAGES)?;
+        tables.states = lazily(SPOOL_WINDOW / SMALLEST)?;
+        tables.page_bits = lazily(PAGES / 64)?;
+        Ok(tables)
+    }
 }
 
 // SAFETY: the pointers lead to zeroed memory of atomics that lives as long as the spool.
@@ -114,7 +131,11 @@ fn lazily<T>(n: usize) -> Result<*mut T> {
             0,
         )
     };
-    if p == libc::MAP_FAILED { Err(Error::system("memory for the spool's tables (mmap)")) } else { Ok(p.cast()) }
+    if p == libc::MAP_FAILED {
+        let bytes = n * size_of::<T>();
+        return Err(Error::memory(format!("{bytes} bytes of addresses for the spool's tables (mmap)")));
+    }
+    Ok(p.cast())
 }
 
 fn class_of(bytes: usize) -> Option<usize> {
@@ -126,9 +147,7 @@ impl Spool {
     pub fn new(region: &Region, limit: usize, timeout_ms: i32) -> Result<Spool> {
         let spool = Spool {
             window: region.map(SPOOL_AT, SPOOL_WINDOW)?,
-            pages: lazily(PAGES)?,
-            states: lazily(SPOOL_WINDOW / SMALLEST)?,
-            page_bits: lazily(PAGES / 64)?,
+            tables: Tables::new()?,
             open_pages: AtomicUsize::new(0),
             budgets: [Budget::new(limit, timeout_ms), Budget::new(0, 0)],
             world_has_own: AtomicU32::new(0),
@@ -143,9 +162,9 @@ impl Spool {
         use crate::base::shadow::share;
         self.open_pages.store(pages, Ordering::Relaxed);
         share(self.bytes(0), SPOOL_WINDOW);
-        share(self.pages.cast(), PAGES * size_of::<Page>());
-        share(self.states.cast(), SPOOL_WINDOW / SMALLEST * size_of::<BlockState>());
-        share(self.page_bits.cast(), PAGES / 8);
+        share(self.tables.pages.cast(), PAGES * size_of::<Page>());
+        share(self.tables.states.cast(), SPOOL_WINDOW / SMALLEST * size_of::<BlockState>());
+        share(self.tables.page_bits.cast(), PAGES / 8);
     }
 
     /// The window as the other rank of a model sees it.
@@ -210,17 +229,17 @@ impl Spool {
     fn page_word(&self, n: usize) -> &AtomicU64 {
         debug_assert!(n < PAGES / 64);
         // SAFETY: `n` is below the number of words.
-        unsafe { &*self.page_bits.add(n) }
+        unsafe { &*self.tables.page_bits.add(n) }
     }
     fn page(&self, n: usize) -> &Page {
         debug_assert!(n < PAGES);
         // SAFETY: `n` is below the number of pages.
-        unsafe { &*self.pages.add(n) }
+        unsafe { &*self.tables.pages.add(n) }
     }
     fn state(&self, at: u64) -> &BlockState {
         debug_assert!((at as usize) < SPOOL_WINDOW);
         // SAFETY: `at` is an offset in the window.
-        unsafe { &*self.states.add(at as usize / SMALLEST) }
+        unsafe { &*self.tables.states.add(at as usize / SMALLEST) }
     }
     /// The block at an offset.
     #[inline]
@@ -265,6 +284,7 @@ impl Spool {
         state.word.store(generation << 1 | 1, Ordering::Release);
         let header = self.block(at);
         header.first.store(0, Ordering::Relaxed);
+        header.owner.store(0, Ordering::Relaxed);
         header.gener.store(generation, Ordering::Relaxed);
         Some(BlockRef { at, size: size as u64, generation })
     }
@@ -297,6 +317,7 @@ impl Spool {
         state.charge.store(charge as u64, Ordering::Relaxed);
         let header = self.block(block.at);
         header.first.store(0, Ordering::Relaxed);
+        header.owner.store(0, Ordering::Relaxed);
         header.gener.store(generation, Ordering::Relaxed);
         Some(block)
     }
@@ -490,6 +511,25 @@ impl Spool {
         }
     }
 
+    /// Messages in all blocks that their receivers have not taken, of the slots that count.
+    pub fn waiting(&self, counts: impl Fn(usize) -> bool) -> u64 {
+        let mut waiting = 0;
+        self.for_each_taken(|block| {
+            let header = self.block(block.at);
+            // Before the owner, which is written first.
+            let first = header.first.load(Ordering::Acquire);
+            if self.is_done(block) || !counts(Lane::slot_of_owner(header.owner.load(Ordering::Relaxed))) {
+                return;
+            }
+            waiting += match first {
+                // A single message.
+                0 => 1,
+                _ => header.last.load(Ordering::Relaxed).wrapping_sub(header.taken.load(Ordering::Acquire)) as u64,
+            };
+        });
+        waiting
+    }
+
     /// Gives pages back whose blocks are all free, so that they can serve another size.
     fn release_pages(&self) {
         for n in 0..self.open_pages.load(Ordering::Acquire) {
@@ -520,15 +560,17 @@ impl Spool {
     }
 }
 
-impl Drop for Spool {
+impl Drop for Tables {
     fn drop(&mut self) {
         for (p, bytes) in [
             (self.pages.cast::<libc::c_void>(), PAGES * size_of::<Page>()),
             (self.states.cast(), SPOOL_WINDOW / SMALLEST * size_of::<BlockState>()),
             (self.page_bits.cast(), PAGES / 8),
         ] {
-            // SAFETY: mapped in `new` with this length, used by nobody once the spool is dropped.
-            unsafe { libc::munmap(p, bytes) };
+            if !p.is_null() {
+                // SAFETY: mapped in `new` with this length, used by nobody once the spool is dropped.
+                unsafe { libc::munmap(p, bytes) };
+            }
         }
     }
 }

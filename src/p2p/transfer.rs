@@ -419,8 +419,6 @@ impl Sender {
         if !self.consumed_all() {
             return false;
         }
-        // The block of an earlier offer that was moved: its message is consumed.
-        self.end_offer();
         let Some((block, tag)) = self.claim_transfer() else { return false };
         let t = lane.transfer(lane.out, block);
         self.describe(t, tag, self.len.max(1));
@@ -433,7 +431,7 @@ impl Sender {
         true
     }
 
-    /// The offer's block is free again: its message is acknowledged.
+    /// The offer's block is free again: its message is acknowledged, or was moved.
     pub fn end_offer(&self) {
         let side = self.lane.send_side(self.slot);
         if side.transfer != 0 {
@@ -469,7 +467,8 @@ impl Sender {
         let at = block.at + BLOCK_HEADER as u64;
         // SAFETY: the block has room; the data is readable, as the caller promises.
         unsafe { Cursor::new(self.data, 0).gather(spool.bytes(at), self.len) };
-        t.moved.store(at, Ordering::Relaxed);
+        // Beside the posting, not in the block, which is free for another offer once this one is moved.
+        lane.shape(lane.out, self.slot).moved.store(at, Ordering::Relaxed);
         // SYNC POINT: pairs with the receiver's compare-and-swap in `Receiver::pull`: one of the two wins.
         if t.offer
             .compare_exchange(state, claim_word(side.tag, OFFER_MOVED), Ordering::AcqRel, Ordering::Acquire)
@@ -479,7 +478,8 @@ impl Sender {
             return false;
         }
         side.block = block;
-        side.spooled += 1;
+        lane.count_spooled(self.slot);
+        spool.block(block.at).owner.store(lane.owner(self.slot, lane.world), Ordering::Relaxed);
         side.spooled_landing = self.seq_sent();
         lane.note_spooled(self.slot);
         side.state = SendState::Sent;
@@ -564,7 +564,7 @@ impl Receiver {
             // SYNC POINT: pairs with the release in `Sender::through_ring`.
             while flag.load(Ordering::Acquire) != k + 1 {
                 if !waiter.spin() {
-                    waiter.slow(&Chunk { wait: self.awaiting(), flag, n: k + 1 })?;
+                    waiter.slow(&Chunk { wait: self.awaiting(), ready: &|| flag.load(Ordering::Acquire) == k + 1 })?;
                 }
             }
             let bytes = left.min(1 << log);
@@ -646,7 +646,8 @@ impl Receiver {
                 return Err(self.lost());
             }
             if !waiter.spin() {
-                waiter.slow(&Chunk { wait: self.awaiting(), flag: &t.done_s, n: u64::MAX })?;
+                let ready = || t.done_s.load(Ordering::Acquire) != now || t.err_s.load(Ordering::Acquire) != error;
+                waiter.slow(&Chunk { wait: self.awaiting(), ready: &ready })?;
             }
         }
         Ok(())
@@ -689,17 +690,18 @@ impl Receiver {
                 super::send::wake(lane, self.slot, sleep);
             }
         }
-        let moved = claim_word(tag, OFFER_MOVED);
+        // Anything but what this side wrote there means that it is moved, and perhaps that the block serves another offer by now.
+        // SYNC POINT: pairs with `Sender::move_offer`; a later offer's word is stored after the block was released and claimed.
+        let refused = claim_word(tag, OFFER_REFUSED);
         let mut waiter = Waiter::new();
-        while t.offer.load(Ordering::Acquire) != moved {
+        while t.offer.load(Ordering::Acquire) == refused {
             if !waiter.spin() {
-                waiter.slow(&Chunk { wait: self.awaiting(), flag: &t.offer, n: moved })?;
+                waiter.slow(&Chunk { wait: self.awaiting(), ready: &|| t.offer.load(Ordering::Acquire) != refused })?;
             }
         }
         let base = lane.peer_spool(&self.ep.region)?;
-        let from = t.moved.load(Ordering::Relaxed) as usize;
-        let len = t.len.load(Ordering::Relaxed) as usize;
-        if from.checked_add(len).is_none_or(|end| end > crate::p2p::spool::SPOOL_WINDOW) || from < BLOCK_HEADER {
+        let from = lane.shape(lane.inn, self.slot).moved.load(Ordering::Relaxed) as usize;
+        if from.checked_add(n).is_none_or(|end| end > crate::p2p::spool::SPOOL_WINDOW) || from < BLOCK_HEADER {
             return Err(self.garbled("a moved message outside the spool"));
         }
         // SAFETY: the sender keeps the block until we acknowledge; a block is atomics and bytes.
@@ -712,11 +714,10 @@ impl Receiver {
     }
 }
 
-/// A wait in the middle of a transfer, for one word; the sender is known to be at work.
+/// A wait in the middle of a transfer; the sender is known to be at work.
 struct Chunk<'a> {
     wait: Awaiting,
-    flag: &'a crate::base::atomics::AtomicU64,
-    n: u64,
+    ready: &'a dyn Fn() -> bool,
 }
 
 impl crate::wait::Scene for Chunk<'_> {
@@ -730,7 +731,10 @@ impl crate::wait::Scene for Chunk<'_> {
         self.wait.bits()
     }
     fn ready(&self) -> bool {
-        self.flag.load(Ordering::Acquire) == self.n
+        (self.ready)()
+    }
+    fn may_end(&self) -> bool {
+        false
     }
     fn gone(&self) -> Option<Error> {
         self.wait.gone()

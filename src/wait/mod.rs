@@ -102,6 +102,10 @@ pub trait Scene {
     }
     /// Is the peer dead, or gone so that it cannot come any more?
     fn gone(&self) -> Option<Error>;
+    /// May the wait be ended as part of a deadlock? Not when the peer is in the middle of its part, which ends by itself.
+    fn may_end(&self) -> bool {
+        true
+    }
     /// For the notice board.
     fn waits(&self) -> Waits;
 }
@@ -187,7 +191,9 @@ impl Waiter {
             self.stalled = true;
             stall::report(&Waits { since_ns: self.started_ns, ..scene.waits() });
         }
-        if let Some(error) = stall::verdict(scene.board(), self.started_ns) {
+        if scene.may_end()
+            && let Some(error) = stall::verdict(scene.board(), self.started_ns)
+        {
             return Err(error);
         }
         if waited < spin {

@@ -10,7 +10,7 @@ use super::board::{Board, Operation, Waits};
 use super::doorbell;
 use crate::base::clock::now_ns;
 use crate::base::config::OnDeadlock;
-use crate::base::error::{Code, Error};
+use crate::base::error::{Code, Error, say};
 
 /// What the report needs to know of the job.
 pub trait Job: Sync + Send {
@@ -67,7 +67,7 @@ pub fn report(mine: &Waits) {
     let now = now_ns();
     let mut lines = vec![describe(job.rank(), mine, now)];
     let chain = follow(job, mine, Some((&mut lines, now)));
-    eprintln!("fmpl: stalled: {}", lines.join("; "));
+    say(&format!("stalled: {}", lines.join("; ")));
     let Some(cycle) = chain else { return };
     std::thread::sleep(SECOND_LOOK);
     if follow(job, mine, None).as_ref() != Some(&cycle) {
@@ -78,7 +78,7 @@ pub fn report(mine: &Waits) {
     // One voice for the cycle: who began to wait last, and so is the only one sure to find it closed when its time has come.
     let last = cycle.iter().max_by_key(|(rank, since)| (*since, *rank)).map(|(rank, _)| *rank);
     if last == Some(job.rank()) && !NAMED.swap(true, Ordering::Relaxed) {
-        eprintln!("fmpl: deadlock: {text}");
+        say(&format!("deadlock: {text}"));
     }
     if last == Some(job.rank()) && on_deadlock == OnDeadlock::Abort {
         // All of them: once one has left the cycle, the others could not find it any more.

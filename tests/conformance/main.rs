@@ -24,7 +24,7 @@ use ranks::{Body, Job, Test};
 type Scene = (&'static str, fn(i32));
 
 /// What two ranks do one after the other in one job.
-const SCENES: [Scene; 26] = [
+const SCENES: [Scene; 29] = [
     ("sizes", sizes::every_size_in_every_mode),
     ("order", sizes::order_on_one_index),
     ("many indices", sizes::many_indices_in_reverse_order),
@@ -38,6 +38,8 @@ const SCENES: [Scene; 26] = [
     ("probed", requests::probed),
     ("isend spools", requests::isend_spools_after_its_time),
     ("more offers than blocks", requests::more_offers_than_blocks),
+    ("moved offers", requests::moved_offers_keep_nothing),
+    ("isend to itself", requests::isend_to_itself),
     ("isend moves alone", requests::isend_moves_without_its_sender),
     ("any: whatever comes", any::takes_whatever_comes),
     ("any: sent before", any::sees_what_was_sent_before),
@@ -48,6 +50,7 @@ const SCENES: [Scene; 26] = [
     ("any: truncated, probed", any::truncates_and_probes),
     ("any: itself", any::from_itself),
     ("spool: counts", spool::counts),
+    ("spool: counts beside a sender", spool::counts_beside_a_sender),
     ("spool: full, buffered", spool::full_and_buffered),
     ("spool: full, standard", spool::full_and_standard),
     ("spool: set again", spool::set_again),

@@ -271,3 +271,82 @@ pub fn more_offers_than_blocks(me: i32) {
         }
     }
 }
+
+/// An offer that was moved into the spool gives its transfer block back at once: any number of them may lie unreceived.
+pub fn moved_offers_keep_nothing(me: i32) {
+    mode(1);
+    barrier();
+    if me == 0 {
+        let data: Vec<_> = (0..100).map(|i| message(6000, seed(0, 1, i, 5))).collect();
+        (0..100).for_each(|i| isend(&data[i as usize], 1, i));
+        (0..100).for_each(|i| isend_wait(1, i));
+        let lane = fmpl::p2p::endpoint::endpoint().unwrap().lane(1).unwrap();
+        assert_eq!(lane.transfers_used.load(std::sync::atomic::Ordering::Relaxed), 0, "transfer blocks in use");
+        drop(data);
+        barrier();
+        // Offers in blocks that moved ones had.
+        mode(-1);
+        let data: Vec<_> = (0..30).map(|i| message(6000, seed(0, 1, i, 6))).collect();
+        (0..30).for_each(|i| isend(&data[i as usize], 1, 100 + i));
+        barrier();
+        (0..30).for_each(|i| isend_wait(1, 100 + i));
+    } else {
+        barrier();
+        barrier();
+        for i in 0..30 {
+            let mut buf = vec![0; 6000];
+            recv(&mut buf, 0, i);
+            check(&buf, seed(0, 1, i, 5), "moved, and its block used again");
+            recv(&mut buf, 0, 100 + i);
+            check(&buf, seed(0, 1, i, 6), "offered in a block used before");
+        }
+        for i in 30..100 {
+            let mut buf = vec![0; 6000];
+            recv(&mut buf, 0, i);
+            check(&buf, seed(0, 1, i, 5), "moved");
+        }
+    }
+    barrier();
+}
+
+/// Synchronous, to itself: an error when only the waiting thread could receive it, in any length; otherwise it is received.
+pub fn isend_to_itself(me: i32) {
+    mode(-1);
+    for len in [8usize, 60, 700, 5000, 300_000] {
+        let data = message(len, 9);
+        isend(&data, me, 70);
+        assert!(!isend_test(me, 70));
+        fails(try_isend_wait(me, 70), ARGUMENT);
+        assert!(last_error().contains("to itself on index 70"), "{}", last_error());
+        fails(try_isend_wait(me, 70), REQUEST);
+        assert_eq!(probe(me, 70), None, "nothing was sent");
+        // Received before it is completed, by each kind of call.
+        let mut buf = vec![0; len];
+        isend(&data, me, 70);
+        recv(&mut buf, me, 70);
+        check(&buf, 9, "received over a pending isend");
+        isend_wait(me, 70);
+        buf.fill(0);
+        isend(&data, me, 70);
+        irecv(&mut buf, me, 70);
+        isend_wait(me, 70);
+        irecv_wait(me, 70);
+        check(&buf, 9, "irecv after isend");
+        buf.fill(0);
+        irecv(&mut buf, me, 70);
+        isend(&data, me, 70);
+        isend_poll(me, 70);
+        irecv_poll(me, 70);
+        check(&buf, 9, "isend after irecv");
+    }
+    // A list, whose pieces only the receiving call knows.
+    let data = message(3000, 10);
+    let (mut one, mut two) = (vec![0u8; 1000], vec![0u8; 2000]);
+    let list = [&mut one, &mut two].map(|v| libc::iovec { iov_base: v.as_mut_ptr().cast(), iov_len: v.len() });
+    isend(&data, me, 71);
+    // SAFETY: the list and its pieces live for the length of the call.
+    ok(unsafe { fmpl::ffi::c::fmpl_recv_list(list.as_ptr(), 2, me, 71, WORLD) });
+    isend_wait(me, 71);
+    one.extend(two);
+    check(&one, 10, "a list received over a pending isend");
+}

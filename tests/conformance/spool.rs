@@ -193,3 +193,45 @@ pub fn set_again(me: i32) {
     }
     barrier();
 }
+
+/// Counting while another thread of the process sends: nothing is counted twice or forgotten.
+pub fn counts_beside_a_sender(me: i32) {
+    const MANY: i32 = 3000;
+    sendbuf_set(64 << 20, 0);
+    let lane = fmpl::p2p::endpoint::endpoint().unwrap().lane(1 - me as u32).unwrap();
+    let ever = || -> u64 {
+        (0..7)
+            .map(|k| lane.spooled_ever(k + fmpl::lane::map::SYSTEM_INDICES).load(std::sync::atomic::Ordering::Relaxed))
+            .sum()
+    };
+    let before = ever();
+    if me == 0 {
+        sendbuf_check();
+    }
+    barrier();
+    if me == 0 {
+        let mut delivered = 0;
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| {
+                let data = message(5000, 3);
+                (0..MANY).for_each(|k| send(&data[..[20, 5000, 700][k as usize % 3]], 1, k % 7));
+            });
+            while !sender.is_finished() {
+                delivered += sendbuf_check().0;
+            }
+        });
+        barrier();
+        let (more, waiting) = sendbuf_check();
+        assert_eq!(waiting, 0);
+        delivered += more;
+        assert_eq!(delivered as u64, ever() - before, "messages that went through the spool");
+        assert_eq!(sendbuf_check(), (0, 0));
+    } else {
+        let mut buf = vec![0; 5000];
+        for k in 0..MANY {
+            recv(&mut buf, 0, k % 7);
+        }
+        barrier();
+    }
+    barrier();
+}

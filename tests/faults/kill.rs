@@ -258,3 +258,46 @@ pub fn last_words() {
         assert!(said(&outcome, 1).contains("well"), "{settings}: {}\n{}", story(&outcome), complaints(&outcome));
     }
 }
+
+/// Dies between the landing of a message and its split line, as a killed sender may; what it leaves is written here by hand.
+pub fn dies_in_a_message() {
+    use fmpl::lane::record::{Kind, Land};
+    init(16);
+    let ep = fmpl::p2p::endpoint::endpoint().unwrap();
+    let lane = ep.lane(1 - rank() as u32).unwrap();
+    let index = 3 + fmpl::lane::map::SYSTEM_INDICES;
+    let mut buf = [0u8; 64];
+    let request = std::env::var_os("REQUEST").is_some();
+    if rank() == 1 && request {
+        irecv(&mut buf, 0, 3);
+    }
+    barrier();
+    if rank() == 0 {
+        lane.hot(index).half[lane.out].publish(Land::new(1, Kind::Split, 40, lane.epoch));
+        sleep_ms(50);
+        // SAFETY: no memory.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+    sleep_ms(10);
+    if request {
+        while !tested_dead() {}
+    } else {
+        fails(try_recv(&mut buf, 0, 3), PEER);
+    }
+    assert!(last_error().contains("rank 0 has died"), "{}", last_error());
+    println!("well");
+    fails(try_finalize(), PEER);
+}
+
+fn tested_dead() -> bool {
+    let mut done = 0;
+    // SAFETY: a place of ours; the buffer is still there.
+    unsafe { fmpl::ffi::c::fmpl_irecv_test(0, 3, WORLD, &mut done) == PEER }
+}
+
+pub fn half_a_message() {
+    for settings in ["FMPL_WAIT=adaptive", "FMPL_WAIT=spin", "FMPL_WAIT=block", "REQUEST=1"] {
+        let outcome = Job::new(2, "dies in a message").settings(settings).seconds(10).keep_going().outcome();
+        assert!(said(&outcome, 1).contains("well"), "{settings}: {}\n{}", story(&outcome), complaints(&outcome));
+    }
+}

@@ -372,3 +372,28 @@ pub fn stranger() {
     assert!(visits > 0, "no socket of the job was found, so nothing was shown");
     assert!((0..3).all(|r| said(&outcome, r).trim().parse::<u32>().is_ok()));
 }
+
+/// However little address space there is: init fails with the code for it, and works once there is enough.
+pub fn has_few_addresses() {
+    for (failures, mib) in (0..64 << 10).step_by(512).enumerate() {
+        let limit = libc::rlimit { rlim_cur: (100 + mib) << 20, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: a valid limit.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+        let code = try_init(16);
+        if code == 0 {
+            assert!(failures > 0);
+            finalize();
+            return;
+        }
+        fails(code, fmpl::Code::Memory as i32);
+        assert!(last_error().contains("bytes"), "{}", last_error());
+    }
+    panic!("init never succeeded");
+}
+
+pub fn few_addresses() {
+    // Started by nobody, it may try again and again.
+    let me = std::env::current_exe().unwrap();
+    let out = std::process::Command::new(me).env("RANKS_BODY", "has few addresses").output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}

@@ -17,9 +17,10 @@ mod stop;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 14] = [
+const TESTS: [Test; 17] = [
     ("a_killed_rank_is_an_error_for_who_needs_it", kill::killed_in_traffic),
     ("what_a_dead_rank_has_sent_is_received", kill::last_words),
+    ("half_a_message_of_a_dead_rank_is_an_error", kill::half_a_message),
     ("a_stopped_receiver_gets_its_message", stop::receiver_stopped),
     ("a_stopped_sender_has_sent", stop::sender_stopped),
     ("a_forked_child_gets_an_error", stop::forked),
@@ -27,6 +28,8 @@ const TESTS: [Test; 14] = [
     ("a_cycle_of_three_is_a_deadlock", stall::three),
     ("a_deadlock_can_end_its_waits", stall::aborted),
     ("a_long_wait_says_for_whom", stall::long_wait),
+    ("a_line_on_standard_error_is_one_write", stall::lines),
+    ("want_of_addresses_is_an_error_of_init", life::few_addresses),
     ("finalize_names_what_is_left", life::pending),
     ("finalize_delivers", life::delivers),
     ("wrong_arguments_do_no_harm", life::wrong_arguments),
@@ -34,15 +37,18 @@ const TESTS: [Test; 14] = [
     ("a_stranger_does_no_harm", life::stranger),
 ];
 
-const BODIES: [Body; 15] = [
+const BODIES: [Body; 18] = [
     ("traffic", kill::traffic),
     ("speaks and dies", kill::speaks_and_dies),
+    ("dies in a message", kill::dies_in_a_message),
     ("stops as receiver", stop::stops_as_receiver),
     ("stops as sender", stop::stops_as_sender),
     ("forks", stop::forks),
     ("waits in a cycle", stall::waits_in_a_cycle),
     ("waits in a late cycle", stall::waits_in_a_late_cycle),
     ("waits long", stall::waits_long),
+    ("reads its own report", stall::reads_its_own_report),
+    ("has few addresses", life::has_few_addresses),
     ("leaves a message", life::leaves_a_message),
     ("leaves a request", life::leaves_a_request),
     ("receives last", life::receives_last),

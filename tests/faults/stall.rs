@@ -33,6 +33,10 @@ pub fn waits_in_a_late_cycle() {
 
 /// Rank 1 waits for 0, which computes and answers late.
 pub fn waits_long() {
+    waits_for_long();
+}
+
+fn waits_for_long() -> i32 {
     init(8);
     let me = rank();
     barrier();
@@ -43,6 +47,7 @@ pub fn waits_long() {
         recv(&mut [0; 8], 0, 5);
     }
     finalize();
+    me
 }
 
 fn deadlocked(ranks: usize, body: &str, settings: &str) {
@@ -89,4 +94,31 @@ pub fn long_wait() {
         assert!(text.contains("rank 1: ") && text.contains("recv(src 0, index 5)"), "{settings}: {text}");
         assert!(text.contains("rank 0 waits for nobody") && !text.contains("deadlock"), "{settings}: {text}");
     }
+}
+
+/// Its standard error is a pipe that keeps what is written at a time together: a report must come as one line, whole.
+pub fn reads_its_own_report() {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    assert_eq!(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_DIRECT) }, 0);
+    // SAFETY: descriptors of ours.
+    let before = unsafe { libc::dup(2) };
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::dup2(ends[1], 2) }, 2);
+    let me = waits_for_long();
+    // SAFETY: descriptors of ours.
+    unsafe { libc::dup2(before, 2) };
+    if me == 1 {
+        let mut text = vec![0u8; 4096];
+        // SAFETY: as many writable bytes.
+        let n = unsafe { libc::read(ends[0], text.as_mut_ptr().cast(), text.len()) };
+        text.truncate(n as usize);
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.starts_with("fmpl: stalled: rank 1: ") && text.ends_with('\n'), "{text:?}");
+        assert_eq!(text.matches('\n').count(), 1, "{text:?}");
+    }
+}
+
+pub fn lines() {
+    Job::new(2, "reads its own report").env("FMPL_STALL", "0.3").seconds(10).run();
 }

@@ -28,7 +28,7 @@ use super::region::{PeerRegion, Region, version_error};
 use super::service::Service;
 use super::socket::{self, Name};
 use crate::base::atomics::{AtomicBool, AtomicU64, Ordering};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, say};
 
 /// The settings that first contact depends on.
 #[derive(Clone, Copy, Debug)]
@@ -306,11 +306,11 @@ impl Shared {
     pub fn reject(&self, reason: Reason, pid: libc::pid_t) {
         let n = self.rejected[reason as usize].fetch_add(1, Ordering::Relaxed);
         if n == 0 && self.options.log >= 1 {
-            eprintln!(
-                "fmpl: rank {}: turned away a contact from process {pid}: {} (said once; more are counted)",
+            say(&format!(
+                "rank {}: turned away a contact from process {pid}: {} (said once; more are counted)",
                 self.rank,
                 reason.text()
-            );
+            ));
         }
     }
 
