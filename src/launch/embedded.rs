@@ -50,6 +50,32 @@ pub enum Bind {
     None,
 }
 
+/// Nodes that the ranks of one machine pretend to be on (`FMPL_NODE`): they share memory with those on their own node only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nodes {
+    /// So many, with equal blocks of neighbouring ranks.
+    Blocks(u32),
+    /// So many, to which the ranks are dealt in turn.
+    Cyclic(u32),
+}
+
+impl Nodes {
+    /// The number of nodes.
+    pub fn count(self) -> u32 {
+        match self {
+            Nodes::Blocks(n) | Nodes::Cyclic(n) => n,
+        }
+    }
+
+    /// The node of rank `rank` of `size`.
+    pub fn of(self, rank: usize, size: usize) -> u32 {
+        match self {
+            Nodes::Blocks(n) => (rank as u64 * n as u64 / size.max(1) as u64) as u32,
+            Nodes::Cyclic(n) => rank as u32 % n,
+        }
+    }
+}
+
 /// Where a stream of the ranks goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Output {
@@ -71,6 +97,7 @@ pub struct Launcher {
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) wdir: Option<PathBuf>,
     pub(super) bind: Bind,
+    pub(super) nodes: Option<Nodes>,
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
     pub(super) stdin: bool,
@@ -95,6 +122,7 @@ impl Launcher {
             env: Vec::new(),
             wdir: None,
             bind: Bind::Auto,
+            nodes: None,
             timeout: None,
             grace: Duration::from_secs(2),
             stdin: false,
@@ -122,6 +150,12 @@ impl Launcher {
     /// Which cores the ranks may use.
     pub fn bind(mut self, bind: Bind) -> Launcher {
         self.bind = bind;
+        self
+    }
+
+    /// Pretends that the ranks are on several nodes.
+    pub fn nodes(mut self, nodes: Nodes) -> Launcher {
+        self.nodes = Some(nodes);
         self
     }
 

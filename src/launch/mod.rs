@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `wire` | the lines of PMI-1 and the way bytes travel in them |
 //! | `pmi` | the rank's side |
-//! | `place` | which ranks share a node |
+//! | [`place`] | what makes a node, and which ranks share one |
+//! | `sha256` | proofs and digests |
 //! | [`embedded`] | our own launcher, behind `fmpl run`: its interface |
 //! | `start`, `exec` | how a job begins: from names of programs to running ranks |
 //! | `supervise`, `signals` | its loop, from the first question to the last end; Ctrl-C |
@@ -20,17 +21,19 @@
 mod bind;
 pub mod embedded;
 mod exec;
-mod place;
+pub mod place;
 mod pmi;
 mod process;
 mod relay;
 mod server;
+mod sha256;
 mod signals;
 mod start;
 mod supervise;
 mod wire;
 
 use crate::base::error::{Code, Error, Result};
+use place::{Gathered, Node, NodeMap};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -41,7 +44,8 @@ use std::sync::{Mutex, MutexGuard};
 pub struct Launch {
     rank: u32,
     size: u32,
-    local: Vec<u32>,
+    node: Node,
+    nodes: NodeMap,
     way: Way,
     /// The descriptor for [`abort`](Launch::abort), which must not wait for a thread inside [`fence`](Launch::fence); -1: none.
     abort_fd: AtomicI32,
@@ -53,6 +57,9 @@ enum Way {
     Pmi(Mutex<Option<pmi::Client>>),
 }
 
+/// Values that one rank takes from others at a time when they find out who shares a node.
+const GATHER: u64 = 64;
+
 /// The descriptor of the launcher is taken over once in the life of a process.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -61,13 +68,23 @@ impl Launch {
     ///
     /// Errors ([`Code::Launch`]): the launcher answers nonsense or hangs up; its variables contradict each other; it is one
     /// that speaks only what this library does not (better than as many jobs of one as there are ranks); or this process
-    /// has joined a job before.
+    /// has joined a job before. [`Code::Setting`]: `FMPL_NODE` is no number.
+    ///
+    /// Collective in a job of several ranks: they find out which of them share a node.
     pub fn find() -> Result<Launch> {
         let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let node = Node::here()?;
         let Some(fd) = var("PMI_FD") else {
             refuse_foreign_launchers(var)?;
             let way = Way::Alone(Mutex::default());
-            return Ok(Launch { rank: 0, size: 1, local: vec![0], way, abort_fd: AtomicI32::new(-1) });
+            return Ok(Launch {
+                rank: 0,
+                size: 1,
+                node,
+                nodes: NodeMap::one_node(1),
+                way,
+                abort_fd: AtomicI32::new(-1),
+            });
         };
         let bad = |what: String| Error::new(Code::Launch, what);
         let number = |name: &str, value: Option<String>| {
@@ -91,11 +108,46 @@ impl Launch {
         if TAKEN.swap(true, Ordering::AcqRel) {
             return Err(bad(format!("rank {rank} has joined its job before; a process joins once")));
         }
-        let client = pmi::Client::join(fd, size)?;
-        // Without a word from the launcher all ranks are taken to be here; the first contact finds out.
-        let local = client.nodes.as_ref().map_or_else(|| (0..size).collect(), |nodes| place::neighbours(nodes, rank));
+        let client = pmi::Client::join(fd)?;
         let abort_fd = AtomicI32::new(client.fd());
-        Ok(Launch { rank, size, local, way: Way::Pmi(Mutex::new(Some(client))), abort_fd })
+        let nodes = NodeMap::one_node(size);
+        let mut launch = Launch { rank, size, node, nodes, way: Way::Pmi(Mutex::new(Some(client))), abort_fd };
+        launch.nodes = launch.find_nodes()?;
+        Ok(launch)
+    }
+
+    /// Gathers what the ranks say of their nodes, in a tree, and gives all of them the map.
+    fn find_nodes(&self) -> Result<NodeMap> {
+        let nonsense = |key: &str| Error::new(Code::Launch, format!("the value under {key} says nothing of nodes"));
+        let mut known = Gathered::default();
+        known.push(self.node.digest());
+        // In a level those ranks are left that are multiples of `span`; each multiple of `wide` takes what the others up to the next know.
+        let mut span = 1u64;
+        while span < self.size as u64 {
+            let wide = span * GATHER;
+            let key = |rank: u64| format!("fmpl-nodes-{span}-{rank}");
+            let rank = self.rank as u64;
+            if rank.is_multiple_of(span) && !rank.is_multiple_of(wide) {
+                self.put(&key(rank), &known.encode())?;
+            }
+            self.fence()?;
+            if rank.is_multiple_of(wide) {
+                for from in (rank + span..(rank + wide).min(self.size as u64)).step_by(span as usize) {
+                    let key = key(from);
+                    known.append(&self.get(&key)?).ok_or_else(|| nonsense(&key))?;
+                }
+            }
+            span = wide;
+        }
+        if self.size == 1 {
+            return Ok(known.map());
+        }
+        let key = "fmpl-nodes";
+        if self.rank == 0 {
+            self.put(key, &known.map().encode())?;
+        }
+        self.fence()?;
+        NodeMap::decode(&self.get(key)?).ok_or_else(|| nonsense(key))
     }
 
     /// This process's rank.
@@ -108,9 +160,19 @@ impl Launch {
         self.size
     }
 
-    /// The ranks on this node in ascending order, this one among them. All ranks when the launcher does not say.
+    /// The node of this process.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Which ranks share a node.
+    pub fn nodes(&self) -> &NodeMap {
+        &self.nodes
+    }
+
+    /// The ranks on this node in ascending order, this one among them.
     pub fn local_ranks(&self) -> Vec<u32> {
-        self.local.clone()
+        self.nodes.ranks_on(self.nodes.node_of(self.rank)).collect()
     }
 
     /// True when no launcher was found: a job of one.
@@ -225,7 +287,8 @@ mod tests {
         let l = Launch {
             rank: 0,
             size: 1,
-            local: vec![0],
+            node: Node::here().unwrap(),
+            nodes: NodeMap::one_node(1),
             way: Way::Alone(Mutex::default()),
             abort_fd: AtomicI32::new(-1),
         };

@@ -16,8 +16,6 @@ pub(crate) struct Client {
     key_max: usize,
     /// The longest value, in characters.
     value_max: usize,
-    /// The node of each rank, when the launcher says it.
-    pub(crate) nodes: Option<Vec<u32>>,
     broken: bool,
 }
 
@@ -28,7 +26,7 @@ const PIECES_MAX: usize = 20_000;
 
 impl Client {
     /// Takes the descriptor over and says hello. From now on children that this process executes do not inherit it.
-    pub(crate) fn join(fd: RawFd, size: u32) -> Result<Client> {
+    pub(crate) fn join(fd: RawFd) -> Result<Client> {
         // SAFETY: fstat fills the struct given to it; any descriptor number is allowed.
         let is_socket = unsafe {
             let mut st: libc::stat = std::mem::zeroed();
@@ -49,15 +47,8 @@ impl Client {
         }
         // SAFETY: the launcher made the descriptor for us, and `Launch::find` takes it only once in the life of a process.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        let mut c = Client {
-            socket,
-            inbox: Inbox::default(),
-            kvsname: String::new(),
-            key_max: 0,
-            value_max: 0,
-            nodes: None,
-            broken: false,
-        };
+        let mut c =
+            Client { socket, inbox: Inbox::default(), kvsname: String::new(), key_max: 0, value_max: 0, broken: false };
 
         c.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", |_| Some(()))?;
         let (key_len, value_len) =
@@ -72,15 +63,6 @@ impl Client {
             ));
         }
         c.kvsname = c.ask("cmd=get_my_kvsname", "my_kvsname", |l| l.get("kvsname").map(str::to_owned))?;
-        // A launcher that does not say how ranks lie on nodes is fine.
-        let question = format!("cmd=get kvsname={} key=PMI_process_mapping", c.kvsname);
-        c.nodes = c.ask_lenient(&question, "get_result", |l| {
-            Some(
-                l.get("value")
-                    .filter(|_| l.number("rc") == Some(0))
-                    .and_then(|m| super::place::nodes_from_mapping(m, size)),
-            )
-        })?;
         Ok(c)
     }
 
@@ -257,16 +239,15 @@ mod tests {
                 (&theirs).write_all(&a).unwrap();
             }
         });
-        let result = then(Client::join(ours.into_raw_fd(), 2));
+        let result = then(Client::join(ours.into_raw_fd()));
         server.join().unwrap();
         result
     }
 
-    const HELLO: [&str; 4] = [
+    const HELLO: [&str; 3] = [
         "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
         "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n",
         "cmd=my_kvsname kvsname=kvs_1\n",
-        "cmd=get_result rc=0 msg=success value=(vector,(0,1,1))\n",
     ];
 
     fn joined_then<T>(more: &[&str], then: impl FnOnce(Client) -> T) -> T {
@@ -277,7 +258,6 @@ mod tests {
     fn hello() {
         joined_then(&[], |c| {
             assert_eq!((c.kvsname.as_str(), c.key_max, c.value_max), ("kvs_1", 63, 1023));
-            assert_eq!(c.nodes, Some(vec![0, 0]));
             // SAFETY: plain fcntl on an open descriptor.
             assert_eq!(unsafe { libc::fcntl(c.fd(), libc::F_GETFD) }, libc::FD_CLOEXEC);
         });
@@ -335,8 +315,8 @@ mod tests {
     #[test]
     fn what_is_no_socket_is_not_taken() {
         let file = std::fs::File::open("/dev/null").unwrap();
-        let e = Client::join(file.as_raw_fd(), 2).err().unwrap();
+        let e = Client::join(file.as_raw_fd()).err().unwrap();
         assert!(e.code() == Code::Launch && e.detail().contains("not an open socket"), "{e}");
-        assert!(Client::join(-1, 2).is_err() && Client::join(1 << 20, 2).is_err());
+        assert!(Client::join(-1).is_err() && Client::join(1 << 20).is_err());
     }
 }

@@ -115,6 +115,9 @@ impl Supervisor {
             ("FMPL_RUN", 1),
         ];
         let mut env: Vec<_> = place.iter().map(|(k, v)| (k.into(), v.to_string().into())).collect();
+        if let Some(nodes) = l.nodes {
+            env.push(("FMPL_NODE".into(), nodes.of(rank, c.n).to_string().into()));
+        }
         env.extend(l.env.iter().chain(&p.env).cloned());
         let start = exec::Start {
             program,
@@ -175,6 +178,9 @@ fn check(l: &Launcher) -> Result<(), Refused> {
     }
     if l.programs.is_empty() {
         return refuse("no program is given".into());
+    }
+    if l.nodes.is_some_and(|nodes| nodes.count() < 1) {
+        return refuse("at least one node is needed".into());
     }
     match l.programs.iter().try_fold(0usize, |sum, p| sum.checked_add(p.n)) {
         Some(n) if n <= 1 << 16 => Ok(()),

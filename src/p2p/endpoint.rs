@@ -420,13 +420,7 @@ impl Endpoint {
         }
         let card = self.launch.get(&card_key(peer))?;
         if !attach.same_node(&card) {
-            return Err(Error::new(
-                Code::Unsupported,
-                format!(
-                    "rank {}: rank {peer} is on another node, and this build has no fabric between nodes",
-                    self.rank
-                ),
-            ));
+            return Err(self.no_way_to(peer, &card));
         }
         let found = attach.contact(peer, &card, Duration::from_secs_f64(self.config.attach_s));
         if let Err(e) = &found
@@ -435,6 +429,28 @@ impl Endpoint {
             self.count_death(peer);
         }
         found
+    }
+
+    /// The peer is on another node, and nothing leads there.
+    fn no_way_to(&self, peer: u32, card: &[u8]) -> Error {
+        use crate::fabric::verbs::device;
+        let nodes = self.launch.nodes();
+        let theirs = Attach::node_of(card).unwrap_or_else(|| "unknown".into());
+        let missing = match device::names() {
+            Err(e) => format!("there are no RDMA devices here ({})", e.detail()),
+            Ok(names) if names.is_empty() => "there are no RDMA devices here".into(),
+            Ok(names) => format!("this version does not send over {} yet", names.join(", ")),
+        };
+        Error::new(
+            Code::Unsupported,
+            format!(
+                "rank {} on node {} ({}) and rank {peer} on node {} ({theirs}) share no memory, and nothing else leads from one to the other: {missing}",
+                self.rank,
+                nodes.node_of(self.rank),
+                self.launch.node(),
+                nodes.node_of(peer),
+            ),
+        )
     }
 
     /// The peer, if there has been contact.

@@ -2,6 +2,7 @@ use crate::ranks::bytes::{check, message};
 use crate::ranks::calls::*;
 use crate::ranks::{Job, said, story};
 use fmpl::ffi::c::*;
+use fmpl::launch::embedded::{End, Nodes};
 use std::ptr::{null, null_mut};
 
 /// Each kind of message that nobody receives: finalize of its sender names it.
@@ -396,4 +397,47 @@ pub fn few_addresses() {
     let me = std::env::current_exe().unwrap();
     let out = std::process::Command::new(me).env("RANKS_BODY", "has few addresses").output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+/// Four ranks on two pretended nodes: within a node all works, and across it the error names ranks, nodes and what is missing.
+pub fn has_no_way() {
+    init(4);
+    let (me, mut got) = (rank(), [0; 8]);
+    let (beside, across) = (me ^ 1, me ^ 2);
+    ok(try_isend(&[me as u8; 8], beside, 3));
+    recv(&mut got, beside, 3);
+    ok(try_isend_wait(beside, 3));
+    assert_eq!(got, [beside as u8; 8]);
+    let code = try_send(&got, across, 3);
+    fails(code, fmpl::Code::Unsupported as i32);
+    let text = last_error();
+    for part in [
+        format!("rank {me} on node {} (host ", me / 2),
+        format!("rank {across} on node {} (host ", across / 2),
+        format!("FMPL_NODE={}) share no memory", across / 2),
+        "RDMA devices".into(),
+    ] {
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+    fails(try_recv(&mut got, across, 3), fmpl::Code::Unsupported as i32);
+    recv_after(beside);
+    assert_ne!(try_finalize(), 0);
+}
+
+/// The job goes on after the error.
+fn recv_after(peer: i32) {
+    let mut got = [0; 8];
+    ok(try_isend(&[7; 8], peer, 2));
+    recv(&mut got, peer, 2);
+    ok(try_isend_wait(peer, 2));
+    assert_eq!(got, [7; 8]);
+}
+
+pub fn other_node() {
+    if std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut d| d.next().is_some()) {
+        println!("  skipped: there are RDMA devices");
+        return;
+    }
+    let outcome = Job::new(4, "has no way to another node").nodes(Nodes::Blocks(2)).outcome();
+    assert!(outcome.ends.iter().all(|e| matches!(e, End::Exit(0))), "{}", story(&outcome));
 }

@@ -17,7 +17,7 @@ mod stop;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 17] = [
+const TESTS: [Test; 18] = [
     ("a_killed_rank_is_an_error_for_who_needs_it", kill::killed_in_traffic),
     ("what_a_dead_rank_has_sent_is_received", kill::last_words),
     ("half_a_message_of_a_dead_rank_is_an_error", kill::half_a_message),
@@ -35,9 +35,10 @@ const TESTS: [Test; 17] = [
     ("wrong_arguments_do_no_harm", life::wrong_arguments),
     ("the_smaller_count_holds", life::counts),
     ("a_stranger_does_no_harm", life::stranger),
+    ("another_node_without_a_way_is_named", life::other_node),
 ];
 
-const BODIES: [Body; 18] = [
+const BODIES: [Body; 19] = [
     ("traffic", kill::traffic),
     ("speaks and dies", kill::speaks_and_dies),
     ("dies in a message", kill::dies_in_a_message),
@@ -56,6 +57,7 @@ const BODIES: [Body; 18] = [
     ("counts differ", life::counts_differ),
     ("is visited", life::is_visited),
     ("is alone", life::is_alone),
+    ("has no way to another node", life::has_no_way),
 ];
 
 fn main() {

@@ -12,7 +12,7 @@ pub mod bytes;
 pub mod calls;
 pub mod placed;
 
-use fmpl::launch::embedded::{Launcher, Outcome, Output};
+use fmpl::launch::embedded::{Launcher, Nodes, Outcome, Output};
 use std::time::{Duration, Instant};
 
 const BODY: &str = "RANKS_BODY";
@@ -64,11 +64,12 @@ pub struct Job {
     env: Vec<(String, String)>,
     seconds: u64,
     keep_going: bool,
+    nodes: Option<Nodes>,
 }
 
 impl Job {
     pub fn new(ranks: usize, body: &str) -> Job {
-        Job { ranks, body: body.to_owned(), env: Vec::new(), seconds: 90, keep_going: false }
+        Job { ranks, body: body.to_owned(), env: Vec::new(), seconds: 90, keep_going: false, nodes: None }
     }
 
     /// A variable of the ranks' environment.
@@ -98,6 +99,12 @@ impl Job {
         self
     }
 
+    /// The ranks are on several pretended nodes.
+    pub fn nodes(mut self, nodes: Nodes) -> Job {
+        self.nodes = Some(nodes);
+        self
+    }
+
     /// The launcher of this job, to be used by hand.
     pub fn launcher(&self) -> Launcher {
         let program = std::env::current_exe().expect("the path of this program");
@@ -111,6 +118,9 @@ impl Job {
             .quiet(true);
         if !self.env.iter().any(|(name, _)| name == "FMPL_STALL") {
             launcher = launcher.env("FMPL_STALL", "20");
+        }
+        if let Some(nodes) = self.nodes {
+            launcher = launcher.nodes(nodes);
         }
         for (name, value) in &self.env {
             launcher = launcher.env(name, value);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
-use fmpl::launch::embedded::{Bind, Launcher, Output, Program};
+use fmpl::launch::embedded::{Bind, Launcher, Nodes, Output, Program};
 
 /// The options of `fmpl run`.
 #[derive(Args)]
@@ -24,6 +24,9 @@ pub struct Options {
     /// One core for each rank, or none; by default one each when there are enough
     #[arg(long, value_name = "WHAT")]
     bind: Option<To>,
+    /// Pretend that the ranks are on K nodes: equal blocks of them, or with ':cyclic' dealt out in turn
+    #[arg(long, value_name = "K[:cyclic]", value_parser = nodes)]
+    nodes: Option<Nodes>,
     /// End the job after so many seconds, with exit code 124
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     timeout: Option<Duration>,
@@ -105,6 +108,9 @@ pub fn main(mut o: Options) -> ExitCode {
         .keep_going(o.keep_going)
         .obey_signals(true)
         .verbose(o.verbose);
+    if let Some(nodes) = o.nodes {
+        launcher = launcher.nodes(nodes);
+    }
     if let Some(time) = o.timeout {
         launcher = launcher.timeout(time);
     }
@@ -152,6 +158,14 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
     }
 }
 
+fn nodes(text: &str) -> Result<Nodes, String> {
+    let (count, deal) = text.split_once(':').map_or((text, Nodes::Blocks as fn(u32) -> Nodes), |(count, how)| {
+        (if how == "cyclic" { count } else { "" }, Nodes::Cyclic as fn(u32) -> Nodes)
+    });
+    let wrong = || "a number of nodes above 0, with :cyclic behind it or not".to_owned();
+    count.parse().ok().filter(|n| *n > 0).map(deal).ok_or_else(wrong)
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || "a time-out is a number of seconds above 0".to_owned();
     let s: f64 = text.parse().map_err(|_| wrong())?;
@@ -187,6 +201,15 @@ fn preload(library: &OsStr) -> Result<OsString, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_nodes() {
+        assert_eq!(nodes("3"), Ok(Nodes::Blocks(3)));
+        assert_eq!(nodes("3:cyclic"), Ok(Nodes::Cyclic(3)));
+        assert!(["", "0", "-1", "3:", "3:blocks", "x"].iter().all(|bad| nodes(bad).is_err()));
+        let of = |n: Nodes| (0..5).map(|r| n.of(r, 5)).collect::<Vec<_>>();
+        assert_eq!((of(Nodes::Blocks(2)), of(Nodes::Cyclic(2))), (vec![0, 0, 0, 1, 1], vec![0, 1, 0, 1, 0]));
+    }
 
     #[test]
     fn colons_split_only_before_options() {

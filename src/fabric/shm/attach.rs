@@ -29,6 +29,7 @@ use super::service::Service;
 use super::socket::{self, Name};
 use crate::base::atomics::{AtomicBool, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result, say};
+use crate::launch::place::Node;
 
 /// The settings that first contact depends on.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +93,7 @@ impl Attach {
         raise_descriptor_limit();
         allow_tracing();
         let (listener, name) = socket::listen().map_err(|e| failed("making the socket for first contacts", e))?;
-        let card = Card { name, pid: std::process::id(), node: Node::here() };
+        let card = Card { name, pid: std::process::id(), node: Node::here()? };
         let mut probe = [0; PROBE_LEN];
         socket::random(&mut probe).map_err(|e| failed("getting random bytes", e))?;
         let word = |i: usize| u64::from_ne_bytes(probe[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
@@ -134,6 +135,11 @@ impl Attach {
     /// What the others need to reach this rank: to be published with the launcher.
     pub fn card(&self) -> Vec<u8> {
         self.card.encode()
+    }
+
+    /// The node of the rank that published this card, as people read it.
+    pub fn node_of(card: &[u8]) -> Option<String> {
+        Card::decode(card).map(|c| c.node.to_string())
     }
 
     /// Is the rank that published this card on the same node, so that [`contact`](Attach::contact) can reach it?
@@ -448,30 +454,8 @@ pub(super) fn effective_user() -> libc::uid_t {
     unsafe { libc::geteuid() }
 }
 
-/// What identifies a node: two processes with the same can reach each other's sockets, processes and memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Node {
-    boot: [u8; 16],
-    /// Network namespace (abstract sockets), process ids (pidfds, copies between processes), users (credentials).
-    namespaces: [u64; 3],
-}
-
-impl Node {
-    fn here() -> Node {
-        use std::os::unix::fs::MetadataExt;
-        let mut boot = [0; 16];
-        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)).map(|d| d as u8).collect();
-        for (to, pair) in boot.iter_mut().zip(digits.chunks_exact(2)) {
-            *to = pair[0] << 4 | pair[1];
-        }
-        let ns = |name: &str| std::fs::metadata(format!("/proc/self/ns/{name}")).map_or(0, |m| m.ino());
-        Node { boot, namespaces: [ns("net"), ns("pid"), ns("user")] }
-    }
-}
-
 /// What a rank publishes about how to reach it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Card {
     pub(super) name: Name,
     pid: u32,
@@ -479,30 +463,24 @@ pub(super) struct Card {
 }
 
 impl Card {
-    const MARK: &[u8; 4] = b"FMc1";
-    const LEN: usize = 4 + 8 + 4 + 16 + 24;
+    const MARK: &[u8; 4] = b"FMc2";
 
     fn encode(&self) -> Vec<u8> {
-        let mut b = Vec::with_capacity(Card::LEN);
-        b.extend_from_slice(Card::MARK);
+        let mut b = Card::MARK.to_vec();
         b.extend_from_slice(&self.name);
         b.extend_from_slice(&self.pid.to_le_bytes());
-        b.extend_from_slice(&self.node.boot);
-        for n in self.node.namespaces {
-            b.extend_from_slice(&n.to_le_bytes());
-        }
+        b.extend_from_slice(&self.node.encode());
         b
     }
 
     fn decode(b: &[u8]) -> Option<Card> {
-        if b.len() != Card::LEN || &b[..4] != Card::MARK {
+        if b.len() < 16 || &b[..4] != Card::MARK {
             return None;
         }
-        let u64_at = |at: usize| b[at..at + 8].try_into().ok().map(u64::from_le_bytes);
         Some(Card {
             name: b[4..12].try_into().ok()?,
             pid: u32::from_le_bytes(b[12..16].try_into().ok()?),
-            node: Node { boot: b[16..32].try_into().ok()?, namespaces: [u64_at(32)?, u64_at(40)?, u64_at(48)?] },
+            node: Node::decode(&b[16..])?,
         })
     }
 }
@@ -533,11 +511,10 @@ mod tests {
 
     #[test]
     fn cards_come_back_as_they_went() {
-        let card = Card { name: *b"abcdefgh", pid: 77, node: Node { boot: [3; 16], namespaces: [1, 2, 3] } };
-        assert_eq!(Card::decode(&card.encode()), Some(card));
+        let card = Card { name: *b"abcdefgh", pid: 77, node: Node::here().unwrap() };
+        assert_eq!(Card::decode(&card.encode()).as_ref(), Some(&card));
         assert_eq!(Card::decode(&card.encode()[1..]), None);
         assert_eq!(Card::decode(b""), None);
-        assert_ne!(Node::here().namespaces, [0; 3]);
     }
 
     #[test]
