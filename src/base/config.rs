@@ -100,6 +100,8 @@ pub struct Config {
     pub verbs_mtu: Option<u32>,
     /// `FMPL_VERBS_PKEY`
     pub verbs_pkey: Option<u16>,
+    /// `FMPL_START_TIMEOUT`, seconds
+    pub start_s: f64,
     /// `FMPL_LOG`
     pub log: u8,
 }
@@ -123,6 +125,7 @@ impl Default for Config {
             ring_chunks: None,
             any_slots: 256,
             attach_s: 30.0,
+            start_s: 120.0,
             verbs: true,
             verbs_devices: None,
             verbs_gid: None,
@@ -318,6 +321,13 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "FMPL_START_TIMEOUT",
+        default: "120",
+        values: "seconds",
+        meaning: "how long the ranks of a job started by FMPL_RANK and FMPL_ROOT may take to find each other",
+        set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0 && *s < 1e6).map(|s| c.start_s = s),
+    },
+    Setting {
         name: "FMPL_LOG",
         default: "warn",
         values: "off | warn | info | debug",
@@ -330,7 +340,8 @@ pub static SETTINGS: &[Setting] = &[
 ];
 
 /// Names that begin with `FMPL_` and are set by the launcher, not by users.
-pub static LAUNCHER_NAMES: &[&str] = &["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_NODE", "FMPL_SECRET", "FMPL_RUN"];
+pub static LAUNCHER_NAMES: &[&str] =
+    &["FMPL_RANK", "FMPL_SIZE", "FMPL_ROOT", "FMPL_NODE", "FMPL_SECRET", "FMPL_SECRET_FILE", "FMPL_RUN"];
 
 impl Config {
     /// Reads the environment. The error names the variable, its value and the possible values.

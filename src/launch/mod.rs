@@ -2,12 +2,16 @@
 //! (the key-value store of the launcher) with which the ranks find each other.
 //!
 //! A rank asks its launcher over PMI-1, a text protocol on an inherited socket that MPICH's `mpiexec` (Hydra), Slurm's pmi2
-//! plugin and our own `fmpl run` all speak; so the same binary starts under each of them. Started by nobody it is a job of one.
+//! plugin and our own `fmpl run` all speak; so the same binary starts under each of them. Started with the variables `FMPL_RANK`,
+//! `FMPL_SIZE`, `FMPL_ROOT` and `FMPL_SECRET`, on any machines, the ranks find rank 0 at a port, where a thread of it speaks PMI-1
+//! likewise. Started by nobody it is a job of one.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `wire` | the lines of PMI-1 and the way bytes travel in them |
 //! | `pmi` | the rank's side |
+//! | `environment` | starting by variables: the rank's side |
+//! | `rendezvous` | the side of rank 0, the root |
 //! | [`place`] | what makes a node, and which ranks share one |
 //! | `sha256` | proofs and digests |
 //! | [`embedded`] | our own launcher, behind `fmpl run`: its interface |
@@ -20,11 +24,13 @@
 
 mod bind;
 pub mod embedded;
+mod environment;
 mod exec;
 pub mod place;
 mod pmi;
 mod process;
 mod relay;
+mod rendezvous;
 mod server;
 mod sha256;
 mod signals;
@@ -47,6 +53,8 @@ pub struct Launch {
     node: Node,
     nodes: NodeMap,
     way: Way,
+    /// The thread of a job started by variables; after `way`, whose end it waits for.
+    helper: Mutex<Option<environment::Helper>>,
     /// The descriptor for [`abort`](Launch::abort), which must not wait for a thread inside [`fence`](Launch::fence); -1: none.
     abort_fd: AtomicI32,
 }
@@ -64,7 +72,8 @@ const GATHER: u64 = 64;
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl Launch {
-    /// Finds the launcher: PMI-1 on the descriptor in `PMI_FD` (ours, Hydra, Slurm's pmi2), else a job of one.
+    /// Finds the launcher: the variables `FMPL_RANK` … `FMPL_SECRET`, or PMI-1 on the descriptor in `PMI_FD` (ours, Hydra, Slurm's pmi2),
+    /// else a job of one.
     ///
     /// Errors ([`Code::Launch`]): the launcher answers nonsense or hangs up; its variables contradict each other; it is one
     /// that speaks only what this library does not (better than as many jobs of one as there are ranks); or this process
@@ -74,17 +83,12 @@ impl Launch {
     pub fn find() -> Result<Launch> {
         let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let node = Node::here()?;
+        if let Some(place) = environment::Place::find(&var)? {
+            return if place.size == 1 { Ok(Launch::alone(node)) } else { Launch::meet(place, node) };
+        }
         let Some(fd) = var("PMI_FD") else {
             refuse_foreign_launchers(var)?;
-            let way = Way::Alone(Mutex::default());
-            return Ok(Launch {
-                rank: 0,
-                size: 1,
-                node,
-                nodes: NodeMap::one_node(1),
-                way,
-                abort_fd: AtomicI32::new(-1),
-            });
+            return Ok(Launch::alone(node));
         };
         let bad = |what: String| Error::new(Code::Launch, what);
         let number = |name: &str, value: Option<String>| {
@@ -105,13 +109,42 @@ impl Launch {
             return Err(bad(format!("the launcher says PMI_RANK={rank} of PMI_SIZE={size}")));
         }
         let (rank, size) = (rank as u32, size as u32);
-        if TAKEN.swap(true, Ordering::AcqRel) {
-            return Err(bad(format!("rank {rank} has joined its job before; a process joins once")));
+        join_once(rank)?;
+        let client = pmi::Client::join(fd, rank)?;
+        Launch::with_client(client, rank, size, node, None)
+    }
+
+    fn alone(node: Node) -> Launch {
+        Launch {
+            rank: 0,
+            size: 1,
+            node,
+            nodes: NodeMap::one_node(1),
+            way: Way::Alone(Mutex::default()),
+            helper: Mutex::new(None),
+            abort_fd: AtomicI32::new(-1),
         }
-        let client = pmi::Client::join(fd)?;
+    }
+
+    /// Joins a job started by variables.
+    fn meet(place: environment::Place, node: Node) -> Result<Launch> {
+        let (rank, size, root) = (place.rank, place.size, format!("rank 0 ({})", place.root()));
+        join_once(rank)?;
+        let (socket, helper) = if rank == 0 { place.open()? } else { place.join()? };
+        let client = pmi::Client::over(socket, rank, root)?;
+        Launch::with_client(client, rank, size, node, Some(helper))
+    }
+
+    fn with_client(
+        client: pmi::Client,
+        rank: u32,
+        size: u32,
+        node: Node,
+        helper: Option<environment::Helper>,
+    ) -> Result<Launch> {
         let abort_fd = AtomicI32::new(client.fd());
-        let nodes = NodeMap::one_node(size);
-        let mut launch = Launch { rank, size, node, nodes, way: Way::Pmi(Mutex::new(Some(client))), abort_fd };
+        let (nodes, way) = (NodeMap::one_node(size), Way::Pmi(Mutex::new(Some(client))));
+        let mut launch = Launch { rank, size, node, nodes, way, helper: Mutex::new(helper), abort_fd };
         launch.nodes = launch.find_nodes()?;
         Ok(launch)
     }
@@ -223,6 +256,8 @@ impl Launch {
         let result = c.finalize();
         self.abort_fd.store(-1, Ordering::Release);
         *slot = None;
+        // The root serves until the others have left too.
+        drop(lock(&self.helper).take());
         result
     }
 
@@ -234,6 +269,11 @@ impl Launch {
             // When the launcher is gone there is nobody to tell.
             let _ = pmi::send(fd, &format!("cmd=abort exitcode={code}\n"));
         }
+        let is_root = self.helper.try_lock().is_ok_and(|h| h.as_ref().is_some_and(environment::Helper::is_root));
+        if is_root {
+            // Its thread tells the others, and then ends this process.
+            std::thread::sleep(std::time::Duration::from_secs(5));
+        }
         std::process::exit(code)
     }
 
@@ -243,6 +283,15 @@ impl Launch {
             None => Err(Error::new(Code::Launch, format!("rank {} has left its job (finalize)", self.rank))),
         }
     }
+}
+
+/// A process joins a job once.
+fn join_once(rank: u32) -> Result<()> {
+    if TAKEN.swap(true, Ordering::AcqRel) {
+        let what = format!("rank {rank} has joined its job before; a process joins once");
+        return Err(Error::new(Code::Launch, what));
+    }
+    Ok(())
 }
 
 /// The lock; a thread that panicked with it held has not left anything half done that `broken` does not cover.
@@ -260,13 +309,13 @@ fn refuse_foreign_launchers(var: impl Fn(&str) -> Option<String>) -> Result<()> 
     if let Some(n) = many("OMPI_COMM_WORLD_SIZE") {
         return no(
             format!("this is one of {n} processes of Open MPI's mpirun (OMPI_COMM_WORLD_SIZE)"),
-            &format!("use `fmpl run` or MPICH's mpiexec; {alone}"),
+            &format!("use `fmpl run` or MPICH's mpiexec, or set FMPL_ROOT and FMPL_SECRET; {alone}"),
         );
     }
     if let Some(n) = many("SLURM_STEP_NUM_TASKS") {
         return no(
             format!("this is one of {n} tasks of a Slurm step (SLURM_STEP_NUM_TASKS)"),
-            &format!("use `srun --mpi=pmi2`; {alone}"),
+            &format!("use `srun --mpi=pmi2`, or set FMPL_ROOT and FMPL_SECRET; {alone}"),
         );
     }
     if let Some(port) = var("PMI_PORT") {
@@ -284,14 +333,7 @@ mod tests {
 
     #[test]
     fn a_job_of_one_keeps_its_own_values() {
-        let l = Launch {
-            rank: 0,
-            size: 1,
-            node: Node::here().unwrap(),
-            nodes: NodeMap::one_node(1),
-            way: Way::Alone(Mutex::default()),
-            abort_fd: AtomicI32::new(-1),
-        };
+        let l = Launch::alone(Node::here().unwrap());
         assert!(l.is_alone());
         l.put("k", &[0, 255, 10]).unwrap();
         l.fence().unwrap();

@@ -10,6 +10,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 /// The connection to a launcher that speaks PMI-1.
 pub(crate) struct Client {
     socket: OwnedFd,
+    /// What is at the other end, as people read it.
+    launcher: String,
+    rank: u32,
     inbox: Inbox,
     kvsname: String,
     /// The longest key, in characters.
@@ -26,7 +29,7 @@ const PIECES_MAX: usize = 20_000;
 
 impl Client {
     /// Takes the descriptor over and says hello. From now on children that this process executes do not inherit it.
-    pub(crate) fn join(fd: RawFd) -> Result<Client> {
+    pub(crate) fn join(fd: RawFd, rank: u32) -> Result<Client> {
         // SAFETY: fstat fills the struct given to it; any descriptor number is allowed.
         let is_socket = unsafe {
             let mut st: libc::stat = std::mem::zeroed();
@@ -47,8 +50,13 @@ impl Client {
         }
         // SAFETY: the launcher made the descriptor for us, and `Launch::find` takes it only once in the life of a process.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        let mut c =
-            Client { socket, inbox: Inbox::default(), kvsname: String::new(), key_max: 0, value_max: 0, broken: false };
+        Client::over(socket, rank, "the launcher".into())
+    }
+
+    /// Says hello to `launcher` over a socket.
+    pub(crate) fn over(socket: OwnedFd, rank: u32, launcher: String) -> Result<Client> {
+        let (inbox, kvsname) = Default::default();
+        let mut c = Client { socket, launcher, rank, inbox, kvsname, key_max: 0, value_max: 0, broken: false };
 
         c.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", |_| Some(()))?;
         let (key_len, value_len) =
@@ -120,7 +128,10 @@ impl Client {
         })?;
         match failed {
             None => Ok(()),
-            Some(why) => Err(Error::new(Code::Peer, format!("the ranks cannot meet at the launcher: {why}"))),
+            Some(why) => Err(Error::new(
+                Code::Peer,
+                format!("rank {}: the ranks cannot meet at {}: {why}", self.rank, self.launcher),
+            )),
         }
     }
 
@@ -142,17 +153,26 @@ impl Client {
         if self.broken {
             return Err(Error::new(
                 Code::Launch,
-                format!("PMI: {}: the connection to the launcher was lost before", wire::shown(question.as_bytes())),
+                format!(
+                    "PMI: {}: the connection to {} was lost before",
+                    wire::shown(question.as_bytes()),
+                    self.launcher
+                ),
             ));
         }
         self.broken = true;
         send(self.fd(), &format!("{question}\n")).map_err(|e| {
-            Error::new(Code::Launch, format!("PMI: sending {} to the launcher: {e}", wire::shown(question.as_bytes())))
+            let question = wire::shown(question.as_bytes());
+            Error::new(Code::Launch, format!("PMI: sending {question} to {}: {e}", self.launcher))
         })?;
         loop {
             match self.inbox.line() {
                 Ok(Some(answer)) => {
-                    let line = Line::parse(answer).filter(|l| l.cmd() == expected);
+                    let line = Line::parse(answer);
+                    if let Some(abort) = line.as_ref().filter(|l| l.cmd() == "abort") {
+                        super::environment::obey_abort(abort, self.rank);
+                    }
+                    let line = line.filter(|l| l.cmd() == expected);
                     // An answer of the right kind that says no leaves the two sides in step.
                     self.broken = line.is_none();
                     return line.and_then(|l| read(&l)).ok_or_else(|| {
@@ -183,14 +203,24 @@ impl Client {
                 1.. => self.inbox.push(&bytes[..n as usize]),
                 0 => {
                     let text = format!(
-                        "PMI: {} was not answered: the launcher closed the connection (after {})",
+                        "PMI: {} was not answered: {} closed the connection (after {})",
                         wire::shown(question.as_bytes()),
+                        self.launcher,
                         wire::shown(self.inbox.rest())
                     );
                     return Err(Error::new(Code::Launch, text));
                 }
                 _ => {
                     let e = std::io::Error::last_os_error();
+                    if e.kind() == std::io::ErrorKind::WouldBlock {
+                        // Only where a time-out was set on the socket.
+                        let question = wire::shown(question.as_bytes());
+                        let text = format!(
+                            "PMI: {question} was not answered in time by {}: it is stopped, or unreachable",
+                            self.launcher
+                        );
+                        return Err(Error::new(Code::Launch, text));
+                    }
                     if e.kind() != std::io::ErrorKind::Interrupted {
                         return Err(Error::new(
                             Code::Launch,
@@ -239,7 +269,7 @@ mod tests {
                 (&theirs).write_all(&a).unwrap();
             }
         });
-        let result = then(Client::join(ours.into_raw_fd()));
+        let result = then(Client::join(ours.into_raw_fd(), 1));
         server.join().unwrap();
         result
     }
@@ -315,8 +345,8 @@ mod tests {
     #[test]
     fn what_is_no_socket_is_not_taken() {
         let file = std::fs::File::open("/dev/null").unwrap();
-        let e = Client::join(file.as_raw_fd()).err().unwrap();
+        let e = Client::join(file.as_raw_fd(), 1).err().unwrap();
         assert!(e.code() == Code::Launch && e.detail().contains("not an open socket"), "{e}");
-        assert!(Client::join(-1).is_err() && Client::join(1 << 20).is_err());
+        assert!(Client::join(-1, 1).is_err() && Client::join(1 << 20, 1).is_err());
     }
 }

@@ -129,8 +129,28 @@ impl Server {
             self.seats[rank].in_fence = false;
             self.in_fence -= 1;
         }
-        let why = self.lost.get_or_insert_with(|| format!("rank_{rank}_{why}")).clone();
+        self.fail(&format!("rank_{rank}_{why}"));
+    }
+
+    /// No fence can be met any more, for this reason (no blanks).
+    pub(crate) fn fail(&mut self, why: &str) {
+        let why = self.lost.get_or_insert_with(|| why.to_owned()).clone();
         self.release(&format!("cmd=barrier_out rc=-1 msg={why}\n"));
+    }
+
+    /// Whether something has made fences impossible.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    /// Whether somebody waits in a fence.
+    pub(crate) fn in_fence(&self) -> bool {
+        self.in_fence > 0
+    }
+
+    /// The ranks that do not.
+    pub(crate) fn not_in_fence(&self) -> Vec<u32> {
+        (0..self.seats.len() as u32).filter(|r| !self.seats[*r as usize].in_fence).collect()
     }
 
     fn release(&mut self, word: &str) {

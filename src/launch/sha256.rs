@@ -55,7 +55,6 @@ fn compress(state: &mut [u32; 8], block: &[u8]) {
 }
 
 /// The code of a message under a key.
-#[cfg_attr(not(test), expect(dead_code, reason = "for starting by environment variables"))]
 pub(crate) fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
     let mut block = [0u8; 64];
     if key.len() > 64 {

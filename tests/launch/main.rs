@@ -6,10 +6,12 @@
 //! | `endings` | exit codes, signals, time-out, Ctrl-C, SIGKILL of the launcher: what is said and that nothing is left |
 //! | `output` | standard input, output and the terminal |
 //! | `exchange` | PMI-1: ours with our client, ours with garbage, MPICH's mpiexec with our client, MPICH's programs with ours |
+//! | `environment` | jobs started by variables alone: in any order, incomplete, beside strangers |
 //! | `nodes` | which ranks share a node, pretended ones too |
 
 mod command_line;
 mod endings;
+mod environment;
 mod exchange;
 mod nodes;
 mod output;

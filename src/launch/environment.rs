@@ -1,0 +1,413 @@
+//! Starting by environment variables: ranks started by anything, on any machines, find each other at a port where rank 0 listens.
+//!
+//! ```text
+//!   FMPL_RANK=3 FMPL_SIZE=8 FMPL_ROOT=node1:29500 FMPL_SECRET=…    (rank and size also as Slurm's and Open MPI's launchers say them)
+//! ```
+//! A rank connects to the root and both prove that they know the secret, without saying it:
+//!
+//! ```text
+//!   root ── fmpl-start version=1 nonce=A ──────────────────────────────────▶ rank
+//!   root ◀─ fmpl-start version=1 rank=R size=N nonce=B proof=HMAC(secret; "rank" A B R N) ── rank
+//!   root ── fmpl-start welcome proof=HMAC(secret; "root" A B R N) ─────────▶ rank          or: refused why=…
+//! ```
+//! From then on the connection carries PMI-1, with the rank's side as under any launcher and [`super::rendezvous`] as the other.
+//! The proofs keep strangers out; what follows is not encrypted, and whoever can alter packets on the way can alter it.
+
+use super::sha256::hmac;
+use super::wire::{self, Inbox, Line};
+use crate::base::error::{Code, Error, Result};
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What the variables say.
+pub(crate) struct Place {
+    pub(crate) rank: u32,
+    pub(crate) size: u32,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) secret: Vec<u8>,
+    /// `FMPL_START_TIMEOUT`
+    pub(crate) patience: Duration,
+    /// `FMPL_LOG`
+    pub(crate) log: u8,
+}
+
+/// A shorter secret could be guessed.
+const SECRET_MIN: usize = 8;
+/// How long one attempt to connect, and one answer, may take.
+const ATTEMPT: Duration = Duration::from_secs(10);
+/// How much longer than the root a rank waits, so that the root's reason comes first.
+pub(crate) const MARGIN: Duration = Duration::from_secs(15);
+
+impl Place {
+    /// Reads the variables. `None`: nothing says that this process was started this way.
+    pub(crate) fn find(var: &impl Fn(&str) -> Option<String>) -> Result<Option<Place>> {
+        let bad = |text: String| Err(Error::new(Code::Launch, text));
+        let (own, root) = (var("FMPL_RANK"), var("FMPL_ROOT"));
+        // A launcher's descriptor counts for more than variables that the whole session has; so does our own launcher always.
+        let launched = var("PMI_FD").is_some() && (own.is_none() || var("FMPL_RUN").is_some());
+        if launched || (own.is_none() && root.is_none()) {
+            return Ok(None);
+        }
+        let names = [
+            ("FMPL_RANK", "FMPL_SIZE"),
+            ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+            ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ];
+        let Some((rank_name, size_name)) = names.into_iter().find(|(rank, _)| var(rank).is_some()) else {
+            return bad("FMPL_ROOT is set but not FMPL_RANK: each rank needs FMPL_RANK and FMPL_SIZE, or must be started by srun or mpirun, \
+                        which number their processes; to run alone, unset FMPL_ROOT".into());
+        };
+        let number = |name: &str| {
+            let text =
+                var(name).ok_or_else(|| Error::new(Code::Launch, format!("{rank_name} is set but not {name}")))?;
+            let number = text.trim().parse::<u32>();
+            number.map_err(|_| Error::new(Code::Launch, format!("{name}={text} is not a number")))
+        };
+        let (rank, size) = (number(rank_name)?, number(size_name)?);
+        if rank >= size {
+            return bad(format!("{rank_name}={rank} of {size_name}={size}"));
+        }
+        let Some(root) = root else {
+            return bad(format!(
+                "{rank_name}={rank} is set but not FMPL_ROOT: the host and port where rank 0 is to be found, such as FMPL_ROOT=node1:29500"
+            ));
+        };
+        let Some((host, port)) = split_root(&root) else {
+            return bad(format!("FMPL_ROOT={root}: possible values: host:port, [IPv6 address]:port"));
+        };
+        let config = crate::base::config::Config::from_environment()?;
+        let patience = Duration::from_secs_f64(config.start_s);
+        Ok(Some(Place { rank, size, host, port, secret: secret(var)?, patience, log: config.log }))
+    }
+
+    /// The root as people write it.
+    pub(crate) fn root(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+
+    /// What whoever knows the secret can say of two numbers drawn by lot, the root's and the rank's.
+    pub(crate) fn proof(&self, who: &str, [root, rank]: [&str; 2], number: u32, size: u32) -> String {
+        wire::hex(&hmac(&self.secret, format!("fmpl {who} {root} {rank} {number} {size}").as_bytes()))
+    }
+
+    /// Connects this rank, which is not the root, within the time allowed.
+    pub(crate) fn join(&self) -> Result<(OwnedFd, Helper)> {
+        let deadline = Instant::now() + self.patience;
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let why = match self.attempt(deadline) {
+                Ok(stream) => return self.settle(stream),
+                Err(Trouble::Final(text)) => {
+                    return Err(Error::new(Code::Launch, format!("rank {}: {text}", self.rank)));
+                }
+                Err(Trouble::Again(text)) => text,
+            };
+            if Instant::now() + pause >= deadline {
+                let (rank, root, s) = (self.rank, self.root(), self.patience.as_secs_f64());
+                return Err(Error::new(
+                    Code::Launch,
+                    format!("rank {rank} did not find rank 0 at {root} within {s} s (FMPL_START_TIMEOUT): {why}"),
+                ));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(500));
+        }
+    }
+
+    fn attempt(&self, deadline: Instant) -> std::result::Result<TcpStream, Trouble> {
+        let again = |what: &str, e: io::Error| Trouble::Again(format!("{what}: {e}"));
+        let left = || ATTEMPT.min(deadline.saturating_duration_since(Instant::now())).max(Duration::from_millis(1));
+        let addresses = (self.host.as_str(), self.port).to_socket_addrs();
+        let mut failed = Trouble::Again(format!("{} has no address", self.host));
+        for address in addresses.map_err(|e| again(&format!("the address of {}", self.host), e))? {
+            match TcpStream::connect_timeout(&address, left()) {
+                Ok(stream) => {
+                    stream.set_read_timeout(Some(left())).map_err(|e| again("a time-out for the connection", e))?;
+                    return self.introduce(stream);
+                }
+                Err(e) => failed = again(&format!("connecting to {address}"), e),
+            }
+        }
+        Err(failed)
+    }
+
+    /// The exchange of proofs.
+    fn introduce(&self, mut stream: TcpStream) -> std::result::Result<TcpStream, Trouble> {
+        let mut inbox = Inbox::default();
+        let greeting = next_line(&mut stream, &mut inbox)?;
+        let nonsense = |line: &[u8]| {
+            Trouble::Final(format!(
+                "what answers at {} is not the root of a job: it says {}",
+                self.root(),
+                wire::shown(line)
+            ))
+        };
+        let parsed = Line::parse(&greeting).filter(|l| l.cmd() == "fmpl-start");
+        let (version, theirs) =
+            parsed.and_then(|l| Some((l.get("version")?, l.get("nonce")?))).ok_or_else(|| nonsense(&greeting))?;
+        if version != VERSION {
+            return Err(Trouble::Final(format!(
+                "the root at {} is of another version of FMPL (start {version}, here {VERSION})",
+                self.root()
+            )));
+        }
+        let ours = nonce().map_err(|e| Trouble::Final(format!("getting random bytes: {e}")))?;
+        let proof = self.proof("rank", [theirs, &ours], self.rank, self.size);
+        let (rank, size) = (self.rank, self.size);
+        let line = format!("cmd=fmpl-start version={VERSION} rank={rank} size={size} nonce={ours} proof={proof}\n");
+        stream.write_all(line.as_bytes()).map_err(|e| Trouble::Again(format!("the root hung up: {e}")))?;
+        let answer = next_line(&mut stream, &mut inbox)?;
+        let line = Line::parse(&answer).ok_or_else(|| nonsense(&answer))?;
+        match (line.cmd(), line.get("proof"), line.get("why")) {
+            ("fmpl-welcome", Some(proof), _) if same(proof, &self.proof("root", [theirs, &ours], rank, size)) => {
+                Ok(stream)
+            }
+            ("fmpl-welcome", ..) => {
+                Err(Trouble::Final(format!("what answers at {} does not know the job's secret", self.root())))
+            }
+            ("fmpl-refused", _, Some(why)) => Err(Trouble::Final(format!(
+                "the root at {} turned this rank away: {}",
+                self.root(),
+                why.replace('_', " ")
+            ))),
+            _ => Err(nonsense(&answer)),
+        }
+    }
+
+    /// The connection as PMI-1 uses it, and the thread that watches over it.
+    fn settle(&self, stream: TcpStream) -> Result<(OwnedFd, Helper)> {
+        let failed =
+            |e: io::Error| Error::new(Code::System, format!("rank {}: the connection to the root: {e}", self.rank));
+        stream.set_nodelay(true).map_err(failed)?;
+        stream.set_read_timeout(Some(self.patience + MARGIN)).map_err(failed)?;
+        keep_alive(&stream);
+        let line: OwnedFd = stream.try_clone().map_err(failed)?.into();
+        let watched: OwnedFd = stream.try_clone().map_err(failed)?.into();
+        let rank = self.rank;
+        let thread = thread("fmpl-launch", move || watch(&watched, rank)).map_err(failed)?;
+        Ok((stream.into(), Helper { thread: Some(thread), line: Some(line) }))
+    }
+}
+
+/// Of the lines above.
+pub(crate) const VERSION: &str = "1";
+
+enum Trouble {
+    /// The root may not be there yet.
+    Again(String),
+    /// Waiting will not help.
+    Final(String),
+}
+
+/// A thread of the library that goes on while the rank is in its job.
+pub(crate) struct Helper {
+    thread: Option<JoinHandle<()>>,
+    /// Shut down, it ends the thread; the root's thread ends when rank 0's own connection has.
+    line: Option<OwnedFd>,
+}
+
+impl Helper {
+    pub(crate) fn of_root(thread: JoinHandle<()>) -> Helper {
+        Helper { thread: Some(thread), line: None }
+    }
+
+    pub(crate) fn is_root(&self) -> bool {
+        self.line.is_none()
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        if let Some(line) = &self.line {
+            // SAFETY: a descriptor of ours; no memory is involved.
+            unsafe { libc::shutdown(line.as_raw_fd(), libc::SHUT_RDWR) };
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Waits for the root to hang up. When its last word is that the job was aborted, so is this process.
+fn watch(line: &OwnedFd, rank: u32) {
+    let mut p = libc::pollfd { fd: line.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: one pollfd, as said.
+    while unsafe { libc::poll(&mut p, 1, -1) } <= 0 {}
+    let mut bytes = [0u8; 4096];
+    // SAFETY: the buffer is ours and as long as said. The bytes stay for whoever waits for an answer.
+    let n = unsafe {
+        libc::recv(line.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_PEEK | libc::MSG_DONTWAIT)
+    };
+    for text in bytes[..n.max(0) as usize].split(|b| *b == b'\n') {
+        if let Some(line) = Line::parse(text).filter(|l| l.cmd() == "abort") {
+            obey_abort(&line, rank);
+        }
+    }
+}
+
+/// Ends this process as an aborted job wants it.
+pub(crate) fn obey_abort(line: &Line, rank: u32) -> ! {
+    let (code, by) = (line.number("exitcode").unwrap_or(1), line.get("rank").unwrap_or("?"));
+    eprintln!("fmpl: rank {rank}: rank {by} has aborted the job with exit code {code}");
+    // SAFETY: other threads are in the middle of anything, so nothing but the end.
+    unsafe { libc::_exit(code) }
+}
+
+/// Starts a thread that no signal of the program's disturbs.
+pub(crate) fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    // SAFETY: both sets are valid; the thread inherits the mask, and ours is put back whatever comes of it.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let thread = std::thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(run);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        thread
+    }
+}
+
+/// A machine that goes without a word is noticed within some 30 s.
+pub(crate) fn keep_alive(socket: &impl AsRawFd) {
+    let set = |level, name, value: libc::c_int| {
+        // SAFETY: an int, as said. A refusal leaves the connection as it was.
+        unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                level,
+                name,
+                (&raw const value).cast(),
+                size_of::<libc::c_int>() as u32,
+            )
+        };
+    };
+    set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
+    set(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 10);
+    set(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 5);
+    set(libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 4);
+    set(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, 30_000);
+}
+
+fn next_line(stream: &mut TcpStream, inbox: &mut Inbox) -> std::result::Result<Vec<u8>, Trouble> {
+    let deadline = Instant::now() + ATTEMPT;
+    loop {
+        match inbox.line() {
+            Ok(Some(line)) => return Ok(line.to_vec()),
+            Ok(None) if Instant::now() < deadline => {}
+            Ok(None) => return Err(Trouble::Again("what answers there says nothing to the point".into())),
+            Err(wire::TooLong) => {
+                return Err(Trouble::Final(format!(
+                    "what answers there is not the root of a job: {}",
+                    wire::shown(inbox.rest())
+                )));
+            }
+        }
+        let mut bytes = [0u8; 512];
+        match stream.read(&mut bytes) {
+            Ok(0) => {
+                return Err(Trouble::Again(format!(
+                    "what answers there hung up (after {})",
+                    wire::shown(inbox.rest())
+                )));
+            }
+            Ok(n) => inbox.push(&bytes[..n]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(Trouble::Again(format!("what answers there says nothing: {e}"))),
+        }
+    }
+}
+
+/// Sixteen random bytes, in hexadecimal.
+pub(crate) fn nonce() -> io::Result<String> {
+    let mut bytes = [0u8; 16];
+    // SAFETY: the buffer is ours and as long as said.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got == bytes.len() as isize { Ok(wire::hex(&bytes)) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Compares proofs, in a time that does not tell where they differ.
+pub(crate) fn same(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |d, (a, b)| d | (a ^ b)) == 0
+}
+
+/// `host:port`, an IPv6 address in brackets.
+fn split_root(text: &str) -> Option<(String, u16)> {
+    let (host, port) = text.trim().rsplit_once(':')?;
+    let bare = host.strip_prefix('[').map_or(Some(host), |h| h.strip_suffix(']'))?;
+    let sound = !bare.is_empty() && (bare.len() < host.len() || !bare.contains(':'));
+    Some((bare.to_owned(), port.parse().ok().filter(|p| *p != 0)?)).filter(|_| sound)
+}
+
+fn secret(var: &impl Fn(&str) -> Option<String>) -> Result<Vec<u8>> {
+    let bad = |text: String| Err(Error::new(Code::Launch, text));
+    let (name, text) = match (var("FMPL_SECRET"), var("FMPL_SECRET_FILE")) {
+        (Some(text), _) => ("FMPL_SECRET", text.into_bytes()),
+        (None, Some(path)) => match std::fs::read(&path) {
+            Ok(bytes) => ("the file in FMPL_SECRET_FILE", bytes.trim_ascii().to_vec()),
+            Err(e) => return bad(format!("FMPL_SECRET_FILE={path}: {e}")),
+        },
+        (None, None) => {
+            return bad("a job started by FMPL_RANK and FMPL_ROOT needs a secret, or anybody could join it: set FMPL_SECRET to the same random \
+                        text for all its ranks (openssl rand -hex 16), or FMPL_SECRET_FILE to a file that has it".into());
+        }
+    };
+    if text.len() < SECRET_MIN {
+        return bad(format!("{name} is too short: at least {SECRET_MIN} characters"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots() {
+        let root = |text| split_root(text).map(|(h, p)| format!("{h} {p}"));
+        assert_eq!(root("node1:29500").as_deref(), Some("node1 29500"));
+        assert_eq!(root("[fe80::1]:7").as_deref(), Some("fe80::1 7"));
+        for bad in ["", "node1", ":7", "node1:", "node1:0", "node1:70000", "fe80::1:7", "[fe80::1:7", "[]:7"] {
+            assert_eq!(root(bad), None, "{bad}");
+        }
+    }
+
+    fn find(vars: &str) -> Result<Option<Place>> {
+        let vars: Vec<(&str, &str)> = vars.split_whitespace().filter_map(|v| v.split_once('=')).collect();
+        Place::find(&|name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
+    }
+
+    #[test]
+    fn variables() {
+        const REST: &str = "FMPL_ROOT=h:7 FMPL_SECRET=12345678";
+        let place = |vars: &str| find(vars).unwrap().map(|p| (p.rank, p.size, p.root()));
+        assert_eq!(place(&format!("FMPL_RANK=1 FMPL_SIZE=2 {REST}")), Some((1, 2, "h:7".into())));
+        assert_eq!(place(&format!("SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=9 {REST}")), Some((3, 9, "h:7".into())));
+        assert_eq!(place(&format!("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 {REST}")), Some((0, 2, "h:7".into())));
+        assert_eq!(place("SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=9"), None);
+        assert_eq!(place(&format!("PMI_FD=3 {REST}")), None);
+        assert_eq!(place(&format!("PMI_FD=3 FMPL_RUN=1 FMPL_RANK=1 FMPL_SIZE=2 {REST}")), None);
+        assert!(place(&format!("PMI_FD=3 FMPL_RANK=1 FMPL_SIZE=2 {REST}")).is_some());
+        for (vars, says) in [
+            ("FMPL_ROOT=h:7", "not FMPL_RANK"),
+            ("FMPL_RANK=1", "not FMPL_SIZE"),
+            ("FMPL_RANK=x FMPL_SIZE=2", "FMPL_RANK=x is not a number"),
+            ("FMPL_RANK=2 FMPL_SIZE=2", "FMPL_RANK=2 of FMPL_SIZE=2"),
+            ("FMPL_RANK=1 FMPL_SIZE=2", "not FMPL_ROOT"),
+            ("FMPL_RANK=1 FMPL_SIZE=2 FMPL_ROOT=h", "FMPL_ROOT=h: possible values"),
+            ("FMPL_RANK=1 FMPL_SIZE=2 FMPL_ROOT=h:7", "needs a secret"),
+            ("FMPL_RANK=1 FMPL_SIZE=2 FMPL_ROOT=h:7 FMPL_SECRET=1234567", "too short"),
+            ("FMPL_RANK=1 FMPL_SIZE=2 FMPL_ROOT=h:7 FMPL_SECRET_FILE=/none", "FMPL_SECRET_FILE=/none: No such file"),
+        ] {
+            let e = find(vars).err().unwrap_or_else(|| panic!("{vars}"));
+            assert!(e.code() == Code::Launch && e.detail().contains(says), "{vars}: {e}");
+        }
+    }
+}
