@@ -294,7 +294,7 @@ fn a_rank_dies_before_all_have_met() {
     }
     signal(rank_1.0.as_ref().unwrap(), libc::SIGTERM);
     rank_1.0.take().unwrap().wait().unwrap();
-    let short = [("FMPL_START_TIMEOUT", "20")];
+    let short = [("FMPL_START_TIMEOUT", "2")];
     for r in [rank_0, Started::new(2, 3, &root, &short)].map(Started::wait) {
         // If it was not through the door yet, it has only not come.
         let says = [
