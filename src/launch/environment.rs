@@ -15,7 +15,7 @@
 
 use super::sha256::hmac;
 use super::wire::{self, Inbox, Line};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, say};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -256,7 +256,7 @@ fn watch(line: &OwnedFd, rank: u32) {
 /// Ends this process as an aborted job wants it.
 pub(crate) fn obey_abort(line: &Line, rank: u32) -> ! {
     let (code, by) = (line.number("exitcode").unwrap_or(1), line.get("rank").unwrap_or("?"));
-    eprintln!("fmpl: rank {rank}: rank {by} has aborted the job with exit code {code}");
+    say(&format!("rank {rank}: rank {by} has aborted the job with exit code {code}"));
     // SAFETY: other threads are in the middle of anything, so nothing but the end.
     unsafe { libc::_exit(code) }
 }

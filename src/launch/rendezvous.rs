@@ -8,7 +8,7 @@ use super::environment::{self, Helper, MARGIN, Place, VERSION, same};
 use super::place::ranges;
 use super::server::{Server, Stage, Verdict};
 use super::wire::{self, Inbox, Line};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, say};
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -398,7 +398,7 @@ impl Root {
 
     fn say(&self, text: &str) {
         if self.place.log >= 1 {
-            eprintln!("fmpl: rank 0: {text}");
+            say(&format!("rank 0: {text}"));
         }
     }
 }
