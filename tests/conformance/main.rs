@@ -8,15 +8,23 @@
 //! | `requests` | what may overlap; cancel, probe; time-outs; delivery without the sender |
 //! | `any` | receives of any index |
 //! | `spool` | its size, its counts, what happens when it is full |
+//! | `memory` | buffers in read-only, file, huge and shared memory |
+//! | `threads` | many threads of both processes at once |
+//! | `crowd` | three and four ranks |
+//! | `bulk` | 65 536 indices; messages of more than 4 GiB |
 
 #[path = "../ranks/mod.rs"]
 mod ranks;
 
 mod any;
+mod bulk;
+mod crowd;
+mod memory;
 mod requests;
 mod shapes;
 mod sizes;
 mod spool;
+mod threads;
 
 use ranks::calls::*;
 use ranks::{Body, Job, Test};
@@ -49,6 +57,9 @@ const SCENES: [Scene; 29] = [
     ("any: cancelled", any::can_be_cancelled),
     ("any: truncated, probed", any::truncates_and_probes),
     ("any: itself", any::from_itself),
+    ("memory of every kind", memory::of_every_kind),
+    ("threads", threads::on_their_own_indices),
+    ("threads to any", threads::to_any_index),
     ("spool: counts", spool::counts),
     ("spool: counts beside a sender", spool::counts_beside_a_sender),
     ("spool: full, buffered", spool::full_and_buffered),
@@ -69,15 +80,23 @@ const WAYS: [&str; 9] = [
     "FMPL_SHM_PATH=coop FMPL_CMA=off FMPL_WAIT=spin",
 ];
 
+/// Scenes that have a job of their own: those of the spool count bytes, and threads must not spin when there are many.
+const OF_THEIR_OWN: [&str; 2] = ["spool", "threads"];
+
+/// A way without waits that only spin, for more threads than cores.
+fn sharing(way: &str) -> String {
+    way.replace("FMPL_WAIT=spin", "")
+}
+
 fn scenes() {
     init(4096);
     let only = std::env::var("SCENE").unwrap_or_default();
     let skip_alone = std::env::var("FMPL_CMA").is_ok_and(|v| v == "off")
         || std::env::var("FMPL_SHM_PATH").is_ok_and(|v| ["spool", "ring", "store"].contains(&v.as_str()));
     for (name, scene) in SCENES {
-        // Without the kernel's copy long data needs its sender. The scenes of the spool count bytes: they have a job of their own.
+        // Without the kernel's copy long data needs its sender.
         if !name.contains(&only)
-            || only.is_empty() && name.starts_with("spool")
+            || only.is_empty() && OF_THEIR_OWN.iter().any(|prefix| name.starts_with(prefix))
             || skip_alone && name == "isend moves alone"
         {
             continue;
@@ -100,16 +119,70 @@ fn every_way() {
         let outcome = Job::new(2, "scenes").settings(way).run();
         if std::env::var_os("SCENE").is_none() {
             Job::new(2, "scenes").settings(way).env("SCENE", "spool").run();
+            Job::new(2, "scenes").settings(&sharing(way)).env("SCENE", "threads").run();
         }
-        if ranks::long() || std::env::var_os("SCENE").is_some() {
-            println!("{}", ranks::complaints(&outcome));
+        println!("  {way}: {:.1} s ({})", since.elapsed().as_secs_f64(), slowest(&ranks::complaints(&outcome)));
+    }
+}
+
+/// The scenes that took longest, as rank 0 said.
+fn slowest(said: &str) -> String {
+    let mut took: Vec<(f64, &str)> = said
+        .lines()
+        .filter_map(|l| l.strip_prefix("scene ")?.strip_suffix(" s")?.rsplit_once(": "))
+        .filter_map(|(name, seconds)| Some((seconds.parse().ok()?, name)))
+        .collect();
+    took.sort_by(|a, b| b.0.total_cmp(&a.0));
+    took.dedup_by(|a, b| a.1 == b.1);
+    took.iter().take(4).map(|(seconds, name)| format!("{name} {seconds:.1}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Three ranks and four: some wait while others have the cores.
+fn crowds() {
+    for (k, way) in WAYS.into_iter().enumerate() {
+        let since = std::time::Instant::now();
+        let ranks = 3 + k % 2;
+        Job::new(ranks, "crowd").settings(&sharing(way)).run();
+        if ranks::long() {
+            Job::new(7 - ranks, "crowd").settings(&sharing(way)).run();
         }
+        println!("  {way}, {ranks} ranks: {:.1} s", since.elapsed().as_secs_f64());
+    }
+}
+
+fn crowd() {
+    init(64);
+    for scene in [crowd::all_to_all, crowd::around, crowd::served] {
+        scene(rank());
+    }
+    finalize();
+}
+
+fn many_indices() {
+    for way in ["FMPL_SHM_PATH=auto", "FMPL_SHM_PATH=ring FMPL_WAIT=block", "FMPL_SHM_PATH=cma"] {
+        Job::new(2, "bulk of indices").settings(way).run();
+    }
+}
+
+fn long_messages() {
+    if !ranks::long() {
+        return println!("  only with FMPL_TEST_LONG=1: it takes 9 to 13 GB of memory");
+    }
+    for way in WAYS {
+        let since = std::time::Instant::now();
+        Job::new(2, "long messages").settings(way).seconds(300).run();
         println!("  {way}: {:.1} s", since.elapsed().as_secs_f64());
     }
 }
 
-const TESTS: [Test; 1] = [("every_way_keeps_every_promise", every_way)];
-const BODIES: [Body; 1] = [("scenes", scenes)];
+const TESTS: [Test; 4] = [
+    ("every_way_keeps_every_promise", every_way),
+    ("three_ranks_and_four", crowds),
+    ("indices_by_the_ten_thousands", many_indices),
+    ("messages_of_more_than_4_gib", long_messages),
+];
+const BODIES: [Body; 4] =
+    [("scenes", scenes), ("crowd", crowd), ("bulk of indices", bulk::indices), ("long messages", bulk::lengths)];
 
 fn main() {
     ranks::main(&TESTS, &BODIES);

@@ -51,7 +51,7 @@ fn waits_for_long() -> i32 {
 }
 
 fn deadlocked(ranks: usize, body: &str, settings: &str) {
-    let outcome = Job::new(ranks, body).settings(settings).env("FMPL_STALL", "0.4").seconds(4).outcome();
+    let outcome = Job::new(ranks, body).settings(settings).env("FMPL_STALL", "0.4").seconds(6).outcome();
     let text = complaints(&outcome);
     assert!(outcome.timed_out, "it waits on: {}", story(&outcome));
     assert_eq!(text.matches("deadlock").count(), 1, "{ranks} {body} {settings}: {text}");
@@ -60,31 +60,44 @@ fn deadlocked(ranks: usize, body: &str, settings: &str) {
     assert!(text.contains("rank 0: ") && text.contains("recv(src 1, index 3)"), "{text}");
 }
 
-pub fn two() {
-    for settings in ["FMPL_WAIT=adaptive", "FMPL_WAIT=block STAGGER=1", "FMPL_WAIT=spin"] {
-        deadlocked(2, "waits in a cycle", settings);
-    }
-    deadlocked(2, "waits in a late cycle", "");
-}
-
-pub fn three() {
-    deadlocked(3, "waits in a cycle", "");
-    deadlocked(3, "waits in a cycle", "STAGGER=1");
+/// All at once: these jobs wait, and nothing else.
+pub fn cycles() {
+    std::thread::scope(|threads| {
+        for (ranks, body, settings) in [
+            (2, "waits in a cycle", "FMPL_WAIT=adaptive"),
+            (2, "waits in a cycle", "FMPL_WAIT=block STAGGER=1"),
+            (2, "waits in a late cycle", ""),
+            (3, "waits in a cycle", ""),
+            (3, "waits in a cycle", "STAGGER=1"),
+        ] {
+            threads.spawn(move || deadlocked(ranks, body, settings));
+        }
+    });
+    deadlocked(2, "waits in a cycle", "FMPL_WAIT=spin");
 }
 
 pub fn aborted() {
-    for (ranks, settings) in [(2, ""), (3, "STAGGER=1"), (2, "FMPL_WAIT=spin"), (3, "FMPL_WAIT=block")] {
-        let outcome = Job::new(ranks, "waits in a cycle")
-            .settings(settings)
-            .env("FMPL_DEADLOCK", "abort")
-            .env("FMPL_STALL", "0.4")
-            .seconds(20)
-            .run();
-        for r in 0..ranks {
-            assert_eq!(said(&outcome, r).trim(), DEADLOCK.to_string(), "{ranks} {settings}: {}", story(&outcome));
+    std::thread::scope(|threads| {
+        for (ranks, settings) in [(2, ""), (3, "STAGGER=1"), (2, "FMPL_WAIT=spin"), (3, "FMPL_WAIT=block")] {
+            threads.spawn(move || {
+                let outcome = Job::new(ranks, "waits in a cycle")
+                    .settings(settings)
+                    .env("FMPL_DEADLOCK", "abort")
+                    .env("FMPL_STALL", "0.4")
+                    .seconds(20)
+                    .run();
+                for r in 0..ranks {
+                    assert_eq!(
+                        said(&outcome, r).trim(),
+                        DEADLOCK.to_string(),
+                        "{ranks} {settings}: {}",
+                        story(&outcome)
+                    );
+                }
+                assert_eq!(complaints(&outcome).matches("deadlock:").count(), 1, "{}", complaints(&outcome));
+            });
         }
-        assert_eq!(complaints(&outcome).matches("deadlock:").count(), 1, "{}", complaints(&outcome));
-    }
+    });
 }
 
 pub fn long_wait() {
