@@ -32,7 +32,7 @@ use ranks::{Body, Job, Test};
 type Scene = (&'static str, fn(i32));
 
 /// What two ranks do one after the other in one job.
-const SCENES: [Scene; 29] = [
+const SCENES: &[Scene] = &[
     ("sizes", sizes::every_size_in_every_mode),
     ("order", sizes::order_on_one_index),
     ("many indices", sizes::many_indices_in_reverse_order),
@@ -93,7 +93,7 @@ fn scenes() {
     let only = std::env::var("SCENE").unwrap_or_default();
     let skip_alone = std::env::var("FMPL_CMA").is_ok_and(|v| v == "off")
         || std::env::var("FMPL_SHM_PATH").is_ok_and(|v| ["spool", "ring", "store"].contains(&v.as_str()));
-    for (name, scene) in SCENES {
+    for (name, scene) in SCENES.iter().copied() {
         // Without the kernel's copy long data needs its sender.
         if !name.contains(&only)
             || only.is_empty() && OF_THEIR_OWN.iter().any(|prefix| name.starts_with(prefix))
@@ -176,15 +176,15 @@ fn long_messages() {
     }
 }
 
-const TESTS: [Test; 4] = [
+const TESTS: &[Test] = &[
     ("every_way_keeps_every_promise", every_way),
     ("three_ranks_and_four", crowds),
     ("indices_by_the_ten_thousands", many_indices),
     ("messages_of_more_than_4_gib", long_messages),
 ];
-const BODIES: [Body; 4] =
-    [("scenes", scenes), ("crowd", crowd), ("bulk of indices", bulk::indices), ("long messages", bulk::lengths)];
+const BODIES: &[Body] =
+    &[("scenes", scenes), ("crowd", crowd), ("bulk of indices", bulk::indices), ("long messages", bulk::lengths)];
 
 fn main() {
-    ranks::main(&TESTS, &BODIES);
+    ranks::main(TESTS, BODIES);
 }
