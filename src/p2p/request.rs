@@ -119,7 +119,7 @@ unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
         }
         // As in `step`.
         // SAFETY: see above.
-        if timeout < 0 && unsafe { sender.spool() } {
+        if (timeout < 0 || sender.fits_nowhere()) && unsafe { sender.spool() } {
             return Ok(SendState::Sent);
         }
     }
@@ -380,7 +380,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                 }
                 // The receive is known to be posted, which is all that a synchronous send waits for.
                 // SAFETY: see above.
-                if synchronous && unsafe { sender.spool() } {
+                if (synchronous || sender.fits_nowhere()) && unsafe { sender.spool() } {
                     return Ok(Step::Done);
                 }
             }

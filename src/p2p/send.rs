@@ -412,11 +412,11 @@ impl Sender {
             return true;
         }
         // SAFETY: as above.
-        unsafe { self.spool_by_landing() }
+        unsafe { self.spool_by_landing(false) }
     }
 
     /// Copies the message into a block and says so in the landing, which is free. `false`: no room.
-    unsafe fn spool_by_landing(&mut self) -> bool {
+    unsafe fn spool_by_landing(&mut self, posted: bool) -> bool {
         debug_assert!(self.flags() & SEND_CHAIN == 0);
         let side = self.lane.send_side(self.slot);
         let need = record_bytes(self.len);
@@ -433,7 +433,10 @@ impl Sender {
                 side.block = BlockRef::NONE;
             }
         }
-        let Some(block) = block.or_else(|| spool.take(self.lane.comm(), need, self.len)) else { return false };
+        let block = block.or_else(|| spool.take(self.lane.comm(), need, self.len));
+        let Some(block) = block.or_else(|| posted.then(|| spool.take_beyond(self.lane.comm(), need, self.len))?) else {
+            return false;
+        };
         side.block = block;
         let header = spool.block(block.at);
         // Not part of a chain.
@@ -590,9 +593,8 @@ impl Sender {
         let mut tight = false;
         loop {
             if self.posting().is(self.seq) {
-                let too_long = self.len > self.ep.spool.budget(self.lane.comm()).limit();
                 // SAFETY: the data is readable, as the caller of `send` promised.
-                match unsafe { self.put(if too_long { Ring::Anyway } else { Ring::IfAwaited }) } {
+                match unsafe { self.put(Ring::IfAwaited) } {
                     Put::Done => return Ok(()),
                     Put::Failed(e) => return Err(e),
                     Put::NotNow => {}
@@ -600,7 +602,7 @@ impl Sender {
                 // The receive is known to be posted, which is all that a synchronous send waits for; but the bytes cannot go there
                 // without the receiver, which does something else.
                 // SAFETY: as above.
-                if synchronous && unsafe { self.spool() } {
+                if (synchronous || self.fits_nowhere()) && unsafe { self.spool() } {
                     return Ok(());
                 }
             }
@@ -647,19 +649,27 @@ impl Sender {
         }
     }
 
-    /// Copies a message of any length into the spool and publishes it. `false`: no room.
+    /// Copies a message of any length into the spool and publishes it. `false`: no room. What is posted for has room beyond the
+    /// limit: it leaves the spool as soon as its receiver looks, and two ranks that wait for each other's long messages, neither of
+    /// which has another way, must not wait for ever.
     pub unsafe fn spool(&mut self) -> bool {
-        if self.len > self.ep.spool.budget(self.lane.comm()).limit() {
+        let posted = self.posting().is(self.seq);
+        if self.len > self.ep.spool.budget(self.lane.comm()).limit() && !posted {
             return false;
         }
         if self.consumed_all() {
             self.take_landing();
             // SAFETY: as the caller promises.
-            unsafe { self.spool_by_landing() }
+            unsafe { self.spool_by_landing(posted) }
         } else {
             // SAFETY: as the caller promises.
             unsafe { self.chain() }
         }
+    }
+
+    /// Sent without waiting for its receive, but longer than all of the spool: only what is posted finds room.
+    pub fn fits_nowhere(&self) -> bool {
+        self.is_short() && self.len > self.ep.spool.budget(self.lane.comm()).limit()
     }
 
     #[cold]

@@ -211,8 +211,22 @@ impl Spool {
 
     /// Opens as many pages as the budgets can fill: twice their sum, since blocks have headers and round sizes.
     fn widen(&self) {
-        let bytes: usize = self.budgets.iter().map(Budget::limit).sum();
-        let want = (bytes * 2).div_ceil(PAGE) + 64;
+        self.open_to((self.limits() * 2).div_ceil(PAGE) + 64);
+    }
+
+    fn limits(&self) -> usize {
+        self.budgets.iter().map(Budget::limit).sum()
+    }
+
+    /// Opens pages until a run of so many is free, as far as the window goes.
+    fn open(&self, run: usize) {
+        if let Some(n) = self.take_pages(run) {
+            return self.free_pages(n, run);
+        }
+        self.open_to(self.open_pages.load(Ordering::Acquire) + run);
+    }
+
+    fn open_to(&self, want: usize) {
         let want = want.next_multiple_of(64).min(PAGES);
         let mut have = self.open_pages.load(Ordering::Acquire);
         while have < want {
@@ -265,6 +279,19 @@ impl Spool {
                 return None;
             }
         }
+        self.take_charged(comm, payload, charge)
+    }
+
+    /// Takes a block for a message whose receive is posted, be the budget spent or not. Its memory is given back to the system
+    /// when the block is. `None`: there is no room in the window.
+    pub fn take_beyond(&self, comm: i32, payload: usize, charge: usize) -> Option<BlockRef> {
+        self.reclaim();
+        self.budget(comm).used.fetch_add(charge, Ordering::AcqRel);
+        self.open(payload.div_ceil(PAGE) + 1);
+        self.take_charged(comm, payload, charge)
+    }
+
+    fn take_charged(&self, comm: i32, payload: usize, charge: usize) -> Option<BlockRef> {
         let bytes = payload + BLOCK_HEADER;
         let found = self.find(bytes).or_else(|| {
             self.reclaim();
@@ -274,7 +301,7 @@ impl Spool {
             })
         });
         let Some((at, size)) = found else {
-            budget.used.fetch_sub(charge, Ordering::AcqRel);
+            self.budget(comm).used.fetch_sub(charge, Ordering::AcqRel);
             return None;
         };
         let state = self.state(at);
@@ -339,6 +366,11 @@ impl Spool {
         if class == CLASS_LARGE {
             let run = page.run.load(Ordering::Relaxed) as usize;
             page.class.store(CLASS_FREE, Ordering::Release);
+            if run * PAGE > self.limits() && !cfg!(loom) {
+                // It was beyond the limit: its memory is not kept.
+                // SAFETY: pages of the window that nobody has; its receiver is done with them, and they read as zero from now on.
+                unsafe { libc::madvise(self.bytes(block.at).cast(), run * PAGE, libc::MADV_REMOVE) };
+            }
             self.free_pages(n, run);
         } else {
             let k = (block.at as usize % PAGE) / (SMALLEST << (class - 1));
@@ -584,6 +616,26 @@ mod tests {
         let region = Region::create(0, 1).unwrap();
         let spool = Spool::new(&region, limit, 10).unwrap();
         (region, spool)
+    }
+
+    #[test]
+    fn what_is_posted_has_room_beyond_the_limit_and_leaves_no_memory() {
+        let (_r, s) = spool(1 << 20);
+        let kept = s.take(0, 1 << 19, 1 << 19).unwrap();
+        assert!(s.take(0, 64 << 20, 64 << 20).is_none());
+        let large: Vec<_> = (0..2).map(|_| s.take_beyond(0, 64 << 20, 64 << 20).unwrap()).collect();
+        assert!(large[0].at + large[0].size <= large[1].at || large[1].at + large[1].size <= large[0].at);
+        // SAFETY: the blocks' own memory.
+        unsafe { large.iter().for_each(|b| s.bytes(b.at + 4096).write_bytes(7, 60 << 20)) };
+        assert!(s.take(0, 64, 64).is_none(), "the budget is spent");
+        for b in &large {
+            done(&s, *b);
+            assert!(s.give_back(*b));
+            // SAFETY: mapped, whoever has it.
+            assert_eq!(unsafe { s.bytes(b.at + 4096).read() }, 0, "its pages are the system's again");
+        }
+        assert_eq!(s.budget(0).used(), 1 << 19);
+        assert!(s.take(0, 64, 64).is_some() && s.is_held(kept));
     }
 
     fn done(s: &Spool, b: BlockRef) {

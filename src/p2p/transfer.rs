@@ -39,10 +39,8 @@ pub(super) enum Put {
 pub(super) enum Ring {
     /// The sender has something else to wait for.
     Never,
-    /// When the receiver waits for this message.
+    /// When the receiver waits for this message: it follows at once, so the transfer comes to its end by itself.
     IfAwaited,
-    /// When there is no other way, also if the receiver comes later: for a blocking send that could not end otherwise.
-    Anyway,
 }
 
 /// Pieces described at a time to the kernel.
@@ -191,7 +189,6 @@ impl Sender {
         let open = match ring {
             Ring::Never => false,
             Ring::IfAwaited => waiting,
-            Ring::Anyway => waiting || !reachable,
         };
         if open && (ring_first && way != Way::Cma && way != Way::Coop || !reachable) {
             // SAFETY: as the caller promises.

@@ -48,6 +48,7 @@ const SCENES: &[Scene] = &[
     ("more offers than blocks", requests::more_offers_than_blocks),
     ("moved offers", requests::moved_offers_keep_nothing),
     ("isend to itself", requests::isend_to_itself),
+    ("beyond the spool", requests::longer_than_the_spool_both_ways),
     ("isend moves alone", requests::isend_moves_without_its_sender),
     ("any: whatever comes", any::takes_whatever_comes),
     ("any: sent before", any::sees_what_was_sent_before),

@@ -350,3 +350,67 @@ pub fn isend_to_itself(me: i32) {
     one.extend(two);
     check(&one, 10, "a list received over a pending isend");
 }
+
+/// Messages longer than the spool go both ways at once, posted first, in every order of completing them and by tests alone.
+pub fn longer_than_the_spool_both_ways(me: i32) {
+    const LEN: usize = 3_000_000;
+    let other = 1 - me;
+    for (round, timeout) in [5, -1, 0].into_iter().enumerate() {
+        sendbuf_set(1 << 20, timeout);
+        for order in 0..6u64 {
+            if timeout == 0 && order == 0 {
+                // Buffered sends are promised room only for what is posted.
+                continue;
+            }
+            let content = |from: i32, index: i32| seed(from, 1 - from, index, order * 3 + round as u64);
+            let out = [80, 81].map(|i| message(LEN, content(me, i)));
+            let mut inn = [vec![0; LEN], vec![0; LEN]];
+            barrier();
+            if order == 0 {
+                sendrecv(&out[0], other, 80, &mut inn[0], other, 80);
+                sendrecv(&out[1], other, 81, &mut inn[1], other, 81);
+            } else {
+                let [first, second] = &mut inn;
+                irecv(first, other, 80);
+                irecv(second, other, 81);
+                if timeout == 0 {
+                    barrier();
+                }
+                if order == 5 {
+                    send(&out[0], other, 80);
+                    send(&out[1], other, 81);
+                } else {
+                    isend(&out[0], other, 80);
+                    isend(&out[1], other, 81);
+                }
+                match order {
+                    1 => {
+                        (80..82).for_each(|i| isend_wait(other, i));
+                        (80..82).for_each(|i| irecv_wait(other, i));
+                    }
+                    2 => {
+                        (80..82).rev().for_each(|i| irecv_wait(other, i));
+                        (80..82).for_each(|i| isend_wait(other, i));
+                    }
+                    3 => {
+                        irecv_wait(other, 81);
+                        isend_wait(other, 80);
+                        irecv_wait(other, 80);
+                        isend_wait(other, 81);
+                    }
+                    4 => {
+                        let mut left = vec![(true, 80), (false, 80), (true, 81), (false, 81)];
+                        while !left.is_empty() {
+                            left.retain(|(s, i)| if *s { !isend_test(other, *i) } else { !irecv_test(other, *i) });
+                        }
+                    }
+                    _ => (80..82).for_each(|i| irecv_wait(other, i)),
+                }
+            }
+            for (k, i) in [80, 81].into_iter().enumerate() {
+                check(&inn[k], content(other, i), &format!("beyond the spool, order {order}, time-out {timeout}"));
+            }
+        }
+    }
+    mode(10);
+}
