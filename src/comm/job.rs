@@ -37,6 +37,7 @@ pub fn finalize_raw() -> Result<()> {
         return Ok(());
     }
     let world = ep.context(crate::p2p::COMM_WORLD)?;
+    settle(ep);
     let met = meet(ep, world, FINALIZE_SLOT, 0);
     let left_over = left_over(ep);
     if met.is_ok() && ep.size > 1 {
@@ -45,6 +46,15 @@ pub fn finalize_raw() -> Result<()> {
     }
     let closed = ep.close();
     met.and(left_over).and(closed)
+}
+
+/// Acknowledges what is received and was to be acknowledged by messages that will not be sent now.
+fn settle(ep: &Endpoint) {
+    for lane in ep.lanes.all().iter() {
+        for slot in 0..lane.limit() as usize {
+            receive::settle(lane, slot);
+        }
+    }
 }
 
 /// The first thing that was not completed.
@@ -144,7 +154,7 @@ fn meet(ep: &'static Endpoint, context: &Context, first: usize, step: usize) -> 
             if !send::send_inline(to, slot, std::ptr::null(), 0) {
                 signal::signal(ep, to, slot)?;
             }
-            if !receive::recv_inline(from, slot, std::ptr::null_mut(), 0) {
+            if !receive::recv_inline::<false>(from, slot, std::ptr::null_mut(), 0) {
                 receive::recv_on(ep, from, slot, nothing)?;
             }
         }

@@ -48,6 +48,8 @@ mod here {
         pub recv_flags: AtomicU32,
         /// What `received` was when the last message was sent: a change means that the traffic goes both ways.
         pub received_then: AtomicU64,
+        /// Number of the last message that the peer is known to have received, by its landings; it may have received more.
+        pub acked: AtomicU64,
     }
     const_assert!(size_of::<Progress>() == 64);
 
@@ -76,6 +78,11 @@ mod here {
     pub const RECV_POSTED: u32 = 32;
     /// A thread is in a receive call.
     pub const RECV_CLAIMED: u32 = 64;
+    /// The last message is not acknowledged yet: the next one sent will say it.
+    pub const RECV_OWES: u32 = 128;
+
+    /// At least every so many messages are acknowledged at once, so that acknowledgements in 24 bits are never far behind.
+    const ACK_EVERY: u64 = 64;
 
     /// How far a pending send has come.
     #[repr(u32)]
@@ -154,6 +161,49 @@ mod here {
         pub fn count_sent(&self, seq: u64) {
             self.sent.store(seq, Ordering::Relaxed);
             self.received_then.store(self.received.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        /// How many messages have been received, for a landing. SYNC POINT: pairs with [`Progress::count_received`], for a thread
+        /// that only sends: the peer takes the number for the end of all reads of those messages' memory.
+        #[inline(always)]
+        pub fn got(&self) -> u64 {
+            self.received.load(Ordering::Acquire)
+        }
+        /// Notes message `seq` received; its memory is read no more.
+        #[inline(always)]
+        pub fn count_received(&self, seq: u64) {
+            self.received.store(seq, Ordering::Release);
+        }
+        /// Notes what a landing says of this side's messages, before the landing is acknowledged: so the next landing's number is no
+        /// smaller than any noted here. `theirs`: the half it came in.
+        /// SYNC POINT: pairs with [`Progress::is_acked`].
+        #[inline(always)]
+        pub fn note_acked(&self, land: Land, theirs: &Half) {
+            let known = self.acked.load(Ordering::Relaxed);
+            let sent = self.sent.load(Ordering::Relaxed);
+            let mut acked = land.got(known);
+            if acked != sent {
+                // Perhaps more than 4095 messages went since the last landing from there.
+                acked = acked.max(theirs.acked_of(sent));
+            }
+            if acked != known {
+                self.acked.store(acked, Ordering::Release);
+            }
+        }
+        /// Has the peer said in a landing that it received everything up to message `seq`, the last one sent?
+        #[inline(always)]
+        pub fn is_acked(&self, seq: u64) -> bool {
+            self.acked.load(Ordering::Acquire) == seq
+        }
+        /// May the acknowledgement of message `seq`, whose landing has just come, be left to the next message that this side sends?
+        /// So it is when the two sides speak in turn: this side has answered the message before, and the peer had the answer when
+        /// it sent. (Where both send at once the peer may have it by now, and had it not then.)
+        #[inline(always)]
+        pub fn alternates(&self, seq: u64, land: Land) -> bool {
+            let sent = self.sent.load(Ordering::Relaxed);
+            sent != 0
+                && land.got(sent) == sent
+                && self.received_then.load(Ordering::Relaxed) == seq - 1
+                && seq % ACK_EVERY != 0
         }
         /// Has a message come since the last was sent?
         #[inline(always)]

@@ -8,11 +8,14 @@
 //!  +--------+--------+--------+----------------------+----------------------------------------------+
 //!  |  land  |   rx   |   tx   |  data 0   |  data 1  |   the same five words of the other side      |
 //!  +--------+--------+--------+----------------------+----------------------------------------------+
-//!   land  seq 32 | kind 8 | inline length 8 | epoch 16     written last, by one release store
+//!   land  seq 24 | got 12 | kind 4 | inline length 7 | now 1 | epoch 16     written last, by one release store
 //!   rx    acknowledged seq 24 | sleep 8                    by the side's receiving thread
 //!   tx    first seq of the chain 24 | sleep 8              by the side's sending thread
 //!   data  the bytes (up to 16), or {length, location}
 //! ```
+//!
+//! `got` is how many messages the sender of the landing had received on the index when it published: in traffic that
+//! alternates a reply carries the acknowledgement, and the receiver stores none of its own (see [`crate::lane::Progress`]).
 //!
 //! **Posting**, 32 bytes in an array of its own for each direction, written by the receiver only: where message `seq` may be put.
 //!
@@ -85,29 +88,60 @@ impl Kind {
 }
 
 /// A landing word, taken apart and put together.
+///
+/// 24 bits of a number are enough: a chain is shorter than that, so the last landing is never further behind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Land(pub u64);
 
+const GOT_BITS: u32 = 12;
+const GOT_AT: u32 = 24;
+const KIND_AT: u32 = 36;
+const INLINE_LEN_AT: u32 = 40;
+const NOW: u64 = 1 << 47;
+const EPOCH_AT: u32 = 48;
+
 impl Land {
-    /// The word of message `seq`.
+    /// The word of message `seq`, from a side that has received `got` messages.
     #[inline(always)]
-    pub fn new(seq: u64, kind: Kind, inline_len: usize, epoch: u16) -> Land {
-        Land((seq & 0xffff_ffff) | (kind as u64) << 32 | (inline_len as u64 & 0xff) << 40 | (epoch as u64) << 48)
+    pub fn new(seq: u64, got: u64, kind: Kind, inline_len: usize, epoch: u16) -> Land {
+        Land(
+            (seq & SEQ24 as u64)
+                | (got & ((1 << GOT_BITS) - 1)) << GOT_AT
+                | (kind as u64) << KIND_AT
+                | (inline_len as u64 & 0x7f) << INLINE_LEN_AT
+                | (epoch as u64) << EPOCH_AT,
+        )
+    }
+    /// The same, to be acknowledged at once: its sender waits for that.
+    #[inline(always)]
+    pub fn now(self) -> Land {
+        Land(self.0 | NOW)
     }
     /// Is this the landing of message `seq`?
     #[inline(always)]
     pub fn is(self, seq: u64, epoch: u16) -> bool {
-        (self.0 ^ (seq & 0xffff_ffff | (epoch as u64) << 48)) & 0xffff_0000_ffff_ffff == 0
+        (self.0 ^ (seq & SEQ24 as u64 | (epoch as u64) << EPOCH_AT)) & (0xffff << EPOCH_AT | SEQ24 as u64) == 0
     }
     /// The number of its [`Kind`].
     #[inline(always)]
     pub fn kind(self) -> u8 {
-        (self.0 >> 32) as u8
+        (self.0 >> KIND_AT) as u8 & 0xf
     }
     /// Bytes in the data words.
     #[inline(always)]
     pub fn inline_len(self) -> usize {
-        (self.0 >> 40) as u8 as usize
+        (self.0 >> INLINE_LEN_AT) as usize & 0x7f
+    }
+    /// Does its sender wait for the acknowledgement?
+    #[inline(always)]
+    pub fn is_now(self) -> bool {
+        self.0 & NOW != 0
+    }
+    /// How many of this side's messages its sender had received, given that it was at least `known`; too few, by a multiple of
+    /// 4096, if it was 4096 or more beyond.
+    #[inline(always)]
+    pub fn got(self, known: u64) -> u64 {
+        known + ((self.0 >> GOT_AT).wrapping_sub(known) & ((1 << GOT_BITS) - 1))
     }
 }
 
@@ -173,6 +207,12 @@ impl Half {
     #[inline(always)]
     pub fn acked(&self, seq: u64) -> bool {
         self.rx.load(Ordering::Acquire) >> 8 == seq as u32 & SEQ24
+    }
+    /// The last acknowledgement in full width, `sent` messages having been sent: at most so many, and less than 2^24 fewer.
+    /// SYNC POINT: pairs with [`Half::acknowledge`].
+    #[inline(always)]
+    pub fn acked_of(&self, sent: u64) -> u64 {
+        sent.saturating_sub(((sent as u32).wrapping_sub(self.rx.load(Ordering::Acquire) >> 8) & SEQ24) as u64)
     }
 }
 

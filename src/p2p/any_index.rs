@@ -286,7 +286,7 @@ unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layou
     }
     let Some(slot) = next(ep, lane, &mut state) else { return false };
     // SAFETY: as the caller promises; the slot is below the limit, as `next` made sure.
-    if !unsafe { super::receive::recv_inline(lane, slot, ptr, len) } {
+    if !unsafe { super::receive::recv_inline::<false>(lane, slot, ptr, len) } {
         return false;
     }
     let len = lane.progress(slot).last_len.load(Ordering::Relaxed) as usize;

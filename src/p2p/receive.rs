@@ -27,6 +27,16 @@ const SPLIT_PATIENCE: u32 = if cfg!(loom) { 1 } else { 256 };
 /// `data` must describe writable memory for the length of the call.
 #[inline(always)]
 pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { recv_and::<true>(comm, data, src, index) }
+}
+
+/// [`recv`]; `OWE`: as for [`take_short`].
+///
+/// # Safety
+/// As for [`recv`].
+#[inline(always)]
+pub(super) unsafe fn recv_and<const OWE: bool>(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
     if let Layout::Contiguous { ptr, len } = data
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32))
@@ -34,7 +44,7 @@ pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> 
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && !(ptr.is_null() && len != 0) {
             // SAFETY: `len` writable bytes at `ptr`, as the caller promises.
-            if unsafe { recv_inline(lane, slot, ptr, len) } {
+            if unsafe { recv_inline::<OWE>(lane, slot, ptr, len) } {
                 return Ok(());
             }
         }
@@ -43,12 +53,13 @@ pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> 
     unsafe { recv_slow(ep, comm, data, src, index) }
 }
 
-/// The short path: the message is, or within moments will be, in the landing or its annex. `false`: not this way.
+/// The short path: the message is, or within moments will be, in the landing or its annex. `false`: not this way. `OWE`: as for
+/// [`take_short`].
 ///
 /// # Safety
 /// `cap` writable bytes at `ptr`; `slot` below the lane's limit.
 #[inline(always)]
-pub unsafe fn recv_inline(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
+pub unsafe fn recv_inline<const OWE: bool>(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
     let progress = lane.progress(slot);
     if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != 0 {
         return false;
@@ -56,18 +67,27 @@ pub unsafe fn recv_inline(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) ->
     // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
     let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
     // SAFETY: as the caller promises.
-    unsafe { take_short(lane, slot, ptr, cap, patience) }
+    unsafe { take_short::<OWE>(lane, slot, ptr, cap, patience) }
 }
 
 /// Takes the next message if within so many turns it is in the landing or an annex, and fits. `false`: not so.
 ///
+/// `OWE`: in traffic that alternates the acknowledgement is left to the answer. Only a blocking receive does so: requests overlap, and
+/// a peer that sends before it has looked for what came would find its last message not acknowledged.
+///
 /// # Safety
 /// As for [`recv_inline`]; the last message did not come from the chain.
 #[inline(always)]
-pub(super) unsafe fn take_short(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize, patience: u32) -> bool {
+pub(super) unsafe fn take_short<const OWE: bool>(
+    lane: &Lane,
+    slot: usize,
+    ptr: *mut u8,
+    cap: usize,
+    patience: u32,
+) -> bool {
     let progress = lane.progress(slot);
     let hot = lane.hot(slot);
-    let (theirs, mine) = (&hot.half[lane.inn], &hot.half[1 - lane.inn]);
+    let theirs = &hot.half[lane.inn];
     let seq = progress.received.load(Ordering::Relaxed) + 1;
     let epoch = lane.epoch;
     let mut turns = 1;
@@ -86,6 +106,7 @@ pub(super) unsafe fn take_short(lane: &Lane, slot: usize, ptr: *mut u8, cap: usi
     if len > cap {
         return false;
     }
+    progress.note_acked(land, theirs);
     let words = [theirs.data[0].load(Ordering::Relaxed), theirs.data[1].load(Ordering::Relaxed)];
     if land.kind() == Kind::Inline as u8 {
         // SAFETY: an inline length is at most 16, and it is ≤ cap.
@@ -95,17 +116,44 @@ pub(super) unsafe fn take_short(lane: &Lane, slot: usize, ptr: *mut u8, cap: usi
         let Some(len) = (unsafe { from_annex(lane, slot, seq, land, words, ptr, cap) }) else { return false };
         progress.last_len.store(len as u64, Ordering::Relaxed);
     }
-    progress.received.store(seq, Ordering::Relaxed);
+    progress.count_received(seq);
     if land.kind() == Kind::Inline as u8 {
         progress.last_len.store(len as u64, Ordering::Relaxed);
     }
+    if OWE && progress.alternates(seq, land) && !land.is_now() && theirs.tx.load(Ordering::Relaxed) & 0xff == 0 {
+        let flags = progress.recv_flags.load(Ordering::Relaxed);
+        if flags & RECV_OWES == 0 {
+            progress.recv_flags.store(flags | RECV_OWES, Ordering::Release);
+        }
+    } else {
+        acknowledge(lane, slot, seq);
+    }
+    true
+}
+
+/// Tells the sender that message `seq` and all before it are received, and wakes it.
+#[inline(always)]
+fn acknowledge(lane: &Lane, slot: usize, seq: u64) {
+    let hot = lane.hot(slot);
+    let (theirs, mine) = (&hot.half[lane.inn], &hot.half[1 - lane.inn]);
     mine.acknowledge(seq, mine.rx.load(Ordering::Relaxed) & 0xff);
     doorbell::light_barrier();
     let sleep = theirs.tx.load(Ordering::Relaxed) & 0xff;
     if sleep != 0 {
         wake(lane, slot, sleep);
     }
-    true
+}
+
+/// Gives the acknowledgement that is owed, if one is: whoever receives off the short path, or looks for a message, may be what the
+/// sender waits for. For the slot's receiving thread.
+#[inline(always)]
+pub(crate) fn settle(lane: &Lane, slot: usize) {
+    let progress = lane.progress(slot);
+    let flags = progress.recv_flags.load(Ordering::Relaxed);
+    if flags & RECV_OWES != 0 {
+        progress.recv_flags.store(flags & !RECV_OWES, Ordering::Release);
+        acknowledge(lane, slot, progress.received.load(Ordering::Relaxed));
+    }
 }
 
 /// Delivers a message that lies in an annex, or partly in a split line, if it fits; its length.
@@ -288,6 +336,7 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub fn new(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout, cap: usize) -> Receiver {
+        settle(lane, slot);
         let seq = lane.progress(slot).received.load(Ordering::Relaxed) + 1;
         Receiver { ep, lane, slot, data, cap, seq }
     }
@@ -475,7 +524,10 @@ impl Receiver {
             Found::Record(word) => unsafe { self.take_record(word) },
         };
         let progress = self.lane.progress(self.slot);
-        progress.received.store(self.seq, Ordering::Relaxed);
+        if let Found::Landing(land) = found {
+            progress.note_acked(land, self.theirs());
+        }
+        progress.count_received(self.seq);
         let len = match &taken {
             Ok(len) => *len,
             Err(_) => 0,

@@ -125,7 +125,7 @@ unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
     }
     if sender.is_short() {
         // SAFETY: see above.
-        if timeout < 0 && !sender.lane.is_self() && sender.consumed_all() && unsafe { sender.place_short() } {
+        if timeout < 0 && !sender.lane.is_self() && sender.consumed_all() && unsafe { sender.place_synchronous() } {
             return Ok(SendState::Unconfirmed);
         }
         return Ok(SendState::Waits);
@@ -385,14 +385,16 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                 }
             }
             // SAFETY: see above.
+            if sender.is_short() && !synchronous && unsafe { sender.place_short() } {
+                return Ok(Step::Done);
+            }
             if sender.is_short()
-                && (!synchronous || !lane.is_self() && sender.consumed_all())
+                && synchronous
+                && !lane.is_self()
+                && sender.consumed_all()
                 // SAFETY: see above.
-                && unsafe { sender.place_short() }
+                && unsafe { sender.place_synchronous() }
             {
-                if !synchronous {
-                    return Ok(Step::Done);
-                }
                 side.state = SendState::Unconfirmed;
                 return Ok(Step::Not);
             }
@@ -455,7 +457,7 @@ pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()>
                 let receiver = Receiver::new(ep, lane, slot, data, len);
                 if !receiver.may_be_there() {
                     receiver.post(false);
-                    flags.store(now | RECV_PENDING, Ordering::Relaxed);
+                    flags.store(flags.load(Ordering::Relaxed) | RECV_PENDING, Ordering::Relaxed);
                     return Ok(());
                 }
             }
@@ -505,7 +507,7 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
     }
     let (ptr, cap) = (posting.addr.load(Ordering::Relaxed) as *mut u8, posting.cap.load(Ordering::Relaxed) as usize);
     // SAFETY: the request's buffer, writable until completion.
-    if !unsafe { take_short(lane, slot, ptr, cap, patience) } {
+    if !unsafe { take_short::<false>(lane, slot, ptr, cap, patience) } {
         return false;
     }
     flags.store(flags.load(Ordering::Relaxed) & !RECV_PENDING, Ordering::Release);
@@ -803,7 +805,7 @@ pub unsafe fn sendrecv(
         {
             // The send is over, so nothing is won by posting first.
             // SAFETY: as the caller promises.
-            return unsafe { super::receive::recv(comm, rdata, src, rindex) };
+            return unsafe { super::receive::recv_and::<false>(comm, rdata, src, rindex) };
         }
     }
     // SAFETY: as the caller promises; the receive is completed or cancelled before this returns.

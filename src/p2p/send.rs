@@ -83,7 +83,7 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
     }
     mine.data[0].store(a, Ordering::Relaxed);
     mine.data[1].store(b, Ordering::Relaxed);
-    mine.publish(Land::new(seq, Kind::Inline, len, lane.epoch));
+    mine.publish(Land::new(seq, progress.got(), Kind::Inline, len, lane.epoch));
     progress.count_sent(seq);
     after_publish(lane, slot, theirs);
     true
@@ -108,7 +108,7 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
         lane.touch(slot);
     }
     // SAFETY: as the caller promises; everything before is consumed.
-    unsafe { fill_annex(lane, slot, seq, len, |at, to, n| crate::base::atomics::copy(ptr.add(at), to, n)) };
+    unsafe { fill_annex(lane, slot, seq, len, false, |at, to, n| crate::base::atomics::copy(ptr.add(at), to, n)) };
     progress.count_sent(seq);
     after_publish(lane, slot, theirs);
     true
@@ -118,7 +118,7 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
 /// on its way, and the landing is better than the chain; where it goes one way only, the chain is.
 #[inline(always)]
 fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
-    if theirs.acked(before) {
+    if progress.is_acked(before) || theirs.acked(before) {
         return true;
     }
     if !progress.is_two_way() {
@@ -133,14 +133,19 @@ fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
     false
 }
 
-/// Publishes message `seq` by the landing and an annex, or a split line; `copy(at, to, n)` copies bytes of the message.
+/// Publishes message `seq` by the landing and an annex, or a split line; `copy(at, to, n)` copies bytes of the message. `now`: it
+/// is to be acknowledged at once.
 ///
 /// # Safety
 /// Everything before `seq` is consumed; [`INLINE_BYTES`] < `len` ≤ [`ANNEX_BYTES`].
 #[inline(always)]
-unsafe fn fill_annex(lane: &Lane, slot: usize, seq: u64, len: usize, copy: impl Fn(usize, *mut u8, usize)) {
+unsafe fn fill_annex(lane: &Lane, slot: usize, seq: u64, len: usize, now: bool, copy: impl Fn(usize, *mut u8, usize)) {
     let progress = lane.progress(slot);
     let mine = &lane.hot(slot).half[lane.out];
+    let publish = |kind, inline_len| {
+        let land = Land::new(seq, progress.got(), kind, inline_len, lane.epoch);
+        mine.publish(if now { land.now() } else { land });
+    };
     // Lines that both sides write in turn cost less than lines that only one writes; without the turn there is an own one.
     let turn = holds_annex(lane, progress);
     let which = if turn { 0 } else { 1 + lane.out };
@@ -153,14 +158,14 @@ unsafe fn fill_annex(lane: &Lane, slot: usize, seq: u64, len: usize, copy: impl 
         copy(0, words.as_mut_ptr().cast(), INLINE_BYTES);
         mine.data[0].store(words[0], Ordering::Relaxed);
         mine.data[1].store(words[1], Ordering::Relaxed);
-        mine.publish(Land::new(seq, if turn { Kind::Split } else { Kind::OwnSplit }, len, lane.epoch));
+        publish(if turn { Kind::Split } else { Kind::OwnSplit }, len);
         copy(INLINE_BYTES, lane.split(which, slot), len - INLINE_BYTES);
         // SYNC POINT: pairs with the acquire in `until_split`.
         lane.split_seq(which, slot).store(split_mark(seq, lane.out), Ordering::Release);
     } else {
         copy(0, lane.annex(which, slot), len);
         mine.data[0].store(len as u64, Ordering::Relaxed);
-        mine.publish(Land::new(seq, if turn { Kind::Annex } else { Kind::OwnAnnex }, 0, lane.epoch));
+        publish(if turn { Kind::Annex } else { Kind::OwnAnnex }, 0);
     }
 }
 
@@ -292,12 +297,18 @@ pub(super) struct Sender {
     pub len: usize,
     /// Its number.
     pub seq: u64,
+    /// It waits for its acknowledgement: synchronous.
+    pub now: bool,
 }
 
 impl Sender {
     pub fn new(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout, len: usize) -> Sender {
         let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + 1;
-        Sender { ep, lane, slot, data, len, seq }
+        Sender { ep, lane, slot, data, len, seq, now: false }
+    }
+
+    fn got(&self) -> u64 {
+        self.lane.progress(self.slot).got()
     }
 
     pub fn index(&self) -> i32 {
@@ -361,7 +372,7 @@ impl Sender {
         let mine = self.mine();
         mine.data[0].store(first, Ordering::Relaxed);
         mine.data[1].store(second, Ordering::Relaxed);
-        mine.publish(Land::new(self.seq, kind, 0, self.lane.epoch));
+        mine.publish(Land::new(self.seq, self.got(), kind, 0, self.lane.epoch));
         self.sent();
     }
 
@@ -397,14 +408,15 @@ impl Sender {
             let mine = self.mine();
             mine.data[0].store(words[0], Ordering::Relaxed);
             mine.data[1].store(words[1], Ordering::Relaxed);
-            mine.publish(Land::new(self.seq, Kind::Inline, self.len, self.lane.epoch));
+            let land = Land::new(self.seq, self.got(), Kind::Inline, self.len, self.lane.epoch);
+            mine.publish(if self.now { land.now() } else { land });
             self.sent();
             return true;
         }
         if self.len <= ANNEX_BYTES {
             // SAFETY: everything before is consumed; the data is readable.
             unsafe {
-                fill_annex(self.lane, self.slot, self.seq, self.len, |at, to, n| {
+                fill_annex(self.lane, self.slot, self.seq, self.len, self.now, |at, to, n| {
                     Cursor::new(self.data, at).gather(to, n)
                 });
             }
@@ -413,6 +425,13 @@ impl Sender {
         }
         // SAFETY: as above.
         unsafe { self.spool_by_landing(false) }
+    }
+
+    /// As [`Sender::place_short`], for a message whose sender then waits until it is known to be received.
+    pub unsafe fn place_synchronous(&mut self) -> bool {
+        self.now = true;
+        // SAFETY: as the caller promises.
+        unsafe { self.place_short() }
     }
 
     /// Copies the message into a block and says so in the landing, which is free. `false`: no room.
@@ -611,7 +630,7 @@ impl Sender {
                 return Ok(());
             }
             // SAFETY: as above.
-            if self.is_short() && synchronous && self.consumed_all() && unsafe { self.place_short() } {
+            if self.is_short() && synchronous && self.consumed_all() && unsafe { self.place_synchronous() } {
                 return self.until_confirmed();
             }
             let late = deadline == 0 || tight;
@@ -730,7 +749,7 @@ pub(crate) fn is_consumed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> 
         // The receiver's progress in the chain stands in the block's own line.
         ep.spool.block(lane.send_side(slot).block.at).taken.load(Ordering::Acquire) == seq as u32
     } else {
-        lane.hot(slot).half[1 - lane.out].acked(seq)
+        lane.progress(slot).is_acked(seq) || lane.hot(slot).half[1 - lane.out].acked(seq)
     }
 }
 

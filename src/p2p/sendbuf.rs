@@ -57,7 +57,6 @@ pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
     let progress = lane.progress(slot);
     let side = lane.send_side(slot);
     let sent = progress.sent.load(Ordering::Acquire);
-    let theirs = &lane.hot(slot).half[1 - lane.out];
     if progress.send_flags.load(Ordering::Relaxed) & SEND_CHAIN != 0 {
         let taken = ep.spool.block(side.block.at).taken.load(Ordering::Acquire);
         // The block's own progress begins where the block does; an earlier block's receiver may not have come so far.
@@ -84,7 +83,7 @@ pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
         }
         return left + landing_before_chain(lane, slot);
     }
-    (side.spooled_landing == sent && sent != 0 && !theirs.acked(sent)) as u64
+    (side.spooled_landing == sent && sent != 0 && !super::send::is_consumed(ep, lane, slot, sent)) as u64
 }
 
 /// 1 if the chain follows a landing that said spooled and is not taken yet.
