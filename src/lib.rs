@@ -52,5 +52,5 @@ pub use base::error::{Code, Error, Result};
 #[cfg(not(loom))]
 pub use comm::{
     AnyRequest, Buffer, Channel, Comm, Event, FromAny, Job, Lent, Mode, PROC_NULL, Peer, Plain, Received, Receiver,
-    RecvRequest, Scope, SendRequest, Sender, Strided, StridedMut, init, initialized, wtime,
+    RecvRequest, Scope, SendRequest, Sender, Strided, StridedMut, Ticket, init, initialized, wtime,
 };

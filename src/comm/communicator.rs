@@ -10,8 +10,9 @@ use crate::comm::claim::{Claim, Claims, Direction};
 use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{pieces, pieces_mut, with_list};
 use crate::comm::{Channel, Job, Mode, Plain, Receiver, Sender, Strided, StridedMut, job};
+use crate::p2p::any_source::{self, multicast};
 use crate::p2p::layout::Layout;
-use crate::p2p::{self, TAG_ANY, any_source};
+use crate::p2p::{self, TAG_ANY};
 
 /// The other side of a message: a rank, or nobody.
 ///
@@ -82,6 +83,10 @@ impl Received {
         Received { len: bytes.checked_div(size).unwrap_or(0), bytes, index: received.index.max(0) as usize }
     }
 }
+
+/// A multicast under way, as its master knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(u64);
 
 /// What a receive from any source has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -314,6 +319,51 @@ impl<'job> Comm<'job> {
     /// wait. 0: as many as there is room for, which is also the most.
     pub fn limit_any(&self, most: usize, index: usize) -> Result<()> {
         any_source::recv_any_limit(self.id, i32::try_from(most).unwrap_or(i32::MAX), number(index))
+    }
+
+    /// Sends a slice to the ranks named, a group chosen for this call: nobody else takes part. The message is copied, and its members
+    /// call [`Comm::mcast_recv`]. One message leaves this rank, whatever the group.
+    ///
+    /// ```no_run
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let ticket = world.mcast(&[1.0, 2.0], [1, 3, 6])?;
+    /// world.mcast_wait(ticket)?; // all three have it
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ///
+    /// [`Code::Argument`](crate::Code::Argument) when nobody is named; [`Code::SpoolFull`](crate::Code::SpoolFull) when the spool can
+    /// never hold the message, or in buffered mode.
+    pub fn mcast<T: Plain>(&self, data: &[T], members: impl IntoIterator<Item = usize>) -> Result<Ticket> {
+        let mut bits = vec![0u64; self.size.div_ceil(64)];
+        for rank in members {
+            let word = bits.get_mut(rank / 64).ok_or_else(|| {
+                let text = format!("mcast to rank {rank} of communicator {} of {} ranks", self.id, self.size);
+                crate::Error::new(crate::Code::Rank, text)
+            })?;
+            *word |= 1 << (rank % 64);
+        }
+        // SAFETY: the borrow lasts for the call, in which the message is copied; a word for each 64 ranks.
+        let ticket =
+            unsafe { multicast::mcast(self.id, data.as_ptr().cast(), size_of_val(data), bits.as_ptr(), false)? };
+        Ok(Ticket(ticket))
+    }
+
+    /// Waits until every member of a multicast has it. [`Code::Peer`](crate::Code::Peer) when one has died without.
+    pub fn mcast_wait(&self, ticket: Ticket) -> Result<()> {
+        multicast::mcast_wait(ticket.0)
+    }
+
+    /// Has every member of a multicast got it?
+    pub fn mcast_test(&self, ticket: Ticket) -> Result<bool> {
+        multicast::mcast_test(ticket.0)
+    }
+
+    /// Receives the next multicast of which this rank is a member; [`FromAny::source`] is its master.
+    pub fn mcast_recv<T: Plain>(&self, data: &mut [T]) -> Result<FromAny> {
+        let (ptr, len) = (data.as_mut_ptr().cast(), size_of_val(data));
+        // SAFETY: the borrow lasts for the call.
+        FromAny::new(unsafe { multicast::mcast_recv(self.id, ptr, len)? }, -1, size_of::<T>())
     }
 
     /// Waits until all ranks have come here. One thread of each process at a time.

@@ -25,7 +25,7 @@ mod shape;
 
 pub use buffer::Buffer;
 pub use channel::{Channel, Receiver, Sender};
-pub use communicator::{Comm, FromAny, PROC_NULL, Peer, Received};
+pub use communicator::{Comm, FromAny, PROC_NULL, Peer, Received, Ticket};
 pub use event::Event;
 pub use job::*;
 pub use plain::Plain;

@@ -30,6 +30,8 @@ pub enum Operation {
     RecvAnySource = 6,
     /// A send to a receiver of any source waits for room, or for its message to be taken.
     SendAny = 7,
+    /// The master of a multicast, for its members.
+    Multicast = 8,
 }
 
 impl Operation {
@@ -42,6 +44,7 @@ impl Operation {
             Operation::Finalize,
             Operation::RecvAnySource,
             Operation::SendAny,
+            Operation::Multicast,
         ]
         .into_iter()
         .find(|o| *o as u32 == n)

@@ -54,6 +54,7 @@ fn describe(rank: u32, w: &Waits, now: u64) -> String {
         Operation::Barrier => format!("barrier(comm {}), for rank {}", w.comm, w.peer),
         Operation::Finalize => format!("finalize, for rank {}", w.peer),
         Operation::RecvAnySource => format!("recv_any(index {})", w.index),
+        Operation::Multicast => "mcast_wait, for its members".to_owned(),
         Operation::SendAny => format!("send_any(dst {}, index {}, {} bytes)", w.peer, w.index, w.bytes),
     };
     format!("rank {rank}: {seconds:.1} s in {what}")
@@ -104,7 +105,8 @@ fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>)
     let mut cycle = vec![(job.rank(), mine.since_ns)];
     let mut certain = job.threads(job.rank()) <= 1;
     let mut rank = mine.peer;
-    if mine.operation == Operation::RecvAnySource {
+    let of_many = |o| matches!(o, Operation::RecvAnySource | Operation::Multicast);
+    if of_many(mine.operation) {
         return None; // Anybody may end it.
     }
     while !cycle.iter().any(|(r, _)| *r == rank) {
@@ -126,7 +128,7 @@ fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>)
         // A barrier waits for all; only waits for one peer make a cycle that is certain.
         certain &=
             matches!(next.operation, Operation::Send | Operation::Recv | Operation::RecvAny | Operation::SendAny);
-        if next.operation == Operation::RecvAnySource {
+        if of_many(next.operation) {
             return None;
         }
         cycle.push((rank, next.since_ns));

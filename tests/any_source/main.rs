@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `traffic` | order, sizes, modes, requests, threads, by every way that long messages take |
 //! | `full` | a full ring: how many sends complete, who is woken, what memory it takes |
+//! | `multicast` | groups of all kinds, many at once; non-members and the master stopped; a member that dies |
 //! | `faults` | senders that die, with and without a slot of their own; stopped ones; wrong arguments |
 
 #[path = "../ranks/mod.rs"]
@@ -11,11 +12,12 @@ mod ranks;
 
 mod faults;
 mod full;
+mod multicast;
 mod traffic;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 8] = [
+const TESTS: [Test; 11] = [
     ("all_send_to_one_in_order", traffic::in_order),
     ("threads_send_and_receive_at_once", traffic::threads),
     ("requests_and_probes", traffic::requests),
@@ -23,10 +25,13 @@ const TESTS: [Test; 8] = [
     ("memory_stays_and_nothing_is_lost", full::memory),
     ("two_full_rings_facing_each_other", full::facing),
     ("a_dead_sender_is_told_and_passed_over", faults::dead),
+    ("multicast_to_any_group", multicast::groups),
+    ("multicast_needs_nobody_else", multicast::stopped),
+    ("a_dead_member_is_told_to_the_master", multicast::dead),
     ("wrong_arguments_do_no_harm", faults::wrong),
 ];
 
-const BODIES: [Body; 9] = [
+const BODIES: [Body; 12] = [
     ("in order", traffic::sends_in_order),
     ("threads", traffic::uses_threads),
     ("requests", traffic::uses_requests),
@@ -35,6 +40,9 @@ const BODIES: [Body; 9] = [
     ("facing", full::faces),
     ("dies with a slot", faults::dies_with_a_slot),
     ("dies in traffic", faults::dies_in_traffic),
+    ("groups", multicast::sends_to_groups),
+    ("mcast stopped", multicast::is_stopped),
+    ("mcast member dies", multicast::member_dies),
     ("wrong", faults::gives_wrong_arguments),
 ];
 

@@ -461,6 +461,87 @@ static void events(void) {
     CHECK(woken > 0 && filled(in, 100, last, 62));
 }
 
+/* Everybody sends to rank 0, which takes what comes; long and short, blocking or not. */
+static void any_source(void) {
+    static const size_t lengths[] = {0, 8, 40, 1000, 3000, 70000};
+    int k, src, there, done;
+    size_t length;
+    OK(fmpl_recv_any_limit(2, 3, FMPL_COMM_WORLD));
+    for (k = 0; k < 6; k++) {
+        size_t n = lengths[k];
+        if (rank != 0) {
+            fill(out, n, rank, k);
+            if (k % 2) {
+                OK(fmpl_isend_any(out, n, 0, 3, FMPL_COMM_WORLD));
+                FAILS(fmpl_isend_any(out, n, 0, 3, FMPL_COMM_WORLD), FMPL_ERR_BUSY);
+                OK(fmpl_isend_any_test(0, 3, FMPL_COMM_WORLD, &done));
+                if (!done) OK(fmpl_isend_any_wait(0, 3, FMPL_COMM_WORLD));
+            } else {
+                OK(fmpl_send_any(out, n, 0, 3, FMPL_COMM_WORLD));
+            }
+        } else {
+            int left, seen[64] = {0};
+            for (left = size - 1; left > 0; left--) {
+                length = 77;
+                if (left % 3 == 0) {
+                    OK(fmpl_recv_any_from(in, LARGE, 3, FMPL_COMM_WORLD, &src, &length));
+                } else {
+                    OK(fmpl_irecv_any(in, LARGE, 3, FMPL_COMM_WORLD));
+                    done = 0;
+                    if (left % 3 == 1) OK(fmpl_irecv_any_test(3, FMPL_COMM_WORLD, &done, &src, &length));
+                    if (!done) OK(fmpl_irecv_any_wait(3, FMPL_COMM_WORLD, &src, &length));
+                }
+                CHECK(length == n && src > 0 && src < size && !seen[src]++ && filled(in, n, src, k));
+            }
+            OK(fmpl_probe_any(3, FMPL_COMM_WORLD, &there, &src, &length));
+            CHECK(!there && length == 0);
+            OK(fmpl_irecv_any(in, LARGE, 3, FMPL_COMM_WORLD));
+            OK(fmpl_irecv_any_cancel(3, FMPL_COMM_WORLD, &done));
+            CHECK(done);
+        }
+        OK(fmpl_barrier(FMPL_COMM_WORLD));
+    }
+    /* To oneself. */
+    fill(out, 100, rank, 9);
+    OK(fmpl_send_any(out, 100, rank, 2, FMPL_COMM_WORLD));
+    OK(fmpl_probe_any(2, FMPL_COMM_WORLD, &there, &src, &length));
+    CHECK(there && src == rank && length == 100);
+    OK(fmpl_recv_any(in, LARGE, 2, FMPL_COMM_WORLD));
+    CHECK(filled(in, 100, rank, 9));
+}
+
+/* Rank 0 sends to everybody, then to the last rank only; the master is a member too. */
+static void multicast(void) {
+    uint64_t all = ((uint64_t)1 << size) - 1, last_one = (uint64_t)1 << (size - 1), ticket;
+    int k, done, master = -1;
+    size_t length = 0;
+    for (k = 0; k < 3; k++) {
+        size_t n = k == 0 ? 10 : k == 1 ? 5000 : 80000;
+        done = 0;
+        fill(out, n, 0, k);
+        OK(fmpl_mcast_irecv(in, LARGE, FMPL_COMM_WORLD));
+        if (rank == 0) OK(fmpl_mcast(out, n, &all, FMPL_COMM_WORLD, &ticket));
+        if (k == 1) OK(fmpl_mcast_irecv_test(FMPL_COMM_WORLD, &done, &length, &master));
+        if (!done) OK(fmpl_mcast_irecv_wait(FMPL_COMM_WORLD, &length, &master));
+        CHECK(length == n && master == 0 && filled(in, n, 0, k));
+        if (rank == 0) OK(fmpl_mcast_wait(ticket));
+    }
+    if (rank == 0) OK(fmpl_mcast(out, 100, &last_one, FMPL_COMM_WORLD, NULL));
+    if (rank == size - 1) {
+        OK(fmpl_mcast_recv(in, LARGE, FMPL_COMM_WORLD, &length, &master));
+        CHECK(length == 100 && master == 0 && filled(in, 100, 0, 2));
+    }
+    if (rank == 0) {
+        OK(fmpl_mcast(out, 100, &last_one, FMPL_COMM_WORLD, &ticket));
+        if (size > 1) {
+            for (done = 0; !done;) OK(fmpl_mcast_test(ticket, &done));
+        }
+    }
+    OK(fmpl_mcast_irecv(in, LARGE, FMPL_COMM_WORLD));
+    if (rank == size - 1) OK(fmpl_mcast_irecv_wait(FMPL_COMM_WORLD, NULL, NULL));
+    else OK(fmpl_mcast_irecv_cancel(FMPL_COMM_WORLD));
+}
+
 static void *on_own_index(void *argument) {
     int mai = (int)(intptr_t)argument, k;
     unsigned char *mine = malloc(40000), *theirs = malloc(40000);
@@ -493,7 +574,7 @@ int main(void) {
                  {"non-blocking", non_blocking}, {"probe and cancel", probe_and_cancel}, {"exchange", exchange},
                  {"any index", any_index}, {"nobody", nobody},   {"self", self},     {"blocks", blocks},
                  {"lists", lists},         {"modes", modes},     {"barriers and time", barriers_and_time},
-                 {"own memory", own_memory}, {"events", events}, {"threads", threads}};
+                 {"own memory", own_memory}, {"any source", any_source}, {"multicast", multicast}, {"events", events}, {"threads", threads}};
     unsigned k;
     int flag = -1;
     life();

@@ -105,6 +105,7 @@ program calls
   call shapes()
   call modes()
   call the_rest()
+  call any_source()
   call wrong_use()
 
   call fmpl_barrier(FMPL_COMM_WORLD, ier)
@@ -402,6 +403,97 @@ contains
     call check(.not. c_associated(memory), 'no memory')
     call check(fmpl_wtime() >= t, 'time')
   end subroutine the_rest
+
+  ! Everybody sends to rank 0, which takes what comes; then rank 0 sends to all.
+  subroutine any_source()
+    integer :: k, left, src, length, there, done
+    integer(8) :: length8, ticket, members(1)
+    call fmpl_recv_any_limit(2, 3, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'recv_any_limit')
+    do k = 1, 4
+      call fresh(50 + k)
+      if (rank /= 0) then
+        if (k == 1) call fmpl_send_any(a, 400, 0, 3, FMPL_COMM_WORLD, ier)
+        if (k == 2) call fmpl_send_any(a, 4_8 * n, 0, 3, FMPL_COMM_WORLD, ier)
+        if (k == 3) call fmpl_isend_any(a, 400, 0, 3, FMPL_COMM_WORLD, ier)
+        if (k == 4) call fmpl_isend_any(a, 4_8 * n, 0, 3, FMPL_COMM_WORLD, ier)
+        call ok(ier, 'send_any')
+        if (k > 2) then
+          call fmpl_isend_any_test(0, 3, FMPL_COMM_WORLD, done, ier)
+          call ok(ier, 'isend_any_test')
+          if (done == 0) call fmpl_isend_any_wait(0, 3, FMPL_COMM_WORLD, ier)
+          call ok(ier, 'isend_any_wait')
+        end if
+      else
+        do left = 1, nranks - 1
+          done = 0
+          if (k == 1) then
+            call fmpl_recv_any_from(b, 4 * n, 3, FMPL_COMM_WORLD, src, length, ier)
+          else if (k == 2) then
+            call fmpl_recv_any_from(b, 4_8 * n, 3, FMPL_COMM_WORLD, src, length8, ier)
+            length = int(length8)
+          else
+            if (k == 3) call fmpl_irecv_any(b, 4 * n, 3, FMPL_COMM_WORLD, ier)
+            if (k == 4) call fmpl_irecv_any(b, 4_8 * n, 3, FMPL_COMM_WORLD, ier)
+            call ok(ier, 'irecv_any')
+            call fmpl_irecv_any_test(3, FMPL_COMM_WORLD, done, src, length, ier)
+            call ok(ier, 'irecv_any_test')
+            if (done == 0) call fmpl_irecv_any_wait(3, FMPL_COMM_WORLD, src, length, ier)
+          end if
+          call ok(ier, 'recv_any')
+          call check(length == merge(400, 4 * n, mod(k, 2) == 1), 'the length')
+          call check(src > 0 .and. src < nranks, 'the source')
+        end do
+        call fmpl_probe_any(3, FMPL_COMM_WORLD, there, src, length, ier)
+        call ok(ier, 'probe_any')
+        call check(there == 0 .and. length == 0, 'nothing is left')
+      end if
+      call fmpl_barrier(FMPL_COMM_WORLD, ier)
+    end do
+    call fmpl_irecv_any(b, 4, 3, FMPL_COMM_WORLD, ier)
+    call fmpl_irecv_any_cancel(3, FMPL_COMM_WORLD, done, ier)
+    call ok(ier, 'irecv_any_cancel')
+    call check(done == 1, 'cancelled')
+    call fmpl_send_any(a, 4, rank, 2, FMPL_COMM_WORLD, ier)
+    call fmpl_recv_any(b, 4, 2, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'recv_any')
+    call check(b(1) == a(1), 'to itself')
+    call fmpl_recv_any(b, -4, 2, FMPL_COMM_WORLD, ier)
+    call fails(ier, FMPL_ERR_ARGUMENT, 'a negative size')
+
+    members(1) = 2_8**nranks - 1
+    do k = 1, 2
+      call fresh(60 + k)
+      if (rank == 0) then
+        if (k == 1) call fmpl_mcast(a, 4 * n, members, FMPL_COMM_WORLD, ticket, ier)
+        if (k == 2) call fmpl_mcast(a, 4_8 * n, members, FMPL_COMM_WORLD, ticket, ier)
+        call ok(ier, 'mcast')
+      end if
+      if (k == 1) then
+        call fmpl_mcast_recv(b, 4 * n, FMPL_COMM_WORLD, length, src, ier)
+      else
+        call fmpl_mcast_irecv(b, 4 * n, FMPL_COMM_WORLD, ier)
+        call ok(ier, 'mcast_irecv')
+        call fmpl_mcast_irecv_test(FMPL_COMM_WORLD, done, length, src, ier)
+        call ok(ier, 'mcast_irecv_test')
+        if (done == 0) call fmpl_mcast_irecv_wait(FMPL_COMM_WORLD, length, src, ier)
+      end if
+      call ok(ier, 'mcast_recv')
+      call check(length == 4 * n .and. src == 0, 'from the master')
+      if (rank == 0) then
+        if (k == 1) call fmpl_mcast_wait(ticket, ier)
+        done = 0
+        do while (k == 2 .and. done == 0)
+          call fmpl_mcast_test(ticket, done, ier)
+        end do
+        call ok(ier, 'mcast_wait')
+        call check(all(a == b), 'the same')
+      end if
+    end do
+    call fmpl_mcast_irecv(b, 4, FMPL_COMM_WORLD, ier)
+    call fmpl_mcast_irecv_cancel(FMPL_COMM_WORLD, ier)
+    call ok(ier, 'mcast_irecv_cancel')
+  end subroutine any_source
 
   subroutine wrong_use()
     call fmpl_send(a, -1, next, 0, FMPL_COMM_WORLD, ier)

@@ -41,6 +41,7 @@ const PREAMBLE: &str = r#"/*
 #define FMPL_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 #ifdef __cplusplus
@@ -159,6 +160,7 @@ fn declare(kind: &str, name: &str) -> String {
         "c_double" => "double",
         "c_void" => "void",
         "usize" => "size_t",
+        "u64" => "uint64_t",
         "iovec" => "struct iovec",
         "fmpl_comm" | "fmpl_block" => kind,
         _ => panic!("no C type for `{kind}`"),

@@ -64,13 +64,14 @@ fn the_fortran_files_are_up_to_date() {
 }
 
 /// The examples, and the numbers of ranks on which each is run.
-const EXAMPLES: [(&str, &[usize]); 6] = [
+const EXAMPLES: [(&str, &[usize]); 7] = [
     ("hello", &[1, 2, 4]),
     ("ping_pong", &[2, 3]),
     ("ring", &[1, 2, 3, 4]),
     ("overlap", &[1, 2, 3]),
     ("strided", &[2]),
     ("halo_exchange", &[1, 2, 3, 4]),
+    ("work_queue", &[1, 2, 4]),
 ];
 
 #[test]

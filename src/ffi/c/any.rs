@@ -7,7 +7,7 @@ use core::ptr;
 
 use super::fmpl_comm;
 use crate::ffi::outcome::{fail, hand_out, number, wrong};
-use crate::p2p::any_source;
+use crate::p2p::any_source::{self, multicast};
 
 // # Messages of any source
 
@@ -293,4 +293,169 @@ pub unsafe extern "C" fn fmpl_irecv_any_cancel(mai: c_int, comm: fmpl_comm, canc
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_recv_any_limit(most: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     number(any_source::recv_any_limit(comm, most, mai))
+}
+
+// # Multicast to a group chosen for each message
+
+/// Sends `size` bytes to the ranks whose bits are set. The group is chosen anew for each call; nobody else takes part, and no
+/// communicator is made. The caller, the master, sends one message, to the member of the lowest rank; the members pass the news on by
+/// a binomial tree and take the data out of the master's memory by themselves. Each member calls `fmpl_mcast_recv`. Any number of
+/// multicasts to different groups may be under way; those of one master may arrive in another order when the groups differ.
+///
+/// * buf: the message; may be NULL when `size` is 0. With a ticket it must stay unchanged until that is complete.
+/// * size: bytes.
+/// * members: the bitmap: bit r % 64 of word r / 64 for rank r; a word for each 64 ranks of the communicator. The caller may be a
+///   member.
+/// * comm: the communicator.
+/// * ticket: set to a number by which `fmpl_mcast_wait` and `fmpl_mcast_test` know this multicast; or NULL: the message is
+///   copied, `buf` may be changed on return, and nobody is told when it has arrived.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` (nobody is a member), `FMPL_ERR_RANK`, `FMPL_ERR_COMM`, `FMPL_ERR_SPOOL_FULL` (no room for the
+/// message or its records: in buffered mode, or ever), `FMPL_ERR_PEER`.
+///
+/// Source: dynamic multicast, section 3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast(
+    buf: *const c_void,
+    size: usize,
+    members: *const u64,
+    comm: fmpl_comm,
+    ticket: *mut u64,
+) -> c_int {
+    // SAFETY: the caller promises `size` readable bytes at `buf`, as long as said, and the words of the bitmap.
+    let sent = unsafe { multicast::mcast(comm, buf.cast(), size, members, !ticket.is_null()) };
+    hand_out(sent, |number| {
+        if !ticket.is_null() {
+            // SAFETY: not null, so the caller's.
+            unsafe { *ticket = number };
+        }
+    })
+}
+
+/// Waits until every member of a multicast has its data; the buffer may then be changed.
+///
+/// * ticket: what `fmpl_mcast` gave.
+///
+/// Returns: `FMPL_ERR_PEER` when a member has died without; `FMPL_ERR_REQUEST` for what is no ticket.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_wait(ticket: u64) -> c_int {
+    number(multicast::mcast_wait(ticket))
+}
+
+/// Tells whether every member of a multicast has its data.
+///
+/// * ticket: what `fmpl_mcast` gave.
+/// * done: set to 1 or 0.
+///
+/// Returns: as `fmpl_mcast_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_test(ticket: u64, done: *mut c_int) -> c_int {
+    if done.is_null() {
+        return wrong("fmpl_mcast_test: done is NULL");
+    }
+    // SAFETY: not null, so the caller's int.
+    hand_out(multicast::mcast_test(ticket), |value| unsafe { *done = value as c_int })
+}
+
+/// Receives the next multicast of which this rank is a member.
+///
+/// * buf: where it goes; may be NULL when `capacity` is 0.
+/// * capacity: bytes of room.
+/// * comm: the communicator.
+/// * size: set to the message's length in bytes, which is more than `capacity` when it was truncated; may be NULL.
+/// * master: set to the rank that has sent it; may be NULL.
+///
+/// Returns: `FMPL_ERR_TRUNCATE`, `FMPL_ERR_ARGUMENT`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY` (another thread receives multicasts, or a
+/// request is not completed), `FMPL_ERR_PEER`: a rank has died, as for `fmpl_recv_any_from`, or a multicast was given up.
+///
+/// Source: dynamic multicast, section 3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_recv(
+    buf: *mut c_void,
+    capacity: usize,
+    comm: fmpl_comm,
+    size: *mut usize,
+    master: *mut c_int,
+) -> c_int {
+    // SAFETY: the caller promises `capacity` writable bytes at `buf`.
+    let arrived = unsafe { multicast::mcast_recv(comm, buf.cast(), capacity) };
+    // SAFETY: as described.
+    unsafe { hand_out_arrived(arrived, -1, master, size) }
+}
+
+/// Begins to receive the next multicast of which this rank is a member. The buffer must not be touched until
+/// `fmpl_mcast_irecv_wait` or `fmpl_mcast_irecv_test` has completed the request, or `fmpl_mcast_irecv_cancel` has withdrawn it.
+/// Members further down the tree wait for that.
+///
+/// * buf: where it goes; may be NULL when `capacity` is 0.
+/// * capacity: bytes of room.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_ARGUMENT`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv(buf: *mut c_void, capacity: usize, comm: fmpl_comm) -> c_int {
+    // SAFETY: the caller promises `capacity` writable bytes at `buf` until the request is completed or withdrawn.
+    number(unsafe { multicast::mcast_irecv(comm, buf.cast(), capacity) })
+}
+
+/// Waits for the multicast of `fmpl_mcast_irecv`.
+///
+/// * comm: the communicator.
+/// * size: set to the message's length in bytes; may be NULL.
+/// * master: set to the rank that has sent it; may be NULL.
+///
+/// Returns: `FMPL_ERR_REQUEST` when there is no such request; otherwise as `fmpl_mcast_recv`, and the request is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv_wait(comm: fmpl_comm, size: *mut usize, master: *mut c_int) -> c_int {
+    match multicast::mcast_irecv_end(comm, true) {
+        // SAFETY: as described.
+        Ok(Some(arrived)) => unsafe { hand_out_arrived(Ok(arrived), -1, master, size) },
+        Ok(None) => wrong("fmpl_mcast_irecv_wait: nothing came"),
+        Err(error) => fail(error),
+    }
+}
+
+/// Completes the request of `fmpl_mcast_irecv` if its multicast is there.
+///
+/// * comm: the communicator.
+/// * done: set to 1 or 0.
+/// * size: set to the message's length in bytes when `done` is 1; may be NULL.
+/// * master: set to the rank that has sent it when `done` is 1; may be NULL.
+///
+/// Returns: as `fmpl_mcast_irecv_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv_test(
+    comm: fmpl_comm,
+    done: *mut c_int,
+    size: *mut usize,
+    master: *mut c_int,
+) -> c_int {
+    if done.is_null() {
+        return wrong("fmpl_mcast_irecv_test: done is NULL");
+    }
+    match multicast::mcast_irecv_end(comm, false) {
+        Ok(None) => {
+            // SAFETY: not null, so the caller's int.
+            unsafe { *done = 0 };
+            0
+        }
+        Ok(Some(arrived)) => {
+            // SAFETY: as above; the others as described.
+            unsafe {
+                *done = 1;
+                hand_out_arrived(Ok(arrived), -1, master, size)
+            }
+        }
+        Err(error) => fail(error),
+    }
+}
+
+/// Withdraws the request of `fmpl_mcast_irecv`: the buffer is the caller's again.
+///
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_REQUEST` when there is no such request; `FMPL_ERR_COMM`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv_cancel(comm: fmpl_comm) -> c_int {
+    number(multicast::mcast_irecv_cancel(comm))
 }

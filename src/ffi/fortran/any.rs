@@ -4,6 +4,7 @@
 
 use core::ffi::{c_int, c_void};
 
+use super::shapes::LongArray;
 use super::{Int, Long, sized};
 use crate::base::error::Code;
 use crate::ffi::c;
@@ -344,5 +345,196 @@ pub unsafe extern "C" fn fmpl_recv_any_limit_(most: *const Int, mai: *const Int,
     // SAFETY: Fortran passes the addresses of its variables.
     unsafe {
         *ier = c::fmpl_recv_any_limit(*most, *mai, *comm);
+    }
+}
+
+// # Multicast to a group chosen for each message
+
+/// As [`c::fmpl_mcast`]; the bitmap is an array of INTEGER(8), and there is always a ticket.
+///
+/// * buf: the message; must stay unchanged until the ticket is complete.
+/// * size: bytes.
+/// * members: the bitmap: bit mod(r, 64) of element r / 64 + 1 for rank r.
+/// * comm: the communicator.
+/// * ticket: set to a number by which fmpl_mcast_wait and fmpl_mcast_test know this multicast.
+/// * ier: the return code.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_(
+    buf: *const c_void,
+    size: *const Int,
+    members: *const LongArray,
+    comm: *const Int,
+    ticket: *mut Long,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_mcast", Long::from(*size), |size| {
+            c::fmpl_mcast(buf, size, members.cast(), *comm, ticket.cast())
+        });
+    }
+}
+
+/// As [`c::fmpl_mcast_recv`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_recv_(
+    buf: *mut c_void,
+    capacity: *const Int,
+    comm: *const Int,
+    size: *mut Int,
+    master: *mut Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_mcast_recv", Long::from(*capacity), |capacity| {
+            let mut length = 0;
+            let code = c::fmpl_mcast_recv(buf, capacity, *comm, &mut length, master);
+            keep("fmpl_mcast_recv", code, length, &mut *size)
+        });
+    }
+}
+
+/// As [`c::fmpl_mcast_irecv`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv_(buf: *mut c_void, capacity: *const Int, comm: *const Int, ier: *mut Int) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_mcast_irecv", Long::from(*capacity), |capacity| c::fmpl_mcast_irecv(buf, capacity, *comm));
+    }
+}
+
+/// As [`c::fmpl_mcast_irecv_wait`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv_wait_(comm: *const Int, size: *mut Int, master: *mut Int, ier: *mut Int) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        let mut length = 0;
+        let code = c::fmpl_mcast_irecv_wait(*comm, &mut length, master);
+        *ier = keep("fmpl_mcast_irecv_wait", code, length, &mut *size);
+    }
+}
+
+/// As [`c::fmpl_mcast_irecv_test`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv_test_(
+    comm: *const Int,
+    done: *mut Int,
+    size: *mut Int,
+    master: *mut Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        let mut length = 0;
+        let code = c::fmpl_mcast_irecv_test(*comm, done, &mut length, master);
+        *ier = if *done != 0 { keep("fmpl_mcast_irecv_test", code, length, &mut *size) } else { code };
+    }
+}
+
+/// As [`c::fmpl_mcast`], with INTEGER(8) sizes; the bitmap is an array of INTEGER(8), and there is always a ticket.
+///
+/// * buf: the message; must stay unchanged until the ticket is complete.
+/// * size: bytes.
+/// * members: the bitmap: bit mod(r, 64) of element r / 64 + 1 for rank r.
+/// * comm: the communicator.
+/// * ticket: set to a number by which fmpl_mcast_wait and fmpl_mcast_test know this multicast.
+/// * ier: the return code.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast8_(
+    buf: *const c_void,
+    size: *const Long,
+    members: *const LongArray,
+    comm: *const Int,
+    ticket: *mut Long,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_mcast", *size, |size| c::fmpl_mcast(buf, size, members.cast(), *comm, ticket.cast()));
+    }
+}
+
+/// As [`c::fmpl_mcast_recv`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_recv8_(
+    buf: *mut c_void,
+    capacity: *const Long,
+    comm: *const Int,
+    size: *mut Long,
+    master: *mut Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_mcast_recv", *capacity, |capacity| {
+            let mut length = 0;
+            let code = c::fmpl_mcast_recv(buf, capacity, *comm, &mut length, master);
+            keep8(code, length, &mut *size)
+        });
+    }
+}
+
+/// As [`c::fmpl_mcast_irecv`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv8_(buf: *mut c_void, capacity: *const Long, comm: *const Int, ier: *mut Int) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = sized("fmpl_mcast_irecv", *capacity, |capacity| c::fmpl_mcast_irecv(buf, capacity, *comm));
+    }
+}
+
+/// As [`c::fmpl_mcast_irecv_wait`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv_wait8_(comm: *const Int, size: *mut Long, master: *mut Int, ier: *mut Int) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        let mut length = 0;
+        let code = c::fmpl_mcast_irecv_wait(*comm, &mut length, master);
+        *ier = keep8(code, length, &mut *size);
+    }
+}
+
+/// As [`c::fmpl_mcast_irecv_test`], with INTEGER(8) sizes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv_test8_(
+    comm: *const Int,
+    done: *mut Int,
+    size: *mut Long,
+    master: *mut Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        let mut length = 0;
+        let code = c::fmpl_mcast_irecv_test(*comm, done, &mut length, master);
+        *ier = if *done != 0 { keep8(code, length, &mut *size) } else { code };
+    }
+}
+
+/// As [`c::fmpl_mcast_wait`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_wait_(ticket: *const Long, ier: *mut Int) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = c::fmpl_mcast_wait(*ticket as u64);
+    }
+}
+
+/// As [`c::fmpl_mcast_test`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_test_(ticket: *const Long, done: *mut Int, ier: *mut Int) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = c::fmpl_mcast_test(*ticket as u64, done);
+    }
+}
+
+/// As [`c::fmpl_mcast_irecv_cancel`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_irecv_cancel_(comm: *const Int, ier: *mut Int) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe {
+        *ier = c::fmpl_mcast_irecv_cancel(*comm);
     }
 }

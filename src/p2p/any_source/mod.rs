@@ -19,11 +19,13 @@
 //! | `stake` | who has a slot that stays empty: the death of a sender |
 //! | `send`, `receive` | one message out, one message in |
 //! | `offer` | long messages |
+//! | `multicast` | one message to a group that is chosen for it |
 //! | `request` | non-blocking calls |
 //! | `table` | finding a ring |
 
 #[cfg(loom)]
 pub mod model;
+pub mod multicast;
 pub mod offer;
 pub mod receive;
 pub mod request;
@@ -34,10 +36,11 @@ mod table;
 
 use std::sync::{Arc, OnceLock};
 
-use crate::base::atomics::Ordering;
+use crate::base::atomics::{AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{FINALIZED, Mapping, Region, SPOOL_AT};
+use crate::lane::map::INDEX_MAX;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
 use crate::p2p::group::Group;
@@ -66,6 +69,8 @@ pub struct AnySource {
     spools: OnceLock<Box<[OnceLock<Mapping>]>>,
     /// Requests that only this process can move.
     waiting: request::Waiting,
+    /// Multicasts sent, as their master.
+    multicasts: AtomicU64,
 }
 
 /// A communicator, as far as this domain needs to know it.
@@ -106,6 +111,7 @@ impl AnySource {
             stakes: Stakes::own(region)?,
             spools: OnceLock::new(),
             waiting: Default::default(),
+            multicasts: AtomicU64::new(0),
         })
     }
 
@@ -214,8 +220,14 @@ impl Endpoint {
                 format!("rank {}: any-source send to rank {dst} of communicator {comm} of {size} ranks", self.rank),
             ));
         }
-        let rank = context.group.world_rank(dst as u32);
         check_index(self, context, index)?;
+        self.outgoing_at(context, dst, index)
+    }
+
+    /// The same, of a rank that exists and of any index, the library's own too.
+    #[cold]
+    fn outgoing_at(&self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
+        let (comm, rank) = (context.handle, context.group.world_rank(dst as u32));
         let key = key_of(comm, dst, index);
         if let Some(out) = self.any_source.outgoing.find(key) {
             return Ok(out);
@@ -223,7 +235,7 @@ impl Endpoint {
         let peer = if rank == self.rank { None } else { Some(self.contact(rank)?) };
         let header = peer.as_ref().map_or(self.region.header(), |p| p.region.header());
         let have = header.indices.load(Ordering::Acquire);
-        if index as u32 >= have {
+        if (index as usize) < context.indices.min(INDEX_MAX) && index as u32 >= have {
             return Err(Error::new(
                 Code::Index,
                 format!("rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank),
@@ -255,6 +267,13 @@ impl Endpoint {
     fn incoming(&self, comm: i32, index: i32) -> Result<&'static Incoming> {
         let context = self.context(comm)?;
         check_index(self, context, index)?;
+        self.incoming_at(context, index)
+    }
+
+    /// The same of any index, the library's own too.
+    #[cold]
+    fn incoming_at(&self, context: &Context, index: i32) -> Result<&'static Incoming> {
+        let comm = context.handle;
         let key = key_of(comm, -1, index);
         let domain = Domain::of(context);
         let slots = self.region.header().any_slots.load(Ordering::Relaxed) as usize;

@@ -150,6 +150,19 @@ impl Incoming {
         self.next.load(Ordering::Relaxed)
     }
 
+    /// Begins a request.
+    pub(super) fn begin(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<()> {
+        let _claim = self.claim()?;
+        // SAFETY: claimed.
+        let pending = unsafe { &mut *self.pending.get() };
+        if pending.is_some() {
+            return Err(self.busy_error("complete the pending request first"));
+        }
+        *pending = Some(Wanted { ptr: to, len: cap });
+        self.arm(ep);
+        Ok(())
+    }
+
     /// Takes the next message if it is there. The ring is claimed.
     ///
     /// # Safety
@@ -385,7 +398,7 @@ impl Incoming {
     }
 
     /// With an event descriptor: the sender of the next message is to ring.
-    pub(super) fn arm(&self, ep: &'static Endpoint) {
+    fn arm(&self, ep: &'static Endpoint) {
         let Some(event) = ep.event.get() else { return };
         let word = &self.ring.header().asleep;
         // SYNC POINT: pairs with the sender's look at it after it has published; ordered by `membarrier`.

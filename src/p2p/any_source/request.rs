@@ -198,15 +198,7 @@ pub unsafe fn irecv_any(comm: i32, to: *mut u8, cap: usize, index: i32) -> Resul
     let ep = endpoint()?;
     check_buffer(ep, to, cap)?;
     let inc = find(ep, comm, index)?;
-    let _claim = inc.claim()?;
-    // SAFETY: claimed.
-    let pending = unsafe { &mut *inc.pending.get() };
-    if pending.is_some() {
-        return Err(inc.busy_error("complete the pending request first"));
-    }
-    *pending = Some(Wanted { ptr: to, len: cap });
-    inc.arm(ep);
-    Ok(())
+    inc.begin(ep, to, cap)
 }
 
 fn complete_receive(comm: i32, index: i32, wait: bool) -> Result<Option<Arrived>> {

@@ -28,6 +28,9 @@ use crate::p2p::PROC_NULL;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
 
+/// Up to this many bytes a long message is copied into the spool at once, which costs less than a call of the kernel on either side.
+const COPIED_AT_ONCE: usize = 32 << 10;
+
 /// A ring of another rank (or one's own), as a sender.
 #[repr(align(64))]
 pub struct Outgoing {
@@ -260,6 +263,11 @@ impl Message {
         Message { out, ptr, len, timeout, deadline_ns, stage: Stage::Waits, goods: None }
     }
 
+    /// A message of the library's own: short, waits for room whatever the mode is, and is sent when it is in its slot.
+    pub fn told(out: &'static Outgoing, ptr: *const u8, len: usize) -> Message {
+        Message { out, ptr, len, timeout: 1, deadline_ns: 0, stage: Stage::Waits, goods: None }
+    }
+
     fn is_long(&self) -> bool {
         self.len > AREA_BYTES
     }
@@ -323,7 +331,7 @@ impl Message {
     unsafe fn pack(&self, ep: &Endpoint) -> Option<(Kind, BlockRef)> {
         let reachable = self.out.peer.as_ref().is_none_or(|p| p.cma());
         // Nobody else takes what this process sends to itself while this thread waits.
-        let at_once = self.timeout == 0 || self.out.peer.is_none() || self.len <= ep.tuning.eager || !reachable;
+        let at_once = self.timeout == 0 || self.out.peer.is_none() || self.len <= COPIED_AT_ONCE || !reachable;
         if self.timeout >= 0
             && at_once
             // SAFETY: as the caller promises.

@@ -17,11 +17,14 @@ use clap::Args;
 
 mod against;
 mod anyindex;
+mod anysource;
 mod calls;
 mod exchange;
 mod hop;
 mod idle;
+mod incast;
 mod json;
+mod mcast;
 mod measure;
 mod memory;
 mod overlap;
@@ -227,6 +230,9 @@ static BENCHES: &[&Bench] = &[
     &window::RATE,
     &prepost::BENCH,
     &anyindex::BENCH,
+    &anysource::BENCH,
+    &incast::BENCH,
+    &mcast::BENCH,
     &unexpected::BENCH,
     &overlap::BENCH,
     &strided::BENCH,
@@ -247,6 +253,9 @@ static BLOCKS: &[(&str, Block)] = &[
     ("window", window::block),
     ("prepost", prepost::block),
     ("anyindex", anyindex::block),
+    ("anysource", anysource::block),
+    ("incast", incast::block),
+    ("mcast", mcast::block),
     ("unexpected", unexpected::block),
     ("overlap", overlap::block),
     ("ring", ring::block),

@@ -316,6 +316,97 @@ static void unexpected(const long *a)
     }
 }
 
+/* anysource SIZE K WARM: ping-pong, received from any source: one-way ns */
+static void anysource(const long *a)
+{
+    size_t n = a[0];
+    long k = a[1] + a[2];
+    int peer = 1 - rank;
+    double t0 = 0;
+    if (rank > 1) return;
+    need(n);
+    for (long i = 0; i < k; i++) {
+        MPI_Status st;
+        if (i == a[2]) t0 = now_ns();
+        stamp(sb, n, i);
+        if (rank == 0) send_bytes(sb, n, peer, 0);
+        MPI_Recv(rb, (int)n, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &st);
+        if (st.MPI_SOURCE != peer) fail("wrong source", i);
+        check(rb, n, i);
+        if (rank == 1) send_bytes(sb, n, peer, 0);
+    }
+    value[values++] = (now_ns() - t0) / a[1] / 2;
+}
+
+/* incast SIZE K MS: all send to rank 0, which does not receive for MS milliseconds: ns a message then, growth of the receiver in KiB
+ * (PSS; resident) */
+static void incast(const long *a)
+{
+    size_t n = a[0];
+    long k = a[1];
+    need(n < 8 ? 8 : n);
+    if (rank != 0) {
+        send_bytes(sb, 0, 0, 1);
+        MPI_Barrier(MPI_COMM_WORLD);
+        for (long i = 0; i < k; i++) {
+            stamp(sb, n, i + rank);
+            send_bytes(sb, n, 0, 0);
+        }
+        return;
+    }
+    for (int i = 1; i < size; i++) recv_bytes(rb, 8, MPI_ANY_SOURCE, 1);
+    long *next = calloc(size, sizeof *next);
+    double pss = pss_kb(), rss = proc_kb("/proc/self/status", "VmRSS:");
+    MPI_Barrier(MPI_COMM_WORLD);
+    double end = now_ns() + a[2] * 1e6;
+    while (now_ns() < end) { /* it makes progress, and receives nothing */
+        int there;
+        MPI_Iprobe(MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+        usleep(1000);
+    }
+    double t0 = now_ns();
+    for (long i = 0; i < k * (size - 1); i++) {
+        MPI_Status st;
+        MPI_Recv(rb, (int)n, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &st);
+        check(rb, n, next[st.MPI_SOURCE]++ + st.MPI_SOURCE);
+    }
+    value[values++] = (now_ns() - t0) / ((double)k * (size - 1));
+    value[values++] = pss_kb() - pss;
+    value[values++] = proc_kb("/proc/self/status", "VmRSS:") - rss;
+    free(next);
+}
+
+/* mcast SIZE K WARM FRESH: MPI_Bcast from rank 0 to every other rank, and MPI_Barrier, on a communicator of these ranks that is made
+ * before, or (FRESH) each time: ns */
+static void mcast(const long *a)
+{
+    size_t n = a[0];
+    long k = a[1] + a[2];
+    int ranks[64], count = 0;
+    double t0 = 0;
+    need(n);
+    for (int i = 0; i < size / 2 && i < 32; i++) ranks[count++] = 2 * i;
+    if (rank % 2 || rank / 2 >= count) return;
+    MPI_Group world, group;
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_incl(world, count, ranks, &group);
+    if (!a[3]) MPI_Comm_create_group(MPI_COMM_WORLD, group, 0, &comm);
+    for (long i = 0; i < k; i++) {
+        if (i == a[2]) t0 = now_ns();
+        if (a[3]) MPI_Comm_create_group(MPI_COMM_WORLD, group, 0, &comm);
+        if (rank == 0) stamp(sb, n, i);
+        MPI_Bcast(rank == 0 ? sb : rb, (int)n, MPI_BYTE, 0, comm);
+        if (rank != 0) check(rb, n, i);
+        MPI_Barrier(comm);
+        if (a[3]) MPI_Comm_free(&comm);
+    }
+    if (rank == 0) value[values++] = (now_ns() - t0) / a[1];
+    if (!a[3]) MPI_Comm_free(&comm);
+    MPI_Group_free(&group);
+    MPI_Group_free(&world);
+}
+
 static volatile unsigned long sink;
 static void compute(long turns)
 {
@@ -416,7 +507,7 @@ static const struct {
     void (*block)(const long *);
 } blocks[] = {
     {"pingpong", pingpong}, {"exchange", exchange}, {"stream", stream}, {"window", window},     {"prepost", prepost}, {"anyindex", anyindex},
-    {"unexpected", unexpected}, {"overlap", overlap}, {"ring", ring}, {"memory", memory},
+    {"unexpected", unexpected}, {"overlap", overlap}, {"ring", ring}, {"memory", memory}, {"anysource", anysource}, {"incast", incast}, {"mcast", mcast},
 };
 
 int main(int argc, char **argv)

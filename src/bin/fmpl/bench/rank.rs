@@ -119,6 +119,39 @@ impl Rank {
     }
 
     #[inline]
+    pub fn send_any(&self, p: *const u8, n: usize, dst: i32, index: i32) -> Result<(), String> {
+        // SAFETY: as for `send`.
+        self.ok(unsafe { (self.calls.send_any)(p.cast(), n, dst, index, WORLD) })
+    }
+
+    /// Who sent it.
+    #[inline]
+    pub fn recv_any(&self, p: *mut u8, n: usize, index: i32) -> Result<i32, String> {
+        let (mut src, mut len) = (-1, 0);
+        // SAFETY: as for `send`.
+        self.ok(unsafe { (self.calls.recv_any_from)(p.cast(), n, index, WORLD, &mut src, &mut len) })?;
+        Ok(src)
+    }
+
+    /// Multicast; its ticket.
+    pub fn mcast(&self, p: *const u8, n: usize, members: u64) -> Result<u64, String> {
+        let mut ticket = 0;
+        // SAFETY: callers keep the memory until the ticket is complete; a benchmark has at most 64 ranks.
+        self.ok(unsafe { (self.calls.mcast)(p.cast(), n, &members, WORLD, &mut ticket) })?;
+        Ok(ticket)
+    }
+
+    pub fn mcast_wait(&self, ticket: u64) -> Result<(), String> {
+        // SAFETY: the memory is still there.
+        self.ok(unsafe { (self.calls.mcast_wait)(ticket) })
+    }
+
+    pub fn mcast_recv(&self, p: *mut u8, n: usize) -> Result<(), String> {
+        // SAFETY: as for `send`; the results are not wanted.
+        self.ok(unsafe { (self.calls.mcast_recv)(p.cast(), n, WORLD, std::ptr::null_mut(), std::ptr::null_mut()) })
+    }
+
+    #[inline]
     pub fn isend(&self, p: *const u8, n: usize, dst: i32, index: i32) -> Result<(), String> {
         // SAFETY: callers keep the memory until the request is completed.
         self.ok(unsafe { (self.calls.isend)(p.cast(), n, dst, index, WORLD) })

@@ -1,0 +1,56 @@
+//! Multicast to a group of half of the ranks: one after the other, each waited for. MPI broadcasts on a communicator of the same ranks,
+//! which it has, or makes for each message.
+
+use super::rank::{Outcome, Rank, now};
+use super::{Bench, Case, Figure, Options, size_text};
+
+pub static BENCH: Bench = Bench {
+    name: "mcast",
+    about: "multicast from rank 0 to every other one of 8 ranks (--ranks), until all have it; MPI: MPI_Bcast and MPI_Barrier on a communicator that is there, or made each time",
+    ranks: 8,
+    indices: 64,
+    figures: &[Figure::time("a multicast", "us", 1e-3)],
+    plan,
+};
+
+fn plan(o: &Options) -> Vec<Case> {
+    let sizes = if o.sizes.is_empty() { vec![8 << 10, 80 << 10, 8 << 20] } else { o.sizes.clone() };
+    let case = |n: usize, fresh: i64| {
+        let k = o.iterations.unwrap_or(match n {
+            0..=16_384 => 300,
+            16_385..=1_048_576 => 60,
+            _ => 8,
+        });
+        let name = if fresh == 0 { "ready" } else { "fresh group" };
+        let label = format!("{} {name}", size_text(n));
+        Case { label, ..Case::sized(n, format!("mcast {n} {k} {} {fresh}", o.warm(k))) }.blocks(o.blocks.unwrap_or(7))
+    };
+    sizes.into_iter().flat_map(|n| [case(n, 0), case(n, 1)]).collect()
+}
+
+/// `mcast SIZE K WARM FRESH`: the group is named anew each time in any case.
+pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
+    let n = a[0] as usize;
+    r.need(n);
+    let size = r.size.min(64);
+    let members = (1..size / 2).fold(0u64, |m, k| m | 1 << (2 * k));
+    let mut t0 = 0.0;
+    if r.rank == 0 {
+        for i in 0..a[1] + a[2] {
+            if i == a[2] {
+                t0 = now();
+            }
+            r.sb.stamp(0, n, i);
+            let ticket = r.mcast(r.sb.at(0), n, members)?;
+            r.mcast_wait(ticket)?;
+        }
+        return Ok(vec![(now() - t0) / a[1] as f64]);
+    }
+    if members >> r.rank & 1 == 1 {
+        for i in 0..a[1] + a[2] {
+            r.mcast_recv(r.rb.at(0), n)?;
+            r.rb.check(0, n, i)?;
+        }
+    }
+    Ok(vec![])
+}

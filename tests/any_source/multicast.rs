@@ -1,0 +1,251 @@
+use crate::ranks::Job;
+use crate::ranks::bytes::{Draw, check, message};
+use crate::ranks::calls::*;
+use fmpl::ffi::c::*;
+
+fn try_mcast(buf: &[u8], members: &[u64], ticket: Option<&mut u64>) -> i32 {
+    let ticket = ticket.map_or(std::ptr::null_mut(), std::ptr::from_mut);
+    // SAFETY: valid memory, which the tests leave alone until the ticket is complete.
+    unsafe { fmpl_mcast(buf.as_ptr().cast(), buf.len(), members.as_ptr(), WORLD, ticket) }
+}
+
+fn mcast_wait(ticket: u64) -> i32 {
+    // SAFETY: no memory.
+    unsafe { fmpl_mcast_wait(ticket) }
+}
+
+/// (code, bytes, master)
+fn try_mcast_recv(buf: &mut [u8]) -> (i32, usize, i32) {
+    let (mut len, mut master) = (usize::MAX, -1);
+    // SAFETY: valid memory.
+    let code = unsafe { fmpl_mcast_recv(buf.as_mut_ptr().cast(), buf.len(), WORLD, &mut len, &mut master) };
+    (code, len, master)
+}
+
+fn mcast_recv(buf: &mut [u8], with: usize) -> (usize, i32) {
+    if with == 0 {
+        let (code, len, master) = try_mcast_recv(buf);
+        ok(code);
+        return (len, master);
+    }
+    let (mut done, mut len, mut master) = (0, usize::MAX, -1);
+    // SAFETY: valid memory.
+    unsafe {
+        ok(fmpl_mcast_irecv(buf.as_mut_ptr().cast(), buf.len(), WORLD));
+        fails(fmpl_mcast_irecv(std::ptr::null_mut(), 0, WORLD), BUSY);
+        if with == 1 {
+            ok(fmpl_mcast_irecv_wait(WORLD, &mut len, &mut master));
+        }
+        while with == 2 && done == 0 {
+            ok(fmpl_mcast_irecv_test(WORLD, &mut done, &mut len, &mut master));
+            std::thread::yield_now();
+        }
+    }
+    (len, master)
+}
+
+/// A group in each round, drawn by all alike; every rank is master in turn, and may be a member.
+pub fn sends_to_groups() {
+    init(4);
+    let (me, n) = (rank(), size());
+    let mut draw = Draw(4);
+    let mut buf = vec![0; 600_000];
+    barrier();
+    for round in 0..300u64 {
+        let master = (round % n as u64) as i32;
+        let group = 1 + draw.number() % ((1 << n) - 1);
+        let len = if round % 40 == 7 { 500_000 } else { draw.size(60_000) };
+        let with = draw.below(3);
+        let many = if round % 30 == 5 { 20 } else { 1 };
+        let data: Vec<Vec<u8>> = (0..many).map(|k| message(len, round * 100 + k)).collect();
+        let mut tickets = Vec::new();
+        if me == master {
+            for data in &data {
+                let mut ticket = 0;
+                let keeps = with != 1;
+                ok(try_mcast(data, &[group], keeps.then_some(&mut ticket)));
+                tickets.extend(keeps.then_some(ticket));
+            }
+        }
+        if group >> me & 1 == 1 {
+            for k in 0..many {
+                assert_eq!(mcast_recv(&mut buf, with), (len, master), "round {round}");
+                check(&buf[..len], round * 100 + k, &format!("round {round}, number {k}, {len} bytes"));
+            }
+        }
+        tickets.into_iter().for_each(|t| ok(mcast_wait(t)));
+        // Masters take turns: nobody is told of two of them at once.
+        barrier();
+    }
+    let mut sent = 0;
+    for round in 0..300u64 {
+        if (round % n as u64) as i32 == me {
+            sent += if round % 30 == 5 { 20 } else { 1 };
+        }
+    }
+    assert_eq!(fmpl::p2p::any_source::multicast::multicasts_sent().unwrap(), sent, "a message for each multicast");
+    // Truncated, empty, wrong.
+    if me == 0 {
+        let data = message(5000, 3);
+        let mut ticket = 0;
+        ok(try_mcast(&data, &[1 << (n - 1)], Some(&mut ticket)));
+        ok(mcast_wait(ticket));
+        ok(try_mcast(&[], &[1 << (n - 1)], None));
+        fails(try_mcast(&data, &[0], None), ARGUMENT);
+        fails(try_mcast(&data, &[1 << n], None), RANK);
+        fails(mcast_wait(0), REQUEST);
+        // SAFETY: no memory.
+        fails(unsafe { fmpl_mcast_irecv_cancel(WORLD) }, REQUEST);
+    } else if me == n - 1 {
+        let (code, len, master) = try_mcast_recv(&mut buf[..100]);
+        fails(code, TRUNCATE);
+        assert_eq!((len, master), (5000, 0));
+        check(&buf[..100], 3, "the first bytes");
+        assert_eq!(mcast_recv(&mut buf, 1), (0, 0));
+    }
+    barrier();
+    finalize();
+}
+
+pub fn groups() {
+    for settings in ["FMPL_WAIT=adaptive", "FMPL_WAIT=block", "FMPL_CMA=off"] {
+        for ranks in [2, 5] {
+            Job::new(ranks, "groups").settings(settings).run();
+        }
+    }
+}
+
+fn until_stopped(pid: i32) {
+    while !std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|s| s[s.rfind(')').unwrap()..].starts_with(") T"))
+    {
+        sleep_ms(1);
+    }
+}
+
+/// Ranks 1, 3 and 5 are no members and stopped all the time; rank 0 is stopped as soon as it has sent. Rank 7 wakes them at the end.
+pub fn is_stopped() {
+    init(4);
+    let me = rank();
+    let pid = std::process::id() as i32;
+    if me % 2 == 1 && me != 7 {
+        send(&pid.to_le_bytes(), 7, 0);
+        send(&pid.to_le_bytes(), 0, 0);
+        // SAFETY: no memory.
+        unsafe { libc::raise(libc::SIGSTOP) };
+    }
+    let hear = |from: i32| {
+        let mut b = [0; 4];
+        recv(&mut b, from, 0);
+        i32::from_le_bytes(b)
+    };
+    let group = 1 << 2 | 1 << 4 | 1 << 6 | 1 << 7;
+    let lens = [100usize, 9000, 700_000];
+    let data = lens.map(|len| message(len, len as u64));
+    let mut tickets = [0; 3];
+    let mut stopped = Vec::new();
+    match me {
+        0 => {
+            [1, 3, 5].into_iter().for_each(|r| until_stopped(hear(r)));
+            for (data, ticket) in data.iter().zip(&mut tickets) {
+                ok(try_mcast(data, &[group], Some(ticket)));
+            }
+            send(&pid.to_le_bytes(), 7, 0);
+            // SAFETY: no memory.
+            unsafe { libc::raise(libc::SIGSTOP) };
+        }
+        7 => stopped = [1, 3, 5, 0].map(hear).to_vec(),
+        _ => {}
+    }
+    if group >> me & 1 == 1 {
+        if me == 7 {
+            stopped.iter().for_each(|pid| until_stopped(*pid));
+            [2, 4, 6].into_iter().for_each(|r| send(&[1], r, 1));
+        } else {
+            recv(&mut [0], 7, 1);
+        }
+        let mut buf = vec![0; 700_000];
+        for len in lens {
+            assert_eq!(mcast_recv(&mut buf, 0), (len, 0));
+            check(&buf[..len], len as u64, "the master is stopped");
+        }
+        if me == 7 {
+            [2, 4, 6].into_iter().for_each(|r| recv(&mut [0], r, 2));
+            // SAFETY: no memory.
+            stopped.iter().for_each(|pid| assert_eq!(unsafe { libc::kill(*pid, libc::SIGCONT) }, 0));
+        } else {
+            send(&[1], 7, 2);
+        }
+    }
+    if me == 0 {
+        tickets.into_iter().for_each(|t| ok(mcast_wait(t)));
+    }
+    barrier();
+    finalize();
+}
+
+pub fn stopped() {
+    Job::new(8, "mcast stopped").run();
+    Job::new(8, "mcast stopped").settings("FMPL_WAIT=block").run();
+}
+
+/// Rank 2, in the middle of the tree, dies before it takes part; the master is told, and what does not need rank 2 goes on.
+pub fn member_dies() {
+    init(4);
+    let me = rank();
+    barrier();
+    let mut buf = vec![0; 100_000];
+    let data = message(100_000, 1);
+    if me == 2 {
+        // SAFETY: no memory.
+        unsafe { libc::raise(libc::SIGKILL) };
+    }
+    if me == 0 {
+        let mut ticket = 0;
+        // 1 is the root; 2 is a leaf or tells others, by the group.
+        let code = try_mcast(&data, &[0b1110], Some(&mut ticket));
+        if code == 0 {
+            fails(mcast_wait(ticket), PEER);
+        } else {
+            fails(code, PEER);
+        }
+        assert!(last_error().contains("rank 2"), "{}", last_error());
+        ok(try_mcast(&data, &[0b1010], Some(&mut ticket)));
+        ok(mcast_wait(ticket));
+        [1, 3].into_iter().for_each(|r| send(&[1], r, 1));
+    } else {
+        // Deaths are told, a multicast that was given up is too; then the one to 1 and 3 comes.
+        let mut whole = 0;
+        irecv(&mut buf[..1], 0, 1);
+        while !irecv_test(0, 1) {
+            let mut done = 0;
+            let (mut len, mut master) = (0, -1);
+            let mut here = vec![0; 100_000];
+            // SAFETY: the buffer lives until the request is completed or withdrawn, below.
+            unsafe {
+                ok(fmpl_mcast_irecv(here.as_mut_ptr().cast(), here.len(), WORLD));
+                let code = fmpl_mcast_irecv_test(WORLD, &mut done, &mut len, &mut master);
+                if code != 0 {
+                    fails(code, PEER);
+                } else if done == 1 {
+                    check(&here, 1, "a multicast");
+                    whole += 1;
+                } else {
+                    ok(fmpl_mcast_irecv_cancel(WORLD));
+                }
+            }
+            std::thread::yield_now();
+        }
+        assert!(whole >= 1, "the second multicast has come");
+    }
+    println!("well");
+    std::process::exit(0);
+}
+
+pub fn dead() {
+    for _ in 0..3 {
+        let outcome = Job::new(4, "mcast member dies").seconds(20).keep_going().outcome();
+        let well = |rank: &usize| crate::ranks::said(&outcome, *rank).contains("well");
+        assert!([0, 1, 3].iter().all(well), "{}", crate::ranks::story(&outcome));
+    }
+}
