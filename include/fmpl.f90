@@ -1258,4 +1258,195 @@ module fmpl
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_recv_any_limit
   end interface
+
+  ! ---- Multicast to a group chosen for each message --------------------------------------------------------
+
+  !> Sends size bytes to the ranks whose bits are set. The group is chosen anew for each call; nobody else
+  !! takes part, and no communicator is made. The caller, the master, sends one message, to the member of the
+  !! lowest rank; the members pass the news on by a binomial tree and take the data out of the master's memory
+  !! by themselves. Each member calls fmpl_mcast_recv. Any number of multicasts to different groups may be
+  !! under way; those of one master may arrive in another order when the groups differ.
+  !! the bitmap is an array of INTEGER(8), and there is always a ticket.
+  !! @param buf the message; must stay unchanged until the ticket is complete.
+  !! @param size bytes.
+  !! @param members the bitmap: bit mod(r, 64) of element r / 64 + 1 for rank r.
+  !! @param comm the communicator.
+  !! @param ticket set to a number by which fmpl_mcast_wait and fmpl_mcast_test know this multicast.
+  !! @param ier the return code.
+  interface fmpl_mcast
+    subroutine fmpl_mcast(buf, size, members, comm, ticket, ier) bind(C, name="fmpl_mcast_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int64_t), dimension(*), intent(in) :: members
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast
+    subroutine fmpl_mcast8(buf, size, members, comm, ticket, ier) bind(C, name="fmpl_mcast8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int64_t), dimension(*), intent(in) :: members
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast8
+  end interface
+
+  !> Receives the next multicast of which this rank is a member.
+  !! @param buf where it goes; may be FMPL_NULL when capacity is 0.
+  !! @param capacity bytes of room.
+  !! @param comm the communicator.
+  !! @param size set to the message's length in bytes, which is more than capacity when it was truncated.
+  !! @param master set to the rank that has sent it.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_TRUNCATE, FMPL_ERR_ARGUMENT, FMPL_ERR_COMM, FMPL_ERR_BUSY (another
+  !!     thread receives multicasts, or a request is not completed), FMPL_ERR_PEER: a rank has died, as for
+  !!     fmpl_recv_any_from, or a multicast was given up.
+  interface fmpl_mcast_recv
+    subroutine fmpl_mcast_recv(buf, capacity, comm, size, master, ier) bind(C, name="fmpl_mcast_recv_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: capacity
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(out) :: master
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_recv
+    subroutine fmpl_mcast_recv8(buf, capacity, comm, size, master, ier) bind(C, name="fmpl_mcast_recv8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: capacity
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(out) :: master
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_recv8
+  end interface
+
+  !> Begins to receive the next multicast of which this rank is a member. The buffer must not be touched until
+  !! fmpl_mcast_irecv_wait or fmpl_mcast_irecv_test has completed the request, or fmpl_mcast_irecv_cancel has
+  !! withdrawn it. Members further down the tree wait for that.
+  !! @param buf where it goes; may be FMPL_NULL when capacity is 0.
+  !! @param capacity bytes of room.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_COMM, FMPL_ERR_BUSY.
+  interface fmpl_mcast_irecv
+    subroutine fmpl_mcast_irecv(buf, capacity, comm, ier) bind(C, name="fmpl_mcast_irecv_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: capacity
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_irecv
+    subroutine fmpl_mcast_irecv8(buf, capacity, comm, ier) bind(C, name="fmpl_mcast_irecv8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: capacity
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_irecv8
+  end interface
+
+  !> Waits for the multicast of fmpl_mcast_irecv.
+  !! @param comm the communicator.
+  !! @param size set to the message's length in bytes.
+  !! @param master set to the rank that has sent it.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; otherwise as
+  !!     fmpl_mcast_recv, and the request is over.
+  interface fmpl_mcast_irecv_wait
+    subroutine fmpl_mcast_irecv_wait(comm, size, master, ier) bind(C, name="fmpl_mcast_irecv_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(out) :: master
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_irecv_wait
+    subroutine fmpl_mcast_irecv_wait8(comm, size, master, ier) bind(C, name="fmpl_mcast_irecv_wait8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(out) :: master
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_irecv_wait8
+  end interface
+
+  !> Completes the request of fmpl_mcast_irecv if its multicast is there.
+  !! @param comm the communicator.
+  !! @param done set to 1 or 0.
+  !! @param size set to the message's length in bytes when done is 1.
+  !! @param master set to the rank that has sent it when done is 1.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_mcast_irecv_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface fmpl_mcast_irecv_test
+    subroutine fmpl_mcast_irecv_test(comm, done, size, master, ier) bind(C, name="fmpl_mcast_irecv_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(out) :: master
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_irecv_test
+    subroutine fmpl_mcast_irecv_test8(comm, done, size, master, ier) bind(C, name="fmpl_mcast_irecv_test8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(out) :: master
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_irecv_test8
+  end interface
+
+  !> Waits until every member of a multicast has its data; the buffer may then be changed.
+  !! @param ticket what fmpl_mcast gave.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_PEER when a member has died without; FMPL_ERR_REQUEST for what is
+  !!     no ticket.
+  interface
+    subroutine fmpl_mcast_wait(ticket, ier) bind(C, name="fmpl_mcast_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_wait
+  end interface
+
+  !> Tells whether every member of a multicast has its data.
+  !! @param ticket what fmpl_mcast gave.
+  !! @param done set to 1 or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_mcast_wait.
+  interface
+    subroutine fmpl_mcast_test(ticket, done, ier) bind(C, name="fmpl_mcast_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: ticket
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_test
+  end interface
+
+  !> Withdraws the request of fmpl_mcast_irecv: the buffer is the caller's again.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; FMPL_ERR_COMM.
+  interface
+    subroutine fmpl_mcast_irecv_cancel(comm, ier) bind(C, name="fmpl_mcast_irecv_cancel_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_irecv_cancel
+  end interface
 end module fmpl

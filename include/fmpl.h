@@ -25,6 +25,7 @@
 #define FMPL_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 #ifdef __cplusplus
@@ -732,6 +733,105 @@ int fmpl_irecv_any_cancel(int mai, fmpl_comm comm, int *cancelled);
  * @see limit of the number of messages by remote atomics, section 4.
  */
 int fmpl_recv_any_limit(int most, int mai, fmpl_comm comm);
+
+/* ---- Multicast to a group chosen for each message ------------------------------------------------------ */
+
+/**
+ * Sends size bytes to the ranks whose bits are set. The group is chosen anew for each call; nobody else takes
+ * part, and no communicator is made. The caller, the master, sends one message, to the member of the lowest
+ * rank; the members pass the news on by a binomial tree and take the data out of the master's memory by
+ * themselves. Each member calls fmpl_mcast_recv. Any number of multicasts to different groups may be under
+ * way; those of one master may arrive in another order when the groups differ.
+ *
+ * @param[in] buf the message; may be NULL when size is 0. With a ticket it must stay unchanged until that is
+ *     complete.
+ * @param[in] size bytes.
+ * @param[in] members the bitmap: bit r % 64 of word r / 64 for rank r; a word for each 64 ranks of the
+ *     communicator. The caller may be a member.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to a number by which fmpl_mcast_wait and fmpl_mcast_test know this multicast; or
+ *     NULL: the message is copied, buf may be changed on return, and nobody is told when it has arrived.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT (nobody is a member), FMPL_ERR_RANK, FMPL_ERR_COMM,
+ *     FMPL_ERR_SPOOL_FULL (no room for the message or its records: in buffered mode, or ever), FMPL_ERR_PEER.
+ * @see dynamic multicast, section 3.
+ */
+int fmpl_mcast(const void *buf, size_t size, const uint64_t *members, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Waits until every member of a multicast has its data; the buffer may then be changed.
+ *
+ * @param[in] ticket what fmpl_mcast gave.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_PEER when a member has died without; FMPL_ERR_REQUEST for what is no
+ *     ticket.
+ */
+int fmpl_mcast_wait(uint64_t ticket);
+
+/**
+ * Tells whether every member of a multicast has its data.
+ *
+ * @param[in] ticket what fmpl_mcast gave.
+ * @param[out] done set to 1 or 0.
+ * @return as fmpl_mcast_wait; FMPL_ERR_ARGUMENT for a NULL pointer.
+ */
+int fmpl_mcast_test(uint64_t ticket, int *done);
+
+/**
+ * Receives the next multicast of which this rank is a member.
+ *
+ * @param[out] buf where it goes; may be NULL when capacity is 0.
+ * @param[in] capacity bytes of room.
+ * @param[in] comm the communicator.
+ * @param[out] size set to the message's length in bytes, which is more than capacity when it was truncated;
+ *     may be NULL.
+ * @param[out] master set to the rank that has sent it; may be NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_TRUNCATE, FMPL_ERR_ARGUMENT, FMPL_ERR_COMM, FMPL_ERR_BUSY (another
+ *     thread receives multicasts, or a request is not completed), FMPL_ERR_PEER: a rank has died, as for
+ *     fmpl_recv_any_from, or a multicast was given up.
+ * @see dynamic multicast, section 3.
+ */
+int fmpl_mcast_recv(void *buf, size_t capacity, fmpl_comm comm, size_t *size, int *master);
+
+/**
+ * Begins to receive the next multicast of which this rank is a member. The buffer must not be touched until
+ * fmpl_mcast_irecv_wait or fmpl_mcast_irecv_test has completed the request, or fmpl_mcast_irecv_cancel has
+ * withdrawn it. Members further down the tree wait for that.
+ *
+ * @param[out] buf where it goes; may be NULL when capacity is 0.
+ * @param[in] capacity bytes of room.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_COMM, FMPL_ERR_BUSY.
+ */
+int fmpl_mcast_irecv(void *buf, size_t capacity, fmpl_comm comm);
+
+/**
+ * Waits for the multicast of fmpl_mcast_irecv.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] size set to the message's length in bytes; may be NULL.
+ * @param[out] master set to the rank that has sent it; may be NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; otherwise as fmpl_mcast_recv, and
+ *     the request is over.
+ */
+int fmpl_mcast_irecv_wait(fmpl_comm comm, size_t *size, int *master);
+
+/**
+ * Completes the request of fmpl_mcast_irecv if its multicast is there.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1 or 0.
+ * @param[out] size set to the message's length in bytes when done is 1; may be NULL.
+ * @param[out] master set to the rank that has sent it when done is 1; may be NULL.
+ * @return as fmpl_mcast_irecv_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_mcast_irecv_test(fmpl_comm comm, int *done, size_t *size, int *master);
+
+/**
+ * Withdraws the request of fmpl_mcast_irecv: the buffer is the caller's again.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; FMPL_ERR_COMM.
+ */
+int fmpl_mcast_irecv_cancel(fmpl_comm comm);
 
 #ifdef __cplusplus
 }

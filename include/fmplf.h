@@ -181,3 +181,16 @@
       external fmpl_isend_any_test
       external fmpl_irecv_any_cancel
       external fmpl_recv_any_limit
+      external fmpl_mcast
+      external fmpl_mcast_recv
+      external fmpl_mcast_irecv
+      external fmpl_mcast_irecv_wait
+      external fmpl_mcast_irecv_test
+      external fmpl_mcast8
+      external fmpl_mcast_recv8
+      external fmpl_mcast_irecv8
+      external fmpl_mcast_irecv_wait8
+      external fmpl_mcast_irecv_test8
+      external fmpl_mcast_wait
+      external fmpl_mcast_test
+      external fmpl_mcast_irecv_cancel
