@@ -11,11 +11,11 @@ use crate::base::config::{Config, WaitMode};
 use crate::base::shadow;
 use crate::fabric::shm::cma;
 use crate::fabric::shm::peer::Peer;
-use crate::fabric::shm::region::{LANES_AT, LAYOUT_VERSION, PeerRegion};
+use crate::fabric::shm::region::{LANES_AT, LAYOUT_VERSION, Mapping, PeerRegion};
 use crate::lane::Lane;
 use crate::lane::map::{LANE_BYTES, LANE_STRIDE, SYSTEM_INDICES};
-use crate::p2p::COMM_WORLD;
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
+use crate::p2p::{COMM_WORLD, any_source};
 use crate::wait::doorbell;
 
 /// Indices that models use: 0 and up.
@@ -82,6 +82,7 @@ pub struct World {
     ranks: [&'static Endpoint; 2],
     lanes: [&'static Lane; 2],
     buffers: [*mut u8; 2],
+    rings: [&'static Mapping; 2],
 }
 
 // SAFETY: a world is leaked; what its threads may touch is the subject of the models.
@@ -99,6 +100,7 @@ impl World {
             eager_bytes: Some(terms.eager),
             coop_min: Some(terms.coop_min),
             ring_max: Some(terms.ring_max),
+            any_slots: any_source::model::SLOTS,
             ..Config::default()
         };
         shadow::forget();
@@ -108,6 +110,8 @@ impl World {
             |r| -> &'static Endpoint { Box::leak(Box::new(Endpoint::in_model(r, 2, config.clone()).expect(must))) };
         let ranks = [rank(0), rank(1)];
         let window = ranks[0].region.map(LANES_AT + LANE_STRIDE, LANE_BYTES).expect(must);
+        let rings =
+            [0, 1].map(|me: usize| -> &'static Mapping { Box::leak(Box::new(any_source::model::window(ranks[me]))) });
         let lanes = [0usize, 1].map(|me| {
             let other = ranks[1 - me];
             let fd = other.region.fd().try_clone_to_owned().expect(must);
@@ -115,11 +119,22 @@ impl World {
             let peer = Arc::new(Peer::in_model(region));
             let lane = ranks[me].lanes.find_or_make(Lane::key_of(COMM_WORLD, other.rank), || {
                 let board = other.region.board().cast_const().cast();
-                Lane::new(COMM_WORLD, WORLD_EPOCH, me as u32, other.rank, Some(peer), board, window.view(), INDICES)
+                Lane::new(
+                    COMM_WORLD,
+                    WORLD_EPOCH,
+                    me as u32,
+                    other.rank,
+                    Some(peer.clone()),
+                    board,
+                    window.view(),
+                    INDICES,
+                )
             });
             let lane = lane.expect(must);
             assert!(lane.spool.set(other.spool.view()).is_ok());
             lane.in_model();
+            ranks[me].any_source.in_model(ranks[me], other, peer, rings);
+            ranks[me].any_source.spool_in_model(other.rank, other.spool.view());
             ranks[me].spool.in_model(terms.pages);
             shadow::share(ranks[me].region.board(), 8);
             lane
@@ -129,11 +144,12 @@ impl World {
         for b in buffers {
             shadow::share(b, BUFFER);
         }
-        World { ranks, lanes, buffers }
+        World { ranks, lanes, buffers, rings }
     }
 
     fn renew(&self) {
         RANKS.with(|r| r.borrow_mut().clear());
+        any_source::model::renew();
         for k in 0..2 {
             self.lanes[k].renew(SYSTEM_INDICES..SYSTEM_INDICES + INDICES);
             self.ranks[k].spool.renew();
@@ -151,6 +167,11 @@ impl World {
             shadow::leave();
             result
         })
+    }
+
+    /// The memory of the ring of index 0 at a rank, where messages of any source arrive.
+    pub fn ring(&self, rank: usize) -> Mapping {
+        self.rings[rank].view()
     }
 
     /// A rank's endpoint.

@@ -14,6 +14,7 @@
 #![cfg(loom)]
 
 mod any_index;
+mod any_source;
 mod copies;
 mod direction;
 mod posting;

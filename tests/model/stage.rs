@@ -60,6 +60,17 @@ impl Buffer {
             assert_eq!(got, byte(n, k), "byte {k} of message {n}");
         }
     }
+    /// Where it is, and how long.
+    pub fn parts(self) -> (*mut u8, usize) {
+        (self.ptr, self.len)
+    }
+    /// The number, below 32, of the message in it.
+    pub fn number(self) -> u8 {
+        shadow::reads(self.ptr, self.len);
+        // SAFETY: as in `fill`.
+        let first = unsafe { self.ptr.read() };
+        (0..32).find(|n| byte(*n, 0) == first).expect("a message")
+    }
     /// As the library is told of it.
     pub fn layout(self) -> Layout {
         Layout::Contiguous { ptr: self.ptr, len: self.len }

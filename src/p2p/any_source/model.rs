@@ -4,15 +4,15 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ring::{Header, Ring};
+use super::ring::{Ring, ring_at};
 use super::table::key_of;
-use super::{Incoming, Outgoing};
-use crate::base::atomics::Ordering;
+use super::{AnySource, Incoming, Outgoing};
 use crate::base::shadow;
 use crate::fabric::shm::peer::Peer;
+use crate::fabric::shm::region::Mapping;
 use crate::lane::Lane;
 use crate::p2p::COMM_WORLD;
-use crate::p2p::endpoint::Endpoint;
+use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
 
 thread_local! {
     static NUMBERS: RefCell<HashMap<loom::thread::ThreadId, u32>> = RefCell::default();
@@ -30,5 +30,48 @@ pub(super) fn thread_number() -> Option<u32> {
 
 /// The other rank of a model.
 pub(super) fn peer_of(ep: &Endpoint) -> Option<Arc<Peer>> {
-    shadow::is_active().then(|| ep.lanes.find(Lane::key_of(COMM_WORLD, 1 - ep.rank as i32 as u32))?.peer.clone())?
+    shadow::is_active().then(|| ep.lanes.find(Lane::key_of(COMM_WORLD, 1 - ep.rank))?.peer.clone())?
+}
+
+/// Slots of a ring.
+pub const SLOTS: usize = 2;
+
+/// The window of a rank's ring of index 0.
+pub fn window(ep: &Endpoint) -> Mapping {
+    ep.region.map(ring_at(None, 0), Ring::bytes(SLOTS)).expect("a ring")
+}
+
+/// Begins an execution.
+pub fn renew() {
+    NUMBERS.with(|n| n.borrow_mut().clear());
+}
+
+impl AnySource {
+    /// The other rank's spool as this one sees it.
+    pub fn spool_in_model(&self, rank: u32, spool: Mapping) {
+        let all = self.spools.get_or_init(|| (0..2).map(|_| std::sync::OnceLock::new()).collect());
+        assert!(all[rank as usize].set(spool).is_ok());
+    }
+
+    /// Makes the rings of a model of two ranks by hand: `windows` by rank, and who the other is.
+    pub fn in_model(&self, me: &Endpoint, other: &'static Endpoint, peer: Arc<Peer>, windows: [&Mapping; 2]) {
+        let ring = |rank: u32| Ring::new(windows[rank as usize].view(), SLOTS, WORLD_EPOCH);
+        let at = ring_at(None, 0);
+        let key = key_of(COMM_WORLD, other.rank as i32, 0);
+        let out = self.outgoing.find_or_make(key, || {
+            let board = other.region.board().cast_const().cast();
+            let to = (COMM_WORLD, other.rank as i32, 0);
+            Ok(Outgoing::new(key, to, other.rank, at, ring(other.rank), Some(peer), board))
+        });
+        let key = key_of(COMM_WORLD, -1, 0);
+        let inc = self.incoming.find_or_make(key, || {
+            let domain = super::Domain::of(me.context(COMM_WORLD)?);
+            Ok(Incoming::new(key, domain, (COMM_WORLD, 0), at, ring(me.rank)))
+        });
+        let (out, inc) = (out.expect("a ring"), inc.expect("a ring"));
+        shadow::share((&raw const *out).cast(), size_of::<Outgoing>());
+        shadow::share((&raw const *inc).cast(), size_of::<Incoming>());
+        shadow::share(windows[me.rank as usize].as_ptr(), Ring::bytes(SLOTS));
+        self.stakes.in_model();
+    }
 }

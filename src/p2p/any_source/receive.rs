@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::offer::Fetching;
 use super::ring::*;
-use super::stake::Stakes;
+use super::stake::{Stakes, is_orphan};
 use super::table::{Key, Keyed, key_of};
 use super::{Domain, check_buffer};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
@@ -312,14 +312,11 @@ impl Incoming {
             };
             let owner = dead.iter().copied().find(|r| has(*r));
             let living = |r: &u32| *r != ep.rank && !dead.contains(r);
-            if let Some(owner) = owner
-                && !ep.any_source.stakes.has(ep.rank, self.ring_at, ticket)
-                && !self.domain.group.members().filter(living).any(has)
-                && self.ring.arrival(ticket).is_none()
-            {
-                return Some(Death::Hole(owner));
-            }
-            return None;
+            let living = || {
+                ep.any_source.stakes.has(ep.rank, self.ring_at, ticket)
+                    || self.domain.group.members().filter(living).any(has)
+            };
+            return owner.filter(|_| is_orphan(&self.ring, ticket, || true, living)).map(Death::Hole);
         }
         let told = self.told.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(rank) = dead.iter().find(|r| !told.contains(r)) {

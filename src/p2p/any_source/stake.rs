@@ -20,6 +20,7 @@ use std::sync::Mutex;
 
 use static_assertions::const_assert;
 
+use super::ring::Ring;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Result;
 use crate::fabric::shm::region::{Mapping, PeerRegion, Region, STAKES_AT, STAKES_LEN};
@@ -93,6 +94,12 @@ fn mine() -> Option<u32> {
     super::model::thread_number()
 }
 
+/// Is a ticket given out whose slot nobody can fill any more? `dead`: has a dead rank a stake on it; `living`: a living one.
+pub fn is_orphan(ring: &Ring, ticket: u64, dead: impl FnOnce() -> bool, living: impl FnOnce() -> bool) -> bool {
+    // In this order: see the drawing.
+    ring.is_claimed(ticket) && dead() && !living() && ring.arrival(ticket).is_none()
+}
+
 /// The stakes of a process, its own or a peer's.
 pub struct Stakes(Mapping);
 
@@ -105,6 +112,22 @@ impl Stakes {
     /// A peer's, to be looked at.
     pub fn of(region: &PeerRegion) -> Result<Stakes> {
         region.map(STAKES_AT, STAKES_LEN).map(Stakes)
+    }
+
+    /// Declares them shared by the threads of a model.
+    #[cfg(loom)]
+    pub fn in_model(&self) {
+        crate::base::shadow::share(self.0.as_ptr(), 64 * 8);
+    }
+
+    /// Runs `send` with a stake that stays, as that of a process that dies there.
+    #[cfg(loom)]
+    pub fn abandon(&self, receiver: u32, ring: u64, send: impl FnOnce(&Held<'_>)) {
+        let held = std::mem::ManuallyDrop::new(Held(self.at(mine().unwrap_or(0) as usize)));
+        self.used().fetch_max(8, Ordering::AcqRel);
+        held.0.receiver.store(receiver, Ordering::Release);
+        held.0.ring.store(ring, Ordering::Release);
+        send(&held);
     }
 
     fn used(&self) -> &AtomicU32 {
