@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::base::error::{Code, Error, Result};
 use crate::comm::claim::Claims;
-use crate::comm::{Comm, Event, job};
+use crate::comm::{Comm, Counter, Event, job};
 use crate::p2p::{COMM_WORLD, TIMEOUT_INFINITE};
 
 /// Joins the job with `count` indices for each peer: 0 to `count - 1`. Of two ranks that ask for different numbers the smaller
@@ -112,6 +112,11 @@ impl Job {
     pub fn set_send_buffer(&self, size: usize, mode: Mode) -> Result<()> {
         // SAFETY: no buffer is given, so the library allocates.
         unsafe { crate::p2p::sendbuf_set(None, std::ptr::null_mut(), size, mode.timeout_ms()) }
+    }
+
+    /// What this process has done since init, in numbers.
+    pub fn counter(&self, which: Counter) -> Result<u64> {
+        crate::comm::counter(which as i32)
     }
 
     /// A descriptor that becomes readable when a request of this process completes: for event loops and async code.

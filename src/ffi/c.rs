@@ -10,6 +10,7 @@
 #![allow(non_camel_case_types)] // C's names
 
 mod any;
+mod counters;
 mod shapes;
 
 use core::ffi::{c_char, c_double, c_int, c_void};
@@ -20,6 +21,7 @@ use crate::comm;
 use crate::p2p::{self, layout::Layout};
 
 pub use any::*;
+pub use counters::*;
 pub use shapes::*;
 
 /// A communicator: a group of ranks with a space of indices of its own.
@@ -51,6 +53,12 @@ pub const FMPL_TIMEOUT_INFINITE: c_int = p2p::TIMEOUT_INFINITE;
 pub const FMPL_MA_BYTES: c_int = 64;
 /// Bytes of completion-flag area for each index, for a caller that brings its own area to `fmpl_init`.
 pub const FMPL_FA_BYTES: c_int = 64;
+/// A counter: other ranks whose memory this process has mapped. With nobody else can anything go through shared memory.
+pub const FMPL_COUNTER_SHM_PEERS: c_int = comm::Counter::ShmPeers as c_int;
+/// A counter: indexed messages sent to other ranks through shared memory.
+pub const FMPL_COUNTER_SHM_MESSAGES: c_int = comm::Counter::ShmMessages as c_int;
+/// A counter: the bytes of the messages counted by `FMPL_COUNTER_SHM_MESSAGES`.
+pub const FMPL_COUNTER_SHM_BYTES: c_int = comm::Counter::ShmBytes as c_int;
 /// The version that this header belongs to: 10000 * major + 100 * minor + patch.
 pub const FMPL_VERSION: c_int = 100
     * (100 * decimal(env!("CARGO_PKG_VERSION_MAJOR")) + decimal(env!("CARGO_PKG_VERSION_MINOR")))

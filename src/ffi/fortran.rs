@@ -10,6 +10,7 @@
 #![allow(clippy::missing_safety_doc)] // the paragraph above holds for each of them
 
 mod any;
+mod counters;
 mod lists;
 mod shapes;
 
@@ -21,6 +22,7 @@ use super::outcome::{hand_out, last_error, meaning, wrong};
 use lists::Direction;
 
 pub use any::*;
+pub use counters::*;
 pub use shapes::*;
 
 /// Default INTEGER

@@ -50,6 +50,8 @@ mod here {
         pub received_then: AtomicU64,
         /// Number of the last message that the peer is known to have received, by its landings; it may have received more.
         pub acked: AtomicU64,
+        /// The bytes of all messages sent.
+        pub sent_bytes: AtomicU64,
     }
     const_assert!(size_of::<Progress>() == 64);
 
@@ -158,9 +160,10 @@ mod here {
     impl Progress {
         /// Notes a message sent.
         #[inline(always)]
-        pub fn count_sent(&self, seq: u64) {
+        pub fn count_sent(&self, seq: u64, len: usize) {
             self.sent.store(seq, Ordering::Relaxed);
             self.received_then.store(self.received.load(Ordering::Relaxed), Ordering::Relaxed);
+            self.sent_bytes.store(self.sent_bytes.load(Ordering::Relaxed) + len as u64, Ordering::Relaxed);
         }
         /// How many messages have been received, for a landing. SYNC POINT: pairs with [`Progress::count_received`], for a thread
         /// that only sends: the peer takes the number for the end of all reads of those messages' memory.

@@ -84,7 +84,7 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
     mine.data[0].store(a, Ordering::Relaxed);
     mine.data[1].store(b, Ordering::Relaxed);
     mine.publish(Land::new(seq, progress.got(), Kind::Inline, len, lane.epoch));
-    progress.count_sent(seq);
+    progress.count_sent(seq, len);
     after_publish(lane, slot, theirs);
     true
 }
@@ -109,7 +109,7 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
     }
     // SAFETY: as the caller promises; everything before is consumed.
     unsafe { fill_annex(lane, slot, seq, len, false, |at, to, n| crate::base::atomics::copy(ptr.add(at), to, n)) };
-    progress.count_sent(seq);
+    progress.count_sent(seq, len);
     after_publish(lane, slot, theirs);
     true
 }
@@ -381,7 +381,7 @@ impl Sender {
         if self.seq == 1 {
             self.lane.touch(self.slot);
         }
-        self.lane.progress(self.slot).count_sent(self.seq);
+        self.lane.progress(self.slot).count_sent(self.seq, self.len);
         after_publish(self.lane, self.slot, self.theirs());
     }
 

@@ -337,10 +337,15 @@ static void lists(void) {
 
 static void modes(void) {
     int nsend = -1, nspool = -1, k, total;
+    size_t peers, messages, before;
     static unsigned char spool[300000];
     OK(fmpl_barrier(FMPL_COMM_WORLD));
     OK(fmpl_sendbuf_check(&nsend, &nspool));
     CHECK(nsend >= 0 && nspool == 0);
+    OK(fmpl_counter(FMPL_COUNTER_SHM_PEERS, &peers));
+    OK(fmpl_counter(FMPL_COUNTER_SHM_MESSAGES, &messages));
+    OK(fmpl_counter(FMPL_COUNTER_SHM_BYTES, &before));
+    CHECK((peers > 0) == (size > 1) && (messages > 0) == (size > 1) && before >= messages);
 
     /* Buffered: returns at once, delivered without another call that sends. */
     OK(fmpl_sendbuf_set(NULL, 1 << 20, 0));

@@ -152,6 +152,11 @@ static void null_results(int peer) {
     FAILS(fmpl_probe(peer, 0, FMPL_COMM_WORLD, &flag, NULL), FMPL_ERR_ARGUMENT);
     FAILS(fmpl_irecv_cancel(peer, 0, FMPL_COMM_WORLD, NULL), FMPL_ERR_ARGUMENT);
     FAILS(fmpl_sendbuf_check(NULL, &flag), FMPL_ERR_ARGUMENT);
+    {
+        size_t n;
+        FAILS(fmpl_counter(99, &n), FMPL_ERR_ARGUMENT);
+        FAILS(fmpl_counter(FMPL_COUNTER_SHM_BYTES, NULL), FMPL_ERR_ARGUMENT);
+    }
     FAILS(fmpl_sendbuf_check(&flag, NULL), FMPL_ERR_ARGUMENT);
     FAILS(fmpl_event_fd(NULL), FMPL_ERR_ARGUMENT);
 }

@@ -421,6 +421,14 @@ pub fn has_no_way() {
     }
     fails(try_recv(&mut got, across, 3), fmpl::Code::Unsupported as i32);
     recv_after(beside);
+    let (mut peers, mut bytes) = (0, 0);
+    // SAFETY: places of ours.
+    unsafe {
+        ok(fmpl_counter(FMPL_COUNTER_SHM_PEERS, &mut peers));
+        ok(fmpl_counter(FMPL_COUNTER_SHM_BYTES, &mut bytes));
+    }
+    // What is shared is shared with the rank beside: its two messages of 8 bytes.
+    assert_eq!((peers, bytes), (1, 16));
     assert_ne!(try_finalize(), 0);
 }
 

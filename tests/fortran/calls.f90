@@ -334,10 +334,14 @@ contains
 
   subroutine modes()
     integer :: i, waiting
+    integer(8) :: counted
     call fmpl_barrier(FMPL_COMM_WORLD, ier)
     call fmpl_sendbuf_check(nsend, nspool, ier)
     call ok(ier, 'sendbuf_check')
     call check(nspool == 0, 'an empty spool')
+    call fmpl_counter(FMPL_COUNTER_SHM_MESSAGES, counted, ier)
+    call ok(ier, 'counter')
+    call check((counted > 0) .eqv. (nranks > 1), 'counter')
     do i = 1, 4
       select case (i)
       case (1)

@@ -8,7 +8,8 @@ use crate::source::{Doc, Function, Item, doc_before, read};
 const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c.rs"),
     include_str!("../../src/ffi/c/shapes.rs"),
-    include_str!("../../src/ffi/c/any.rs")
+    include_str!("../../src/ffi/c/any.rs"),
+    include_str!("../../src/ffi/c/counters.rs")
 );
 const ERRORS: &str = include_str!("../../src/base/error.rs");
 const LAYOUTS: &str = include_str!("../../src/p2p/layout.rs");
@@ -53,7 +54,7 @@ extern "C" {
 pub fn constants() -> Vec<(&'static str, i64)> {
     macro_rules! table { ($($name:ident)*) => { vec![$((stringify!($name), c::$name as i64)),*] } }
     table!(FMPL_SUCCESS FMPL_COMM_WORLD FMPL_COMM_NULL FMPL_TAG_ANY FMPL_PROC_NULL FMPL_TIMEOUT_INFINITE
-        FMPL_MA_BYTES FMPL_FA_BYTES FMPL_VERSION)
+        FMPL_MA_BYTES FMPL_FA_BYTES FMPL_COUNTER_SHM_PEERS FMPL_COUNTER_SHM_MESSAGES FMPL_COUNTER_SHM_BYTES FMPL_VERSION)
 }
 
 /// Names, numbers and descriptions of the error codes.

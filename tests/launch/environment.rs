@@ -137,7 +137,7 @@ fn who_is_missing_is_named_by_all() {
 fn a_rank_that_stops_on_its_way_is_named() {
     let port = free_port("127.0.0.1");
     let root = format!("127.0.0.1:{port}");
-    // Its way to the root is clear, but it never says a word of PMI: a rank that was stopped there.
+    // Stopped before it reaches the root.
     let early = [("FMPL_START_TIMEOUT", "1")];
     let ranks = [0, 1].map(|r| Started::new(r, 3, &root, &early));
     let stopped = Started::program(&["bash", "-c", "kill -STOP $$; exec \"$0\"", &place()], 2, 3, &root, &early);
@@ -145,6 +145,32 @@ fn a_rank_that_stops_on_its_way_is_named() {
         assert!(r.code != 0 && r.err.contains("rank 2 of 3 has not come within 1 s"), "{}", r.err);
     }
     drop(stopped);
+}
+
+#[test]
+fn a_rank_that_stops_between_fences_is_named() {
+    let port = free_port("127.0.0.1");
+    let root = format!("127.0.0.1:{port}");
+    let start = |rank| {
+        Started::program(&["bash", "-c", "exec \"$0\" 50", &place()], rank, 3, &root, &[("FMPL_START_TIMEOUT", "4")])
+    };
+    let (rank_0, rank_1) = (start(0), start(1));
+    let since = Instant::now();
+    while !connected(port) {
+        assert!(since.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Its `timeout` lives on.
+    let parent = rank_1.0.as_ref().unwrap().id();
+    let child = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+    // SAFETY: no memory is involved.
+    assert_eq!(unsafe { libc::kill(child.trim().parse().unwrap(), libc::SIGSTOP) }, 0);
+    let rank_2 = start(2);
+    for r in [rank_0, rank_2].map(Started::wait) {
+        let says = "rank 1 of 3 has not come";
+        assert!(r.code != 0 && r.err.contains(says), "{}", r.err);
+    }
+    drop(rank_1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fmpl::{Buffer, Code, Mode, PROC_NULL, Strided, StridedMut};
+use fmpl::{Buffer, Code, Counter, Mode, PROC_NULL, Strided, StridedMut};
 
 use crate::{filled, on_ranks};
 
@@ -116,6 +116,26 @@ on_ranks!(any_index_and_probe, [2], 100, |_job, world| {
         assert_eq!(seen, [0, 5, 99]);
         assert_eq!((world.probe_any_index(0)?, world.probe(0, 5)?), (None, None));
     }
+});
+
+on_ranks!(what_is_counted, [1, 2, 3], 2, |job, world| {
+    let of = |which| job.counter(which);
+    world.barrier()?;
+    let (messages, bytes) = (of(Counter::ShmMessages)?, of(Counter::ShmBytes)?);
+    // The barrier's rounds are not counted: they are the library's own messages.
+    assert_eq!((messages, bytes), (0, 0));
+    for len in [0, 5, 16, 50, 900, 4000, 100_000usize] {
+        let message = vec![1u8; len];
+        if world.rank() == 0 && world.size() > 1 {
+            world.send(&message, 1, 0)?;
+        } else if world.rank() == 1 {
+            world.recv(&mut vec![0u8; len], 0, 0)?;
+        }
+    }
+    world.sendrecv(&[1u8; 9], world.rank(), 1, &mut [0u8; 9], world.rank(), 1)?;
+    let sent = if world.rank() == 0 && world.size() > 1 { (7, 104_971) } else { (0, 0) };
+    assert_eq!((of(Counter::ShmMessages)?, of(Counter::ShmBytes)?), sent);
+    assert_eq!(of(Counter::ShmPeers)?, world.size() as u64 - 1);
 });
 
 on_ranks!(the_modes_of_sending, [2], 2, |job, world| {

@@ -1,0 +1,50 @@
+//! What this process has done in its job, in numbers: for tests and for the curious. Reading them costs a walk over the lanes; keeping
+//! them costs a message an addition to a line that it writes anyway.
+
+use std::sync::atomic::Ordering;
+
+use crate::base::error::{Code, Error, Result};
+use crate::p2p::endpoint::endpoint;
+
+/// A number that is kept. The numbers of the variants are those of `FMPL_COUNTER_*`.
+#[non_exhaustive]
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Counter {
+    /// Other ranks whose memory this process has mapped: with nobody else can anything go through shared memory.
+    ShmPeers = 0,
+    /// Indexed messages sent to other ranks through shared memory.
+    ShmMessages = 1,
+    /// The bytes of these messages.
+    ShmBytes = 2,
+}
+
+impl Counter {
+    /// All counters, in order.
+    pub const ALL: [Counter; 3] = [Counter::ShmPeers, Counter::ShmMessages, Counter::ShmBytes];
+
+    /// The counter with this number.
+    pub fn from_number(n: i32) -> Option<Counter> {
+        Counter::ALL.into_iter().find(|c| *c as i32 == n)
+    }
+}
+
+/// `fmpl_counter`: the value of the counter with this number.
+pub fn counter(which: i32) -> Result<u64> {
+    let ep = endpoint()?;
+    let Some(which) = Counter::from_number(which) else {
+        return Err(Error::new(Code::Argument, format!("rank {}: there is no counter {which}", ep.rank)));
+    };
+    if which == Counter::ShmPeers {
+        return Ok((0..ep.size).filter(|r| ep.known(*r).is_some()).count() as u64);
+    }
+    let mut sum = 0;
+    for lane in ep.lanes.all().iter().filter(|l| l.peer.is_some()) {
+        for slot in crate::lane::map::SYSTEM_INDICES..lane.limit() as usize {
+            let progress = lane.progress(slot);
+            let part = if which == Counter::ShmBytes { &progress.sent_bytes } else { &progress.sent };
+            sum += part.load(Ordering::Relaxed);
+        }
+    }
+    Ok(sum)
+}
