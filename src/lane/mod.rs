@@ -206,7 +206,7 @@ mod here {
             sent != 0
                 && land.got(sent) == sent
                 && self.received_then.load(Ordering::Relaxed) == seq - 1
-                && seq % ACK_EVERY != 0
+                && !seq.is_multiple_of(ACK_EVERY)
         }
         /// Has a message come since the last was sent?
         #[inline(always)]

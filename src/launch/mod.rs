@@ -269,10 +269,11 @@ impl Launch {
             // When the launcher is gone there is nobody to tell.
             let _ = pmi::send(fd, &format!("cmd=abort exitcode={code}\n"));
         }
-        let is_root = self.helper.try_lock().is_ok_and(|h| h.as_ref().is_some_and(environment::Helper::is_root));
-        if is_root {
-            // Its thread tells the others, and then ends this process.
-            std::thread::sleep(std::time::Duration::from_secs(5));
+        // The root's own thread tells the others, and is then over.
+        if let Ok(mut helper) = self.helper.try_lock()
+            && helper.as_ref().is_some_and(environment::Helper::is_root)
+        {
+            drop(helper.take());
         }
         std::process::exit(code)
     }

@@ -283,19 +283,21 @@ impl Root {
         self.flush();
     }
 
-    /// The whole job ends, as `fmpl_abort` says: every rank is told, and this process ends itself.
-    fn abort(&mut self, by: usize, code: i32) -> ! {
+    /// The whole job ends, as `fmpl_abort` says: every rank is told. This process ends itself, or when it was rank 0 that asked, is
+    /// ended by the caller when this thread is over.
+    fn abort(&mut self, by: usize, code: i32) {
         let word = format!("cmd=abort exitcode={code} rank={by}\n");
         for seat in self.seats.iter_mut().flatten() {
             let _ = seat.stream.write(word.as_bytes());
             // SAFETY: a descriptor of ours; no memory is involved.
             unsafe { libc::shutdown(seat.stream.as_raw_fd(), libc::SHUT_WR) };
         }
-        match Line::parse(word.trim_end().as_bytes()) {
-            Some(line) if by != 0 => environment::obey_abort(&line, 0),
-            // SAFETY: other threads are in the middle of anything, so nothing but the end.
-            _ => unsafe { libc::_exit(code) },
+        if by != 0
+            && let Some(line) = Line::parse(word.trim_end().as_bytes())
+        {
+            environment::obey_abort(&line, 0);
         }
+        self.seats.iter_mut().for_each(|s| *s = None);
     }
 
     fn answer_the_door(&mut self, i: usize) {
