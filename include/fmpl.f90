@@ -32,6 +32,13 @@ module fmpl
   integer(c_int), parameter :: FMPL_MA_BYTES = 64
   !> Bytes of completion-flag area for each index, for a caller that brings its own area to fmpl_init.
   integer(c_int), parameter :: FMPL_FA_BYTES = 64
+  !> A counter: other ranks whose memory this process has mapped. With nobody else can anything go through
+  !! shared memory.
+  integer(c_int), parameter :: FMPL_COUNTER_SHM_PEERS = 0
+  !> A counter: indexed messages sent to other ranks through shared memory.
+  integer(c_int), parameter :: FMPL_COUNTER_SHM_MESSAGES = 1
+  !> A counter: the bytes of the messages counted by FMPL_COUNTER_SHM_MESSAGES.
+  integer(c_int), parameter :: FMPL_COUNTER_SHM_BYTES = 2
   !> The version that this header belongs to: 10000 * major + 100 * minor + patch.
   integer(c_int), parameter :: FMPL_VERSION_NUMBER = 100
   !> The library is not initialised, or has been finalized.
@@ -1448,5 +1455,21 @@ module fmpl
       integer(c_int), intent(in) :: comm
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_mcast_irecv_cancel
+  end interface
+
+  ! ---- Counters --------------------------------------------------------------------------------------------
+
+  !> What this process has done since init, in numbers. It takes a while: not for the path of a message.
+  !! the value is an INTEGER(8).
+  !! @param which FMPL_COUNTER_*.
+  !! @param value set to the counter's value.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when there is no such counter, or for a FMPL_NULL pointer.
+  interface
+    subroutine fmpl_counter(which, value, ier) bind(C, name="fmpl_counter_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: which
+      integer(c_int64_t), intent(out) :: value
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_counter
   end interface
 end module fmpl

@@ -116,6 +116,18 @@ enum fmpl_error {
 /** Bytes of completion-flag area for each index, for a caller that brings its own area to fmpl_init. */
 #define FMPL_FA_BYTES 64
 
+/**
+ * A counter: other ranks whose memory this process has mapped. With nobody else can anything go through
+ * shared memory.
+ */
+#define FMPL_COUNTER_SHM_PEERS 0
+
+/** A counter: indexed messages sent to other ranks through shared memory. */
+#define FMPL_COUNTER_SHM_MESSAGES 1
+
+/** A counter: the bytes of the messages counted by FMPL_COUNTER_SHM_MESSAGES. */
+#define FMPL_COUNTER_SHM_BYTES 2
+
 /** The version that this header belongs to: 10000 * major + 100 * minor + patch. */
 #define FMPL_VERSION 100
 
@@ -832,6 +844,17 @@ int fmpl_mcast_irecv_test(fmpl_comm comm, int *done, size_t *size, int *master);
  * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; FMPL_ERR_COMM.
  */
 int fmpl_mcast_irecv_cancel(fmpl_comm comm);
+
+/* ---- Counters ------------------------------------------------------------------------------------------ */
+
+/**
+ * What this process has done since init, in numbers. It takes a while: not for the path of a message.
+ *
+ * @param[in] which FMPL_COUNTER_*.
+ * @param[out] value set to the counter's value.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when there is no such counter, or for a NULL pointer.
+ */
+int fmpl_counter(int which, size_t *value);
 
 #ifdef __cplusplus
 }

@@ -41,6 +41,17 @@
 ! its own area to fmpl_init.
       integer FMPL_FA_BYTES
       parameter (FMPL_FA_BYTES = 64)
+! A counter: other ranks whose memory this process has mapped. With
+! nobody else can anything go through shared memory.
+      integer FMPL_COUNTER_SHM_PEERS
+      parameter (FMPL_COUNTER_SHM_PEERS = 0)
+! A counter: indexed messages sent to other ranks through shared memory.
+      integer FMPL_COUNTER_SHM_MESSAGES
+      parameter (FMPL_COUNTER_SHM_MESSAGES = 1)
+! A counter: the bytes of the messages counted by
+! FMPL_COUNTER_SHM_MESSAGES.
+      integer FMPL_COUNTER_SHM_BYTES
+      parameter (FMPL_COUNTER_SHM_BYTES = 2)
 ! The version that this header belongs to: 10000 * major + 100 * minor +
 ! patch.
       integer FMPL_VERSION_NUMBER
@@ -194,3 +205,4 @@
       external fmpl_mcast_wait
       external fmpl_mcast_test
       external fmpl_mcast_irecv_cancel
+      external fmpl_counter

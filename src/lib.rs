@@ -51,6 +51,6 @@ pub mod wait;
 pub use base::error::{Code, Error, Result};
 #[cfg(not(loom))]
 pub use comm::{
-    AnyRequest, Buffer, Channel, Comm, Counter, Event, FromAny, Job, Lent, Mode, PROC_NULL, Peer, Plain, Received, Receiver,
-    RecvRequest, Scope, SendRequest, Sender, Strided, StridedMut, Ticket, init, initialized, wtime,
+    AnyRequest, Buffer, Channel, Comm, Counter, Event, FromAny, Job, Lent, Mode, PROC_NULL, Peer, Plain, Received,
+    Receiver, RecvRequest, Scope, SendRequest, Sender, Strided, StridedMut, Ticket, init, initialized, wtime,
 };
