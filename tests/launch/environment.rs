@@ -322,18 +322,11 @@ fn a_rank_dies_before_all_have_met() {
     rank_1.0.take().unwrap().wait().unwrap();
     let short = [("FMPL_START_TIMEOUT", "2")];
     for r in [rank_0, Started::new(2, 3, &root, &short)].map(Started::wait) {
-        // If it was not through the door yet, it has only not come.
-        let says = [
-            "rank 1 has left without finalize, or died",
-            "has failed to start",
-            "have not come",
-            "rank 1 of 3 has not come",
-        ];
-        assert!(
-            r.code != 0 && (says.iter().any(|s| r.err.contains(s)) || r.err.contains("did not find rank 0")),
-            "{}",
-            r.err
-        );
+        // Rank 2 may come when the root has failed already, or find it on its way out.
+        let named =
+            ["rank 1 has left without finalize, or died", "rank 1 of 3 has not come", "ranks 1-2 of 3 have not come"];
+        let late = ["has failed to start", "did not find rank 0", "rank 0 (127.0.0.1"];
+        assert!(r.code != 0 && named.iter().chain(&late).any(|s| r.err.contains(s)), "{}", r.err);
     }
 }
 
