@@ -43,6 +43,8 @@ pub(super) enum Ring {
     IfAwaited,
 }
 
+/// Runs up to this many bytes go through the ring: a call to the kernel takes 150 to 350 ns for each run of the other process.
+const SHORT_RUN: usize = 2048;
 /// Pieces described at a time to the kernel.
 const BATCH: usize = 256;
 
@@ -104,6 +106,15 @@ fn pid_of(lane: &Lane) -> libc::pid_t {
 
 fn cma_allowed(lane: &Lane) -> bool {
     lane.peer.as_ref().is_some_and(|p| p.cma())
+}
+
+/// Are the runs of one side so short that copying them twice costs less than having the kernel find each?
+fn has_short_runs(from: &Layout, to: Option<&Layout>) -> bool {
+    let short = |layout: &Layout| match *layout {
+        Layout::Block { block, .. } => block.count > 1 && block.run <= SHORT_RUN && block.stride != block.run as isize,
+        _ => false,
+    };
+    short(from) || to.is_some_and(short)
 }
 
 fn describable(layout: &Layout) -> bool {
@@ -184,7 +195,9 @@ impl Sender {
             return self.direct();
         }
         let cma = cma_allowed(lane) && way != Way::Ring && way != Way::Spool;
-        let ring_first = n <= tuning.ring_max || !cma;
+        let ring_first = n <= tuning.ring_max
+            || !cma
+            || way == Way::Auto && n >= tuning.coop_min && has_short_runs(&self.data, target.as_ref());
         let reachable = cma && target.is_some();
         let open = match ring {
             Ring::Never => false,
