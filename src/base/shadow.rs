@@ -48,11 +48,19 @@ struct Memory {
     /// This execution met something new.
     grew: bool,
     sleepers: Vec<(usize, u32, loom::thread::Thread)>,
-    /// Threads that run, and whether one is to execute a fence before it goes on.
-    running: Vec<(loom::thread::ThreadId, bool)>,
+    /// Threads that run.
+    running: Vec<Running>,
     now: u64,
     /// Values of settings, by their addresses.
     settings: HashMap<usize, u64>,
+}
+
+struct Running {
+    id: loom::thread::ThreadId,
+    /// It is to execute a fence before it goes on.
+    due: bool,
+    /// Pauses so far.
+    spins: usize,
 }
 
 thread_local! {
@@ -206,7 +214,7 @@ pub fn is_provisional() -> bool {
 /// A thread of the model begins to run, or comes back from sleep.
 pub fn enter() {
     checked::fence(Ordering::SeqCst);
-    with(|m| m.running.push((loom::thread::current().id(), false)));
+    with(|m| m.running.push(Running { id: loom::thread::current().id(), due: false, spins: 0 }));
 }
 
 /// A thread of the model ends, or goes to sleep.
@@ -214,11 +222,11 @@ pub fn leave() {
     let me = loom::thread::current().id();
     checked::fence(Ordering::SeqCst);
     with(|m| {
-        m.running.retain(|(id, due)| {
-            if *id == me && *due {
+        m.running.retain(|r| {
+            if r.id == me && r.due {
                 INTERRUPTS.set(INTERRUPTS.get() - 1);
             }
-            *id != me
+            r.id != me
         });
     });
 }
@@ -229,7 +237,7 @@ fn interrupted() {
         return;
     }
     let me = loom::thread::current().id();
-    let due = with(|m| m.running.iter_mut().find(|(id, due)| *id == me && *due).map(|(_, due)| *due = false)).is_some();
+    let due = with(|m| m.running.iter_mut().find(|r| r.id == me && r.due).map(|r| r.due = false)).is_some();
     if due {
         INTERRUPTS.set(INTERRUPTS.get() - 1);
         checked::fence(Ordering::SeqCst);
@@ -245,12 +253,12 @@ pub fn membarrier() {
     let me = loom::thread::current().id();
     checked::fence(Ordering::SeqCst);
     with(|m| {
-        for (_, due) in m.running.iter_mut().filter(|(id, due)| *id != me && !*due) {
-            *due = true;
+        for r in m.running.iter_mut().filter(|r| r.id != me && !r.due) {
+            r.due = true;
             INTERRUPTS.set(INTERRUPTS.get() + 1);
         }
     });
-    while with(|m| m.running.iter().any(|(id, due)| *id != me && *due)) {
+    while with(|m| m.running.iter().any(|r| r.id != me && r.due)) {
         interrupted();
         loom::thread::yield_now();
     }
@@ -420,10 +428,21 @@ pub fn fence(order: Ordering) {
 }
 
 /// A pause of a loop that waits for another thread, which in a model has its turn now.
+///
+/// Only each second one gives the turn away: the checker gives it back to a thread that has yielded only when all others have, too,
+/// or wait, so what this thread does while another is just a step ahead would never be looked at.
 pub fn spin_loop() {
     if ACTIVE.get() {
         interrupted();
-        loom::thread::yield_now()
+        let me = loom::thread::current().id();
+        let yields = with(|m| {
+            let found = m.running.iter_mut().find(|r| r.id == me)?;
+            found.spins += 1;
+            Some(found.spins % 2 == 0)
+        });
+        if yields != Some(false) {
+            loom::thread::yield_now();
+        }
     } else {
         core::hint::spin_loop()
     }

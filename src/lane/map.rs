@@ -50,8 +50,8 @@ pub const INDEX_MAX: usize = (1 << 17) - SYSTEM_INDICES;
 pub const SLOTS: usize = INDEX_MAX + SYSTEM_INDICES;
 /// Indices that share a bit in the map of what was ever used: as many as have their hot lines in a page.
 pub const GROUP_INDICES: usize = 64;
-/// Bytes that an index may send through an annex.
-pub const ANNEX_BYTES: usize = 1024;
+/// Bytes that an index may send through an annex. (A model's messages are short.)
+pub const ANNEX_BYTES: usize = if cfg!(loom) { 128 } else { 1024 };
 /// Bytes that travel half in the landing and half in the split line, which ends in the number of its message.
 pub const SPLIT_BYTES: usize = 16 + 56;
 

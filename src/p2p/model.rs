@@ -48,6 +48,8 @@ pub struct Terms {
     pub coop_min: usize,
     /// Up to this many bytes a waiting receiver gets a message through the ring.
     pub ring_max: usize,
+    /// Bytes of a ring's chunk (a power of two, 256 or more), and chunks in use.
+    pub ring: (usize, usize),
     /// Pages of 1 KiB in each spool.
     pub pages: usize,
     /// Bytes that each rank may spool.
@@ -67,6 +69,7 @@ impl Default for Terms {
             eager: 1024,
             coop_min: usize::MAX,
             ring_max: 0,
+            ring: (2048, 4),
             pages: 3,
             spool: 1 << 20,
             sleeps: false,
@@ -101,6 +104,8 @@ impl World {
             coop_min: Some(terms.coop_min),
             ring_max: Some(terms.ring_max),
             any_slots: any_source::model::SLOTS,
+            ring_chunk: Some(terms.ring.0),
+            ring_chunks: Some(terms.ring.1),
             ..Config::default()
         };
         shadow::forget();
@@ -131,6 +136,7 @@ impl World {
                 )
             });
             let lane = lane.expect(must);
+            ranks[me].apply_mode(lane);
             assert!(lane.spool.set(other.spool.view()).is_ok());
             lane.in_model();
             ranks[me].any_source.in_model(ranks[me], other, peer, rings);

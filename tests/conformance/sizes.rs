@@ -90,7 +90,7 @@ pub fn every_size_in_every_mode(me: i32) {
                         // Large messages take a part of the combinations each, together all of them; all meet on few indices.
                         let share = if len > 2 << 20 {
                             9
-                        } else if len > 60_000 {
+                        } else if len > 60_000 || crate::ranks::short() {
                             3
                         } else {
                             1
@@ -116,7 +116,11 @@ pub fn every_size_in_every_mode(me: i32) {
 pub fn order_on_one_index(me: i32) {
     for src in 0..2 {
         let (mut draw, mut pause) = (Draw(41 + src as u64), Draw(97 + me as u64));
-        let messages = if crate::ranks::long() { 20_000 } else { 1500 };
+        let messages = match (crate::ranks::long(), crate::ranks::short()) {
+            (true, _) => 20_000,
+            (_, true) => 400,
+            _ => 1500,
+        };
         for seq in 0..messages {
             let len = draw.size(100_000);
             let change = draw.one_in(20).then(|| [0, 1, 10, -1][draw.below(4)]);

@@ -1,6 +1,6 @@
 //! Receives of any index.
 
-use crate::stage::{Buffer, arrived, irecv, model, send};
+use crate::stage::{Buffer, arrived, irecv, model, pause, recv, send};
 use fmpl::p2p::model::Terms;
 use fmpl::p2p::{self, COMM_WORLD, TAG_ANY};
 
@@ -69,6 +69,36 @@ fn an_indexed_receive_leaves_the_rest() {
             arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, indexed, 1, 8);
             p2p::irecv_wait(COMM_WORLD, 0, TAG_ANY).expect("received");
             any.holds(2, 8);
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+/// More announcements than the queue holds: those that follow are marks in the bitmap.
+#[test]
+fn more_than_the_queue_holds() {
+    model("more_than_the_queue_holds", Terms { preemptions: 1, ..Terms::default() }, |w| {
+        const MANY: u8 = 6;
+        let a = w.spawn(0, move || {
+            recv(1, 3, Buffer::new(w, 0, 1024, 8), 50, 8);
+            for n in 0..MANY {
+                send(1, n as i32 % 2, Buffer::new(w, 0, 0, 8), 10 * (n % 2) + n / 2 + 1).expect("sent");
+            }
+        });
+        let b = w.spawn(1, move || {
+            let buffer = Buffer::new(w, 1, 0, 8);
+            irecv(0, TAG_ANY, buffer);
+            send(0, 3, Buffer::new(w, 1, 1024, 8), 50).expect("sent");
+            (0..3).for_each(|_| pause());
+            let mut counts = [0; 2];
+            p2p::irecv_wait(COMM_WORLD, 0, TAG_ANY).expect("received");
+            let index = p2p::received(COMM_WORLD, 0, TAG_ANY).expect("one").index as usize;
+            counts[index] += 1;
+            buffer.holds(10 * index as u8 + counts[index], 8);
+            for _ in 1..MANY {
+                recv_any(buffer, &mut counts, 8);
+            }
         });
         a.join().expect("rank 0");
         b.join().expect("rank 1");

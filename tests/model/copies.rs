@@ -1,6 +1,6 @@
 //! Copies that both sides have a part in: shared pieces, rings of chunks, offers to pull, moved and refused.
 
-use crate::stage::{Buffer, isend, isend_wait, model, recv, send};
+use crate::stage::{Buffer, isend, isend_wait, model, pause, recv, send};
 use fmpl::p2p::model::Terms;
 
 fn one_after_another(name: &str, terms: Terms, len: usize) {
@@ -26,12 +26,12 @@ fn one_after_another(name: &str, terms: Terms, len: usize) {
 
 #[test]
 fn shared_pieces() {
-    one_after_another("shared_pieces", Terms { eager: 16, coop_min: 17, timeout_ms: -1, ..Terms::default() }, 32);
+    one_after_another("shared_pieces", Terms { eager: 16, coop_min: 17, timeout_ms: -1, ..Terms::default() }, 136);
 }
 
 #[test]
 fn ring() {
-    one_after_another("ring", Terms { eager: 16, ring_max: 4096, timeout_ms: -1, ..Terms::default() }, 32);
+    one_after_another("ring", Terms { eager: 16, ring_max: 4096, timeout_ms: -1, ..Terms::default() }, 136);
 }
 
 /// The receiver takes the offer, or the sender moves it, or both try.
@@ -39,14 +39,14 @@ fn offered(name: &str, terms: Terms) {
     model(name, terms, |w| {
         let a = w.spawn(0, move || {
             for n in 1..=2 {
-                let buffer = Buffer::new(w, 0, 0, 32);
+                let buffer = Buffer::new(w, 0, 0, 136);
                 isend(1, 0, buffer, n);
                 isend_wait(1, 0, buffer);
             }
         });
         let b = w.spawn(1, move || {
             for n in 1..=2 {
-                recv(0, 0, Buffer::new(w, 1, 0, 32), n, 32);
+                recv(0, 0, Buffer::new(w, 1, 0, 136), n, 136);
             }
         });
         a.join().expect("rank 0");
@@ -69,7 +69,7 @@ fn offer_refused() {
 fn moved_offer_frees_its_block() {
     model("moved_offer_frees_its_block", Terms { eager: 16, preemptions: 1, ..Terms::default() }, |w| {
         let a = w.spawn(0, move || {
-            let (first, second) = (Buffer::new(w, 0, 0, 32), Buffer::new(w, 0, 512, 32));
+            let (first, second) = (Buffer::new(w, 0, 0, 136), Buffer::new(w, 0, 512, 136));
             for (index, n) in [(0, 1), (0, 2), (1, 3)] {
                 let buffer = if index == 0 { first } else { second };
                 isend(1, index, buffer, n);
@@ -78,7 +78,66 @@ fn moved_offer_frees_its_block() {
         });
         let b = w.spawn(1, move || {
             for (index, n) in [(0, 1), (0, 2), (1, 3)] {
-                recv(0, index, Buffer::new(w, 1, 0, 32), n, 32);
+                recv(0, index, Buffer::new(w, 1, 0, 136), n, 136);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+/// A message of three chunks through one place.
+#[test]
+fn ring_of_one_place() {
+    let terms = Terms { eager: 16, ring_max: 4096, ring: (256, 1), timeout_ms: -1, ..Terms::default() };
+    one_after_another("ring_of_one_place", terms, 520);
+}
+
+/// A thread takes the ring that another has used, whose chunks its receiver may still read.
+#[test]
+fn ring_of_another_thread() {
+    let terms = Terms { eager: 16, ring_max: 4096, timeout_ms: -1, preemptions: 1, ..Terms::default() };
+    model("ring_of_another_thread", terms, |w| {
+        let side = move |me: usize, index: i32| {
+            move || {
+                let buffer = Buffer::new(w, me, index as usize * 512, 136);
+                if me == 0 {
+                    send(1, index, buffer, 1).expect("sent");
+                    buffer.fill(99);
+                } else {
+                    recv(0, index, buffer, 1, 136);
+                    buffer.fill(98);
+                }
+            }
+        };
+        let (a, c) = (w.spawn(0, side(0, 0)), w.spawn(0, side(0, 1)));
+        let b = w.spawn(1, move || {
+            side(1, 0)();
+            side(1, 1)();
+        });
+        a.join().expect("rank 0");
+        c.join().expect("rank 0, its other thread");
+        b.join().expect("rank 1");
+    });
+}
+
+/// An offer that the sender moves, since its receiver comes late; its block then serves the next message.
+#[test]
+fn moved_offer_and_its_block() {
+    model("moved_offer_and_its_block", Terms { eager: 16, pages: 1, ..Terms::default() }, |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=2 {
+                let buffer = Buffer::new(w, 0, 0, 136);
+                isend(1, 0, buffer, n);
+                isend_wait(1, 0, buffer);
+                pause();
+            }
+        });
+        let b = w.spawn(1, move || {
+            for n in 1..=2 {
+                pause();
+                recv(0, 0, Buffer::new(w, 1, 0, 136), n, 136);
+                pause();
             }
         });
         a.join().expect("rank 0");

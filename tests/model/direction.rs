@@ -1,6 +1,6 @@
 //! One direction of an index and both: landings, annexes, acknowledgements, the chain and the way back to the landing.
 
-use crate::stage::{Buffer, model, recv, send};
+use crate::stage::{Buffer, model, pause, recv, send};
 use fmpl::p2p::model::Terms;
 
 #[test]
@@ -179,4 +179,82 @@ fn two_threads_on_one_index() {
         b.join().expect("rank 1, sending");
         c.join().expect("rank 1, receiving");
     });
+}
+
+/// The blocks of a chain are used again as its receiver leaves them, which the sender learns from the blocks alone.
+#[test]
+fn chain_of_used_blocks() {
+    model("chain_of_used_blocks", Terms { pages: 4, ..Terms::default() }, |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=5 {
+                send(1, 0, Buffer::new(w, 0, 0, 184), n).expect("sent");
+                if n > 2 {
+                    pause();
+                }
+            }
+        });
+        let b = w.spawn(1, move || {
+            pause();
+            for n in 1..=5 {
+                recv(0, 0, Buffer::new(w, 1, 0, 184), n, 184);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+/// One thread sends, annex, chain, and annex again when the other has received an answer: what it knows of its receiver is in the
+/// chain's block.
+#[test]
+fn one_sends_the_other_receives() {
+    model("one_sends_the_other_receives", Terms { preemptions: 1, ..Terms::default() }, |w| {
+        let a = w.spawn(0, move || {
+            for n in 1..=3 {
+                send(1, 0, Buffer::new(w, 0, 0, 96), n).expect("sent");
+            }
+            (0..3).for_each(|_| pause());
+            send(1, 0, Buffer::new(w, 0, 0, 96), 4).expect("sent");
+        });
+        let c = w.spawn(0, move || recv(1, 0, Buffer::new(w, 0, 1024, 8), 50, 8));
+        let b = w.spawn(1, move || {
+            pause();
+            for n in 1..=3 {
+                recv(0, 0, Buffer::new(w, 1, 0, 96), n, 96);
+            }
+            send(0, 0, Buffer::new(w, 1, 1024, 8), 50).expect("sent");
+            recv(0, 0, Buffer::new(w, 1, 0, 96), 4, 96);
+        });
+        a.join().expect("rank 0, sending");
+        c.join().expect("rank 0, receiving");
+        b.join().expect("rank 1");
+    });
+}
+
+/// A thread takes the turn to write an annex, or a split line, from the thread of its rank that has read it.
+fn turn_of_another_thread(name: &str, len: usize) {
+    model(name, Terms::default(), move |w| {
+        let a = w.spawn(0, move || {
+            send(1, 0, Buffer::new(w, 0, 0, len), 1).expect("sent");
+            recv(1, 0, Buffer::new(w, 0, 1024, len), 11, len);
+        });
+        let b = w.spawn(1, move || recv(0, 0, Buffer::new(w, 1, 0, len), 1, len));
+        let c = w.spawn(1, move || {
+            (0..2).for_each(|_| pause());
+            send(0, 0, Buffer::new(w, 1, 1024, len), 11).expect("sent");
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1, receiving");
+        c.join().expect("rank 1, sending");
+    });
+}
+
+#[test]
+fn annex_of_another_thread() {
+    turn_of_another_thread("annex_of_another_thread", 96);
+}
+
+#[test]
+fn split_line_of_another_thread() {
+    turn_of_another_thread("split_line_of_another_thread", 40);
 }

@@ -1,6 +1,6 @@
 //! Long messages: puts into postings, truncation, a posting that is withdrawn while the sender puts.
 
-use crate::stage::{Buffer, arrived, irecv, model, recv, send};
+use crate::stage::{Buffer, arrived, irecv, model, pause, recv, send};
 use fmpl::p2p::model::Terms;
 use fmpl::p2p::{self, COMM_WORLD};
 
@@ -14,15 +14,15 @@ fn put_into_the_posting() {
     model("put_into_the_posting", long(-1), |w| {
         let a = w.spawn(0, move || {
             for n in 1..=2 {
-                let buffer = Buffer::new(w, 0, 0, 64);
+                let buffer = Buffer::new(w, 0, 0, 160);
                 send(1, 0, buffer, n).expect("sent");
                 buffer.fill(99);
             }
         });
         let b = w.spawn(1, move || {
-            recv(0, 0, Buffer::new(w, 1, 0, 64), 1, 64);
-            recv(0, 0, Buffer::new(w, 1, 512, 32), 2, 64);
-            Buffer::new(w, 1, 512, 64).fill(98);
+            recv(0, 0, Buffer::new(w, 1, 0, 160), 1, 160);
+            recv(0, 0, Buffer::new(w, 1, 512, 136), 2, 160);
+            Buffer::new(w, 1, 512, 160).fill(98);
         });
         a.join().expect("rank 0");
         b.join().expect("rank 1");
@@ -34,13 +34,13 @@ fn put_or_spool() {
     model("put_or_spool", long(0), |w| {
         let a = w.spawn(0, move || {
             for n in 1..=3 {
-                send(1, 0, Buffer::new(w, 0, 0, 64), n).expect("sent");
+                send(1, 0, Buffer::new(w, 0, 0, 160), n).expect("sent");
             }
         });
         let b = w.spawn(1, move || {
             for n in 1..=3 {
-                let buffer = Buffer::new(w, 1, 0, 64);
-                recv(0, 0, buffer, n, 64);
+                let buffer = Buffer::new(w, 1, 0, 160);
+                recv(0, 0, buffer, n, 160);
                 buffer.fill(98);
             }
         });
@@ -52,18 +52,42 @@ fn put_or_spool() {
 #[test]
 fn withdraw_while_the_sender_puts() {
     model("withdraw_while_the_sender_puts", Terms { preemptions: 3, ..long(-1) }, |w| {
-        let a = w.spawn(0, move || send(1, 0, Buffer::new(w, 0, 0, 32), 1).expect("sent"));
+        let a = w.spawn(0, move || send(1, 0, Buffer::new(w, 0, 0, 136), 1).expect("sent"));
         let b = w.spawn(1, move || {
-            let (first, second) = (Buffer::new(w, 1, 0, 32), Buffer::new(w, 1, 512, 32));
+            let (first, second) = (Buffer::new(w, 1, 0, 136), Buffer::new(w, 1, 512, 136));
             irecv(0, 0, first);
             if p2p::irecv_cancel(COMM_WORLD, 0, 0).expect("a request") {
                 // Ours again: nobody may write it any more.
                 first.fill(98);
                 irecv(0, 0, second);
-                arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, second, 1, 32);
-                first.holds(98, 32);
+                arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, second, 1, 136);
+                first.holds(98, 136);
             } else {
-                arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, first, 1, 32);
+                arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, first, 1, 136);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+/// The receiver withdraws when the sender may just have seen the posting; the sender can do without.
+#[test]
+fn withdraw_from_one_who_spools() {
+    model("withdraw_from_one_who_spools", Terms { preemptions: 3, ..long(0) }, |w| {
+        let a = w.spawn(0, move || {
+            pause();
+            send(1, 0, Buffer::new(w, 0, 0, 136), 1).expect("sent");
+        });
+        let b = w.spawn(1, move || {
+            let (first, second) = (Buffer::new(w, 1, 0, 136), Buffer::new(w, 1, 512, 136));
+            irecv(0, 0, first);
+            if p2p::irecv_cancel(COMM_WORLD, 0, 0).expect("a request") {
+                first.fill(98);
+                recv(0, 0, second, 1, 136);
+                first.holds(98, 136);
+            } else {
+                arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, first, 1, 136);
             }
         });
         a.join().expect("rank 0");

@@ -1,6 +1,7 @@
 //! What the models are made of: watched buffers, and calls of the library with messages that can be told apart.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use fmpl::base::shadow;
 use fmpl::p2p::layout::Layout;
@@ -8,26 +9,38 @@ use fmpl::p2p::model::{Terms, World, check};
 use fmpl::p2p::{self, COMM_WORLD};
 use fmpl::{Code, Error};
 
-/// Runs a model and says how much it looked at. `FMPL_MODEL_SECONDS` and `FMPL_MODEL_PREEMPTIONS` change the bounds.
+/// Runs a model and says how much it looked at: with no preemption, then with one, and so on, as far as bound and time go. What takes
+/// few changes of thread is looked at completely before anything else. `FMPL_MODEL_SECONDS` and `FMPL_MODEL_PREEMPTIONS` change
+/// the bounds.
 pub fn model(name: &str, terms: Terms, body: impl Fn(World) + Send + Sync + 'static) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
-    let seconds = number("FMPL_MODEL_SECONDS").unwrap_or(20);
-    let preemptions = number("FMPL_MODEL_PREEMPTIONS").map_or(terms.preemptions, |n| n as usize);
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    let most = number("FMPL_MODEL_PREEMPTIONS").map_or(terms.preemptions, |n| n as usize);
+    let until = Instant::now() + Duration::from_secs(number("FMPL_MODEL_SECONDS").unwrap_or(20));
     let weakened = crate::weakened::asked_for();
     let experiment = weakened.is_some();
     if let Some(w) = weakened {
         shadow::weaken(w);
     }
-    let seen = check(Terms { preemptions, ..terms }, Duration::from_secs(seconds), body);
-    let all = if seen.complete { "all" } else { "the first" };
-    println!(
-        "{name}: {all} {} executions with {preemptions} preemptions, {:.1} s",
-        seen.executions,
-        seen.took.as_secs_f64()
-    );
+    let body = Arc::new(body);
+    for preemptions in 0..=most {
+        let left = until.saturating_duration_since(Instant::now());
+        if left < Duration::from_millis(100) {
+            break;
+        }
+        let body = body.clone();
+        let seen = check(Terms { preemptions, ..terms }, left, move |w| body(w));
+        let all = if seen.complete { "all" } else { "the first" };
+        let seconds = seen.took.as_secs_f64();
+        println!("{name}: {all} {} executions with {preemptions} preemptions, {seconds:.1} s", seen.executions);
+    }
     if experiment {
         println!("{name}: the weakened access was executed {} times", shadow::weakened_accesses());
     }
+}
+
+/// Gives the other threads their turn, and orders nothing.
+pub fn pause() {
+    (0..2).for_each(|_| shadow::spin_loop());
 }
 
 /// A watched buffer.

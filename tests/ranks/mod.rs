@@ -57,6 +57,12 @@ pub fn long() -> bool {
     std::env::var_os("FMPL_TEST_LONG").is_some_and(|v| v == "1")
 }
 
+/// Is everything to be done once rather than often? For runs that look at each access (AddressSanitizer), which repetition tells
+/// nothing new.
+pub fn short() -> bool {
+    std::env::var_os("FMPL_TEST_SHORT").is_some_and(|v| v == "1")
+}
+
 /// A job of ranks that run one body.
 pub struct Job {
     ranks: usize,

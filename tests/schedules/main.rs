@@ -205,6 +205,8 @@ fn random_programs() {
         1
     } else if ranks::long() {
         600
+    } else if ranks::short() {
+        30
     } else {
         120
     };

@@ -65,6 +65,11 @@ impl Peer {
         if self.is_dead() {
             return true;
         }
+        // The ranks of a model are threads: no descriptor tells of them, and they do not die.
+        #[cfg(loom)]
+        if crate::base::shadow::is_active() {
+            return false;
+        }
         let dead = self.pidfd.as_ref().is_none_or(|p| socket::has_ended(p.as_fd()));
         if dead {
             self.mark_dead();
