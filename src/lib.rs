@@ -32,6 +32,7 @@
 //! |---|---|
 //! | [`ffi`] | the C interface (`include/fmpl.h`) and the Fortran names |
 //! | [`comm`] | [`Job`], [`Comm`]: the safe Rust interface |
+//! | [`coll`] | collective calls: barrier, broadcast, reduce |
 //! | [`p2p`] | sending, receiving, requests, spool, transfers |
 //! | [`lane`] | the memory that one ordered pair of ranks shares |
 //! | [`fabric`] | regions of memory, attaching to a peer's, copying between address spaces |
@@ -40,6 +41,7 @@
 //! | [`base`] | errors, settings, the atomics that a model checker can replace |
 
 pub mod base;
+pub mod coll;
 pub mod comm;
 pub mod fabric;
 pub mod ffi;
@@ -51,6 +53,7 @@ pub mod wait;
 pub use base::error::{Code, Error, Result};
 #[cfg(not(loom))]
 pub use comm::{
-    AnyRequest, Buffer, Channel, Comm, Counter, Event, FromAny, Job, Lent, Mode, PROC_NULL, Peer, Plain, Received,
-    Receiver, RecvRequest, Scope, SendRequest, Sender, Strided, StridedMut, Ticket, init, initialized, wtime,
+    AnyRequest, Buffer, Channel, Comm, Counter, Event, FromAny, Job, Lent, Max, MaxVal, Min, MinVal, Mode, PROC_NULL,
+    Peer, Plain, Received, Receiver, RecvRequest, Reduce, Scope, SendRequest, Sender, Strided, StridedMut, Sum, Ticket,
+    init, initialized, wtime,
 };

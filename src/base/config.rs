@@ -46,6 +46,54 @@ pub enum Way {
     Coop,
 }
 
+/// How a barrier meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BarrierWay {
+    /// By the number of ranks.
+    Auto,
+    /// Everybody looks at everybody.
+    Flat,
+    /// Groups of eight, then their first ones.
+    Groups,
+}
+
+/// How a broadcast travels on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BcastWay {
+    /// By size.
+    Auto,
+    /// Through cells in shared memory.
+    Cells,
+    /// Each reader copies from the root's memory.
+    Pull,
+    /// Likewise, and the root helps.
+    Coop,
+}
+
+/// How a reduce works on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ReduceWay {
+    /// By size.
+    Auto,
+    /// Through cells in shared memory.
+    Cells,
+    /// From the ranks' own memory, by all of them.
+    Pull,
+}
+
+/// How an allreduce works on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AllreduceWay {
+    /// By size.
+    Auto,
+    /// Through cells in shared memory, everybody reduces everything.
+    Cells,
+    /// Through shared memory, everybody reduces a slice.
+    Slices,
+    /// From the ranks' own memory, by all of them.
+    Pull,
+}
+
 /// What to do about a cycle of waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDeadlock {
@@ -88,6 +136,26 @@ pub struct Config {
     pub ring_chunks: Option<usize>,
     /// `FMPL_ANY_SLOTS`
     pub any_slots: usize,
+    /// `FMPL_COLL_BARRIER`
+    pub coll_barrier: BarrierWay,
+    /// `FMPL_COLL_BCAST`
+    pub coll_bcast: BcastWay,
+    /// `FMPL_COLL_REDUCE`
+    pub coll_reduce: ReduceWay,
+    /// `FMPL_COLL_ALLREDUCE`
+    pub coll_allreduce: AllreduceWay,
+    /// `FMPL_COLL_BCAST_PULL`, bytes
+    pub bcast_pull: Option<usize>,
+    /// `FMPL_COLL_REDUCE_PULL`, bytes
+    pub reduce_pull: Option<usize>,
+    /// `FMPL_COLL_ALLREDUCE_PULL`, bytes
+    pub allreduce_pull: Option<usize>,
+    /// `FMPL_COLL_ALLREDUCE_SLICES`, bytes
+    pub allreduce_slices: Option<usize>,
+    /// `FMPL_COLL_CHUNK`, bytes
+    pub coll_chunk: Option<usize>,
+    /// `FMPL_COLL_PIECE`, bytes
+    pub coll_piece: Option<usize>,
     /// `FMPL_ATTACH_TIMEOUT`, seconds
     pub attach_s: f64,
     /// `FMPL_VERBS`
@@ -124,6 +192,16 @@ impl Default for Config {
             ring_chunk: None,
             ring_chunks: None,
             any_slots: 256,
+            coll_barrier: BarrierWay::Auto,
+            coll_bcast: BcastWay::Auto,
+            coll_reduce: ReduceWay::Auto,
+            coll_allreduce: AllreduceWay::Auto,
+            bcast_pull: None,
+            reduce_pull: None,
+            allreduce_pull: None,
+            allreduce_slices: None,
+            coll_chunk: None,
+            coll_piece: None,
             attach_s: 30.0,
             start_s: 120.0,
             verbs: true,
@@ -274,6 +352,110 @@ pub static SETTINGS: &[Setting] = &[
             c.any_slots = n;
             Some(())
         },
+    },
+    Setting {
+        name: "FMPL_COLL_BARRIER",
+        default: "auto",
+        values: "auto | flat | groups",
+        meaning: "how a barrier meets; the settings of collective calls must be the same on all ranks",
+        set: |c, v| {
+            c.coll_barrier = match v {
+                "auto" => BarrierWay::Auto,
+                "flat" => BarrierWay::Flat,
+                "groups" => BarrierWay::Groups,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_BCAST",
+        default: "auto",
+        values: "auto | cells | pull | coop",
+        meaning: "how a broadcast of more than 56 bytes travels",
+        set: |c, v| {
+            c.coll_bcast = match v {
+                "auto" => BcastWay::Auto,
+                "cells" => BcastWay::Cells,
+                "pull" => BcastWay::Pull,
+                "coop" => BcastWay::Coop,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_REDUCE",
+        default: "auto",
+        values: "auto | cells | pull",
+        meaning: "how a reduce works",
+        set: |c, v| {
+            c.coll_reduce = match v {
+                "auto" => ReduceWay::Auto,
+                "cells" => ReduceWay::Cells,
+                "pull" => ReduceWay::Pull,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_ALLREDUCE",
+        default: "auto",
+        values: "auto | cells | slices | pull",
+        meaning: "how an allreduce of more than 24 bytes works",
+        set: |c, v| {
+            c.coll_allreduce = match v {
+                "auto" => AllreduceWay::Auto,
+                "cells" => AllreduceWay::Cells,
+                "slices" => AllreduceWay::Slices,
+                "pull" => AllreduceWay::Pull,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_BCAST_PULL",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on a broadcast is copied from the root's memory",
+        set: |c, v| bytes(v).map(|n| c.bcast_pull = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_REDUCE_PULL",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on a reduce reads the ranks' memory",
+        set: |c, v| bytes(v).map(|n| c.reduce_pull = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_ALLREDUCE_PULL",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on an allreduce reads the ranks' memory",
+        set: |c, v| bytes(v).map(|n| c.allreduce_pull = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_ALLREDUCE_SLICES",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on each rank of an allreduce reduces a slice",
+        set: |c, v| bytes(v).map(|n| c.allreduce_slices = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_CHUNK",
+        default: "tuning table",
+        values: "bytes, from 1k to 8k",
+        meaning: "how much of a collective call's payload goes into a cell",
+        set: |c, v| bytes(v).filter(|n| (1024..=8192).contains(n)).map(|n| c.coll_chunk = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_PIECE",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "the size of the pieces in which the ranks share the copying of a collective call",
+        set: |c, v| bytes(v).filter(|n| *n >= 4096).map(|n| c.coll_piece = Some(n)),
     },
     Setting {
         name: "FMPL_ATTACH_TIMEOUT",

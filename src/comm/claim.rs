@@ -83,7 +83,7 @@ impl OfPeer {
 pub(crate) struct Claims {
     peers: Box<[AtomicPtr<OfPeer>]>,
     gate: AtomicBool,
-    barrier: AtomicBool,
+    collective: AtomicBool,
 }
 
 /// The table of the job that is open, so that a further init finds it.
@@ -126,7 +126,7 @@ impl Claims {
         Claims {
             peers: (0..size).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect(),
             gate: AtomicBool::new(false),
-            barrier: AtomicBool::new(false),
+            collective: AtomicBool::new(false),
         }
     }
 
@@ -225,12 +225,12 @@ impl Claims {
         Ok(call())
     }
 
-    /// Runs a barrier, unless another thread is in one.
-    pub fn barrier<R>(&self, call: impl FnOnce() -> R) -> Result<R> {
-        if self.barrier.swap(true, Ordering::Acquire) {
-            return Err(Error::new(Code::Busy, "another thread of this process is in the barrier"));
+    /// Runs a collective call, unless another thread is in one.
+    pub fn collective<R>(&self, call: impl FnOnce() -> R) -> Result<R> {
+        if self.collective.swap(true, Ordering::Acquire) {
+            return Err(Error::new(Code::Busy, "another thread of this process is in a collective call"));
         }
-        let _claimed = Claimed(&self.barrier);
+        let _claimed = Claimed(&self.collective);
         Ok(call())
     }
 }

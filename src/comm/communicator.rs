@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::comm::claim::{Claim, Claims, Direction};
 use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{pieces, pieces_mut, with_list};
-use crate::comm::{Channel, Job, Mode, Plain, Receiver, Sender, Strided, StridedMut, job};
+use crate::comm::{Channel, Job, Mode, Plain, Receiver, Sender, Strided, StridedMut};
 use crate::p2p::any_source::{self, multicast};
 use crate::p2p::layout::Layout;
 use crate::p2p::{self, TAG_ANY};
@@ -364,11 +364,6 @@ impl<'job> Comm<'job> {
         let (ptr, len) = (data.as_mut_ptr().cast(), size_of_val(data));
         // SAFETY: the borrow lasts for the call.
         FromAny::new(unsafe { multicast::mcast_recv(self.id, ptr, len)? }, -1, size_of::<T>())
-    }
-
-    /// Waits until all ranks have come here. One thread of each process at a time.
-    pub fn barrier(&self) -> Result<()> {
-        self.claims.barrier(|| job::barrier(self.id))?
     }
 
     /// Sets the spool's size in bytes and the mode of sending for this communicator.

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::{Code, Error, Result};
+use crate::coll;
 use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
 use crate::p2p::context::Context;
@@ -38,12 +39,14 @@ pub fn finalize_raw() -> Result<()> {
     }
     let world = ep.context(crate::p2p::COMM_WORLD)?;
     settle(ep);
-    let met = meet(ep, world, FINALIZE_SLOT, 0);
+    let met = meet(ep, world, FINALIZE_SLOT);
     let left_over = left_over(ep);
     if met.is_ok() && ep.size > 1 {
         // Nobody may take memory away while another still looks at what it left there.
-        let _ = meet(ep, world, FINALIZE_SLOT, 0);
+        let _ = meet(ep, world, FINALIZE_SLOT);
     }
+    // SAFETY: nobody else may call the library in the last finalize: the interface's demand.
+    unsafe { coll::close() };
     let closed = ep.close();
     met.and(left_over).and(closed)
 }
@@ -130,22 +133,12 @@ pub fn comm_size(comm: i32) -> Result<i32> {
     Ok(endpoint()?.context(comm)?.group.size() as i32)
 }
 
-/// The first slot of barriers; round k of a barrier uses the k-th from there.
-const BARRIER_SLOT: usize = 0;
-
-/// `fmpl_barrier`: returns when all ranks of the communicator have called it. Dissemination: in round k each rank tells the rank
-/// 2^k further on, so log2 of the size rounds (Hensgen, Finkel, Manber 1988).
-pub fn barrier(comm: i32) -> Result<()> {
-    let ep = endpoint()?;
-    meet(ep, ep.context(comm)?, BARRIER_SLOT, 1)
-}
-
-/// Round k uses slot `first` + k * `step`. One slot would do for all, since each round has other partners.
-fn meet(ep: &'static Endpoint, context: &Context, first: usize, step: usize) -> Result<()> {
+/// Waits for all ranks, by messages between pairs. Dissemination: in round k each rank tells the rank 2^k further on, so log2 of
+/// the size rounds (Hensgen, Finkel, Manber 1988). One slot does for all rounds, since each has other partners.
+fn meet(ep: &'static Endpoint, context: &Context, slot: usize) -> Result<()> {
     let (rank, size) = (context.group.rank(), context.group.size());
     let nothing = Layout::Contiguous { ptr: std::ptr::null_mut(), len: 0 };
     let mut distance = 1;
-    let mut slot = first;
     while distance < size {
         let to = ep.lane_of(context, ((rank + distance) % size) as i32)?;
         let from = ep.lane_of(context, ((rank + size - distance) % size) as i32)?;
@@ -159,7 +152,6 @@ fn meet(ep: &'static Endpoint, context: &Context, first: usize, step: usize) -> 
             }
         }
         distance *= 2;
-        slot += step;
     }
     Ok(())
 }

@@ -2,10 +2,11 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `job` | init, finalize, barrier and the like, as the C interface calls them |
+//! | `job` | init, finalize and the like, as the C interface calls them |
 //! | `session` | [`init`], [`Job`]: the same with a lifetime |
 //! | `communicator` | [`Comm`]: the blocking calls |
 //! | `scope` | [`Comm::scope`]: non-blocking calls whose buffers are borrowed until they are over |
+//! | `collective` | barrier, bcast, reduce, allreduce; [`Reduce`]: what elements are combined with |
 //! | `channel` | [`Channel`]: a (peer, index) for one owner, without a claim for each call |
 //! | `buffer` | [`Buffer`]: memory that peers reach directly |
 //! | `event` | [`Event`]: a descriptor for event loops and async code |
@@ -15,6 +16,7 @@
 mod buffer;
 mod channel;
 mod claim;
+mod collective;
 mod communicator;
 mod counter;
 mod event;
@@ -26,6 +28,7 @@ mod shape;
 
 pub use buffer::Buffer;
 pub use channel::{Channel, Receiver, Sender};
+pub use collective::{Max, MaxVal, Min, MinVal, Reduce, Sum};
 pub use communicator::{Comm, FromAny, PROC_NULL, Peer, Received, Ticket};
 pub use counter::{Counter, counter};
 pub use event::Event;

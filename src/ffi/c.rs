@@ -10,7 +10,9 @@
 #![allow(non_camel_case_types)] // C's names
 
 mod any;
+mod collective;
 mod counters;
+mod functions;
 mod shapes;
 
 use core::ffi::{c_char, c_double, c_int, c_void};
@@ -21,7 +23,10 @@ use crate::comm;
 use crate::p2p::{self, layout::Layout};
 
 pub use any::*;
+pub use collective::{fmpl_allreduce, fmpl_barrier, fmpl_bcast, fmpl_func_register, fmpl_reduce};
 pub use counters::*;
+pub(in crate::ffi) use functions::introduce;
+pub use functions::*;
 pub use shapes::*;
 
 /// A communicator: a group of ranks with a space of indices of its own.
@@ -30,6 +35,10 @@ pub type fmpl_comm = c_int;
 /// The shape of a sub-matrix: `count` runs of `run` bytes, the beginnings of neighbouring runs `stride` bytes apart (it may be
 /// negative). The bytes are a stream: the two sides of a message may have different shapes.
 pub type fmpl_block = p2p::layout::Block;
+
+/// A function of a reduction: inout\[k\] = inout\[k\] o in\[k\] for `count` elements. Passed to a reduction it is a predefined one, or
+/// one that `fmpl_func_register` has been told.
+pub type fmpl_func = Option<unsafe extern "C" fn(inout: *mut c_void, input: *const c_void, count: c_int)>;
 
 /// `struct iovec` of `<sys/uio.h>`
 pub type iovec = libc::iovec;
@@ -475,19 +484,7 @@ pub unsafe extern "C" fn fmpl_sendbuf_check(nsend: *mut c_int, nspool: *mut c_in
     })
 }
 
-// # Barrier, time, progress
-
-/// Waits until every rank of the communicator has come here.
-///
-/// * comm: the communicator.
-///
-/// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_PEER` when a rank has died or left.
-///
-/// Source: FMPL paper, section 3.3.3.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_barrier(comm: fmpl_comm) -> c_int {
-    number(comm::barrier(comm))
-}
+// # Time, progress
 
 /// Time in seconds since some moment in the past; the same origin for all ranks of a node. May be called at any time.
 #[unsafe(no_mangle)]

@@ -10,7 +10,9 @@
 #![allow(clippy::missing_safety_doc)] // the paragraph above holds for each of them
 
 mod any;
+mod collective;
 mod counters;
+mod functions;
 mod lists;
 mod shapes;
 
@@ -22,7 +24,9 @@ use super::outcome::{hand_out, last_error, meaning, wrong};
 use lists::Direction;
 
 pub use any::*;
+pub use collective::*;
 pub use counters::*;
+pub use functions::*;
 pub use shapes::*;
 
 /// Default INTEGER
@@ -506,16 +510,7 @@ pub unsafe extern "C" fn fmpl_sendbuf_check_(nsend: *mut Int, nspool: *mut Int, 
     }
 }
 
-// # Barrier, time, progress
-
-/// As [`c::fmpl_barrier`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_barrier_(comm: *const Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = c::fmpl_barrier(*comm);
-    }
-}
+// # Time, progress
 
 /// As [`c::fmpl_wtime`]: a DOUBLE PRECISION function.
 #[unsafe(no_mangle)]

@@ -448,6 +448,25 @@ impl Endpoint {
         )
     }
 
+    /// The peer as it is known, or as it becomes known within moments; for those who can do without.
+    #[cold]
+    pub fn contact_soon(&self, peer: u32) -> Option<Arc<Peer>> {
+        let attach = self.attach.get()?;
+        if let Some(p) = attach.known(peer) {
+            return Some(p.clone());
+        }
+        let card = self.launch.get(&card_key(peer)).ok().filter(|card| attach.same_node(card))?;
+        match attach.contact_soon(peer, &card, Duration::from_millis(5)) {
+            Ok(found) => found,
+            Err(e) => {
+                if e.code() == Code::Peer {
+                    self.dead[peer as usize].store(true, Ordering::Release);
+                }
+                None
+            }
+        }
+    }
+
     /// The peer, if there has been contact.
     pub fn known(&self, peer: u32) -> Option<Arc<Peer>> {
         self.attach.get()?.known(peer).cloned()

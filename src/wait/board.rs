@@ -32,6 +32,12 @@ pub enum Operation {
     SendAny = 7,
     /// The master of a multicast, for its members.
     Multicast = 8,
+    /// A broadcast.
+    Bcast = 9,
+    /// A reduction to one rank.
+    Reduce = 10,
+    /// A reduction to all ranks.
+    Allreduce = 11,
 }
 
 impl Operation {
@@ -45,9 +51,28 @@ impl Operation {
             Operation::RecvAnySource,
             Operation::SendAny,
             Operation::Multicast,
+            Operation::Bcast,
+            Operation::Reduce,
+            Operation::Allreduce,
         ]
         .into_iter()
         .find(|o| *o as u32 == n)
+    }
+
+    /// What the call is named.
+    pub fn name(self) -> &'static str {
+        match self {
+            Operation::Send => "send",
+            Operation::Recv | Operation::RecvAny => "recv",
+            Operation::RecvAnySource => "recv_any",
+            Operation::SendAny => "send_any",
+            Operation::Multicast => "mcast",
+            Operation::Barrier => "barrier",
+            Operation::Finalize => "finalize",
+            Operation::Bcast => "bcast",
+            Operation::Reduce => "reduce",
+            Operation::Allreduce => "allreduce",
+        }
     }
 }
 

@@ -56,6 +56,7 @@ fn describe(rank: u32, w: &Waits, now: u64) -> String {
         Operation::RecvAnySource => format!("recv_any(index {})", w.index),
         Operation::Multicast => "mcast_wait, for its members".to_owned(),
         Operation::SendAny => format!("send_any(dst {}, index {}, {} bytes)", w.peer, w.index, w.bytes),
+        collective => format!("{}(comm {}, {} bytes), for rank {}", collective.name(), w.comm, w.bytes, w.peer),
     };
     format!("rank {rank}: {seconds:.1} s in {what}")
 }

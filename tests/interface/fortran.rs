@@ -9,7 +9,9 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/fortran.rs"),
     include_str!("../../src/ffi/fortran/shapes.rs"),
     include_str!("../../src/ffi/fortran/any.rs"),
-    include_str!("../../src/ffi/fortran/counters.rs")
+    include_str!("../../src/ffi/fortran/counters.rs"),
+    include_str!("../../src/ffi/fortran/collective.rs"),
+    include_str!("../../src/ffi/fortran/functions.rs")
 );
 
 const INCLUDE_PREAMBLE: &str = "\
@@ -179,10 +181,10 @@ fn no_pointers(text: &str) -> String {
 
 fn interface(out: &mut String, function: &Function) {
     let name = function.name.trim_end_matches('_');
-    let text = function.parameters.iter().any(|(_, kind)| kind == "*mut c_char");
+    let text = function.parameters.iter().any(|(_, kind)| kind == "*mut c_char" || kind == "Function");
     let names: Vec<&str> =
         function.parameters.iter().filter(|(_, kind)| kind != "usize").map(|(name, _)| name.as_str()).collect();
-    // A CHARACTER's hidden length is no matter of C: those two subroutines have the compiler's own binding.
+    // A CHARACTER's hidden length is no matter of C, nor is a subroutine of Fortran: these have the compiler's own binding.
     let binding = if text { String::new() } else { format!(" bind(C, name=\"{}\")", function.name) };
     let (kind, result) = match function.result {
         Some(_) => ("function", " result(seconds)"),
@@ -206,6 +208,7 @@ fn interface(out: &mut String, function: &Function) {
             "*mut c_void" if pending => "type(*), dimension(*), asynchronous",
             "*const c_void" => "type(*), dimension(*), intent(in)",
             "*mut c_void" => "type(*), dimension(*)",
+            "Function" => "external",
             "usize" => continue,
             other => panic!("no Fortran type for `{other}`"),
         };

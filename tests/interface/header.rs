@@ -9,7 +9,9 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c.rs"),
     include_str!("../../src/ffi/c/shapes.rs"),
     include_str!("../../src/ffi/c/any.rs"),
-    include_str!("../../src/ffi/c/counters.rs")
+    include_str!("../../src/ffi/c/counters.rs"),
+    include_str!("../../src/ffi/c/collective.rs"),
+    include_str!("../../src/ffi/c/functions.rs")
 );
 const ERRORS: &str = include_str!("../../src/base/error.rs");
 const LAYOUTS: &str = include_str!("../../src/p2p/layout.rs");
@@ -114,6 +116,8 @@ fn types(out: &mut String) {
         out.push_str(&format!("    {kind} {name}; /**< {} */\n", doc.text.join(" ")));
     }
     out.push_str("} fmpl_block;\n");
+    comment(out, "", &doc_before(SOURCE, "pub type fmpl_func"), &[]);
+    out.push_str("typedef void (*fmpl_func)(void *inout, const void *in, int count);\n");
 }
 
 fn error_codes(out: &mut String) {
@@ -131,7 +135,8 @@ fn prototype(out: &mut String, function: &Function) {
     comment(out, &function.name, &function.doc, &directions);
     let parameters: Vec<String> = function.parameters.iter().map(|(name, kind)| declare(kind, name)).collect();
     let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
-    let result = function.result.as_deref().expect("every C function returns something");
+    // Only functions of reductions return nothing.
+    let result = function.result.as_deref().unwrap_or("c_void");
     let line = format!("{};", declare(result, &format!("{}({parameters})", function.name)));
     let mut column = 0;
     for word in line.split_inclusive(", ") {
@@ -163,7 +168,7 @@ fn declare(kind: &str, name: &str) -> String {
         "usize" => "size_t",
         "u64" => "uint64_t",
         "iovec" => "struct iovec",
-        "fmpl_comm" | "fmpl_block" => kind,
+        "fmpl_comm" | "fmpl_block" | "fmpl_func" => kind,
         _ => panic!("no C type for `{kind}`"),
     };
     format!("{constant}{c} {name}")
@@ -172,6 +177,7 @@ fn declare(kind: &str, name: &str) -> String {
 /// A pointer to something small is a result; a receive buffer is written too.
 fn direction(name: &str, kind: &str) -> &'static str {
     match kind.strip_prefix("*mut ") {
+        Some("c_void") if name == "inout" => "[in,out]",
         Some("c_void") if !matches!(name, "buf" | "rbuf") => "[in]",
         Some(_) => "[out]",
         None => "[in]",
@@ -192,7 +198,7 @@ fn comment(out: &mut String, function: &str, doc: &Doc, directions: &[&str]) {
     }));
     tags.extend(doc.source.as_ref().map(|text| format!("@see {text}")));
     if blocks.len() == 1 && tags.is_empty() && blocks[0].len() < WIDTH - 8 {
-        out.push_str(&format!("\n/** {} */\n", blocks.remove(0).replace('`', "")));
+        out.push_str(&format!("\n/** {} */\n", blocks.remove(0).replace(['`', '\\'], "")));
         return;
     }
     out.push_str("\n/**\n");
@@ -214,7 +220,7 @@ fn comment(out: &mut String, function: &str, doc: &Doc, directions: &[&str]) {
 /// Fills lines of a comment; what continues an item is indented.
 fn wrap(out: &mut String, text: &str, indent: &str) {
     let mut line = String::from(" *");
-    for word in text.replace('`', "").split(' ') {
+    for word in text.replace(['`', '\\'], "").split(' ') {
         if line.len() + 1 + word.len() > WIDTH {
             out.push_str(&line);
             out.push('\n');

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use programs::{
-    c_program, fixed_form_program, fortran_program, have, must, prefix, run, run_alone, run_to_its_end, scratch,
+    c_program, fixed_form_program, fortran_program, have, must, prefix, run, run_alone, run_to_its_end, run_with,
+    scratch,
 };
 
 fn root() -> &'static Path {
@@ -107,6 +108,44 @@ fn every_c_call_does_what_the_header_says() {
     let program = c_program("tests/c/calls.c", "c11");
     run_alone(&program);
     for ranks in 1..=4 {
+        run(&program, ranks);
+    }
+}
+
+/// The predefined functions have other addresses in a program that is not position-independent, and in a shared object loaded later.
+#[test]
+fn collective_calls_from_c_however_it_was_linked() {
+    let source = root().join("tests/c/collective.c");
+    let build = |name: &str, options: &[&str]| {
+        let program = scratch("c").join(name);
+        let mut command = Command::new("cc");
+        command
+            .args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"])
+            .args(options)
+            .arg(&source)
+            .arg("-o")
+            .arg(&program);
+        must(programs::link_shared(&mut command).arg("-ldl"));
+        program
+    };
+    let plugin = build("plugin.so", &["-DPLUGIN", "-fPIC", "-shared"]);
+    for (name, options) in [("pie", ["-fPIE", "-pie"]), ("fixed", ["-fno-pie", "-no-pie"])] {
+        let program = build(name, &options);
+        run_alone(&program);
+        for ranks in [1, 2, 3] {
+            run_with(&program, &[plugin.as_os_str()], ranks);
+        }
+    }
+}
+
+#[test]
+fn collective_calls_from_fortran() {
+    if !have("gfortran") {
+        return;
+    }
+    let program = fortran_program("tests/fortran/collective.f90");
+    run_alone(&program);
+    for ranks in [2, 3] {
         run(&program, ranks);
     }
 }

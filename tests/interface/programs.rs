@@ -1,5 +1,6 @@
 //! Builds C and Fortran programs as a user would, against an installed FMPL, and runs them with the installed `fmpl run`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -88,7 +89,7 @@ pub fn fixed_form_program(source: &str) -> PathBuf {
 }
 
 /// The options that pkg-config would give, and the run path of a library that is not installed for the system.
-fn link_shared(command: &mut Command) -> &mut Command {
+pub fn link_shared(command: &mut Command) -> &mut Command {
     let lib = prefix().join("lib");
     command.arg("-I").arg(prefix().join("include")).arg("-L").arg(&lib).arg("-lfmpl");
     command.arg(format!("-Wl,-rpath,{}", lib.display()))
@@ -102,16 +103,28 @@ pub fn run_alone(program: &Path) -> String {
 
 /// Runs a program on `ranks` ranks; it must succeed.
 pub fn run(program: &Path, ranks: usize) -> String {
-    let output = run_to_its_end(program, ranks);
+    run_with(program, &[], ranks)
+}
+
+/// The same with arguments.
+pub fn run_with(program: &Path, arguments: &[&OsStr], ranks: usize) -> String {
+    let output = started(program, arguments, ranks);
     assert!(output.status.success(), "{} on {ranks} ranks: {}\n{}", program.display(), output.status, both(&output));
     both(&output)
 }
 
 /// Runs a program on `ranks` ranks, whatever comes of it.
 pub fn run_to_its_end(program: &Path, ranks: usize) -> Output {
+    started(program, &[], ranks)
+}
+
+fn started(program: &Path, arguments: &[&OsStr], ranks: usize) -> Output {
     let _turn = turn();
     let mut command = Command::new(prefix().join("bin/fmpl"));
-    command.args(["run", "-n", &ranks.to_string(), "--timeout", TIMEOUT_S, "--tag-output", "--"]).arg(program);
+    command
+        .args(["run", "-n", &ranks.to_string(), "--timeout", TIMEOUT_S, "--tag-output", "--"])
+        .arg(program)
+        .args(arguments);
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 

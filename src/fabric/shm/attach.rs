@@ -163,12 +163,17 @@ impl Attach {
     /// `Peer`: it has died or left, or did not answer in time. `Version`: it runs another build. `Unsupported`: it is on another node.
     /// `Init`: before [`open`](Attach::open).
     pub fn contact(&self, peer: u32, card: &[u8], timeout: Duration) -> Result<Arc<Peer>> {
+        self.contact_soon(peer, card, timeout)?.ok_or_else(|| late(peer, timeout))
+    }
+
+    /// The same; `None` when the peer does not answer in time.
+    pub fn contact_soon(&self, peer: u32, card: &[u8], timeout: Duration) -> Result<Option<Arc<Peer>>> {
         let shared = &*self.shared;
         if peer >= shared.size {
             return Err(Error::new(Code::Rank, format!("rank {peer} of a job of {}", shared.size)));
         }
         if let Some(p) = shared.known(peer) {
-            return Ok(Arc::clone(p));
+            return Ok(Some(Arc::clone(p)));
         }
         let secret = shared.secret.get();
         let secret = secret.ok_or_else(|| {
@@ -189,13 +194,13 @@ impl Attach {
         let mut pause = Duration::from_millis(1);
         loop {
             match shared.greet(peer, &card, secret, deadline)? {
-                Greeted::Done(p) => return Ok(p),
-                Greeted::Late => return Err(late(peer, timeout)),
+                Greeted::Done(p) => return Ok(Some(p)),
+                Greeted::Late => return Ok(None),
                 // The peer had to make room, or has closed down; the next attempt tells which.
                 Greeted::Again => {}
             }
             if Instant::now() + pause >= deadline {
-                return Err(late(peer, timeout));
+                return Ok(None);
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(50));

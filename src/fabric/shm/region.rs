@@ -20,6 +20,8 @@
 //!             │ fmpl_alloc             │
 //!  LANES_AT   ├────────────────────────┤  2 TiB
 //!             │ lanes of the world     │
+//!  ARENAS_AT  ├────────────────────────┤   8 PiB
+//!             │ arenas of collectives  │
 //!  ANY_AT     ├────────────────────────┤  16 PiB
 //!             │ rings of any source    │
 //!  PLACES_AT  ├────────────────────────┤  32 PiB
@@ -66,6 +68,8 @@ pub const LANES_AT: u64 = 1 << 41;
 pub const ANY_AT: u64 = 1 << 54;
 /// Where the lanes of communicators other than the world begin.
 pub const PLACES_AT: u64 = 1 << 55;
+/// Where the arenas of collective calls begin, of the communicators whose first member this rank is.
+pub const ARENAS_AT: u64 = 1 << 53;
 /// The length of the file.
 pub const REGION_END: u64 = 1 << 56;
 

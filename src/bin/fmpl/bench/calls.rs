@@ -33,6 +33,11 @@ pub struct Calls {
     pub mcast_recv: unsafe extern "C" fn(*mut c_void, usize, c_int, *mut usize, *mut c_int) -> c_int,
     pub sendbuf_set: unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int,
     pub barrier: unsafe extern "C" fn(c_int) -> c_int,
+    pub bcast: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int) -> c_int,
+    pub reduce: unsafe extern "C" fn(*mut c_void, c_int, c::fmpl_func, c_int, c_int, *mut c_void) -> c_int,
+    pub allreduce: unsafe extern "C" fn(*mut c_void, c_int, c::fmpl_func, c_int, *mut c_void) -> c_int,
+    pub dsum: unsafe extern "C" fn(*mut c_void, *const c_void, c_int),
+    pub dmax: unsafe extern "C" fn(*mut c_void, *const c_void, c_int),
     pub last_error: unsafe extern "C" fn() -> *const c_char,
 }
 
@@ -61,6 +66,11 @@ impl Calls {
             mcast_recv: c::fmpl_mcast_recv,
             sendbuf_set: c::fmpl_sendbuf_set,
             barrier: c::fmpl_barrier,
+            bcast: c::fmpl_bcast,
+            reduce: c::fmpl_reduce,
+            allreduce: c::fmpl_allreduce,
+            dsum: c::fmpl_dsum,
+            dmax: c::fmpl_dmax,
             last_error: c::fmpl_last_error,
         })
     }

@@ -19,6 +19,7 @@ mod against;
 mod anyindex;
 mod anysource;
 mod calls;
+mod collective;
 mod exchange;
 mod hop;
 mod idle;
@@ -237,6 +238,10 @@ static BENCHES: &[&Bench] = &[
     &overlap::BENCH,
     &strided::BENCH,
     &ring::BENCH,
+    &collective::BARRIER,
+    &collective::BCAST,
+    &collective::REDUCE,
+    &collective::ALLREDUCE,
     &idle::BENCH,
     &stopped::BENCH,
     &startup::BENCH,
@@ -259,6 +264,10 @@ static BLOCKS: &[(&str, Block)] = &[
     ("unexpected", unexpected::block),
     ("overlap", overlap::block),
     ("ring", ring::block),
+    ("barrier", collective::barrier),
+    ("bcast", collective::bcast),
+    ("reduce", collective::reduce),
+    ("allreduce", collective::allreduce),
     ("idle", idle::block),
     ("stopped", stopped::block),
     ("memory", memory::block),
@@ -340,7 +349,7 @@ fn sizes(o: &Options, least: usize, most: usize) -> Vec<usize> {
     if !o.sizes.is_empty() {
         return o.sizes.clone();
     }
-    [8, 64, 256, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20]
+    [8, 64, 256, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 8 << 20, 16 << 20]
         .into_iter()
         .filter(|n| (least..=most).contains(n))
         .collect()

@@ -502,12 +502,75 @@ static void memory(const long *a)
     value[values++] = most;
 }
 
+/* The time of the slowest rank. */
+static void slowest(double ns)
+{
+    double most;
+    MPI_Allreduce(&ns, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    value[values++] = most;
+}
+
+/* barrier K WARM */
+static void barrier(const long *a)
+{
+    for (long i = 0; i < a[1]; i++) MPI_Barrier(MPI_COMM_WORLD);
+    double t0 = now_ns();
+    for (long i = 0; i < a[0]; i++) MPI_Barrier(MPI_COMM_WORLD);
+    slowest((now_ns() - t0) / a[0]);
+}
+
+static inline void mark_ends(double *p, size_t n, double mark)
+{
+    p[0] = mark;
+    p[n / 8 - 1] = mark;
+}
+
+static inline void check_ends(const double *p, size_t n, double want, long i)
+{
+    if (p[0] != want || p[n / 8 - 1] != want) fail("wrong values", i);
+}
+
+/* bcast|reduce|allreduce SIZE K WARM: the root goes round, buffers from a pool are used in turn: ns per call of the slowest rank */
+static void collective(const long *a, int kind)
+{
+    size_t n = a[0], buffers = (8u << 20) / n;
+    if (buffers < 2) buffers = 2;
+    if (buffers > 64) buffers = 64;
+    need(buffers * n);
+    memset(sb, 0, buffers * n);
+    MPI_Barrier(MPI_COMM_WORLD);
+    double t0 = now_ns();
+    for (long i = 0; i < a[1] + a[2]; i++) {
+        if (i == a[2]) t0 = now_ns();
+        double *p = (double *)(sb + (i % buffers) * n);
+        int root = (int)(i % size);
+        if (kind == 0) {
+            mark_ends(p, n, rank == root ? (double)i : -1.0);
+            MPI_Bcast(p, (int)n, MPI_BYTE, root, MPI_COMM_WORLD);
+            check_ends(p, n, (double)i, i);
+        } else if (kind == 1) {
+            mark_ends(p, n, (double)i);
+            MPI_Reduce(rank == root ? MPI_IN_PLACE : p, rank == root ? p : NULL, (int)(n / 8), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
+            check_ends(p, n, (double)i * (rank == root ? size : 1), i);
+        } else {
+            mark_ends(p, n, (double)i);
+            MPI_Allreduce(MPI_IN_PLACE, p, (int)(n / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+            check_ends(p, n, (double)i * size, i);
+        }
+    }
+    slowest((now_ns() - t0) / a[1]);
+}
+static void bcast(const long *a) { collective(a, 0); }
+static void reduce(const long *a) { collective(a, 1); }
+static void allreduce(const long *a) { collective(a, 2); }
+
 static const struct {
     const char *name;
     void (*block)(const long *);
 } blocks[] = {
     {"pingpong", pingpong}, {"exchange", exchange}, {"stream", stream}, {"window", window},     {"prepost", prepost}, {"anyindex", anyindex},
     {"unexpected", unexpected}, {"overlap", overlap}, {"ring", ring}, {"memory", memory}, {"anysource", anysource}, {"incast", incast}, {"mcast", mcast},
+    {"barrier", barrier}, {"bcast", bcast}, {"reduce", reduce}, {"allreduce", allreduce},
 };
 
 int main(int argc, char **argv)

@@ -215,6 +215,35 @@ impl Rank {
         self.ok(unsafe { (self.calls.barrier)(WORLD) })
     }
 
+    #[inline]
+    pub fn bcast(&self, p: *mut u8, n: usize, root: i32) -> Result<(), String> {
+        // SAFETY: callers pass memory of at least `n` bytes.
+        self.ok(unsafe { (self.calls.bcast)(p.cast(), n, root, WORLD) })
+    }
+
+    #[inline]
+    pub fn reduce(&self, p: *mut u8, count: usize, root: i32) -> Result<(), String> {
+        let (f, none) = (self.calls.dsum, ptr::null_mut());
+        // SAFETY: callers pass `count` doubles.
+        self.ok(unsafe { (self.calls.reduce)(p.cast(), count as c_int, Some(f), root, WORLD, none) })
+    }
+
+    #[inline]
+    pub fn allreduce(&self, p: *mut u8, count: usize) -> Result<(), String> {
+        let (f, none) = (self.calls.dsum, ptr::null_mut());
+        // SAFETY: callers pass `count` doubles.
+        self.ok(unsafe { (self.calls.allreduce)(p.cast(), count as c_int, Some(f), WORLD, none) })
+    }
+
+    /// The largest of the ranks' figures, off the timed path.
+    pub fn slowest(&self, mine: f64) -> Outcome {
+        let mut v = [mine];
+        let (p, f, none) = (v.as_mut_ptr().cast(), self.calls.dmax, ptr::null_mut());
+        // SAFETY: one double.
+        self.ok(unsafe { (self.calls.allreduce)(p, 1, Some(f), WORLD, none) })?;
+        Ok(v.to_vec())
+    }
+
     /// Sends figures to rank 0, off the timed path.
     pub fn send_figures(&self, v: &[f64], index: i32) -> Result<(), String> {
         self.send(v.as_ptr().cast(), size_of_val(v), 0, index)

@@ -1,0 +1,222 @@
+//! The arena: the memory that the members of a communicator on one node have in common for its collective calls.
+//!
+//! It is a window of the region of its first member, sparse, mapped by every member at its first collective call. Each word has
+//! one writer, except the claims. For `n` members:
+//!
+//! ```text
+//!  header      failed, digest                                     1 line
+//!  sleep       4 B a member: asleep, and for whom                 written by the sleeper, read at every publication
+//!  arrive      8 B a member: barriers it has come to              eight members to a line: few members, few lines
+//!  groups      two lines for every 64 members, one for each 8     the second level of larger barriers
+//!  small       2 x 32 B a member: a payload with its number       two members to a line
+//!  posts       2 lines a member: what it offers, how far it is    large payloads
+//!  flags       a line for each cell of each ring
+//!  rings       n + 1 rings of CELLS cells of CELL_BYTES           ring n belongs to whoever broadcasts
+//! ```
+//! A ring costs memory only as far as it has been used: 128 KiB for each member, and as much again for broadcasts.
+
+use static_assertions::const_assert;
+
+use crate::base::atomics::{AtomicU32, AtomicU64};
+use crate::base::error::Result;
+use crate::fabric::shm::region::{ANY_AT, ARENAS_AT, Mapping};
+
+/// From one communicator's arena to the next.
+const ARENA_STRIDE: u64 = 1 << 28;
+const ARENAS: u64 = 1 << 25;
+const_assert!(ARENAS_AT + ARENAS * ARENA_STRIDE <= ANY_AT);
+
+/// Where the arena of a communicator lies in the region of its first member. Epochs of communicators that a rank belongs to differ, so
+/// its arenas do, and one that has been used before is used again after millions of others only.
+pub fn arena_at(epoch: u32) -> u64 {
+    ARENAS_AT + (epoch as u64 % ARENAS) * ARENA_STRIDE
+}
+
+/// Bytes of a cell.
+pub const CELL_BYTES: usize = 8192;
+/// Cells of a ring.
+pub const CELLS: usize = 16;
+/// Bytes of a ring.
+pub const RING_BYTES: usize = CELL_BYTES * CELLS;
+/// Bytes that travel in a line of their own together with their number.
+pub const SMALL_BYTES: usize = 24;
+/// Bytes that travel in the line of a cell's flag.
+pub const FLAG_BYTES: usize = 56;
+
+/// Most members that share an arena.
+pub const MEMBERS_MOST: usize = 1024;
+const_assert!(MEMBERS_MOST * (RING_BYTES + CELLS * 64 + 512) + (1 << 20) < ARENA_STRIDE as usize);
+
+/// What concerns all members.
+#[repr(C, align(64))]
+pub struct Header {
+    /// 0, or why no collective call can succeed any more: `reason << 32 | member + 1`. Set once.
+    pub failed: AtomicU64,
+    /// What must be alike at all members; set by the first that comes.
+    pub digest: AtomicU64,
+    /// Pieces that are claimed of a payload that all work on: `call << 32 | next piece`.
+    pub claim: Line,
+}
+
+/// A word in a line of its own.
+#[repr(C, align(64))]
+pub struct Line {
+    /// The word.
+    pub word: AtomicU64,
+}
+
+/// A payload of up to [`SMALL_BYTES`] and the number of the call that it belongs to.
+#[repr(C, align(32))]
+pub struct Small {
+    /// The payload.
+    pub data: [AtomicU64; 3],
+    /// The call; stored last.
+    pub call: AtomicU64,
+}
+
+/// What a member offers to the others, and how far it is.
+#[repr(C, align(64))]
+pub struct Post {
+    /// The call that the offer belongs to; stored last.
+    pub call: AtomicU64,
+    /// Where its buffer is.
+    pub addr: AtomicU64,
+    /// 1: the buffer is in its heap, so that others have it mapped.
+    pub in_heap: AtomicU64,
+    /// Pieces of this member's buffer that others or itself have taken on: `call << 32 | next piece`.
+    pub claim: AtomicU64,
+    /// Pieces of this member's buffer that the root has written: `call << 32 | pieces`.
+    pub pushed: AtomicU64,
+    /// Copies between processes: 0 not tried, 1 they work with every member, 2 they do not.
+    pub copies: AtomicU64,
+    _pad: [AtomicU64; 2],
+    /// The last call whose shared memory this member has done with.
+    pub finished: AtomicU64,
+    /// The call for which this member may be writing into other members' buffers; 0: none.
+    pub writing: AtomicU64,
+    _pad1: [AtomicU64; 6],
+}
+
+/// The flag of a cell, with the payload itself when that is short.
+#[repr(C, align(64))]
+pub struct Flag {
+    /// A payload of up to [`FLAG_BYTES`].
+    pub data: [AtomicU64; 7],
+    /// The number of what is in the cell; stored last.
+    pub number: AtomicU64,
+}
+
+const_assert!(size_of::<Header>() == 128);
+const_assert!(size_of::<Small>() == 32);
+const_assert!(size_of::<Post>() == 128 && core::mem::offset_of!(Post, finished) == 64);
+const_assert!(size_of::<Flag>() == 64 && core::mem::offset_of!(Flag, number) == 56);
+
+/// Members that share a line of arrivals.
+pub const GROUP: usize = 8;
+
+/// The arena as this process has it mapped.
+pub struct Arena {
+    window: Mapping,
+    sleep_at: usize,
+    arrive_at: usize,
+    group_at: usize,
+    release_at: usize,
+    small_at: usize,
+    posts_at: usize,
+    flags_at: usize,
+    rings_at: usize,
+    members: usize,
+}
+
+impl Arena {
+    /// Its bytes in the region.
+    pub fn bytes(&self) -> usize {
+        self.window.len()
+    }
+
+    /// The arena of `members` members; `map` maps its bytes.
+    pub fn new(members: usize, map: impl FnOnce(usize) -> Result<Mapping>) -> Result<Arena> {
+        let mut at = size_of::<Header>();
+        let mut take = |bytes: usize| {
+            let here = at;
+            at = (at + bytes).next_multiple_of(64);
+            here
+        };
+        let groups = members.div_ceil(GROUP);
+        let sleep_at = take(members * 4);
+        let arrive_at = take(members * 8);
+        let group_at = take(groups * 8);
+        let release_at = take(groups * 64);
+        let small_at = take(2 * members * size_of::<Small>());
+        let posts_at = take(members * size_of::<Post>());
+        let flags_at = take((members + 1) * CELLS * size_of::<Flag>());
+        let rings_at = at.next_multiple_of(4096);
+        let bytes = rings_at + (members + 1) * RING_BYTES;
+        let window = map(bytes)?;
+        Ok(Arena { window, sleep_at, arrive_at, group_at, release_at, small_at, posts_at, flags_at, rings_at, members })
+    }
+
+    #[inline(always)]
+    fn at<T>(&self, offset: usize) -> &T {
+        // SAFETY: the callers below compute offsets within the window from numbers that are below `members`, 8, 2 and CELLS; the
+        // records are atomics, for which any content is valid, and the window is mapped as long as self lives.
+        unsafe { &*self.window.as_ptr().add(offset).cast::<T>() }
+    }
+    /// What concerns all.
+    #[inline(always)]
+    pub fn header(&self) -> &Header {
+        self.at(0)
+    }
+    /// Is a member asleep, and for whom: [`crate::lane::record::ASLEEP`], the member waited for from bit 8 on.
+    #[inline(always)]
+    pub fn sleep(&self, member: usize) -> &AtomicU32 {
+        debug_assert!(member < self.members);
+        self.at(self.sleep_at + member * 4)
+    }
+    /// How many barriers a member has come to.
+    #[inline(always)]
+    pub fn arrive(&self, member: usize) -> &AtomicU64 {
+        debug_assert!(member < self.members);
+        self.at(self.arrive_at + member * 8)
+    }
+    /// How many barriers all members of a group have come to; written by its first member.
+    #[inline(always)]
+    pub fn group(&self, group: usize) -> &AtomicU64 {
+        self.at(self.group_at + group * 8)
+    }
+    /// How many barriers everybody has come to, as the first member of a group tells the others.
+    #[inline(always)]
+    pub fn release(&self, group: usize) -> &AtomicU64 {
+        self.at(self.release_at + group * 64)
+    }
+    /// A small payload of a member, one of two that it uses in turn.
+    #[inline(always)]
+    pub fn small(&self, turn: usize, member: usize) -> &Small {
+        debug_assert!(member < self.members && turn < 2);
+        self.at(self.small_at + (turn * self.members + member) * size_of::<Small>())
+    }
+    /// What a member offers.
+    #[inline(always)]
+    pub fn post(&self, member: usize) -> &Post {
+        debug_assert!(member < self.members);
+        self.at(self.posts_at + member * size_of::<Post>())
+    }
+    /// The flag of a cell.
+    #[inline(always)]
+    pub fn flag(&self, ring: usize, cell: usize) -> &Flag {
+        debug_assert!(ring <= self.members && cell < CELLS);
+        self.at(self.flags_at + (ring * CELLS + cell) * size_of::<Flag>())
+    }
+    /// A cell.
+    #[inline(always)]
+    pub fn cell(&self, ring: usize, cell: usize) -> *mut u8 {
+        debug_assert!(ring <= self.members && cell < CELLS);
+        // SAFETY: within the window, as in `at`.
+        unsafe { self.window.as_ptr().add(self.rings_at + ring * RING_BYTES + cell * CELL_BYTES) }
+    }
+    /// The ring that belongs to whoever broadcasts.
+    #[inline(always)]
+    pub fn shared_ring(&self) -> usize {
+        self.members
+    }
+}

@@ -1,0 +1,120 @@
+//! Which algorithm a call takes: by its size and the number of members, from a table that `fmpl bench tune-coll` measures, or forced
+//! by a setting. The same on all ranks, since they all have the same table.
+
+use crate::base::config::{AllreduceWay, BarrierWay, BcastWay, ReduceWay};
+use crate::p2p::endpoint::Endpoint;
+
+use super::arena::{CELL_BYTES, GROUP, RING_BYTES};
+
+/// The table as it holds for a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Choices {
+    /// `FMPL_COLL_BARRIER`
+    pub barrier: BarrierWay,
+    /// `FMPL_COLL_BCAST`
+    pub bcast: BcastWay,
+    /// `FMPL_COLL_REDUCE`
+    pub reduce: ReduceWay,
+    /// `FMPL_COLL_ALLREDUCE`
+    pub allreduce: AllreduceWay,
+    /// From this many bytes on a broadcast is read from the root's memory.
+    pub bcast_pull: usize,
+    /// From this many bytes on a reduction reads the members' memory.
+    pub reduce_pull: usize,
+    /// From this many bytes on an allreduce reads the members' memory.
+    pub allreduce_pull: usize,
+    /// From this many bytes on each member of an allreduce reduces a slice.
+    pub allreduce_slices: usize,
+    /// Most bytes of a payload that go into a cell.
+    pub chunk: usize,
+    /// Bytes of a piece of a copy that several share.
+    pub piece: usize,
+    /// More ranks than cores: nobody has time to share copying.
+    pub crowded: bool,
+    /// Copies between processes are not turned off.
+    pub copies: bool,
+}
+
+/// Members up to which each looks at all others' arrivals.
+pub const FLAT_MOST: usize = 2 * GROUP;
+
+impl Choices {
+    /// The shipped table, and what the settings say.
+    pub fn new(ep: &Endpoint, members: usize) -> Choices {
+        let config = &ep.config;
+        let copies = config.cma;
+        let pull = |measured: usize, set: Option<usize>| if copies { set.unwrap_or(measured) } else { usize::MAX };
+        Choices {
+            barrier: match config.coll_barrier {
+                BarrierWay::Auto if members <= FLAT_MOST => BarrierWay::Flat,
+                BarrierWay::Auto => BarrierWay::Groups,
+                forced => forced,
+            },
+            bcast: config.coll_bcast,
+            reduce: config.coll_reduce,
+            allreduce: config.coll_allreduce,
+            bcast_pull: pull(512 << 10, config.bcast_pull),
+            reduce_pull: pull(512 << 10, config.reduce_pull),
+            allreduce_pull: pull(if members == 2 { 8 << 20 } else { 128 << 10 }, config.allreduce_pull),
+            allreduce_slices: config.allreduce_slices.unwrap_or(if members == 2 { usize::MAX } else { 16 << 10 }),
+            chunk: config.coll_chunk.unwrap_or(4096),
+            piece: config.coll_piece.unwrap_or(64 << 10),
+            crowded: ep.crowded,
+            copies,
+        }
+    }
+
+    /// The way of a broadcast of this many bytes.
+    #[inline]
+    pub fn bcast(&self, bytes: usize) -> BcastWay {
+        match self.bcast {
+            BcastWay::Auto if bytes < self.bcast_pull => BcastWay::Cells,
+            BcastWay::Auto if self.crowded => BcastWay::Pull,
+            BcastWay::Auto => BcastWay::Coop,
+            BcastWay::Pull | BcastWay::Coop if !self.copies => BcastWay::Cells,
+            forced => forced,
+        }
+    }
+
+    /// The way of a reduction of this many bytes.
+    #[inline]
+    pub fn reduce(&self, bytes: usize) -> ReduceWay {
+        match self.reduce {
+            ReduceWay::Auto if bytes < self.reduce_pull => ReduceWay::Cells,
+            ReduceWay::Auto => ReduceWay::Pull,
+            ReduceWay::Pull if !self.copies => ReduceWay::Cells,
+            forced => forced,
+        }
+    }
+
+    /// The way of an allreduce of this many bytes.
+    #[inline]
+    pub fn allreduce(&self, bytes: usize) -> AllreduceWay {
+        match self.allreduce {
+            AllreduceWay::Auto if bytes >= self.allreduce_pull => AllreduceWay::Pull,
+            AllreduceWay::Auto if bytes >= self.allreduce_slices => AllreduceWay::Slices,
+            AllreduceWay::Auto => AllreduceWay::Cells,
+            AllreduceWay::Pull if !self.copies => AllreduceWay::Slices,
+            forced => forced,
+        }
+    }
+
+    /// Bytes in a cell, so that a short payload takes several and writers and readers work at the same time.
+    #[inline]
+    pub fn chunk(&self, bytes: usize) -> usize {
+        if self.crowded { CELL_BYTES } else { bytes.div_ceil(2).next_multiple_of(64).clamp(1024, self.chunk) }
+    }
+
+    /// A number that tells two tables apart; never 0.
+    pub fn digest(&self) -> u64 {
+        use std::hash::{Hash, Hasher};
+        // The keys of this hasher are fixed, so processes agree.
+        #[expect(deprecated, reason = "a hash that is the same in all processes")]
+        let mut hasher = std::hash::SipHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish() | 1
+    }
+}
+
+/// Bytes of a payload that go through cells in one call; longer ones are cut.
+pub const SEGMENT: usize = RING_BYTES / 2;

@@ -1,0 +1,134 @@
+//! Reaching into another member's private memory: what long payloads are made of.
+//!
+//! Memory of `fmpl_alloc` is mapped and read or written directly, all else is copied by the kernel. Pieces of a payload are claimed
+//! by compare-and-swap of a word that carries the call's number, so that nobody takes a piece of another call; whoever claims a
+//! piece finishes it.
+
+use super::arena::{Arena, Post};
+use super::team::{Reason, Team};
+use crate::base::atomics::{AtomicU64, Ordering};
+use crate::base::error::{Error, Result};
+use crate::fabric::shm::cma::{self, CmaError};
+
+/// Bits of a word of claims that count pieces; the call is above them.
+pub(super) const PIECE_BITS: u32 = 20;
+
+/// A word of claims or of pieces done.
+#[inline]
+pub(super) fn counted(call: u64, pieces: usize) -> u64 {
+    call << PIECE_BITS | pieces as u64
+}
+
+/// The size of pieces of a payload, not below `least`, so that they can be counted.
+pub(super) fn piece_of(bytes: usize, least: usize) -> usize {
+    least.max((bytes >> (PIECE_BITS - 1)).next_multiple_of(4096))
+}
+
+/// Claims the next of `total` pieces.
+pub(super) fn claim(word: &AtomicU64, call: u64, total: usize) -> Option<usize> {
+    let mut seen = word.load(Ordering::Relaxed);
+    loop {
+        let next = if seen >> PIECE_BITS == call { seen & ((1 << PIECE_BITS) - 1) } else { 0 };
+        if seen >> PIECE_BITS > call || next as usize >= total {
+            return None;
+        }
+        match word.compare_exchange(seen, counted(call, next as usize + 1), Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return Some(next as usize),
+            Err(now) => seen = now,
+        }
+    }
+}
+
+/// A member's buffer as it has been offered.
+#[derive(Clone, Copy)]
+pub(super) struct Offer {
+    pub member: usize,
+    addr: u64,
+    in_heap: bool,
+}
+
+impl Team {
+    /// Offers this member's buffer to the others for `call`.
+    pub(super) fn offer(&self, arena: &Arena, call: u64, ptr: *const u8, bytes: usize) {
+        let post = arena.post(self.me);
+        post.addr.store(ptr as u64, Ordering::Relaxed);
+        post.in_heap.store(self.ep.heap.contains(ptr, bytes) as u64, Ordering::Relaxed);
+        // SYNC POINT: pairs with the acquire in `Until` before `offered`.
+        post.call.store(call, Ordering::Release);
+        self.wake(arena);
+    }
+
+    /// Another member's offer, which has been waited for.
+    pub(super) fn offered(&self, arena: &Arena, member: usize) -> Offer {
+        let post: &Post = arena.post(member);
+        Offer { member, addr: post.addr.load(Ordering::Relaxed), in_heap: post.in_heap.load(Ordering::Relaxed) != 0 }
+    }
+
+    /// Where this process has a part of an offered buffer mapped, if it has.
+    pub(super) fn mapped(&self, offer: Offer, at: usize, bytes: usize) -> Option<*mut u8> {
+        if !offer.in_heap {
+            return None;
+        }
+        self.peer(offer.member).ok()?.region.heap()?.translate(offer.addr + at as u64, bytes)
+    }
+
+    /// Copies `bytes` from `at` of an offered buffer.
+    ///
+    /// # Safety
+    /// `bytes` writable bytes at `to`; the offer has as many from `at`, and is valid until this member has finished the call.
+    pub(super) unsafe fn read(&self, offer: Offer, at: usize, to: *mut u8, bytes: usize) -> Result<()> {
+        if let Some(from) = self.mapped(offer, at, bytes) {
+            // SAFETY: as the caller promises; two processes' buffers do not overlap.
+            unsafe { to.copy_from_nonoverlapping(from, bytes) };
+            return Ok(());
+        }
+        let peer = self.peer(offer.member)?;
+        // SAFETY: as the caller promises.
+        unsafe { cma::read_run(peer.pid, to, offer.addr + at as u64, bytes) }.map_err(|e| self.copy_failed(offer, e))
+    }
+
+    /// Copies `bytes` to `at` of an offered buffer.
+    ///
+    /// # Safety
+    /// As for [`Team::read`], between [`Team::may_write`] and [`Team::wrote`].
+    pub(super) unsafe fn write(&self, offer: Offer, at: usize, from: *const u8, bytes: usize) -> Result<()> {
+        if let Some(to) = self.mapped(offer, at, bytes) {
+            // SAFETY: as the caller promises.
+            unsafe { to.copy_from_nonoverlapping(from, bytes) };
+            return Ok(());
+        }
+        let peer = self.peer(offer.member)?;
+        // SAFETY: as the caller promises.
+        unsafe { cma::write_run(peer.pid, from, offer.addr + at as u64, bytes) }.map_err(|e| self.copy_failed(offer, e))
+    }
+
+    #[cold]
+    fn copy_failed(&self, offer: Offer, e: CmaError) -> Error {
+        self.fail(if e == CmaError::Gone { Reason::Died } else { Reason::Fault }, offer.member)
+    }
+
+    /// Do copies between processes work for everybody with everybody? Found out at the first call that would use them.
+    pub(super) async fn copies_work(&self, arena: &Arena) -> Result<bool> {
+        if let Some(known) = self.state().copies {
+            return Ok(known);
+        }
+        let mut mine = true;
+        for member in (0..self.n).filter(|m| *m != self.me) {
+            match self.peer(member) {
+                Ok(peer) => mine &= peer.cma(),
+                Err(e) if e.code() == crate::Code::Peer => return Err(self.fail(Reason::Died, member)),
+                Err(e) => return Err(e),
+            }
+        }
+        arena.post(self.me).copies.store(if mine { 1 } else { 2 }, Ordering::Release);
+        self.wake(arena);
+        let mut all = mine;
+        for member in (0..self.n).filter(|m| *m != self.me) {
+            let word = &arena.post(member).copies;
+            self.until(word, 1, member).await?;
+            all &= word.load(Ordering::Acquire) == 1;
+        }
+        self.state().copies = Some(all);
+        Ok(all)
+    }
+}

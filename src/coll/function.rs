@@ -1,0 +1,295 @@
+//! What elements are reduced with: the predefined functions, and those of the program.
+//!
+//! A function is named by its address, as in the paper. The address of a library's function is not the same everywhere: a program that
+//! is not position-independent sees an entry of its own linkage table. So a predefined function is known by each address
+//! that it may have: this library's own, and the one that the dynamic linker gives to the whole program ([`predefined`]).
+
+use core::ffi::{c_char, c_int, c_void};
+use std::collections::HashMap;
+use std::sync::{OnceLock, RwLock};
+
+use super::arena::CELL_BYTES;
+use super::kernel::{KERNELS, Kernel};
+use crate::base::error::{Code, Error, Result};
+
+/// `fmpl_func`: inout\[k\] = inout\[k\] ∘ in\[k\] for `count` elements.
+pub type Call = unsafe extern "C" fn(inout: *mut c_void, input: *const c_void, count: c_int);
+/// The same as Fortran passes it: the count by its address.
+pub type FortranCall = unsafe extern "C" fn(inout: *mut c_void, input: *const c_void, count: *const c_int);
+
+/// Most bytes of an element of a program's function.
+pub const ELEMENT_MOST: usize = CELL_BYTES;
+
+/// A predefined function.
+#[derive(Clone, Copy)]
+pub struct Predefined {
+    /// Its name in C, with a NUL.
+    pub name: &'static str,
+    /// Bytes of an element.
+    pub size: usize,
+}
+
+macro_rules! predefined {
+    ($($name:literal $size:literal),*) => {
+        /// The predefined functions, in the order of [`KERNELS`].
+        pub static PREDEFINED: &[Predefined] = &[$(Predefined { name: concat!($name, "\0"), size: $size }),*];
+    };
+}
+predefined!(
+    "fmpl_isum" 4, "fmpl_ssum" 4, "fmpl_dsum" 8, "fmpl_csum" 8, "fmpl_zsum" 16,
+    "fmpl_imax" 4, "fmpl_smax" 4, "fmpl_dmax" 8, "fmpl_cmax" 8, "fmpl_zmax" 16,
+    "fmpl_imin" 4, "fmpl_smin" 4, "fmpl_dmin" 8, "fmpl_cmin" 8, "fmpl_zmin" 16,
+    "fmpl_imaxval" 4, "fmpl_smaxval" 4, "fmpl_dmaxval" 8,
+    "fmpl_iminval" 4, "fmpl_sminval" 4, "fmpl_dminval" 8
+);
+
+/// What elements are reduced with.
+#[derive(Clone, Copy)]
+pub struct Function<'a> {
+    /// Bytes of an element.
+    pub size: usize,
+    how: How<'a>,
+}
+
+/// A function of Rust: inout = inout ∘ in for a number of elements.
+pub type Closure<'a> = dyn Fn(*mut u8, *const u8, usize) + 'a;
+
+#[derive(Clone, Copy)]
+enum How<'a> {
+    Kernel(Kernel),
+    C(Call),
+    Fortran(FortranCall),
+    Rust(&'a Closure<'a>),
+}
+
+impl<'a> Function<'a> {
+    /// A predefined function by its place in [`PREDEFINED`].
+    pub fn predefined(n: usize) -> Function<'static> {
+        #[cfg(target_arch = "x86_64")]
+        let kernel = if std::arch::is_x86_feature_detected!("avx2") { KERNELS[n].1 } else { KERNELS[n].0 };
+        #[cfg(not(target_arch = "x86_64"))]
+        let kernel = KERNELS[n].0;
+        Function { size: PREDEFINED[n].size, how: How::Kernel(kernel) }
+    }
+
+    /// A function of a Rust program on elements of this size.
+    pub fn rust(size: usize, closure: &'a Closure<'a>) -> Function<'a> {
+        Function { size, how: How::Rust(closure) }
+    }
+
+    /// out = a ∘ b for `n` elements. `spare` has room for them where `out` is `b`.
+    ///
+    /// # Safety
+    /// `n` elements at each; `out` is `a`, or `b`, or overlaps with neither, and `spare` overlaps with none of them.
+    #[inline]
+    pub unsafe fn fold(&self, out: *mut u8, a: *const u8, b: *const u8, n: usize, spare: *mut u8) {
+        let bytes = n * self.size;
+        // SAFETY: as the caller promises; the program's functions are called with memory of `n` elements each.
+        unsafe {
+            if let How::Kernel(kernel) = self.how {
+                kernel(out, a, b, n);
+                return;
+            }
+            let mut b = b;
+            if core::ptr::eq(out, b) {
+                spare.copy_from_nonoverlapping(b, bytes);
+                b = spare;
+            }
+            if !core::ptr::eq(out, a) {
+                out.copy_from_nonoverlapping(a, bytes);
+            }
+            match self.how {
+                How::Kernel(_) => {}
+                How::C(call) => call(out.cast(), b.cast(), n as c_int),
+                How::Fortran(call) => call(out.cast(), b.cast(), &(n as c_int)),
+                How::Rust(closure) => closure(out, b, n),
+            }
+        }
+    }
+}
+
+/// A registered function of the program.
+#[derive(Clone, Copy)]
+struct Registered {
+    size: usize,
+    fortran: bool,
+}
+
+static REGISTERED: RwLock<Option<HashMap<usize, Registered>>> = RwLock::new(None);
+
+/// `fmpl_func_register`: a function of the program may be used from now on. Registering it again replaces what was said before.
+///
+/// All functions are applied in the order of the ranks, so it makes no difference whether they commute.
+pub fn register(function: usize, size: usize, fortran: bool) -> Result<()> {
+    if size == 0 || size > ELEMENT_MOST {
+        return Err(Error::new(
+            Code::Argument,
+            format!("fmpl_func_register: elements of {size} bytes; 1 to {ELEMENT_MOST} are possible"),
+        ));
+    }
+    if table().get(&function).is_some() {
+        return Err(Error::new(Code::Argument, "fmpl_func_register: this is a predefined function"));
+    }
+    let mut map = REGISTERED.write().unwrap_or_else(|e| e.into_inner());
+    map.get_or_insert_default().insert(function, Registered { size, fortran });
+    Ok(())
+}
+
+/// The function at an address.
+pub fn find(function: usize) -> Result<Function<'static>> {
+    if let Some(n) = table().get(&function) {
+        return Ok(Function::predefined(*n));
+    }
+    let map = REGISTERED.read().unwrap_or_else(|e| e.into_inner());
+    let found = map.as_ref().and_then(|m| m.get(&function)).copied();
+    drop(map);
+    let Some(found) = found else {
+        return Err(Error::new(
+            Code::Argument,
+            "the function is neither predefined nor registered: call fmpl_func_register with its element size first",
+        ));
+    };
+    // SAFETY: the program registered the address as that of such a function.
+    let how = unsafe {
+        if found.fortran {
+            How::Fortran(core::mem::transmute::<usize, FortranCall>(function))
+        } else {
+            How::C(core::mem::transmute::<usize, Call>(function))
+        }
+    };
+    Ok(Function { size: found.size, how })
+}
+
+static OWN: OnceLock<Vec<[usize; 2]>> = OnceLock::new();
+
+/// Tells the addresses that the predefined functions have in this library, in C and in Fortran, in the order of [`PREDEFINED`].
+pub fn introduce(addresses: impl FnOnce() -> Vec<[usize; 2]>) {
+    OWN.get_or_init(addresses);
+}
+
+/// The predefined functions by address.
+fn table() -> &'static HashMap<usize, usize> {
+    static TABLE: OnceLock<HashMap<usize, usize>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut map = HashMap::new();
+        for (n, own) in OWN.get().into_iter().flatten().enumerate() {
+            own.iter().for_each(|a| _ = map.insert(*a, n));
+        }
+        for (n, p) in PREDEFINED.iter().enumerate() {
+            let fortran = format!("{}_\0", p.name.trim_end_matches('\0'));
+            for name in [p.name, &fortran] {
+                // SAFETY: the name ends with a NUL. What the linker knows under it for the whole program is this function or its entry
+                // in the program's linkage table: the names are this library's.
+                let at = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast::<c_char>()) };
+                if !at.is_null() {
+                    map.insert(at as usize, n);
+                }
+            }
+        }
+        map
+    })
+}
+
+/// Applies a predefined function as the program may call it itself: inout = inout ∘ in.
+///
+/// # Safety
+/// `count` elements at each, which do not overlap.
+pub unsafe fn apply(n: usize, inout: *mut c_void, input: *const c_void, count: c_int) {
+    let Ok(count) = usize::try_from(count) else { return };
+    let function = Function::predefined(n);
+    // SAFETY: as the caller promises; a kernel needs no spare memory.
+    unsafe { function.fold(inout.cast(), inout.cast_const().cast(), input.cast(), count, core::ptr::null_mut()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run<T: Copy>(name: &str, a: T, b: T) -> T {
+        let n = PREDEFINED.iter().position(|p| p.name.trim_end_matches('\0') == name).unwrap();
+        assert_eq!(PREDEFINED[n].size, size_of::<T>());
+        let forms = [KERNELS[n].0, if has_avx2() { KERNELS[n].1 } else { KERNELS[n].0 }];
+        let results = forms.map(|kernel| {
+            let (mut x, mut y, mut z) = ([a; 37], [b; 37], [a; 37]);
+            // SAFETY: arrays of 37 elements that do not overlap.
+            unsafe {
+                kernel(z.as_mut_ptr().cast(), x.as_ptr().cast(), y.as_ptr().cast(), 37);
+                kernel(x.as_mut_ptr().cast(), x.as_ptr().cast(), y.as_ptr().cast(), 37);
+                let left = [a; 37];
+                kernel(y.as_mut_ptr().cast(), left.as_ptr().cast(), y.as_ptr().cast(), 37);
+            }
+            let bytes = |v: &[T; 37]| {
+                // SAFETY: plain numbers.
+                unsafe { core::slice::from_raw_parts(v.as_ptr().cast::<u8>(), size_of_val(v)) }.to_vec()
+            };
+            assert_eq!(bytes(&x), bytes(&y));
+            assert_eq!(bytes(&x), bytes(&z));
+            assert_eq!(bytes(&[x[0]; 37]), bytes(&x));
+            (x[0], bytes(&x))
+        });
+        assert_eq!(results[0].1, results[1].1);
+        results[0].0
+    }
+
+    fn has_avx2() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return std::arch::is_x86_feature_detected!("avx2");
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+
+    #[test]
+    fn sums() {
+        assert_eq!(run("fmpl_isum", i32::MAX, 1), i32::MIN);
+        assert_eq!(run("fmpl_ssum", 1.5f32, 2.0), 3.5);
+        assert_eq!(run("fmpl_dsum", 1.5f64, 2.0), 3.5);
+        assert_eq!(run("fmpl_csum", [1.0f32, 2.0], [3.0, -5.0]), [4.0, -3.0]);
+        assert_eq!(run("fmpl_zsum", [1.0f64, 2.0], [3.0, -5.0]), [4.0, -3.0]);
+    }
+
+    #[test]
+    fn the_signed_element_with_the_larger_or_smaller_absolute_value() {
+        assert_eq!(run("fmpl_imax", -7, 3), -7);
+        assert_eq!(run("fmpl_imax", i32::MIN, i32::MAX), i32::MIN);
+        assert_eq!(run("fmpl_imin", -7, 3), 3);
+        assert_eq!(run("fmpl_smax", -7.0f32, 3.0), -7.0);
+        assert_eq!(run("fmpl_dmax", 2.0f64, -3.0), -3.0);
+        assert_eq!(run("fmpl_dmin", 2.0f64, -3.0), 2.0);
+        assert_eq!(run("fmpl_cmax", [3.0f32, -4.0], [6.0, 0.5]), [3.0, -4.0]);
+        assert_eq!(run("fmpl_zmin", [3.0f64, -4.0], [6.0, 0.5]), [6.0, 0.5]);
+        assert!(run("fmpl_dmax", 2.0f64, f64::NAN).is_nan() && run("fmpl_dmin", f64::NAN, 2.0).is_nan());
+    }
+
+    #[test]
+    fn ties_do_not_depend_on_the_order() {
+        for (a, b) in [(3, -3), (-3, 3)] {
+            assert_eq!((run("fmpl_imax", a, b), run("fmpl_imin", a, b)), (3, -3));
+            let (x, y) = (f64::from(a), f64::from(b));
+            assert_eq!((run("fmpl_dmax", x, y), run("fmpl_dmin", x, y)), (3.0, -3.0));
+        }
+        for (a, b) in [([1.0f64, -2.0], [2.0, 1.0]), ([2.0, 1.0], [1.0, -2.0])] {
+            assert_eq!((run("fmpl_zmax", a, b), run("fmpl_zmin", a, b)), ([2.0, 1.0], [1.0, -2.0]));
+        }
+        for (a, b) in [([2.0f32, -1.0], [2.0, 1.0]), ([2.0, 1.0], [2.0, -1.0])] {
+            assert_eq!((run("fmpl_cmax", a, b), run("fmpl_cmin", a, b)), ([2.0, 1.0], [2.0, -1.0]));
+        }
+    }
+
+    #[test]
+    fn by_value() {
+        assert_eq!((run("fmpl_imaxval", -7, 3), run("fmpl_iminval", -7, 3)), (3, -7));
+        assert_eq!((run("fmpl_dmaxval", -7.0, 3.0), run("fmpl_dminval", -7.0, 3.0)), (3.0, -7.0));
+        for (a, b) in [(0.0f32, -0.0), (-0.0, 0.0)] {
+            assert!(run("fmpl_smaxval", a, b).is_sign_positive() && run("fmpl_sminval", a, b).is_sign_negative());
+        }
+    }
+
+    #[test]
+    fn unknown_functions_are_refused() {
+        assert_eq!(find(4242).err().map(|e| e.code()), Some(Code::Argument));
+        assert_eq!(register(4242, 0, false).err().map(|e| e.code()), Some(Code::Argument));
+        assert_eq!(register(4242, ELEMENT_MOST + 1, false).err().map(|e| e.code()), Some(Code::Argument));
+        register(4242, 24, true).unwrap();
+        assert_eq!(find(4242).unwrap().size, 24);
+    }
+}

@@ -1,0 +1,608 @@
+//! The team: a communicator as its collective calls see it. Who the members are, the arena they share, how one waits for
+//! another, and what happens when one of them is lost.
+//!
+//! Calls are numbered; all members make the same calls in the same order, so the numbers agree without being exchanged. A flag
+//! carries the number of its call, and whoever has published for call k has done with all calls before k.
+//!
+//! **Waiting** is always for one word to reach one number, and for the member that writes it ([`Team::until`]). The algorithms
+//! are `async` functions for one reason: the same source serves the calls that wait ([`Team::run`], which spins, yields and sleeps
+//! between two polls) and those that do not (a boxed future that `test` polls). There is no executor, and wakers do nothing.
+//!
+//! **Loss.** A member that is lost makes the team fail, for good: whoever finds out says so in the arena's header, where all that
+//! wait look. A call that fails returns only when nobody can be writing into this member's buffers any more.
+
+use core::cell::UnsafeCell;
+use core::future::Future;
+use core::pin::{Pin, pin};
+use core::task::{Poll, Waker};
+use std::sync::{Arc, OnceLock};
+
+use super::arena::{Arena, CELLS, MEMBERS_MOST, arena_at};
+use super::choose::Choices;
+use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence, spin_loop};
+use crate::base::clock::now_ns;
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::peer::Peer;
+use crate::fabric::shm::region::FINALIZED;
+use crate::lane::record::ASLEEP;
+use crate::p2p::context::Context;
+use crate::p2p::endpoint::Endpoint;
+use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
+
+/// A communicator's members on this node, and what they share.
+pub struct Team {
+    pub(super) ep: &'static Endpoint,
+    pub(super) comm: i32,
+    epoch: u32,
+    /// This process's place among the members.
+    pub(super) me: usize,
+    /// How many members there are.
+    pub(super) n: usize,
+    /// Ranks in the world, in the members' order.
+    ranks: Box<[u32]>,
+    arena: OnceLock<Arena>,
+    pub(super) choices: Choices,
+    state: UnsafeCell<State>,
+    pub(super) busy: AtomicBool,
+    peers: Box<[OnceLock<Arc<Peer>>]>,
+}
+
+// SAFETY: `state` is used by the one thread that is in a collective call of this communicator, which is the interface's demand
+// and in Rust's safe interface enforced by a claim; everything else is shared by design.
+unsafe impl Sync for Team {}
+// SAFETY: as above.
+unsafe impl Send for Team {}
+
+/// What a member keeps for itself. All members' numbers move in step.
+pub(super) struct State {
+    /// The number of the last call.
+    pub call: u64,
+    /// Barriers so far, and small payloads.
+    pub barriers: u64,
+    pub smalls: u64,
+    /// Cells of the members' rings that were used so far, and of the shared ring.
+    pub own_cells: u64,
+    pub shared_cells: u64,
+    /// The call that used a cell last: of the members' rings, of the shared ring.
+    pub own_used: [u64; CELLS],
+    pub shared_used: [u64; CELLS],
+    /// Calls that each member is known to have done with.
+    pub known: Box<[u64]>,
+    /// Do copies between processes work for everybody?
+    pub copies: Option<bool>,
+    /// What the call waits for.
+    awaited: Option<Awaited>,
+    /// What the call is, for those who ask what this process waits for.
+    pub operation: Operation,
+    pub bytes: u64,
+    /// Memory for partial results.
+    pub scratch: Vec<Chunk>,
+}
+
+/// A cell of the shared ring.
+pub(super) struct Cell {
+    /// Its place in the ring.
+    pub index: usize,
+    /// The call that used it before.
+    pub used: u64,
+}
+
+/// Scratch memory comes in lines, so that vectors in it are aligned.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+pub struct Chunk([u8; 64]);
+
+#[derive(Clone, Copy)]
+struct Awaited {
+    word: *const AtomicU64,
+    number: u64,
+    who: usize,
+}
+
+/// Why a team has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Reason {
+    /// A member has died.
+    Died = 1,
+    /// A member has finalized without making the call.
+    Finalized = 2,
+    /// A member's buffer cannot be read or written by another process.
+    Fault = 3,
+    /// A member has left the call by a panic of its function.
+    Panicked = 4,
+}
+
+impl Team {
+    /// The team of a communicator.
+    pub fn new(ep: &'static Endpoint, context: &Context) -> Result<Team> {
+        let ranks: Box<[u32]> = context.group.members().collect();
+        let (n, me) = (ranks.len(), context.group.rank() as usize);
+        if n > MEMBERS_MOST {
+            return Err(Error::new(
+                Code::Unsupported,
+                format!("rank {}: collective calls of {n} ranks on one node; the most is {MEMBERS_MOST}", ep.rank),
+            ));
+        }
+        Ok(Team {
+            ep,
+            comm: context.handle,
+            epoch: context.place.epoch,
+            me,
+            n,
+            arena: OnceLock::new(),
+            choices: Choices::new(ep, n),
+            state: UnsafeCell::new(State {
+                call: 0,
+                barriers: 0,
+                smalls: 0,
+                own_cells: 0,
+                shared_cells: 0,
+                own_used: [0; CELLS],
+                shared_used: [0; CELLS],
+                known: vec![0; n].into(),
+                copies: None,
+                awaited: None,
+                operation: Operation::Barrier,
+                bytes: 0,
+                scratch: Vec::new(),
+            }),
+            busy: AtomicBool::new(false),
+            peers: (0..n).map(|_| OnceLock::new()).collect(),
+            ranks,
+        })
+    }
+
+    /// The arena, mapped at the first call.
+    #[inline(always)]
+    pub(super) fn arena(&self) -> Result<&Arena> {
+        match self.arena.get() {
+            Some(arena) => Ok(arena),
+            None => self.map_arena(),
+        }
+    }
+
+    #[cold]
+    fn map_arena(&self) -> Result<&Arena> {
+        let at = arena_at(self.epoch);
+        let arena = Arena::new(self.n, |bytes| match self.me {
+            0 => self.ep.region.map(at, bytes),
+            _ => self.peer(0)?.region.map(at, bytes),
+        })?;
+        // Members that choose differently would wait for each other for ever.
+        let digest = self.choices.digest();
+        let seen = arena.header().digest.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Acquire);
+        if seen.is_err_and(|other| other != digest) {
+            return Err(Error::new(
+                Code::Setting,
+                format!(
+                    "rank {}: the settings of collective calls (FMPL_COLL_*, FMPL_CMA) differ from those of rank {}; give all ranks the same",
+                    self.ep.rank, self.ranks[0]
+                ),
+            ));
+        }
+        Ok(self.arena.get_or_init(|| arena))
+    }
+
+    /// The communicator is freed: its memory goes back to the system.
+    pub fn free(self) -> Result<()> {
+        match self.arena.get() {
+            Some(arena) if self.me == 0 => self.ep.region.punch(arena_at(self.epoch), arena.bytes() as u64),
+            _ => Ok(()),
+        }
+    }
+
+    /// Another member as a process: first contact if there was none.
+    #[inline]
+    pub(super) fn peer(&self, member: usize) -> Result<&Peer> {
+        if let Some(peer) = self.peers[member].get() {
+            return Ok(peer);
+        }
+        let peer = self.ep.contact(self.ranks[member])?;
+        Ok(self.peers[member].get_or_init(|| peer))
+    }
+
+    /// Another member, if it is known or can be made known within moments.
+    fn peer_soon(&self, member: usize) -> Option<&Peer> {
+        if let Some(peer) = self.peers[member].get() {
+            return Some(peer);
+        }
+        let peer = self.ep.contact_soon(self.ranks[member])?;
+        Some(self.peers[member].get_or_init(|| peer))
+    }
+
+    /// What this member keeps for itself.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "one thread at a time is in a collective call: the interface's demand")]
+    pub(super) fn state(&self) -> &mut State {
+        // SAFETY: see the `Sync` above; the callers keep no reference over an await or a call of their own.
+        unsafe { &mut *self.state.get() }
+    }
+
+    /// What the program has called, for those who ask what this process waits for.
+    #[inline(always)]
+    pub(super) fn name(&self, operation: Operation, bytes: usize) {
+        let state = self.state();
+        (state.operation, state.bytes) = (operation, bytes as u64);
+    }
+
+    /// Begins a call: its number. A call of the program is one or more of these.
+    #[inline(always)]
+    pub(super) fn begin(&self) -> u64 {
+        let state = self.state();
+        state.call += 1;
+        state.call
+    }
+
+    /// The next cell of the shared ring: the number of what goes into it, its place, and the call that used it before.
+    #[inline(always)]
+    pub(super) fn next_shared(&self, call: u64) -> (u64, Cell) {
+        let state = self.state();
+        let index = (state.shared_cells % CELLS as u64) as usize;
+        state.shared_cells += 1;
+        let used = core::mem::replace(&mut state.shared_used[index], call);
+        (state.shared_cells, Cell { index, used })
+    }
+
+    /// Cells of each member's ring that were used so far.
+    #[inline(always)]
+    pub(super) fn own_cells(&self) -> u64 {
+        self.state().own_cells
+    }
+
+    /// The call that used a cell of the members' rings last.
+    #[inline(always)]
+    pub(super) fn own_used(&self, cell: u64) -> u64 {
+        self.state().own_used[(cell % CELLS as u64) as usize]
+    }
+
+    /// Notes that `call` has used the next cells of the members' rings.
+    #[inline(always)]
+    pub(super) fn use_own(&self, call: u64, cells: usize) {
+        let state = self.state();
+        for k in 0..cells as u64 {
+            state.own_used[((state.own_cells + k) % CELLS as u64) as usize] = call;
+        }
+        state.own_cells += cells as u64;
+    }
+
+    /// Takes the members' rings as a whole: the number of what goes into them, and the last call that used one of their cells.
+    pub(super) fn whole_rings(&self, call: u64) -> (u64, u64) {
+        let state = self.state();
+        let used = state.own_used.iter().copied().max().unwrap_or(0);
+        let first = state.own_cells.next_multiple_of(CELLS as u64);
+        state.own_cells = first + CELLS as u64;
+        state.own_used = [call; CELLS];
+        (first + 1, used)
+    }
+
+    /// The ring that a member writes. Of two members each takes in turn the one that it has read last: lines are cheapest to write
+    /// for whoever has read them last.
+    #[inline(always)]
+    pub(super) fn ring_of(&self, member: usize, number: u64) -> usize {
+        if self.n == 2 { (member as u64 + (number - 1) / CELLS as u64) as usize & 1 } else { member }
+    }
+
+    /// Rings for members that sleep until this one publishes. Called after every publication.
+    #[inline(always)]
+    pub(super) fn wake(&self, arena: &Arena) {
+        // SYNC POINT: the sleeper sets its word and has the order bought by `membarrier`; no fence here.
+        doorbell::light_barrier();
+        for member in 0..self.n {
+            if arena.sleep(member).load(Ordering::Relaxed) & ASLEEP != 0 {
+                self.ring(arena, member);
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ring(&self, arena: &Arena, member: usize) {
+        let word = arena.sleep(member).load(Ordering::Relaxed);
+        if word & ASLEEP == 0 || (word >> 8) as usize != self.me || member == self.me {
+            return;
+        }
+        // One that cannot be reached now wakes by itself before long.
+        if let Some(peer) = self.peer_soon(member) {
+            // SAFETY: the peer's region stays mapped as long as the peer is known, which is as long as the endpoint lives.
+            let board = unsafe { &*peer.region.board().cast::<Board>() };
+            doorbell::ring(&board.bell, doorbell::bit(self.comm as usize));
+        }
+    }
+
+    /// Waits until `word`, which `who` writes, is `number` or more.
+    #[inline(always)]
+    pub(super) fn until<'a>(&'a self, word: &'a AtomicU64, number: u64, who: usize) -> Until<'a> {
+        Until { team: self, word, number, who }
+    }
+
+    /// Runs a call to its end. `0` bytes of it are on the heap.
+    #[inline(always)]
+    pub(super) fn run<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut call = pin!(call);
+        let mut context = core::task::Context::from_waker(Waker::noop());
+        // A panic of the program's function leaves the call, while others may still use this member's buffer.
+        let unwinding = Unwinding(self);
+        let done = match call.as_mut().poll(&mut context) {
+            Poll::Ready(done) => done,
+            Poll::Pending => self.run_slowly(call, &mut context),
+        };
+        core::mem::forget(unwinding);
+        if done.is_ok() { done } else { self.settle(done) }
+    }
+
+    #[inline(never)]
+    fn run_slowly<T>(
+        &self,
+        mut call: Pin<&mut impl Future<Output = Result<T>>>,
+        context: &mut core::task::Context<'_>,
+    ) -> Result<T> {
+        let mut waiter = Waiter::new();
+        let mut word = core::ptr::null();
+        loop {
+            let awaited = self.state().awaited.take();
+            if let Some(awaited) = awaited {
+                if awaited.word != word {
+                    // Another wait: it begins with spinning again.
+                    word = awaited.word;
+                    waiter = Waiter::new();
+                }
+                let scene = TeamScene::new(self, awaited);
+                while !scene.arrived() {
+                    if !waiter.spin() {
+                        let sleep = self.arena()?.sleep(self.me);
+                        sleep.store((awaited.who as u32) << 8, Ordering::Relaxed);
+                        waiter.slow(&scene)?;
+                    }
+                }
+            }
+            if let Poll::Ready(done) = call.as_mut().poll(context) {
+                return done;
+            }
+        }
+    }
+
+    /// The call has failed: says so to all, and waits until nobody writes into this member's buffers.
+    #[cold]
+    fn settle<T>(&self, result: Result<T>) -> Result<T> {
+        let Ok(arena) = self.arena() else { return result };
+        if arena.header().failed.load(Ordering::Acquire) == 0 {
+            // A call that fails before it has touched the arena (a wrong argument) leaves the team whole; all others have said why.
+            return result;
+        }
+        arena.post(self.me).writing.store(0, Ordering::Release);
+        // SYNC POINT: `failed` is stored before this; pairs with the fence in `may_write`.
+        fence(Ordering::SeqCst);
+        for member in (0..self.n).filter(|m| *m != self.me) {
+            while arena.post(member).writing.load(Ordering::Acquire) != 0 && self.loss_of(member).is_none() {
+                std::thread::yield_now();
+            }
+        }
+        result
+    }
+
+    /// From here to [`Team::wrote`] this member may write into others' buffers. `false`: the team has failed.
+    pub(super) fn may_write(&self, arena: &Arena, call: u64) -> bool {
+        arena.post(self.me).writing.store(call, Ordering::Release);
+        // SYNC POINT: either this member sees the failure, or whoever fails sees that it writes; pairs with `settle`.
+        fence(Ordering::SeqCst);
+        arena.header().failed.load(Ordering::Acquire) == 0
+    }
+
+    /// The end of what [`Team::may_write`] began.
+    pub(super) fn wrote(&self, arena: &Arena) {
+        arena.post(self.me).writing.store(0, Ordering::Release);
+    }
+
+    /// Has a member died, or left?
+    fn loss_of(&self, member: usize) -> Option<Reason> {
+        let rank = self.ranks[member];
+        if self.ep.is_dead(rank) {
+            return Some(Reason::Died);
+        }
+        let peer = self.peers[member].get()?;
+        if peer.region.header().state.load(Ordering::Acquire) == FINALIZED {
+            return Some(Reason::Finalized);
+        }
+        peer.is_dead().then_some(Reason::Died)
+    }
+
+    /// The team fails because of a member; the error to return.
+    #[cold]
+    pub(super) fn fail(&self, reason: Reason, member: usize) -> Error {
+        let Ok(arena) = self.arena() else { return self.error(reason, member) };
+        let word = (reason as u64) << 32 | (member as u64 + 1);
+        let _ = arena.header().failed.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
+        self.failure(arena).unwrap_or_else(|| self.error(reason, member))
+    }
+
+    /// Why the team has failed, if it has.
+    #[inline(always)]
+    pub(super) fn failure(&self, arena: &Arena) -> Option<Error> {
+        let word = arena.header().failed.load(Ordering::Acquire);
+        if word == 0 { None } else { Some(self.explain(word)) }
+    }
+
+    #[cold]
+    fn explain(&self, word: u64) -> Error {
+        let member = (word as u32 as usize).saturating_sub(1).min(self.n - 1);
+        let reason = match word >> 32 {
+            1 => Reason::Died,
+            2 => Reason::Finalized,
+            4 => Reason::Panicked,
+            _ => Reason::Fault,
+        };
+        self.error(reason, member)
+    }
+
+    fn error(&self, reason: Reason, member: usize) -> Error {
+        let (me, rank, comm) = (self.ep.rank, self.ranks[member], self.comm);
+        let call = self.state().operation.name();
+        match reason {
+            Reason::Died => {
+                Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has died"))
+            }
+            Reason::Finalized => {
+                Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has finalized"))
+            }
+            Reason::Panicked => Error::new(
+                Code::Peer,
+                format!("rank {me}: {call} (communicator {comm}): the function of rank {rank} has panicked"),
+            ),
+            Reason::Fault => Error::new(
+                Code::Argument,
+                format!(
+                    "rank {me}: {call} (communicator {comm}): the buffer of rank {rank} cannot be copied by another process; for memory that the kernel does not copy set FMPL_CMA=off"
+                ),
+            ),
+        }
+    }
+
+    /// Notes that a member has published for `call`, so it has done with all calls before.
+    #[inline(always)]
+    pub(super) fn saw(&self, member: usize, call: u64) {
+        let known = &mut self.state().known[member];
+        *known = (*known).max(call - 1);
+    }
+
+    /// Says that this member has done with the shared memory of `call`.
+    #[inline(always)]
+    pub(super) fn finish(&self, arena: &Arena, call: u64) {
+        // SYNC POINT: pairs with the acquire in `until_done`: the reads from cells come before.
+        arena.post(self.me).finished.store(call, Ordering::Release);
+        self.wake(arena);
+    }
+
+    /// Waits until all have done with `call`.
+    pub(super) async fn until_done(&self, arena: &Arena, call: u64) -> Result<()> {
+        for member in 0..self.n {
+            if member != self.me && self.state().known[member] < call {
+                let finished = &arena.post(member).finished;
+                self.until(finished, call, member).await?;
+                self.state().known[member] = finished.load(Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Scratch memory of `bytes`; used by one call at a time.
+    pub(super) fn scratch(&self, bytes: usize) -> *mut u8 {
+        let scratch = &mut self.state().scratch;
+        let chunks = bytes.div_ceil(64);
+        if scratch.len() < chunks {
+            scratch.resize(chunks, Chunk([0; 64]));
+        }
+        scratch.as_mut_ptr().cast()
+    }
+}
+
+/// Ends the call for everybody when it is dropped.
+struct Unwinding<'a>(&'a Team);
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        let error = self.0.fail(Reason::Panicked, self.0.me);
+        let _ = self.0.settle::<()>(Err(error));
+    }
+}
+
+/// A wait for one word.
+pub(super) struct Until<'a> {
+    team: &'a Team,
+    word: &'a AtomicU64,
+    number: u64,
+    who: usize,
+}
+
+impl Future for Until<'_> {
+    type Output = Result<()>;
+    #[inline(always)]
+    fn poll(self: Pin<&mut Self>, _: &mut core::task::Context<'_>) -> Poll<Result<()>> {
+        for _ in 0..patience() {
+            // SYNC POINT: pairs with the release store of whoever publishes.
+            if self.word.load(Ordering::Acquire) >= self.number {
+                return Poll::Ready(Ok(()));
+            }
+            spin_loop();
+        }
+        self.team.state().awaited = Some(Awaited { word: self.word, number: self.number, who: self.who });
+        Poll::Pending
+    }
+}
+
+struct TeamScene<'a> {
+    team: &'a Team,
+    word: &'a AtomicU64,
+    number: u64,
+    who: usize,
+    since_ns: core::cell::Cell<u64>,
+}
+
+impl<'a> TeamScene<'a> {
+    fn new(team: &'a Team, awaited: Awaited) -> TeamScene<'a> {
+        // SAFETY: the word is the arena's, which lives as long as the team.
+        let word = unsafe { &*awaited.word };
+        TeamScene { team, word, number: awaited.number, who: awaited.who, since_ns: core::cell::Cell::new(0) }
+    }
+
+    #[inline(always)]
+    fn arrived(&self) -> bool {
+        self.word.load(Ordering::Acquire) >= self.number
+    }
+}
+
+/// Who waits so long makes the acquaintance of the one it waits for, so as to hear of its death.
+const ACQUAINTANCE_NS: u64 = 2_000_000;
+
+impl Scene for TeamScene<'_> {
+    fn board(&self) -> &'static Board {
+        self.team.ep.board()
+    }
+    fn sleep_word(&self) -> Option<&crate::base::atomics::AtomicU32> {
+        Some(self.team.arena.get()?.sleep(self.team.me))
+    }
+    fn bits(&self) -> u32 {
+        doorbell::bit(self.team.comm as usize)
+    }
+    fn ready(&self) -> bool {
+        self.arrived() || self.team.arena.get().is_some_and(|a| a.header().failed.load(Ordering::Acquire) != 0)
+    }
+    fn meanwhile(&self) -> bool {
+        self.team.ep.waiting_sends.push(self.team.ep)
+    }
+    fn gone(&self) -> Option<Error> {
+        let team = self.team;
+        let arena = team.arena.get()?;
+        if self.arrived() {
+            return None;
+        }
+        if let Some(error) = team.failure(arena) {
+            return Some(error);
+        }
+        if team.peers[self.who].get().is_none() {
+            let now = now_ns();
+            match self.since_ns.get() {
+                0 => self.since_ns.set(now),
+                since if now - since > ACQUAINTANCE_NS => {
+                    self.since_ns.set(now);
+                    team.peer_soon(self.who);
+                }
+                _ => {}
+            }
+        }
+        let reason = team.loss_of(self.who)?;
+        // What it did last comes before its end.
+        if self.arrived() { None } else { Some(team.fail(reason, self.who)) }
+    }
+    fn waits(&self) -> Waits {
+        let state = self.team.state();
+        Waits {
+            operation: state.operation,
+            peer: self.team.ranks[self.who],
+            index: 0,
+            comm: self.team.comm,
+            bytes: state.bytes,
+            since_ns: 0,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Collective calls on real processes: random programs against a serial reference, every way forced, lost ranks, wrong arguments.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `random` | random sizes, roots, functions on 1 to 16 ranks; every byte is compared with what one process computes |
+//! | `lost` | a rank that is killed is an error at all others within moments, in every call |
+//! | `calls` | zero sizes, one rank, wrong arguments |
+//!
+//! `FMPL_TEST_SEED=n` plays one random program only; `FMPL_TEST_LONG=1` plays for a minute.
+
+#[path = "../ranks/mod.rs"]
+mod ranks;
+
+mod calls;
+mod lost;
+mod random;
+
+use ranks::{Body, Test};
+
+const TESTS: [Test; 4] = [
+    ("random_programs_agree_with_one_process", random::automatic),
+    ("every_way_agrees_with_one_process", random::forced),
+    ("a_lost_rank_is_an_error_for_all", lost::killed),
+    ("arguments", calls::arguments),
+];
+
+const BODIES: [Body; 3] = [("plays", random::plays), ("loses", lost::loses), ("calls", calls::calls)];
+
+fn main() {
+    ranks::main(&TESTS, &BODIES);
+}

@@ -1,0 +1,329 @@
+use crate::ranks::bytes::*;
+use crate::ranks::calls::*;
+use crate::ranks::{Job, long};
+use fmpl::ffi::c::*;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+/// a ∘ b for matrices of two rows and columns: it does not commute.
+unsafe extern "C" fn product(inout: *mut c_void, input: *const c_void, count: i32) {
+    for k in 0..count as usize {
+        // SAFETY: the library passes vectors of `count` elements of 16 bytes.
+        unsafe {
+            let (a, b) = (inout.cast::<[u32; 4]>().add(k), input.cast::<[u32; 4]>().add(k));
+            let (x, y) = (a.read_unaligned(), b.read_unaligned());
+            a.write_unaligned(times(x, y));
+        }
+    }
+}
+
+fn times(x: [u32; 4], y: [u32; 4]) -> [u32; 4] {
+    let dot = |r: usize, c: usize| x[2 * r].wrapping_mul(y[c]).wrapping_add(x[2 * r + 1].wrapping_mul(y[2 + c]));
+    [dot(0, 0), dot(0, 1), dot(1, 0), dot(1, 1)]
+}
+
+/// Elements of 1000 bytes: a is kept, its last byte replaced by b's, its first counts.
+unsafe extern "C" fn large(inout: *mut c_void, input: *const c_void, count: i32) {
+    for k in 0..count as usize {
+        // SAFETY: the library passes vectors of `count` elements of 1000 bytes.
+        unsafe {
+            let (a, b) = (inout.cast::<u8>().add(1000 * k), input.cast::<u8>().add(1000 * k));
+            *a = (*a).wrapping_mul(3).wrapping_add(*b);
+            *a.add(999) = *b.add(999);
+        }
+    }
+}
+
+/// What a vector is made of and reduced with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    IntSum,
+    DoubleSum,
+    DoubleMax,
+    DoubleMin,
+    ComplexMax,
+    FloatMinval,
+    Product,
+    Large,
+}
+const KINDS: [Kind; 8] = [
+    Kind::IntSum,
+    Kind::DoubleSum,
+    Kind::DoubleMax,
+    Kind::DoubleMin,
+    Kind::ComplexMax,
+    Kind::FloatMinval,
+    Kind::Product,
+    Kind::Large,
+];
+
+impl Kind {
+    fn bytes(self) -> usize {
+        match self {
+            Kind::IntSum | Kind::FloatMinval => 4,
+            Kind::DoubleSum | Kind::DoubleMax | Kind::DoubleMin => 8,
+            Kind::ComplexMax | Kind::Product => 16,
+            Kind::Large => 1000,
+        }
+    }
+    fn function(self) -> fmpl_func {
+        Some(match self {
+            Kind::IntSum => fmpl_isum,
+            Kind::DoubleSum => fmpl_dsum,
+            Kind::DoubleMax => fmpl_dmax,
+            Kind::DoubleMin => fmpl_dmin,
+            Kind::ComplexMax => fmpl_zmax,
+            Kind::FloatMinval => fmpl_sminval,
+            Kind::Product => product,
+            Kind::Large => large,
+        })
+    }
+    /// A rank's vector of `count` elements in the call of this seed.
+    fn vector(self, count: usize, seed: u64, rank: i32) -> Vec<u8> {
+        let mut draw = Draw(seed ^ (rank as u64).wrapping_mul(0x1234_5678_9abc_def1));
+        let mut v = Vec::with_capacity(count * self.bytes());
+        let step = draw.number() | 1;
+        let mut x = draw.number();
+        for _ in 0..count {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(step);
+            let small = ((x >> 33) % 2001) as f64 - 1000.0;
+            match self {
+                Kind::IntSum => v.extend(((x >> 20) as i32).to_ne_bytes()),
+                // Sums of thirds depend on their order.
+                Kind::DoubleSum => v.extend((if whole_numbers() { small } else { small / 3.0 }).to_ne_bytes()),
+                Kind::DoubleMax | Kind::DoubleMin => v.extend((small % 20.0).to_ne_bytes()),
+                Kind::ComplexMax => {
+                    v.extend((small % 5.0).to_ne_bytes());
+                    v.extend(((small + 17.0) % 3.0).to_ne_bytes());
+                }
+                Kind::FloatMinval => v.extend((small as f32).to_ne_bytes()),
+                Kind::Product => {
+                    for k in 0..4u32 {
+                        v.extend(((x >> (8 * k)) as u32).to_ne_bytes());
+                    }
+                }
+                Kind::Large => v.extend((0..1000u32).map(|k| (x >> (k % 50)) as u8)),
+            }
+        }
+        v
+    }
+    /// left = left ∘ right, as the definitions say.
+    fn fold(self, left: &mut [u8], right: &[u8]) {
+        let f64_at = |v: &[u8], at: usize| f64::from_ne_bytes(v[at..at + 8].try_into().unwrap());
+        for (a, b) in left.chunks_exact_mut(self.bytes()).zip(right.chunks_exact(self.bytes())) {
+            match self {
+                Kind::IntSum => {
+                    let sum = i32::from_ne_bytes((&*a).try_into().unwrap())
+                        .wrapping_add(i32::from_ne_bytes(b.try_into().unwrap()));
+                    a.copy_from_slice(&sum.to_ne_bytes());
+                }
+                Kind::DoubleSum => {
+                    let sum = f64_at(a, 0) + f64_at(b, 0);
+                    a.copy_from_slice(&sum.to_ne_bytes());
+                }
+                Kind::DoubleMax | Kind::DoubleMin => {
+                    let (x, y) = (f64_at(a, 0), f64_at(b, 0));
+                    let larger = self == Kind::DoubleMax;
+                    let key = |z: f64| (z.abs(), z);
+                    if (larger && key(y) > key(x)) || (!larger && key(y) < key(x)) {
+                        a.copy_from_slice(b);
+                    }
+                }
+                Kind::ComplexMax => {
+                    let key = |v: &[u8]| (f64_at(v, 0).abs() + f64_at(v, 8).abs(), f64_at(v, 0), f64_at(v, 8));
+                    if key(b) > key(a) {
+                        a.copy_from_slice(b);
+                    }
+                }
+                Kind::FloatMinval => {
+                    let at = |v: &[u8]| f32::from_ne_bytes(v.try_into().unwrap());
+                    if at(b) < at(a) {
+                        a.copy_from_slice(b);
+                    }
+                }
+                Kind::Product => {
+                    let at = |v: &[u8]| -> [u32; 4] {
+                        std::array::from_fn(|k| u32::from_ne_bytes(v[4 * k..4 * k + 4].try_into().unwrap()))
+                    };
+                    let z = times(at(a), at(b));
+                    a.chunks_exact_mut(4).zip(z).for_each(|(to, x)| to.copy_from_slice(&x.to_ne_bytes()));
+                }
+                Kind::Large => {
+                    a[0] = a[0].wrapping_mul(3).wrapping_add(b[0]);
+                    a[999] = b[999];
+                }
+            }
+        }
+    }
+    fn reference(self, count: usize, seed: u64, ranks: i32) -> Vec<u8> {
+        let mut left = self.vector(count, seed, 0);
+        for rank in 1..ranks {
+            self.fold(&mut left, &self.vector(count, seed, rank));
+        }
+        left
+    }
+}
+
+/// Ways whose sums are formed in another order than the ranks' get numbers whose sums do not show it.
+fn whole_numbers() -> bool {
+    std::env::var_os("WHOLE_NUMBERS").is_some()
+}
+
+/// Memory for a call: from the heap, at an odd address, or from `fmpl_alloc`.
+struct Memory {
+    shared: *mut u8,
+    own: Vec<u8>,
+    at: usize,
+    len: usize,
+}
+
+impl Memory {
+    fn new(contents: &[u8], draw: &mut Draw) -> Memory {
+        let (mut shared, mut own, at) = (null_mut(), Vec::new(), draw.below(9));
+        if draw.one_in(4) {
+            // SAFETY: checked for null.
+            shared = unsafe { fmpl_alloc(contents.len() + at) }.cast::<u8>();
+            assert!(!shared.is_null(), "{}", last_error());
+        } else {
+            own = vec![0xee; contents.len() + at];
+        }
+        let mut m = Memory { shared, own, at, len: contents.len() };
+        m.bytes().copy_from_slice(contents);
+        m
+    }
+    fn bytes(&mut self) -> &mut [u8] {
+        if self.shared.is_null() {
+            return &mut self.own[self.at..];
+        }
+        // SAFETY: `at + len` bytes were allocated.
+        unsafe { std::slice::from_raw_parts_mut(self.shared.add(self.at), self.len) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if !self.shared.is_null() {
+            // SAFETY: from `fmpl_alloc`, no longer used.
+            ok(unsafe { fmpl_free(self.shared.cast()) });
+        }
+    }
+}
+
+#[track_caller]
+fn same(got: &[u8], want: &[u8], what: &str) {
+    if got != want {
+        let at = (0..want.len()).find(|k| got[*k] != want[*k]).unwrap();
+        panic!("{what}: {} bytes, wrong at {at}: {} instead of {}", got.len(), got[at], want[at]);
+    }
+}
+
+/// A rank of a random program: all ranks draw the same calls.
+pub fn plays() {
+    init(1);
+    // SAFETY: functions of elements of these sizes.
+    unsafe {
+        ok(fmpl_func_register(Some(product), 16, 0));
+        ok(fmpl_func_register(Some(large), 1000, 0));
+    }
+    let (me, ranks) = (rank(), size());
+    let seed: u64 = std::env::var("SEED").unwrap().parse().unwrap();
+    let calls: usize = std::env::var("CALLS").unwrap().parse().unwrap();
+    let most: usize = std::env::var("MOST").unwrap().parse().unwrap();
+    let mut draw = Draw(seed);
+    // What only this rank does: pauses, places of buffers.
+    let mut own = Draw(seed ^ (me as u64 + 1) << 40);
+    for call in 0..calls {
+        let number = draw.number();
+        let what = draw.below(10);
+        let root = draw.below(ranks as usize) as i32;
+        let kind = KINDS[draw.below(KINDS.len())];
+        let bytes = draw.size(most);
+        let count = bytes / kind.bytes();
+        let text = format!("seed {seed}, call {call} of {ranks} ranks, rank {me}");
+        if own.one_in(20) {
+            std::thread::sleep(Duration::from_micros(own.below(3000) as u64));
+        }
+        match what {
+            0 => barrier(),
+            1..=3 => {
+                let sent = message(bytes, number);
+                let mine = if me == root { sent.clone() } else { vec![0x55; bytes] };
+                let mut m = Memory::new(&mine, &mut own);
+                let p = m.bytes().as_mut_ptr().cast();
+                // SAFETY: a buffer of that many bytes.
+                ok(unsafe { fmpl_bcast(p, bytes, root, WORLD) });
+                same(m.bytes(), &sent, &format!("{text}: bcast from {root}"));
+            }
+            4..=6 => {
+                let mine = kind.vector(count, number, me);
+                let mut m = Memory::new(&mine, &mut own);
+                let p = m.bytes().as_mut_ptr().cast();
+                // SAFETY: a buffer of that many elements.
+                ok(unsafe { fmpl_reduce(p, count as i32, kind.function(), root, WORLD, null_mut()) });
+                let want = if me == root { kind.reference(count, number, ranks) } else { mine };
+                same(m.bytes(), &want, &format!("{text}: reduce {kind:?} to {root}"));
+            }
+            _ => {
+                let mut m = Memory::new(&kind.vector(count, number, me), &mut own);
+                let p = m.bytes().as_mut_ptr().cast();
+                // SAFETY: as above.
+                ok(unsafe { fmpl_allreduce(p, count as i32, kind.function(), WORLD, null_mut()) });
+                same(m.bytes(), &kind.reference(count, number, ranks), &format!("{text}: allreduce {kind:?}"));
+            }
+        }
+    }
+    finalize();
+}
+
+fn play(seed: u64, settings: &str) {
+    let mut draw = Draw(seed);
+    let most_ranks = if draw.one_in(4) { 16 } else { 6 };
+    let ranks = 1 + draw.below(most_ranks);
+    let most = [100, 5000, 100_000, 1_000_000][draw.below(4)];
+    let calls = if most > 100_000 { 12 } else { 60 };
+    let job = Job::new(ranks, "plays").env("SEED", seed).env("CALLS", calls).env("MOST", most).settings(settings);
+    job.seconds(60).run();
+}
+
+fn seeds() -> Box<dyn Iterator<Item = u64>> {
+    if let Ok(seed) = std::env::var("FMPL_TEST_SEED") {
+        return Box::new([seed.parse().unwrap()].into_iter());
+    }
+    let first = std::process::id() as u64 * 1000;
+    Box::new(first..)
+}
+
+pub fn automatic() {
+    let (since, limit) = (Instant::now(), Duration::from_secs(if long() { 60 } else { 5 }));
+    let mut played = 0;
+    for seed in seeds().take_while(|_| since.elapsed() < limit) {
+        play(seed, ["FMPL_LOG=warn", "FMPL_WAIT=block", "FMPL_CMA=off", "FMPL_WAIT=adaptive"][played % 4]);
+        played += 1;
+    }
+    println!("  {played} random programs");
+}
+
+/// Every way by itself, for all sizes that it can serve.
+const WAYS: [&str; 12] = [
+    "FMPL_COLL_BARRIER=flat",
+    "FMPL_COLL_BARRIER=groups",
+    "FMPL_COLL_BCAST=cells",
+    "FMPL_COLL_BCAST=pull",
+    "FMPL_COLL_BCAST=coop FMPL_COLL_PIECE=4k",
+    "FMPL_COLL_BCAST=coop",
+    "FMPL_COLL_REDUCE=cells",
+    "FMPL_COLL_REDUCE=pull FMPL_COLL_PIECE=4k",
+    "FMPL_COLL_ALLREDUCE=cells",
+    "FMPL_COLL_ALLREDUCE=slices",
+    "FMPL_COLL_ALLREDUCE=pull FMPL_COLL_PIECE=4k",
+    "FMPL_COLL_ALLREDUCE=pull FMPL_COLL_REDUCE=pull",
+];
+
+pub fn forced() {
+    for (k, way) in WAYS.iter().enumerate() {
+        for seed in seeds().skip(k * 10).take(if long() { 20 } else { 2 }) {
+            play(seed, way);
+        }
+    }
+}

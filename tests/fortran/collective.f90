@@ -1,0 +1,82 @@
+! Every collective call of the module, and functions of the program.
+module functions
+  implicit none
+contains
+  ! Keeps the first of a and the last of b: it does not commute.
+  subroutine join(a, b, n)
+    integer, intent(in) :: n
+    integer, intent(inout) :: a(2, n)
+    integer, intent(in) :: b(2, n)
+    a(2, :) = b(2, :)
+  end subroutine join
+end module functions
+
+program collective
+  use fmpl
+  use functions
+  implicit none
+  integer, parameter :: n = 3000
+  integer :: rank, ranks, ier, root, pair(2, n), i(n), k
+  double precision :: d(n), work(n)
+  complex(kind(1d0)) :: z(n)
+  real :: s(n)
+
+  call fmpl_init(FMPL_NULL, FMPL_NULL, 4, ier)
+  call check(ier)
+  call fmpl_comm_rank(FMPL_COMM_WORLD, rank, ier)
+  call fmpl_comm_size(FMPL_COMM_WORLD, ranks, ier)
+  call fmpl_func_register(join, 8, 0, ier)
+  call check(ier)
+  do root = 0, ranks - 1
+    d = merge(1.5d0, -1d0, rank == root)
+    call fmpl_barrier(FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_bcast(d, 8 * n, root, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(abs(d - 1.5d0) > 0)) error stop 'bcast'
+    call fmpl_bcast(d, 8_8 * n, root, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    pair = rank
+    call fmpl_reduce(pair, n, join, root, FMPL_COMM_WORLD, FMPL_NULL, ier)
+    call check(ier)
+    if (rank == root) then
+      if (any(pair(1, :) /= 0) .or. any(pair(2, :) /= ranks - 1)) error stop 'reduce'
+    else
+      if (any(pair /= rank)) error stop 'reduce elsewhere'
+    end if
+  end do
+  d = rank
+  z = cmplx(rank, -rank, kind(1d0))
+  s = real(rank)
+  i = [(k * (rank + 1), k = 1, n)]
+  call fmpl_allreduce(d, n, fmpl_dsum, FMPL_COMM_WORLD, work, ier)
+  call check(ier)
+  call fmpl_allreduce(z, n, fmpl_zmax, FMPL_COMM_WORLD, FMPL_NULL, ier)
+  call check(ier)
+  call fmpl_allreduce(s, n, fmpl_sminval, FMPL_COMM_WORLD, FMPL_NULL, ier)
+  call check(ier)
+  call fmpl_allreduce(i, n, fmpl_imax, FMPL_COMM_WORLD, FMPL_NULL, ier)
+  call check(ier)
+  if (any(abs(d - dble(ranks * (ranks - 1) / 2)) > 0)) error stop 'dsum'
+  if (any(abs(z - cmplx(ranks - 1, -(ranks - 1), kind(1d0))) > 0)) error stop 'zmax'
+  if (any(abs(s) > 0)) error stop 'sminval'
+  if (any(i /= [(k * ranks, k = 1, n)])) error stop 'imax'
+  call fmpl_isum(i(1), i(2), 1)
+  call fmpl_allreduce(d, n, join, FMPL_COMM_WORLD, FMPL_NULL, ier)
+  call check(ier)
+  call fmpl_reduce(d, -1, fmpl_dsum, 0, FMPL_COMM_WORLD, FMPL_NULL, ier)
+  if (ier /= FMPL_ERR_ARGUMENT) error stop 'negative count'
+  call fmpl_finalize(ier)
+  call check(ier)
+contains
+  subroutine check(code)
+    integer, intent(in) :: code
+    character(len=200) :: text
+    integer :: k
+    if (code /= FMPL_SUCCESS) then
+      call fmpl_last_error(text, k)
+      print '(a)', trim(text)
+      error stop 1
+    end if
+  end subroutine check
+end program collective
