@@ -4,6 +4,7 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `calls` | every blocking call does what its documentation says |
+//! | `collective` | collective calls of slices, with closures; a closure that panics |
 //! | `scopes` | requests, and how a scope ends: by return, error, panic, with forgotten requests, with a dead peer |
 //! | `threads` | threads on different indices at once; threads on the same index are told |
 //! | `misuse` | wrong arguments get an error that names them, and the job goes on |
@@ -13,6 +14,7 @@
 #![allow(clippy::forget_non_drop, reason = "that forgetting does no harm is tested, whatever requests are made of")]
 
 mod calls;
+mod collective;
 mod events;
 mod life;
 mod misuse;

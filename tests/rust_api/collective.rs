@@ -1,0 +1,55 @@
+use fmpl::{Buffer, Code, Max, Min, MinVal, Sum};
+
+use crate::{filled, on_ranks};
+
+on_ranks!(collective_calls_of_slices, [1, 2, 3], 1, |job, world| {
+    let (me, ranks) = (world.rank(), world.size());
+    for len in [0usize, 1, 3, 1000, 100_000] {
+        for root in 0..ranks {
+            let mut data = if me == root { filled(len, root) } else { vec![0; len] };
+            world.bcast(&mut data, root)?;
+            assert_eq!(data, filled(len, root));
+            let mut parts = Buffer::filled(job, len, me as f64 + 0.25)?;
+            world.reduce(&mut parts, Sum, root)?;
+            let sum = (ranks * (ranks - 1)) as f64 / 2.0 + 0.25 * ranks as f64;
+            assert!(parts.iter().all(|x| *x == if me == root { sum } else { me as f64 + 0.25 }));
+        }
+        let sign = if me % 2 == 0 { 1.0 } else { -1.0 };
+        let mut most = vec![[sign * me as f64, 0.0]; len];
+        world.allreduce(&mut most, Max)?;
+        let last = if ranks % 2 == 1 { 1.0 } else { -1.0 } * (ranks - 1) as f64;
+        assert!(most.iter().all(|z| *z == [last, 0.0]));
+        let mut least = vec![me as i32 - 1; len];
+        world.allreduce(&mut least, MinVal)?;
+        assert!(least.iter().all(|x| *x == -1));
+        let mut nearest = vec![me as f32 + 2.0; len];
+        world.allreduce(&mut nearest, Min)?;
+        assert!(nearest.iter().all(|x| *x == 2.0));
+        // The first of the left and the last of the right: the order of the ranks.
+        let mut ends = vec![[me as u64; 2]; len];
+        world.allreduce(&mut ends, |a: [u64; 2], b: [u64; 2]| [a[0], b[1]])?;
+        assert!(ends.iter().all(|e| *e == [0, ranks as u64 - 1]));
+    }
+    assert_eq!(world.bcast(&mut [0u8], ranks).unwrap_err().code(), Code::Rank);
+    assert_eq!(
+        world.allreduce(&mut [[0u64; 2000]], |a: [u64; 2000], _: [u64; 2000]| a).unwrap_err().code(),
+        Code::Argument
+    );
+});
+
+on_ranks!(a_panic_in_a_function_is_an_error_for_the_others, [2, 3], 1, |_job, world| {
+    let me = world.rank();
+    let call = || {
+        world.allreduce(&mut [0u64; 1000], |a: u64, b: u64| {
+            assert!(me != 1, "on purpose");
+            a + b
+        })
+    };
+    if me == 1 {
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+    }
+    // The others may have had all they needed before the panic; the next call fails everywhere.
+    let _ = if me == 1 { Ok(()) } else { call() };
+    let error = world.barrier().unwrap_err();
+    assert!(error.code() == Code::Peer && error.detail().contains("panicked"), "{error}");
+});
