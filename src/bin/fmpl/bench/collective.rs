@@ -21,7 +21,8 @@ pub static BCAST: Bench = bench("bcast", "a buffer of one rank to all; the root 
 pub static REDUCE: Bench = bench("reduce", "sum of double to one rank; the root goes round", |o| plan("reduce", o));
 pub static ALLREDUCE: Bench = bench("allreduce", "sum of double to all ranks", |o| plan("allreduce", o));
 
-fn plan(name: &str, o: &Options) -> Vec<Case> {
+/// A line for each size.
+pub fn plan(name: &str, o: &Options) -> Vec<Case> {
     let make = |n: usize| {
         // A multiple of the number of ranks, so that the roots are the same in every block.
         let k = o.iterations.unwrap_or(match n {

@@ -41,6 +41,7 @@ mod stream;
 mod strided;
 mod table;
 mod tune;
+mod tune_coll;
 mod unexpected;
 mod window;
 
@@ -300,6 +301,7 @@ fn list() {
         println!("  {:<11} {}", b.name, b.about);
     }
     println!("  {:<11} {}", "tune", tune::ABOUT);
+    println!("  {:<11} {}", "tune-coll", tune_coll::ABOUT);
     println!("  {:<11} {}", "hop", hop::ABOUT);
     println!("\nWith --against openmpi,openmpi-ucx,mpich (or all) the same is measured for these in turn.");
 }
@@ -311,11 +313,12 @@ fn drive(name: &str, o: &Options) -> Result<(), String> {
     let place = session::Scratch::new()?;
     match name {
         "tune" => return tune::main(o, &place.0),
+        "tune-coll" => return tune_coll::main(o, &place.0),
         "hop" => return hop::show(&place.0),
         _ => {}
     }
     let Some(bench) = BENCHES.iter().find(|b| b.name == name) else {
-        let names: Vec<&str> = BENCHES.iter().map(|b| b.name).chain(["tune", "hop"]).collect();
+        let names: Vec<&str> = BENCHES.iter().map(|b| b.name).chain(["tune", "tune-coll", "hop"]).collect();
         return Err(format!("no benchmark {name}; there are {}", names.join(", ")));
     };
     let mut contestants = Vec::new();

@@ -52,7 +52,7 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
 
 /// Where to change from the first way to the second: the place that makes the product of all times least, so that one noisy size
 /// does not decide. The number of sizes: the second never pays.
-fn crossover(first: &[f64], second: &[f64]) -> usize {
+pub fn crossover(first: &[f64], second: &[f64]) -> usize {
     let cost = |cut: usize| -> f64 {
         let (a, b) = (&first[..cut], &second[cut..]);
         a.iter().chain(b).map(|t| t.ln()).sum()

@@ -1,0 +1,64 @@
+//! `fmpl bench tune-coll`: the crossovers of the ways that collective calls can take on this machine, for a number of ranks. Each call
+//! runs with every way forced, interleaved.
+
+use std::path::Path;
+
+use super::against::ours;
+use super::collective::{ALLREDUCE, BCAST, REDUCE, plan};
+use super::measure::{cores, measure};
+use super::tune::crossover;
+use super::{Bench, Options, size_text};
+
+pub const ABOUT: &str = "the crossovers of the ways of collective calls, as settings (--ranks)";
+
+/// Measures, prints the comparison and the settings.
+pub fn main(o: &Options, place: &Path) -> Result<(), String> {
+    let mut o = o.clone();
+    o.rounds = o.rounds.min(2);
+    if o.sizes.is_empty() {
+        o.sizes = (7..=11).map(|b| 1usize << (2 * b)).chain([1 << 15, 1 << 17, 1 << 19, 1 << 21, 1 << 23]).collect();
+        o.sizes.sort_unstable();
+    }
+    let ranks = o.ranks.unwrap_or(2);
+    let shared = if ranks > cores().len() { "pull" } else { "coop" };
+    let bcast = times(&o, place, &BCAST, "FMPL_COLL_BCAST", &["cells", shared])?;
+    let reduce = times(&o, place, &REDUCE, "FMPL_COLL_REDUCE", &["cells", "pull"])?;
+    let allreduce = times(&o, place, &ALLREDUCE, "FMPL_COLL_ALLREDUCE", &["cells", "slices", "pull"])?;
+    println!("\nSettings for this machine and {ranks} ranks, the same for all of them:");
+    let line = |name: &str, from: usize, what: &str| match o.sizes.get(from) {
+        Some(n) => println!("export {name}={n:<10} # {what}: {}", size_text(*n)),
+        None => println!("# {name}: no crossover within the sizes measured ({what})"),
+    };
+    line("FMPL_COLL_BCAST_PULL", crossover(&bcast[0], &bcast[1]), "from here on a bcast copies from the root's memory");
+    line("FMPL_COLL_REDUCE_PULL", crossover(&reduce[0], &reduce[1]), "from here on a reduce reads the ranks' memory");
+    let best = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a.min(*b)).collect() };
+    let slices = crossover(&allreduce[0], &best(&allreduce[1], &allreduce[2]));
+    let pull = crossover(&best(&allreduce[0], &allreduce[1]), &allreduce[2]);
+    // What begins to pay no earlier than the next way never does.
+    let slices = if slices >= pull { o.sizes.len() } else { slices };
+    line("FMPL_COLL_ALLREDUCE_SLICES", slices, "from here on each rank of an allreduce reduces a slice");
+    line("FMPL_COLL_ALLREDUCE_PULL", pull, "from here on an allreduce reads the ranks' memory");
+    Ok(())
+}
+
+/// The median times of a call, `[way][size]`, in µs; also printed.
+fn times(o: &Options, place: &Path, bench: &Bench, setting: &str, ways: &[&str]) -> Result<Vec<Vec<f64>>, String> {
+    let name = bench.name;
+    let contestants: Vec<_> =
+        ways.iter().map(|w| ours(&format!("{name}-{w}"), &[(setting, (*w).to_string())])).collect();
+    let m = measure(bench, plan(name, o), &contestants, o, place)?;
+    if m.names.len() != ways.len() {
+        return Err(format!("not every way of {name} could be measured"));
+    }
+    let of = |w: usize| m.cases.iter().map(|c| c.summary(w, 0, &m.figures[0]).1).collect();
+    let all: Vec<Vec<f64>> = (0..ways.len()).map(of).collect();
+    print!("\n{:<10}", format!("{name}, us"));
+    ways.iter().for_each(|w| print!(" {w:>10}"));
+    println!();
+    for (n, size) in o.sizes.iter().enumerate() {
+        print!("{:<10}", size_text(*size));
+        all.iter().for_each(|t| print!(" {:>10.2}", t[n]));
+        println!();
+    }
+    Ok(all)
+}
