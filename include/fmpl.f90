@@ -597,18 +597,7 @@ module fmpl
     end subroutine fmpl_sendbuf_check
   end interface
 
-  ! ---- Barrier, time, progress -----------------------------------------------------------------------------
-
-  !> Waits until every rank of the communicator has come here.
-  !! @param comm the communicator.
-  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_PEER when a rank has died or left.
-  interface
-    subroutine fmpl_barrier(comm, ier) bind(C, name="fmpl_barrier_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      integer(c_int), intent(in) :: comm
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_barrier
-  end interface
+  ! ---- Time, progress --------------------------------------------------------------------------------------
 
   !> Time in seconds since some moment in the past; the same origin for all ranks of a node. May be called at
   !! any time.
@@ -1471,5 +1460,471 @@ module fmpl
       integer(c_int64_t), intent(out) :: value
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_counter
+  end interface
+
+  ! ---- Collective calls ------------------------------------------------------------------------------------
+
+  !> Waits until every rank of the communicator has come here.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_PEER when a rank has died or left.
+  interface
+    subroutine fmpl_barrier(comm, ier) bind(C, name="fmpl_barrier_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_barrier
+  end interface
+
+  !> Copies a buffer of one rank to all ranks of the communicator. As all collective calls: every rank of the
+  !! communicator makes it, in the same order, one thread of each process at a time, with the same size and
+  !! root; and after a rank has died every collective call of a communicator that it belongs to ends with an
+  !! error.
+  !! @param buf the message at the root, room for it elsewhere; may be FMPL_NULL when size is 0.
+  !! @param size bytes, the same on all ranks.
+  !! @param root the rank whose buffer it is.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK (the root), FMPL_ERR_COMM, FMPL_ERR_BUSY
+  !!     (another collective call of this communicator is under way), FMPL_ERR_PEER (a rank has died or left).
+  interface fmpl_bcast
+    subroutine fmpl_bcast(buf, size, root, comm, ier) bind(C, name="fmpl_bcast_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_bcast
+    subroutine fmpl_bcast8(buf, size, root, comm, ier) bind(C, name="fmpl_bcast8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_bcast8
+  end interface
+
+  !> Combines the ranks' vectors, element by element: the root's becomes ((x0 o x1) o x2) o ..., in the order
+  !! of the ranks. The others' stay as they are. On the ranks of one node the bits of the result are the same
+  !! in every run, whatever the way.
+  !! work may be FMPL_NULL.
+  !! @param buf the vector; may be FMPL_NULL when count is 0.
+  !! @param count elements, the same on all ranks.
+  !! @param func how two elements are combined, a predefined function or one that was registered.
+  !! @param root the rank that gets the result.
+  !! @param comm the communicator.
+  !! @param work room for as many elements as buf has, which the library may use, or FMPL_NULL.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT (also for a function that is not registered),
+  !!     FMPL_ERR_RANK (the root), FMPL_ERR_COMM, FMPL_ERR_BUSY, FMPL_ERR_PEER.
+  interface
+    subroutine fmpl_reduce(buf, count, func, root, comm, work, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: count
+      external :: func
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: work
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: work
+      !DIR$ IGNORE_TKR work
+      type(*), dimension(*) :: work
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_reduce
+  end interface
+
+  !> Combines the ranks' vectors as fmpl_reduce does; everybody's becomes the result, with the same bits.
+  !! work may be FMPL_NULL.
+  !! @param buf the vector; may be FMPL_NULL when count is 0.
+  !! @param count elements, the same on all ranks.
+  !! @param func how two elements are combined.
+  !! @param comm the communicator.
+  !! @param work room for as many elements as buf has, which the library may use, or FMPL_NULL.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_reduce.
+  interface
+    subroutine fmpl_allreduce(buf, count, func, comm, work, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: count
+      external :: func
+      integer(c_int), intent(in) :: comm
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: work
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: work
+      !DIR$ IGNORE_TKR work
+      type(*), dimension(*) :: work
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_allreduce
+  end interface
+
+  !> Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
+  !! function is called with parts of the vectors, inout before in in the order of the ranks, and must call
+  !! nothing of the library. Registering it again replaces what was said before. May be called at any time.
+  !! the function is a subroutine (inout, in, count) with an INTEGER count.
+  !! @param func inout\[k\] = inout\[k\] o in\[k\] for count elements; in is not aligned better than its
+  !!     elements.
+  !! @param element_size bytes of an element, 1 to 8192.
+  !! @param commutes 1 if a o b = b o a, else 0. Functions are applied in the order of the ranks in any case.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT.
+  interface
+    subroutine fmpl_func_register(func, element_size, commutes, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      external :: func
+      integer(c_int), intent(in) :: element_size
+      integer(c_int), intent(in) :: commutes
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_func_register
+  end interface
+
+  ! ---- Predefined functions of reductions ------------------------------------------------------------------
+
+  !> int: inout[k] = inout[k] + in[k].
+  interface
+    subroutine fmpl_isum(inout, input, count) bind(C, name="fmpl_isum_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_isum
+  end interface
+
+  !> float: inout[k] = inout[k] + in[k].
+  interface
+    subroutine fmpl_ssum(inout, input, count) bind(C, name="fmpl_ssum_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_ssum
+  end interface
+
+  !> double: inout[k] = inout[k] + in[k].
+  interface
+    subroutine fmpl_dsum(inout, input, count) bind(C, name="fmpl_dsum_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_dsum
+  end interface
+
+  !> complex float: inout[k] = inout[k] + in[k].
+  interface
+    subroutine fmpl_csum(inout, input, count) bind(C, name="fmpl_csum_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_csum
+  end interface
+
+  !> complex double: inout[k] = inout[k] + in[k].
+  interface
+    subroutine fmpl_zsum(inout, input, count) bind(C, name="fmpl_zsum_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_zsum
+  end interface
+
+  !> int: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
+  interface
+    subroutine fmpl_imax(inout, input, count) bind(C, name="fmpl_imax_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_imax
+  end interface
+
+  !> float: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
+  interface
+    subroutine fmpl_smax(inout, input, count) bind(C, name="fmpl_smax_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_smax
+  end interface
+
+  !> double: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
+  interface
+    subroutine fmpl_dmax(inout, input, count) bind(C, name="fmpl_dmax_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_dmax
+  end interface
+
+  !> complex float: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
+  !! the larger real part, then imaginary part.
+  interface
+    subroutine fmpl_cmax(inout, input, count) bind(C, name="fmpl_cmax_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_cmax
+  end interface
+
+  !> complex double: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
+  !! the larger real part, then imaginary part.
+  interface
+    subroutine fmpl_zmax(inout, input, count) bind(C, name="fmpl_zmax_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_zmax
+  end interface
+
+  !> int: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
+  interface
+    subroutine fmpl_imin(inout, input, count) bind(C, name="fmpl_imin_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_imin
+  end interface
+
+  !> float: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
+  interface
+    subroutine fmpl_smin(inout, input, count) bind(C, name="fmpl_smin_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_smin
+  end interface
+
+  !> double: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
+  interface
+    subroutine fmpl_dmin(inout, input, count) bind(C, name="fmpl_dmin_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_dmin
+  end interface
+
+  !> complex float: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal ones
+  !! the smaller real part, then imaginary part.
+  interface
+    subroutine fmpl_cmin(inout, input, count) bind(C, name="fmpl_cmin_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_cmin
+  end interface
+
+  !> complex double: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal
+  !! ones the smaller real part, then imaginary part.
+  interface
+    subroutine fmpl_zmin(inout, input, count) bind(C, name="fmpl_zmin_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_zmin
+  end interface
+
+  !> int: of inout[k] and in[k] the larger one.
+  interface
+    subroutine fmpl_imaxval(inout, input, count) bind(C, name="fmpl_imaxval_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_imaxval
+  end interface
+
+  !> float: of inout[k] and in[k] the larger one.
+  interface
+    subroutine fmpl_smaxval(inout, input, count) bind(C, name="fmpl_smaxval_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_smaxval
+  end interface
+
+  !> double: of inout[k] and in[k] the larger one.
+  interface
+    subroutine fmpl_dmaxval(inout, input, count) bind(C, name="fmpl_dmaxval_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_dmaxval
+  end interface
+
+  !> int: of inout[k] and in[k] the smaller one.
+  interface
+    subroutine fmpl_iminval(inout, input, count) bind(C, name="fmpl_iminval_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_iminval
+  end interface
+
+  !> float: of inout[k] and in[k] the smaller one.
+  interface
+    subroutine fmpl_sminval(inout, input, count) bind(C, name="fmpl_sminval_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_sminval
+  end interface
+
+  !> double: of inout[k] and in[k] the smaller one.
+  interface
+    subroutine fmpl_dminval(inout, input, count) bind(C, name="fmpl_dminval_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_dminval
   end interface
 end module fmpl

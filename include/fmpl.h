@@ -45,6 +45,12 @@ typedef struct {
     ptrdiff_t stride; /**< Bytes from the beginning of a run to the beginning of the next; may be negative. */
 } fmpl_block;
 
+/**
+ * A function of a reduction: inout[k] = inout[k] o in[k] for count elements. Passed to a reduction it is a
+ * predefined one, or one that fmpl_func_register has been told.
+ */
+typedef void (*fmpl_func)(void *inout, const void *in, int count);
+
 /* ---- Constants ----------------------------------------------------------------------------------------- */
 
 /** What went wrong. The numbers never change their meaning. */
@@ -404,16 +410,7 @@ int fmpl_comm_sendbuf_set(fmpl_comm comm, void *buf, size_t size, int timeout_ms
  */
 int fmpl_sendbuf_check(int *nsend, int *nspool);
 
-/* ---- Barrier, time, progress --------------------------------------------------------------------------- */
-
-/**
- * Waits until every rank of the communicator has come here.
- *
- * @param[in] comm the communicator.
- * @return FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_PEER when a rank has died or left.
- * @see FMPL paper, section 3.3.3.
- */
-int fmpl_barrier(fmpl_comm comm);
+/* ---- Time, progress ------------------------------------------------------------------------------------ */
 
 /**
  * Time in seconds since some moment in the past; the same origin for all ranks of a node. May be called at
@@ -855,6 +852,153 @@ int fmpl_mcast_irecv_cancel(fmpl_comm comm);
  * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when there is no such counter, or for a NULL pointer.
  */
 int fmpl_counter(int which, size_t *value);
+
+/* ---- Collective calls ---------------------------------------------------------------------------------- */
+
+/**
+ * Waits until every rank of the communicator has come here.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_PEER when a rank has died or left.
+ * @see FMPL paper, section 3.3.3.
+ */
+int fmpl_barrier(fmpl_comm comm);
+
+/**
+ * Copies a buffer of one rank to all ranks of the communicator. As all collective calls: every rank of the
+ * communicator makes it, in the same order, one thread of each process at a time, with the same size and
+ * root; and after a rank has died every collective call of a communicator that it belongs to ends with an
+ * error.
+ *
+ * @param[out] buf the message at the root, room for it elsewhere; may be NULL when size is 0.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] root the rank whose buffer it is.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK (the root), FMPL_ERR_COMM, FMPL_ERR_BUSY
+ *     (another collective call of this communicator is under way), FMPL_ERR_PEER (a rank has died or left).
+ * @see FMPL paper, section 3.3.3.
+ */
+int fmpl_bcast(void *buf, size_t size, int root, fmpl_comm comm);
+
+/**
+ * Combines the ranks' vectors, element by element: the root's becomes ((x0 o x1) o x2) o ..., in the order of
+ * the ranks. The others' stay as they are. On the ranks of one node the bits of the result are the same in
+ * every run, whatever the way.
+ *
+ * @param[out] buf the vector; may be NULL when count is 0.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined, a predefined function or one that was registered.
+ * @param[in] root the rank that gets the result.
+ * @param[in] comm the communicator.
+ * @param[in] work room for as many elements as buf has, which the library may use, or NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT (also for a function that is not registered), FMPL_ERR_RANK
+ *     (the root), FMPL_ERR_COMM, FMPL_ERR_BUSY, FMPL_ERR_PEER.
+ * @see FMPL paper, section 3.3.3.
+ */
+int fmpl_reduce(void *buf, int count, fmpl_func func, int root, fmpl_comm comm, void *work);
+
+/**
+ * Combines the ranks' vectors as fmpl_reduce does; everybody's becomes the result, with the same bits.
+ *
+ * @param[out] buf the vector; may be NULL when count is 0.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined.
+ * @param[in] comm the communicator.
+ * @param[in] work room for as many elements as buf has, which the library may use, or NULL.
+ * @return as fmpl_reduce.
+ * @see FMPL paper, section 3.3.3.
+ */
+int fmpl_allreduce(void *buf, int count, fmpl_func func, fmpl_comm comm, void *work);
+
+/**
+ * Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
+ * function is called with parts of the vectors, inout before in in the order of the ranks, and must call
+ * nothing of the library. Registering it again replaces what was said before. May be called at any time.
+ *
+ * @param[in] func inout[k] = inout[k] o in[k] for count elements; in is not aligned better than its elements.
+ * @param[in] element_size bytes of an element, 1 to 8192.
+ * @param[in] commutes 1 if a o b = b o a, else 0. Functions are applied in the order of the ranks in any
+ *     case.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT.
+ */
+int fmpl_func_register(fmpl_func func, size_t element_size, int commutes);
+
+/* ---- Predefined functions of reductions ---------------------------------------------------------------- */
+
+/** int: inout[k] = inout[k] + in[k]. */
+void fmpl_isum(void *inout, const void *input, int count);
+
+/** float: inout[k] = inout[k] + in[k]. */
+void fmpl_ssum(void *inout, const void *input, int count);
+
+/** double: inout[k] = inout[k] + in[k]. */
+void fmpl_dsum(void *inout, const void *input, int count);
+
+/** complex float: inout[k] = inout[k] + in[k]. */
+void fmpl_csum(void *inout, const void *input, int count);
+
+/** complex double: inout[k] = inout[k] + in[k]. */
+void fmpl_zsum(void *inout, const void *input, int count);
+
+/** int: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger. */
+void fmpl_imax(void *inout, const void *input, int count);
+
+/** float: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger. */
+void fmpl_smax(void *inout, const void *input, int count);
+
+/** double: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger. */
+void fmpl_dmax(void *inout, const void *input, int count);
+
+/**
+ * complex float: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
+ * the larger real part, then imaginary part.
+ */
+void fmpl_cmax(void *inout, const void *input, int count);
+
+/**
+ * complex double: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
+ * the larger real part, then imaginary part.
+ */
+void fmpl_zmax(void *inout, const void *input, int count);
+
+/** int: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller. */
+void fmpl_imin(void *inout, const void *input, int count);
+
+/** float: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller. */
+void fmpl_smin(void *inout, const void *input, int count);
+
+/** double: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller. */
+void fmpl_dmin(void *inout, const void *input, int count);
+
+/**
+ * complex float: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal ones
+ * the smaller real part, then imaginary part.
+ */
+void fmpl_cmin(void *inout, const void *input, int count);
+
+/**
+ * complex double: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal ones
+ * the smaller real part, then imaginary part.
+ */
+void fmpl_zmin(void *inout, const void *input, int count);
+
+/** int: of inout[k] and in[k] the larger one. */
+void fmpl_imaxval(void *inout, const void *input, int count);
+
+/** float: of inout[k] and in[k] the larger one. */
+void fmpl_smaxval(void *inout, const void *input, int count);
+
+/** double: of inout[k] and in[k] the larger one. */
+void fmpl_dmaxval(void *inout, const void *input, int count);
+
+/** int: of inout[k] and in[k] the smaller one. */
+void fmpl_iminval(void *inout, const void *input, int count);
+
+/** float: of inout[k] and in[k] the smaller one. */
+void fmpl_sminval(void *inout, const void *input, int count);
+
+/** double: of inout[k] and in[k] the smaller one. */
+void fmpl_dminval(void *inout, const void *input, int count);
 
 #ifdef __cplusplus
 }

@@ -153,7 +153,6 @@
       external fmpl_comm_sendbuf_set
       external fmpl_comm_sendbuf_set8
       external fmpl_sendbuf_check
-      external fmpl_barrier
       double precision fmpl_wtime
       external fmpl_wtime
       external fmpl_progress
@@ -206,3 +205,30 @@
       external fmpl_mcast_test
       external fmpl_mcast_irecv_cancel
       external fmpl_counter
+      external fmpl_barrier
+      external fmpl_bcast
+      external fmpl_bcast8
+      external fmpl_reduce
+      external fmpl_allreduce
+      external fmpl_func_register
+      external fmpl_isum
+      external fmpl_ssum
+      external fmpl_dsum
+      external fmpl_csum
+      external fmpl_zsum
+      external fmpl_imax
+      external fmpl_smax
+      external fmpl_dmax
+      external fmpl_cmax
+      external fmpl_zmax
+      external fmpl_imin
+      external fmpl_smin
+      external fmpl_dmin
+      external fmpl_cmin
+      external fmpl_zmin
+      external fmpl_imaxval
+      external fmpl_smaxval
+      external fmpl_dmaxval
+      external fmpl_iminval
+      external fmpl_sminval
+      external fmpl_dminval
