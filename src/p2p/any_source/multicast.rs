@@ -69,6 +69,9 @@ struct Told {
     master: u32,
 }
 
+/// Up to this many bytes are copied into the block in any case: less than a call of the kernel by each member.
+const COPIED_AT_ONCE: usize = 256 << 10;
+
 const TOLD_BYTES: usize = size_of::<Told>();
 const_assert!(TOLD_BYTES == 16 && TOLD_BYTES <= AREA_BYTES);
 
@@ -212,7 +215,7 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
             return Err(dead(ep, rank));
         }
     }
-    let stays = keeps && reachable && len > ep.tuning.eager;
+    let stays = keeps && reachable && len > COPIED_AT_ONCE;
     let bytes = Shared::bytes(words, count as usize) + if stays { 0 } else { len };
     let block = take(ep, comm, bytes, if stays { 0 } else { bytes })?;
     // SAFETY: taken with this many bytes, and ours alone until it is told of.

@@ -15,6 +15,7 @@
 //!
 //! Each thread that sends has a stake of its own, in a line of its own: a few plain stores for each message, to a line nobody reads.
 
+#[cfg(not(loom))]
 use std::cell::Cell;
 use std::sync::Mutex;
 
@@ -42,6 +43,7 @@ struct Stake {
 const_assert!(size_of::<Stake>() == 64);
 
 /// Which stakes belong to a thread of this process, one bit each.
+#[cfg(not(loom))]
 static TAKEN: [core::sync::atomic::AtomicU64; STAKES.div_ceil(64)] =
     [const { core::sync::atomic::AtomicU64::new(0) }; STAKES.div_ceil(64)];
 /// Who uses the last stake.
@@ -49,8 +51,10 @@ static SHARED: Mutex<()> = Mutex::new(());
 const LAST: usize = STAKES - 1;
 
 /// A thread's stake + 1; 0: none yet. Given back when the thread ends.
+#[cfg(not(loom))]
 struct Mine(Cell<u32>);
 
+#[cfg(not(loom))]
 impl Drop for Mine {
     fn drop(&mut self) {
         if let Some(n) = (self.0.get() as usize).checked_sub(1) {
@@ -59,10 +63,12 @@ impl Drop for Mine {
     }
 }
 
+#[cfg(not(loom))]
 thread_local! {
     static MINE: Mine = const { Mine(Cell::new(0)) };
 }
 
+#[cfg(not(loom))]
 #[cold]
 fn take_one() -> Option<u32> {
     for n in 0..LAST {
