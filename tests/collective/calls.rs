@@ -9,7 +9,7 @@ pub fn calls() {
     let (me, n) = (rank(), size());
     let mut buf = [me as f64; 4];
     let p = buf.as_mut_ptr().cast();
-    // SAFETY (all): a buffer of four elements, or a null one that the call must refuse or not need.
+    // SAFETY: all calls get a buffer of four elements, or a null one that the call must refuse or not need.
     unsafe {
         for root in 0..n {
             ok(fmpl_bcast(null_mut(), 0, root, WORLD));
