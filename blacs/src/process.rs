@@ -8,9 +8,6 @@ use crate::library::{FMPL_COMM_WORLD, fmpl, iovec, last_error};
 use crate::report::{self, check};
 use crate::scope::{FIRST_INDEX, Group, INDICES};
 
-/// What may be spooled when `FMPL_BLACS_SPOOL` does not say otherwise.
-const SPOOL_BYTES: usize = 1 << 30;
-
 /// This process.
 pub struct Process {
     rank: Cell<i32>,
@@ -179,14 +176,7 @@ impl Process {
     }
 }
 
+/// FMPL has checked the environment by now.
 fn spool_bytes() -> usize {
-    let Ok(value) = std::env::var("FMPL_BLACS_SPOOL") else { return SPOOL_BYTES };
-    match fmpl::base::config::bytes(&value) {
-        Some(bytes) => bytes,
-        None => report::fatal(
-            -1,
-            "BLACS_PINFO",
-            format_args!("FMPL_BLACS_SPOOL={value}: possible values: bytes, with k, M or G"),
-        ),
-    }
+    fmpl::base::config::Config::from_environment().unwrap_or_default().blacs_spool_bytes
 }

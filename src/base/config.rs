@@ -170,6 +170,8 @@ pub struct Config {
     pub verbs_pkey: Option<u16>,
     /// `FMPL_START_TIMEOUT`, seconds
     pub start_s: f64,
+    /// `FMPL_BLACS_SPOOL`, bytes; read by `libfmpl_blacs`
+    pub blacs_spool_bytes: usize,
     /// `FMPL_LOG`
     pub log: u8,
 }
@@ -209,6 +211,7 @@ impl Default for Config {
             verbs_gid: None,
             verbs_mtu: None,
             verbs_pkey: None,
+            blacs_spool_bytes: 1 << 30,
             log: 1,
         }
     }
@@ -508,6 +511,11 @@ pub static SETTINGS: &[Setting] = &[
         values: "seconds",
         meaning: "how long the ranks of a job started by FMPL_RANK and FMPL_ROOT may take to find each other",
         set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0 && *s < 1e6).map(|s| c.start_s = s),
+        name: "FMPL_BLACS_SPOOL",
+        default: "1G",
+        values: "bytes, with k, M or G",
+        meaning: "what the BLACS (libfmpl_blacs) may spool: a send never waits for its receive",
+        set: |c, v| bytes(v).map(|n| c.blacs_spool_bytes = n),
     },
     Setting {
         name: "FMPL_LOG",

@@ -3,6 +3,7 @@
 //! ```text
 //! PREFIX/bin/fmpl
 //!        lib/libfmpl.so -> libfmpl.so.0 -> libfmpl.so.0.1.0     lib/libfmpl.a
+//!        lib/libfmpl_blacs.so, .a, libfmpl_blacs64.so, .a, and lib/pkgconfig/fmpl_blacs.pc, if they were built
 //!        lib/pkgconfig/fmpl.pc                                  lib/cmake/fmpl/fmplConfig.cmake, fmplConfigVersion.cmake
 //!        include/fmpl.h  fmplf.h  fmpl.f90
 //! ```
@@ -71,21 +72,39 @@ fn install(options: &Options) -> Result<PathBuf, String> {
     let shared = built(&command, "libfmpl.so")?;
     let archive = built(&command, "libfmpl.a")?;
     let lib = root.join("lib");
-    let versioned = format!("libfmpl.so.{VERSION}");
-    let soname = format!("libfmpl.so.{SO_MAJOR}");
 
     put(&command, &root.join("bin/fmpl"), 0o755)?;
-    put(&shared, &lib.join(&versioned), 0o755)?;
-    link(&versioned, &lib.join(&soname))?;
-    link(&soname, &lib.join("libfmpl.so"))?;
-    put(&archive, &lib.join("libfmpl.a"), 0o644)?;
+    put_libraries(&lib, "fmpl", &shared, &archive)?;
+    // The BLACS are packages of their own, which may not have been built.
+    for (name, place) in [("fmpl_blacs", ""), ("fmpl_blacs64", "examples/")] {
+        let shared = built(&command, &format!("{place}lib{name}.so"));
+        let archive = built(&command, &format!("{place}lib{name}.a"));
+        if let (Ok(shared), Ok(archive)) = (shared, archive) {
+            put_libraries(&lib, name, &shared, &archive)?;
+            write(
+                &lib.join(format!("pkgconfig/{name}.pc")),
+                &pkg_config(name, "BLACS over FMPL: ScaLAPACK without MPI"),
+            )?;
+        }
+    }
     for (name, text) in INCLUDES {
         write(&root.join("include").join(name), text)?;
     }
-    write(&lib.join("pkgconfig/fmpl.pc"), &pkg_config())?;
+    let about = "Message passing by remote memory writes, matched at the sender";
+    write(&lib.join("pkgconfig/fmpl.pc"), &pkg_config("fmpl", about))?;
     write(&lib.join("cmake/fmpl/fmplConfig.cmake"), &cmake_config())?;
     write(&lib.join("cmake/fmpl/fmplConfigVersion.cmake"), &cmake_version())?;
     Ok(root)
+}
+
+/// `libNAME.so` with its two longer names, and `libNAME.a`.
+fn put_libraries(lib: &Path, name: &str, shared: &Path, archive: &Path) -> Result<(), String> {
+    let versioned = format!("lib{name}.so.{VERSION}");
+    let soname = format!("lib{name}.so.{SO_MAJOR}");
+    put(shared, &lib.join(&versioned), 0o755)?;
+    link(&versioned, &lib.join(&soname))?;
+    link(&soname, &lib.join(format!("lib{name}.so")))?;
+    put(archive, &lib.join(format!("lib{name}.a")), 0o644)
 }
 
 /// The library that was built with the executable: next to it, or, when only a test was built, in `deps` below; the newer one.
@@ -144,17 +163,17 @@ fn write(to: &Path, text: &str) -> Result<(), String> {
     fs::set_permissions(to, fs::Permissions::from_mode(0o644)).map_err(failed(to, "set the mode of"))
 }
 
-fn pkg_config() -> String {
+fn pkg_config(name: &str, about: &str) -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\n\
          libdir=${{prefix}}/lib\n\
          includedir=${{prefix}}/include\n\
          \n\
-         Name: fmpl\n\
-         Description: Message passing by remote memory writes, matched at the sender\n\
+         Name: {name}\n\
+         Description: {about}\n\
          Version: {VERSION}\n\
          Cflags: -I${{includedir}}\n\
-         Libs: -L${{libdir}} -lfmpl\n\
+         Libs: -L${{libdir}} -l{name}\n\
          Libs.private: {STATIC_LIBS}\n"
     )
 }
@@ -181,6 +200,13 @@ if(NOT TARGET fmpl::static)
     IMPORTED_LINK_INTERFACE_LANGUAGES C
     INTERFACE_INCLUDE_DIRECTORIES "${{_fmpl_prefix}}/include"
     INTERFACE_LINK_LIBRARIES "{}")
+endif()
+# fmpl::blacs stands before ScaLAPACK in target_link_libraries; it brings the BLACS, over FMPL.
+if(NOT TARGET fmpl::blacs AND EXISTS "${{_fmpl_prefix}}/lib/libfmpl_blacs.so.{VERSION}")
+  add_library(fmpl::blacs SHARED IMPORTED)
+  set_target_properties(fmpl::blacs PROPERTIES
+    IMPORTED_LOCATION "${{_fmpl_prefix}}/lib/libfmpl_blacs.so.{VERSION}"
+    IMPORTED_SONAME "libfmpl_blacs.so.{SO_MAJOR}")
 endif()
 unset(_fmpl_prefix)
 "#,

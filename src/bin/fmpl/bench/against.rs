@@ -37,6 +37,8 @@ struct Mpi {
     env: &'static [(&'static str, &'static str)],
     /// The compiled program is the same as this one's.
     twin: &'static str,
+    /// What links Debian's ScaLAPACK for it.
+    scalapack: &'static str,
 }
 
 const OPENMPI_ENV: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
@@ -52,6 +54,7 @@ static MPIS: &[Mpi] = &[
         crowded: &["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"],
         env: OPENMPI_ENV,
         twin: "openmpi",
+        scalapack: "-lscalapack-openmpi",
     },
     Mpi {
         name: "openmpi-ucx",
@@ -95,6 +98,7 @@ static MPIS: &[Mpi] = &[
         ],
         env: OPENMPI_ENV,
         twin: "openmpi",
+        scalapack: "-lscalapack-openmpi",
     },
     Mpi {
         name: "mpich",
@@ -106,11 +110,17 @@ static MPIS: &[Mpi] = &[
         crowded: &[],
         env: &[],
         twin: "mpich",
+        scalapack: "-lscalapack-mpich",
     },
 ];
 
 /// The contestants named, compiled; `all` are those that are found. Naming one that is not here is an error.
 pub fn rivals(names: &[String], place: &Path) -> Result<Vec<Contestant>, String> {
+    rivals_with(names, place, false)
+}
+
+/// The same; with `blacs` their BLACS, by the program of that benchmark.
+pub fn rivals_with(names: &[String], place: &Path, blacs: bool) -> Result<Vec<Contestant>, String> {
     let all = names.iter().any(|n| n == "all");
     if let Some(n) = names.iter().find(|n| *n != "all" && !MPIS.iter().any(|m| m.name == **n)) {
         let known: Vec<&str> = MPIS.iter().map(|m| m.name).collect();
@@ -118,7 +128,7 @@ pub fn rivals(names: &[String], place: &Path) -> Result<Vec<Contestant>, String>
     }
     let mut found = Vec::new();
     for mpi in MPIS.iter().filter(|m| all || names.iter().any(|n| n == m.name)) {
-        match rival(mpi, place) {
+        match rival(mpi, place, blacs) {
             Ok(c) => found.push(c),
             Err(e) if all => eprintln!("fmpl bench: left out: {e}"),
             Err(e) => return Err(e),
@@ -130,20 +140,22 @@ pub fn rivals(names: &[String], place: &Path) -> Result<Vec<Contestant>, String>
     Ok(found)
 }
 
-fn rival(mpi: &'static Mpi, place: &Path) -> Result<Contestant, String> {
+fn rival(mpi: &'static Mpi, place: &Path, blacs: bool) -> Result<Contestant, String> {
     let is_it = |launcher: &&&str| {
         output_of(launcher, &["--version"]).is_some_and(|text| mpi.version.iter().any(|v| text.contains(v)))
     };
     let Some(launcher) = mpi.launchers.iter().find(is_it) else {
         return Err(format!("{}: no launcher found (looked for {})", mpi.name, mpi.launchers.join(", ")));
     };
-    let program = place.join(format!("peer-{}", mpi.twin));
+    let (kind, source) = if blacs { ("blacs", super::blacs::SOURCE) } else { ("peer", include_str!("peer.c")) };
+    let link: &[&str] = if blacs { &[mpi.scalapack, "-lm"] } else { &[] };
+    let program = place.join(format!("{kind}-{}", mpi.twin));
     if !program.exists() {
         let mut tried = vec![format!("no compiler found (looked for {})", mpi.compilers.join(", "))];
         let (ask, says) = mpi.compiler_is;
         // A plain `mpicc` belongs to whatever MPI is the default: it is asked whose it is.
         let his = mpi.compilers.iter().filter(|cc| output_of(cc, &[ask]).is_some_and(|text| text.contains(says)));
-        let made = his.into_iter().any(|cc| match compile(cc, include_str!("peer.c"), &program) {
+        let made = his.into_iter().any(|cc| match compile_with(cc, source, &program, link) {
             Ok(()) => true,
             Err(e) => {
                 tried.push(e);
@@ -175,6 +187,11 @@ fn output_of(program: &str, args: &[&str]) -> Option<String> {
 
 /// Compiles a C source into `program`.
 pub fn compile(compiler: &str, source: &str, program: &Path) -> Result<(), String> {
+    compile_with(compiler, source, program, &[])
+}
+
+/// The same, with these arguments for the linker.
+pub fn compile_with(compiler: &str, source: &str, program: &Path, link: &[&str]) -> Result<(), String> {
     let file = program.with_extension("c");
     if let Some(dir) = file.parent() {
         std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -184,6 +201,7 @@ pub fn compile(compiler: &str, source: &str, program: &Path) -> Result<(), Strin
         .args(["-O2", "-w", "-o"])
         .arg(program)
         .arg(&file)
+        .args(link)
         .stdin(Stdio::null())
         .output()
         .map_err(|e| format!("{compiler}: {e}"))?;

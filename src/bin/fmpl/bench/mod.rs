@@ -18,6 +18,7 @@ use clap::Args;
 mod against;
 mod anyindex;
 mod anysource;
+mod blacs;
 mod calls;
 mod collective;
 mod exchange;
@@ -247,6 +248,7 @@ static BENCHES: &[&Bench] = &[
     &stopped::BENCH,
     &startup::BENCH,
     &memory::BENCH,
+    &blacs::BENCH,
 ];
 
 type Block = fn(&mut Rank, &[i64]) -> Outcome;
@@ -322,10 +324,11 @@ fn drive(name: &str, o: &Options) -> Result<(), String> {
         return Err(format!("no benchmark {name}; there are {}", names.join(", ")));
     };
     let mut contestants = Vec::new();
+    let is_blacs = bench.name == blacs::BENCH.name;
     if !o.rivals_only {
-        contestants.push(against::ours("fmpl", &[]));
+        contestants.push(if is_blacs { blacs::ours(&place.0)? } else { against::ours("fmpl", &[]) });
     }
-    contestants.extend(against::rivals(&o.against, &place.0)?);
+    contestants.extend(against::rivals_with(&o.against, &place.0, is_blacs)?);
     let cases = (bench.plan)(o);
     if cases.is_empty() {
         return Err("no case is left with these options".into());

@@ -1,0 +1,260 @@
+//! Combines: against a reference that is computed at each process, for all types; the same bits everywhere and every time.
+
+use std::fmt::Debug;
+
+use fmpl_blacs::*;
+
+use crate::Table;
+use crate::grid::{ALL, Grid, letters, pinfo, system};
+use crate::ranks::Job;
+
+pub const TABLE: Table = (
+    &[("combines_of_every_kind", combines), ("the_same_bits_everywhere_and_every_time", coherent)],
+    &[("combines", combines_body), ("coherent", coherent_body)],
+);
+
+fn combines() {
+    for ranks in [1, 2, 3, 4, 6, 7, 8] {
+        Job::new(ranks, "combines").run();
+    }
+}
+
+fn combines_body() {
+    let (_, all) = pinfo();
+    for rows in (1..=all).filter(|r| all % r == 0 || *r == 2) {
+        let columns = all / rows;
+        let grid = Grid::init(system(), b"C\0", rows, columns);
+        if !grid.is_mine() {
+            continue;
+        }
+        check::<i32>(&grid, &I);
+        check::<f32>(&grid, &S);
+        check::<f64>(&grid, &D);
+        check::<[f32; 2]>(&grid, &C);
+        check::<[f64; 2]>(&grid, &Z);
+        grid.exit();
+    }
+    Cblacs_exit(0);
+}
+
+/// The three routines of a type, on raw memory: (grid, scope, topology, m, n, a, lda, rdest, cdest), and with RA, CA, LDIA.
+struct Routines {
+    sum: fn(&Grid, &'static [u8; 2], &'static [u8; 2], i32, i32, *mut u8, i32, i32, i32),
+    extreme:
+        [fn(&Grid, &'static [u8; 2], &'static [u8; 2], i32, i32, *mut u8, i32, *mut i32, *mut i32, i32, i32, i32); 2],
+}
+
+macro_rules! routines {
+    ($($name:ident: $sum:ident $amx:ident $amn:ident;)*) => { $(
+        const $name: Routines = Routines {
+            sum: |g, s, t, m, n, a, lda, r, c| unsafe { $sum(g.handle, letters(s), letters(t), m, n, a.cast(), lda, r, c) },
+            extreme: [
+                |g, s, t, m, n, a, lda, ra, ca, ldia, r, c| unsafe {
+                    $amx(g.handle, letters(s), letters(t), m, n, a.cast(), lda, ra, ca, ldia, r, c)
+                },
+                |g, s, t, m, n, a, lda, ra, ca, ldia, r, c| unsafe {
+                    $amn(g.handle, letters(s), letters(t), m, n, a.cast(), lda, ra, ca, ldia, r, c)
+                },
+            ],
+        };
+    )* };
+}
+routines! {
+    I: Cigsum2d Cigamx2d Cigamn2d;
+    S: Csgsum2d Csgamx2d Csgamn2d;
+    D: Cdgsum2d Cdgamx2d Cdgamn2d;
+    C: Ccgsum2d Ccgamx2d Ccgamn2d;
+    Z: Czgsum2d Czgamx2d Czgamn2d;
+}
+
+/// An element for the reference: made of two small integers, so that sums are exact.
+trait Number: Copy + PartialEq + Debug {
+    fn of(re: i32, im: i32) -> Self;
+    fn parts(self) -> (i32, i32);
+}
+macro_rules! numbers {
+    ($($t:ty)*) => { $(
+        impl Number for $t {
+            fn of(re: i32, _: i32) -> Self { re as $t }
+            fn parts(self) -> (i32, i32) { (self as i32, 0) }
+        }
+    )* };
+}
+numbers!(i32 f32 f64);
+impl Number for [f32; 2] {
+    fn of(re: i32, im: i32) -> Self {
+        [re as f32, im as f32]
+    }
+    fn parts(self) -> (i32, i32) {
+        (self[0] as i32, self[1] as i32)
+    }
+}
+impl Number for [f64; 2] {
+    fn of(re: i32, im: i32) -> Self {
+        [re as f64, im as f64]
+    }
+    fn parts(self) -> (i32, i32) {
+        (self[0] as i32, self[1] as i32)
+    }
+}
+
+/// Few different values, so that there are ties of one sign and of both.
+fn element<T: Number>(process: i32, k: usize, salt: i32) -> T {
+    let h =
+        (process as u32).wrapping_mul(2_654_435_761) ^ (k as u32).wrapping_mul(40_503) ^ (salt as u32).wrapping_mul(97);
+    let h = h ^ (h >> 15);
+    T::of((h % 7) as i32 - 3, (h / 7 % 5) as i32 - 2)
+}
+
+fn size((re, im): (i32, i32)) -> i32 {
+    re.abs() + im.abs()
+}
+
+fn check<T: Number>(grid: &Grid, routines: &Routines) {
+    let mut round = 0;
+    for scope in [b"r\0", b"c\0", ALL] {
+        // The members of my scope, in its order.
+        let members: Vec<(i32, i32)> = match scope {
+            b"r\0" => (0..grid.columns).map(|c| (grid.row, c)).collect(),
+            b"c\0" => (0..grid.rows).map(|r| (r, grid.col)).collect(),
+            _ => (0..grid.rows).flat_map(|r| (0..grid.columns).map(move |c| (r, c))).collect(),
+        };
+        for (m, n, lda) in [(1, 1, 1), (3, 5, 3), (3, 5, 4), (0, 4, 1), (33, 70, 33), (33, 70, 34), (4000, 40, 4000)] {
+            // -1, 0: the reference takes a column of -1 for all, too.
+            for dest in [(-1, -1), (0, -1), (grid.rows - 1, 0), (0, grid.columns - 1)] {
+                round += 1;
+                // More than one piece: once for all, once for one.
+                if m == 4000 && (scope != ALL || size_of::<T>() != 8 || T::of(0, 1) != T::of(0, 0) || dest.0 == 0) {
+                    continue;
+                }
+                let top = [b" \0", b"h\0", b"i\0", b"t\0", b"2\0", b"f\0", b"m\0", b"s\0", b"d\0"][round as usize % 9];
+                // In a row the destination is a column of my row, in a column a row of my column.
+                let to_all = dest.1 == -1;
+                let at = match scope {
+                    b"r\0" => (grid.row, dest.1),
+                    b"c\0" => (dest.0, grid.col),
+                    _ => dest,
+                };
+                let mine = to_all || at == (grid.row, grid.col);
+                let base = if to_all { 0 } else { members.iter().position(|p| *p == at).expect("a member") };
+                let number = |p: (i32, i32)| p.0 * grid.columns + p.1;
+                let count = (lda * n) as usize;
+                let at_process = |p: i32| (0..count).map(|k| element::<T>(p, k, round)).collect::<Vec<T>>();
+                let theirs: Vec<Vec<T>> = members.iter().map(|p| at_process(number(*p))).collect();
+                let before = at_process(number((grid.row, grid.col)));
+                let inside = |k: usize| ((k as i32) % lda) < m && k < count;
+
+                let mut a = before.clone();
+                (routines.sum)(grid, scope, top, m, n, a.as_mut_ptr().cast(), lda, dest.0, dest.1);
+                for k in 0..count {
+                    let parts = theirs.iter().map(|t| t[k].parts());
+                    let sum = parts.fold((0, 0), |s, p| (s.0 + p.0, s.1 + p.1));
+                    let wanted = if mine && inside(k) { T::of(sum.0, sum.1) } else { before[k] };
+                    assert_eq!(a[k], wanted, "sum {scope:?} {m}x{n}/{lda} to {dest:?}, element {k}");
+                }
+
+                for (largest, extreme) in [true, false].into_iter().zip(routines.extreme) {
+                    let better =
+                        |x: (i32, i32), y: (i32, i32)| if largest { size(x) > size(y) } else { size(x) < size(y) };
+                    let mut a = before.clone();
+                    let none = std::ptr::null_mut();
+                    extreme(grid, scope, top, m, n, a.as_mut_ptr().cast(), lda, none, none, -1, dest.0, dest.1);
+                    for k in 0..count {
+                        let mut best = theirs[0][k].parts();
+                        for t in &theirs[1..] {
+                            let p = t[k].parts();
+                            if better(p, best) || size(p) == size(best) && p > best {
+                                best = p;
+                            }
+                        }
+                        let wanted = if mine && inside(k) { T::of(best.0, best.1) } else { before[k] };
+                        assert_eq!(a[k], wanted, "extreme {largest} {scope:?} {m}x{n}/{lda} to {dest:?}, element {k}");
+                    }
+                    let ldia = m.max(1) + 2;
+                    let (mut a, mut ra, mut ca) =
+                        (before.clone(), vec![-7; (ldia * n) as usize], vec![-7; (ldia * n) as usize]);
+                    extreme(
+                        grid,
+                        scope,
+                        top,
+                        m,
+                        n,
+                        a.as_mut_ptr().cast(),
+                        lda,
+                        ra.as_mut_ptr(),
+                        ca.as_mut_ptr(),
+                        ldia,
+                        dest.0,
+                        dest.1,
+                    );
+                    for j in 0..n {
+                        for i in 0..ldia {
+                            let place = (j * ldia + i) as usize;
+                            if i >= m || !mine {
+                                assert_eq!((ra[place], ca[place]), (-7, -7));
+                                continue;
+                            }
+                            let k = (j * lda + i) as usize;
+                            // From the destination on, the first one that nobody betters.
+                            let order = (0..members.len()).map(|d| (base + d) % members.len());
+                            let winner = order
+                                .reduce(|w, c| if better(theirs[c][k].parts(), theirs[w][k].parts()) { c } else { w });
+                            let winner = winner.expect("a member");
+                            assert_eq!(
+                                a[k], theirs[winner][k],
+                                "placed {largest} {scope:?} {m}x{n} to {dest:?} ({i}, {j})"
+                            );
+                            assert_eq!(
+                                (ra[place], ca[place]),
+                                members[winner],
+                                "{largest} {scope:?} {m}x{n} to {dest:?} ({i}, {j})"
+                            );
+                        }
+                    }
+                    assert!((0..count).all(|k| (mine && inside(k)) || a[k] == before[k]));
+                }
+            }
+        }
+    }
+}
+
+fn coherent() {
+    for ranks in [2, 3, 4, 5, 7, 8] {
+        Job::new(ranks, "coherent").run();
+    }
+}
+
+/// Sums of numbers of very different sizes: their bits depend on the order.
+fn coherent_body() {
+    let (me, all) = pinfo();
+    let grid = Grid::init(system(), b"R\0", 1, all);
+    for n in [1usize, 7, 600, 3000, 200_000] {
+        let mine: Vec<f64> = (0..n)
+            .map(|k| {
+                let h = (me as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_mul(k as u64 * 2 + 1);
+                ((h >> 12) as f64 / 4e15 - 0.5) * 10f64.powi((h % 17) as i32 - 8)
+            })
+            .collect();
+        let mut first: Option<Vec<u64>> = None;
+        for repeat in 0..6 {
+            let mut a = mine.clone();
+            if (repeat + me) % 3 == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            unsafe {
+                Cdgsum2d(grid.handle, letters(ALL), letters(b" \0"), n as i32, 1, a.as_mut_ptr(), n as i32, -1, -1)
+            };
+            let bits: Vec<u64> = a.iter().map(|v| v.to_bits()).collect();
+            if let Some(first) = &first {
+                assert_eq!(&bits, first, "{n} elements, repeat {repeat}");
+            }
+            first = Some(bits);
+            if me == 0 {
+                (1..all).for_each(|p| grid.send(&a, 0, p));
+            } else {
+                assert!(grid.receive(n, 0, 0).iter().zip(&a).all(|(x, y)| x.to_bits() == y.to_bits()), "{n} elements");
+            }
+        }
+    }
+    Cblacs_exit(0);
+}

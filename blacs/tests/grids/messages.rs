@@ -1,0 +1,270 @@
+//! Point-to-point messages and broadcasts.
+
+use fmpl_blacs::*;
+
+use crate::Table;
+use crate::grid::{ALL, Grid, letters, pinfo, system};
+use crate::ranks::{Job, complaints, long};
+
+pub const TABLE: Table = (
+    &[
+        ("messages_to_oneself_and_before_the_receive", buffered),
+        ("contexts_and_scopes_do_not_mix", apart),
+        ("broadcasts_of_every_topology", broadcasts),
+        ("a_full_spool_says_what_to_set", full),
+        ("two_gigabytes", huge),
+    ],
+    &[
+        ("buffered", buffered_body),
+        ("apart", apart_body),
+        ("broadcasts", broadcasts_body),
+        ("full", full_body),
+        ("huge", huge_body),
+    ],
+);
+
+fn value(from: i32, i: usize, j: usize) -> f64 {
+    from as f64 * 1e6 + i as f64 * 1e3 + j as f64
+}
+
+fn buffered() {
+    for ranks in [1, 2, 5] {
+        Job::new(ranks, "buffered").run();
+        Job::new(ranks, "buffered").env("FMPL_CMA", "off").run();
+    }
+}
+
+/// Everybody sends to everybody, itself included, contiguous, strided and trapezoidal, before anybody receives.
+fn buffered_body() {
+    let (me, all) = pinfo();
+    let grid = Grid::init(system(), b"R\0", 1, all);
+    let (m, n) = (170usize, 160usize);
+    for lda in [m, m + 13] {
+        let matrix = |from: i32| (0..lda * n).map(|k| value(from, k % lda, k / lda)).collect::<Vec<f64>>();
+        let mine = matrix(me);
+        let (im, il) = (m as i32, lda as i32);
+        for to in 0..all {
+            unsafe {
+                for _ in 0..3 {
+                    Cdgesd2d(grid.handle, im, n as i32, mine.as_ptr(), il, 0, to);
+                }
+                Cdtrsd2d(grid.handle, letters(b"u\0"), letters(b"U\0"), im, n as i32, mine.as_ptr(), il, 0, to);
+                Cdtrsd2d(grid.handle, letters(b"L\0"), letters(b"n\0"), 3, 2, mine.as_ptr(), il, 0, to);
+                Cdgesd2d(grid.handle, 0, 7, mine.as_ptr(), il, 0, to);
+                Cdgesd2d(grid.handle, 2, 3, mine.as_ptr(), il, 0, to);
+            }
+        }
+        for from in 0..all {
+            let theirs = matrix(from);
+            let inside = |i: usize| i < m;
+            for _ in 0..3 {
+                let mut got = vec![-1.0; lda * n];
+                unsafe { Cdgerv2d(grid.handle, im, n as i32, got.as_mut_ptr(), il, 0, from) };
+                for k in 0..lda * n {
+                    assert_eq!(got[k], if inside(k % lda) { theirs[k] } else { -1.0 }, "lda {lda}: element {k}");
+                }
+            }
+            let mut got = vec![-1.0; lda * n];
+            unsafe {
+                Cdtrrv2d(grid.handle, letters(b"U\0"), letters(b"u\0"), im, n as i32, got.as_mut_ptr(), il, 0, from)
+            };
+            for k in 0..lda * n {
+                let (i, j) = (k % lda, k / lda);
+                assert_eq!(got[k], if inside(i) && i < j + m - n { theirs[k] } else { -1.0 }, "triangle {i}, {j}");
+            }
+            // A trapezoid may be received as a column, an empty message as one of three, six elements in another shape.
+            let mut five = vec![-1.0; 5];
+            unsafe { Cdgerv2d(grid.handle, 5, 1, five.as_mut_ptr(), 5, 0, from) };
+            assert_eq!(
+                five,
+                [value(from, 0, 0), value(from, 1, 0), value(from, 2, 0), value(from, 1, 1), value(from, 2, 1)]
+            );
+            assert_eq!(grid.receive(3, 0, from).iter().filter(|v| v.is_nan()).count(), 3);
+            let six = grid.receive(6, 0, from);
+            assert_eq!(six, [0, 1, 2].map(|j| [0, 1].map(|i| value(from, i, j))).concat());
+        }
+    }
+    Cblacs_exit(0);
+}
+
+fn apart() {
+    for ranks in [2, 4, 6] {
+        Job::new(ranks, "apart").run();
+    }
+}
+
+/// Two contexts of the same processes, and in each of them point-to-point messages beside broadcasts and sums in scopes.
+fn apart_body() {
+    let (me, all) = pinfo();
+    let (a, b) = (Grid::init(system(), b"R\0", 2, all / 2), Grid::init(system(), b"R\0", 2, all / 2));
+    let (next, last) = ((me + 1) % all, (me + all - 1) % all);
+    let place = |p: i32| (p / (all / 2), p % (all / 2));
+    let (to, from) = (place(next), place(last));
+    for round in 0..50 {
+        let sent = |k: i32| vec![(round * 100 + k * 10 + me) as f64; 1 + (k as usize * 700)];
+        a.send(&sent(0), to.0, to.1);
+        b.send(&sent(1), to.0, to.1);
+        a.send(&sent(2), to.0, to.1);
+        assert_eq!(a.sum(b"r\0", me), (0..all).filter(|p| place(*p).0 == a.row).sum::<i32>());
+        assert_eq!(b.sum(ALL, 1), all);
+        assert_eq!(a.sum(b"c\0", 1), 2);
+        if round % 7 == 0 {
+            b.barrier();
+        }
+        let expect = |k: i32| vec![(round * 100 + k * 10 + last) as f64; 1 + (k as usize * 700)];
+        assert_eq!(b.receive(701, from.0, from.1), expect(1));
+        assert_eq!(a.receive(1, from.0, from.1), expect(0));
+        assert_eq!(a.receive(1401, from.0, from.1), expect(2));
+    }
+    Cblacs_exit(0);
+}
+
+fn broadcasts() {
+    for ranks in [1, 2, 3, 6, 7, 8] {
+        Job::new(ranks, "broadcasts").run();
+    }
+}
+
+fn broadcasts_body() {
+    let (_, all) = pinfo();
+    let shapes: Vec<(i32, i32)> = (1..=all).filter(|r| all % r == 0).map(|r| (r, all / r)).collect();
+    for (rows, columns) in shapes {
+        let grid = Grid::init(system(), b"R\0", rows, columns);
+        let mut round = 0;
+        for top in b" hHtidsmf1239".map(|letter| &*Box::leak(Box::new([letter, 0]))) {
+            for scope in [b"r\0", b"c\0", ALL] {
+                for (m, n, lda) in [(1, 1, 1), (3, 4, 5), (90, 30, 90), (90, 30, 93), (0, 3, 1)] {
+                    round += 1;
+                    // The root moves on; in a row only its column is looked at, in a column only its row.
+                    let root = (round % rows, (round / 2) % columns);
+                    let at = match scope {
+                        b"r\0" => (grid.row, root.1),
+                        b"c\0" => (root.0, grid.col),
+                        _ => root,
+                    };
+                    let number = (at.0 * columns + at.1) + round;
+                    let whole: Vec<f64> =
+                        (0..(lda * n) as usize).map(|k| value(number, k % lda as usize, k / lda as usize)).collect();
+                    unsafe {
+                        if at == (grid.row, grid.col) {
+                            Cdgebs2d(grid.handle, letters(scope), letters(top), m, n, whole.as_ptr(), lda);
+                            Cdtrbs2d(
+                                grid.handle,
+                                letters(scope),
+                                letters(top),
+                                letters(b"L\0"),
+                                letters(b"N\0"),
+                                m,
+                                n,
+                                whole.as_ptr(),
+                                lda,
+                            );
+                        } else {
+                            let mut got = vec![-1.0; whole.len()];
+                            Cdgebr2d(
+                                grid.handle,
+                                letters(scope),
+                                letters(top),
+                                m,
+                                n,
+                                got.as_mut_ptr(),
+                                lda,
+                                root.0,
+                                root.1,
+                            );
+                            for (k, v) in got.iter().enumerate() {
+                                assert_eq!(
+                                    *v,
+                                    if (k as i32 % lda) < m { whole[k] } else { -1.0 },
+                                    "{top:?} {scope:?} {m}x{n}"
+                                );
+                            }
+                            let mut got = vec![-1.0; whole.len()];
+                            Cdtrbr2d(
+                                grid.handle,
+                                letters(scope),
+                                letters(top),
+                                letters(b"L\0"),
+                                letters(b"N\0"),
+                                m,
+                                n,
+                                got.as_mut_ptr(),
+                                lda,
+                                root.0,
+                                root.1,
+                            );
+                            for (k, v) in got.iter().enumerate() {
+                                let (i, j) = (k as i32 % lda, k as i32 / lda);
+                                let in_it = i < m && i >= j - (n - m).max(0);
+                                assert_eq!(
+                                    *v,
+                                    if in_it { whole[k] } else { -1.0 },
+                                    "{top:?} {scope:?} trapezoid {m}x{n}"
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        grid.exit();
+    }
+    Cblacs_exit(0);
+}
+
+fn full() {
+    let outcome = Job::new(2, "full").env("FMPL_BLACS_SPOOL", "1M").outcome();
+    let text = complaints(&outcome);
+    assert_ne!(outcome.code, 0);
+    assert!(text.contains("FMPL_BLACS_SPOOL") && text.contains("BLACS ERROR"), "{text}");
+    Job::new(2, "full").env("FMPL_BLACS_SPOOL", "40M").run();
+    let outcome = Job::new(1, "full").env("FMPL_BLACS_SPOOL", "much").outcome();
+    assert!(complaints(&outcome).contains("FMPL_BLACS_SPOOL=much: possible values: bytes"), "{}", complaints(&outcome));
+}
+
+/// Thirty messages of a megabyte before any receive.
+fn full_body() {
+    let (me, all) = pinfo();
+    let grid = Grid::init(system(), b"R\0", 1, all);
+    if me == 0 {
+        (0..30).for_each(|k| grid.send(&vec![k as f64; 1 << 17], 0, all - 1));
+    }
+    grid.barrier();
+    if me == all - 1 {
+        (0..30).for_each(|k| assert_eq!(grid.receive(1 << 17, 0, 0), vec![k as f64; 1 << 17]));
+    }
+    Cblacs_exit(0);
+}
+
+fn huge() {
+    if long() {
+        Job::new(2, "huge").seconds(300).run();
+    }
+}
+
+/// A matrix of more than 2 GiB there, part of it with gaps, and summed.
+fn huge_body() {
+    let (me, _) = pinfo();
+    let grid = Grid::init(system(), b"R\0", 1, 2);
+    let (m, n) = (16_400, 16_400);
+    let mut matrix = vec![me as f64 + 1.0; m as usize * n as usize];
+    unsafe {
+        if me == 0 {
+            matrix[0] = 5.0;
+            Cdgesd2d(grid.handle, m, n, matrix.as_ptr(), m, 0, 1);
+            Cdgesd2d(grid.handle, m - 1, n, matrix.as_ptr(), m, 0, 1);
+        } else {
+            for rows in [m, m - 1] {
+                matrix.fill(-1.0);
+                Cdgerv2d(grid.handle, rows, n, matrix.as_mut_ptr(), m, 0, 0);
+                assert_eq!(matrix[0], 5.0);
+                assert!(matrix[1..].chunks(m as usize).all(|c| c[..c.len() - 1].iter().all(|v| *v == 1.0)));
+                assert_eq!(matrix[m as usize - 1], if rows == m { 1.0 } else { -1.0 });
+            }
+        }
+        matrix.fill(me as f64 + 1.0);
+        Cdgsum2d(grid.handle, letters(ALL), letters(b" \0"), m, n, matrix.as_mut_ptr(), m, -1, -1);
+    }
+    assert!(matrix.iter().all(|v| *v == 3.0));
+    Cblacs_exit(0);
+}
