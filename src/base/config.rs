@@ -511,6 +511,8 @@ pub static SETTINGS: &[Setting] = &[
         values: "seconds",
         meaning: "how long the ranks of a job started by FMPL_RANK and FMPL_ROOT may take to find each other",
         set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0 && *s < 1e6).map(|s| c.start_s = s),
+    },
+    Setting {
         name: "FMPL_BLACS_SPOOL",
         default: "1G",
         values: "bytes, with k, M or G",
