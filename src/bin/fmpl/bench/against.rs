@@ -115,12 +115,8 @@ static MPIS: &[Mpi] = &[
 ];
 
 /// The contestants named, compiled; `all` are those that are found. Naming one that is not here is an error.
-pub fn rivals(names: &[String], place: &Path) -> Result<Vec<Contestant>, String> {
-    rivals_with(names, place, false)
-}
-
-/// The same; with `blacs` their BLACS, by the program of that benchmark.
-pub fn rivals_with(names: &[String], place: &Path, blacs: bool) -> Result<Vec<Contestant>, String> {
+/// With `blacs` their BLACS, by the program of that benchmark.
+pub fn rivals(names: &[String], place: &Path, blacs: bool) -> Result<Vec<Contestant>, String> {
     let all = names.iter().any(|n| n == "all");
     if let Some(n) = names.iter().find(|n| *n != "all" && !MPIS.iter().any(|m| m.name == **n)) {
         let known: Vec<&str> = MPIS.iter().map(|m| m.name).collect();

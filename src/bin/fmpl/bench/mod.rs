@@ -328,7 +328,7 @@ fn drive(name: &str, o: &Options) -> Result<(), String> {
     if !o.rivals_only {
         contestants.push(if is_blacs { blacs::ours(&place.0)? } else { against::ours("fmpl", &[]) });
     }
-    contestants.extend(against::rivals_with(&o.against, &place.0, is_blacs)?);
+    contestants.extend(against::rivals(&o.against, &place.0, is_blacs)?);
     let cases = (bench.plan)(o);
     if cases.is_empty() {
         return Err("no case is left with these options".into());
