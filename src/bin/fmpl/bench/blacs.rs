@@ -47,8 +47,12 @@ pub fn ours(place: &Path) -> Result<Contestant, String> {
         ));
     };
     let program = place.join("blacs-fmpl");
-    let lib = lib.display();
-    compile_with("cc", SOURCE, &program, &[&format!("-L{lib}"), "-lfmpl_blacs", &format!("-Wl,-rpath,{lib}"), "-lm"])?;
+    // Where it was built it has its plain name only; the program looks for the one with the version.
+    let (built, wanted) = (lib.join("libfmpl_blacs.so"), place.join("libfmpl_blacs.so.0"));
+    let built = built.canonicalize().map_err(|e| format!("{}: {e}", built.display()))?;
+    std::os::unix::fs::symlink(&built, &wanted).map_err(|e| format!("{}: {e}", wanted.display()))?;
+    let (built, path) = (built.display().to_string(), format!("-Wl,-rpath,{}", place.display()));
+    compile_with("cc", SOURCE, &program, &[&built, &path, "-lm"])?;
     let launch = move |s: &Start| {
         let mut c = Command::new(&me);
         c.args(["run", "-n", &s.ranks.to_string(), "--bind", if s.crowded { "none" } else { "core" }, "--"]);
