@@ -14,14 +14,14 @@ pub const TABLE: Table = (
 );
 
 fn combines() {
-    for ranks in [1, 2, 3, 4, 6, 7, 8] {
+    for ranks in [1, 2, 3, 4, 7, 8] {
         Job::new(ranks, "combines").run();
     }
 }
 
 fn combines_body() {
     let (_, all) = pinfo();
-    for rows in (1..=all).filter(|r| all % r == 0 || *r == 2) {
+    for rows in (1..=all).filter(|r| (all % r == 0 || *r == 2) && (*r < 4 || *r < all)) {
         let columns = all / rows;
         let grid = Grid::init(system(), b"C\0", rows, columns);
         if !grid.is_mine() {
@@ -123,8 +123,10 @@ fn check<T: Number>(grid: &Grid, routines: &Routines) {
             // -1, 0: the reference takes a column of -1 for all, too.
             for dest in [(-1, -1), (0, -1), (grid.rows - 1, 0), (0, grid.columns - 1)] {
                 round += 1;
-                // More than one piece: once for all, once for one.
-                if m == 4000 && (scope != ALL || size_of::<T>() != 8 || T::of(0, 1) != T::of(0, 0) || dest.0 == 0) {
+                // Long ones, and those of more than one piece, for some types and grids only.
+                let real = T::of(0, 1) == T::of(0, 0);
+                let (long, huge) = (m * n > 2000, m * n > 100_000);
+                if long && size_of::<T>() != 8 || huge && (scope != ALL || !real || dest.0 == 0 || members.len() > 4) {
                     continue;
                 }
                 let top = [b" \0", b"h\0", b"i\0", b"t\0", b"2\0", b"f\0", b"m\0", b"s\0", b"d\0"][round as usize % 9];
