@@ -101,7 +101,7 @@ fn hundreds_body() {
             2 => (0..all).filter(|p| p % 2 == 0).collect(),
             _ => (all / 2..all).collect(),
         };
-        let rows = if members.len() % 2 == 0 { 2 } else { 1 };
+        let rows = if members.len().is_multiple_of(2) { 2 } else { 1 };
         let grid = Grid::map(system(), &members, rows, members.len() as i32 / rows);
         let mine = members.iter().position(|p| *p == me);
         assert_eq!(grid.is_mine(), mine.is_some(), "round {round}");
