@@ -162,6 +162,8 @@ pub struct Config {
     pub verbs: bool,
     /// `FMPL_VERBS_DEVICE`
     pub verbs_devices: Option<String>,
+    /// `FMPL_VERBS_CACHE`
+    pub verbs_cache: bool,
     /// `FMPL_VERBS_GID`
     pub verbs_gid: Option<u32>,
     /// `FMPL_VERBS_MTU`, bytes
@@ -206,8 +208,9 @@ impl Default for Config {
             coll_piece: None,
             attach_s: 30.0,
             start_s: 120.0,
-            verbs: true,
+            verbs: false,
             verbs_devices: None,
+            verbs_cache: true,
             verbs_gid: None,
             verbs_mtu: None,
             verbs_pkey: None,
@@ -469,9 +472,9 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FMPL_VERBS",
-        default: "on",
+        default: "off",
         values: "on | off",
-        meaning: "use RDMA devices through libibverbs where there are any",
+        meaning: "reach ranks on other nodes by RDMA (libibverbs); on trial, docs/protocol.md says what is not there yet",
         set: |c, v| on_off(v).map(|b| c.verbs = b),
     },
     Setting {
@@ -480,6 +483,13 @@ pub static SETTINGS: &[Setting] = &[
         values: "names as fmpl info shows them, with :port or without, separated by commas",
         meaning: "the RDMA ports among which the ranks of a node are spread",
         set: |c, v| (!v.is_empty()).then(|| c.verbs_devices = Some(v.to_owned())),
+    },
+    Setting {
+        name: "FMPL_VERBS_CACHE",
+        default: "on",
+        values: "on | off",
+        meaning: "user memory stays registered from one message to the next, until it is unmapped",
+        set: |c, v| on_off(v).map(|b| c.verbs_cache = b),
     },
     Setting {
         name: "FMPL_VERBS_GID",

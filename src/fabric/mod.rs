@@ -4,5 +4,4 @@
 //! path above consists of loads and stores with nothing in between. [`verbs`] reaches the devices for peers on other nodes.
 
 pub mod shm;
-#[cfg(not(loom))]
 pub mod verbs;

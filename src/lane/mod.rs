@@ -6,6 +6,7 @@
 //! Beside the shared window each side has private memory for each index: its [`Progress`], and for indices that were ever used off
 //! the short path a [`SendSide`] and a [`ReceiveSide`].
 
+pub mod far;
 pub mod map;
 pub mod record;
 pub mod table;
@@ -306,6 +307,8 @@ mod here {
         pub spooled: std::sync::Mutex<Vec<u32>>,
         /// The receives of any index.
         pub any: std::sync::Mutex<crate::p2p::any_index::AnyState>,
+        /// What it has besides when the peer is on another node.
+        pub(super) far: Option<Box<super::far::Far>>,
         /// This side's own reservations are unmapped with the lane.
         _window: Option<Mapping>,
     }
@@ -380,6 +383,8 @@ mod here {
     pub const SPECIAL_SYNCHRONOUS: u32 = 1;
     /// [`Lane::special`]: the peer is dead or has left.
     pub const SPECIAL_GONE: u32 = 2;
+    /// [`Lane::special`]: the peer is on another node.
+    pub const SPECIAL_FAR: u32 = 4;
 
     // SAFETY: the pointers are to memory that lives as long as the lane; what is behind them is atomics, or belongs to the one
     // thread that uses an index at a time, as the interface demands.
@@ -492,8 +497,19 @@ mod here {
                 announced_read: AtomicU64::new(0),
                 spooled: Default::default(),
                 any: Default::default(),
+                far: None,
                 _window: None,
             })
+        }
+
+        /// Makes a lane between nodes of it, not yet in use: its memory so far is its view.
+        pub fn between_nodes(mut self, far: super::far::Far) -> Lane {
+            self.key |= super::far::FAR;
+            // Announcements come by the fabric.
+            self.queue = far.queue().wrapping_sub(self.inn * ANNOUNCED_QUEUE_BYTES);
+            self.far = Some(Box::new(far));
+            self.special.fetch_or(SPECIAL_FAR, Ordering::AcqRel);
+            self
         }
 
         fn open(&self, epoch: u16) {
@@ -556,7 +572,7 @@ mod here {
             let header = self.header();
             let other = if self.is_self() { self.out } else { 1 - self.out };
             let before = header.closed.fetch_or(1 << self.out, Ordering::AcqRel);
-            if self.is_self() || before & (1 << other) != 0 || alone() {
+            if self.is_self() || self.far.is_some() || before & (1 << other) != 0 || alone() {
                 return self.give_pages_back(0);
             }
             Ok(())
@@ -627,7 +643,12 @@ mod here {
         /// The communicator, by its number in this process.
         #[inline(always)]
         pub fn comm(&self) -> i32 {
-            (self.key >> 32) as i32
+            Lane::comm_of(self.key)
+        }
+        /// The communicator of a key.
+        #[inline(always)]
+        pub fn comm_of(key: u64) -> i32 {
+            ((key & !super::far::FAR) >> 32) as i32
         }
         /// Slots that may be used, the system's first.
         #[inline(always)]
@@ -789,7 +810,10 @@ mod here {
 
         /// Why the peer can do nothing more, if it cannot.
         #[inline]
-        pub fn gone(&self) -> Option<&'static str> {
+        pub fn gone(&self) -> Option<&str> {
+            if let Some(far) = self.far() {
+                return far.link.failure().or(far.has_left().then_some("has finalized"));
+            }
             // A rank that never used this communicator's lane says of itself that it has left, not of its side here.
             let left = |p: &Arc<Peer>| p.region.header().state.load(Ordering::Acquire) == FINALIZED;
             if self.peer_side().state.load(Ordering::Acquire) == SIDE_FINALIZED

@@ -62,6 +62,8 @@ pub enum Kind {
     OwnAnnex = 10,
     /// As split, with the direction's own split line.
     OwnSplit = 11,
+    /// Between nodes: in the landing at the receiver.
+    FarInline = 12,
     /// In a block: the chain goes on in another block; the next word is its offset.
     Link = 8,
 }
@@ -82,6 +84,7 @@ impl Kind {
             9 => Kind::Split,
             10 => Kind::OwnAnnex,
             11 => Kind::OwnSplit,
+            12 => Kind::FarInline,
             _ => return None,
         })
     }

@@ -126,9 +126,10 @@ impl LaneTable {
         if let Some(lane) = self.find(key) {
             return Ok(lane);
         }
-        let comm = (key >> 32) as i32;
+        // A far lane of the world has its place among those of other communicators: what the short path does not find.
+        let comm = Lane::comm_of(key);
         let here = all.iter().filter(|l| l.comm() == comm).count();
-        let world = comm == crate::p2p::COMM_WORLD;
+        let world = key >> 32 == crate::p2p::COMM_WORLD as u64;
         if world && (here + 1) * 2 > self.slots.len() {
             return Err(Error::new(Code::Memory, format!("all {here} lanes of this process are in use")));
         }

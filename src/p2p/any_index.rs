@@ -10,6 +10,7 @@
 
 use crate::base::atomics::{AtomicU32, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
+use crate::lane::far::Ask;
 use crate::lane::map::{ANNOUNCED_QUEUE, ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
 use crate::lane::record::WANTS;
 use crate::lane::{Lane, RECV_PENDING};
@@ -54,6 +55,14 @@ pub(super) fn announce(lane: &Lane, slot: usize) {
         return;
     }
     if !enqueue(lane, slot) {
+        if let Some(far) = lane.far() {
+            // The receiver looks at all indices then.
+            let side = lane.my_side();
+            side.any_overflow.store(1, Ordering::Release);
+            far.say_side(side);
+            side.any_overflow.store(0, Ordering::Release);
+            return;
+        }
         let word = ANNOUNCED_SUMMARY + slot / 64;
         lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::AcqRel);
         lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::AcqRel);
@@ -74,7 +83,10 @@ fn enqueue(lane: &Lane, slot: usize) -> bool {
     loop {
         if n - lane.announced_taken.load(Ordering::Relaxed) >= ANNOUNCED_QUEUE as u64 {
             // SYNC POINT: pairs with the release in `dequeue`.
-            let taken = lane.announcements_taken(lane.out).load(Ordering::Acquire);
+            let taken = match lane.far() {
+                None => lane.announcements_taken(lane.out).load(Ordering::Acquire),
+                Some(far) => far.announcements_taken(),
+            };
             lane.announced_taken.store(taken, Ordering::Relaxed);
             if n - taken >= ANNOUNCED_QUEUE as u64 {
                 return false;
@@ -86,7 +98,11 @@ fn enqueue(lane: &Lane, slot: usize) -> bool {
         }
     }
     // SYNC POINT: pairs with the acquire in `announced`.
-    lane.announcement(lane.out, n).store((n + 1) << 32 | slot as u64, Ordering::Release);
+    let entry = (n + 1) << 32 | slot as u64;
+    match lane.far() {
+        None => lane.announcement(lane.out, n).store(entry, Ordering::Release),
+        Some(far) => far.announce(n, entry),
+    }
     true
 }
 
@@ -111,6 +127,9 @@ fn dequeue(lane: &Lane) -> Option<usize> {
     // Now and then is often enough: a full queue only means the way by the bitmap.
     if n.is_multiple_of(ANNOUNCED_QUEUE as u64 / 4) {
         lane.announcements_taken(lane.inn).store(n, Ordering::Release);
+        if let Some(far) = lane.far() {
+            far.say_taken(n);
+        }
     }
     Some(slot)
 }
@@ -122,6 +141,13 @@ fn subscribe(lane: &Lane, state: &mut AnyState) {
         return;
     }
     any.store(1, Ordering::Release);
+    if let Some(far) = lane.far() {
+        far.say_side(lane.my_side());
+        // Everything that was published without an announcement is here when the answer is.
+        let _ = far.ask(Ask::Subscribe, 0, 0, || lane.gone().is_none());
+        state.marked = super::far::all_slots(far, lane.limit() as usize, SYSTEM_INDICES);
+        return;
+    }
     // SYNC POINT: pairs with the sender's look at the flag after it has published: it sees the flag, or we see its landing.
     if !doorbell::barrier() {
         fence(Ordering::SeqCst);
@@ -193,6 +219,13 @@ fn take_marks(lane: &Lane, state: &mut AnyState) -> bool {
     if let Some(slot) = dequeue(lane) {
         state.marked.push(slot as u32);
         return true;
+    }
+    if let Some(far) = lane.far() {
+        let missed = far.take_overflow();
+        if missed {
+            state.marked = super::far::all_slots(far, lane.limit() as usize, SYSTEM_INDICES);
+        }
+        return missed;
     }
     let overflow = &lane.peer_side().any_overflow;
     if overflow.load(Ordering::Relaxed) == 0 {
@@ -272,7 +305,7 @@ pub(super) unsafe fn recv(ep: &'static Endpoint, comm: i32, data: Layout, src: i
 /// As for [`recv`].
 unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layout) -> bool {
     let Layout::Contiguous { ptr, len } = data else { return false };
-    if ptr.is_null() && len != 0 {
+    if ptr.is_null() && len != 0 || lane.far().is_some() {
         return false;
     }
     let mut turns = 0;
@@ -337,6 +370,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
             return done.map(|()| true);
         }
         if !wait {
+            ep.tend(lane);
             ep.waiting_sends.push(ep);
             return match lane.gone() {
                 None => Ok(false),
@@ -441,7 +475,7 @@ impl Scene for AnyScene {
         self.ep.board()
     }
     fn sleep_word(&self) -> Option<&AtomicU32> {
-        Some(&self.lane.my_side().any_sleep)
+        self.lane.far().is_none().then(|| &self.lane.my_side().any_sleep)
     }
     fn bits(&self) -> u32 {
         doorbell::bit(0)
@@ -449,7 +483,20 @@ impl Scene for AnyScene {
     fn ready(&self) -> bool {
         announced(self.lane).is_some() || self.lane.peer_side().any_overflow.load(Ordering::Acquire) != 0
     }
+    fn naps(&self) -> u32 {
+        if self.lane.far().is_some() { crate::lane::far::NAPS } else { 0 }
+    }
+    fn fall_asleep(&self) -> bool {
+        match self.lane.far() {
+            Some(far) => {
+                far.fall_asleep();
+                true
+            }
+            None => self.sleep_word().map(crate::wait::mark_asleep).is_some(),
+        }
+    }
     fn meanwhile(&self) -> bool {
+        self.ep.tend(self.lane);
         self.ep.waiting_sends.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {

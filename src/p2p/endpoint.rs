@@ -10,6 +10,10 @@ use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, PLACES_AT, Region};
+use crate::fabric::verbs::Card;
+use crate::fabric::verbs::control::Fabric;
+use crate::fabric::verbs::device::{Port, Wishes};
+use crate::lane::far::{FAR, Far};
 use crate::lane::map::{INDEX_MAX, LANE_BYTES, LANE_STRIDE, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS};
 use crate::lane::{Lane, LaneTable, SPECIAL_GONE};
 use crate::launch::Launch;
@@ -61,6 +65,8 @@ pub struct Endpoint {
     pub event: OnceLock<Event>,
     event_making: Mutex<()>,
     attach: OnceLock<Attach>,
+    /// The fabric between nodes, or why there is none; nothing when all ranks are here.
+    fabric: OnceLock<std::result::Result<Arc<Fabric>, String>>,
     dead: Box<[AtomicBool]>,
     deaths: AtomicU32,
     bound: Mutex<()>,
@@ -150,6 +156,7 @@ impl Endpoint {
             event: OnceLock::new(),
             event_making: Mutex::new(()),
             attach: OnceLock::new(),
+            fabric: OnceLock::new(),
             dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
             deaths: AtomicU32::new(0),
             bound: Mutex::new(()),
@@ -197,6 +204,7 @@ impl Endpoint {
             event: OnceLock::new(),
             event_making: Mutex::new(()),
             attach: OnceLock::new(),
+            fabric: OnceLock::new(),
             dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
             deaths: AtomicU32::new(0),
             bound: Mutex::new(()),
@@ -223,6 +231,9 @@ impl Endpoint {
             self.launch.put("fmpl-secret", &secret)?;
         }
         self.launch.put(&card_key(self.rank), &attach.card())?;
+        if let Some(fabric) = self.start_fabric()? {
+            self.launch.put(&fabric_key(self.rank), &fabric.card().encode())?;
+        }
         self.launch.fence()?;
         let secret = self.launch.get("fmpl-secret")?;
         let secret = secret.try_into().map_err(|_| {
@@ -230,7 +241,33 @@ impl Endpoint {
         })?;
         attach.open(secret)?;
         let _ = self.attach.set(attach);
+        if let Some(Ok(fabric)) = self.fabric.get() {
+            fabric.open(secret, Box::new(super::far::on_number))?;
+        }
         Ok(())
+    }
+
+    /// Goes onto the fabric between nodes, if some ranks are elsewhere. A wrong setting is an error; a machine that has no such fabric is
+    /// none before somebody needs it.
+    fn start_fabric(&self) -> Result<Option<Arc<Fabric>>> {
+        if !self.config.verbs || !self.has_other_nodes() {
+            return Ok(None);
+        }
+        // The ranks of a node spread over its ports; pretended nodes too, which share them.
+        let here = self.launch.local_ranks().iter().position(|r| *r == self.rank).unwrap_or(0);
+        let turn = here + self.launch.nodes().node_of(self.rank) as usize;
+        let started = Port::choose(&Wishes::of(&self.config), turn)
+            .and_then(|port| Fabric::start(self.region.clone(), port, self.config.log, self.config.verbs_cache));
+        let fabric = match started {
+            Ok(fabric) => Ok(Arc::new(fabric)),
+            Err(e) if e.code() == Code::Setting => return Err(e),
+            Err(e) => Err(e.detail().to_owned()),
+        };
+        let fabric = self.fabric.get_or_init(|| fabric).as_ref().ok().cloned();
+        if let Some(fabric) = fabric.clone() {
+            let _ = self.spool.on_remove.set(Box::new(move |at, len| fabric.forget_spool(at, len)));
+        }
+        Ok(fabric)
     }
 
     /// A further init: the largest count holds.
@@ -247,6 +284,7 @@ impl Endpoint {
             lane.my_side().state.store(SIDE_FINALIZED, Ordering::Release);
         }
         self.region.header().state.store(FINALIZED, Ordering::Release);
+        self.leave_fabric();
         let left = self.launch.finalize();
         ENDPOINT.store(std::ptr::null_mut(), Ordering::Release);
         stall::set_job(None);
@@ -278,6 +316,9 @@ impl Endpoint {
         }
         let lane = self.lane_of(context, peer)?;
         let slot = index as usize + SYSTEM_INDICES;
+        if let Some(far) = lane.far() {
+            far.open_slot(slot)?;
+        }
         if slot >= lane.limit() as usize {
             let both = self.widen(lane)?;
             if index as usize >= both {
@@ -296,6 +337,9 @@ impl Endpoint {
 
     fn common_indices(&self, lane: &Lane) -> usize {
         let mine = self.region.header().indices.load(Ordering::Acquire);
+        if let Some(far) = lane.far() {
+            return (mine.min(far.ask_indices().unwrap_or(0)) as usize).min(lane.most_indices());
+        }
         let theirs = lane.peer.as_ref().map_or(mine, |p| p.region.header().indices.load(Ordering::Acquire));
         (mine.min(theirs) as usize).min(lane.most_indices())
     }
@@ -345,10 +389,13 @@ impl Endpoint {
             return self.lane(rank);
         }
         let key = Lane::key_of(context.handle, rank);
-        if let Some(lane) = self.lanes.find(key) {
+        if let Some(lane) = self.lanes.find(key).or_else(|| self.lanes.find(key | FAR)) {
             return Ok(lane);
         }
         let of_world = self.lane(context.group.world_rank(rank))?;
+        if of_world.far().is_some() {
+            return self.far_lane_of(context, rank, of_world);
+        }
         let lane = self.lanes.find_or_make(key, || {
             let (place, guest) = (context.place, self.rank.max(of_world.world));
             let at = PLACES_AT + guest as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
@@ -376,8 +423,11 @@ impl Endpoint {
     /// The world's lane to a peer, made at first contact.
     pub fn lane(&self, peer: u32) -> Result<&'static Lane> {
         let key = Lane::key_of(crate::p2p::COMM_WORLD, peer);
-        if let Some(lane) = self.lanes.find(key) {
+        if let Some(lane) = self.lanes.find(key).or_else(|| self.lanes.find(key | FAR)) {
             return Ok(lane);
+        }
+        if self.is_elsewhere(peer)? {
+            return self.far_lane(peer);
         }
         let known = if peer == self.rank { None } else { Some(self.contact(peer)?) };
         let lane = self.lanes.find_or_make(key, || {
@@ -409,6 +459,83 @@ impl Endpoint {
             self.bury(peer);
         }
         Ok(lane)
+    }
+
+    /// Are there ranks on other nodes?
+    fn has_other_nodes(&self) -> bool {
+        self.launch.nodes().nodes() > 1
+    }
+
+    /// Is this rank on another node?
+    fn is_elsewhere(&self, peer: u32) -> Result<bool> {
+        let Some(attach) = self.attach.get() else { return Ok(false) };
+        let nodes = self.launch.nodes();
+        Ok(peer < self.size && attach.known(peer).is_none() && nodes.node_of(peer) != nodes.node_of(self.rank))
+    }
+
+    /// The fabric between nodes.
+    fn fabric(&self, peer: u32) -> Result<&Arc<Fabric>> {
+        match self.fabric.get() {
+            Some(Ok(fabric)) => Ok(fabric),
+            _ => Err(self.no_way_to(peer, &self.launch.get(&card_key(peer))?)),
+        }
+    }
+
+    fn fabric_card(&self, peer: u32) -> Result<Card> {
+        let value = self.launch.get(&fabric_key(peer)).map_err(|_| {
+            let text = format!("rank {}: rank {peer} is on another node and has no RDMA device there", self.rank);
+            Error::new(Code::Unsupported, text)
+        })?;
+        Card::decode(&value).ok_or_else(|| {
+            Error::new(Code::Launch, format!("what rank {peer} published with the launcher is no card of FMPL"))
+        })
+    }
+
+    /// The world's lane to a peer on another node, made at first contact. Its view lies where this rank's region has room for that peer.
+    fn far_lane(&self, peer: u32) -> Result<&'static Lane> {
+        let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
+        // Outside the lock of the lanes, since it may take its time.
+        let far = Far::open(fabric, peer, card, 0, self.config.attach_s)?;
+        self.lanes.find_or_make(Lane::key_of(crate::p2p::COMM_WORLD, peer) | FAR, || {
+            let window = self.region.map(LANES_AT + peer as u64 * LANE_STRIDE, LANE_BYTES)?;
+            let mine = self.region.header().indices.load(Ordering::Acquire);
+            let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
+            let (comm, board) = (crate::p2p::COMM_WORLD, self.region.board().cast_const().cast::<Board>());
+            let lane = Lane::new(comm, WORLD_EPOCH, self.rank, peer, None, board, window, both)?.between_nodes(far);
+            self.apply_mode(&lane);
+            Ok(lane)
+        })
+    }
+
+    /// The same of another communicator.
+    fn far_lane_of(&self, context: &Context, rank: u32, of_world: &Lane) -> Result<&'static Lane> {
+        let (peer, place) = (of_world.world, context.place);
+        let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
+        let far = Far::open(fabric, peer, card, place.epoch as u64, self.config.attach_s)?;
+        self.lanes.find_or_make(Lane::key_of(context.handle, rank) | FAR, || {
+            let at = PLACES_AT + peer as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
+            let window = self.region.map(at, Map::of_units(place.units as usize).bytes)?;
+            let mine = self.region.header().indices.load(Ordering::Acquire);
+            let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
+            let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?.between_nodes(far);
+            while !lane.come_alive(both.min(lane.most_indices()))? {
+                std::thread::yield_now();
+            }
+            self.apply_mode(&lane);
+            Ok(lane)
+        })
+    }
+
+    /// Tells the peers on other nodes that this rank has left, and sees to it that what was posted has gone out.
+    fn leave_fabric(&self) {
+        let Some(Ok(fabric)) = self.fabric.get() else { return };
+        for lane in self.lanes.all().iter() {
+            if let Some(far) = lane.far() {
+                far.say_side(lane.my_side());
+            }
+        }
+        let until = crate::base::clock::now_ns() + 1_000_000_000;
+        fabric.links().iter().for_each(|link| link.drain(until));
     }
 
     /// First contact, or the peer as it is known.
@@ -443,7 +570,11 @@ impl Endpoint {
                 nodes.node_of(self.rank),
                 self.launch.node(),
                 nodes.node_of(peer),
-                missing_fabric(),
+                match self.fabric.get() {
+                    Some(Ok(_)) => "messages of any source and multicast do not go over RDMA yet",
+                    Some(Err(why)) => why,
+                    None => "RDMA devices are used with FMPL_VERBS=on only",
+                },
             ),
         )
     }
@@ -541,20 +672,17 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         // Its thread sleeps on the board, which is in the region.
         drop(self.event.take());
+        // Nothing of other nodes' may write into what goes away below.
+        if let Some(Ok(fabric)) = self.fabric.get() {
+            fabric.stop();
+        }
         // SAFETY: the endpoint is going away, so no thread is in the library.
         unsafe { self.lanes.clear() };
     }
 }
 
-/// Why no fabric leads to other nodes.
-fn missing_fabric() -> String {
-    #[cfg(not(loom))]
-    match crate::fabric::verbs::device::names() {
-        Err(e) => return format!("there are no RDMA devices here ({})", e.detail()),
-        Ok(names) if !names.is_empty() => return format!("this version does not send over {} yet", names.join(", ")),
-        Ok(_) => {}
-    }
-    "there are no RDMA devices here".into()
+fn fabric_key(rank: u32) -> String {
+    format!("fmpl-verbs-{rank}")
 }
 
 fn card_key(rank: u32) -> String {

@@ -8,6 +8,7 @@
 //! | `send`, `receive` | one message out, one message in |
 //! | `request` | non-blocking calls: begin, wait, test, cancel, probe |
 //! | `transfer` | long payloads: store, ring, CMA, cooperative copy, pull |
+//! | `far` | what is different when the peer is on another node |
 //! | `spool` | memory for messages whose receive has not come |
 //! | `any_index` | `FMPL_TAG_ANY` |
 //! | `any_source` | messages that are matched at the receiver, whoever sends them |
@@ -21,6 +22,7 @@ pub mod any_index;
 pub mod any_source;
 pub mod context;
 pub mod endpoint;
+pub mod far;
 pub mod group;
 pub mod layout;
 #[cfg(loom)]

@@ -5,6 +5,7 @@
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy, spin_loop};
 use crate::base::error::{Code, Error, Result};
+use crate::lane::far::{FAR_INLINE, Far};
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
@@ -20,6 +21,8 @@ const POST_AT_ONCE: usize = 2048;
 const POST_AFTER: u32 = if cfg!(loom) { 0 } else { 16 };
 /// Turns for which a split line is awaited before it is a wait like any other.
 const SPLIT_PATIENCE: u32 = if cfg!(loom) { 1 } else { 256 };
+/// The same between nodes, when there is time to spin: some ten microseconds, before any sleep.
+const POST_AFTER_FAR: u32 = 1000;
 
 /// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
 ///
@@ -350,6 +353,9 @@ impl Receiver {
     fn mine(&self) -> &'static Half {
         &self.lane.hot(self.slot).half[1 - self.lane.inn]
     }
+    fn far(&self) -> Option<&'static Far> {
+        self.lane.far()
+    }
     fn flags(&self) -> u32 {
         self.lane.progress(self.slot).recv_flags.load(Ordering::Relaxed)
     }
@@ -368,6 +374,7 @@ impl Receiver {
     /// Is the message there?
     #[inline(always)]
     pub fn look(&self) -> Option<Found> {
+        self.lane.take_over_incoming(self.slot, self.seq);
         let land = self.theirs().landing();
         if land.is(self.seq, self.lane.epoch) {
             return Some(Found::Landing(land));
@@ -385,6 +392,13 @@ impl Receiver {
 
     #[cold]
     fn enter_chain(&self) -> bool {
+        if let Some(far) = self.far() {
+            let entered = self.enter_chain_far(far);
+            if entered {
+                self.set_flags(self.flags() | RECV_CHAIN);
+            }
+            return entered;
+        }
         let at = self.lane.head(self.lane.inn, self.slot).chain.load(Ordering::Acquire);
         let Ok(base) = self.lane.peer_spool(&self.ep.region) else { return false };
         if at as usize + BLOCK_HEADER > crate::p2p::spool::SPOOL_WINDOW {
@@ -412,6 +426,9 @@ impl Receiver {
 
     #[inline(always)]
     fn look_in_chain(&self) -> Option<Found> {
+        if let Some(far) = self.far() {
+            return self.look_in_far_chain(far).map(Found::Record);
+        }
         let side = self.lane.receive_side(self.slot);
         loop {
             // SYNC POINT: pairs with the release in `Sender::write_record` and of the link.
@@ -435,6 +452,9 @@ impl Receiver {
 
     /// The block of the chain will not be looked at again.
     fn finish_block(&self) {
+        if let Some(far) = self.far() {
+            return self.finish_block_far(far);
+        }
         let side = self.lane.receive_side(self.slot);
         // SAFETY: in the peer's spool, mapped as long as the lane lives.
         let block = unsafe { &*side.block };
@@ -466,6 +486,13 @@ impl Receiver {
         let hint = hint | if waiting { HINT_WAITING } else { 0 };
         let posting = self.lane.posting(direction, self.slot);
         posting.post(self.seq, addr as u64, self.cap as u64, kind, hint, self.lane.epoch);
+        if let Some(far) = self.far() {
+            let shape = match self.data {
+                Layout::Block { block, .. } => [block.run as u64, block.count as u64, block.stride as u64],
+                _ => [0; 3],
+            };
+            return self.post_far(far, addr, kind, shape);
+        }
         self.wake_sender();
     }
 
@@ -489,6 +516,12 @@ impl Receiver {
         let scene = Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq };
         let mut waiter = Waiter::new();
         let mut turns = if self.cap > POST_AT_ONCE { POST_AFTER } else { 0 };
+        // Between nodes a posting costs a write, and a short message does not need it.
+        let post_after =
+            if self.far().is_some() && patience() > 2 { POST_AFTER_FAR } else { POST_AFTER.min(patience()) };
+        if self.far().is_some() && self.cap > FAR_INLINE {
+            turns = post_after;
+        }
         if posted {
             self.say_waiting();
         }
@@ -498,7 +531,7 @@ impl Receiver {
                 return unsafe { self.take(found) };
             }
             if !posted {
-                if turns >= POST_AFTER.min(patience()) {
+                if turns >= post_after {
                     self.post(true);
                     posted = true;
                     continue;
@@ -534,9 +567,17 @@ impl Receiver {
         };
         progress.last_len.store(len as u64, Ordering::Relaxed);
         match found {
-            Found::Landing(_) => {
+            Found::Landing(land) => {
                 let mine = self.mine();
                 mine.acknowledge(self.seq, mine.rx.load(Ordering::Relaxed) & 0xff);
+                if let Some(far) = self.far() {
+                    self.acknowledge_far(far, Some(land));
+                }
+            }
+            Found::Record(_) if self.far().is_some() => {
+                if let Some(far) = self.far() {
+                    self.acknowledge_far(far, None);
+                }
             }
             Found::Record(_) => {
                 let side = self.lane.receive_side(self.slot);
@@ -568,6 +609,10 @@ impl Receiver {
     }
 
     unsafe fn take_record(&self, word: u64) -> Result<usize> {
+        if let Some(far) = self.far() {
+            // SAFETY: as the caller promises.
+            return unsafe { self.take_far_record(far, word) };
+        }
         let side = self.lane.receive_side(self.slot);
         let at = side.next;
         let short = word >> 40;
@@ -592,6 +637,10 @@ impl Receiver {
         if self.flags() & RECV_CHAIN != 0 {
             self.finish_block();
             self.set_flags(self.flags() & !RECV_CHAIN);
+        }
+        if let Some(far) = self.far() {
+            // SAFETY: as the caller promises.
+            return unsafe { self.take_far_landing(far, land, words) };
         }
         let len = words[0] as usize;
         let n = len.min(self.cap);
@@ -648,7 +697,9 @@ impl Receiver {
             Some(Kind::Coop) => unsafe { self.share(n, words[1])? },
             // SAFETY: see above.
             Some(Kind::Pull) => unsafe { self.pull(n, words[1])? },
-            Some(Kind::Link) | None => return Err(self.garbled("a landing of a kind that does not exist")),
+            Some(Kind::Link | Kind::FarInline) | None => {
+                return Err(self.garbled("a landing of a kind that does not exist"));
+            }
         }
         Ok(len)
     }
@@ -675,13 +726,19 @@ impl Receiver {
     pub fn length(&self, found: Found) -> usize {
         match found {
             Found::Landing(land)
-                if matches!(Kind::from_number(land.kind()), Some(Kind::Inline | Kind::Split | Kind::OwnSplit)) =>
+                if matches!(
+                    Kind::from_number(land.kind()),
+                    Some(Kind::Inline | Kind::Split | Kind::OwnSplit | Kind::FarInline)
+                ) =>
             {
                 land.inline_len()
             }
             Found::Landing(_) => self.theirs().data[0].load(Ordering::Relaxed) as usize,
             Found::Record(word) if word >> 40 < LONG_LENGTH => (word >> 40) as usize,
-            Found::Record(_) => {
+            Found::Record(word) => {
+                if let Some(far) = self.far() {
+                    return self.far_record_len(far, word);
+                }
                 let side = self.lane.receive_side(self.slot);
                 Receiver::record(side.block, side.next + 8).load(Ordering::Relaxed) as usize
             }
@@ -732,7 +789,7 @@ impl Scene for Awaiting {
         self.ep.board()
     }
     fn sleep_word(&self) -> Option<&AtomicU32> {
-        Some(&self.lane.hot(self.slot).half[1 - self.lane.inn].rx)
+        self.lane.far().is_none().then(|| &self.lane.hot(self.slot).half[1 - self.lane.inn].rx)
     }
     fn bits(&self) -> u32 {
         doorbell::bit(self.slot)
@@ -742,7 +799,20 @@ impl Scene for Awaiting {
         let r = Receiver { ep: self.ep, lane: self.lane, slot: self.slot, data: nowhere, cap: 0, seq: self.seq };
         r.look().is_some()
     }
+    fn naps(&self) -> u32 {
+        if self.lane.far().is_some() { crate::lane::far::NAPS } else { 0 }
+    }
+    fn fall_asleep(&self) -> bool {
+        match self.lane.far() {
+            Some(far) => {
+                far.fall_asleep();
+                true
+            }
+            None => self.sleep_word().map(crate::wait::mark_asleep).is_some(),
+        }
+    }
     fn meanwhile(&self) -> bool {
+        self.ep.tend(self.lane);
         self.ep.waiting_sends.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {

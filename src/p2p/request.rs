@@ -4,6 +4,7 @@
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::lane::far::Call;
 use crate::lane::map::{ANNEX_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
@@ -92,14 +93,22 @@ unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, i
         let mark = &lane.head(lane.out, slot).mark;
         lane.touch(slot);
         mark.store(sender.seq << 2 | WANTS, Ordering::Release);
+        if let Some(far) = lane.far() {
+            // Before the announcement: who finds that looks for this.
+            far.mark(slot, sender.seq, true);
+        }
         doorbell::light_barrier();
-        if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
+        if lane.is_subscribed() {
             any_index::announce(lane, slot);
         }
     }
     pending(state);
     if state == SendState::Waits {
         ep.waiting_sends.add(lane, slot);
+        if let Some(far) = lane.far() {
+            // In the list first: the peer's call comes to the fabric's thread, which moves on what it finds there.
+            far.call(Call::Marks);
+        }
     }
     if state != SendState::Sent {
         arm_send(ep, lane, slot, state, len);
@@ -110,7 +119,7 @@ unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, i
 /// What an isend can do at once.
 unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
     // SAFETY (all calls): the data is readable until completion.
-    if sender.lane.posting(sender.lane.out, sender.slot).is(sender.seq) {
+    if sender.posting().is(sender.seq) {
         // SAFETY: see above.
         match unsafe { sender.put(Ring::IfAwaited) } {
             Put::Done => return Ok(SendState::Sent),
@@ -119,7 +128,7 @@ unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
         }
         // As in `step`.
         // SAFETY: see above.
-        if (timeout < 0 || sender.fits_nowhere()) && unsafe { sender.spool() } {
+        if (timeout < 0 || sender.fits_nowhere() || sender.lane.far().is_some()) && unsafe { sender.spool() } {
             return Ok(SendState::Sent);
         }
     }
@@ -144,6 +153,9 @@ fn arm_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, state: Send
     // SYNC POINT: pairs with the receiver's look at the sleep byte after it has posted or acknowledged.
     tx.store(tx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
     doorbell::barrier();
+    if let Some(far) = lane.far() {
+        far.fall_asleep();
+    }
     let published = state != SendState::Waits;
     let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + !published as u64;
     if (Waiting { ep, lane, slot, seq, len, confirm: published, midway: false }).ready() {
@@ -321,6 +333,7 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
         }
         if !wait {
             // Another of this process's sends may be what the peer needs before it comes to this one.
+            ep.tend(lane);
             ep.waiting_sends.push(ep);
             if let Some(what) = lane.gone() {
                 return Err(give_up(
@@ -371,7 +384,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
     match side.state {
         SendState::Sent => return Ok(Step::Done),
         SendState::Waits => {
-            if lane.posting(lane.out, slot).is(sender.seq) {
+            if sender.posting().is(sender.seq) {
                 // SAFETY: see above.
                 match unsafe { sender.put(ring) } {
                     Put::Done => return Ok(Step::Done),
@@ -380,7 +393,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                 }
                 // The receive is known to be posted, which is all that a synchronous send waits for.
                 // SAFETY: see above.
-                if (synchronous || sender.fits_nowhere()) && unsafe { sender.spool() } {
+                if (synchronous || sender.fits_nowhere() || sender.lane.far().is_some()) && unsafe { sender.spool() } {
                     return Ok(Step::Done);
                 }
             }
@@ -560,6 +573,9 @@ pub(super) unsafe fn begin(receiver: &Receiver) -> Result<()> {
         // SYNC POINT: pairs with the sender's look at the sleep byte after publishing.
         rx.store(rx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
         doorbell::barrier();
+        if let Some(far) = lane.far() {
+            far.fall_asleep();
+        }
         if receiver.look().is_some() {
             event.signal();
         }
@@ -657,6 +673,7 @@ pub(super) fn complete_receive(ep: &'static Endpoint, lane: &'static Lane, slot:
         // SAFETY: the request's buffer is writable until completion.
         Some(found) => unsafe { receiver.take(found) },
         None if !wait => {
+            ep.tend(lane);
             ep.waiting_sends.push(ep);
             return match lane.gone() {
                 None => Ok(false),
@@ -717,6 +734,9 @@ pub(super) fn cancel(ep: &'static Endpoint, lane: &'static Lane, slot: usize) ->
 pub(super) fn take_back(receiver: &Receiver) -> bool {
     let (lane, slot) = (receiver.lane, receiver.slot);
     withdraw(lane, slot);
+    if let Some(far) = lane.far() {
+        return super::far::take_back(receiver, far);
+    }
     // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or we see its mark.
     if !doorbell::barrier() {
         crate::base::atomics::fence(Ordering::SeqCst);

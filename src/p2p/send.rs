@@ -255,7 +255,7 @@ pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, d
     }
     let mut sender = Sender::new(ep, lane, slot, data, len);
     if sender.is_short()
-        && lane.special.load(Ordering::Relaxed) == 0
+        && lane.special.load(Ordering::Relaxed) & !SPECIAL_FAR == 0
         // SAFETY: as the caller promises.
         && unsafe { sender.place_short() }
     {
@@ -307,7 +307,7 @@ impl Sender {
         Sender { ep, lane, slot, data, len, seq, now: false }
     }
 
-    fn got(&self) -> u64 {
+    pub fn got(&self) -> u64 {
         self.lane.progress(self.slot).got()
     }
 
@@ -329,7 +329,8 @@ impl Sender {
     fn theirs(&self) -> &'static Half {
         &self.lane.hot(self.slot).half[1 - self.lane.out]
     }
-    fn posting(&self) -> &'static Posting {
+    pub fn posting(&self) -> &'static Posting {
+        self.lane.take_over_outgoing(self.slot);
         self.lane.posting(self.lane.out, self.slot)
     }
 
@@ -382,7 +383,11 @@ impl Sender {
             self.lane.touch(self.slot);
         }
         self.lane.progress(self.slot).count_sent(self.seq, self.len);
-        after_publish(self.lane, self.slot, self.theirs());
+        match self.lane.far() {
+            None => after_publish(self.lane, self.slot, self.theirs()),
+            Some(far) if far.is_subscribed() => super::any_index::announce(self.lane, self.slot),
+            Some(_) => {}
+        }
     }
 
     /// Sends a short message without waiting. `false`: the spool has no room.
@@ -400,6 +405,10 @@ impl Sender {
         } else if !self.consumed_all() {
             // SAFETY: as above.
             return unsafe { self.chain() };
+        }
+        if let Some(far) = self.lane.far() {
+            // SAFETY: as above.
+            return unsafe { self.place_far(far) };
         }
         if self.len <= INLINE_BYTES {
             let mut words = [0u64; 2];
@@ -435,7 +444,7 @@ impl Sender {
     }
 
     /// Copies the message into a block and says so in the landing, which is free. `false`: no room.
-    unsafe fn spool_by_landing(&mut self, posted: bool) -> bool {
+    pub unsafe fn spool_by_landing(&mut self, posted: bool) -> bool {
         debug_assert!(self.flags() & SEND_CHAIN == 0);
         let side = self.lane.send_side(self.slot);
         let need = record_bytes(self.len);
@@ -453,10 +462,18 @@ impl Sender {
             }
         }
         let block = block.or_else(|| spool.take(self.lane.comm(), need, self.len));
-        let Some(block) = block.or_else(|| posted.then(|| spool.take_beyond(self.lane.comm(), need, self.len))?) else {
+        let Some(block) = block.or_else(|| {
+            (posted && self.lane.far().is_none()).then(|| spool.take_beyond(self.lane.comm(), need, self.len))?
+        }) else {
             return false;
         };
         side.block = block;
+        let far = self.lane.far().map(|far| (far, self.far_key(far, block)));
+        if let Some((_, None)) = far {
+            spool.give_back(block);
+            side.block = BlockRef::NONE;
+            return false;
+        }
         let header = spool.block(block.at);
         // Not part of a chain.
         header.owner.store(self.lane.owner(self.slot, self.lane.world), Ordering::Relaxed);
@@ -467,7 +484,10 @@ impl Sender {
         self.lane.count_spooled(self.slot);
         side.spooled_landing = self.seq;
         self.lane.note_spooled(self.slot);
-        self.publish(Kind::Spooled, self.len as u64, at + self.payload_at());
+        match far {
+            Some((far, Some(key))) => self.publish_spooled_far(far, block, at + self.payload_at(), key),
+            _ => self.publish(Kind::Spooled, self.len as u64, at + self.payload_at()),
+        }
         true
     }
 
@@ -509,6 +529,11 @@ impl Sender {
             side.used += need as u64;
         } else {
             let Some(block) = self.next_block(need) else { return false };
+            let far = self.lane.far().map(|far| (far, self.far_key(far, block)));
+            if let Some((_, None)) = far {
+                spool.give_back(block);
+                return false;
+            }
             let header = spool.block(block.at);
             header.owner.store(self.lane.owner(self.slot, self.lane.world), Ordering::Relaxed);
             header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
@@ -519,9 +544,16 @@ impl Sender {
             unsafe { self.write_record(block.at + BLOCK_HEADER as u64, need) };
             if chained {
                 let link = side.block.at + side.used;
-                self.word(link + 8).store(block.at, Ordering::Relaxed);
+                let (mut at, mut length) = (block.at, 8);
+                if let Some((_, Some(key))) = far {
+                    (at, length) =
+                        (spool.bytes(block.at) as u64, (block.size as usize / 256).min(LONG_LENGTH as usize - 1));
+                    let keys = key as u64 | (block.generation as u64) << 32;
+                    self.word(link + 16).store(keys, Ordering::Relaxed);
+                }
+                self.word(link + 8).store(at, Ordering::Relaxed);
                 // SYNC POINT: pairs with the receiver's acquire of the record's word.
-                self.word(link).store(record_word(self.seq, Kind::Link, 8), Ordering::Release);
+                self.word(link).store(record_word(self.seq, Kind::Link, length), Ordering::Release);
                 side.behind = [side.block, side.behind[0]];
             } else {
                 if side.block.is_some() && spool.is_done(side.block) {
@@ -533,6 +565,9 @@ impl Sender {
                 let sleep = tx.load(Ordering::Relaxed) & 0xff;
                 // SYNC POINT: pairs with the receiver's acquire of `tx`.
                 tx.store(word24(self.seq, sleep), Ordering::Release);
+                if let Some((far, Some(key))) = far {
+                    self.begin_chain_far(far, block, key);
+                }
                 self.set_flags(self.flags() | SEND_CHAIN);
             }
             side.block = block;
@@ -540,6 +575,10 @@ impl Sender {
             self.lane.note_spooled(self.slot);
         }
         self.lane.count_spooled(self.slot);
+        if let Some(far) = self.lane.far() {
+            // An error is the connection's, and every wait finds it there.
+            let _ = far.tail(self.slot, self.seq);
+        }
         self.sent();
         true
     }
@@ -619,9 +658,9 @@ impl Sender {
                     Put::NotNow => {}
                 }
                 // The receive is known to be posted, which is all that a synchronous send waits for; but the bytes cannot go there
-                // without the receiver, which does something else.
+                // without the receiver, which does something else. Between nodes it fetches them by itself from the spool.
                 // SAFETY: as above.
-                if (synchronous || self.fits_nowhere()) && unsafe { self.spool() } {
+                if (synchronous || self.fits_nowhere() || self.lane.far().is_some()) && unsafe { self.spool() } {
                     return Ok(());
                 }
             }
@@ -648,8 +687,11 @@ impl Sender {
                 // through all indices that were ever touched.
                 self.lane.touch(self.slot);
                 self.lane.head(self.lane.out, self.slot).mark.store(self.seq << 2 | WANTS, Ordering::Release);
+                if let Some(far) = self.lane.far() {
+                    far.mark(self.slot, self.seq, false);
+                }
                 doorbell::light_barrier();
-                if self.lane.peer_side().any.load(Ordering::Relaxed) != 0 {
+                if self.lane.is_subscribed() {
                     super::any_index::announce(self.lane, self.slot);
                 }
                 wants = true;
@@ -657,7 +699,8 @@ impl Sender {
             if waiter.spin() {
                 continue;
             }
-            if self.lane.peer_side().any.load(Ordering::Relaxed) != 0 {
+            // Between nodes once is enough: whoever subscribes later sees the mark.
+            if self.lane.far().is_none() && self.lane.peer_side().any.load(Ordering::Relaxed) != 0 {
                 super::any_index::announce(self.lane, self.slot);
             }
             if waiter.slow(&scene)? == Turn::TimedOut {
@@ -729,6 +772,7 @@ impl Sender {
 
     /// Has the receiver finished with this message, which is published?
     pub fn acknowledged(&self) -> bool {
+        self.lane.take_over_outgoing(self.slot);
         self.theirs().acked(self.seq)
     }
 
@@ -740,11 +784,13 @@ impl Sender {
 
 /// Is the receive of message `seq`, the last one published, known to be posted or done?
 fn is_confirmed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> bool {
+    lane.take_over_outgoing(slot);
     lane.posting(lane.out, slot).seq.load(Ordering::Acquire) >= seq || is_consumed(ep, lane, slot, seq)
 }
 
 /// Has the receiver consumed message `seq`, the last one published?
 pub(crate) fn is_consumed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> bool {
+    lane.take_over_outgoing(slot);
     if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_CHAIN != 0 {
         // The receiver's progress in the chain stands in the block's own line.
         ep.spool.block(lane.send_side(slot).block.at).taken.load(Ordering::Acquire) == seq as u32
@@ -771,19 +817,33 @@ impl Scene for Waiting {
         self.ep.board()
     }
     fn sleep_word(&self) -> Option<&crate::base::atomics::AtomicU32> {
-        (!self.midway).then(|| &self.lane.hot(self.slot).half[self.lane.out].tx)
+        (!self.midway && self.lane.far().is_none()).then(|| &self.lane.hot(self.slot).half[self.lane.out].tx)
     }
     fn bits(&self) -> u32 {
         doorbell::bit(self.slot)
     }
     fn ready(&self) -> bool {
+        self.lane.take_over_outgoing(self.slot);
         if self.confirm {
             return is_confirmed(self.ep, self.lane, self.slot, self.seq);
         }
         let posted = self.lane.posting(self.lane.out, self.slot).seq.load(Ordering::Acquire) >= self.seq;
         posted || self.len <= self.ep.tuning.eager && is_consumed(self.ep, self.lane, self.slot, self.seq - 1)
     }
+    fn naps(&self) -> u32 {
+        if self.lane.far().is_some() { crate::lane::far::NAPS } else { 0 }
+    }
+    fn fall_asleep(&self) -> bool {
+        match self.lane.far() {
+            Some(far) => {
+                far.fall_asleep();
+                true
+            }
+            None => self.sleep_word().map(crate::wait::mark_asleep).is_some(),
+        }
+    }
     fn meanwhile(&self) -> bool {
+        self.ep.tend(self.lane);
         self.ep.waiting_sends.push(self.ep)
     }
     fn may_end(&self) -> bool {

@@ -89,7 +89,12 @@ pub struct Spool {
     /// The job's, and the world's own once it has been set.
     budgets: [Budget; 2],
     world_has_own: AtomicU32,
+    /// Told before pages are given back to the system: who has them registered with a device.
+    pub on_remove: std::sync::OnceLock<OnRemove>,
 }
+
+/// See [`Spool::on_remove`]: the first byte, and how many.
+pub type OnRemove = Box<dyn Fn(*mut u8, usize) + Send + Sync>;
 
 /// The private tables, sparse.
 struct Tables {
@@ -151,6 +156,7 @@ impl Spool {
             open_pages: AtomicUsize::new(0),
             budgets: [Budget::new(limit, timeout_ms), Budget::new(0, 0)],
             world_has_own: AtomicU32::new(0),
+            on_remove: Default::default(),
         };
         spool.widen();
         Ok(spool)
@@ -262,6 +268,11 @@ impl Spool {
         // SAFETY: within the window; a block is atomics only.
         unsafe { &*self.window.as_ptr().add(at as usize).cast::<Block>() }
     }
+    /// What a block lies in that is given out to no other use while the block is: its page, or its run of pages.
+    pub fn extent(&self, block: BlockRef) -> (*mut u8, usize) {
+        let first = block.at as usize / PAGE * PAGE;
+        (self.bytes(first as u64), (block.size as usize).max(PAGE))
+    }
     /// The bytes at an offset.
     #[inline]
     pub fn bytes(&self, at: u64) -> *mut u8 {
@@ -368,6 +379,9 @@ impl Spool {
             page.class.store(CLASS_FREE, Ordering::Release);
             if run * PAGE > self.limits() && !cfg!(loom) {
                 // It was beyond the limit: its memory is not kept.
+                if let Some(tell) = self.on_remove.get() {
+                    tell(self.bytes(block.at), run * PAGE);
+                }
                 // SAFETY: pages of the window that nobody has; its receiver is done with them, and they read as zero from now on.
                 unsafe { libc::madvise(self.bytes(block.at).cast(), run * PAGE, libc::MADV_REMOVE) };
             }

@@ -136,6 +136,14 @@ impl Sender {
         } else {
             fence(Ordering::SeqCst);
         }
+        if let Some(far) = lane.far() {
+            // SAFETY: the data is readable, as the caller promises.
+            let done = unsafe { self.put_far(far) };
+            if matches!(done, Put::NotNow) {
+                mark.store(before, Ordering::Release);
+            }
+            return done;
+        }
         if !posting.is(self.seq) {
             mark.store(before, Ordering::Release);
             return Put::NotNow;

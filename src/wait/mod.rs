@@ -71,6 +71,12 @@ pub enum Turn {
     TimedOut,
 }
 
+/// Sets the sleep byte of a word.
+pub(crate) fn mark_asleep(word: &AtomicU32) {
+    // SYNC POINT: pairs with the waker's look at the sleep byte after its store; `membarrier` orders the two sides.
+    word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed);
+}
+
 /// What one wait is about; made once, before its loop.
 pub trait Scene {
     /// The board of this process.
@@ -85,8 +91,11 @@ pub trait Scene {
     }
     /// Says that this thread is going to sleep, so that whoever ends its wait rings. `false`: there is no way to say so.
     fn fall_asleep(&self) -> bool {
-        // SYNC POINT: pairs with the waker's look at the sleep byte after its store; `membarrier` orders the two sides.
-        self.sleep_word().map(|word| word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed)).is_some()
+        self.sleep_word().map(mark_asleep).is_some()
+    }
+    /// How often it sleeps for a moment, by the clock, before it says that it sleeps: where saying so is dear.
+    fn naps(&self) -> u32 {
+        0
     }
     /// It sleeps no more.
     fn wake_up(&self) {
@@ -213,7 +222,9 @@ impl Waiter {
         let bell = scene.bell();
         // The bell first: a ring between here and the sleep changes its value, and the sleep ends at once.
         let seen = bell.load(Ordering::Acquire);
-        if !scene.fall_asleep() {
+        let nap = self.sleeps < scene.naps();
+        if nap || !scene.fall_asleep() {
+            self.sleeps += nap as u32;
             doorbell::sleep(bell, seen, scene.bits(), left.min(SHORT_SLEEP_NS));
             return;
         }

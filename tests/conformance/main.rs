@@ -180,8 +180,29 @@ fn long_messages() {
     }
 }
 
+/// The same between two nodes, where there are RDMA devices: see `tests/rig`.
+fn between_nodes() {
+    use fmpl::fabric::verbs::device::{Wishes, survey};
+    use fmpl::launch::embedded::Nodes;
+    let ports = survey(&Wishes::default()).unwrap_or_default();
+    let asked = std::env::var("FMPL_VERBS").is_ok_and(|v| v == "on");
+    if !asked || !ports.iter().any(|(_, port)| port.is_ok()) {
+        println!("no active RDMA port here, or FMPL_VERBS=on not set: nothing to try");
+        return;
+    }
+    let only = std::env::var("WAY").unwrap_or_default();
+    for way in ["FMPL_WAIT=adaptive", "FMPL_WAIT=block"].into_iter().filter(|w| w.contains(&only)) {
+        let since = std::time::Instant::now();
+        let job = || Job::new(2, "scenes").settings(way).env("FMPL_VERBS", "on").nodes(Nodes::Cyclic(2)).seconds(240);
+        job().run();
+        job().env("SCENE", "spool").run();
+        println!("  between nodes, {way}: {:.1} s", since.elapsed().as_secs_f64());
+    }
+}
+
 const TESTS: &[Test] = &[
     ("every_way_keeps_every_promise", every_way),
+    ("every_promise_is_kept_between_nodes", between_nodes),
     ("three_ranks_and_four", crowds),
     ("indices_by_the_ten_thousands", many_indices),
     ("messages_of_more_than_4_gib", long_messages),

@@ -5,11 +5,13 @@
 //! | `kill` | SIGKILL of a random rank in random traffic: who waits for it gets an error, the others go on, nothing is left behind |
 //! | `stop` | a stopped process does not hold up what is not its turn; fork, `system` and `popen` after init |
 //! | `stall` | who waits for whom; deadlocks, reported or ended |
+//! | `between` | a rank killed on another node |
 //! | `life` | finalize, init several times, calls outside, wrong arguments, different counts, a stranger at the socket |
 
 #[path = "../ranks/mod.rs"]
 mod ranks;
 
+mod between;
 mod kill;
 mod life;
 mod stall;
@@ -35,6 +37,7 @@ const TESTS: &[Test] = &[
     ("the_smaller_count_holds", life::counts),
     ("a_stranger_does_no_harm", life::stranger),
     ("another_node_without_a_way_is_named", life::other_node),
+    ("a_rank_killed_on_another_node_is_an_error_for_who_needs_it", between::killed_there),
 ];
 
 const BODIES: &[Body] = &[
@@ -57,6 +60,7 @@ const BODIES: &[Body] = &[
     ("is visited", life::is_visited),
     ("is alone", life::is_alone),
     ("has no way to another node", life::has_no_way),
+    ("dies on another node", between::dies_on_another_node),
 ];
 
 fn main() {

@@ -3,9 +3,11 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `layout` | our declarations are those of the C header, where there is one |
+//! | `remap` | memory that is unmapped under the registration cache |
 //! | `resources` | two queue pairs of one process write, read and notify each other, on every active port |
 //!
 //! Where there is no RDMA device the tests of `resources` have nothing to do, and say so; `tests/rig` gives them devices.
 
 mod layout;
+mod remap;
 mod resources;

@@ -52,7 +52,7 @@ impl Side {
     }
 }
 
-fn one(queue: &CompletionQueue) -> Wc {
+pub fn one(queue: &CompletionQueue) -> Wc {
     let mut wc = [Wc::default()];
     let since = Instant::now();
     while queue.poll(&mut wc).expect("polling") == 0 {
@@ -61,7 +61,7 @@ fn one(queue: &CompletionQueue) -> Wc {
     wc[0]
 }
 
-fn ports() -> Vec<Port> {
+pub fn ports() -> Vec<Port> {
     let ports: Vec<Port> = survey(&Wishes::default()).into_iter().flatten().filter_map(|(_, p)| p.ok()).collect();
     if ports.is_empty() {
         println!("no active RDMA port here: nothing to try");

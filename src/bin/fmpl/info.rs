@@ -11,7 +11,7 @@ pub fn main() -> ExitCode {
     println!("fmpl {}, {} build", env!("CARGO_PKG_VERSION"), if cfg!(debug_assertions) { "debug" } else { "release" });
     println!("target               {}-{}", std::env::consts::ARCH, std::env::consts::OS);
     println!("shared records       layout {}", fmpl::fabric::shm::region::LAYOUT_VERSION);
-    println!("fabrics              shm (shared memory within a node)");
+    println!("fabrics              shm (shared memory within a node), verbs (RDMA between nodes)");
     rdma();
     // SAFETY: no memory is passed.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

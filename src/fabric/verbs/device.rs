@@ -36,13 +36,17 @@ struct List {
 
 impl List {
     fn get() -> Result<List> {
-        let lib = library().map_err(|why| Error::new(Code::Unsupported, format!("no verbs fabric: {why}")))?;
+        let lib = library()
+            .map_err(|why| Error::new(Code::Unsupported, format!("there are no RDMA devices here ({why})")))?;
         let mut len: c_int = 0;
         // SAFETY: a valid place for the number.
         let at = unsafe { (lib.get_device_list)(&mut len) };
         if at.is_null() {
             let why = std::io::Error::last_os_error();
-            return Err(Error::new(Code::Unsupported, format!("no verbs fabric: ibv_get_device_list: {why}")));
+            return Err(Error::new(
+                Code::Unsupported,
+                format!("there are no RDMA devices here (ibv_get_device_list: {why})"),
+            ));
         }
         Ok(List { lib, at, len: len.max(0) as usize })
     }
@@ -320,7 +324,7 @@ impl Port {
         };
         let Some((device, number)) = (!candidates.is_empty()).then(|| candidates[turn % candidates.len()].clone())
         else {
-            return Err(Error::new(Code::Unsupported, "no verbs fabric: no RDMA device has an active port"));
+            return Err(Error::new(Code::Unsupported, "none of the RDMA devices here has an active port"));
         };
         Port::with(device, number, wishes)
     }
@@ -336,7 +340,7 @@ impl Port {
                 Error::new(Code::Setting, format!("FMPL_VERBS_GID={index}: {name} has {}", listed(&all)))
             })?,
             None => addresses.iter().min_by_key(|a| (a.kind, a.index)).ok_or_else(|| {
-                Error::new(Code::Unsupported, format!("no verbs fabric: {name} has no address (gid) yet"))
+                Error::new(Code::Unsupported, format!("of the RDMA devices here {name} has no address (gid) yet"))
             })?,
         };
         let active = mtu_bytes(attr.active_mtu);
@@ -513,7 +517,7 @@ mod tests {
     fn without_devices_there_is_an_explanation() {
         match Port::choose(&Wishes::default(), 0) {
             Ok(port) => assert!(port.mtu >= 256),
-            Err(e) => assert!(e.code() == Code::Unsupported && e.detail().starts_with("no verbs fabric"), "{e}"),
+            Err(e) => assert!(e.code() == Code::Unsupported && e.detail().contains("RDMA devices here"), "{e}"),
         }
     }
 }

@@ -6,14 +6,24 @@
 //! | [`load`] | finding the library |
 //! | [`device`] | devices, ports, addresses; which to use |
 //! | [`region`] | protection domains, registered memory |
+//! | [`cache`] | user memory that stays registered |
 //! | [`completion`] | completion queues and their event channels |
 //! | [`queue_pair`] | reliable connections and datagrams |
+//! | `hello` | what two processes say to each other to connect |
+//! | [`link`] | the connection with one peer, and what is under way on it |
+//! | [`control`] | this process on the fabric: connecting on first use, and the thread that answers |
 //!
 //! Resources hold what they were made from, so none outlives another: a queue pair keeps its queues, domain and device open.
 
+pub mod cache;
 pub mod completion;
+pub mod control;
 pub mod device;
 pub mod ffi;
+mod hello;
+pub mod link;
 pub mod load;
 pub mod queue_pair;
 pub mod region;
+
+pub use hello::{Card, Place};

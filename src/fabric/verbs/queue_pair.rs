@@ -112,8 +112,8 @@ unsafe impl Sync for QueuePair {}
 
 /// A reliable connection gives up on a peer after so many repetitions …
 const RETRIES: u8 = 6;
-/// … each after 4.096 µs × 2^this: 67 ms.
-const RETRY_TIMEOUT: u8 = 14;
+/// … each after 4.096 µs × 2^this: 268 ms. Shorter ones take a busy node for a dead one.
+const RETRY_TIMEOUT: u8 = 16;
 /// And, when the peer has no receive posted, never: the receives are replenished by a thread of the library.
 const RNR_RETRIES: u8 = 7;
 

@@ -1,7 +1,8 @@
 //! Protection domains, and memory that the device may reach.
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::device::Device;
 use super::ffi::{self, Access};
@@ -190,5 +191,78 @@ impl Arena {
     /// Its registration.
     pub fn region(&self) -> &Region {
         &self.region
+    }
+}
+
+/// Registered ranges of a memory whose allocator gives out ranges that never overlap those in use. Registrations may overlap: one that
+/// reaches beyond a range in question may be in use there.
+#[derive(Debug)]
+pub struct Ranges {
+    domain: Arc<Domain>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    by_start: BTreeMap<u64, Region>,
+    /// Of which a part was given back to the system, so that no key of theirs is given out any more.
+    retired: Vec<Region>,
+}
+
+/// Registrations before a range among which one is looked for that covers it.
+const LOOKS: usize = 8;
+
+impl Ranges {
+    /// None yet.
+    pub fn new(domain: &Arc<Domain>) -> Ranges {
+        Ranges { domain: domain.clone(), kept: Mutex::default() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// These bytes are given back to the system: what is registered of them is no longer what is mapped there.
+    pub fn forget(&self, at: *mut u8, len: usize) {
+        let (start, end) = (at as u64, at as u64 + len as u64);
+        let mut kept = self.lock();
+        let over = |(from, region): (&u64, &Region)| (*from + region.len() as u64 > start).then_some(*from);
+        let over: Vec<u64> = kept.by_start.range(..end).filter_map(over).collect();
+        for from in over {
+            if let Some(region) = kept.by_start.remove(&from)
+                && (from < start || from + region.len() as u64 > end)
+            {
+                kept.retired.push(region);
+            }
+        }
+    }
+
+    /// The key by which peers read and write `len` bytes at `at`.
+    ///
+    /// # Safety
+    /// The memory stays mapped as long as self lives; who used a part of it before is done with it.
+    pub unsafe fn key(&self, at: *mut u8, len: usize) -> Result<u32> {
+        let (start, end) = (at as u64, at as u64 + len as u64);
+        let mut kept = self.lock();
+        let mut before = kept.by_start.range(..=start).rev().take(LOOKS);
+        if let Some((_, region)) = before.find(|(_, region)| region.covers(start, len)) {
+            return Ok(region.rkey());
+        }
+        // What lies within is in no other use; what reaches beyond may be.
+        let within: Vec<u64> = kept
+            .by_start
+            .range(start..end)
+            .filter(|(from, region)| **from + region.len() as u64 <= end)
+            .map(|(from, _)| *from)
+            .collect();
+        within.iter().for_each(|from| drop(kept.by_start.remove(from)));
+        let access = Access::LOCAL_WRITE | Access::REMOTE_READ | Access::REMOTE_WRITE;
+        // SAFETY: as the caller promises.
+        let region = unsafe { self.domain.register(at, len, access)? };
+        let key = region.rkey();
+        if let Some(shorter) = kept.by_start.insert(start, region) {
+            kept.retired.push(shorter);
+        }
+        Ok(key)
     }
 }

@@ -1,0 +1,278 @@
+//! User memory that stays registered from one message to the next, until the program unmaps it.
+//!
+//! A registration pins pages, not addresses: when a program unmaps a buffer and maps something else there, an old registration leads
+//! the device to the old pages, and a message would be lost in them without a word. So the kernel is asked to tell: the cached ranges
+//! are given to a *userfaultfd*, whose events report each unmapping, moving and emptying of a range. The thread that unmaps is
+//! held up until the event has been read, and it is read under the cache's lock:
+//!
+//! ```text
+//!   program: munmap ── waits ──────────────────────────────────┐ returns; maps anew; sends from there
+//!   our thread:        lock   read event   forget the range   unlock
+//!   send:                                                        lock: the range is not there, is registered anew
+//! ```
+//! No faults are asked for, so nothing but these calls becomes slower, and no right is needed. Under the lock nothing is allocated or
+//! freed, since that might unmap and wait for the thread that waits for the lock. Where the kernel refuses (an old one, a container's
+//! rules, memory of a file) memory is registered for each message.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use super::ffi::Access;
+use super::region::{Domain, Region};
+use crate::base::error::{Error, Result};
+use crate::fabric::shm::region::page_size;
+
+/// Registrations that are kept at most.
+pub const ENTRIES: usize = 256;
+
+struct Entry {
+    start: u64,
+    end: u64,
+    writable: bool,
+    used: u64,
+    region: Arc<Region>,
+}
+
+struct Table {
+    entries: Box<[Option<Entry>]>,
+    clock: u64,
+}
+
+/// The registrations that are kept.
+pub struct Cache {
+    domain: Arc<Domain>,
+    shared: Option<Arc<Shared>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    table: Mutex<Table>,
+    /// The thread's; it closes it when it ends, so that nobody is held up by reports that nobody reads.
+    uffd: RawFd,
+    stop: OwnedFd,
+    /// Registrations that were used again, made, and forgotten because their memory went away.
+    counts: [AtomicU64; 3],
+}
+
+/// What the cache has done: registrations used again, made, forgotten because their memory went away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Used again.
+    pub hits: u64,
+    /// Made.
+    pub made: u64,
+    /// Forgotten.
+    pub forgotten: u64,
+}
+
+/// `struct uffd_msg`, as far as these events use it.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Message {
+    event: u8,
+    _reserved: [u8; 7],
+    arg: [u64; 3],
+}
+static_assertions::const_assert!(size_of::<Message>() == 32);
+
+const EVENT_REMAP: u8 = 0x14;
+const EVENT_REMOVE: u8 = 0x15;
+const EVENT_UNMAP: u8 = 0x16;
+const USER_MODE_ONLY: libc::c_int = 1;
+const UFFD_API: u64 = 0xaa;
+/// `_IOWR(0xAA, 0x3F, struct uffdio_api)`
+const IOCTL_API: libc::c_ulong = 0xc018_aa3f;
+/// `_IOWR(0xAA, 0x00, struct uffdio_register)`
+const IOCTL_REGISTER: libc::c_ulong = 0xc020_aa00;
+const FEATURES: u64 = 1 | 1 << 2 | 1 << 3 | 1 << 6;
+const FEATURE_SHARED: u64 = 1 << 12;
+const MODE_WRITE_PROTECT: u64 = 2;
+
+/// A userfaultfd that reports unmapping; `None`: the kernel refuses.
+fn reporter() -> Option<OwnedFd> {
+    for features in [FEATURES | FEATURE_SHARED, FEATURES] {
+        let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY;
+        // SAFETY: the call takes flags only.
+        let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) } as RawFd;
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: a new descriptor that nobody else has.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut api = [UFFD_API, features, 0];
+        // SAFETY: the structure has the size that is in the number.
+        if unsafe { libc::ioctl(fd.as_raw_fd(), IOCTL_API, api.as_mut_ptr()) } == 0 {
+            return Some(fd);
+        }
+    }
+    None
+}
+
+impl Cache {
+    /// An empty cache; `keep`: false for one that keeps nothing.
+    pub fn new(domain: &Arc<Domain>, keep: bool) -> Result<Cache> {
+        let mut cache = Cache { domain: domain.clone(), shared: None, thread: Mutex::new(None) };
+        let Some(uffd) = keep.then(reporter).flatten() else { return Ok(cache) };
+        // SAFETY: no memory is involved.
+        let stop = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
+        if stop < 0 {
+            return Err(Error::system("a descriptor to end a thread (eventfd)"));
+        }
+        let table = Table { entries: (0..ENTRIES).map(|_| None).collect(), clock: 0 };
+        let shared = Arc::new(Shared {
+            table: Mutex::new(table),
+            uffd: uffd.as_raw_fd(),
+            // SAFETY: a new descriptor that nobody else has.
+            stop: unsafe { OwnedFd::from_raw_fd(stop) },
+            counts: Default::default(),
+        });
+        let run = shared.clone();
+        let thread =
+            std::thread::Builder::new().name("fmpl-memory".into()).stack_size(64 << 10).spawn(move || run.run(uffd));
+        // Without the thread whoever unmaps would wait for ever: then keep nothing.
+        if let Ok(thread) = thread {
+            cache.shared = Some(shared);
+            cache.thread = Mutex::new(Some(thread));
+        }
+        Ok(cache)
+    }
+
+    /// Does it keep anything?
+    pub fn keeps(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// What it has done so far.
+    pub fn counts(&self) -> Counts {
+        let Some(shared) = &self.shared else { return Counts::default() };
+        let [hits, made, forgotten] = [0, 1, 2].map(|i| shared.counts[i].load(Ordering::Relaxed));
+        Counts { hits, made, forgotten }
+    }
+
+    /// A registration that covers these bytes, for reading by the device or, `writable`, for writing by it and by peers.
+    ///
+    /// # Safety
+    /// The memory stays mapped as long as the caller lets the device use the registration.
+    pub unsafe fn get(&self, at: *mut u8, len: usize, writable: bool) -> Result<Arc<Region>> {
+        let page = page_size() as u64;
+        let start = at as u64 & !(page - 1);
+        let end = (at as u64 + len as u64).next_multiple_of(page);
+        let Some(shared) = &self.shared else {
+            // SAFETY: as the caller promises.
+            return unsafe { self.register(at as u64, at as u64 + len as u64, writable) }.map(Arc::new);
+        };
+        if let Some(region) = shared.find(start, end, writable) {
+            shared.counts[0].fetch_add(1, Ordering::Relaxed);
+            return Ok(region);
+        }
+        let mut range = [start, end - start, MODE_WRITE_PROTECT, 0];
+        // SAFETY: the structure has the size that is in the number.
+        let told = unsafe { libc::ioctl(shared.uffd, IOCTL_REGISTER, range.as_mut_ptr()) } == 0;
+        // For writing in any case: a page that was never written may be one that all such pages share, and the first write would put
+        // another in its place.
+        let access = if writable { Access::LOCAL_WRITE | Access::REMOTE_WRITE } else { Access::LOCAL_WRITE };
+        // SAFETY: as the caller promises.
+        let kept = unsafe { self.domain.register(start as *mut u8, (end - start) as usize, access) };
+        shared.counts[1].fetch_add(1, Ordering::Relaxed);
+        let (region, keep) = match kept {
+            Ok(region) => (Arc::new(region), told),
+            // Memory that can only be read is not kept either.
+            // SAFETY: as the caller promises.
+            Err(_) if !writable => (Arc::new(unsafe { self.register(start, end, false)? }), false),
+            Err(e) => return Err(e),
+        };
+        // Of memory whose unmapping is not reported nothing is kept.
+        if keep {
+            // What has to make room is dropped here, without the lock.
+            drop(shared.keep(Entry { start, end, writable, used: 0, region: region.clone() }));
+        }
+        Ok(region)
+    }
+
+    unsafe fn register(&self, start: u64, end: u64, writable: bool) -> Result<Region> {
+        let access = if writable { Access::LOCAL_WRITE | Access::REMOTE_WRITE } else { Access::empty() };
+        // SAFETY: as the caller promises.
+        unsafe { self.domain.register(start as *mut u8, (end - start) as usize, access) }
+    }
+
+    /// Ends the thread. Nothing may be asked for afterwards.
+    pub fn stop(&self) {
+        let Some(shared) = &self.shared else { return };
+        let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let one = 1u64;
+        // SAFETY: eight readable bytes, an open descriptor.
+        unsafe { libc::write(shared.stop.as_raw_fd(), (&raw const one).cast(), 8) };
+        let _ = thread.join();
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, start: u64, end: u64, writable: bool) -> Option<Arc<Region>> {
+        let mut table = self.lock();
+        table.clock += 1;
+        let now = table.clock;
+        let fits = |e: &&mut Entry| e.start <= start && e.end >= end && (e.writable || !writable);
+        let entry = table.entries.iter_mut().flatten().find(fits)?;
+        entry.used = now;
+        Some(entry.region.clone())
+    }
+
+    /// Keeps an entry; what it took the place of.
+    fn keep(&self, mut entry: Entry) -> Option<Entry> {
+        let mut table = self.lock();
+        table.clock += 1;
+        entry.used = table.clock;
+        let place = table.entries.iter_mut().min_by_key(|e| e.as_ref().map_or(0, |e| e.used))?;
+        place.replace(entry)
+    }
+
+    /// The thread: reads what is reported.
+    fn run(&self, uffd: OwnedFd) {
+        let mut fds =
+            [&uffd, &self.stop].map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+        // Taken out under the lock, dropped without it.
+        let mut gone: [Option<Entry>; ENTRIES] = [const { None }; ENTRIES];
+        loop {
+            // SAFETY: an array of that length.
+            unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, -1) };
+            if fds[1].revents != 0 {
+                return;
+            }
+            let mut n = 0;
+            {
+                let mut table = self.lock();
+                let mut message = Message::default();
+                // SAFETY: a message is writable for its size; the descriptor does not block.
+                let got = unsafe { libc::read(uffd.as_raw_fd(), (&raw mut message).cast(), size_of::<Message>()) };
+                if got != size_of::<Message>() as isize {
+                    continue;
+                }
+                let (start, end) = match message.event {
+                    EVENT_REMAP => (message.arg[0], message.arg[0].saturating_add(message.arg[2])),
+                    EVENT_REMOVE | EVENT_UNMAP => (message.arg[0], message.arg[1]),
+                    _ => continue,
+                };
+                for place in &mut table.entries {
+                    if place.as_ref().is_some_and(|e| e.start < end && e.end > start) {
+                        gone[n] = place.take();
+                        n += 1;
+                    }
+                }
+            }
+            self.counts[2].fetch_add(n as u64, Ordering::Relaxed);
+            gone[..n].iter_mut().for_each(|e| *e = None);
+        }
+    }
+}

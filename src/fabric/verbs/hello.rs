@@ -1,0 +1,202 @@
+//! What two processes say to each other over datagrams to set up their connection: one packet each way, repeated until answered.
+//!
+//! Both directions carry the same: where the sender is reached, its end of the connection, and where a lane's page and a chunk of its
+//! fronts lie, with their keys. Taking a packet in twice changes nothing.
+
+use super::ffi::Gid;
+use super::queue_pair::Remote;
+
+/// Bytes of a packet.
+pub(super) const HELLO_LEN: usize = 192;
+const MAGIC: u64 = u64::from_le_bytes(*b"FMPLverb");
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Kind {
+    /// "This is my end; where is yours?"
+    Connect = 1,
+    /// The answer: "I can receive from you now."
+    Accept = 2,
+    /// "I will not have you": another build, or no memory.
+    Refuse = 3,
+}
+
+/// Where a process answers datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// Number of its datagram queue pair.
+    pub qp_num: u32,
+    /// Address of its port.
+    pub gid: Gid,
+    /// Its port's address in the subnet (InfiniBand).
+    pub lid: u16,
+}
+
+impl Card {
+    /// As it is published with the launcher.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut b = b"FMv1".to_vec();
+        b.extend_from_slice(&self.qp_num.to_le_bytes());
+        b.extend_from_slice(&self.gid.0);
+        b.extend_from_slice(&self.lid.to_le_bytes());
+        b
+    }
+    /// As it was published, if it is a card.
+    pub fn decode(b: &[u8]) -> Option<Card> {
+        if b.len() != 26 || &b[..4] != b"FMv1" {
+            return None;
+        }
+        Some(Card {
+            qp_num: u32::from_le_bytes(b[4..8].try_into().ok()?),
+            gid: Gid(b[8..24].try_into().ok()?),
+            lid: u16::from_le_bytes(b[24..26].try_into().ok()?),
+        })
+    }
+}
+
+/// Memory of a process that its peer may write: address and key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Virtual address.
+    pub addr: u64,
+    /// Key.
+    pub rkey: u32,
+}
+
+/// A packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub kind: Kind,
+    pub version: u32,
+    pub from: u32,
+    pub to: u32,
+    pub secret: [u8; 16],
+    /// Where the sender answers.
+    pub card: Card,
+    /// The sender's end of the connection.
+    pub end: Remote,
+    /// Which lane, by its key.
+    pub lane: u64,
+    /// Which chunk of its fronts.
+    pub chunk: u32,
+    /// Indices that the sender has.
+    pub indices: u32,
+    pub page: Place,
+    pub fronts: Place,
+}
+
+struct Writer<'a>(&'a mut [u8]);
+
+impl Writer<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        let all = std::mem::take(&mut self.0);
+        let (to, rest) = all.split_at_mut(bytes.len());
+        to.copy_from_slice(bytes);
+        self.0 = rest;
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (now, rest) = self.0.split_at_checked(N)?;
+        self.0 = rest;
+        now.try_into().ok()
+    }
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+    fn u16(&mut self) -> Option<u16> {
+        self.take().map(u16::from_le_bytes)
+    }
+}
+
+impl Hello {
+    pub fn encode(&self) -> [u8; HELLO_LEN] {
+        let mut b = [0u8; HELLO_LEN];
+        let mut w = Writer(&mut b);
+        w.put(&MAGIC.to_le_bytes());
+        for n in [self.kind as u32, self.version, self.from, self.to] {
+            w.put(&n.to_le_bytes());
+        }
+        w.put(&self.secret);
+        w.put(&self.card.qp_num.to_le_bytes());
+        w.put(&self.card.gid.0);
+        w.put(&self.card.lid.to_le_bytes());
+        w.put(&self.end.lid.to_le_bytes());
+        for n in [self.end.qp_num, self.end.psn, self.end.mtu] {
+            w.put(&n.to_le_bytes());
+        }
+        w.put(&self.end.gid.0);
+        w.put(&self.lane.to_le_bytes());
+        w.put(&self.chunk.to_le_bytes());
+        w.put(&self.indices.to_le_bytes());
+        for p in [self.page, self.fronts] {
+            w.put(&p.addr.to_le_bytes());
+            w.put(&p.rkey.to_le_bytes());
+        }
+        b
+    }
+
+    /// Takes a packet apart; `None`: it is none of ours. What follows the version is meaningful only if that is this build's.
+    pub fn decode(b: &[u8]) -> Option<Hello> {
+        if b.len() != HELLO_LEN {
+            return None;
+        }
+        let mut r = Reader(b);
+        if r.u64()? != MAGIC {
+            return None;
+        }
+        let kind = match r.u32()? {
+            1 => Kind::Connect,
+            2 => Kind::Accept,
+            3 => Kind::Refuse,
+            _ => return None,
+        };
+        let (version, from, to, secret) = (r.u32()?, r.u32()?, r.u32()?, r.take()?);
+        let card = Card { qp_num: r.u32()?, gid: Gid(r.take()?), lid: r.u16()? };
+        let lid = r.u16()?;
+        let end = Remote { lid, qp_num: r.u32()?, psn: r.u32()?, mtu: r.u32()?, gid: Gid(r.take()?) };
+        let (lane, chunk, indices) = (r.u64()?, r.u32()?, r.u32()?);
+        let page = Place { addr: r.u64()?, rkey: r.u32()? };
+        let fronts = Place { addr: r.u64()?, rkey: r.u32()? };
+        Some(Hello { kind, version, from, to, secret, card, end, lane, chunk, indices, page, fronts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_come_back_as_they_went() {
+        let card = Card { qp_num: 17, gid: Gid([9; 16]), lid: 3 };
+        let end = Remote { qp_num: 18, psn: 0xabcdef, gid: Gid([8; 16]), lid: 4, mtu: 4096 };
+        let (page, fronts) = (Place { addr: 1 << 40, rkey: 5 }, Place { addr: 7 << 33, rkey: 6 });
+        let hello = Hello {
+            kind: Kind::Accept,
+            version: 1,
+            from: 2,
+            to: 3,
+            secret: [7; 16],
+            card,
+            end,
+            lane: 1 << 63,
+            chunk: 4,
+            indices: 99,
+            page,
+            fronts,
+        };
+        let b = hello.encode();
+        assert_eq!(Hello::decode(&b), Some(hello));
+        assert_eq!(Hello::decode(&b[1..]), None);
+        assert_eq!(Hello::decode(&[0; HELLO_LEN]), None);
+        assert_eq!(Card::decode(&card.encode()), Some(card));
+        assert_eq!(Card::decode(b"garbage"), None);
+    }
+}

@@ -1,0 +1,569 @@
+//! Messages between nodes: what is done differently where the other side's memory is reached by RDMA.
+//!
+//! The decisions are those of [`super::send`], [`super::receive`] and [`super::transfer`]; here is how a landing is posted, how bytes
+//! are put into a posted buffer, and how a receiver fetches what lies in its sender's spool.
+//!
+//! | way | copies by a processor | needs |
+//! |---|---|---|
+//! | landing | 2 | up to [`FAR_INLINE`] bytes, everything before received |
+//! | direct | none; 1 up to 64 KiB or from many pieces | the receive posted, its memory registered |
+//! | spooled, chain | 1 by the sender, 1 by the receiver (none into a long run) | nothing of the sender any more |
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::base::error::Error;
+use crate::fabric::verbs::Place;
+use crate::fabric::verbs::control::BOUNCE_BYTES;
+use crate::fabric::verbs::link::{Link, Piece};
+use crate::fabric::verbs::region::Region;
+use crate::lane::far::{self, Ask, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
+use crate::lane::record::*;
+use crate::lane::{BlockRef, Lane};
+use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::p2p::layout::{Block as Shaped, Cursor, Layout};
+use crate::p2p::receive::Receiver;
+use crate::p2p::send::Sender;
+use crate::p2p::transfer::Put;
+use crate::wait::doorbell;
+
+/// Receive buffers of fewer bytes are not registered: their messages come by landing or through the spool.
+const REGISTER_FROM: usize = 16 << 10;
+/// Runs of a posted block that are shorter go through the spool.
+const RUN_FROM: usize = 1024;
+/// Bytes of a chain that are fetched at a time.
+const PIECE: u64 = 4096;
+
+/// A failure of the connection: what stands in the error.
+type Broken = Error;
+
+/// Registers memory for the length of a transfer, or finds it registered. `None`: it cannot be, and bounce buffers serve.
+///
+/// # Safety
+/// The memory stays mapped as long as the registration lives.
+unsafe fn registered(far: &Far, at: *mut u8, len: usize, writable: bool) -> Option<Arc<Region>> {
+    // SAFETY: as the caller promises.
+    unsafe { far.fabric().cache().get(at, len, writable) }.ok()
+}
+
+/// Memory of the peer: a run of bytes, or runs at equal distances.
+#[derive(Clone, Copy)]
+struct Remote {
+    place: Place,
+    /// `run` 0: one run without end.
+    shape: Shaped,
+}
+
+impl Remote {
+    fn run(addr: u64, rkey: u32) -> Remote {
+        Remote { place: Place { addr, rkey }, shape: Shaped { run: 0, count: 1, stride: 0 } }
+    }
+    /// Where byte `at` of it lies, and how many follow it there.
+    fn at(&self, at: usize) -> (Place, usize) {
+        let Place { addr, rkey } = self.place;
+        let Shaped { run, stride, .. } = self.shape;
+        if run == 0 {
+            return (Place { addr: addr + at as u64, rkey }, usize::MAX);
+        }
+        let begin = (addr as i64).wrapping_add((at / run) as i64 * stride as i64) as u64;
+        (Place { addr: begin + (at % run) as u64, rkey }, run - at % run)
+    }
+}
+
+/// Moves `n` bytes between a layout of this process, from offset `at` on, and a run of the peer's memory, and waits for the end.
+///
+/// # Safety
+/// The layout has the bytes, readable (`push`) or writable; the peer's memory may be read or written.
+unsafe fn transfer(far: &Far, push: bool, local: Layout, at: usize, n: usize, remote: Remote) -> Result<(), Broken> {
+    // SAFETY: as the caller promises; the waits below end before registrations and buffers go.
+    unsafe { start_transfer(far, push, local, at, n, remote)?.finish() }
+}
+
+/// A transfer whose last requests may be under way.
+struct Started<'a> {
+    link: &'a Link,
+    ticket: u64,
+    _region: Option<Arc<Region>>,
+}
+
+impl Started<'_> {
+    fn finish(self) -> Result<(), Broken> {
+        self.link.wait(self.ticket)
+    }
+}
+
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        // Whatever comes of it: the memory is the device's until then.
+        let _ = self.link.wait(self.ticket);
+    }
+}
+
+/// As [`transfer`], but the last requests may be under way when it returns.
+///
+/// # Safety
+/// As for [`transfer`]; the memory stays until the transfer is finished or dropped.
+unsafe fn start_transfer<'a>(
+    far: &'a Far,
+    push: bool,
+    local: Layout,
+    at: usize,
+    n: usize,
+    remote: Remote,
+) -> Result<Started<'a>, Broken> {
+    let link = &*far.link;
+    if let Layout::Contiguous { ptr, .. } = local
+        && n > BOUNCE_BYTES
+    {
+        let from = ptr.wrapping_add(at);
+        // SAFETY: as the caller promises; the registration lives in what is returned.
+        if let Some(region) = unsafe { registered(far, from, n, !push) } {
+            let (mut done, mut ticket) = (0, 0);
+            while done < n {
+                let (place, run) = remote.at(done);
+                let bytes = (n - done).min(run).min(link.longest());
+                let piece = Piece { addr: from as u64 + done as u64, len: bytes as u32, lkey: region.lkey() };
+                // SAFETY: registered until the last ticket is over.
+                ticket = match unsafe { link.bulk(push, &[piece], place) } {
+                    Ok(ticket) => ticket,
+                    Err(e) => {
+                        let _ = link.wait(ticket);
+                        return Err(e);
+                    }
+                };
+                done += bytes;
+            }
+            return Ok(Started { link, ticket, _region: Some(region) });
+        }
+    }
+    // Through a bounce buffer in two halves, so that copying and moving overlap.
+    const HALF: usize = BOUNCE_BYTES / 2;
+    let bounce = far.fabric().bounce()?;
+    let arena = bounce.arena();
+    let half = |k: usize| arena.as_ptr().wrapping_add((k & 1) * HALF);
+    // Posts what is or comes to be in half `k`, a request for each run of the peer's memory.
+    let post = |k: usize, len: usize| -> Result<u64, Broken> {
+        let (mut done, mut ticket) = (0, 0);
+        while done < len {
+            let (place, run) = remote.at(k * HALF + done);
+            let bytes = (len - done).min(run);
+            let piece = Piece { addr: half(k) as u64 + done as u64, len: bytes as u32, lkey: arena.region().lkey() };
+            // SAFETY: a part of the half, which is left alone until the last ticket is over.
+            ticket = match unsafe { link.bulk(push, &[piece], place) } {
+                Ok(ticket) => ticket,
+                Err(e) => {
+                    let _ = link.wait(ticket);
+                    return Err(e);
+                }
+            };
+            done += bytes;
+        }
+        Ok(ticket)
+    };
+    let mut tickets = [0u64; 2];
+    // SAFETY: as the caller promises.
+    let mut cursor = unsafe { Cursor::new(local, at) };
+    let parts = n.div_ceil(HALF);
+    let bytes = |k: usize| HALF.min(n - k * HALF);
+    let outcome = (|| {
+        if push {
+            for k in 0..parts {
+                link.wait(tickets[k & 1])?;
+                // SAFETY: the half is free again; the layout has the bytes.
+                unsafe { cursor.gather(half(k), bytes(k)) };
+                tickets[k & 1] = post(k, bytes(k))?;
+            }
+            return Ok(());
+        }
+        for k in 0..parts + 1 {
+            if k < parts {
+                // What came there before last has been copied out.
+                tickets[k & 1] = post(k, bytes(k))?;
+            }
+            if k > 0 {
+                link.wait(tickets[(k - 1) & 1])?;
+                // SAFETY: the bytes have come; the layout has room for them.
+                unsafe { cursor.scatter(half(k - 1), bytes(k - 1)) };
+            }
+        }
+        Ok(())
+    })();
+    // The buffer goes back to the others below: nothing may be under way in it.
+    for ticket in tickets {
+        let _ = link.wait(ticket);
+    }
+    outcome.map(|()| Started { link, ticket: 0, _region: None })
+}
+
+impl Sender {
+    /// Sends a short message without waiting; everything before it is received. `false`: not possible now.
+    pub(super) unsafe fn place_far(&mut self, far: &Far) -> bool {
+        if self.len <= FAR_INLINE {
+            let mut words = [0u64; FAR_INLINE / 8];
+            // SAFETY: the data is readable, as the caller promises; up to FAR_INLINE bytes into as many.
+            unsafe { Cursor::new(self.data, 0).gather(words.as_mut_ptr().cast(), self.len) };
+            self.land_far(far, Kind::FarInline, self.len, &words[..self.len.div_ceil(8)]);
+            return true;
+        }
+        if self.posting().is(self.seq) {
+            // SAFETY: as above.
+            match unsafe { self.put(super::transfer::Ring::Never) } {
+                Put::Done => return true,
+                // The connection is broken, and whoever waits finds it so.
+                Put::Failed(_) => return false,
+                Put::NotNow => {}
+            }
+        }
+        // SAFETY: as above.
+        unsafe { self.spool_by_landing(false) }
+    }
+
+    /// Publishes by the landing at the peer.
+    pub(super) fn land_far(&self, far: &Far, kind: Kind, inline_len: usize, words: &[u64]) {
+        let land = Land::new(self.seq, self.got(), kind, inline_len, self.lane.epoch);
+        // An error is the connection's, and every wait finds it there.
+        let _ = far.land(self.slot, if self.now { land.now() } else { land }, words);
+        self.sent();
+    }
+
+    /// The key of a block of the spool. `None`: its memory cannot be registered.
+    pub(super) fn far_key(&self, far: &Far, block: BlockRef) -> Option<u32> {
+        let (at, len) = self.ep.spool.extent(block);
+        // SAFETY: the spool's memory stays mapped as long as the process is on the fabric, and the allocator gives out what is free.
+        unsafe { far.fabric().spool_key(at, len) }.ok()
+    }
+
+    /// Says where a spooled message lies, by the landing.
+    pub(super) fn publish_spooled_far(&self, far: &Far, block: BlockRef, at: u64, key: u32) {
+        let addr = self.ep.spool.bytes(at) as u64;
+        let words = [self.len as u64, addr, key as u64 | (block.generation as u64) << 32];
+        self.land_far(far, Kind::Spooled, 24, &words);
+    }
+
+    /// Tells the peer that its chain begins with this message.
+    pub(super) fn begin_chain_far(&self, far: &Far, block: BlockRef, key: u32) {
+        let _ = far.begin_chain(
+            self.slot,
+            ChainStart {
+                first: self.seq,
+                addr: self.ep.spool.bytes(block.at) as u64,
+                key,
+                generation: block.generation,
+                size: block.size,
+            },
+        );
+    }
+
+    /// Puts the message into its posting, whose mark is set. The message is published when its bytes are on their way before it, and
+    /// this returns when they have arrived: then the memory is the caller's again.
+    pub(super) unsafe fn put_far(&mut self, far: &Far) -> Put {
+        let Some(posting) = far.posting(self.slot, self.seq) else { return Put::NotNow };
+        let Some(key) = posting.key() else { return Put::NotNow };
+        let n = self.len.min(posting.cap);
+        let contiguous = posting.kind() == PostingKind::Contiguous as u8;
+        let shape = Shaped {
+            run: posting.shape[0] as usize,
+            count: posting.shape[1] as usize,
+            stride: posting.shape[2] as isize,
+        };
+        if !contiguous && (posting.kind() != PostingKind::Block as u8 || shape.run < RUN_FROM) {
+            return Put::NotNow;
+        }
+        let mut remote = Remote::run(posting.addr, key);
+        if !contiguous {
+            remote.shape = shape;
+        }
+        // SAFETY: the data is readable, as the caller promises; the posting is ours until we publish.
+        let started = match unsafe { start_transfer(far, true, self.data, 0, n, remote) } {
+            Ok(started) => started,
+            Err(e) => return Put::Failed(e),
+        };
+        self.take_landing();
+        self.land_far(far, Kind::Direct, 8, &[self.len as u64]);
+        match started.finish() {
+            Err(e) => Put::Failed(e),
+            Ok(()) => Put::Done,
+        }
+    }
+}
+
+impl Receiver {
+    /// Posts at the peer, with the buffer registered if it is worth it.
+    pub(super) fn post_far(&self, far: &Far, addr: *mut u8, kind: PostingKind, shape: [u64; 3]) {
+        let span = match self.data {
+            Layout::Contiguous { ptr, len } => Some((ptr, len)),
+            Layout::Block { ptr, block } if block.run >= RUN_FROM && block.count > 0 => {
+                let reach = (block.count as isize - 1) * block.stride;
+                let start = ptr.wrapping_offset(reach.min(0));
+                Some((start, reach.unsigned_abs() + block.run))
+            }
+            _ => None,
+        };
+        // SAFETY: the buffer is the receive's until that is completed or withdrawn, and the registration ends with it.
+        let region =
+            span.filter(|_| self.cap >= REGISTER_FROM).and_then(|(at, len)| unsafe { registered(far, at, len, true) });
+        let hint = if region.is_some() { HINT_KEYED } else { 0 };
+        let key = region.as_ref().map_or(0, |r| r.rkey());
+        let meta = Posting::meta(kind, hint, self.lane.epoch) | (key as u64) << 32;
+        self.lane.posting(self.lane.inn, self.slot).meta.store(meta, Ordering::Relaxed);
+        if let Some(mine) = far.slot(self.slot) {
+            *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = region;
+        }
+        let _ = far.post(self.slot, self.seq, &FarPosting { addr: addr as u64, cap: self.cap, meta, shape });
+        if far.is_pending(self.slot, self.seq) {
+            far.call(Call::Posted);
+        }
+    }
+
+    /// The chain begins with this message.
+    pub(super) fn enter_chain_far(&self, far: &Far) -> bool {
+        let Some(start) = far.chain_start(self.slot).filter(|s| s.first == self.seq) else { return false };
+        let Some(mine) = far.slot(self.slot) else { return false };
+        let mut chain = mine.chain.lock().unwrap_or_else(|e| e.into_inner());
+        (chain.addr, chain.key) = (start.addr, start.key);
+        (chain.generation, chain.size) = (start.generation, start.size);
+        chain.next = BLOCK_HEADER as u64;
+        chain.sure = 0;
+        chain.piece.clear();
+        true
+    }
+
+    /// Looks for the next record of the chain; its word.
+    pub(super) fn look_in_far_chain(&self, far: &Far) -> Option<u64> {
+        let mine = far.slot(self.slot)?;
+        let mut chain = mine.chain.lock().unwrap_or_else(|e| e.into_inner());
+        loop {
+            let tail = far.chain_tail(self.slot);
+            if tail < self.seq {
+                return None;
+            }
+            let have = |chain: &far::FarChain, bytes: u64| {
+                chain.sure >= self.seq
+                    && chain.next >= chain.from
+                    && chain.next + bytes <= chain.from + chain.piece.len() as u64
+            };
+            let left = chain.size.saturating_sub(chain.next);
+            if left < 8 {
+                return None;
+            }
+            if !have(&chain, 24.min(left)) {
+                let n = PIECE.min(left) as usize;
+                let (from, place) = (chain.next, Remote::run(chain.addr + chain.next, chain.key));
+                chain.piece.resize(n, 0);
+                let to = Layout::Contiguous { ptr: chain.piece.as_mut_ptr(), len: n };
+                // SAFETY: the piece has room; the sender keeps the block until this side has marked it done.
+                if unsafe { transfer(far, false, to, 0, n, place) }.is_err() {
+                    chain.piece.clear();
+                    return None;
+                }
+                (chain.from, chain.sure) = (from, tail);
+            }
+            let word = word_at(&chain, 0);
+            if word as u32 != self.seq as u32 || word == 0 {
+                return None;
+            }
+            if (word >> 32) as u8 != Kind::Link as u8 {
+                return Some(word);
+            }
+            // A link: the address of the next block, its key and generation; its size in the word, in units of 256 bytes.
+            let (addr, keys) = (word_at(&chain, 8), word_at(&chain, 16));
+            finish_block(far, &chain);
+            (chain.addr, chain.key, chain.generation) = (addr, keys as u32, (keys >> 32) as u32);
+            chain.size = (word >> 40) * 256;
+            chain.next = BLOCK_HEADER as u64;
+            chain.sure = 0;
+        }
+    }
+
+    /// The length of the record that was found.
+    pub(super) fn far_record_len(&self, far: &Far, word: u64) -> usize {
+        if word >> 40 < LONG_LENGTH {
+            return (word >> 40) as usize;
+        }
+        far.slot(self.slot).map_or(0, |m| word_at(&m.chain.lock().unwrap_or_else(|e| e.into_inner()), 8) as usize)
+    }
+
+    /// The block of the chain will not be looked at again.
+    pub(super) fn finish_block_far(&self, far: &Far) {
+        if let Some(mine) = far.slot(self.slot) {
+            finish_block(far, &mine.chain.lock().unwrap_or_else(|e| e.into_inner()));
+        }
+    }
+
+    /// Delivers a record of the chain; its length.
+    pub(super) unsafe fn take_far_record(&self, far: &Far, word: u64) -> Result<usize, Error> {
+        let len = self.far_record_len(far, word);
+        let n = len.min(self.cap);
+        let Some(mine) = far.slot(self.slot) else { return Ok(len) };
+        let mut chain = mine.chain.lock().unwrap_or_else(|e| e.into_inner());
+        let payload = if (len as u64) < LONG_LENGTH { 8 } else { 16 };
+        let at = chain.next + payload;
+        let offset = (at - chain.from) as usize;
+        if offset + n <= chain.piece.len() {
+            // SAFETY: the piece has the bytes, the buffer room for them.
+            unsafe { Cursor::new(self.data, 0).scatter(chain.piece.as_ptr().add(offset), n) };
+        } else {
+            // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
+            unsafe { transfer(far, false, self.data, 0, n, Remote::run(chain.addr + at, chain.key))? };
+        }
+        chain.next += record_bytes(len) as u64;
+        write_back(far, chain.addr + 64, chain.key, self.seq as u32);
+        Ok(len)
+    }
+
+    /// Delivers a message by its landing; its length.
+    pub(super) unsafe fn take_far_landing(&self, far: &Far, land: Land, words: [u64; 2]) -> Result<usize, Error> {
+        match Kind::from_number(land.kind()) {
+            Some(Kind::FarInline) => {
+                let len = land.inline_len().min(FAR_INLINE);
+                // SAFETY: the landing has `len` bytes until it is acknowledged, the buffer room for those that fit.
+                unsafe { Cursor::new(self.data, 0).scatter(far.landed(self.slot), len.min(self.cap)) };
+                Ok(len)
+            }
+            Some(Kind::Direct) => Ok(words[0] as usize),
+            Some(Kind::Spooled) => {
+                let (len, addr) = (words[0] as usize, words[1]);
+                // SAFETY: three words were published with this landing.
+                let keys = unsafe { far.landed(self.slot).cast::<u64>().add(2).read() };
+                let n = len.min(self.cap);
+                if n > 0 {
+                    let place = Remote::run(addr, keys as u32);
+                    // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
+                    unsafe { transfer(far, false, self.data, 0, n, place)? };
+                }
+                let header = BLOCK_HEADER as u64 + if (len as u64) < LONG_LENGTH { 8 } else { 16 };
+                write_back(far, addr - header + 68, keys as u32, (keys >> 32) as u32);
+                Ok(len)
+            }
+            _ => Err(self.garbled("a landing of a kind that does not exist between nodes")),
+        }
+    }
+
+    /// What follows the delivery: the registration ends, and the sender learns of it, now or with the next thing that goes there.
+    pub(super) fn acknowledge_far(&self, far: &Far, land: Option<Land>) {
+        let Some(mine) = far.slot(self.slot) else { return };
+        *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        let now = land.is_some_and(|l| l.kind() == Kind::Spooled as u8 || l.is_now());
+        match land {
+            Some(_) => far.acknowledge(self.slot, self.seq, now),
+            None => far.note_received(self.slot, self.seq),
+        }
+    }
+}
+
+fn word_at(chain: &far::FarChain, beyond: u64) -> u64 {
+    let at = (chain.next - chain.from + beyond) as usize;
+    chain.piece.get(at..at + 8).map_or(0, |b| u64::from_ne_bytes(b.try_into().expect("eight bytes")))
+}
+
+fn finish_block(far: &Far, chain: &far::FarChain) {
+    write_back(far, chain.addr + 68, chain.key, chain.generation);
+}
+
+/// Writes a word of four bytes into the peer's spool.
+fn write_back(far: &Far, addr: u64, rkey: u32, word: u32) {
+    let _ = far.link.write(Place { addr, rkey }, 0, |record| {
+        record[..4].copy_from_slice(&word.to_ne_bytes());
+        4
+    });
+}
+
+/// Takes a posting back at the peer. `false`: its message is there or being put; the posting stays.
+pub(super) fn take_back(receiver: &Receiver, far: &Far) -> bool {
+    let (lane, slot) = (receiver.lane, receiver.slot);
+    let view = lane.posting(lane.inn, slot);
+    let meta = view.meta.load(Ordering::Relaxed);
+    let _ = far.post(slot, 0, &WITHDRAWN);
+    // The posting may have been what acknowledged the message before.
+    far.send_ack(slot);
+    let keyed = (meta >> 8) as u8 & HINT_KEYED != 0;
+    // Without a key nothing can be put there, so nobody need be asked.
+    let late = keyed && far.ask(Ask::Withdraw, slot, receiver.seq, || lane.gone().is_none()) == Some(true);
+    if lane.gone().is_some() {
+        far.link.fail("is cut off: a receive was withdrawn after it had gone".into());
+    }
+    if late || receiver.look().is_some() {
+        view.seq.store(receiver.seq, Ordering::Release);
+        let shape = lane.shape(lane.inn, slot);
+        let shape = [&shape.run, &shape.count, &shape.stride].map(|w| w.load(Ordering::Relaxed));
+        let (addr, cap) = (view.addr.load(Ordering::Relaxed), view.cap.load(Ordering::Relaxed) as usize);
+        let _ = far.post(slot, receiver.seq, &FarPosting { addr, cap, meta, shape });
+        return false;
+    }
+    if let Some(mine) = far.slot(slot) {
+        *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = None;
+    }
+    true
+}
+
+/// Serves a peer that asks; called by the thread of the fabric.
+pub(super) fn on_number(link: &Arc<Link>, number: u32) {
+    let (Ok(ep), Some((call, number))) = (endpoint(), Call::of(number)) else { return };
+    let all = ep.lanes.all();
+    let mut mine = all.iter().filter(|l| l.far().is_some_and(|f| Arc::ptr_eq(&f.link, link)));
+    let lane: Option<&'static Lane> =
+        mine.find(|l| l.far().is_some_and(|f| f.number() as u32 & 0xfff_ffff == number)).copied();
+    drop(all);
+    if call != Call::Asks {
+        let Some((lane, far)) = lane.and_then(|l| Some((l, l.far()?))) else { return };
+        match call {
+            Call::Marks => {
+                // It may have been posted while the mark was on its way.
+                let posted = |slot: &usize| {
+                    let view = lane.posting(lane.inn, *slot);
+                    let seq = view.seq.load(Ordering::Acquire);
+                    seq != 0 && far.is_pending(*slot, seq)
+                };
+                if far.open_slots().filter(|s| *s < lane.limit() as usize).any(|slot| posted(&slot)) {
+                    far.call(Call::Posted);
+                }
+            }
+            Call::Posted => {
+                ep.waiting_sends.push(ep);
+            }
+            Call::Sleeps => far.confirm_sleep(),
+            Call::Noted | Call::Wake | Call::Asks => {
+                far.set_noted(call == Call::Noted);
+                let board = ep.board();
+                doorbell::ring(&board.bell, u32::MAX);
+                if ep.event.get().is_some() {
+                    doorbell::ring(&board.event_bell, u32::MAX);
+                    if call == Call::Wake {
+                        far.fall_asleep();
+                    }
+                }
+            }
+        }
+        return;
+    }
+    far::answer(link, number, |what, slot, seq| {
+        let ordered = doorbell::barrier();
+        let Some(lane) = lane else { return false };
+        match what {
+            // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or this sees its mark.
+            Ask::Withdraw => {
+                slot < lane.limit() as usize && {
+                    lane.take_over_outgoing(slot);
+                    lane.head(lane.out, slot).mark.load(Ordering::Acquire) == (seq << 2 | PUTS)
+                }
+            }
+            Ask::Subscribe => ordered,
+        }
+    });
+}
+
+/// Marks of a lane's slots on which something may have come: all that are open, the lowest last.
+pub(super) fn all_slots(far: &Far, limit: usize, first: usize) -> Vec<u32> {
+    let mut all: Vec<u32> = far.open_slots().filter(|s| (first..limit).contains(s)).map(|s| s as u32).collect();
+    all.reverse();
+    all
+}
+
+impl Endpoint {
+    /// What a lasting wait of this process does for its connections.
+    pub(super) fn tend(&self, lane: &Lane) {
+        if let Some(far) = lane.far() {
+            far.tend();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The registration cache when memory goes away under it: whatever is mapped at an address, that is what is sent from there.
+
+use std::sync::Arc;
+
+use fmpl::fabric::verbs::cache::Cache;
+use fmpl::fabric::verbs::completion::CompletionQueue;
+use fmpl::fabric::verbs::device::Port;
+use fmpl::fabric::verbs::ffi::{Access, Rdma, SendFlags, SendWr, Sge, Target, opcode, wc_status};
+use fmpl::fabric::verbs::queue_pair::{Depth, QueuePair, Remote, SharedReceives};
+use fmpl::fabric::verbs::region::{Arena, Domain};
+
+use super::resources::{one, ports};
+
+const BYTES: usize = 64 << 10;
+
+/// A queue pair connected to itself.
+struct Loop {
+    qp: QueuePair,
+    queue: Arc<CompletionQueue>,
+    to: Arena,
+}
+
+impl Loop {
+    fn new(domain: &Arc<Domain>, port: &Port) -> Loop {
+        let queue = CompletionQueue::new(&port.device, 16, None).expect("a queue");
+        let shared = SharedReceives::new(domain, 1).expect("shared receives");
+        let depth = Depth { sends: 8, receives: 0, pieces: 1, inline: 0 };
+        let qp = QueuePair::reliable(domain, port, [&queue, &queue], &shared, depth).expect("a queue pair");
+        let end = Remote { qp_num: qp.number(), psn: 5, gid: port.address.gid, lid: port.lid, mtu: port.mtu };
+        qp.connect(&end, 5).expect("connecting to itself");
+        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+        Loop { qp, queue, to: Arena::new(domain, BYTES, access).expect("memory") }
+    }
+    /// Has the device write what is at `from`; the first and the last byte that arrive.
+    fn send(&self, from: *mut u8, lkey: u32) -> (u8, u8) {
+        let mut sge = Sge { addr: from as u64, length: BYTES as u32, lkey };
+        let rdma = Rdma { remote_addr: self.to.region().addr(), rkey: self.to.region().rkey() };
+        let mut wr = SendWr::new(opcode::RDMA_WRITE, SendFlags::SIGNALED, Target { rdma });
+        (wr.sg_list, wr.num_sge) = (&mut sge, 1);
+        // SAFETY: the request is whole, its memory registered until its completion.
+        unsafe { self.qp.post(&mut wr).expect("posting") };
+        assert_eq!(one(&self.queue).status, wc_status::SUCCESS);
+        // SAFETY: the arena has so many bytes, and the device has finished with them.
+        unsafe { (*self.to.as_ptr(), *self.to.as_ptr().add(BYTES - 1)) }
+    }
+}
+
+fn map(at: *mut u8, flags: i32) -> *mut u8 {
+    let (read_write, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags);
+    // SAFETY: a new mapping, at an address that this test owns.
+    let p = unsafe { libc::mmap(at.cast(), BYTES, read_write, flags, -1, 0) };
+    assert_ne!(p, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
+    p.cast()
+}
+
+fn fill(at: *mut u8, byte: u8) {
+    // SAFETY: a mapping of this test, so many bytes long.
+    unsafe { at.write_bytes(byte, BYTES) };
+}
+
+/// The memory at one address is exchanged 1000 times (10 000 with FMPL_TEST_LONG=1), in each of the ways there are, between sends from there.
+#[test]
+fn what_is_mapped_now_is_what_is_sent() {
+    for port in ports().into_iter().take(1) {
+        let domain = Domain::new(&port.device).expect("a domain");
+        let cache = Cache::new(&domain, true).expect("a cache");
+        let device = Loop::new(&domain, &port);
+        let at = map(std::ptr::null_mut(), 0);
+        let rounds = if std::env::var_os("FMPL_TEST_LONG").is_some_and(|v| v == "1") { 10_000 } else { 1000u32 };
+        for round in 0..rounds {
+            let byte = (round % 251 + 1) as u8;
+            // SAFETY: all of this is about the one range that this test owns.
+            unsafe {
+                match round % 4 {
+                    0 => {
+                        libc::munmap(at.cast(), BYTES);
+                        assert_eq!(map(at, libc::MAP_FIXED_NOREPLACE), at);
+                    }
+                    1 => assert_eq!(map(at, libc::MAP_FIXED), at),
+                    2 => assert_eq!(libc::madvise(at.cast(), BYTES, libc::MADV_DONTNEED), 0),
+                    _ => {
+                        let other = map(std::ptr::null_mut(), 0);
+                        fill(other, byte);
+                        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+                        assert_eq!(libc::mremap(other.cast(), BYTES, BYTES, flags, at).cast(), at);
+                    }
+                }
+                fill(at, byte);
+                let region = cache.get(at, BYTES, false).expect("registering");
+                assert_eq!(device.send(at, region.lkey()), (byte, byte), "round {round}");
+                // Again, from the cache: other bytes in the same memory.
+                fill(at, byte ^ 0x80);
+                let region = cache.get(at, BYTES, false).expect("registering");
+                assert_eq!(device.send(at, region.lkey()), (byte ^ 0x80, byte ^ 0x80), "round {round}, again");
+            }
+        }
+        let counts = cache.counts();
+        println!("keeps registrations: {}; {counts:?}", cache.keeps());
+        assert!(!cache.keeps() || counts.hits >= rounds as u64 && counts.forgotten + 1 >= rounds as u64, "{counts:?}");
+        cache.stop();
+        // SAFETY: the test's own range.
+        unsafe { libc::munmap(at.cast(), BYTES) };
+    }
+}
