@@ -86,8 +86,14 @@ pub(crate) struct Claims {
     collective: AtomicBool,
 }
 
-/// The table of the job that is open, so that a further init finds it.
-static TABLE: Mutex<Weak<Claims>> = Mutex::new(Weak::new());
+/// The tables that are in use: the world's of the job that is open, so that a further init finds it, and one for each other
+/// communicator.
+static TABLES: Mutex<Tables> = Mutex::new(Tables { world: Weak::new(), others: Vec::new() });
+
+struct Tables {
+    world: Weak<Claims>,
+    others: Vec<Weak<Claims>>,
+}
 
 /// The object behind a pointer, made if there is none yet.
 fn find_or_make<T>(slot: &AtomicPtr<T>, make: impl FnOnce() -> T) -> &T {
@@ -113,13 +119,37 @@ fn find_or_make<T>(slot: &AtomicPtr<T>, make: impl FnOnce() -> T) -> &T {
 impl Claims {
     /// The table of the job, for a job of `size` ranks.
     pub fn of_job(size: usize) -> Arc<Claims> {
-        let mut table = TABLE.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(claims) = table.upgrade() {
+        let mut tables = TABLES.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(claims) = tables.world.upgrade() {
             return claims;
         }
         let claims = Arc::new(Claims::new(size));
-        *table = Arc::downgrade(&claims);
+        tables.world = Arc::downgrade(&claims);
         claims
+    }
+
+    /// The table of a new communicator of `size` ranks.
+    pub fn of_communicator(size: usize) -> Arc<Claims> {
+        let claims = Arc::new(Claims::new(size));
+        let mut tables = TABLES.lock().unwrap_or_else(|e| e.into_inner());
+        tables.others.retain(|c| c.strong_count() != 0);
+        tables.others.push(Arc::downgrade(&claims));
+        claims
+    }
+
+    /// All tables of the process.
+    fn all() -> Vec<Arc<Claims>> {
+        let tables = TABLES.lock().unwrap_or_else(|e| e.into_inner());
+        tables.others.iter().chain([&tables.world]).filter_map(Weak::upgrade).collect()
+    }
+
+    /// Runs something while no thread of the process sends, on any communicator. [`Code::Busy`] when one does.
+    pub fn while_none_sends_anywhere<R>(call: impl FnOnce() -> R) -> Result<R> {
+        fn behind<R>(all: &[Arc<Claims>], call: impl FnOnce() -> R) -> Result<R> {
+            let Some((first, others)) = all.split_first() else { return Ok(call()) };
+            first.while_none_sends(|| behind(others, call))?
+        }
+        behind(&Claims::all(), call)
     }
 
     fn new(size: usize) -> Claims {

@@ -107,7 +107,8 @@ impl FromAny {
     }
 }
 
-/// A group of ranks that exchange messages. Made by [`Job::world`]; a small handle that may be copied and used by many threads.
+/// A group of ranks that exchange messages: [`Job::world`], or that of a [`Communicator`](crate::Communicator). A small handle that
+/// may be copied and used by many threads.
 ///
 /// A message goes from rank to rank on an *index*, which both sides name. At most one thread sends and one receives on a
 /// (peer, index) at a time; a second one gets [`Code::Busy`](crate::Code::Busy), and nothing has happened. Different indices are
@@ -376,7 +377,7 @@ impl<'job> Comm<'job> {
     ///
     /// [`Code::Busy`](crate::Code::Busy) while another thread sends, a send request is pending, or a [`Sender`] is alive.
     pub fn sendbuf_check(&self) -> Result<(usize, usize)> {
-        let (delivered, waiting) = self.claims.while_none_sends(p2p::sendbuf_check)??;
+        let (delivered, waiting) = Claims::while_none_sends_anywhere(p2p::sendbuf_check)??;
         Ok((delivered.max(0) as usize, waiting.max(0) as usize))
     }
 

@@ -3,23 +3,28 @@
 //! | file | what it does |
 //! |---|---|
 //! | `job` | init, finalize and the like, as the C interface calls them |
+//! | `create`, `agree` | making and freeing communicators; how their ranks agree |
 //! | `session` | [`init`], [`Job`]: the same with a lifetime |
 //! | `communicator` | [`Comm`]: the blocking calls |
 //! | `scope` | [`Comm::scope`]: non-blocking calls whose buffers are borrowed until they are over |
 //! | `collective` | barrier, bcast, reduce, allreduce; [`Reduce`]: what elements are combined with |
+//! | `group` | [`Communicator`]: one beside the world, freed when dropped |
 //! | `channel` | [`Channel`]: a (peer, index) for one owner, without a claim for each call |
 //! | `buffer` | [`Buffer`]: memory that peers reach directly |
 //! | `event` | [`Event`]: a descriptor for event loops and async code |
 //! | `plain`, `shape` | what messages consist of: [`Plain`] values, [`Strided`] runs, lists |
 //! | `claim` | which thread may use which index |
 
+mod agree;
 mod buffer;
 mod channel;
 mod claim;
 mod collective;
 mod communicator;
 mod counter;
+mod create;
 mod event;
+mod group;
 mod job;
 mod plain;
 mod scope;
@@ -31,7 +36,9 @@ pub use channel::{Channel, Receiver, Sender};
 pub use collective::{Max, MaxVal, Min, MinVal, Reduce, Sum};
 pub use communicator::{Comm, FromAny, PROC_NULL, Peer, Received, Ticket};
 pub use counter::{Counter, counter};
+pub use create::*;
 pub use event::Event;
+pub use group::Communicator;
 pub use job::*;
 pub use plain::Plain;
 pub use scope::{AnyRequest, Lent, RecvRequest, Scope, SendRequest};

@@ -13,6 +13,7 @@ mod any;
 mod collective;
 mod counters;
 mod functions;
+mod groups;
 mod shapes;
 
 use core::ffi::{c_char, c_double, c_int, c_void};
@@ -27,6 +28,7 @@ pub use collective::{fmpl_allreduce, fmpl_barrier, fmpl_bcast, fmpl_func_registe
 pub use counters::*;
 pub(in crate::ffi) use functions::introduce;
 pub use functions::*;
+pub use groups::*;
 pub use shapes::*;
 
 /// A communicator: a group of ranks with a space of indices of its own.

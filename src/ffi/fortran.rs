@@ -13,6 +13,7 @@ mod any;
 mod collective;
 mod counters;
 mod functions;
+mod groups;
 mod lists;
 mod shapes;
 
@@ -27,6 +28,7 @@ pub use any::*;
 pub use collective::*;
 pub use counters::*;
 pub use functions::*;
+pub use groups::*;
 pub use shapes::*;
 
 /// Default INTEGER

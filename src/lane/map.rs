@@ -90,8 +90,46 @@ pub(crate) const RING_DATA_AT: usize = 1 << 20;
 pub const UNIT_SLOTS: usize = 64;
 /// Bytes of a unit.
 pub const UNIT_BYTES: u64 = 256 << 10;
-/// Units that a pair of ranks has for all its communicators.
+/// Units that a pair of ranks has for all its communicators. The last one stands for the world.
 pub const UNITS: usize = 1 << 20;
+/// The unit under which a rank tells of the world.
+pub const WORLD_UNIT: u32 = UNITS as u32 - 1;
+
+/// A rank's part in a communicator, as it tells the others: epoch 32 | about 30 | state 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It has the communicator.
+    Member,
+    /// It takes part in no further agreement: this rank of the world is dead.
+    Broken(u32),
+    /// It has freed it.
+    Freed,
+}
+
+impl Life {
+    /// The word of a communicator's epoch.
+    pub fn word(self, epoch: u32) -> u64 {
+        let low = match self {
+            Life::Member => 0,
+            Life::Broken(dead) => dead << 2 | 1,
+            Life::Freed => 2,
+        };
+        (epoch as u64) << 32 | low as u64
+    }
+
+    /// What a word says of the communicator of an epoch. A later one has taken the unit: then this one is freed.
+    pub fn read(word: u64, epoch: u32) -> Life {
+        match ((word >> 32) as u32).cmp(&epoch) {
+            core::cmp::Ordering::Less => Life::Member,
+            core::cmp::Ordering::Greater => Life::Freed,
+            core::cmp::Ordering::Equal => match word & 3 {
+                0 => Life::Member,
+                1 => Life::Broken(word as u32 >> 2),
+                _ => Life::Freed,
+            },
+        }
+    }
+}
 
 /// Where the arrays of a lane lie in its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ mod here {
     use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
     use crate::base::error::{Code, Error, Result};
     use crate::fabric::shm::peer::Peer;
-    use crate::fabric::shm::region::{FINALIZED, LAYOUT_VERSION, Mapping, Region, SPOOL_AT};
+    use crate::fabric::shm::region::{FINALIZED, LAYOUT_VERSION, LIVES_AT, Mapping, Region, SPOOL_AT};
     use crate::p2p::layout::Layout;
     use crate::p2p::spool::SPOOL_WINDOW;
     use crate::wait::Board;
@@ -329,6 +329,8 @@ mod here {
         pub transfers_used: AtomicU64,
         /// Tag of the next transfer.
         pub transfer_tag: AtomicU32,
+        /// The peer's lives of communicators, once asked for.
+        lives: OnceLock<Option<Mapping>>,
         /// Rings in use, as a sender.
         pub rings_used: AtomicU32,
         /// Chunks ever sent through each ring.
@@ -351,12 +353,28 @@ mod here {
                 peer,
                 peer_board,
                 spool: OnceLock::new(),
+                lives: OnceLock::new(),
                 transfers_used: AtomicU64::new(0),
                 transfer_tag: AtomicU32::new(1),
                 rings_used: AtomicU32::new(0),
                 ring_sent: Default::default(),
                 window,
             }
+        }
+    }
+
+    impl Pair {
+        /// What the peer says of the communicator that it has in this unit under this epoch. (Not for a lane to myself.)
+        #[cold]
+        pub fn life(&self, unit: u32, epoch: u32) -> Life {
+            let Some(peer) = &self.peer else { return Life::Member };
+            let Some(lives) = self.lives.get_or_init(|| peer.region.map(LIVES_AT, UNITS * 8).ok()) else {
+                return Life::Member;
+            };
+            // SAFETY: units are below UNITS; a life is an atomic.
+            let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(unit as usize % UNITS) };
+            // SYNC POINT: pairs with the release in `Endpoint::say_life`.
+            Life::read(word.load(Ordering::Acquire), epoch)
         }
     }
 
@@ -821,7 +839,14 @@ mod here {
             {
                 return Some("has finalized");
             }
+            if self.place.units != 0 && self.is_freed_there() {
+                return Some("has freed the communicator");
+            }
             (self.dead.load(Ordering::Acquire) != 0).then_some("has died")
+        }
+        /// Has the peer freed this lane's communicator?
+        pub fn is_freed_there(&self) -> bool {
+            self.pair.life(self.place.unit, self.place.epoch) == Life::Freed
         }
         /// The error of a call that needs a peer which is gone.
         #[cold]

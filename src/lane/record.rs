@@ -311,7 +311,9 @@ pub struct Block {
     pub gener: AtomicU32,
     /// In a chain: the last record written, its low 32 bits.
     pub last: AtomicU32,
-    _pad1: [AtomicU64; 5],
+    /// Whose message it is, for the sender alone: epoch 32 | first unit 32 of the communicator; 0: the world.
+    pub place: AtomicU64,
+    _pad1: [AtomicU64; 4],
     /// Receiver: the last record taken (its low 32 bits).
     pub taken: AtomicU32,
     /// Receiver: the generation it will never look at again.

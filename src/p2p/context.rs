@@ -11,11 +11,12 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::base::error::{Code, Error, Result};
 use crate::lane::Place;
+use crate::lane::map::WORLD_UNIT;
 use crate::lane::table::COMMUNICATORS;
 use crate::p2p::COMM_WORLD;
 use crate::p2p::group::Group;
@@ -32,6 +33,15 @@ pub struct Context {
     pub indices: usize,
     /// Calls of `send_any` and the like, collectives: numbers that the members count in step.
     pub steps: AtomicU32,
+    /// A thread makes a communicator from this one.
+    pub making: AtomicBool,
+}
+
+impl Context {
+    /// Where this rank tells the others of its part in it.
+    pub fn place_of_life(&self) -> Place {
+        if self.handle == COMM_WORLD { Place { unit: WORLD_UNIT, ..Place::default() } } else { self.place }
+    }
 }
 
 /// The communicators of this process.
@@ -79,6 +89,7 @@ impl Contexts {
             place: Place::default(),
             indices: crate::lane::map::INDEX_MAX,
             steps: AtomicU32::new(0),
+            making: AtomicBool::new(false),
         };
         table[0].store(Box::into_raw(Box::new(world)), Ordering::Release);
         Contexts { table, books: Mutex::default() }
@@ -109,20 +120,30 @@ impl Contexts {
         self.books().alive
     }
 
+    /// An error if there is no room for another communicator.
+    pub fn check_room(&self) -> Result<()> {
+        let most = COMMUNICATORS - 1;
+        if self.alive() < most {
+            return Ok(());
+        }
+        Err(Error::new(Code::Memory, format!("all {most} communicators of this process are in use")))
+    }
+
     /// Takes a communicator in; its handle.
     pub fn add(&self, group: Group, place: Place, indices: usize) -> Result<&'static Context> {
         let mut books = self.books();
         let n = (1..COMMUNICATORS).find(|n| self.table[*n].load(Ordering::Relaxed).is_null());
         let Some(n) = n else {
-            let most = COMMUNICATORS - 1;
-            return Err(Error::new(Code::Memory, format!("all {most} communicators of this process are in use")));
+            drop(books);
+            return Err(self.check_room().err().unwrap_or_else(|| Error::new(Code::Memory, "no communicator is free")));
         };
         let uses = books.uses.entry(n).or_insert(0);
         // 0 is left out, so that small numbers are no handles.
         *uses = if *uses == USES { 1 } else { *uses + 1 };
         let handle = (*uses << 12) as i32 | n as i32;
         books.alive += 1;
-        let context = Box::new(Context { handle, group, place, indices, steps: AtomicU32::new(0) });
+        let (steps, making) = (AtomicU32::new(0), AtomicBool::new(false));
+        let context = Box::new(Context { handle, group, place, indices, steps, making });
         let context: &'static Context = Box::leak(context);
         // SYNC POINT: pairs with the acquire in `find`.
         self.table[n].store(std::ptr::from_ref(context).cast_mut(), Ordering::Release);
@@ -152,6 +173,9 @@ impl Contexts {
             let word = books.units.entry(first / 64 + n as u32).or_insert(0);
             *free = !*word;
             *word = u64::MAX;
+            if first / 64 + n as u32 == WORLD_UNIT / 64 {
+                *free &= !(1 << (WORLD_UNIT % 64));
+            }
         }
         offer
     }

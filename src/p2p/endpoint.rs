@@ -9,13 +9,15 @@ use crate::base::error::{Code, Error, Result, say};
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
-use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, PLACES_AT, Region};
+use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, LIVES_AT, Mapping, PLACES_AT, Region};
 use crate::fabric::verbs::Card;
 use crate::fabric::verbs::control::Fabric;
 use crate::fabric::verbs::device::{Port, Wishes};
 use crate::lane::far::{FAR, Far};
-use crate::lane::map::{INDEX_MAX, LANE_BYTES, LANE_STRIDE, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS};
-use crate::lane::{Lane, LaneTable, SPECIAL_GONE};
+use crate::lane::map::{
+    CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS,
+};
+use crate::lane::{Lane, LaneTable, Place, SPECIAL_GONE};
 use crate::launch::Launch;
 use crate::p2p::any_source::AnySource;
 use crate::p2p::context::{Context, Contexts};
@@ -61,6 +63,10 @@ pub struct Endpoint {
     pub any_source: AnySource,
     /// Spooled messages that were delivered at the last `sendbuf_check`.
     pub delivered_then: AtomicU64,
+    /// Those of communicators that have been freed.
+    pub delivered_gone: AtomicU64,
+    /// A communicator was freed while peers could still read blocks of its messages.
+    pub left_over: AtomicBool,
     /// The event descriptor, once asked for.
     pub event: OnceLock<Event>,
     event_making: Mutex<()>,
@@ -70,6 +76,8 @@ pub struct Endpoint {
     dead: Box<[AtomicBool]>,
     deaths: AtomicU32,
     bound: Mutex<()>,
+    /// [`LIVES_AT`] of the own region, once there was a communicator beside the world.
+    lives: OnceLock<Mapping>,
 }
 
 /// The endpoint, or the error of a call outside init and finalize.
@@ -153,6 +161,8 @@ impl Endpoint {
             waiting_sends: Default::default(),
             any_source: AnySource::new(&region)?,
             delivered_then: AtomicU64::new(0),
+            delivered_gone: AtomicU64::new(0),
+            left_over: AtomicBool::new(false),
             event: OnceLock::new(),
             event_making: Mutex::new(()),
             attach: OnceLock::new(),
@@ -160,6 +170,7 @@ impl Endpoint {
             dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
             deaths: AtomicU32::new(0),
             bound: Mutex::new(()),
+            lives: OnceLock::new(),
             config,
             region,
             launch,
@@ -201,6 +212,8 @@ impl Endpoint {
             waiting_sends: Default::default(),
             any_source: AnySource::new(&region)?,
             delivered_then: AtomicU64::new(0),
+            delivered_gone: AtomicU64::new(0),
+            left_over: AtomicBool::new(false),
             event: OnceLock::new(),
             event_making: Mutex::new(()),
             attach: OnceLock::new(),
@@ -208,6 +221,7 @@ impl Endpoint {
             dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
             deaths: AtomicU32::new(0),
             bound: Mutex::new(()),
+            lives: OnceLock::new(),
             launch: Launch::find()?,
             config,
             region,
@@ -372,13 +386,78 @@ impl Endpoint {
         Error::new(Code::Comm, format!("rank {}: {what}", self.rank))
     }
 
-    fn check_rank(&self, context: &Context, peer: i32) -> Result<()> {
+    /// An error if this is no rank of the communicator.
+    pub fn check_rank(&self, context: &Context, peer: i32) -> Result<()> {
         let size = context.group.size();
         if peer >= 0 && (peer as u32) < size {
             return Ok(());
         }
         let comm = context.handle;
         Err(Error::new(Code::Rank, format!("rank {}: peer {peer} in communicator {comm} of {size} ranks", self.rank)))
+    }
+
+    /// Tells the peers of this rank's part in a communicator.
+    pub fn say_life(&self, place: Place, life: Life) -> Result<()> {
+        let lives = match self.lives.get() {
+            Some(lives) => lives,
+            None => {
+                let lives = self.region.map(LIVES_AT, UNITS * 8)?;
+                self.lives.get_or_init(|| lives)
+            }
+        };
+        // SAFETY: units are below UNITS; a life is an atomic.
+        let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(place.unit as usize % UNITS) };
+        // SYNC POINT: pairs with the acquire in `Pair::life`.
+        word.store(life.word(place.epoch), Ordering::Release);
+        Ok(())
+    }
+
+    /// Have this process and a rank of the world both freed the communicator that they had in this unit under this epoch?
+    pub fn is_freed_by_both(&self, world: u32, unit: u32, epoch: u32) -> bool {
+        let Some(lives) = self.lives.get() else { return false };
+        // SAFETY: as in `say_life`.
+        let mine = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(unit as usize % UNITS) };
+        let lane = self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world));
+        Life::read(mine.load(Ordering::Acquire), epoch) == Life::Freed
+            && lane.is_some_and(|l| l.is_self() || l.pair.life(unit, epoch) == Life::Freed || l.gone().is_some())
+    }
+
+    /// A rank of a communicator that has died, as far as this one knows.
+    pub fn dead_member(&self, context: &Context) -> Option<u32> {
+        if self.deaths.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        context.group.members().find(|rank| self.is_dead(*rank))
+    }
+
+    /// Why nothing more is to be expected on this slot of a lane, if so. Ranks that agree with each other wait for the living only as
+    /// long as all of them live: who hears of a death says so to those who wait for him, and they to others.
+    #[cold]
+    pub fn gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
+        if slot == CREATE_SLOT
+            && let Some(context) = self.contexts.find(lane.comm())
+        {
+            let place = context.place_of_life();
+            let told = match lane.pair.life(place.unit, place.epoch) {
+                Life::Broken(dead) => Some(dead),
+                _ => None,
+            };
+            if let Some(dead) = self.dead_member(context).or(told) {
+                let _ = self.say_life(place, Life::Broken(dead));
+                return Some(self.member_died(context, dead));
+            }
+        }
+        let what = lane.gone()?;
+        Some(lane.peer_error(self.rank, what, call, slot as i32 - SYSTEM_INDICES as i32))
+    }
+
+    /// The error of an agreement that can never be.
+    pub fn member_died(&self, context: &Context, dead: u32) -> Error {
+        let comm = context.handle;
+        Error::new(
+            Code::Peer,
+            format!("rank {}: agreeing with all ranks of communicator {comm}: rank {dead} has died", self.rank),
+        )
     }
 
     /// The lane to a rank of a communicator, made when first asked for.

@@ -816,8 +816,7 @@ impl Scene for Awaiting {
         self.ep.waiting_sends.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {
-        let what = self.lane.gone()?;
-        Some(self.lane.peer_error(self.ep.rank, what, "recv from", self.slot as i32 - SYSTEM_INDICES as i32))
+        self.ep.gone(self.lane, self.slot, "recv from")
     }
     fn waits(&self) -> Waits {
         Waits {

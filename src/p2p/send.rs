@@ -475,8 +475,8 @@ impl Sender {
             return false;
         }
         let header = spool.block(block.at);
+        self.sign(header);
         // Not part of a chain.
-        header.owner.store(self.lane.owner(self.slot, self.lane.world), Ordering::Relaxed);
         header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
         let at = block.at + BLOCK_HEADER as u64;
         // SAFETY: the block has room for the record.
@@ -489,6 +489,13 @@ impl Sender {
             _ => self.publish(Kind::Spooled, self.len as u64, at + self.payload_at()),
         }
         true
+    }
+
+    /// Says whose block it is.
+    pub fn sign(&self, header: &Block) {
+        let place = self.lane.place();
+        header.owner.store(self.lane.owner(self.slot, self.lane.world), Ordering::Relaxed);
+        header.place.store((place.epoch as u64) << 32 | place.unit as u64, Ordering::Release);
     }
 
     fn payload_at(&self) -> u64 {
@@ -535,7 +542,7 @@ impl Sender {
                 return false;
             }
             let header = spool.block(block.at);
-            header.owner.store(self.lane.owner(self.slot, self.lane.world), Ordering::Relaxed);
+            self.sign(header);
             header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
             header.last.store(self.seq as u32, Ordering::Relaxed);
             // SYNC POINT: pairs with `Spool::reclaim`, which compares the two above once it sees this.
@@ -850,8 +857,7 @@ impl Scene for Waiting {
         !self.midway
     }
     fn gone(&self) -> Option<Error> {
-        let what = self.lane.gone()?;
-        Some(self.lane.peer_error(self.ep.rank, what, "send to", self.slot as i32 - SYSTEM_INDICES as i32))
+        self.ep.gone(self.lane, self.slot, "send to")
     }
     fn waits(&self) -> Waits {
         Waits {

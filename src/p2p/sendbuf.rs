@@ -33,6 +33,32 @@ pub unsafe fn sendbuf_set(comm: Option<i32>, _buf: *mut u8, size: usize, timeout
     Ok(())
 }
 
+/// The lane's communicator is freed: what it has spooled counts as delivered from now on, and its blocks are given back, those that
+/// somebody may still read when they are needed or when the next communicator is made.
+pub(crate) fn let_go(ep: &Endpoint, lane: &Lane) {
+    for slot in 0..lane.limit() as usize {
+        if lane.progress(slot).sent.load(Ordering::Relaxed) == 0 {
+            continue;
+        }
+        let side = lane.send_side(slot);
+        for block in side.behind.iter().chain([&side.block]).filter(|b| b.is_some()) {
+            if ep.spool.is_done(*block) || lane.is_freed_there() {
+                ep.spool.give_back(*block);
+            } else {
+                ep.left_over.store(true, Ordering::Release);
+            }
+        }
+    }
+    let slots = lane.spooled.lock().unwrap_or_else(|e| e.into_inner());
+    let ever: u64 = slots
+        .iter()
+        .map(|s| *s as usize)
+        .filter(|s| *s >= SYSTEM_INDICES)
+        .map(|s| lane.spooled_ever(s).load(Ordering::Relaxed))
+        .sum();
+    ep.delivered_gone.fetch_add(ever, Ordering::AcqRel);
+}
+
 /// (spooled messages delivered since the last check, spooled messages still waiting)
 pub fn sendbuf_check() -> Result<(i32, i32)> {
     let ep = endpoint()?;
@@ -46,7 +72,7 @@ pub fn sendbuf_check() -> Result<(i32, i32)> {
         }
     }
     let waiting = ep.spool.waiting(|slot| slot >= SYSTEM_INDICES);
-    let delivered = ever.saturating_sub(waiting);
+    let delivered = (ever + ep.delivered_gone.load(Ordering::Acquire)).saturating_sub(waiting);
     let before = ep.delivered_then.fetch_max(delivered, Ordering::AcqRel);
     let clamp = |n: u64| n.min(i32::MAX as u64) as i32;
     Ok((clamp(delivered.saturating_sub(before)), clamp(waiting)))

@@ -1,4 +1,4 @@
-//! The library's own messages of no bytes, on indices below those of the program: what barriers are made of.
+//! The library's own messages, on indices below those of the program: what barriers, which have no bytes, and agreements are made of.
 //!
 //! They obey no mode of sending: a signal that waited for its receiver, as a synchronous send does, would close a ring of waits in
 //! which every rank signals before it listens.
@@ -21,4 +21,21 @@ pub fn signal(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Result
         }
         send::send_on(ep, lane, slot, nothing)
     }
+}
+
+/// Sends a message of the library's own. It obeys no mode of sending either, and takes no room in the spool that it could not
+/// do without: it waits until the receiver takes it.
+pub fn message(ep: &'static Endpoint, lane: &'static Lane, slot: usize, bytes: &[u8]) -> Result<()> {
+    let data = Layout::Contiguous { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
+    let mut sender = Sender::new(ep, lane, slot, data, bytes.len());
+    sender.check_peer()?;
+    // SAFETY: the bytes are borrowed for the call and only read.
+    unsafe { sender.until_sent(u64::MAX, 1) }
+}
+
+/// Receives a message of the library's own.
+pub fn receive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, bytes: &mut [u8]) -> Result<()> {
+    let data = Layout::Contiguous { ptr: bytes.as_mut_ptr(), len: bytes.len() };
+    // SAFETY: the bytes are borrowed for the call.
+    unsafe { crate::p2p::receive::recv_on(ep, lane, slot, data) }
 }

@@ -18,6 +18,7 @@ use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Orderin
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
 use crate::lane::record::{BLOCK_HEADER, Block};
+use crate::lane::table::COMMUNICATORS;
 use crate::lane::{BlockRef, Lane};
 
 /// Most bytes that all spools of a process may take together.
@@ -55,12 +56,11 @@ pub struct Budget {
     limit: AtomicUsize,
     used: AtomicUsize,
     timeout_ms: AtomicI32,
+    /// 1: it has been set.
+    own: AtomicU32,
 }
 
 impl Budget {
-    fn new(limit: usize, timeout_ms: i32) -> Budget {
-        Budget { limit: AtomicUsize::new(limit), used: AtomicUsize::new(0), timeout_ms: AtomicI32::new(timeout_ms) }
-    }
     /// Bytes that may be spooled.
     pub fn limit(&self) -> usize {
         self.limit.load(Ordering::Relaxed)
@@ -77,6 +77,7 @@ impl Budget {
     pub fn set(&self, limit: usize, timeout_ms: i32) {
         self.limit.store(limit, Ordering::Relaxed);
         self.timeout_ms.store(timeout_ms, Ordering::Relaxed);
+        self.own.store(1, Ordering::Release);
     }
 }
 
@@ -86,9 +87,6 @@ pub struct Spool {
     tables: Tables,
     /// Pages below this have been free to take; grows with the budgets.
     open_pages: AtomicUsize,
-    /// The job's, and the world's own once it has been set.
-    budgets: [Budget; 2],
-    world_has_own: AtomicU32,
     /// Told before pages are given back to the system: who has them registered with a device.
     pub on_remove: std::sync::OnceLock<OnRemove>,
 }
@@ -101,18 +99,24 @@ struct Tables {
     pages: *mut Page,
     states: *mut BlockState,
     page_bits: *mut AtomicU64,
+    /// The job's budget, then those of the communicators by their places in the table of handles. All zero: has none of its own.
+    budgets: *mut Budget,
 }
 
 impl Tables {
     fn new() -> Result<Tables> {
-        let mut tables = Tables { pages: null_mut(), states: null_mut(), page_bits: null_mut() };
+        let mut tables = Tables { pages: null_mut(), states: null_mut(), page_bits: null_mut(), budgets: null_mut() };
         // What there is already is given back if the next one cannot be had.
         tables.pages = lazily(PAGES)?;
         tables.states = lazily(SPOOL_WINDOW / SMALLEST)?;
         tables.page_bits = lazily(PAGES / 64)?;
+        tables.budgets = lazily(BUDGETS)?;
         Ok(tables)
     }
 }
+
+/// The job's budget, and one for each communicator.
+const BUDGETS: usize = 1 + COMMUNICATORS;
 
 // SAFETY: the pointers lead to zeroed memory of atomics that lives as long as the spool.
 unsafe impl Send for Spool {}
@@ -143,6 +147,14 @@ fn lazily<T>(n: usize) -> Result<*mut T> {
     Ok(p.cast())
 }
 
+/// Will nobody read or write this block any more, since its communicator is freed on both sides?
+fn is_nobodys(header: &Block) -> bool {
+    let place = header.place.load(Ordering::Acquire);
+    let reader = header.owner.load(Ordering::Relaxed) as u32;
+    let freed = |ep: &crate::p2p::endpoint::Endpoint| ep.is_freed_by_both(reader, place as u32, (place >> 32) as u32);
+    place != 0 && crate::p2p::endpoint::endpoint().is_ok_and(freed)
+}
+
 fn class_of(bytes: usize) -> Option<usize> {
     (0..CLASSES).find(|c| SMALLEST << c >= bytes)
 }
@@ -154,10 +166,9 @@ impl Spool {
             window: region.map(SPOOL_AT, SPOOL_WINDOW)?,
             tables: Tables::new()?,
             open_pages: AtomicUsize::new(0),
-            budgets: [Budget::new(limit, timeout_ms), Budget::new(0, 0)],
-            world_has_own: AtomicU32::new(0),
             on_remove: Default::default(),
         };
+        spool.budget_at(0).set(limit, timeout_ms);
         spool.widen();
         Ok(spool)
     }
@@ -183,20 +194,36 @@ impl Spool {
     #[cfg(loom)]
     pub fn renew(&self) {
         NEAR.set([0; CLASSES]);
-        for budget in &self.budgets {
-            budget.used.store(0, Ordering::Relaxed);
+        for n in 0..2 {
+            self.budget_at(n).used.store(0, Ordering::Relaxed);
         }
     }
 
     /// The budget of a communicator: its own, or the job's.
     #[inline(always)]
     pub fn budget(&self, comm: i32) -> &Budget {
-        &self.budgets[self.budget_number(comm)]
+        self.budget_at(self.budget_number(comm))
     }
 
     #[inline(always)]
-    fn budget_number(&self, _comm: i32) -> usize {
-        self.world_has_own.load(Ordering::Relaxed) as usize
+    fn budget_number(&self, comm: i32) -> usize {
+        let n = 1 + (comm as usize & (COMMUNICATORS - 1));
+        if self.budget_at(n).own.load(Ordering::Relaxed) != 0 { n } else { 0 }
+    }
+
+    #[inline(always)]
+    fn budget_at(&self, n: usize) -> &Budget {
+        debug_assert!(n < BUDGETS);
+        // SAFETY: `n` is below the number of budgets; zero bytes are a budget that has not been set.
+        unsafe { &*self.tables.budgets.add(n) }
+    }
+
+    /// A communicator is freed: its place gets the job's budget again. What is charged to it stays charged until it is received.
+    pub fn forget(&self, comm: i32) {
+        let budget = self.budget_at(1 + (comm as usize & (COMMUNICATORS - 1)));
+        if budget.own.swap(0, Ordering::AcqRel) != 0 {
+            budget.limit.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Sets limit and time-out, of the job or of a communicator, which has its own from then on.
@@ -207,10 +234,7 @@ impl Spool {
                 format!("a spool of {limit} bytes; the most is {}", SPOOL_WINDOW / 2),
             ));
         }
-        self.budgets[comm.is_some() as usize].set(limit, timeout_ms);
-        if comm.is_some() {
-            self.world_has_own.store(1, Ordering::Release);
-        }
+        self.budget_at(comm.map_or(0, |c| 1 + (c as usize & (COMMUNICATORS - 1)))).set(limit, timeout_ms);
         self.widen();
         Ok(())
     }
@@ -221,7 +245,7 @@ impl Spool {
     }
 
     fn limits(&self) -> usize {
-        self.budgets.iter().map(Budget::limit).sum()
+        (0..BUDGETS).map(|n| self.budget_at(n).limit()).sum()
     }
 
     /// Opens pages until a run of so many is free, as far as the window goes.
@@ -323,6 +347,7 @@ impl Spool {
         let header = self.block(at);
         header.first.store(0, Ordering::Relaxed);
         header.owner.store(0, Ordering::Relaxed);
+        header.place.store(0, Ordering::Relaxed);
         header.gener.store(generation, Ordering::Relaxed);
         Some(BlockRef { at, size: size as u64, generation })
     }
@@ -356,6 +381,7 @@ impl Spool {
         let header = self.block(block.at);
         header.first.store(0, Ordering::Relaxed);
         header.owner.store(0, Ordering::Relaxed);
+        header.place.store(0, Ordering::Relaxed);
         header.gener.store(generation, Ordering::Relaxed);
         Some(block)
     }
@@ -517,11 +543,11 @@ impl Spool {
     /// receiver still looks for the next: a look at all blocks, for when room is short.
     pub fn reclaim(&self) {
         self.for_each_taken(|block| {
-            if self.is_done(block) {
+            let header = self.block(block.at);
+            if self.is_done(block) || is_nobodys(header) {
                 self.give_back(block);
                 return;
             }
-            let header = self.block(block.at);
             if header.first.load(Ordering::Acquire) != 0
                 && header.taken.load(Ordering::Acquire) == header.last.load(Ordering::Acquire)
             {
@@ -534,7 +560,7 @@ impl Spool {
         let state = self.state(at);
         let charge = state.charge.swap(0, Ordering::AcqRel) as usize;
         let budget = state.budget.load(Ordering::Relaxed) as usize;
-        self.budgets[budget & 1].used.fetch_sub(charge, Ordering::AcqRel);
+        self.budget_at(budget % BUDGETS).used.fetch_sub(charge, Ordering::AcqRel);
     }
 
     /// Looks at every block that is in use.
@@ -564,7 +590,10 @@ impl Spool {
             let header = self.block(block.at);
             // Before the owner, which is written first.
             let first = header.first.load(Ordering::Acquire);
-            if self.is_done(block) || !counts(Lane::slot_of_owner(header.owner.load(Ordering::Relaxed))) {
+            if self.is_done(block)
+                || is_nobodys(header)
+                || !counts(Lane::slot_of_owner(header.owner.load(Ordering::Relaxed)))
+            {
                 return;
             }
             waiting += match first {
@@ -612,6 +641,7 @@ impl Drop for Tables {
             (self.pages.cast::<libc::c_void>(), PAGES * size_of::<Page>()),
             (self.states.cast(), SPOOL_WINDOW / SMALLEST * size_of::<BlockState>()),
             (self.page_bits.cast(), PAGES / 8),
+            (self.budgets.cast(), BUDGETS * size_of::<Budget>()),
         ] {
             if !p.is_null() {
                 // SAFETY: mapped in `new` with this length, used by nobody once the spool is dropped.

@@ -482,6 +482,7 @@ impl Sender {
             side.block = crate::lane::BlockRef::NONE;
         }
         let Some(block) = spool.take(lane.comm(), self.len, self.len) else { return false };
+        self.sign(spool.block(block.at));
         let at = block.at + BLOCK_HEADER as u64;
         // SAFETY: the block has room; the data is readable, as the caller promises.
         unsafe { Cursor::new(self.data, 0).gather(spool.bytes(at), self.len) };

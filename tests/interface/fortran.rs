@@ -7,6 +7,7 @@ use crate::source::{Doc, Function, Item, read};
 
 const SOURCE: &str = concat!(
     include_str!("../../src/ffi/fortran.rs"),
+    include_str!("../../src/ffi/fortran/groups.rs"),
     include_str!("../../src/ffi/fortran/shapes.rs"),
     include_str!("../../src/ffi/fortran/any.rs"),
     include_str!("../../src/ffi/fortran/counters.rs"),

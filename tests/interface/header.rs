@@ -7,6 +7,7 @@ use crate::source::{Doc, Function, Item, doc_before, read};
 
 const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c.rs"),
+    include_str!("../../src/ffi/c/groups.rs"),
     include_str!("../../src/ffi/c/shapes.rs"),
     include_str!("../../src/ffi/c/any.rs"),
     include_str!("../../src/ffi/c/counters.rs"),

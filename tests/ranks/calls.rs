@@ -2,6 +2,7 @@
 
 use fmpl::ffi::c::*;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 pub const BUSY: i32 = fmpl::Code::Busy as i32;
 pub const INDEX: i32 = fmpl::Code::Index as i32;
@@ -18,6 +19,18 @@ pub const REQUEST: i32 = fmpl::Code::Request as i32;
 pub const DEADLOCK: i32 = fmpl::Code::Deadlock as i32;
 pub const ANY: i32 = FMPL_TAG_ANY;
 pub const WORLD: i32 = FMPL_COMM_WORLD;
+pub const NULL: i32 = FMPL_COMM_NULL;
+
+static CURRENT: AtomicI32 = AtomicI32::new(WORLD);
+
+/// The communicator that the functions below use.
+pub fn comm() -> i32 {
+    CURRENT.load(Ordering::Relaxed)
+}
+/// Uses another communicator from here on.
+pub fn on(comm: i32) {
+    CURRENT.store(comm, Ordering::Relaxed);
+}
 
 pub fn last_error() -> String {
     // SAFETY: the text ends with a NUL and stays until the thread's next failing call.
@@ -59,24 +72,67 @@ pub fn finalize() {
 pub fn rank() -> i32 {
     let mut n = -1;
     // SAFETY: see above.
-    ok(unsafe { fmpl_comm_rank(WORLD, &mut n) });
+    ok(unsafe { fmpl_comm_rank(comm(), &mut n) });
     n
 }
 #[track_caller]
 pub fn size() -> i32 {
     let mut n = -1;
     // SAFETY: see above.
-    ok(unsafe { fmpl_comm_size(WORLD, &mut n) });
+    ok(unsafe { fmpl_comm_size(comm(), &mut n) });
     n
 }
 #[track_caller]
 pub fn barrier() {
     // SAFETY: no memory.
-    ok(unsafe { fmpl_barrier(WORLD) });
+    ok(unsafe { fmpl_barrier(comm()) });
+}
+pub fn try_create(key: i32, new: &mut i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_comm_create(new, key) }
+}
+#[track_caller]
+pub fn create(key: i32) -> i32 {
+    let mut new = -77;
+    ok(try_create(key, &mut new));
+    new
+}
+pub fn try_split(comm: i32, colour: i32, order: i32, new: &mut i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_comm_split(comm, colour, order, new) }
+}
+#[track_caller]
+pub fn split(comm: i32, colour: i32, order: i32) -> i32 {
+    let mut new = -77;
+    ok(try_split(comm, colour, order, &mut new));
+    new
+}
+#[track_caller]
+pub fn dup(comm: i32) -> i32 {
+    let mut new = -77;
+    // SAFETY: see above.
+    ok(unsafe { fmpl_comm_dup(comm, &mut new) });
+    new
+}
+pub fn try_free(comm: &mut i32) -> i32 {
+    // SAFETY: see above; the tests that free have one thread.
+    unsafe { fmpl_comm_free(comm) }
+}
+#[track_caller]
+pub fn free(mut comm: i32) {
+    ok(try_free(&mut comm));
+    assert_eq!(comm, NULL);
+}
+#[track_caller]
+pub fn translate(from: i32, rank: i32, to: i32) -> i32 {
+    let mut there = -77;
+    // SAFETY: see above.
+    ok(unsafe { fmpl_comm_translate(from, rank, to, &mut there) });
+    there
 }
 pub fn try_send(buf: &[u8], dst: i32, index: i32) -> i32 {
     // SAFETY: see above.
-    unsafe { fmpl_send(buf.as_ptr().cast(), buf.len(), dst, index, WORLD) }
+    unsafe { fmpl_send(buf.as_ptr().cast(), buf.len(), dst, index, comm()) }
 }
 #[track_caller]
 pub fn send(buf: &[u8], dst: i32, index: i32) {
@@ -84,7 +140,7 @@ pub fn send(buf: &[u8], dst: i32, index: i32) {
 }
 pub fn try_recv(buf: &mut [u8], src: i32, index: i32) -> i32 {
     // SAFETY: see above.
-    unsafe { fmpl_recv(buf.as_mut_ptr().cast(), buf.len(), src, index, WORLD) }
+    unsafe { fmpl_recv(buf.as_mut_ptr().cast(), buf.len(), src, index, comm()) }
 }
 #[track_caller]
 pub fn recv(buf: &mut [u8], src: i32, index: i32) {
@@ -93,7 +149,7 @@ pub fn recv(buf: &mut [u8], src: i32, index: i32) {
 /// The memory must stay until the request is completed.
 pub fn try_isend(buf: &[u8], dst: i32, index: i32) -> i32 {
     // SAFETY: see above.
-    unsafe { fmpl_isend(buf.as_ptr().cast(), buf.len(), dst, index, WORLD) }
+    unsafe { fmpl_isend(buf.as_ptr().cast(), buf.len(), dst, index, comm()) }
 }
 #[track_caller]
 pub fn isend(buf: &[u8], dst: i32, index: i32) {
@@ -102,7 +158,7 @@ pub fn isend(buf: &[u8], dst: i32, index: i32) {
 /// The memory must stay until the request is completed.
 pub fn try_irecv(buf: &mut [u8], src: i32, index: i32) -> i32 {
     // SAFETY: see above.
-    unsafe { fmpl_irecv(buf.as_mut_ptr().cast(), buf.len(), src, index, WORLD) }
+    unsafe { fmpl_irecv(buf.as_mut_ptr().cast(), buf.len(), src, index, comm()) }
 }
 #[track_caller]
 pub fn irecv(buf: &mut [u8], src: i32, index: i32) {
@@ -110,7 +166,7 @@ pub fn irecv(buf: &mut [u8], src: i32, index: i32) {
 }
 pub fn try_isend_wait(dst: i32, index: i32) -> i32 {
     // SAFETY: the request's memory is there.
-    unsafe { fmpl_isend_wait(dst, index, WORLD) }
+    unsafe { fmpl_isend_wait(dst, index, comm()) }
 }
 #[track_caller]
 pub fn isend_wait(dst: i32, index: i32) {
@@ -118,7 +174,7 @@ pub fn isend_wait(dst: i32, index: i32) {
 }
 pub fn try_irecv_wait(src: i32, index: i32) -> i32 {
     // SAFETY: the request's memory is there.
-    unsafe { fmpl_irecv_wait(src, index, WORLD) }
+    unsafe { fmpl_irecv_wait(src, index, comm()) }
 }
 #[track_caller]
 pub fn irecv_wait(src: i32, index: i32) {
@@ -128,14 +184,14 @@ pub fn irecv_wait(src: i32, index: i32) {
 pub fn isend_test(dst: i32, index: i32) -> bool {
     let mut done = -1;
     // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_isend_test(dst, index, WORLD, &mut done) });
+    ok(unsafe { fmpl_isend_test(dst, index, comm(), &mut done) });
     done == 1
 }
 #[track_caller]
 pub fn irecv_test(src: i32, index: i32) -> bool {
     let mut done = -1;
     // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_irecv_test(src, index, WORLD, &mut done) });
+    ok(unsafe { fmpl_irecv_test(src, index, comm(), &mut done) });
     done == 1
 }
 /// Tests until done.
@@ -156,7 +212,7 @@ pub fn isend_poll(dst: i32, index: i32) {
 pub fn cancel(src: i32, index: i32) -> bool {
     let mut cancelled = -1;
     // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_irecv_cancel(src, index, WORLD, &mut cancelled) });
+    ok(unsafe { fmpl_irecv_cancel(src, index, comm(), &mut cancelled) });
     cancelled == 1
 }
 /// (length, index) of the last receive.
@@ -164,21 +220,21 @@ pub fn cancel(src: i32, index: i32) -> bool {
 pub fn received(src: i32, index: i32) -> (usize, i32) {
     let (mut len, mut which) = (usize::MAX, -77);
     // SAFETY: see above.
-    ok(unsafe { fmpl_received(src, index, WORLD, &mut len, &mut which) });
+    ok(unsafe { fmpl_received(src, index, comm(), &mut len, &mut which) });
     (len, which)
 }
 #[track_caller]
 pub fn probe(src: i32, index: i32) -> Option<usize> {
     let (mut there, mut len) = (-1, usize::MAX);
     // SAFETY: see above.
-    ok(unsafe { fmpl_probe(src, index, WORLD, &mut there, &mut len) });
+    ok(unsafe { fmpl_probe(src, index, comm(), &mut there, &mut len) });
     (there == 1).then_some(len)
 }
 #[track_caller]
 pub fn sendrecv(sbuf: &[u8], dst: i32, sindex: i32, rbuf: &mut [u8], src: i32, rindex: i32) {
     let (s, n) = (sbuf.as_ptr().cast(), sbuf.len());
     // SAFETY: see above.
-    ok(unsafe { fmpl_sendrecv(s, n, dst, sindex, rbuf.as_mut_ptr().cast(), rbuf.len(), src, rindex, WORLD) });
+    ok(unsafe { fmpl_sendrecv(s, n, dst, sindex, rbuf.as_mut_ptr().cast(), rbuf.len(), src, rindex, comm()) });
 }
 /// Sets the time-out; the spool stays as large as it is by default.
 #[track_caller]

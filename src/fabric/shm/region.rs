@@ -14,6 +14,10 @@
 //!             │ stakes        (64 KiB) │  what this rank is about to take of others; written by `p2p::any_source`
 //!             ├────────────────────────┤  80 KiB
 //!             ┆                        ┆
+//!  LIVES_AT   ├────────────────────────┤  1 GiB
+//!             │ lives (8 MiB)          │  which communicator has each unit, by its epoch
+//!             ├────────────────────────┤
+//!             ┆                        ┆
 //!  SPOOL_AT   ├────────────────────────┤  64 GiB
 //!             │ spools                 │
 //!  HEAP_AT    ├────────────────────────┤  1 TiB
@@ -58,6 +62,9 @@ pub const BOARD_LEN: usize = (BOARD_END - BOARD_AT) as usize;
 pub const STAKES_AT: u64 = BOARD_END;
 /// Their length in bytes.
 pub const STAKES_LEN: usize = 64 << 10;
+/// Where the lives of communicators are: for each unit a word that says which communicator the owner has there, and whether it has
+/// freed it. Written by the owner only.
+pub const LIVES_AT: u64 = 1 << 30;
 /// Where the spools begin.
 pub const SPOOL_AT: u64 = 1 << 36;
 /// Where the memory of `fmpl_alloc` begins.

@@ -1,0 +1,151 @@
+//! Making communicators and freeing them, as the C interface calls it.
+//!
+//! Making one is collective over the communicator it is made from; [`super::agree`] says how. Freeing is not: it takes this process's
+//! part away at once, and the part of the memory that it shares with a peer when both have freed theirs. What was sent before remains to be
+//! received by those who have not freed theirs yet.
+
+use std::sync::atomic::Ordering;
+
+use super::agree::{Agreed, Call, Wish, agree};
+use crate::base::error::{Code, Error, Result};
+use crate::lane::map::Life;
+use crate::lane::{RECV_PENDING, SEND_PENDING};
+use crate::p2p::context::Context;
+use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::p2p::group::Group;
+use crate::p2p::{COMM_NULL, COMM_WORLD, any_index};
+
+/// `fmpl_comm_create`: all ranks of the world call it. Equal keys of 0 and more make a communicator, in the order of the world;
+/// `None`: the key was negative.
+pub fn comm_create(key: i32) -> Result<Option<i32>> {
+    make(COMM_WORLD, Call::Create, key, 0)
+}
+
+/// `fmpl_comm_split`: all ranks of `comm` call it. Equal colours of 0 and more make a communicator, ordered by `order`, and with equal
+/// orders by the rank in `comm`; `None`: the colour was negative.
+pub fn comm_split(comm: i32, colour: i32, order: i32) -> Result<Option<i32>> {
+    make(comm, Call::Split, colour, order)
+}
+
+/// `fmpl_comm_dup`: a communicator of the same ranks in the same order.
+pub fn comm_dup(comm: i32) -> Result<i32> {
+    make(comm, Call::Dup, 0, 0)?.ok_or_else(|| Error::new(Code::System, "a duplicate without this rank"))
+}
+
+fn make(comm: i32, call: Call, colour: i32, order: i32) -> Result<Option<i32>> {
+    let ep = endpoint()?;
+    let context = ep.context(comm)?;
+    if context.making.swap(true, Ordering::Acquire) {
+        return Err(Error::new(
+            Code::Busy,
+            format!("rank {}: another thread makes a communicator from communicator {comm}", ep.rank),
+        ));
+    }
+    if ep.left_over.swap(false, Ordering::AcqRel) {
+        ep.spool.reclaim();
+    }
+    let made = agree(ep, context, call, (colour.max(-1) as i64, order as i64));
+    let made = made.and_then(|agreed| settle(ep, context, agreed, colour));
+    context.making.store(false, Ordering::Release);
+    made
+}
+
+/// Takes this rank's part in what was agreed on.
+fn settle(ep: &'static Endpoint, context: &Context, agreed: Agreed, colour: i32) -> Result<Option<i32>> {
+    let Agreed { wishes, place, indices } = agreed;
+    let mut taken = Err(Error::new(Code::System, "the agreement does not know this rank"));
+    if let Some(dead) = ep.dead_member(context) {
+        ep.say_life(context.place_of_life(), Life::Broken(dead))?;
+        taken = Err(ep.member_died(context, dead));
+    } else if colour < 0 {
+        taken = Ok(None);
+    } else if let Some(group) = group_of(context, &wishes, colour as i64, ep.rank) {
+        taken = ep.contexts.add(group, place, indices).map(Some);
+    }
+    if !matches!(taken, Ok(Some(_))) {
+        // Those who have it are not to wait for this rank.
+        ep.say_life(place, Life::Freed)?;
+        ep.contexts.give_back(place);
+    }
+    let Some(new) = taken? else { return Ok(None) };
+    ep.say_life(place, Life::Member)?;
+    Ok(Some(new.handle))
+}
+
+/// The members of a colour, by order and then by rank.
+fn group_of(context: &Context, wishes: &[Wish], colour: i64, me: u32) -> Option<Group> {
+    let wishes = || wishes.iter().filter(|w| w.colour == colour);
+    let each = wishes().flat_map(|w| (0..w.count).map(|k| (w.order + k as i64 * w.step, w.first + k)));
+    let sorted = {
+        let mut last = i64::MIN;
+        each.clone().all(|(order, _)| std::mem::replace(&mut last, order) <= order)
+    };
+    if sorted {
+        return Group::of(each.map(|(_, rank)| context.group.world_rank(rank)), me);
+    }
+    let mut all: Vec<(i64, u32)> = each.collect();
+    all.sort_unstable();
+    Group::of(all.into_iter().map(|(_, rank)| context.group.world_rank(rank)), me)
+}
+
+/// `fmpl_comm_free`: this process uses the communicator no more. Not collective, and waits for nobody. `Busy`: a request on it is not
+/// completed; the communicator is as it was.
+///
+/// # Safety
+/// No other thread may be in a call on this communicator, and no reference to its lanes may be used afterwards.
+pub unsafe fn comm_free(comm: i32) -> Result<()> {
+    let ep = endpoint()?;
+    let context = ep.context(comm)?;
+    if comm == COMM_WORLD {
+        return Err(Error::new(Code::Comm, format!("rank {}: FMPL_COMM_WORLD cannot be freed", ep.rank)));
+    }
+    let result = {
+        let lanes = ep.lanes.all();
+        let mine = || lanes.iter().filter(|l| l.comm() == comm);
+        for lane in mine() {
+            let pending = (0..lane.limit() as usize).find(|slot| {
+                let progress = lane.progress(*slot);
+                progress.send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0
+                    || progress.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0
+            });
+            let index = pending.map(|slot| slot as i32 - crate::lane::map::SYSTEM_INDICES as i32);
+            if let Some(index) = index.or_else(|| any_index::is_begun(lane).then_some(crate::p2p::TAG_ANY)) {
+                let name = lane.name(index);
+                return Err(Error::new(
+                    Code::Busy,
+                    format!("rank {}: freeing communicator {comm}: complete the request on {name} first", ep.rank),
+                ));
+            }
+        }
+        mine().try_for_each(|lane| {
+            crate::p2p::sendbuf::let_go(ep, lane);
+            lane.close(|| lane.is_freed_there())
+        })
+    };
+    let place = context.place;
+    let said = ep.say_life(place, Life::Freed);
+    let rings = ep.any_source.forget(ep, context);
+    ep.spool.forget(comm);
+    // SAFETY: no request is pending, and as the caller promises no thread uses the communicator.
+    unsafe {
+        ep.lanes.forget(comm);
+        ep.contexts.remove(context);
+    }
+    result.and(said).and(rings)
+}
+
+/// `fmpl_comm_translate`: the rank in communicator `to` of rank `rank` of communicator `from`; `None`: it is no member.
+pub fn comm_translate(from: i32, rank: i32, to: i32) -> Result<Option<i32>> {
+    let ep = endpoint()?;
+    let (from, to) = (ep.context(from)?, ep.context(to)?);
+    if rank == crate::p2p::PROC_NULL {
+        return Ok(None);
+    }
+    ep.check_rank(from, rank)?;
+    Ok(to.group.rank_of(from.group.world_rank(rank as u32)).map(|r| r as i32))
+}
+
+/// The handle that C has for no communicator.
+pub fn or_null(comm: Option<i32>) -> i32 {
+    comm.unwrap_or(COMM_NULL)
+}

@@ -1,0 +1,124 @@
+//! Communicators beside the world, as values.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::base::error::{Code, Error, Result};
+use crate::comm::claim::Claims;
+use crate::comm::{Comm, Job, create, job};
+
+/// A communicator that this process belongs to, made by [`Comm::split`], [`Comm::duplicate`] or [`Job::create`]. Messages on it never
+/// mix with those of another, on equal indices either.
+///
+/// [`Communicator::comm`] has the calls. Whatever uses it, a [`Scope`](crate::Scope) and its requests, a
+/// [`Channel`](crate::Channel), borrows it, so that nothing is under way when it is freed. Dropping it frees it: this process's part at
+/// once, waiting for nobody. What was sent on it can still be received by ranks that have theirs; what was not received is lost.
+///
+/// ```no_run
+/// let job = fmpl::init(4)?;
+/// let world = job.world();
+/// // The rows of a grid that is 4 wide; in each the highest rank of the world comes first.
+/// let row = world.split(Some(world.rank() / 4), -(world.rank() as i32))?.expect("every rank has a colour");
+/// row.comm().barrier()?;
+/// if row.rank() == 0 && row.size() > 1 {
+///     row.comm().send(&[1.5], 1, 0)?;
+/// }
+/// # Ok::<(), fmpl::Error>(())
+/// ```
+///
+/// ```compile_fail,E0505
+/// # let job = fmpl::init(4)?;
+/// let pair = job.world().duplicate()?;
+/// let channel = pair.comm().channel(0, 0)?;
+/// drop(pair); // cannot move out of `pair` because it is borrowed
+/// channel.split();
+/// # Ok::<(), fmpl::Error>(())
+/// ```
+pub struct Communicator<'job> {
+    id: i32,
+    rank: usize,
+    size: usize,
+    claims: Arc<Claims>,
+    _job: PhantomData<&'job Job>,
+}
+
+impl<'job> Communicator<'job> {
+    fn new(id: i32) -> Result<Communicator<'job>> {
+        let (rank, size) = (job::comm_rank(id)? as usize, job::comm_size(id)? as usize);
+        Ok(Communicator { id, rank, size, claims: Claims::of_communicator(size), _job: PhantomData })
+    }
+
+    /// The calls on it; as [`Job::world`] for the world.
+    pub fn comm(&self) -> Comm<'_> {
+        Comm { id: self.id, rank: self.rank, size: self.size, claims: &self.claims, _job: PhantomData }
+    }
+
+    /// This process's rank in it.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// The number of its ranks.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// As dropping it, and tells how it went. A request that was forgotten in raw calls is [`Code::Busy`], and leaves it unfreed.
+    pub fn free(self) -> Result<()> {
+        let mut this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: taken once, and the drop of the communicator itself does not run.
+        drop(unsafe { std::ptr::read(&raw mut this.claims) });
+        // SAFETY: everything that uses the communicator borrows it, and it is here by value.
+        unsafe { create::comm_free(this.id) }
+    }
+}
+
+impl Drop for Communicator<'_> {
+    fn drop(&mut self) {
+        // SAFETY: as in `free`.
+        let _ = unsafe { create::comm_free(self.id) };
+    }
+}
+
+impl std::fmt::Debug for Communicator<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Communicator { id, rank, size, .. } = self;
+        f.debug_struct("Communicator").field("id", id).field("rank", rank).field("size", size).finish()
+    }
+}
+
+fn number(colour: Option<usize>) -> Result<i32> {
+    let Some(colour) = colour else { return Ok(-1) };
+    i32::try_from(colour).map_err(|_| Error::new(Code::Argument, format!("a communicator of colour {colour}")))
+}
+
+impl Job {
+    /// Makes communicators of the ranks of the world, all of which call it: those with equal keys form one, in the world's order.
+    /// `None` takes no part and gets none. The paper's `fmpl_comm_create`.
+    ///
+    /// [`Code::Peer`] when a rank has died, [`Code::Argument`] when others make another call.
+    pub fn create(&self, key: Option<usize>) -> Result<Option<Communicator<'_>>> {
+        create::comm_create(number(key)?)?.map(Communicator::new).transpose()
+    }
+}
+
+impl<'job> Comm<'job> {
+    /// Makes communicators of this one's ranks, all of which call it: those with equal colours form one, ordered by `order` and,
+    /// where that is equal, by their ranks here. `None` takes no part and gets none.
+    ///
+    /// Errors as for [`Job::create`]; [`Code::Busy`] when another thread is in such a call on this communicator.
+    pub fn split(&self, colour: Option<usize>, order: i32) -> Result<Option<Communicator<'job>>> {
+        create::comm_split(self.id, number(colour)?, order)?.map(Communicator::new).transpose()
+    }
+
+    /// A communicator of the same ranks in the same order, all of which call it.
+    pub fn duplicate(&self) -> Result<Communicator<'job>> {
+        Communicator::new(create::comm_dup(self.id)?)
+    }
+
+    /// The rank in `other` of the process that has `rank` here; `None` if it is no member.
+    pub fn translate(&self, rank: usize, other: &Comm<'_>) -> Result<Option<usize>> {
+        let rank = i32::try_from(rank).unwrap_or(i32::MAX);
+        Ok(create::comm_translate(self.id, rank, other.id)?.map(|r| r as usize))
+    }
+}

@@ -1,0 +1,115 @@
+//! The communicators of the C interface.
+
+use core::ffi::c_int;
+
+use super::fmpl_comm;
+use crate::comm;
+use crate::ffi::outcome::{fail, hand_out, number, wrong};
+
+// # Communicators
+
+/// Makes communicators of the ranks of the world; all of them call it. Those with equal keys form one communicator, in the
+/// order of their ranks in the world. Messages of different communicators never mix, on equal indices either.
+///
+/// * comm: set to the communicator, or to `FMPL_COMM_NULL` where the key is negative.
+/// * key: 0 or more: which communicator; negative: none.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` for a NULL pointer, or when other ranks call another function; `FMPL_ERR_PEER` when a rank has
+/// died or left; `FMPL_ERR_MEMORY` (the most is 4095 at a time); `FMPL_ERR_BUSY` when another thread is in such a call.
+///
+/// Source: FMPL paper, section 3.3.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_create(comm: *mut fmpl_comm, key: c_int) -> c_int {
+    if comm.is_null() {
+        return wrong("fmpl_comm_create: comm is NULL");
+    }
+    // SAFETY: not null, so the caller's variable.
+    hand_out(comm::comm_create(key), |made| unsafe { *comm = comm::or_null(made) })
+}
+
+/// Makes communicators of the ranks of a communicator; all of them call it. Those with equal colours form one, ordered by
+/// `order` and, where that is equal, by their ranks in `comm`.
+///
+/// * comm: the communicator to split.
+/// * colour: 0 or more: which communicator; negative: none.
+/// * order: where in it.
+/// * newcomm: set to the communicator, or to `FMPL_COMM_NULL` where the colour is negative.
+///
+/// Returns: as `fmpl_comm_create`; `FMPL_ERR_COMM`.
+///
+/// Source: `MPI_Comm_split`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_split(
+    comm: fmpl_comm,
+    colour: c_int,
+    order: c_int,
+    newcomm: *mut fmpl_comm,
+) -> c_int {
+    if newcomm.is_null() {
+        return wrong("fmpl_comm_split: newcomm is NULL");
+    }
+    // SAFETY: not null, so the caller's variable.
+    hand_out(comm::comm_split(comm, colour, order), |made| unsafe { *newcomm = comm::or_null(made) })
+}
+
+/// Makes a communicator of the same ranks in the same order, with indices of its own; all of them call it.
+///
+/// * comm: the communicator.
+/// * newcomm: set to the new one.
+///
+/// Returns: as `fmpl_comm_split`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_dup(comm: fmpl_comm, newcomm: *mut fmpl_comm) -> c_int {
+    if newcomm.is_null() {
+        return wrong("fmpl_comm_dup: newcomm is NULL");
+    }
+    // SAFETY: not null, so the caller's variable.
+    hand_out(comm::comm_dup(comm), |made| unsafe { *newcomm = made })
+}
+
+/// Frees a communicator. Each of its ranks does so, when it likes: nobody is waited for. What this rank has sent before can still be
+/// received by ranks that have not freed theirs; what it has not received is lost. No thread may be in another call on it.
+///
+/// * comm: the communicator; set to `FMPL_COMM_NULL`.
+///
+/// Returns: `FMPL_ERR_COMM` (also for `FMPL_COMM_WORLD`); `FMPL_ERR_BUSY` naming a request that is not completed, and then nothing
+/// is freed; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_free(comm: *mut fmpl_comm) -> c_int {
+    if comm.is_null() {
+        return wrong("fmpl_comm_free: comm is NULL");
+    }
+    // SAFETY: not null, so the caller's variable; that no other thread uses the communicator is the caller's to see to.
+    unsafe {
+        let freed = comm::comm_free(*comm);
+        if freed.is_ok() {
+            *comm = crate::p2p::COMM_NULL;
+        }
+        number(freed)
+    }
+}
+
+/// Which rank of one communicator a rank of another is.
+///
+/// * from: a communicator.
+/// * rank: a rank of it, or `FMPL_PROC_NULL`.
+/// * to: another communicator.
+/// * result: set to the rank in `to` of the same process, or to `FMPL_PROC_NULL` if it is no member.
+///
+/// Returns: `FMPL_ERR_COMM`, `FMPL_ERR_RANK`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+///
+/// Source: `MPI_Group_translate_ranks`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_translate(from: fmpl_comm, rank: c_int, to: fmpl_comm, result: *mut c_int) -> c_int {
+    if result.is_null() {
+        return wrong("fmpl_comm_translate: result is NULL");
+    }
+    match comm::comm_translate(from, rank, to) {
+        // SAFETY: not null, so the caller's variable.
+        Ok(found) => unsafe {
+            *result = found.unwrap_or(crate::p2p::PROC_NULL);
+            0
+        },
+        Err(error) => fail(error),
+    }
+}

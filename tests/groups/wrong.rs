@@ -1,0 +1,200 @@
+use crate::ranks::calls::*;
+use crate::ranks::{Job, story};
+use fmpl::launch::embedded::End;
+use std::time::{Duration, Instant};
+
+pub fn use_() {
+    for ranks in [2, 3] {
+        Job::new(ranks, "is wrong").run();
+    }
+}
+
+pub fn killed() {
+    for (ranks, victim, early) in [(2, 1, 1), (4, 0, 1), (4, 2, 0), (5, 1, 1), (5, 3, 0), (8, 4, 1)] {
+        let job = Job::new(ranks, "loses somebody").env("VICTIM", victim).env("EARLY", early).keep_going();
+        let outcome = job.outcome();
+        for (rank, end) in outcome.ends.iter().enumerate() {
+            let well = matches!(end, End::Exit(0));
+            assert!(rank == victim || well, "{ranks} ranks without {victim}: {}", story(&outcome));
+        }
+    }
+}
+
+pub fn loses_somebody() {
+    init(2);
+    let victim: i32 = std::env::var("VICTIM").unwrap().parse().unwrap();
+    let early = std::env::var("EARLY").unwrap() == "1";
+    let all = dup(WORLD);
+    barrier();
+    if rank() == victim {
+        if early {
+            sleep_ms(200);
+        } else {
+            // Somewhere in one of the calls below.
+            std::thread::spawn(|| {
+                sleep_ms(30);
+                // SAFETY: ends this process, which is what the test is about.
+                unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+            });
+            loop {
+                let mut new = NULL;
+                if try_split(all, 0, 0, &mut new) == 0 {
+                    free(new);
+                }
+            }
+        }
+        // SAFETY: as above.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+    let began = Instant::now();
+    let mut new = NULL;
+    let code = loop {
+        let code = try_split(all, 0, 0, &mut new);
+        if code != 0 {
+            break code;
+        }
+        free(new);
+        // Nobody may be left behind for ever; how long it took is the machine's matter.
+        assert!(began.elapsed() < Duration::from_secs(60), "the killed rank is not missed");
+    };
+    let text = last_error();
+    fails(code, PEER);
+    assert!(text.contains(&format!("rank {victim}")), "{text}");
+    // Again, and on the world: the same answer, at once.
+    fails(try_create(0, &mut new), PEER);
+    std::process::exit(0);
+}
+
+pub fn is_wrong() {
+    init(4);
+    let (me, ranks) = (rank(), size());
+    let peer = (me + 1) % ranks;
+    let mut new = NULL;
+    // Handles that are none.
+    for comm in [NULL, 1, 77, 4096, i32::MAX, i32::MIN] {
+        fails(try_split(comm, 0, 0, &mut new), COMM);
+        on(comm);
+        let mut byte = [0];
+        fails(try_send(&[1], peer, 0), COMM);
+        fails(try_recv(&mut byte, peer, 0), COMM);
+        fails(try_isend(&[1], peer, 0), COMM);
+        fails(try_irecv(&mut byte, peer, 0), COMM);
+        fails(try_isend_wait(peer, 0), COMM);
+        fails(try_recv(&mut byte, peer, ANY), COMM);
+        fails(try_send(&[1], fmpl::ffi::c::FMPL_PROC_NULL, 0), COMM);
+        fails(try_free(&mut { comm }), COMM);
+        on(WORLD);
+    }
+    fails(try_free(&mut { WORLD }), COMM);
+    // SAFETY: null pointers, which are what is wrong.
+    unsafe {
+        use fmpl::ffi::c::*;
+        fails(fmpl_comm_create(std::ptr::null_mut(), 0), ARGUMENT);
+        fails(fmpl_comm_split(WORLD, 0, 0, std::ptr::null_mut()), ARGUMENT);
+        fails(fmpl_comm_dup(WORLD, std::ptr::null_mut()), ARGUMENT);
+        fails(fmpl_comm_free(std::ptr::null_mut()), ARGUMENT);
+        fails(fmpl_comm_translate(WORLD, 0, WORLD, std::ptr::null_mut()), ARGUMENT);
+        fails(fmpl_comm_translate(WORLD, ranks, WORLD, &mut new), RANK);
+        fails(fmpl_comm_translate(WORLD, -1, WORLD, &mut new), RANK);
+    }
+
+    // A freed one, and what has its place now.
+    let old = dup(WORLD);
+    free(old);
+    fails(try_free(&mut { old }), COMM);
+    assert!(last_error().contains("has been freed"), "{}", last_error());
+    let young = dup(WORLD);
+    assert_ne!(old, young);
+    on(old);
+    fails(try_send(&[1], peer, 0), COMM);
+    assert!(last_error().contains("has been freed"), "{}", last_error());
+
+    // Ranks of the communicator, not of the world.
+    on(WORLD);
+    let some = create(if me == 0 { -1 } else { 0 });
+    if some != NULL {
+        on(some);
+        fails(try_send(&[1], ranks - 1, 0), RANK);
+        fails(try_send(&[1], -1, 0), RANK);
+        assert_eq!(rank(), me - 1);
+        fails(try_isend_wait(rank(), 1), REQUEST);
+        let text = last_error();
+        assert!(text.contains(&format!("peer {} of communicator {some}, rank {me} of the world", me - 1)), "{text}");
+        free(some);
+    }
+
+    // Requests under way: nothing is freed.
+    on(young);
+    let mut byte = [0];
+    irecv(&mut byte, peer, 2);
+    fails(try_free(&mut { young }), BUSY);
+    assert!(last_error().contains("index 2"), "{}", last_error());
+    assert!(cancel(peer, 2));
+    irecv(&mut byte, peer, ANY);
+    fails(try_free(&mut { young }), BUSY);
+    assert!(cancel(peer, ANY));
+    let data = vec![7; 100_000];
+    isend(&data, peer, 3);
+    fails(try_free(&mut { young }), BUSY);
+    let mut got = vec![0; 100_000];
+    recv(&mut got, (me + ranks - 1) % ranks, 3);
+    assert_eq!(got, data);
+    isend_wait(peer, 3);
+    barrier();
+    // What was sent before its sender freed is received after; then the sender has left.
+    if rank() == 0 {
+        send(&[1, 2, 3], 1, 0);
+        send(&vec![9; 3000], 1, 0);
+        on(WORLD);
+        free(young);
+        send(&[0], 1, 0);
+    } else if rank() == 1 {
+        let mut three = [0; 3];
+        let mut long = vec![0; 3000];
+        on(WORLD);
+        recv(&mut three[..1], 0, 0);
+        on(young);
+        recv(&mut three, 0, 0);
+        assert_eq!(three, [1, 2, 3]);
+        recv(&mut long, 0, 0);
+        assert_eq!(long, vec![9; 3000]);
+        fails(try_recv(&mut three, 0, 0), PEER);
+        assert!(last_error().contains("has freed the communicator"), "{}", last_error());
+        on(WORLD);
+        free(young);
+    } else {
+        on(WORLD);
+        free(young);
+    }
+
+    // Different calls: an error at everybody, and the next agreement is as good as ever.
+    on(WORLD);
+    let code = if me == ranks - 1 { try_split(WORLD, 0, 0, &mut new) } else { try_create(0, &mut new) };
+    fails(code, ARGUMENT);
+    assert!(last_error().contains("fmpl_comm_split") || last_error().contains("fmpl_comm_create"), "{}", last_error());
+    let last = dup(WORLD);
+    on(last);
+    barrier();
+    // Modes of a communicator's own.
+    // SAFETY: a null buffer.
+    ok(unsafe { fmpl::ffi::c::fmpl_comm_sendbuf_set(last, std::ptr::null_mut(), 1000, 0) });
+    if rank() == 0 {
+        fails(try_send(&vec![1; 5000], 1, 0), SPOOL_FULL);
+        on(WORLD);
+        send(&vec![1; 5000], 1, 0);
+    } else if rank() == 1 {
+        on(WORLD);
+        recv(&mut vec![1; 5000], 0, 0);
+    }
+    on(WORLD);
+    barrier();
+    free(last);
+    // Not freed, and that is no harm: with none of its messages left over finalize is content.
+    let kept = dup(WORLD);
+    on(kept);
+    barrier();
+    on(WORLD);
+    finalize();
+    on(kept);
+    fails(try_send(&[1], peer, 0), INIT);
+}
