@@ -547,6 +547,57 @@ static void multicast(void) {
     else OK(fmpl_mcast_irecv_cancel(FMPL_COMM_WORLD));
 }
 
+static void communicators(void) {
+    fmpl_comm parity, reversed, twin, none, freed;
+    int r, s, there;
+    long word, got;
+    OK(fmpl_comm_create(&parity, rank % 2));
+    OK(fmpl_comm_rank(parity, &r));
+    OK(fmpl_comm_size(parity, &s));
+    CHECK(r == rank / 2 && s == (size + 1 - rank % 2) / 2);
+    OK(fmpl_comm_create(&none, -1));
+    CHECK(none == FMPL_COMM_NULL);
+    OK(fmpl_comm_split(FMPL_COMM_WORLD, 5, -rank, &reversed));
+    OK(fmpl_comm_rank(reversed, &r));
+    CHECK(r == size - 1 - rank);
+    OK(fmpl_comm_dup(parity, &twin));
+    OK(fmpl_comm_translate(FMPL_COMM_WORLD, rank, twin, &there));
+    CHECK(there == rank / 2);
+    OK(fmpl_comm_translate(twin, rank / 2, reversed, &there));
+    CHECK(there == size - 1 - rank);
+    if (size > 1) {
+        OK(fmpl_comm_translate(FMPL_COMM_WORLD, rank ^ 1 ? (rank ^ 1) % size : 0, parity, &there));
+        CHECK(there == FMPL_PROC_NULL || (rank ^ 1) % size % 2 == rank % 2);
+    }
+    /* The same index on three communicators: in another order than it was sent. */
+    OK(fmpl_comm_rank(parity, &r));
+    word = 1000 + rank;
+    OK(fmpl_send(&word, sizeof word, (r + 1) % s, 3, parity));
+    word = 2000 + rank;
+    OK(fmpl_send(&word, sizeof word, (r + 1) % s, 3, twin));
+    word = 3000 + rank;
+    OK(fmpl_send(&word, sizeof word, size - 1 - next, 3, reversed));
+    OK(fmpl_recv(&got, sizeof got, size - 1 - last, 3, reversed));
+    CHECK(got == 3000 + last);
+    OK(fmpl_recv(&got, sizeof got, (r + s - 1) % s, 3, twin));
+    CHECK(got == 2000 + rank % 2 + (r + s - 1) % s * 2);
+    OK(fmpl_recv(&got, sizeof got, (r + s - 1) % s, FMPL_TAG_ANY, parity));
+    CHECK(got == 1000 + rank % 2 + (r + s - 1) % s * 2);
+    OK(fmpl_barrier(twin));
+    OK(fmpl_comm_sendbuf_set(twin, NULL, 1 << 20, 5));
+    freed = parity;
+    OK(fmpl_comm_free(&parity));
+    CHECK(parity == FMPL_COMM_NULL);
+    FAILS(fmpl_send(&word, sizeof word, 0, 3, freed), FMPL_ERR_COMM);
+    FAILS(fmpl_comm_free(&freed), FMPL_ERR_COMM);
+    OK(fmpl_irecv(&got, sizeof got, 0, 1, reversed));
+    freed = reversed;
+    FAILS(fmpl_comm_free(&freed), FMPL_ERR_BUSY);
+    OK(fmpl_irecv_cancel(0, 1, reversed, &there));
+    OK(fmpl_comm_free(&reversed));
+    OK(fmpl_comm_free(&twin));
+}
+
 static void *on_own_index(void *argument) {
     int mai = (int)(intptr_t)argument, k;
     unsigned char *mine = malloc(40000), *theirs = malloc(40000);
@@ -579,7 +630,7 @@ int main(void) {
                  {"non-blocking", non_blocking}, {"probe and cancel", probe_and_cancel}, {"exchange", exchange},
                  {"any index", any_index}, {"nobody", nobody},   {"self", self},     {"blocks", blocks},
                  {"lists", lists},         {"modes", modes},     {"barriers and time", barriers_and_time},
-                 {"own memory", own_memory}, {"any source", any_source}, {"multicast", multicast}, {"events", events}, {"threads", threads}};
+                 {"own memory", own_memory}, {"any source", any_source}, {"multicast", multicast}, {"events", events}, {"communicators", communicators}, {"threads", threads}};
     unsigned k;
     int flag = -1;
     life();

@@ -9,6 +9,7 @@
 //! | `threads` | threads on different indices at once; threads on the same index are told |
 //! | `misuse` | wrong arguments get an error that names them, and the job goes on |
 //! | `events` | the event descriptor in an event loop |
+//! | `groups` | communicators as values: made, used at once, freed |
 //! | `life` | init and finalize |
 
 #![allow(clippy::forget_non_drop, reason = "that forgetting does no harm is tested, whatever requests are made of")]
@@ -16,6 +17,7 @@
 mod calls;
 mod collective;
 mod events;
+mod groups;
 mod life;
 mod misuse;
 mod scopes;

@@ -1,0 +1,72 @@
+use fmpl::{Code, Mode};
+use std::time::Duration;
+
+use crate::{filled, on_ranks};
+
+on_ranks! {
+    /// Rows and columns of a grid, and messages on them and on the world at once, by every kind of call.
+    a_grid, [1, 4, 6], 4, |job, world| {
+        let (me, wide) = (world.rank(), 2);
+        let row = world.split(Some(me / wide), 0)?.expect("a colour");
+        let column = world.split(Some(me % wide), -(me as i32))?.expect("a colour");
+        assert_eq!(row.rank(), me % wide);
+        assert_eq!(column.rank(), column.size() - 1 - me / wide);
+        for (number, comm) in [row.comm(), column.comm(), world].into_iter().enumerate() {
+            let (rank, size) = (comm.rank(), comm.size());
+            let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
+            let sent = filled(500, number * 100 + rank);
+            let mut got = vec![0u64; 500];
+            comm.scope(|s| {
+                let arriving = s.irecv(&mut got, last, 1)?;
+                s.isend(&sent, next, 1)?.wait()?;
+                arriving.wait().map(drop)
+            })?;
+            assert_eq!(got, filled(500, number * 100 + last));
+            let (mut to, mut from) = (comm.sender(next, 2)?, comm.receiver(last, 2)?);
+            to.send(&[rank as u64])?;
+            let mut one = [0u64];
+            from.recv(&mut one)?;
+            assert_eq!(one, [last as u64]);
+            comm.barrier()?;
+        }
+        assert_eq!(world.translate(me, &row.comm())?, Some(me % wide));
+        assert_eq!(row.comm().translate(row.rank(), &world)?, Some(me));
+        if world.size() > 2 {
+            assert_eq!(world.translate((me + wide) % world.size(), &row.comm())?, None);
+        }
+        row.comm().set_send_buffer(1 << 20, Mode::Standard(Duration::from_millis(5)))?;
+        row.free()?;
+        let pair = column.comm().duplicate()?;
+        pair.comm().barrier()?;
+        drop(column);
+        pair.comm().barrier()?;
+        assert!(job.create(None)?.is_none());
+        let all = job.create(Some(3))?.expect("a key");
+        assert_eq!((all.rank(), all.size()), (me, world.size()));
+        assert_eq!(all.comm().send(&[0u8], 100usize, 0).unwrap_err().code(), Code::Rank);
+    }
+}
+
+on_ranks! {
+    /// Threads use communicators of their own; the spool is counted over all of them.
+    threads_have_their_own, [2], 2, |_job, world| {
+        let comms: Vec<_> = (0..3).map(|_| world.duplicate()).collect::<fmpl::Result<_>>()?;
+        let peer = 1 - world.rank();
+        std::thread::scope(|s| {
+            for comm in &comms {
+                s.spawn(move || {
+                    let comm = comm.comm();
+                    for k in 0..300u64 {
+                        let mut got = [0u64];
+                        comm.sendrecv(&[k], peer, 0, &mut got, peer, 0).unwrap();
+                        assert_eq!(got, [k]);
+                    }
+                });
+            }
+        });
+        let request = comms[0].comm().sender(peer, 0)?;
+        assert_eq!(world.sendbuf_check().unwrap_err().code(), Code::Busy);
+        drop(request);
+        assert_eq!(world.sendbuf_check()?.1, 0);
+    }
+}
