@@ -701,6 +701,87 @@ module fmpl
     end subroutine fmpl_version
   end interface
 
+  ! ---- Communicators ---------------------------------------------------------------------------------------
+
+  !> Makes communicators of the ranks of the world; all of them call it. Those with equal keys form one
+  !! communicator, in the order of their ranks in the world. Messages of different communicators never mix, on
+  !! equal indices either.
+  !! @param comm set to the communicator, or to FMPL_COMM_NULL where the key is negative.
+  !! @param key 0 or more: which communicator; negative: none.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a FMPL_NULL pointer, or when other ranks call another
+  !!     function; FMPL_ERR_PEER when a rank has died or left; FMPL_ERR_MEMORY (the most is 4095 at a time);
+  !!     FMPL_ERR_BUSY when another thread is in such a call.
+  interface
+    subroutine fmpl_comm_create(comm, key, ier) bind(C, name="fmpl_comm_create_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: comm
+      integer(c_int), intent(in) :: key
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_create
+  end interface
+
+  !> Makes communicators of the ranks of a communicator; all of them call it. Those with equal colours form
+  !! one, ordered by order and, where that is equal, by their ranks in comm.
+  !! @param comm the communicator to split.
+  !! @param colour 0 or more: which communicator; negative: none.
+  !! @param order where in it.
+  !! @param newcomm set to the communicator, or to FMPL_COMM_NULL where the colour is negative.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_comm_create; FMPL_ERR_COMM.
+  interface
+    subroutine fmpl_comm_split(comm, colour, order, newcomm, ier) bind(C, name="fmpl_comm_split_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(in) :: colour
+      integer(c_int), intent(in) :: order
+      integer(c_int), intent(out) :: newcomm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_split
+  end interface
+
+  !> Makes a communicator of the same ranks in the same order, with indices of its own; all of them call it.
+  !! @param comm the communicator.
+  !! @param newcomm set to the new one.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_comm_split.
+  interface
+    subroutine fmpl_comm_dup(comm, newcomm, ier) bind(C, name="fmpl_comm_dup_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: newcomm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_dup
+  end interface
+
+  !> Frees a communicator. Each of its ranks does so, when it likes: nobody is waited for. What this rank has
+  !! sent before can still be received by ranks that have not freed theirs; what it has not received is lost.
+  !! No thread may be in another call on it.
+  !! @param comm the communicator; set to FMPL_COMM_NULL.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM (also for FMPL_COMM_WORLD); FMPL_ERR_BUSY naming a request
+  !!     that is not completed, and then nothing is freed.
+  interface
+    subroutine fmpl_comm_free(comm, ier) bind(C, name="fmpl_comm_free_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_free
+  end interface
+
+  !> Which rank of one communicator a rank of another is.
+  !! @param from a communicator.
+  !! @param rank a rank of it, or FMPL_PROC_NULL.
+  !! @param to another communicator.
+  !! @param result set to the rank in to of the same process, or to FMPL_PROC_NULL if it is no member.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM, FMPL_ERR_RANK.
+  interface
+    subroutine fmpl_comm_translate(from, rank, to, result, ier) bind(C, name="fmpl_comm_translate_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: from
+      integer(c_int), intent(in) :: rank
+      integer(c_int), intent(in) :: to
+      integer(c_int), intent(out) :: result
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_translate
+  end interface
+
   ! ---- Sub-matrices and lists ------------------------------------------------------------------------------
 
   !> Sends the runs of a block: fmpl_send for a sub-matrix, with no copy where the fabric can gather and

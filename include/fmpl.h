@@ -478,6 +478,67 @@ const char *fmpl_last_error(void);
  */
 int fmpl_version(void);
 
+/* ---- Communicators ------------------------------------------------------------------------------------- */
+
+/**
+ * Makes communicators of the ranks of the world; all of them call it. Those with equal keys form one
+ * communicator, in the order of their ranks in the world. Messages of different communicators never mix, on
+ * equal indices either.
+ *
+ * @param[out] comm set to the communicator, or to FMPL_COMM_NULL where the key is negative.
+ * @param[in] key 0 or more: which communicator; negative: none.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a NULL pointer, or when other ranks call another function;
+ *     FMPL_ERR_PEER when a rank has died or left; FMPL_ERR_MEMORY (the most is 4095 at a time); FMPL_ERR_BUSY
+ *     when another thread is in such a call.
+ * @see FMPL paper, section 3.3.
+ */
+int fmpl_comm_create(fmpl_comm *comm, int key);
+
+/**
+ * Makes communicators of the ranks of a communicator; all of them call it. Those with equal colours form one,
+ * ordered by order and, where that is equal, by their ranks in comm.
+ *
+ * @param[in] comm the communicator to split.
+ * @param[in] colour 0 or more: which communicator; negative: none.
+ * @param[in] order where in it.
+ * @param[out] newcomm set to the communicator, or to FMPL_COMM_NULL where the colour is negative.
+ * @return as fmpl_comm_create; FMPL_ERR_COMM.
+ * @see MPI_Comm_split.
+ */
+int fmpl_comm_split(fmpl_comm comm, int colour, int order, fmpl_comm *newcomm);
+
+/**
+ * Makes a communicator of the same ranks in the same order, with indices of its own; all of them call it.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] newcomm set to the new one.
+ * @return as fmpl_comm_split.
+ */
+int fmpl_comm_dup(fmpl_comm comm, fmpl_comm *newcomm);
+
+/**
+ * Frees a communicator. Each of its ranks does so, when it likes: nobody is waited for. What this rank has
+ * sent before can still be received by ranks that have not freed theirs; what it has not received is lost. No
+ * thread may be in another call on it.
+ *
+ * @param[out] comm the communicator; set to FMPL_COMM_NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM (also for FMPL_COMM_WORLD); FMPL_ERR_BUSY naming a request that is
+ *     not completed, and then nothing is freed; FMPL_ERR_ARGUMENT for a NULL pointer.
+ */
+int fmpl_comm_free(fmpl_comm *comm);
+
+/**
+ * Which rank of one communicator a rank of another is.
+ *
+ * @param[in] from a communicator.
+ * @param[in] rank a rank of it, or FMPL_PROC_NULL.
+ * @param[in] to another communicator.
+ * @param[out] result set to the rank in to of the same process, or to FMPL_PROC_NULL if it is no member.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM, FMPL_ERR_RANK; FMPL_ERR_ARGUMENT for a NULL pointer.
+ * @see MPI_Group_translate_ranks.
+ */
+int fmpl_comm_translate(fmpl_comm from, int rank, fmpl_comm to, int *result);
+
 /* ---- Sub-matrices and lists ---------------------------------------------------------------------------- */
 
 /**

@@ -163,6 +163,11 @@
       external fmpl_strerror
       external fmpl_last_error
       external fmpl_version
+      external fmpl_comm_create
+      external fmpl_comm_split
+      external fmpl_comm_dup
+      external fmpl_comm_free
+      external fmpl_comm_translate
       external fmpl_send_block
       external fmpl_isend_block
       external fmpl_recv_block
