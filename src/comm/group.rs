@@ -106,6 +106,8 @@ impl<'job> Comm<'job> {
     /// Makes communicators of this one's ranks, all of which call it: those with equal colours form one, ordered by `order` and,
     /// where that is equal, by their ranks here. `None` takes no part and gets none.
     ///
+    /// What is made from a [`Communicator`] borrows that one; what is made from the world borrows the job only.
+    ///
     /// Errors as for [`Job::create`]; [`Code::Busy`] when another thread is in such a call on this communicator.
     pub fn split(&self, colour: Option<usize>, order: i32) -> Result<Option<Communicator<'job>>> {
         create::comm_split(self.id, number(colour)?, order)?.map(Communicator::new).transpose()
