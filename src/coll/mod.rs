@@ -63,17 +63,30 @@ fn make(ep: &'static Endpoint, comm: i32) -> Result<&'static Team> {
     Ok(unsafe { &*team })
 }
 
-/// A communicator is freed: so is what its collective calls needed. All its members have come to the end of their last one.
+/// Teams of communicators that this process has freed and whose memory, which it hosts, others may still use.
+static LEAVING: Mutex<Vec<AtomicPtr<Team>>> = Mutex::new(Vec::new());
+
+/// This process has freed a communicator: so is what its collective calls needed, as soon as all members have freed it.
 ///
 /// # Safety
-/// No thread is in a collective call of it, and none comes any more.
+/// No thread of this process is in a collective call of it, and none comes any more.
 pub unsafe fn forget(comm: i32) -> Result<()> {
     let team = TEAMS[comm as usize & (COMMUNICATORS - 1)].swap(core::ptr::null_mut(), Ordering::AcqRel);
-    if team.is_null() {
-        return Ok(());
+    if !team.is_null() {
+        LEAVING.lock().unwrap_or_else(|e| e.into_inner()).push(AtomicPtr::new(team));
     }
+    sweep()
+}
+
+/// Gives back the memory of teams whose members have all freed the communicator.
+pub fn sweep() -> Result<()> {
+    let mut leaving = LEAVING.lock().unwrap_or_else(|e| e.into_inner());
+    let over = leaving.extract_if(.., |team| {
+        // SAFETY: from `make`; it is in the list as long as it lives.
+        unsafe { &*team.load(Ordering::Relaxed) }.is_over()
+    });
     // SAFETY: from `make`, and nobody uses it any more.
-    unsafe { Box::from_raw(team) }.free()
+    over.map(|team| unsafe { Box::from_raw(team.into_inner()) }.free()).fold(Ok(()), Result::and)
 }
 
 /// The end of the job: no collective call comes any more.
@@ -81,7 +94,8 @@ pub unsafe fn forget(comm: i32) -> Result<()> {
 /// # Safety
 /// No thread is in a collective call.
 pub unsafe fn close() {
-    for slot in &TEAMS {
+    let leaving = std::mem::take(&mut *LEAVING.lock().unwrap_or_else(|e| e.into_inner()));
+    for slot in TEAMS.iter().chain(&leaving) {
         let team = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if !team.is_null() {
             // SAFETY: from `make`, and nobody uses it any more.

@@ -24,6 +24,7 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::FINALIZED;
+use crate::lane::map::Life;
 use crate::lane::record::ASLEEP;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
@@ -34,6 +35,8 @@ pub struct Team {
     pub(super) ep: &'static Endpoint,
     pub(super) comm: i32,
     epoch: u32,
+    /// The first of its units.
+    unit: u32,
     /// This process's place among the members.
     pub(super) me: usize,
     /// How many members there are.
@@ -128,6 +131,7 @@ impl Team {
             ep,
             comm: context.handle,
             epoch: context.place.epoch,
+            unit: context.place.unit,
             me,
             n,
             arena: OnceLock::new(),
@@ -182,6 +186,15 @@ impl Team {
             ));
         }
         Ok(self.arena.get_or_init(|| arena))
+    }
+
+    /// Will no member use its memory any more? Asked when this member has freed the communicator.
+    pub fn is_over(&self) -> bool {
+        let freed = |rank: &u32| {
+            let lane = self.ep.lane(*rank);
+            lane.is_ok_and(|l| l.pair.life(self.unit, self.epoch) == Life::Freed || l.gone().is_some())
+        };
+        self.me != 0 || self.arena.get().is_none() || self.ranks[1..].iter().all(freed)
     }
 
     /// The communicator is freed: its memory goes back to the system.

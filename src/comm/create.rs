@@ -44,6 +44,7 @@ fn make(comm: i32, call: Call, colour: i32, order: i32) -> Result<Option<i32>> {
     if ep.left_over.swap(false, Ordering::AcqRel) {
         ep.spool.reclaim();
     }
+    crate::coll::sweep()?;
     let made = agree(ep, context, call, (colour.max(-1) as i64, order as i64));
     let made = made.and_then(|agreed| settle(ep, context, agreed, colour));
     context.making.store(false, Ordering::Release);
@@ -126,12 +127,15 @@ pub unsafe fn comm_free(comm: i32) -> Result<()> {
     let said = ep.say_life(place, Life::Freed);
     let rings = ep.any_source.forget(ep, context);
     ep.spool.forget(comm);
+    ep.waiting_sends.forget(comm);
+    // SAFETY: as the caller promises.
+    let team = unsafe { crate::coll::forget(comm) };
     // SAFETY: no request is pending, and as the caller promises no thread uses the communicator.
     unsafe {
         ep.lanes.forget(comm);
         ep.contexts.remove(context);
     }
-    result.and(said).and(rings)
+    result.and(said).and(rings).and(team)
 }
 
 /// `fmpl_comm_translate`: the rank in communicator `to` of rank `rank` of communicator `from`; `None`: it is no member.

@@ -255,6 +255,13 @@ impl WaitingSends {
         self.count.store(list.len() as u32, Ordering::Release);
     }
 
+    /// A communicator is freed, all of whose requests are completed; some may still be listed.
+    pub fn forget(&self, comm: i32) {
+        let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());
+        list.retain(|(lane, _)| lane.comm() != comm);
+        self.count.store(list.len() as u32, Ordering::Release);
+    }
+
     /// Moves them on, as far as they go. `true`: some are left.
     pub fn push(&self, ep: &'static Endpoint) -> bool {
         if self.count.load(Ordering::Acquire) == 0 {
