@@ -22,6 +22,9 @@ const DEPTH: u32 = 256;
 const SIGNAL_EVERY: u64 = 64;
 /// Pieces of a request, where the device can.
 const PIECES: u32 = 16;
+/// Bytes of a bulk request at most, if the device can. A longer one may take longer than its time-out on a slow device, which would
+/// then begin it anew.
+const LONGEST: u32 = 1 << 20;
 /// Longest record that is posted inline, or copied where the device takes less.
 pub const RECORD_MOST: usize = 256;
 /// A wait that lasts longer than this since anything was posted tries the connection.
@@ -120,7 +123,7 @@ impl Link {
             qp,
             queue,
             psn: now_ns() as u32 & 0xff_ffff,
-            longest: port.max_message.clamp(1 << 16, 1 << 30),
+            longest: port.max_message.min(LONGEST),
             connected: Mutex::new(false),
             ready: AtomicBool::new(false),
             answers: AtomicU32::new(0),
