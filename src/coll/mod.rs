@@ -145,7 +145,11 @@ fn busy(team: &Team, call: &str) -> Error {
 #[inline]
 pub fn barrier(comm: i32) -> Result<()> {
     let ep = endpoint()?;
-    let team = team(ep, comm)?;
+    let team = match team(ep, comm) {
+        // Some members share no memory with this one: by messages.
+        Err(e) if e.code() == Code::Unsupported => return crate::comm::job::meet_all(ep, comm),
+        team => team?,
+    };
     if team.n == 1 {
         return Ok(());
     }

@@ -25,7 +25,7 @@ mod counter;
 mod create;
 mod event;
 mod group;
-mod job;
+pub(crate) mod job;
 mod plain;
 mod scope;
 mod session;
