@@ -4,7 +4,7 @@
 use crate::base::config::{AllreduceWay, BarrierWay, BcastWay, ReduceWay};
 use crate::p2p::endpoint::Endpoint;
 
-use super::arena::{CELL_BYTES, GROUP, RING_BYTES};
+use super::arena::{CELL_BYTES, CELLS, GROUP, RING_BYTES};
 
 /// The table as it holds for a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,10 +99,16 @@ impl Choices {
         }
     }
 
-    /// Bytes in a cell, so that a short payload takes several and writers and readers work at the same time.
+    /// Bytes in a cell, so that a short payload takes several and writers and readers work at the same time; no more cells than a ring
+    /// has, up to [`SEGMENT`].
     #[inline]
     pub fn chunk(&self, bytes: usize) -> usize {
-        if self.crowded { CELL_BYTES } else { bytes.div_ceil(2).next_multiple_of(64).clamp(1024, self.chunk) }
+        let least = bytes.div_ceil(CELLS).next_multiple_of(64);
+        if self.crowded {
+            CELL_BYTES
+        } else {
+            bytes.div_ceil(2).next_multiple_of(64).clamp(1024, self.chunk).max(least)
+        }
     }
 
     /// A number that tells two tables apart; never 0.

@@ -151,7 +151,9 @@ async unsafe fn through_cells(
     let takes = to.has(team.me);
     let gives = to == To::All || !takes;
     let flags = count * f.size <= FLAG_BYTES;
-    let chunk = (team.choices.chunk(count * f.size) / f.size).max(1);
+    // Whole elements, and no cell twice in one call: a cell that is not read yet would be written again.
+    let chunk = (team.choices.chunk(count * f.size) / f.size).max(count.div_ceil(CELLS)).max(1);
+    debug_assert!(chunk * f.size <= CELL_BYTES);
     let scratch = team.scratch(2 * CELL_BYTES);
     let (first, chunks) = (team.own_cells(), count.div_ceil(chunk));
     let mut given = 0;

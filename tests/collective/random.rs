@@ -290,7 +290,8 @@ fn seeds() -> Box<dyn Iterator<Item = u64>> {
     if let Ok(seed) = std::env::var("FMPL_TEST_SEED") {
         return Box::new([seed.parse().unwrap()].into_iter());
     }
-    let first = std::process::id() as u64 * 1000;
+    // The same programs in every short run; the first one once used a cell twice in a call. A long run plays others each time.
+    let first = if long() { std::process::id() as u64 * 1000 } else { 18_779_001 };
     Box::new(first..)
 }
 
