@@ -2,7 +2,7 @@
 //!
 //! A function is named by its address, as in the paper. The address of a library's function is not the same everywhere: a program that
 //! is not position-independent sees an entry of its own linkage table. So a predefined function is known by each address
-//! that it may have: this library's own, and the one that the dynamic linker gives to the whole program ([`predefined`]).
+//! that it may have: this library's own, and the one that the dynamic linker gives to the whole program (`predefined`).
 
 use core::ffi::{c_char, c_int, c_void};
 use std::collections::HashMap;

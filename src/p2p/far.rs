@@ -1,6 +1,6 @@
 //! Messages between nodes: what is done differently where the other side's memory is reached by RDMA.
 //!
-//! The decisions are those of [`super::send`], [`super::receive`] and [`super::transfer`]; here is how a landing is posted, how bytes
+//! The decisions are those of `super::send`, [`super::receive`] and [`super::transfer`]; here is how a landing is posted, how bytes
 //! are put into a posted buffer, and how a receiver fetches what lies in its sender's spool.
 //!
 //! | way | copies by a processor | needs |

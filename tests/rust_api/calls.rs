@@ -135,7 +135,9 @@ on_ranks!(what_is_counted, [1, 2, 3], 2, |job, world| {
     world.sendrecv(&[1u8; 9], world.rank(), 1, &mut [0u8; 9], world.rank(), 1)?;
     let sent = if world.rank() == 0 && world.size() > 1 { (7, 104_971) } else { (0, 0) };
     assert_eq!((of(Counter::ShmMessages)?, of(Counter::ShmBytes)?), sent);
-    assert_eq!(of(Counter::ShmPeers)?, world.size() as u64 - 1);
+    // The barrier needs the first rank's memory only.
+    let peers = of(Counter::ShmPeers)?;
+    assert!((world.size() as u64).min(2) - 1 <= peers && peers < world.size() as u64, "{peers} peers");
 });
 
 on_ranks!(the_modes_of_sending, [2], 2, |job, world| {

@@ -1,6 +1,7 @@
 //! The predefined functions of reductions, as the program names them, passes them, or calls them itself.
 
 #![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
+#![allow(rustdoc::broken_intra_doc_links)] // inout[k] is an element, not a link
 
 use core::ffi::{c_int, c_void};
 
