@@ -222,9 +222,6 @@ mod here {
             self.held.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
             Some(Hold(&raw const self.held))
         }
-    }
-
-    impl SendSide {
         /// As [`SendSide::try_hold`], waiting for the other thread, which has it for moments only.
         pub fn hold(&self) -> Hold {
             loop {
@@ -361,9 +358,7 @@ mod here {
                 window,
             }
         }
-    }
 
-    impl Pair {
         /// What the peer says of the communicator that it has in this unit under this epoch. (Not for a lane to myself.)
         #[cold]
         pub fn life(&self, unit: u32, epoch: u32) -> Life {

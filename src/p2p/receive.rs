@@ -137,11 +137,16 @@ pub(super) unsafe fn take_short<const OWE: bool>(
 /// Tells the sender that message `seq` and all before it are received, and wakes it.
 #[inline(always)]
 fn acknowledge(lane: &Lane, slot: usize, seq: u64) {
-    let hot = lane.hot(slot);
-    let (theirs, mine) = (&hot.half[lane.inn], &hot.half[1 - lane.inn]);
+    let mine = &lane.hot(slot).half[1 - lane.inn];
     mine.acknowledge(seq, mine.rx.load(Ordering::Relaxed) & 0xff);
+    wake_sender(lane, slot);
+}
+
+/// Wakes the sender if it sleeps, after what it may wait for has been stored.
+#[inline(always)]
+fn wake_sender(lane: &Lane, slot: usize) {
     doorbell::light_barrier();
-    let sleep = theirs.tx.load(Ordering::Relaxed) & 0xff;
+    let sleep = lane.hot(slot).half[lane.inn].tx.load(Ordering::Relaxed) & 0xff;
     if sleep != 0 {
         wake(lane, slot, sleep);
     }
@@ -493,22 +498,13 @@ impl Receiver {
             };
             return self.post_far(far, addr, kind, shape);
         }
-        self.wake_sender();
+        wake_sender(self.lane, self.slot);
     }
 
     /// A posting is out already; this thread now stays with it.
     pub fn say_waiting(&self) {
         let meta = &self.lane.posting(self.lane.inn, self.slot).meta;
         meta.store(meta.load(Ordering::Relaxed) | (HINT_WAITING as u64) << 8, Ordering::Relaxed);
-    }
-
-    #[inline(always)]
-    fn wake_sender(&self) {
-        doorbell::light_barrier();
-        let sleep = self.theirs().tx.load(Ordering::Relaxed) & 0xff;
-        if sleep != 0 {
-            wake(self.lane, self.slot, sleep);
-        }
     }
 
     /// Waits for the message and takes it.
@@ -586,7 +582,7 @@ impl Receiver {
                 unsafe { (*side.block).taken.store(self.seq as u32, Ordering::Release) };
             }
         }
-        self.wake_sender();
+        wake_sender(self.lane, self.slot);
         let len = taken?;
         if len > self.cap {
             return Err(self.truncated(len));
