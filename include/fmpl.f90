@@ -1648,6 +1648,362 @@ module fmpl
     end subroutine fmpl_allreduce
   end interface
 
+  !> Collects a message of each rank at one rank.
+  !! @param buf this rank's message; may be FMPL_NULL when size is 0. At the root it may be the place in all
+  !!     where it belongs.
+  !! @param size bytes, the same on all ranks.
+  !! @param all at the root room for a message of each rank, which come in the order of the ranks; elsewhere
+  !!     it is not looked at.
+  !! @param root the rank that collects.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast.
+  interface fmpl_gather
+    subroutine fmpl_gather(buf, size, all, root, comm, ier) bind(C, name="fmpl_gather_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_gather
+    subroutine fmpl_gather8(buf, size, all, root, comm, ier) bind(C, name="fmpl_gather8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_gather8
+  end interface
+
+  !> Collects a message of each rank at all ranks.
+  !! @param buf this rank's message; may be FMPL_NULL when size is 0. It may be the place in all where it
+  !!     belongs.
+  !! @param size bytes, the same on all ranks.
+  !! @param all room for a message of each rank, which come in the order of the ranks.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast.
+  interface fmpl_allgather
+    subroutine fmpl_allgather(buf, size, all, comm, ier) bind(C, name="fmpl_allgather_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_allgather
+    subroutine fmpl_allgather8(buf, size, all, comm, ier) bind(C, name="fmpl_allgather8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_allgather8
+  end interface
+
+  !> Gives each rank its own message of one rank.
+  !! @param all at the root a message for each rank, in the order of the ranks; elsewhere it is not looked at.
+  !! @param size bytes of one message, the same on all ranks.
+  !! @param buf room for this rank's message; may be FMPL_NULL when size is 0. At the root it may be the place
+  !!     in all where it lies.
+  !! @param root the rank that has the messages.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast.
+  interface fmpl_scatter
+    subroutine fmpl_scatter(all, size, buf, root, comm, ier) bind(C, name="fmpl_scatter_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*), intent(in) :: all
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_scatter
+    subroutine fmpl_scatter8(all, size, buf, root, comm, ier) bind(C, name="fmpl_scatter8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*), intent(in) :: all
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_scatter8
+  end interface
+
+  !> Gives each rank its own message of each rank.
+  !! @param sent a message for each rank, in the order of the ranks.
+  !! @param size bytes of one message, the same on all ranks.
+  !! @param received room for a message of each rank, which come in the order of the ranks; it does not
+  !!     overlap with sent.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast.
+  interface fmpl_alltoall
+    subroutine fmpl_alltoall(sent, size, received, comm, ier) bind(C, name="fmpl_alltoall_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_alltoall
+    subroutine fmpl_alltoall8(sent, size, received, comm, ier) bind(C, name="fmpl_alltoall8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_alltoall8
+  end interface
+
+  !> Begins to copy a buffer of one rank to all ranks, as fmpl_bcast does. The buffer must not be touched, at
+  !! the root not be changed, until the call is completed. Until then all other collective calls of the
+  !! communicator get FMPL_ERR_BUSY.
+  !! @param buf the message at the root, room for it elsewhere; may be FMPL_NULL when size is 0.
+  !! @param size bytes, the same on all ranks.
+  !! @param root the rank whose buffer it is.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast.
+  interface fmpl_ibcast
+    subroutine fmpl_ibcast(buf, size, root, comm, ier) bind(C, name="fmpl_ibcast_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibcast
+    subroutine fmpl_ibcast8(buf, size, root, comm, ier) bind(C, name="fmpl_ibcast8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibcast8
+  end interface
+
+  !> Combines the ranks' vectors as fmpl_reduce does; each rank gets a block of the result.
+  !! @param all the vector, a block of count elements for each rank, in the order of the ranks; it is not
+  !!     changed.
+  !! @param buf room for this rank's block of the result; it does not overlap with all.
+  !! @param count elements of a block, the same on all ranks.
+  !! @param func how two elements are combined.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_reduce.
+  interface
+    subroutine fmpl_reduce_scatter(all, buf, count, func, comm, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*), intent(in) :: all
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: count
+      external :: func
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_reduce_scatter
+  end interface
+
+  !> Combines the vectors of the ranks up to each: that of rank k becomes ((x0 o x1) o ...) o xk.
+  !! @param buf the vector; may be FMPL_NULL when count is 0.
+  !! @param count elements, the same on all ranks.
+  !! @param func how two elements are combined.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_reduce.
+  interface
+    subroutine fmpl_scan(buf, count, func, comm, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: count
+      external :: func
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_scan
+  end interface
+
+  !> Begins a barrier. A communicator has at most one collective call under way: until this one is completed
+  !! all others get FMPL_ERR_BUSY. A call that has begun moves on while this process tests it or waits for
+  !! anything else.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_barrier; FMPL_ERR_BUSY.
+  interface
+    subroutine fmpl_ibarrier(comm, ier) bind(C, name="fmpl_ibarrier_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibarrier
+  end interface
+
+  !> Begins to combine the ranks' vectors as fmpl_allreduce does. The buffer must not be touched until the
+  !! call is completed. Until then all other collective calls of the communicator get FMPL_ERR_BUSY. A
+  !! function of the program may be called in any call of the library that waits or tests, also by another
+  !! thread.
+  !! work may be FMPL_NULL.
+  !! @param buf the vector; may be FMPL_NULL when count is 0.
+  !! @param count elements, the same on all ranks.
+  !! @param func how two elements are combined.
+  !! @param comm the communicator.
+  !! @param work room for as many elements as buf has, which the library may use until the call is completed,
+  !!     or FMPL_NULL.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_reduce.
+  interface
+    subroutine fmpl_iallreduce(buf, count, func, comm, work, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: count
+      external :: func
+      integer(c_int), intent(in) :: comm
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: work
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: work
+      !DIR$ IGNORE_TKR work
+      type(*), dimension(*) :: work
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iallreduce
+  end interface
+
+  !> Waits until every rank of the communicator has begun the barrier of fmpl_ibarrier.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_barrier, and
+  !!     the call is over.
+  interface
+    subroutine fmpl_ibarrier_wait(comm, ier) bind(C, name="fmpl_ibarrier_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibarrier_wait
+  end interface
+
+  !> Has every rank begun the barrier of fmpl_ibarrier?
+  !! @param comm the communicator.
+  !! @param done set to 1, and the call is over, or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_ibarrier_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface
+    subroutine fmpl_ibarrier_test(comm, done, ier) bind(C, name="fmpl_ibarrier_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibarrier_test
+  end interface
+
+  !> Completes the call of fmpl_ibcast.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_bcast, and the
+  !!     call is over.
+  interface
+    subroutine fmpl_ibcast_wait(comm, ier) bind(C, name="fmpl_ibcast_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibcast_wait
+  end interface
+
+  !> Completes the call of fmpl_ibcast if that takes no waiting.
+  !! @param comm the communicator.
+  !! @param done set to 1, and the call is over, or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_ibcast_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface
+    subroutine fmpl_ibcast_test(comm, done, ier) bind(C, name="fmpl_ibcast_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibcast_test
+  end interface
+
+  !> Completes the call of fmpl_iallreduce.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_allreduce, and
+  !!     the call is over.
+  interface
+    subroutine fmpl_iallreduce_wait(comm, ier) bind(C, name="fmpl_iallreduce_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iallreduce_wait
+  end interface
+
+  !> Completes the call of fmpl_iallreduce if that takes no waiting.
+  !! @param comm the communicator.
+  !! @param done set to 1, and the call is over, or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_iallreduce_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface
+    subroutine fmpl_iallreduce_test(comm, done, ier) bind(C, name="fmpl_iallreduce_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iallreduce_test
+  end interface
+
   !> Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
   !! function is called with parts of the vectors, inout before in in the order of the ranks, and must call
   !! nothing of the library. Registering it again replaces what was said before. May be called at any time.

@@ -972,6 +972,174 @@ int fmpl_reduce(void *buf, int count, fmpl_func func, int root, fmpl_comm comm, 
 int fmpl_allreduce(void *buf, int count, fmpl_func func, fmpl_comm comm, void *work);
 
 /**
+ * Collects a message of each rank at one rank.
+ *
+ * @param[in] buf this rank's message; may be NULL when size is 0. At the root it may be the place in all
+ *     where it belongs.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all at the root room for a message of each rank, which come in the order of the ranks; elsewhere
+ *     it is not looked at.
+ * @param[in] root the rank that collects.
+ * @param[in] comm the communicator.
+ * @return as fmpl_bcast.
+ */
+int fmpl_gather(const void *buf, size_t size, void *all, int root, fmpl_comm comm);
+
+/**
+ * Collects a message of each rank at all ranks.
+ *
+ * @param[in] buf this rank's message; may be NULL when size is 0. It may be the place in all where it
+ *     belongs.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all room for a message of each rank, which come in the order of the ranks.
+ * @param[in] comm the communicator.
+ * @return as fmpl_bcast.
+ */
+int fmpl_allgather(const void *buf, size_t size, void *all, fmpl_comm comm);
+
+/**
+ * Gives each rank its own message of one rank.
+ *
+ * @param[in] all at the root a message for each rank, in the order of the ranks; elsewhere it is not looked
+ *     at.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[out] buf room for this rank's message; may be NULL when size is 0. At the root it may be the place
+ *     in all where it lies.
+ * @param[in] root the rank that has the messages.
+ * @param[in] comm the communicator.
+ * @return as fmpl_bcast.
+ */
+int fmpl_scatter(const void *all, size_t size, void *buf, int root, fmpl_comm comm);
+
+/**
+ * Gives each rank its own message of each rank.
+ *
+ * @param[in] sent a message for each rank, in the order of the ranks.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[in] received room for a message of each rank, which come in the order of the ranks; it does not
+ *     overlap with sent.
+ * @param[in] comm the communicator.
+ * @return as fmpl_bcast.
+ */
+int fmpl_alltoall(const void *sent, size_t size, void *received, fmpl_comm comm);
+
+/**
+ * Combines the ranks' vectors as fmpl_reduce does; each rank gets a block of the result.
+ *
+ * @param[in] all the vector, a block of count elements for each rank, in the order of the ranks; it is not
+ *     changed.
+ * @param[out] buf room for this rank's block of the result; it does not overlap with all.
+ * @param[in] count elements of a block, the same on all ranks.
+ * @param[in] func how two elements are combined.
+ * @param[in] comm the communicator.
+ * @return as fmpl_reduce.
+ */
+int fmpl_reduce_scatter(const void *all, void *buf, int count, fmpl_func func, fmpl_comm comm);
+
+/**
+ * Combines the vectors of the ranks up to each: that of rank k becomes ((x0 o x1) o ...) o xk.
+ *
+ * @param[out] buf the vector; may be NULL when count is 0.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined.
+ * @param[in] comm the communicator.
+ * @return as fmpl_reduce.
+ */
+int fmpl_scan(void *buf, int count, fmpl_func func, fmpl_comm comm);
+
+/**
+ * Begins a barrier. A communicator has at most one collective call under way: until this one is completed all
+ * others get FMPL_ERR_BUSY. A call that has begun moves on while this process tests it or waits for anything
+ * else.
+ *
+ * @param[in] comm the communicator.
+ * @return as fmpl_barrier; FMPL_ERR_BUSY.
+ */
+int fmpl_ibarrier(fmpl_comm comm);
+
+/**
+ * Waits until every rank of the communicator has begun the barrier of fmpl_ibarrier.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_barrier, and the
+ *     call is over.
+ */
+int fmpl_ibarrier_wait(fmpl_comm comm);
+
+/**
+ * Has every rank begun the barrier of fmpl_ibarrier?
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_ibarrier_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_ibarrier_test(fmpl_comm comm, int *done);
+
+/**
+ * Begins to copy a buffer of one rank to all ranks, as fmpl_bcast does. The buffer must not be touched, at
+ * the root not be changed, until the call is completed. Until then all other collective calls of the
+ * communicator get FMPL_ERR_BUSY.
+ *
+ * @param[out] buf the message at the root, room for it elsewhere; may be NULL when size is 0.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] root the rank whose buffer it is.
+ * @param[in] comm the communicator.
+ * @return as fmpl_bcast.
+ */
+int fmpl_ibcast(void *buf, size_t size, int root, fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_ibcast.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_bcast, and the call
+ *     is over.
+ */
+int fmpl_ibcast_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_ibcast if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_ibcast_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_ibcast_test(fmpl_comm comm, int *done);
+
+/**
+ * Begins to combine the ranks' vectors as fmpl_allreduce does. The buffer must not be touched until the call
+ * is completed. Until then all other collective calls of the communicator get FMPL_ERR_BUSY. A function of
+ * the program may be called in any call of the library that waits or tests, also by another thread.
+ *
+ * @param[out] buf the vector; may be NULL when count is 0.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined.
+ * @param[in] comm the communicator.
+ * @param[in] work room for as many elements as buf has, which the library may use until the call is
+ *     completed, or NULL.
+ * @return as fmpl_reduce.
+ */
+int fmpl_iallreduce(void *buf, int count, fmpl_func func, fmpl_comm comm, void *work);
+
+/**
+ * Completes the call of fmpl_iallreduce.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_allreduce, and the
+ *     call is over.
+ */
+int fmpl_iallreduce_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_iallreduce if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_iallreduce_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_iallreduce_test(fmpl_comm comm, int *done);
+
+/**
  * Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
  * function is called with parts of the vectors, inout before in in the order of the ranks, and must call
  * nothing of the library. Registering it again replaces what was said before. May be called at any time.

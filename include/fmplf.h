@@ -215,6 +215,26 @@
       external fmpl_bcast8
       external fmpl_reduce
       external fmpl_allreduce
+      external fmpl_gather
+      external fmpl_gather8
+      external fmpl_allgather
+      external fmpl_allgather8
+      external fmpl_scatter
+      external fmpl_scatter8
+      external fmpl_alltoall
+      external fmpl_alltoall8
+      external fmpl_ibcast
+      external fmpl_ibcast8
+      external fmpl_reduce_scatter
+      external fmpl_scan
+      external fmpl_ibarrier
+      external fmpl_iallreduce
+      external fmpl_ibarrier_wait
+      external fmpl_ibarrier_test
+      external fmpl_ibcast_wait
+      external fmpl_ibcast_test
+      external fmpl_iallreduce_wait
+      external fmpl_iallreduce_test
       external fmpl_func_register
       external fmpl_isum
       external fmpl_ssum

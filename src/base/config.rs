@@ -57,6 +57,28 @@ pub enum BarrierWay {
     Groups,
 }
 
+/// How gather, allgather, scatter, alltoall and reduce-scatter move blocks on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExchangeWay {
+    /// By size.
+    Auto,
+    /// Through the cells of the givers.
+    Cells,
+    /// Each taker copies out of the givers' memory.
+    Pull,
+}
+
+/// How a scan works on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScanWay {
+    /// By size.
+    Auto,
+    /// Each rank combines the vectors of all before it.
+    Cells,
+    /// Each rank hands its result on to the next.
+    Chain,
+}
+
 /// How a broadcast travels on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BcastWay {
@@ -144,6 +166,14 @@ pub struct Config {
     pub coll_reduce: ReduceWay,
     /// `FMPL_COLL_ALLREDUCE`
     pub coll_allreduce: AllreduceWay,
+    /// `FMPL_COLL_EXCHANGE`
+    pub coll_exchange: ExchangeWay,
+    /// `FMPL_COLL_SCAN`
+    pub coll_scan: ScanWay,
+    /// `FMPL_COLL_EXCHANGE_PULL`, bytes
+    pub exchange_pull: Option<usize>,
+    /// `FMPL_COLL_SCAN_CHAIN`, bytes
+    pub scan_chain: Option<usize>,
     /// `FMPL_COLL_BCAST_PULL`, bytes
     pub bcast_pull: Option<usize>,
     /// `FMPL_COLL_REDUCE_PULL`, bytes
@@ -200,6 +230,10 @@ impl Default for Config {
             coll_bcast: BcastWay::Auto,
             coll_reduce: ReduceWay::Auto,
             coll_allreduce: AllreduceWay::Auto,
+            coll_exchange: ExchangeWay::Auto,
+            coll_scan: ScanWay::Auto,
+            exchange_pull: None,
+            scan_chain: None,
             bcast_pull: None,
             reduce_pull: None,
             allreduce_pull: None,
@@ -422,6 +456,36 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "FMPL_COLL_EXCHANGE",
+        default: "auto",
+        values: "auto | cells | pull",
+        meaning: "how gather, allgather, scatter, alltoall and reduce_scatter move their blocks",
+        set: |c, v| {
+            c.coll_exchange = match v {
+                "auto" => ExchangeWay::Auto,
+                "cells" => ExchangeWay::Cells,
+                "pull" => ExchangeWay::Pull,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_SCAN",
+        default: "auto",
+        values: "auto | cells | chain",
+        meaning: "how a scan works",
+        set: |c, v| {
+            c.coll_scan = match v {
+                "auto" => ScanWay::Auto,
+                "cells" => ScanWay::Cells,
+                "chain" => ScanWay::Chain,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
         name: "FMPL_COLL_BCAST_PULL",
         default: "tuning table",
         values: "bytes, with k, M or G",
@@ -448,6 +512,20 @@ pub static SETTINGS: &[Setting] = &[
         values: "bytes, with k, M or G",
         meaning: "from this size on each rank of an allreduce reduces a slice",
         set: |c, v| bytes(v).map(|n| c.allreduce_slices = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_EXCHANGE_PULL",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from so many bytes of a rank on blocks are copied from the ranks' memory",
+        set: |c, v| bytes(v).map(|n| c.exchange_pull = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_SCAN_CHAIN",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on the ranks of a scan hand their results on",
+        set: |c, v| bytes(v).map(|n| c.scan_chain = Some(n)),
     },
     Setting {
         name: "FMPL_COLL_CHUNK",

@@ -67,6 +67,7 @@ pub(super) unsafe fn out_of_flag(flag: &Flag, to: *mut u8, len: usize) {
 #[inline]
 async unsafe fn through_flag(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
     let call = team.begin();
+    team.share_ring(root);
     let (number, cell) = team.next_shared(call);
     let flag = arena.flag(arena.shared_ring(), cell.index);
     if team.me == root {
@@ -87,6 +88,7 @@ async unsafe fn through_flag(team: &Team, arena: &Arena, ptr: *mut u8, len: usiz
 
 async unsafe fn through_cells(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
     let call = team.begin();
+    team.share_ring(root);
     let ring = arena.shared_ring();
     let chunk = team.choices.chunk(len);
     debug_assert!(len.div_ceil(chunk) <= CELLS);

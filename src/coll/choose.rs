@@ -1,7 +1,7 @@
 //! Which algorithm a call takes: by its size and the number of members, from a table that `fmpl bench tune-coll` measures, or forced
 //! by a setting. The same on all ranks, since they all have the same table.
 
-use crate::base::config::{AllreduceWay, BarrierWay, BcastWay, ReduceWay};
+use crate::base::config::{AllreduceWay, BarrierWay, BcastWay, ExchangeWay, ReduceWay, ScanWay};
 use crate::p2p::endpoint::Endpoint;
 
 use super::arena::{CELL_BYTES, CELLS, GROUP, RING_BYTES};
@@ -17,6 +17,14 @@ pub struct Choices {
     pub reduce: ReduceWay,
     /// `FMPL_COLL_ALLREDUCE`
     pub allreduce: AllreduceWay,
+    /// `FMPL_COLL_EXCHANGE`
+    pub exchange: ExchangeWay,
+    /// `FMPL_COLL_SCAN`
+    pub scan: ScanWay,
+    /// From so many bytes of a member on blocks are copied from the members' memory.
+    pub exchange_pull: usize,
+    /// From this many bytes on the members of a scan hand their results on.
+    pub scan_chain: usize,
     /// From this many bytes on a broadcast is read from the root's memory.
     pub bcast_pull: usize,
     /// From this many bytes on a reduction reads the members' memory.
@@ -53,11 +61,15 @@ impl Choices {
             bcast: config.coll_bcast,
             reduce: config.coll_reduce,
             allreduce: config.coll_allreduce,
+            exchange: config.coll_exchange,
+            scan: config.coll_scan,
+            exchange_pull: pull(128 << 10, config.exchange_pull),
+            scan_chain: config.scan_chain.unwrap_or(16 << 10),
             bcast_pull: pull(512 << 10, config.bcast_pull),
             reduce_pull: pull(512 << 10, config.reduce_pull),
             allreduce_pull: pull(if members == 2 { 8 << 20 } else { 128 << 10 }, config.allreduce_pull),
             allreduce_slices: config.allreduce_slices.unwrap_or(if members == 2 { usize::MAX } else { 16 << 10 }),
-            chunk: config.coll_chunk.unwrap_or(4096),
+            chunk: config.coll_chunk.unwrap_or(2048),
             piece: config.coll_piece.unwrap_or(64 << 10),
             crowded: ep.crowded,
             copies,
@@ -95,6 +107,27 @@ impl Choices {
             AllreduceWay::Auto if bytes >= self.allreduce_slices => AllreduceWay::Slices,
             AllreduceWay::Auto => AllreduceWay::Cells,
             AllreduceWay::Pull if !self.copies => AllreduceWay::Slices,
+            forced => forced,
+        }
+    }
+
+    /// The way of an exchange in which a member gives this many bytes.
+    #[inline]
+    pub fn exchange(&self, bytes: usize) -> ExchangeWay {
+        match self.exchange {
+            ExchangeWay::Auto if bytes < self.exchange_pull => ExchangeWay::Cells,
+            ExchangeWay::Auto => ExchangeWay::Pull,
+            ExchangeWay::Pull if !self.copies => ExchangeWay::Cells,
+            forced => forced,
+        }
+    }
+
+    /// The way of a scan of this many bytes.
+    #[inline]
+    pub fn scan(&self, bytes: usize) -> ScanWay {
+        match self.scan {
+            ScanWay::Auto if bytes < self.scan_chain => ScanWay::Cells,
+            ScanWay::Auto => ScanWay::Chain,
             forced => forced,
         }
     }

@@ -108,6 +108,42 @@ impl<'a> Function<'a> {
     }
 }
 
+/// The same function without the bound on how long it lives.
+///
+/// # Safety
+/// It must stay as long as what is returned is used.
+pub unsafe fn lasting(f: Function<'_>) -> Function<'static> {
+    let how = match f.how {
+        How::Kernel(kernel) => How::Kernel(kernel),
+        How::C(call) => How::C(call),
+        How::Fortran(call) => How::Fortran(call),
+        How::Rust(closure) => {
+            // SAFETY: as the caller promises.
+            let closure = unsafe { core::mem::transmute::<&Closure<'_>, &'static Closure<'static>>(closure) };
+            How::Rust(closure)
+        }
+    };
+    Function { size: f.size, how }
+}
+
+impl Function<'_> {
+    /// left = left ∘ right for `n` elements, where the first right is taken as it is.
+    ///
+    /// # Safety
+    /// `n` elements at each; they do not overlap.
+    #[inline]
+    pub unsafe fn fold_next(&self, left: *mut u8, right: *const u8, n: usize, first: bool) {
+        // SAFETY: as the caller promises; nothing is spared where the output is the left one.
+        unsafe {
+            if first {
+                left.copy_from_nonoverlapping(right, n * self.size);
+            } else {
+                self.fold(left, left, right, n, core::ptr::null_mut());
+            }
+        }
+    }
+}
+
 /// A registered function of the program.
 #[derive(Clone, Copy)]
 struct Registered {

@@ -1,4 +1,4 @@
-//! Collective calls: barrier, broadcast, reduce, allreduce.
+//! Collective calls: barrier, broadcast, reductions, and exchanges of blocks.
 //!
 //! On a node the shared memory is the broadcast hardware. The members of a communicator share an [`arena`], in which each word has
 //! one writer; flags carry payloads that fit into their line, short payloads go through cells that stay in the caches, and long ones are
@@ -8,7 +8,10 @@
 //! |---|---|
 //! | `arena` | the shared memory: what lies where |
 //! | `team` | the members, waiting for each other, the loss of one |
-//! | `barrier`, `bcast`, `reduce` | the algorithms |
+//! | `barrier`, `bcast`, `reduce` | the algorithms of the calls of these names, and of allreduce |
+//! | `exchange` | gather, allgather, scatter, alltoall |
+//! | `partial` | reduce-scatter, scan |
+//! | `request` | calls that do not wait |
 //! | `copies` | reaching into another member's memory |
 //! | `function`, `kernel` | what elements are reduced with |
 //! | `choose` | which algorithm, by size and number of members |
@@ -18,14 +21,19 @@ mod barrier;
 mod bcast;
 mod choose;
 mod copies;
+mod exchange;
 pub mod function;
 mod kernel;
+mod partial;
 mod reduce;
+mod request;
 mod team;
 
 use std::sync::Mutex;
 
+use exchange::{Blocks, Pattern};
 pub use function::Function;
+pub use request::{Kind, iallreduce, ibarrier, ibcast, is_pending, left_over, test, wait};
 use team::Team;
 
 use crate::base::atomics::{AtomicPtr, Ordering};
@@ -94,6 +102,7 @@ pub fn sweep() -> Result<()> {
 /// # Safety
 /// No thread is in a collective call.
 pub unsafe fn close() {
+    request::close();
     let leaving = std::mem::take(&mut *LEAVING.lock().unwrap_or_else(|e| e.into_inner()));
     for slot in TEAMS.iter().chain(&leaving) {
         let team = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
@@ -116,7 +125,7 @@ impl InCall {
         }
         team.busy.store(true, Ordering::Relaxed);
         let entered = InCall(team);
-        if let Some(error) = team.arena().map_or(None, |arena| team.failure(arena)) {
+        if let Some(error) = team.known_failure() {
             return Err(error);
         }
         Ok(entered)
@@ -150,10 +159,10 @@ pub fn barrier(comm: i32) -> Result<()> {
         Err(e) if e.code() == Code::Unsupported => return crate::comm::job::meet_all(ep, comm),
         team => team?,
     };
+    let _in = InCall::enter(team, "barrier")?;
     if team.n == 1 {
         return Ok(());
     }
-    let _in = InCall::enter(team, "barrier")?;
     team.run(barrier::barrier(team))
 }
 
@@ -166,10 +175,10 @@ pub unsafe fn bcast(comm: i32, ptr: *mut u8, len: usize, root: i32) -> Result<()
     let team = team(ep, comm)?;
     let root = check_root(team, root, "bcast")?;
     check_buffer(team, ptr, len, "bcast")?;
+    let _in = InCall::enter(team, "bcast")?;
     if len == 0 || team.n == 1 {
         return Ok(());
     }
-    let _in = InCall::enter(team, "bcast")?;
     // SAFETY: as the caller promises.
     team.run(unsafe { bcast::bcast(team, ptr, len, root) })
 }
@@ -206,6 +215,118 @@ unsafe fn reduced(
     to: reduce::To,
     call: &str,
 ) -> Result<()> {
+    let n = check_vector(team, ptr, count, 1, f, call)?;
+    let _in = InCall::enter(team, call)?;
+    if n * f.size == 0 || team.n == 1 {
+        return Ok(());
+    }
+    // SAFETY: as the caller promises.
+    team.run(unsafe { reduce::reduce(team, ptr, n, f, to) })
+}
+
+/// `fmpl_gather`: `size` bytes at `give` of each rank come to `take` of the root, in the order of the ranks.
+///
+/// # Safety
+/// `size` bytes at `give`; at the root room for as many of each rank at `take`, which overlaps with `give` at most where the root's own
+/// bytes belong.
+pub unsafe fn gather(comm: i32, give: *const u8, size: usize, take: *mut u8, root: i32) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let root = check_root(team, root, "gather")?;
+    // SAFETY: as the caller promises.
+    unsafe { exchanged(team, Pattern::Gather(root), Blocks { give, take, size }, "gather") }
+}
+
+/// `fmpl_allgather`: `size` bytes at `give` of each rank come to `take` of all ranks, in the order of the ranks.
+///
+/// # Safety
+/// As for [`gather`], at every rank.
+pub unsafe fn allgather(comm: i32, give: *const u8, size: usize, take: *mut u8) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { exchanged(team(endpoint()?, comm)?, Pattern::Allgather, Blocks { give, take, size }, "allgather") }
+}
+
+/// `fmpl_scatter`: of the blocks of `size` bytes at `give` of the root each rank gets its own at `take`.
+///
+/// # Safety
+/// A block for each rank at the root's `give`; room for one at `take`, which overlaps with `give` at most where the root's own block
+/// lies.
+pub unsafe fn scatter(comm: i32, give: *const u8, size: usize, take: *mut u8, root: i32) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let root = check_root(team, root, "scatter")?;
+    // SAFETY: as the caller promises.
+    unsafe { exchanged(team, Pattern::Scatter(root), Blocks { give, take, size }, "scatter") }
+}
+
+/// `fmpl_alltoall`: block k of `size` bytes at `give` comes to rank k, at `take` in the order of the ranks.
+///
+/// # Safety
+/// A block for each rank at `give`, room for a block of each at `take`; the two do not overlap.
+pub unsafe fn alltoall(comm: i32, give: *const u8, size: usize, take: *mut u8) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { exchanged(team(endpoint()?, comm)?, Pattern::Alltoall, Blocks { give, take, size }, "alltoall") }
+}
+
+unsafe fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks, call: &str) -> Result<()> {
+    let me = team.me;
+    let bytes = |blocks: usize| b.size.saturating_mul(blocks);
+    if pattern.gives(me) || pattern.keeps(me) {
+        check_buffer(team, b.give, bytes(pattern.blocks(team.n)), call)?;
+    }
+    if pattern.takes(me) || pattern.keeps(me) {
+        check_buffer(team, b.take, bytes(if matches!(pattern, Pattern::Scatter(_)) { 1 } else { team.n }), call)?;
+    }
+    let _in = InCall::enter(team, call)?;
+    if b.size == 0 {
+        return Ok(());
+    }
+    if team.n == 1 {
+        // SAFETY: as the caller promises.
+        unsafe { exchange::keep(pattern, me, b) };
+        return Ok(());
+    }
+    // SAFETY: as the caller promises.
+    team.run(unsafe { exchange::exchange(team, pattern, b) })
+}
+
+/// `fmpl_reduce_scatter`: of the vectors at `give`, a block of `count` elements for each rank, the block of this rank comes to
+/// `take`, reduced.
+///
+/// # Safety
+/// A block for each rank at `give`, room for one at `take`; the two do not overlap.
+pub unsafe fn reduce_scatter(comm: i32, give: *const u8, take: *mut u8, count: i32, f: &Function<'_>) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    check_vector(team, give, count, team.n, f, "reduce_scatter")?;
+    let n = check_vector(team, take, count, 1, f, "reduce_scatter")?;
+    let _in = InCall::enter(team, "reduce_scatter")?;
+    if n * f.size == 0 {
+        return Ok(());
+    }
+    if team.n == 1 {
+        // SAFETY: as the caller promises.
+        unsafe { take.copy_from_nonoverlapping(give, n * f.size) };
+        return Ok(());
+    }
+    // SAFETY: as the caller promises.
+    team.run(unsafe { partial::reduce_scatter(team, give, take, n, f) })
+}
+
+/// `fmpl_scan`: the vector of rank k becomes x0 ∘ x1 ∘ … ∘ xk.
+///
+/// # Safety
+/// `count` writable elements at `ptr`.
+pub unsafe fn scan(comm: i32, ptr: *mut u8, count: i32, f: &Function<'_>) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let n = check_vector(team, ptr, count, 1, f, "scan")?;
+    let _in = InCall::enter(team, "scan")?;
+    if n * f.size == 0 || team.n == 1 {
+        return Ok(());
+    }
+    // SAFETY: as the caller promises.
+    team.run(unsafe { partial::scan(team, ptr, n, f) })
+}
+
+/// The number of elements of a block; there are so many blocks at `ptr`.
+fn check_vector(team: &Team, ptr: *const u8, count: i32, blocks: usize, f: &Function<'_>, call: &str) -> Result<usize> {
     let n = usize::try_from(count)
         .map_err(|_| Error::new(Code::Argument, format!("rank {}: {call} of {count} elements", team.ep.rank)))?;
     if f.size > function::ELEMENT_MOST {
@@ -219,13 +340,8 @@ unsafe fn reduced(
             ),
         ));
     }
-    check_buffer(team, ptr, n * f.size, call)?;
-    if n * f.size == 0 || team.n == 1 {
-        return Ok(());
-    }
-    let _in = InCall::enter(team, call)?;
-    // SAFETY: as the caller promises.
-    team.run(unsafe { reduce::reduce(team, ptr, n, f, to) })
+    check_buffer(team, ptr, n * f.size * blocks, call)?;
+    Ok(n)
 }
 
 fn check_root(team: &Team, root: i32, call: &str) -> Result<usize> {
@@ -237,7 +353,7 @@ fn check_root(team: &Team, root: i32, call: &str) -> Result<usize> {
     })
 }
 
-fn check_buffer(team: &Team, ptr: *mut u8, len: usize, call: &str) -> Result<()> {
+fn check_buffer(team: &Team, ptr: *const u8, len: usize, call: &str) -> Result<()> {
     if len != 0 && (ptr.is_null() || len > isize::MAX as usize) {
         return Err(Error::new(Code::Argument, format!("rank {}: {call} of {len} bytes at {ptr:p}", team.ep.rank)));
     }

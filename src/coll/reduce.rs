@@ -214,7 +214,7 @@ fn slice(count: usize, members: usize, member: usize) -> (usize, usize) {
 
 async unsafe fn in_slices(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f: &Function<'_>) -> Result<()> {
     let call = team.begin();
-    let (number, used) = team.whole_rings(call);
+    let (number, _, used) = team.own_run(call, CELLS);
     team.until_done(arena, used).await?;
     // A ring as one run of bytes, with the flags of its first two cells: the vector is there, the result is there.
     let ring = |member: usize| arena.cell(member, 0);

@@ -15,10 +15,11 @@ use core::cell::UnsafeCell;
 use core::future::Future;
 use core::pin::{Pin, pin};
 use core::task::{Poll, Waker};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::arena::{Arena, CELLS, MEMBERS_MOST, arena_at};
 use super::choose::Choices;
+use super::request::Pending;
 use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
@@ -48,6 +49,8 @@ pub struct Team {
     state: UnsafeCell<State>,
     pub(super) busy: AtomicBool,
     peers: Box<[OnceLock<Arc<Peer>>]>,
+    /// A call that does not wait, from its beginning until it is completed.
+    pub(super) pending: Mutex<Option<Pending>>,
 }
 
 // SAFETY: `state` is used by the one thread that is in a collective call of this communicator, which is the interface's demand
@@ -66,6 +69,9 @@ pub(super) struct State {
     /// Cells of the members' rings that were used so far, and of the shared ring.
     pub own_cells: u64,
     pub shared_cells: u64,
+    /// The next cell of the shared ring; who broadcast last, and from which cell on.
+    shared_at: usize,
+    shared_last: (usize, usize),
     /// The call that used a cell last: of the members' rings, of the shared ring.
     pub own_used: [u64; CELLS],
     pub shared_used: [u64; CELLS],
@@ -75,6 +81,8 @@ pub(super) struct State {
     pub copies: Option<bool>,
     /// What the call waits for.
     awaited: Option<Awaited>,
+    /// A member that it waits for and does not know, and since when.
+    stranger: (usize, u64),
     /// What the call is, for those who ask what this process waits for.
     pub operation: Operation,
     pub bytes: u64,
@@ -142,17 +150,21 @@ impl Team {
                 smalls: 0,
                 own_cells: 0,
                 shared_cells: 0,
+                shared_at: 0,
+                shared_last: (0, 0),
                 own_used: [0; CELLS],
                 shared_used: [0; CELLS],
                 known: vec![0; n].into(),
                 copies: None,
                 awaited: None,
+                stranger: (0, 0),
                 operation: Operation::Barrier,
                 bytes: 0,
                 scratch: Vec::new(),
             }),
             busy: AtomicBool::new(false),
             peers: (0..n).map(|_| OnceLock::new()).collect(),
+            pending: Mutex::new(None),
             ranks,
         })
     }
@@ -247,11 +259,27 @@ impl Team {
         state.call
     }
 
+    /// The shared ring is `root`'s now. Of two members each takes over the cells that it has read last: lines are cheapest to write for
+    /// whoever has read them last, and who has read all of them knows that nobody needs them.
+    #[inline(always)]
+    pub(super) fn share_ring(&self, root: usize) {
+        let state = self.state();
+        let (last, first) = state.shared_last;
+        if self.n == 2 && last != root {
+            while state.shared_at != first {
+                state.shared_at = (state.shared_at + CELLS - 1) % CELLS;
+                state.shared_used[state.shared_at] = 0;
+            }
+        }
+        state.shared_last = (root, state.shared_at);
+    }
+
     /// The next cell of the shared ring: the number of what goes into it, its place, and the call that used it before.
     #[inline(always)]
     pub(super) fn next_shared(&self, call: u64) -> (u64, Cell) {
         let state = self.state();
-        let index = (state.shared_cells % CELLS as u64) as usize;
+        let index = state.shared_at;
+        state.shared_at = (index + 1) % CELLS;
         state.shared_cells += 1;
         let used = core::mem::replace(&mut state.shared_used[index], call);
         (state.shared_cells, Cell { index, used })
@@ -279,14 +307,21 @@ impl Team {
         state.own_cells += cells as u64;
     }
 
-    /// Takes the members' rings as a whole: the number of what goes into them, and the last call that used one of their cells.
-    pub(super) fn whole_rings(&self, call: u64) -> (u64, u64) {
+    /// Takes so many neighbouring cells of the members' rings, at most all: the number of what goes into the first one (the
+    /// following ones have the following numbers), its place, and the last call that used one of them.
+    pub(super) fn own_run(&self, call: u64, cells: usize) -> (u64, usize, u64) {
+        debug_assert!((1..=CELLS).contains(&cells));
         let state = self.state();
-        let used = state.own_used.iter().copied().max().unwrap_or(0);
-        let first = state.own_cells.next_multiple_of(CELLS as u64);
-        state.own_cells = first + CELLS as u64;
-        state.own_used = [call; CELLS];
-        (first + 1, used)
+        let mut first = state.own_cells;
+        if first as usize % CELLS + cells > CELLS {
+            first = first.next_multiple_of(CELLS as u64);
+        }
+        let at = first as usize % CELLS;
+        let run = &mut state.own_used[at..at + cells];
+        let used = run.iter().copied().max().unwrap_or(0);
+        run.fill(call);
+        state.own_cells = first + cells as u64;
+        (first + 1, at, used)
     }
 
     /// The ring that a member writes. Of two members each takes in turn the one that it has read last: lines are cheapest to write
@@ -342,6 +377,19 @@ impl Team {
         };
         core::mem::forget(unwinding);
         if done.is_ok() { done } else { self.settle(done) }
+    }
+
+    /// Polls a call that does not wait: what it came to, or nothing yet.
+    pub(super) fn poll<T>(&self, call: Pin<&mut (impl Future<Output = Result<T>> + ?Sized)>) -> Option<Result<T>> {
+        let unwinding = Unwinding(self);
+        let polled = call.poll(&mut core::task::Context::from_waker(Waker::noop()));
+        core::mem::forget(unwinding);
+        let Poll::Ready(done) = polled else {
+            // A member that is lost publishes nothing more: nobody else looks for that here.
+            let awaited = self.state().awaited?;
+            return TeamScene::new(self, awaited).gone().map(|error| self.settle(Err(error)));
+        };
+        Some(if done.is_ok() { done } else { self.settle(done) })
     }
 
     #[inline(never)]
@@ -427,6 +475,12 @@ impl Team {
         let word = (reason as u64) << 32 | (member as u64 + 1);
         let _ = arena.header().failed.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
         self.failure(arena).unwrap_or_else(|| self.error(reason, member))
+    }
+
+    /// Why the team has failed, if it is known to without looking further than this member has looked before.
+    #[inline(always)]
+    pub(super) fn known_failure(&self) -> Option<Error> {
+        self.arena.get().and_then(|arena| self.failure(arena))
     }
 
     /// Why the team has failed, if it has.
@@ -548,14 +602,13 @@ struct TeamScene<'a> {
     word: &'a AtomicU64,
     number: u64,
     who: usize,
-    since_ns: core::cell::Cell<u64>,
 }
 
 impl<'a> TeamScene<'a> {
     fn new(team: &'a Team, awaited: Awaited) -> TeamScene<'a> {
         // SAFETY: the word is the arena's, which lives as long as the team.
         let word = unsafe { &*awaited.word };
-        TeamScene { team, word, number: awaited.number, who: awaited.who, since_ns: core::cell::Cell::new(0) }
+        TeamScene { team, word, number: awaited.number, who: awaited.who }
     }
 
     #[inline(always)]
@@ -593,14 +646,15 @@ impl Scene for TeamScene<'_> {
             return Some(error);
         }
         if team.peers[self.who].get().is_none() {
-            let now = now_ns();
-            match self.since_ns.get() {
-                0 => self.since_ns.set(now),
-                since if now - since > ACQUAINTANCE_NS => {
-                    self.since_ns.set(now);
-                    team.peer_soon(self.who);
+            let (now, stranger) = (now_ns(), &mut team.state().stranger);
+            match *stranger {
+                (who, since) if who == self.who && since != 0 => {
+                    if now - since > ACQUAINTANCE_NS {
+                        stranger.1 = now;
+                        team.peer_soon(self.who);
+                    }
                 }
-                _ => {}
+                _ => *stranger = (self.who, now),
             }
         }
         let reason = team.loss_of(self.who)?;

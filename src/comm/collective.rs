@@ -1,6 +1,7 @@
 //! The collective calls of a communicator.
 
-use crate::base::error::Result;
+use crate::base::error::{Code, Error, Result};
+use crate::coll::function::Closure;
 use crate::coll::{self, Function};
 use crate::comm::communicator::number;
 use crate::comm::{Comm, Plain};
@@ -12,21 +13,59 @@ use crate::comm::{Comm, Plain};
 pub trait Reduce<T: Plain> {
     #[doc(hidden)]
     fn with<R>(&self, call: impl FnOnce(&Function<'_>) -> R) -> R;
+    /// The same for a call that lasts as long as what this returns.
+    #[doc(hidden)]
+    fn boxed<'a>(self) -> Boxed<'a>
+    where
+        Self: Sized + 'a;
+}
+
+/// A function that a call under way needs.
+#[doc(hidden)]
+pub enum Boxed<'a> {
+    Predefined(usize),
+    Closure(usize, Box<Closure<'a>>),
+}
+
+impl Boxed<'_> {
+    pub(super) fn function(&self) -> Function<'_> {
+        match self {
+            Boxed::Predefined(n) => Function::predefined(*n),
+            // The closure in the box, not the box as one: that may move.
+            Boxed::Closure(size, closure) => Function::rust(*size, &**closure),
+        }
+    }
+}
+
+/// Applies a closure of two elements to vectors.
+///
+/// # Safety
+/// `count` elements at each.
+unsafe fn apply<T: Plain>(f: &impl Fn(T, T) -> T, inout: *mut u8, input: *const u8, count: usize) {
+    let (inout, input) = (inout.cast::<T>(), input.cast::<T>());
+    for k in 0..count {
+        // SAFETY: as the caller promises; any bits are a value of a plain type.
+        unsafe {
+            let (a, b) = (inout.add(k).read_unaligned(), input.add(k).read_unaligned());
+            inout.add(k).write_unaligned(f(a, b));
+        }
+    }
 }
 
 impl<T: Plain, F: Fn(T, T) -> T> Reduce<T> for F {
     fn with<R>(&self, call: impl FnOnce(&Function<'_>) -> R) -> R {
-        let closure = |inout: *mut u8, input: *const u8, count: usize| {
-            let (inout, input) = (inout.cast::<T>(), input.cast::<T>());
-            for k in 0..count {
-                // SAFETY: the library passes `count` elements at each; any bits are a value of a plain type.
-                unsafe {
-                    let (a, b) = (inout.add(k).read_unaligned(), input.add(k).read_unaligned());
-                    inout.add(k).write_unaligned(self(a, b));
-                }
-            }
-        };
+        // SAFETY: the library passes `count` elements at each.
+        let closure = |inout: *mut u8, input: *const u8, count: usize| unsafe { apply::<T>(self, inout, input, count) };
         call(&Function::rust(size_of::<T>(), &closure))
+    }
+    fn boxed<'a>(self) -> Boxed<'a>
+    where
+        Self: 'a,
+    {
+        // SAFETY: as above.
+        let closure =
+            move |inout: *mut u8, input: *const u8, count: usize| unsafe { apply::<T>(&self, inout, input, count) };
+        Boxed::Closure(size_of::<T>(), Box::new(closure))
     }
 }
 
@@ -51,6 +90,12 @@ macro_rules! predefined {
         impl Reduce<$t> for $name {
             fn with<R>(&self, call: impl FnOnce(&Function<'_>) -> R) -> R {
                 call(&Function::predefined($n))
+            }
+            fn boxed<'a>(self) -> Boxed<'a>
+            where
+                Self: 'a,
+            {
+                Boxed::Predefined($n)
             }
         }
     )*)* };
@@ -118,5 +163,86 @@ impl Comm<'_> {
         let (ptr, count) = (data.as_mut_ptr().cast(), number(data.len()));
         // SAFETY: as above.
         function.with(|f| self.claims.collective(|| unsafe { coll::allreduce(self.id, ptr, count, f) }))?
+    }
+
+    /// Collects a slice of each rank at the root, in the order of the ranks. `all` is the root's alone: elsewhere it is not looked at,
+    /// and may be empty.
+    ///
+    /// ```
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let mut all = if world.rank() == 0 { vec![0.0; 2 * world.size()] } else { vec![] };
+    /// world.gather(&[1.0, 2.0], &mut all, 0)?;
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    pub fn gather<T: Plain>(&self, data: &[T], all: &mut [T], root: usize) -> Result<()> {
+        if self.rank == root {
+            self.check_length("gather", all.len(), data.len())?;
+        }
+        let (give, size, take) = (data.as_ptr().cast(), size_of_val(data), all.as_mut_ptr().cast());
+        // SAFETY: the borrows last for the call, cannot overlap, and at the root there is room for everybody's slice.
+        self.claims.collective(|| unsafe { coll::gather(self.id, give, size, take, number(root)) })?
+    }
+
+    /// Collects a slice of each rank at all ranks, in the order of the ranks.
+    pub fn allgather<T: Plain>(&self, data: &[T], all: &mut [T]) -> Result<()> {
+        self.check_length("allgather", all.len(), data.len())?;
+        let (give, size, take) = (data.as_ptr().cast(), size_of_val(data), all.as_mut_ptr().cast());
+        // SAFETY: as above.
+        self.claims.collective(|| unsafe { coll::allgather(self.id, give, size, take) })?
+    }
+
+    /// Gives each rank its own slice of the root's, in the order of the ranks. `all` is the root's alone: elsewhere it is not looked
+    /// at, and may be empty.
+    pub fn scatter<T: Plain>(&self, all: &[T], data: &mut [T], root: usize) -> Result<()> {
+        if self.rank == root {
+            self.check_length("scatter", all.len(), data.len())?;
+        }
+        let (give, size, take) = (all.as_ptr().cast(), size_of_val(data), data.as_mut_ptr().cast());
+        // SAFETY: the borrows last for the call, cannot overlap, and the root has a slice for everybody.
+        self.claims.collective(|| unsafe { coll::scatter(self.id, give, size, take, number(root)) })?
+    }
+
+    /// Gives each rank its own slice of each rank's, in the order of the ranks. Both are as many slices as there are ranks.
+    pub fn alltoall<T: Plain>(&self, sent: &[T], received: &mut [T]) -> Result<()> {
+        self.check_length("alltoall", sent.len(), sent.len() / self.size)?;
+        self.check_length("alltoall", received.len(), sent.len() / self.size)?;
+        let (give, size, take) = (sent.as_ptr().cast(), size_of_val(sent) / self.size, received.as_mut_ptr().cast());
+        // SAFETY: the borrows last for the call and cannot overlap; a slice for and from everybody.
+        self.claims.collective(|| unsafe { coll::alltoall(self.id, give, size, take) })?
+    }
+
+    /// Combines the ranks' slices `all` element by element; each rank gets its block of the result, in the order of the ranks.
+    pub fn reduce_scatter<T: Plain>(&self, all: &[T], data: &mut [T], function: impl Reduce<T>) -> Result<()> {
+        self.check_length("reduce_scatter", all.len(), data.len())?;
+        let (give, take, count) = (all.as_ptr().cast(), data.as_mut_ptr().cast(), number(data.len()));
+        // SAFETY: the borrows last for the call and cannot overlap; the function is one of such elements.
+        function.with(|f| self.claims.collective(|| unsafe { coll::reduce_scatter(self.id, give, take, count, f) }))?
+    }
+
+    /// Combines the slices of the ranks up to each element by element: the first rank's stays, the last one's becomes what
+    /// [`Comm::allreduce`] gives.
+    ///
+    /// ```
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let mut until = [10u64];
+    /// world.scan(&mut until, |a: u64, b: u64| a + b)?;
+    /// assert_eq!(until[0], 10 * (world.rank() as u64 + 1));
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    pub fn scan<T: Plain>(&self, data: &mut [T], function: impl Reduce<T>) -> Result<()> {
+        let (ptr, count) = (data.as_mut_ptr().cast(), number(data.len()));
+        // SAFETY: as for `allreduce`.
+        function.with(|f| self.claims.collective(|| unsafe { coll::scan(self.id, ptr, count, f) }))?
+    }
+
+    /// `all` is a block of `each` elements for each rank.
+    fn check_length(&self, call: &str, all: usize, each: usize) -> Result<()> {
+        if each.checked_mul(self.size) == Some(all) {
+            return Ok(());
+        }
+        let text = format!("{call} with {each} elements of each of {} ranks and room for {all} of all", self.size);
+        Err(Error::new(Code::Argument, text))
     }
 }

@@ -100,6 +100,12 @@ pub unsafe fn comm_free(comm: i32) -> Result<()> {
     if comm == COMM_WORLD {
         return Err(Error::new(Code::Comm, format!("rank {}: FMPL_COMM_WORLD cannot be freed", ep.rank)));
     }
+    if crate::coll::is_pending(comm) {
+        return Err(Error::new(
+            Code::Busy,
+            format!("rank {}: freeing communicator {comm}: complete its collective call first", ep.rank),
+        ));
+    }
     let result = {
         let lanes = ep.lanes.all();
         let mine = || lanes.iter().filter(|l| l.comm() == comm);

@@ -82,6 +82,13 @@ fn left_over(ep: &Endpoint) -> Result<()> {
             first = first.or(Some((lane.name(crate::p2p::TAG_ANY), false)));
         }
     }
+    let calls = coll::left_over();
+    if calls > 0 {
+        return Err(Error::new(
+            Code::Pending,
+            format!("rank {}: {calls} collective calls not completed by a wait or a test", ep.rank),
+        ));
+    }
     let (any_messages, any_requests, any_first) = ep.any_source.left_over();
     if any_messages + any_requests > 0 && first.is_none() {
         let (rank, index) = any_first.map_or((ep.rank, -1), |(rank, index)| (rank, index));

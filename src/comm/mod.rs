@@ -7,7 +7,7 @@
 //! | `session` | [`init`], [`Job`]: the same with a lifetime |
 //! | `communicator` | [`Comm`]: the blocking calls |
 //! | `scope` | [`Comm::scope`]: non-blocking calls whose buffers are borrowed until they are over |
-//! | `collective` | barrier, bcast, reduce, allreduce; [`Reduce`]: what elements are combined with |
+//! | `collective` | the collective calls; [`Reduce`]: what elements are combined with |
 //! | `group` | [`Communicator`]: one beside the world, freed when dropped |
 //! | `channel` | [`Channel`]: a (peer, index) for one owner, without a claim for each call |
 //! | `buffer` | [`Buffer`]: memory that peers reach directly |
@@ -41,6 +41,6 @@ pub use event::Event;
 pub use group::Communicator;
 pub use job::*;
 pub use plain::Plain;
-pub use scope::{AnyRequest, Lent, RecvRequest, Scope, SendRequest};
+pub use scope::{AnyRequest, CollectiveRequest, Lent, RecvRequest, Scope, SendRequest};
 pub use session::{Job, Mode, init};
 pub use shape::{Strided, StridedMut};

@@ -11,7 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 
 use crate::base::error::{Code, Error, Result, say};
+use crate::coll::{self, Kind};
 use crate::comm::claim::{Claim, Direction};
+use crate::comm::collective::{Boxed, Reduce};
 use crate::comm::communicator::number;
 use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{List, pieces, pieces_mut};
@@ -34,11 +36,33 @@ struct Open<'scope> {
     _list: Option<List>,
     /// A message of any source.
     any_source: bool,
+    /// A collective call; direction, peer and index mean nothing.
+    collective: Option<Kind>,
+    /// What it combines elements with, which the library uses until the end.
+    _function: Option<Boxed<'scope>>,
 }
 
-impl Open<'_> {
+impl<'scope> Open<'scope> {
+    /// The request of this name.
+    fn of(comm: i32, peer: i32, index: i32, direction: Direction) -> Open<'scope> {
+        Open {
+            comm,
+            peer,
+            index,
+            direction,
+            _claim: None,
+            _list: None,
+            any_source: false,
+            collective: None,
+            _function: None,
+        }
+    }
+
     /// The request is over when this returns, with or without an error.
     fn wait(&self) -> Result<()> {
+        if let Some(kind) = self.collective {
+            return coll::wait(self.comm, kind);
+        }
         if self.any_source {
             return match self.direction {
                 Direction::Send => any_source::isend_any_wait(self.comm, self.peer, self.index),
@@ -55,6 +79,9 @@ impl Open<'_> {
 
     /// The request is over unless this is `Ok(false)`.
     fn test(&self) -> Result<bool> {
+        if let Some(kind) = self.collective {
+            return coll::test(self.comm, kind);
+        }
         if self.any_source && self.direction == Direction::Send {
             return any_source::isend_any_test(self.comm, self.peer, self.index);
         }
@@ -67,6 +94,7 @@ impl Open<'_> {
     /// The request is over unless this is `Ok(false)`: too late.
     fn cancel(&self) -> Result<bool> {
         match self.direction {
+            _ if self.collective.is_some() => Ok(false),
             Direction::Send => Ok(false),
             Direction::Receive if self.any_source => any_source::irecv_any_cancel(self.comm, self.index),
             Direction::Receive => p2p::irecv_cancel(self.comm, self.peer, self.index),
@@ -334,10 +362,74 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Ok(AnyRequest { record, comm, index, _data: PhantomData })
     }
 
+    /// Begins a barrier. A communicator has at most one collective call under way: until this one is over all others get
+    /// [`Code::Busy`](crate::Code::Busy).
+    pub fn ibarrier(&'scope self) -> Result<CollectiveRequest<'scope, 'env>> {
+        let comm = self.comm.id;
+        self.begin_collective(Kind::Barrier, None, || coll::ibarrier(comm))
+    }
+
+    /// Begins to copy the root's slice to all ranks; see [`Scope::ibarrier`].
+    ///
+    /// ```
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let mut table = [0.0; 100];
+    /// world.scope(|s| {
+    ///     let coming = s.ibcast(&mut table, 0)?;
+    ///     // ... compute ...
+    ///     coming.wait()
+    /// })?;
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    pub fn ibcast<T: Plain>(
+        &'scope self,
+        data: &'scope mut [T],
+        root: usize,
+    ) -> Result<CollectiveRequest<'scope, 'env>> {
+        let (comm, ptr, len) = (self.comm.id, data.as_mut_ptr().cast(), size_of_val(data));
+        // SAFETY: the slice is borrowed until the scope is over.
+        self.begin_collective(Kind::Bcast, None, || unsafe { coll::ibcast(comm, ptr, len, number(root)) })
+    }
+
+    /// Begins to combine the ranks' slices; see [`Comm::allreduce`] and [`Scope::ibarrier`]. Whatever thread of the process waits in
+    /// the library may call the function.
+    pub fn iallreduce<T: Plain>(
+        &'scope self,
+        data: &'scope mut [T],
+        function: impl Reduce<T> + Send + 'scope,
+    ) -> Result<CollectiveRequest<'scope, 'env>> {
+        let (comm, ptr, count) = (self.comm.id, data.as_mut_ptr().cast(), number(data.len()));
+        let function = function.boxed();
+        let f = function.function();
+        // SAFETY: only `f`'s bound on its life is lifted: what it points to is in the box, which the record keeps until the call is over.
+        let f = unsafe { coll::function::lasting(f) };
+        // SAFETY: the slice is borrowed until the scope is over, and the function is one of such elements.
+        self.begin_collective(Kind::Allreduce, Some(function), || unsafe { coll::iallreduce(comm, ptr, count, f) })
+    }
+
+    fn begin_collective(
+        &'scope self,
+        kind: Kind,
+        function: Option<Boxed<'scope>>,
+        begin: impl FnOnce() -> Result<()>,
+    ) -> Result<CollectiveRequest<'scope, 'env>> {
+        self.comm.claims.collective(begin)??;
+        // As in `note`.
+        let guard = NoWayOut;
+        let id = self.open.borrow_mut().add(Open {
+            collective: Some(kind),
+            _function: function,
+            ..Open::of(self.comm.id, -1, -1, Direction::Receive)
+        });
+        std::mem::forget(guard);
+        Ok(CollectiveRequest { record: Record { scope: self, id: Some(id) } })
+    }
+
     fn note_any(&'scope self, comm: i32, peer: i32, index: i32, direction: Direction) -> Record<'scope, 'env> {
         // As in `note`.
         let guard = NoWayOut;
-        let open = Open { comm, peer, index, direction, _claim: None, _list: None, any_source: true };
+        let open = Open { any_source: true, ..Open::of(comm, peer, index, direction) };
         let id = self.open.borrow_mut().add(open);
         std::mem::forget(guard);
         Record { scope: self, id: Some(id) }
@@ -388,15 +480,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Record<'scope, 'env> {
         // A failure to note it (no memory) aborts: the library has the buffer already.
         let guard = NoWayOut;
-        let id = self.open.borrow_mut().add(Open {
-            comm,
-            peer,
-            index,
-            direction,
-            _claim: claim,
-            _list: list,
-            any_source: false,
-        });
+        let id =
+            self.open.borrow_mut().add(Open { _claim: claim, _list: list, ..Open::of(comm, peer, index, direction) });
         std::mem::forget(guard);
         Record { scope: self, id: Some(id) }
     }
@@ -455,6 +540,30 @@ impl SendRequest<'_, '_> {
     }
 
     /// Is it sent? Then, and after an error, the request is over.
+    pub fn test(&mut self) -> Result<bool> {
+        if self.record.id.is_none() {
+            return Ok(true);
+        }
+        self.record.with(|open| open.test(), |done| *done)
+    }
+}
+
+/// A collective call under way. Dropped or forgotten, it is completed by its scope.
+#[must_use = "the scope completes it, but `wait` tells how it went"]
+pub struct CollectiveRequest<'scope, 'env> {
+    record: Record<'scope, 'env>,
+}
+
+impl CollectiveRequest<'_, '_> {
+    /// Waits for the end of the call.
+    pub fn wait(mut self) -> Result<()> {
+        if self.record.id.is_none() {
+            return Ok(());
+        }
+        self.record.with(|open| open.wait(), |()| true)
+    }
+
+    /// Is the call over?
     pub fn test(&mut self) -> Result<bool> {
         if self.record.id.is_none() {
             return Ok(true);

@@ -24,7 +24,7 @@ use crate::comm;
 use crate::p2p::{self, layout::Layout};
 
 pub use any::*;
-pub use collective::{fmpl_allreduce, fmpl_barrier, fmpl_bcast, fmpl_func_register, fmpl_reduce};
+pub use collective::*;
 pub use counters::*;
 pub(in crate::ffi) use functions::introduce;
 pub use functions::*;

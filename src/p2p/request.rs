@@ -246,6 +246,7 @@ fn complete_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: 
 pub struct WaitingSends {
     count: AtomicU32,
     list: std::sync::Mutex<Vec<(&'static Lane, usize)>>,
+    beside: std::sync::OnceLock<fn() -> bool>,
 }
 
 impl WaitingSends {
@@ -262,8 +263,18 @@ impl WaitingSends {
         self.count.store(list.len() as u32, Ordering::Release);
     }
 
+    /// Something else to be moved on at the same times: collective calls that do not wait. It says whether some are left.
+    pub fn beside(&self, push: fn() -> bool) {
+        self.beside.get_or_init(|| push);
+    }
+
     /// Moves them on, as far as they go. `true`: some are left.
     pub fn push(&self, ep: &'static Endpoint) -> bool {
+        let left = self.beside.get().is_some_and(|push| push());
+        self.push_sends(ep) | left
+    }
+
+    fn push_sends(&self, ep: &'static Endpoint) -> bool {
         if self.count.load(Ordering::Acquire) == 0 {
             return false;
         }

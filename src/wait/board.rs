@@ -38,6 +38,18 @@ pub enum Operation {
     Reduce = 10,
     /// A reduction to all ranks.
     Allreduce = 11,
+    /// A gather.
+    Gather = 12,
+    /// An allgather.
+    Allgather = 13,
+    /// A scatter.
+    Scatter = 14,
+    /// An exchange of all with all.
+    Alltoall = 15,
+    /// A reduction of which each rank gets a block.
+    ReduceScatter = 16,
+    /// A reduction of all ranks before.
+    Scan = 17,
 }
 
 impl Operation {
@@ -54,6 +66,12 @@ impl Operation {
             Operation::Bcast,
             Operation::Reduce,
             Operation::Allreduce,
+            Operation::Gather,
+            Operation::Allgather,
+            Operation::Scatter,
+            Operation::Alltoall,
+            Operation::ReduceScatter,
+            Operation::Scan,
         ]
         .into_iter()
         .find(|o| *o as u32 == n)
@@ -72,6 +90,12 @@ impl Operation {
             Operation::Bcast => "bcast",
             Operation::Reduce => "reduce",
             Operation::Allreduce => "allreduce",
+            Operation::Gather => "gather",
+            Operation::Allgather => "allgather",
+            Operation::Scatter => "scatter",
+            Operation::Alltoall => "alltoall",
+            Operation::ReduceScatter => "reduce_scatter",
+            Operation::Scan => "scan",
         }
     }
 }

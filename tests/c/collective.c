@@ -49,6 +49,56 @@ static void join(void *inout, const void *in, int count)
     }
 }
 
+/* Blocks of N ints of each rank for each: moved, reduced, and both without waiting. */
+static void blocks(void)
+{
+    int *all = malloc(size * N * sizeof *all), *of_all = malloc(size * N * sizeof *all), mine[N], sum, k, r, done = 0;
+    size_t bytes = sizeof mine;
+    for (r = 0; r < size; r++)
+        for (k = 0; k < N; k++) all[r * N + k] = 100 * rank + r + k;
+    OK(fmpl_alltoall(all, bytes, of_all, FMPL_COMM_WORLD));
+    for (r = 0; r < size; r++)
+        for (k = 0; k < N; k++) CHECK(of_all[r * N + k] == 100 * r + rank + k);
+    OK(fmpl_gather(all, bytes, of_all, size - 1, FMPL_COMM_WORLD));
+    for (r = 0; r < size && rank == size - 1; r++) CHECK(of_all[r * N + 1] == 100 * r + 1);
+    OK(fmpl_allgather(all, bytes, of_all, FMPL_COMM_WORLD));
+    for (r = 0; r < size; r++) CHECK(of_all[r * N + 1] == 100 * r + 1);
+    OK(fmpl_scatter(all, bytes, mine, 0, FMPL_COMM_WORLD));
+    for (k = 0; k < N; k++) CHECK(mine[k] == rank + k);
+    OK(fmpl_reduce_scatter(all, mine, N, fmpl_isum, FMPL_COMM_WORLD));
+    for (sum = r = 0; r < size; r++) sum += 100 * r + rank;
+    for (k = 0; k < N; k++) CHECK(mine[k] == sum + size * k);
+    for (k = 0; k < N; k++) mine[k] = rank + k;
+    OK(fmpl_scan(mine, N, fmpl_isum, FMPL_COMM_WORLD));
+    for (k = 0; k < N; k++) CHECK(mine[k] == rank * (rank + 1) / 2 + (rank + 1) * k);
+    OK(fmpl_ibarrier(FMPL_COMM_WORLD));
+    CHECK(fmpl_ibcast_wait(FMPL_COMM_WORLD) == FMPL_ERR_REQUEST);
+    CHECK(fmpl_scan(mine, N, fmpl_isum, FMPL_COMM_WORLD) == FMPL_ERR_BUSY);
+    OK(fmpl_ibarrier_wait(FMPL_COMM_WORLD));
+    CHECK(fmpl_ibarrier_test(FMPL_COMM_WORLD, &done) == FMPL_ERR_REQUEST);
+    OK(fmpl_ibcast(mine, bytes, 0, FMPL_COMM_WORLD));
+    while (!done) OK(fmpl_ibcast_test(FMPL_COMM_WORLD, &done));
+    for (k = 0; k < N; k++) CHECK(mine[k] == k);
+    OK(fmpl_iallreduce(mine, N, fmpl_isum, FMPL_COMM_WORLD, NULL));
+    OK(fmpl_iallreduce_wait(FMPL_COMM_WORLD));
+    for (k = 0; k < N; k++) CHECK(mine[k] == size * k);
+    OK(fmpl_iallreduce(mine, N, fmpl_imax, FMPL_COMM_WORLD, NULL));
+    for (done = 0; !done;) OK(fmpl_iallreduce_test(FMPL_COMM_WORLD, &done));
+    OK(fmpl_ibarrier(FMPL_COMM_WORLD));
+    for (done = 0; !done;) OK(fmpl_ibarrier_test(FMPL_COMM_WORLD, &done));
+    OK(fmpl_ibcast(mine, bytes, size - 1, FMPL_COMM_WORLD));
+    OK(fmpl_ibcast_wait(FMPL_COMM_WORLD));
+    for (k = 0; k < N; k++) CHECK(mine[k] == size * k);
+    CHECK(fmpl_ibarrier_test(FMPL_COMM_WORLD, NULL) == FMPL_ERR_ARGUMENT);
+    CHECK(fmpl_gather(NULL, bytes, of_all, 0, FMPL_COMM_WORLD) == FMPL_ERR_ARGUMENT);
+    CHECK(fmpl_scatter(all, bytes, mine, size, FMPL_COMM_WORLD) == FMPL_ERR_RANK);
+    CHECK(fmpl_alltoall(all, bytes, NULL, FMPL_COMM_WORLD) == FMPL_ERR_ARGUMENT);
+    OK(fmpl_alltoall(NULL, 0, NULL, FMPL_COMM_WORLD));
+    OK(fmpl_scan(NULL, 0, fmpl_isum, FMPL_COMM_WORLD));
+    free(all);
+    free(of_all);
+}
+
 int main(int argc, char **argv)
 {
     int root, k;
@@ -92,6 +142,7 @@ int main(int argc, char **argv)
         CHECK(i[k] == ((size - 1) % 2 ? -(size - 1) : size - 1));
         CHECK(creal(z[k]) == size * (size - 1) / 2 && cimag(z[k]) == -(double)(size * (size - 1)));
     }
+    blocks();
     CHECK(fmpl_allreduce(d, N, (fmpl_func)0, FMPL_COMM_WORLD, NULL) == FMPL_ERR_ARGUMENT);
     CHECK(all_are_known() == 0);
     fmpl_dsum(d, d + 1, 1);

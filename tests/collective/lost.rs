@@ -6,7 +6,7 @@ use fmpl::launch::embedded::End;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-const CALLS: [&str; 8] = [
+const CALLS: [&str; 18] = [
     "barrier",
     "bcast 8",
     "bcast 8000",
@@ -15,18 +15,51 @@ const CALLS: [&str; 8] = [
     "reduce 3000000",
     "allreduce 8",
     "allreduce 3000000",
+    "gather 2000",
+    "gather 400000",
+    "allgather 400000",
+    "scatter 2000",
+    "alltoall 2000",
+    "alltoall 400000",
+    "reduce_scatter 8000",
+    "scan 300000",
+    "ibcast 8000",
+    "iallreduce 8000",
 ];
+
+/// Tests until the call is over; its code.
+fn completed(begun: i32, test: impl Fn(*mut i32) -> i32) -> i32 {
+    let (mut code, mut done) = (begun, 0);
+    while code == 0 && done == 0 {
+        code = test(&mut done);
+        std::thread::yield_now();
+    }
+    code
+}
 
 /// One call of the kind; its code.
 fn call(kind: &str, buf: &mut [u8], round: usize) -> i32 {
     let (name, bytes) = kind.split_once(' ').unwrap_or((kind, "0"));
     let bytes: usize = bytes.parse().unwrap();
+    // Blocks for and from everybody have room for five ranks.
+    let (buf, other) = buf.split_at_mut(3_000_000);
+    let other = other.as_ptr().cast();
     let (p, count, root) = (buf.as_mut_ptr().cast(), (bytes / 8) as i32, (round % size() as usize) as i32);
     // SAFETY: the buffer has as many bytes.
     unsafe {
         match name {
             "barrier" => fmpl_barrier(WORLD),
             "bcast" => fmpl_bcast(p, bytes, root, WORLD),
+            "gather" => fmpl_gather(other, bytes, p, root, WORLD),
+            "allgather" => fmpl_allgather(other, bytes, p, WORLD),
+            "scatter" => fmpl_scatter(other, bytes, p, root, WORLD),
+            "alltoall" => fmpl_alltoall(other, bytes, p, WORLD),
+            "reduce_scatter" => fmpl_reduce_scatter(other, p, count, Some(fmpl_dsum), WORLD),
+            "scan" => fmpl_scan(p, count, Some(fmpl_dsum), WORLD),
+            "ibcast" => completed(fmpl_ibcast(p, bytes, root, WORLD), |done| fmpl_ibcast_test(WORLD, done)),
+            "iallreduce" => completed(fmpl_iallreduce(p, count, Some(fmpl_dsum), WORLD, null_mut()), |done| {
+                fmpl_iallreduce_test(WORLD, done)
+            }),
             "reduce" => fmpl_reduce(p, count, Some(fmpl_dsum), root, WORLD, null_mut()),
             _ => fmpl_allreduce(p, count, Some(fmpl_dsum), WORLD, null_mut()),
         }
@@ -37,7 +70,7 @@ fn call(kind: &str, buf: &mut [u8], round: usize) -> i32 {
 pub fn loses() {
     init(1);
     let kind = std::env::var("CALL").unwrap();
-    let mut buf = vec![0u8; 3_000_000];
+    let mut buf = vec![0u8; 6_000_000];
     barrier();
     println!("begun");
     for round in 0.. {
@@ -67,7 +100,7 @@ fn fmpl_barrier_code() -> i32 {
 pub fn killed() {
     let mut draw = Draw(std::process::id() as u64);
     let mut slowest = 0.0f64;
-    for round in 0..CALLS.len() * if long() { 10 } else { 2 } {
+    for round in 0..CALLS.len() * if long() { 10 } else { 1 } {
         let ranks = 2 + draw.below(4);
         let kind = CALLS[round % CALLS.len()];
         let settings = ["FMPL_LOG=warn", "FMPL_WAIT=block", "FMPL_CMA=off"][draw.below(3)];

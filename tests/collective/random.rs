@@ -235,7 +235,7 @@ pub fn plays() {
     let mut own = Draw(seed ^ (me as u64 + 1) << 40);
     for call in 0..calls {
         let number = draw.number();
-        let what = draw.below(10);
+        let what = draw.below(20);
         let root = draw.below(ranks as usize) as i32;
         let kind = KINDS[draw.below(KINDS.len())];
         let bytes = draw.size(most);
@@ -264,16 +264,142 @@ pub fn plays() {
                 let want = if me == root { kind.reference(count, number, ranks) } else { mine };
                 same(m.bytes(), &want, &format!("{text}: reduce {kind:?} to {root}"));
             }
-            _ => {
+            7..=9 => {
                 let mut m = Memory::new(&kind.vector(count, number, me), &mut own);
                 let p = m.bytes().as_mut_ptr().cast();
                 // SAFETY: as above.
                 ok(unsafe { fmpl_allreduce(p, count as i32, kind.function(), WORLD, null_mut()) });
                 same(m.bytes(), &kind.reference(count, number, ranks), &format!("{text}: allreduce {kind:?}"));
             }
+            10..=13 => moves_blocks(what - 10, bytes / ranks as usize, root, number, &mut own, &text),
+            14 => {
+                // A part of everybody's blocks comes to each.
+                let count = count / ranks as usize;
+                let mut all = Memory::new(&kind.vector(count * ranks as usize, number, me), &mut own);
+                let mut part = Memory::new(&vec![0xaa; count * kind.bytes()], &mut own);
+                let (a, p) = (all.bytes().as_ptr().cast(), part.bytes().as_mut_ptr().cast());
+                // SAFETY: buffers of that many elements.
+                ok(unsafe { fmpl_reduce_scatter(a, p, count as i32, kind.function(), WORLD) });
+                let want = kind.reference(count * ranks as usize, number, ranks);
+                let at = me as usize * count * kind.bytes();
+                let want = &want[at..at + count * kind.bytes()];
+                same(part.bytes(), want, &format!("{text}: reduce_scatter {kind:?}"));
+            }
+            15 => {
+                let mut m = Memory::new(&kind.vector(count, number, me), &mut own);
+                let p = m.bytes().as_mut_ptr().cast();
+                // SAFETY: as above.
+                ok(unsafe { fmpl_scan(p, count as i32, kind.function(), WORLD) });
+                same(m.bytes(), &kind.reference(count, number, me + 1), &format!("{text}: scan {kind:?}"));
+            }
+            _ => does_not_wait((what - 16).min(2), kind, count, root, number, &mut own, &text),
         }
     }
     finalize();
+}
+
+/// Gather, allgather, scatter, alltoall of blocks of `size` bytes.
+fn moves_blocks(call: usize, size: usize, root: i32, number: u64, own: &mut Draw, text: &str) {
+    let (me, ranks) = (rank() as usize, crate::ranks::calls::size() as usize);
+    let block = |from: usize, to: usize| message(size, number ^ (from * 1000 + to) as u64);
+    let all: Vec<usize> = (0..ranks).collect();
+    let (to_all, is_root) = (call >= 2, me == root as usize);
+    let gives: Vec<u8> = match call {
+        2 if !is_root => vec![],
+        _ if to_all => all.iter().flat_map(|to| block(me, *to)).collect(),
+        _ => block(me, 0),
+    };
+    let want: Vec<u8> = match call {
+        0 if !is_root => vec![],
+        0 | 1 => all.iter().flat_map(|from| block(*from, 0)).collect(),
+        2 => block(root as usize, me),
+        _ => all.iter().flat_map(|from| block(*from, me)).collect(),
+    };
+    let mut give = Memory::new(&gives, own);
+    let mut take = Memory::new(&vec![0x77; want.len()], own);
+    let in_place = own.one_in(3);
+    if in_place && call == 1 {
+        take.bytes()[me * size..][..size].copy_from_slice(give.bytes());
+    }
+    let (mut g, t) = (give.bytes().as_ptr(), take.bytes().as_mut_ptr());
+    // SAFETY: buffers as each call wants them.
+    unsafe {
+        match call {
+            0 => ok(fmpl_gather(g.cast(), size, t.cast(), root, WORLD)),
+            1 => {
+                if in_place {
+                    g = t.add(me * size);
+                }
+                ok(fmpl_allgather(g.cast(), size, t.cast(), WORLD));
+            }
+            2 => ok(fmpl_scatter(g.cast(), size, t.cast(), root, WORLD)),
+            _ => ok(fmpl_alltoall(g.cast(), size, t.cast(), WORLD)),
+        }
+    }
+    let name = ["gather", "allgather", "scatter", "alltoall"][call];
+    same(take.bytes(), &want, &format!("{text}: {name} of {size}, root {root}"));
+    same(give.bytes(), &gives, &format!("{text}: {name} of {size}, what was given"));
+}
+
+/// A call that does not wait: completed by a wait, by tests, or while messages go to and fro.
+fn does_not_wait(call: usize, kind: Kind, count: usize, root: i32, number: u64, own: &mut Draw, text: &str) {
+    let (me, ranks) = (rank(), size());
+    let bytes = count * kind.bytes();
+    let sent = message(bytes, number);
+    let mine = match call {
+        0 => vec![],
+        1 if me == root => sent.clone(),
+        1 => vec![0x55; bytes],
+        _ => kind.vector(count, number, me),
+    };
+    let mut m = Memory::new(&mine, own);
+    let p = m.bytes().as_mut_ptr().cast();
+    // SAFETY: the buffer stays until the call is completed below.
+    unsafe {
+        ok(match call {
+            0 => fmpl_ibarrier(WORLD),
+            1 => fmpl_ibcast(p, bytes, root, WORLD),
+            _ => fmpl_iallreduce(p, count as i32, kind.function(), WORLD, null_mut()),
+        });
+        fails(fmpl_barrier(WORLD), BUSY);
+    }
+    if number.is_multiple_of(3) {
+        // The ranks wait for each other while the call is under way.
+        let (to, from) = ((me + 1) % ranks, (me + ranks - 1) % ranks);
+        let mut got = [0u8; 8];
+        if ranks > 1 {
+            isend(&number.to_le_bytes(), to, 0);
+            recv(&mut got, from, 0);
+            isend_wait(to, 0);
+            assert_eq!(u64::from_le_bytes(got), number, "{text}");
+        }
+    }
+    let wait = own.one_in(2);
+    let mut done = wait as i32;
+    // SAFETY: no memory but the flag.
+    unsafe {
+        match (call, wait) {
+            (0, true) => ok(fmpl_ibarrier_wait(WORLD)),
+            (1, true) => ok(fmpl_ibcast_wait(WORLD)),
+            (_, true) => ok(fmpl_iallreduce_wait(WORLD)),
+            (..) => {
+                while done == 0 {
+                    ok(match call {
+                        0 => fmpl_ibarrier_test(WORLD, &mut done),
+                        1 => fmpl_ibcast_test(WORLD, &mut done),
+                        _ => fmpl_iallreduce_test(WORLD, &mut done),
+                    });
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+    let want = match call {
+        0 => vec![],
+        1 => sent,
+        _ => kind.reference(count, number, ranks),
+    };
+    same(m.bytes(), &want, &format!("{text}: non-blocking call {call} {kind:?}"));
 }
 
 fn play(seed: u64, settings: &str) {
@@ -306,7 +432,7 @@ pub fn automatic() {
 }
 
 /// Every way by itself, for all sizes that it can serve.
-const WAYS: [&str; 12] = [
+const WAYS: [&str; 16] = [
     "FMPL_COLL_BARRIER=flat",
     "FMPL_COLL_BARRIER=groups",
     "FMPL_COLL_BCAST=cells",
@@ -319,6 +445,10 @@ const WAYS: [&str; 12] = [
     "FMPL_COLL_ALLREDUCE=slices",
     "FMPL_COLL_ALLREDUCE=pull FMPL_COLL_PIECE=4k",
     "FMPL_COLL_ALLREDUCE=pull FMPL_COLL_REDUCE=pull",
+    "FMPL_COLL_EXCHANGE=cells",
+    "FMPL_COLL_EXCHANGE=pull",
+    "FMPL_COLL_SCAN=cells",
+    "FMPL_COLL_SCAN=chain",
 ];
 
 pub fn forced() {

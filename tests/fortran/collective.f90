@@ -66,9 +66,81 @@ program collective
   call check(ier)
   call fmpl_reduce(d, -1, fmpl_dsum, 0, FMPL_COMM_WORLD, FMPL_NULL, ier)
   if (ier /= FMPL_ERR_ARGUMENT) error stop 'negative count'
+  call blocks()
   call fmpl_finalize(ier)
   call check(ier)
 contains
+  ! Blocks of n integers of each rank for each: moved, reduced, and calls that do not wait.
+  subroutine blocks()
+    integer, allocatable :: all(:, :), of_all(:, :)
+    integer :: mine(n), r, k, done
+    allocate (all(n, 0:ranks - 1), of_all(n, 0:ranks - 1))
+    do r = 0, ranks - 1
+      all(:, r) = [(100 * rank + r + k, k = 1, n)]
+    end do
+    call fmpl_alltoall(all, 4 * n, of_all, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    do r = 0, ranks - 1
+      if (any(of_all(:, r) /= [(100 * r + rank + k, k = 1, n)])) error stop 'alltoall'
+    end do
+    call fmpl_alltoall(all, 4_8 * n, of_all, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_gather(all, 4 * n, of_all, 0, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_gather(all, 4_8 * n, of_all, 0, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (rank == 0) then
+      if (any(of_all(1, :) /= [(100 * r + 1, r = 0, ranks - 1)])) error stop 'gather'
+    end if
+    call fmpl_allgather(all, 4 * n, of_all, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_allgather(all, 4_8 * n, of_all, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(of_all(1, :) /= [(100 * r + 1, r = 0, ranks - 1)])) error stop 'allgather'
+    call fmpl_scatter(all, 4 * n, mine, ranks - 1, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_scatter(all, 4_8 * n, mine, ranks - 1, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(mine /= [(100 * (ranks - 1) + rank + k, k = 1, n)])) error stop 'scatter'
+    call fmpl_reduce_scatter(all, mine, n, fmpl_isum, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(mine /= [(50 * ranks * (ranks - 1) + ranks * (rank + k), k = 1, n)])) error stop 'reduce_scatter'
+    mine = rank
+    call fmpl_scan(mine, n, fmpl_isum, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(mine /= rank * (rank + 1) / 2)) error stop 'scan'
+    call fmpl_ibarrier(FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_ibarrier_wait(FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_ibarrier_test(FMPL_COMM_WORLD, done, ier)
+    if (ier /= FMPL_ERR_REQUEST) error stop 'no ibarrier'
+    mine = rank
+    call fmpl_ibcast(mine, 4 * n, ranks - 1, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    done = 0
+    do while (done == 0)
+      call fmpl_ibcast_test(FMPL_COMM_WORLD, done, ier)
+      call check(ier)
+    end do
+    if (any(mine /= ranks - 1)) error stop 'ibcast'
+    call fmpl_ibcast(mine, 4_8 * n, 0, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_ibcast_wait(FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_iallreduce(mine, n, fmpl_isum, FMPL_COMM_WORLD, FMPL_NULL, ier)
+    call check(ier)
+    call fmpl_iallreduce_wait(FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(mine /= ranks * (ranks - 1))) error stop 'iallreduce'
+    call fmpl_iallreduce(mine, n, fmpl_imax, FMPL_COMM_WORLD, FMPL_NULL, ier)
+    call check(ier)
+    done = 0
+    do while (done == 0)
+      call fmpl_iallreduce_test(FMPL_COMM_WORLD, done, ier)
+      call check(ier)
+    end do
+  end subroutine blocks
   subroutine check(code)
     integer, intent(in) :: code
     character(len=200) :: text

@@ -37,6 +37,60 @@ on_ranks!(collective_calls_of_slices, [1, 2, 3], 1, |job, world| {
     );
 });
 
+on_ranks!(blocks_of_slices, [1, 2, 3], 1, |_job, world| {
+    let (me, ranks) = (world.rank(), world.size());
+    for len in [0usize, 1, 3, 1000, 100_000] {
+        let block = |from: usize, to: usize| vec![(100 * from + to) as u64; len];
+        let mine: Vec<u64> = (0..ranks).flat_map(|to| block(me, to)).collect();
+        let mut all = vec![0; len * ranks];
+        world.alltoall(&mine, &mut all)?;
+        assert_eq!(all, (0..ranks).flat_map(|from| block(from, me)).collect::<Vec<_>>());
+        let of_all: Vec<u64> = (0..ranks).flat_map(|from| block(from, 0)).collect();
+        world.allgather(&mine[..len], &mut all)?;
+        assert_eq!(all, of_all);
+        for root in 0..ranks {
+            let mut part = vec![0; len];
+            world.scatter(if me == root { &mine[..] } else { &[] }, &mut part, root)?;
+            assert_eq!(part, block(root, me));
+            let mut all = if me == root { vec![0; len * ranks] } else { vec![] };
+            world.gather(&mine[..len], &mut all, root)?;
+            assert!(me != root || all == of_all);
+        }
+        let mut part = vec![[0u64; 2]; len];
+        let pairs: Vec<[u64; 2]> = mine.iter().map(|x| [*x, *x]).collect();
+        // The first of the left and the last of the right: the order of the ranks.
+        world.reduce_scatter(&pairs, &mut part, |a: [u64; 2], b: [u64; 2]| [a[0], b[1]])?;
+        assert!(part.iter().all(|p| *p == [me as u64, (100 * (ranks - 1) + me) as u64]));
+        let mut until = vec![me as f64; len];
+        world.scan(&mut until, Sum)?;
+        assert!(until.iter().all(|x| *x == (me * (me + 1)) as f64 / 2.0));
+    }
+    if ranks > 1 {
+        assert_eq!(world.allgather(&[1u8], &mut [0u8]).unwrap_err().code(), Code::Argument);
+    }
+});
+
+on_ranks!(collective_calls_that_do_not_wait, [1, 2, 3], 1, |_job, world| {
+    let (me, ranks) = (world.rank(), world.size());
+    let (mut table, mut most) = (vec![me as u32; 5000], vec![me as i64; 3000]);
+    let offset = 1000 * ranks as i64;
+    world.scope(|s| {
+        let met = s.ibarrier()?;
+        assert_eq!(world.barrier().unwrap_err().code(), Code::Busy);
+        met.wait()?;
+        let mut coming = s.ibcast(&mut table, ranks - 1)?;
+        while !coming.test()? {
+            std::thread::yield_now();
+        }
+        // Left to the end of the scope; the closure has a variable of the scope's surroundings.
+        let _ = s.iallreduce(&mut most, move |a: i64, b: i64| a.max(b) + offset - offset)?;
+        Ok(())
+    })?;
+    assert!(table.iter().all(|x| *x == ranks as u32 - 1));
+    assert!(most.iter().all(|x| *x == ranks as i64 - 1));
+    world.barrier()?;
+});
+
 on_ranks!(a_panic_in_a_function_is_an_error_for_the_others, [2, 3], 1, |_job, world| {
     let me = world.rank();
     let call = || {

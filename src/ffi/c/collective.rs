@@ -7,8 +7,8 @@ use core::ffi::{c_int, c_void};
 use super::functions::introduce;
 use super::{fmpl_comm, fmpl_func};
 use crate::base::error::{Code, Error, Result};
-use crate::coll::{self, Function, function};
-use crate::ffi::outcome::number;
+use crate::coll::{self, Function, Kind, function};
+use crate::ffi::outcome::{fail, number, wrong};
 
 /// The function at an address.
 pub(in crate::ffi) fn found(func: fmpl_func) -> Result<Function<'static>> {
@@ -16,6 +16,24 @@ pub(in crate::ffi) fn found(func: fmpl_func) -> Result<Function<'static>> {
     match func {
         Some(func) => function::find(func as *const () as usize),
         None => Err(Error::new(Code::Argument, "the function is NULL")),
+    }
+}
+
+/// Tests a call.
+///
+/// # Safety
+/// `done` is null or may be written.
+unsafe fn tested(comm: fmpl_comm, kind: Kind, done: *mut c_int, null: &str) -> c_int {
+    if done.is_null() {
+        return wrong(null);
+    }
+    match coll::test(comm, kind) {
+        Ok(over) => {
+            // SAFETY: not null, so the caller's int.
+            unsafe { *done = over as c_int };
+            0
+        }
+        Err(error) => fail(error),
     }
 }
 
@@ -102,6 +120,232 @@ pub unsafe extern "C" fn fmpl_allreduce(
     let _ = work;
     // SAFETY: the caller promises `count` elements at `buf`; the core looks at null and count itself.
     number(found(func).and_then(|f| unsafe { coll::allreduce(comm, buf.cast(), count, &f) }))
+}
+
+/// Collects a message of each rank at one rank.
+///
+/// * buf: this rank's message; may be NULL when `size` is 0. At the root it may be the place in `all` where it belongs.
+/// * size: bytes, the same on all ranks.
+/// * all: at the root room for a message of each rank, which come in the order of the ranks; elsewhere it is not looked at.
+/// * root: the rank that collects.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_bcast`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_gather(
+    buf: *const c_void,
+    size: usize,
+    all: *mut c_void,
+    root: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises the buffers; the core looks at null and size itself.
+    number(unsafe { coll::gather(comm, buf.cast(), size, all.cast(), root) })
+}
+
+/// Collects a message of each rank at all ranks.
+///
+/// * buf: this rank's message; may be NULL when `size` is 0. It may be the place in `all` where it belongs.
+/// * size: bytes, the same on all ranks.
+/// * all: room for a message of each rank, which come in the order of the ranks.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_bcast`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_allgather(buf: *const c_void, size: usize, all: *mut c_void, comm: fmpl_comm) -> c_int {
+    // SAFETY: the caller promises the buffers; the core looks at null and size itself.
+    number(unsafe { coll::allgather(comm, buf.cast(), size, all.cast()) })
+}
+
+/// Gives each rank its own message of one rank.
+///
+/// * all: at the root a message for each rank, in the order of the ranks; elsewhere it is not looked at.
+/// * size: bytes of one message, the same on all ranks.
+/// * buf: room for this rank's message; may be NULL when `size` is 0. At the root it may be the place in `all` where it lies.
+/// * root: the rank that has the messages.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_bcast`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_scatter(
+    all: *const c_void,
+    size: usize,
+    buf: *mut c_void,
+    root: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises the buffers; the core looks at null and size itself.
+    number(unsafe { coll::scatter(comm, all.cast(), size, buf.cast(), root) })
+}
+
+/// Gives each rank its own message of each rank.
+///
+/// * sent: a message for each rank, in the order of the ranks.
+/// * size: bytes of one message, the same on all ranks.
+/// * received: room for a message of each rank, which come in the order of the ranks; it does not overlap with `sent`.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_bcast`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_alltoall(
+    sent: *const c_void,
+    size: usize,
+    received: *mut c_void,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises the buffers; the core looks at null and size itself.
+    number(unsafe { coll::alltoall(comm, sent.cast(), size, received.cast()) })
+}
+
+/// Combines the ranks' vectors as `fmpl_reduce` does; each rank gets a block of the result.
+///
+/// * all: the vector, a block of `count` elements for each rank, in the order of the ranks; it is not changed.
+/// * buf: room for this rank's block of the result; it does not overlap with `all`.
+/// * count: elements of a block, the same on all ranks.
+/// * func: how two elements are combined.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_reduce`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_reduce_scatter(
+    all: *const c_void,
+    buf: *mut c_void,
+    count: c_int,
+    func: fmpl_func,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises the buffers; the core looks at null and count itself.
+    number(found(func).and_then(|f| unsafe { coll::reduce_scatter(comm, all.cast(), buf.cast(), count, &f) }))
+}
+
+/// Combines the vectors of the ranks up to each: that of rank k becomes ((x0 o x1) o ...) o xk.
+///
+/// * buf: the vector; may be NULL when `count` is 0.
+/// * count: elements, the same on all ranks.
+/// * func: how two elements are combined.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_reduce`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_scan(buf: *mut c_void, count: c_int, func: fmpl_func, comm: fmpl_comm) -> c_int {
+    // SAFETY: the caller promises `count` elements at `buf`; the core looks at null and count itself.
+    number(found(func).and_then(|f| unsafe { coll::scan(comm, buf.cast(), count, &f) }))
+}
+
+/// Begins a barrier. A communicator has at most one collective call under way: until this one is completed all others get
+/// `FMPL_ERR_BUSY`. A call that has begun moves on while this process tests it or waits for anything else.
+///
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_barrier`; `FMPL_ERR_BUSY`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_ibarrier(comm: fmpl_comm) -> c_int {
+    number(coll::ibarrier(comm))
+}
+
+/// Waits until every rank of the communicator has begun the barrier of `fmpl_ibarrier`.
+///
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_barrier`, and the call is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_ibarrier_wait(comm: fmpl_comm) -> c_int {
+    number(coll::wait(comm, Kind::Barrier))
+}
+
+/// Has every rank begun the barrier of `fmpl_ibarrier`?
+///
+/// * comm: the communicator.
+/// * done: set to 1, and the call is over, or 0.
+///
+/// Returns: as `fmpl_ibarrier_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_ibarrier_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
+    // SAFETY: `done` is null or the caller's.
+    unsafe { tested(comm, Kind::Barrier, done, "fmpl_ibarrier_test: done is NULL") }
+}
+
+/// Begins to copy a buffer of one rank to all ranks, as `fmpl_bcast` does. The buffer must not be touched, at the root not be changed,
+/// until the call is completed. Until then all other collective calls of the communicator get `FMPL_ERR_BUSY`.
+///
+/// * buf: the message at the root, room for it elsewhere; may be NULL when `size` is 0.
+/// * size: bytes, the same on all ranks.
+/// * root: the rank whose buffer it is.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_bcast`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_ibcast(buf: *mut c_void, size: usize, root: c_int, comm: fmpl_comm) -> c_int {
+    // SAFETY: the caller promises `size` bytes at `buf` until the call is completed.
+    number(unsafe { coll::ibcast(comm, buf.cast(), size, root) })
+}
+
+/// Completes the call of `fmpl_ibcast`.
+///
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_bcast`, and the call is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_ibcast_wait(comm: fmpl_comm) -> c_int {
+    number(coll::wait(comm, Kind::Bcast))
+}
+
+/// Completes the call of `fmpl_ibcast` if that takes no waiting.
+///
+/// * comm: the communicator.
+/// * done: set to 1, and the call is over, or 0.
+///
+/// Returns: as `fmpl_ibcast_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_ibcast_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
+    // SAFETY: `done` is null or the caller's.
+    unsafe { tested(comm, Kind::Bcast, done, "fmpl_ibcast_test: done is NULL") }
+}
+
+/// Begins to combine the ranks' vectors as `fmpl_allreduce` does. The buffer must not be touched until the call is completed. Until then
+/// all other collective calls of the communicator get `FMPL_ERR_BUSY`. A function of the program may be called in any call of the
+/// library that waits or tests, also by another thread.
+///
+/// * buf: the vector; may be NULL when `count` is 0.
+/// * count: elements, the same on all ranks.
+/// * func: how two elements are combined.
+/// * comm: the communicator.
+/// * work: room for as many elements as `buf` has, which the library may use until the call is completed, or NULL.
+///
+/// Returns: as `fmpl_reduce`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_iallreduce(
+    buf: *mut c_void,
+    count: c_int,
+    func: fmpl_func,
+    comm: fmpl_comm,
+    work: *mut c_void,
+) -> c_int {
+    let _ = work;
+    // SAFETY: the caller promises `count` elements at `buf` until the call is completed; functions of the program stay.
+    number(found(func).and_then(|f| unsafe { coll::iallreduce(comm, buf.cast(), count, f) }))
+}
+
+/// Completes the call of `fmpl_iallreduce`.
+///
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_allreduce`, and the call is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_iallreduce_wait(comm: fmpl_comm) -> c_int {
+    number(coll::wait(comm, Kind::Allreduce))
+}
+
+/// Completes the call of `fmpl_iallreduce` if that takes no waiting.
+///
+/// * comm: the communicator.
+/// * done: set to 1, and the call is over, or 0.
+///
+/// Returns: as `fmpl_iallreduce_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_iallreduce_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
+    // SAFETY: `done` is null or the caller's.
+    unsafe { tested(comm, Kind::Allreduce, done, "fmpl_iallreduce_test: done is NULL") }
 }
 
 /// Lets a function of the program be used in reductions, on this rank; every rank registers its own. The function is called with parts

@@ -1,0 +1,206 @@
+//! Collective calls that do not wait: begun by one call, completed by a test or a wait.
+//!
+//! A communicator has at most one collective call under way, so its name is the communicator's, and no request object is needed. The
+//! call is the future that a waiting call runs; a test polls it, and so does whatever else of this process waits meanwhile
+//! (`WaitingSends::push`), so two ranks that wait for other things first do not wait for ever.
+
+use core::future::Future;
+use core::pin::Pin;
+use std::sync::{Mutex, MutexGuard};
+
+use super::function::{self, Function};
+use super::team::Team;
+use super::{InCall, barrier, bcast, check_buffer, check_root, check_vector, reduce, team};
+use crate::base::atomics::{AtomicPtr, AtomicU32, Ordering};
+use crate::base::error::{Code, Error, Result};
+use crate::p2p::endpoint::{Endpoint, endpoint};
+
+/// Which call it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `fmpl_ibarrier`
+    Barrier,
+    /// `fmpl_ibcast`
+    Bcast,
+    /// `fmpl_iallreduce`
+    Allreduce,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Barrier => "ibarrier",
+            Kind::Bcast => "ibcast",
+            Kind::Allreduce => "iallreduce",
+        }
+    }
+}
+
+type Call = Pin<Box<dyn Future<Output = Result<()>>>>;
+
+/// A call that is not completed.
+pub(super) struct Pending {
+    kind: Kind,
+    state: State,
+}
+
+enum State {
+    Runs(Call),
+    Over(Result<()>),
+}
+
+// SAFETY: what the call points to is the team, which threads share, and the program's buffers, which are the call's until it is
+// completed; the function of a reduction may be called by whatever thread of the process moves the call on, as its interface says.
+unsafe impl Send for Pending {}
+
+/// The teams that have one, for whoever moves them on by the way.
+static OPEN: Mutex<Vec<AtomicPtr<Team>>> = Mutex::new(Vec::new());
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+fn open() -> MutexGuard<'static, Vec<AtomicPtr<Team>>> {
+    OPEN.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Moves all of them on. `true`: some are left.
+fn push() -> bool {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return false;
+    }
+    // Somebody else is at it.
+    let Ok(open) = OPEN.try_lock() else { return true };
+    let mut left = false;
+    for team in open.iter() {
+        // SAFETY: a team is in the list only while its call is pending, and lives longer than that.
+        let team = unsafe { &*team.load(Ordering::Relaxed) };
+        // A wait or a test of its own has it otherwise.
+        if let Ok(mut pending) = team.pending.try_lock()
+            && let Some(pending) = pending.as_mut()
+        {
+            left |= !step(team, pending);
+        }
+    }
+    left
+}
+
+/// Polls a call once. Is it over?
+fn step(team: &'static Team, pending: &mut Pending) -> bool {
+    if let State::Runs(call) = &mut pending.state {
+        match team.poll(call.as_mut()) {
+            Some(done) => pending.state = State::Over(done),
+            None => return false,
+        }
+    }
+    true
+}
+
+fn begin(team: &'static Team, kind: Kind, call: Option<Call>) -> Result<()> {
+    let entered = InCall::enter(team, kind.name())?;
+    team.ep.waiting_sends.beside(push);
+    let state = call.map_or(State::Over(Ok(())), State::Runs);
+    let mut pending = Pending { kind, state };
+    step(team, &mut pending);
+    *team.pending.lock().unwrap_or_else(|e| e.into_inner()) = Some(pending);
+    let mut open = open();
+    open.push(AtomicPtr::new(std::ptr::from_ref(team).cast_mut()));
+    COUNT.store(open.len() as u32, Ordering::Release);
+    // The call lasts until it is completed.
+    core::mem::forget(entered);
+    Ok(())
+}
+
+/// `fmpl_ibarrier`
+pub fn ibarrier(comm: i32) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    begin(team, Kind::Barrier, (team.n > 1).then(|| Box::pin(barrier::barrier(team)) as Call))
+}
+
+/// `fmpl_ibcast`
+///
+/// # Safety
+/// As for [`super::bcast`], until the call is completed.
+pub unsafe fn ibcast(comm: i32, ptr: *mut u8, len: usize, root: i32) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let root = check_root(team, root, "ibcast")?;
+    check_buffer(team, ptr, len, "ibcast")?;
+    let moves = len != 0 && team.n > 1;
+    // SAFETY: as the caller promises.
+    begin(team, Kind::Bcast, moves.then(|| Box::pin(unsafe { bcast::bcast(team, ptr, len, root) }) as Call))
+}
+
+/// `fmpl_iallreduce`
+///
+/// # Safety
+/// As for [`super::allreduce`], until the call is completed; so long the function must stay, too.
+pub unsafe fn iallreduce(comm: i32, ptr: *mut u8, count: i32, f: Function<'_>) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let n = check_vector(team, ptr, count, 1, &f, "iallreduce")?;
+    let moves = n * f.size != 0 && team.n > 1;
+    // SAFETY: the caller promises that it stays.
+    let f = unsafe { function::lasting(f) };
+    // SAFETY: as the caller promises.
+    let call = async move { unsafe { reduce::reduce(team, ptr, n, &f, reduce::To::All).await } };
+    begin(team, Kind::Allreduce, moves.then(|| Box::pin(call) as Call))
+}
+
+/// Completes a call if that takes no waiting. `true`, and every error: it is over.
+pub fn test(comm: i32, kind: Kind) -> Result<bool> {
+    complete(endpoint()?, comm, kind, false)
+}
+
+/// Completes a call.
+pub fn wait(comm: i32, kind: Kind) -> Result<()> {
+    complete(endpoint()?, comm, kind, true).map(|_| ())
+}
+
+fn complete(ep: &'static Endpoint, comm: i32, kind: Kind, wait: bool) -> Result<bool> {
+    let team = team(ep, comm)?;
+    let mut slot = team.pending.lock().unwrap_or_else(|e| e.into_inner());
+    let Some(pending) = slot.as_mut().filter(|p| p.kind == kind) else {
+        return Err(Error::new(
+            Code::Request,
+            format!("rank {}: no {} of communicator {comm} is pending", ep.rank, kind.name()),
+        ));
+    };
+    if !wait {
+        ep.waiting_sends.push(ep);
+    }
+    if !step(team, pending) {
+        if !wait {
+            return Ok(false);
+        }
+        if let State::Runs(call) = &mut pending.state {
+            pending.state = State::Over(team.run(call.as_mut()));
+        }
+    }
+    let done = match slot.take().map(|p| p.state) {
+        Some(State::Over(done)) => done,
+        _ => Ok(()),
+    };
+    drop(slot);
+    let mut open = open();
+    open.retain(|t| !std::ptr::eq(t.load(Ordering::Relaxed), team));
+    COUNT.store(open.len() as u32, Ordering::Release);
+    drop(open);
+    // As `begin` entered.
+    drop(InCall(team));
+    done.map(|()| true)
+}
+
+/// Has a communicator a call that is not completed?
+pub fn is_pending(comm: i32) -> bool {
+    open().iter().any(|team| {
+        // SAFETY: as in `push`.
+        unsafe { &*team.load(Ordering::Relaxed) }.comm == comm
+    })
+}
+
+/// How many calls are not completed.
+pub fn left_over() -> usize {
+    open().len()
+}
+
+/// The end of the job: nothing is moved on any more.
+pub(super) fn close() {
+    open().clear();
+    COUNT.store(0, Ordering::Release);
+}
