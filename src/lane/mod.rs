@@ -546,7 +546,7 @@ mod here {
                 return Ok(false);
             }
             if now != mine | LIFE_OPEN {
-                if life.compare_exchange(now, mine | LIFE_WIPING, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+                if life.compare_exchange(now, mine | LIFE_WIPING, Ordering::Relaxed, Ordering::Relaxed).is_err() {
                     return Ok(false);
                 }
                 if now != 0 {

@@ -393,26 +393,27 @@ pub struct Transfer {
 
 impl Transfer {
     /// Claims the next piece of transfer `tag`, if one of `pieces` is left. The tag is checked with the piece: a latecomer
-    /// never takes a piece of the next transfer in this block.
+    /// never takes a piece of the next transfer in this block. A claim carries no bytes over: the counts of pieces done do.
     #[inline]
     pub fn claim(&self, tag: u32, pieces: u32) -> Option<u32> {
-        let mut now = self.claim.load(Ordering::Acquire);
+        let mut now = self.claim.load(Ordering::Relaxed);
         loop {
             let next = now as u32;
             if (now >> 32) as u32 != tag || next >= pieces {
                 return None;
             }
-            match self.claim.compare_exchange_weak(now, now + 1, Ordering::AcqRel, Ordering::Acquire) {
+            match self.claim.compare_exchange_weak(now, now + 1, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(next),
                 Err(other) => now = other,
             }
         }
     }
-    /// Moves the offer of `tag` from open to `to`; `false`: the other side was first.
+    /// Moves the offer of `tag` from open to `to`; `false`: the other side was first. What it says was published by the landing; who
+    /// is second looks at the offer again.
     #[inline]
     pub fn settle(&self, tag: u32, to: u32) -> bool {
         self.offer
-            .compare_exchange(claim_word(tag, OFFER_OPEN), claim_word(tag, to), Ordering::AcqRel, Ordering::Acquire)
+            .compare_exchange(claim_word(tag, OFFER_OPEN), claim_word(tag, to), Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
     }
 }

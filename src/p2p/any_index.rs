@@ -64,12 +64,14 @@ pub(super) fn announce(lane: &Lane, slot: usize) {
             return;
         }
         let word = ANNOUNCED_SUMMARY + slot / 64;
-        lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::AcqRel);
-        lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::AcqRel);
+        // SYNC POINT: each pairs with the acquire of the same word in `take_bits`.
+        lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::Release);
+        lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::Release);
+        // SYNC POINT: pairs with the acquire in `take_marks`.
         lane.my_side().any_overflow.store(1, Ordering::Release);
     }
     doorbell::light_barrier();
-    if lane.peer_side().any_sleep.load(Ordering::Acquire) & 0xff != 0 {
+    if lane.peer_side().any_sleep.load(Ordering::Relaxed) & 0xff != 0 {
         // SAFETY: the peer's board is mapped as long as the lane lives.
         let board: &Board = unsafe { &*lane.peer_board };
         doorbell::ring(&board.bell, doorbell::bit(0));
@@ -140,7 +142,7 @@ fn subscribe(lane: &Lane, state: &mut AnyState) {
     if any.load(Ordering::Relaxed) != 0 {
         return;
     }
-    any.store(1, Ordering::Release);
+    any.store(1, Ordering::Relaxed);
     if let Some(far) = lane.far() {
         far.say_side(lane.my_side());
         // Everything that was published without an announcement is here when the answer is.
@@ -154,7 +156,7 @@ fn subscribe(lane: &Lane, state: &mut AnyState) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     for (w, word) in lane.header().touched[lane.inn].iter().enumerate() {
-        let mut groups = word.load(Ordering::Acquire);
+        let mut groups = word.load(Ordering::Relaxed);
         while groups != 0 {
             let group = w * 64 + groups.trailing_zeros() as usize;
             groups &= groups - 1;
@@ -211,7 +213,7 @@ fn has_message(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> bool 
         return true;
     }
     let seq = lane.progress(slot).received.load(Ordering::Relaxed) + 1;
-    lane.head(lane.inn, slot).mark.load(Ordering::Acquire) == (seq << 2 | WANTS)
+    lane.head(lane.inn, slot).mark.load(Ordering::Relaxed) == (seq << 2 | WANTS)
 }
 
 /// Takes a mark or more. `false`: there are none.
@@ -231,11 +233,12 @@ fn take_marks(lane: &Lane, state: &mut AnyState) -> bool {
     if overflow.load(Ordering::Relaxed) == 0 {
         return false;
     }
-    // Down before the look: who sets it again afterwards has set its bits before.
-    overflow.swap(0, Ordering::AcqRel);
+    // Down before the look: who sets it again afterwards has set its bits before. Up again by an exchange, which may cover what the
+    // sender has just set, and then has seen its bits.
+    overflow.swap(0, Ordering::Acquire);
     let found = take_bits(lane, state);
     if found {
-        overflow.store(1, Ordering::Release);
+        overflow.swap(1, Ordering::Acquire);
     }
     found
 }
@@ -244,15 +247,15 @@ fn take_marks(lane: &Lane, state: &mut AnyState) -> bool {
 fn take_bits(lane: &Lane, state: &mut AnyState) -> bool {
     for s in 0..ANNOUNCED_SUMMARY {
         let summary = lane.announced(lane.inn, s);
-        let words = summary.load(Ordering::Acquire);
+        let words = summary.load(Ordering::Relaxed);
         if words == 0 {
             continue;
         }
         let w = words.trailing_zeros() as usize;
         // The summary first: a mark that comes after it sets it again.
-        summary.fetch_and(!(1 << w), Ordering::AcqRel);
+        summary.fetch_and(!(1 << w), Ordering::Acquire);
         let word = s * 64 + w;
-        let mut bits = lane.announced(lane.inn, ANNOUNCED_SUMMARY + word).swap(0, Ordering::AcqRel);
+        let mut bits = lane.announced(lane.inn, ANNOUNCED_SUMMARY + word).swap(0, Ordering::Acquire);
         let before = state.marked.len();
         while bits != 0 {
             state.marked.push((word * 64) as u32 + bits.trailing_zeros());
@@ -481,7 +484,7 @@ impl Scene for AnyScene {
         doorbell::bit(0)
     }
     fn ready(&self) -> bool {
-        announced(self.lane).is_some() || self.lane.peer_side().any_overflow.load(Ordering::Acquire) != 0
+        announced(self.lane).is_some() || self.lane.peer_side().any_overflow.load(Ordering::Relaxed) != 0
     }
     fn naps(&self) -> u32 {
         if self.lane.far().is_some() { crate::lane::far::NAPS } else { 0 }

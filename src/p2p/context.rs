@@ -158,7 +158,7 @@ impl Contexts {
         let place = context.place;
         let mut books = self.books();
         books.alive -= 1;
-        self.table[context.handle as usize & (COMMUNICATORS - 1)].store(std::ptr::null_mut(), Ordering::Release);
+        self.table[context.handle as usize & (COMMUNICATORS - 1)].store(std::ptr::null_mut(), Ordering::Relaxed);
         books.mark(place, false);
         drop(books);
         // SAFETY: leaked in `add`, and no longer to be found; the caller promises that nobody has it.
@@ -227,7 +227,7 @@ impl Books {
 
 impl Drop for Contexts {
     fn drop(&mut self) {
-        for p in self.table.iter().map(|p| p.swap(std::ptr::null_mut(), Ordering::AcqRel)).filter(|p| !p.is_null()) {
+        for p in self.table.iter_mut().map(|p| *p.get_mut()).filter(|p| !p.is_null()) {
             // SAFETY: leaked in `new` or `add`; the endpoint goes away, so nobody is in the library.
             drop(unsafe { Box::from_raw(p) });
         }

@@ -233,7 +233,7 @@ pub fn check(terms: Terms, at_most: Duration, body: impl Fn(World) + Send + Sync
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(terms.preemptions);
         builder.max_branches = 20_000;
-        builder.max_threads = 4;
+        builder.max_threads = 5;
         builder.checkpoint_interval = 100;
         builder.max_duration = Some(at_most);
         let (count, body) = (executions.clone(), body.clone());

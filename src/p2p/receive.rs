@@ -373,7 +373,7 @@ impl Receiver {
     pub fn may_be_there(&self) -> bool {
         let theirs = self.theirs();
         theirs.landing().is(self.seq, self.lane.epoch)
-            || theirs.tx.load(Ordering::Acquire) >> 8 == self.seq as u32 & SEQ24
+            || theirs.tx.load(Ordering::Relaxed) >> 8 == self.seq as u32 & SEQ24
     }
 
     /// Is the message there?
@@ -404,7 +404,7 @@ impl Receiver {
             }
             return entered;
         }
-        let at = self.lane.head(self.lane.inn, self.slot).chain.load(Ordering::Acquire);
+        let at = self.lane.head(self.lane.inn, self.slot).chain.load(Ordering::Relaxed);
         let Ok(base) = self.lane.peer_spool(&self.ep.region) else { return false };
         if at as usize + BLOCK_HEADER > crate::p2p::spool::SPOOL_WINDOW {
             return false;
@@ -413,7 +413,8 @@ impl Receiver {
         let block = unsafe { &*base.add(at as usize).cast::<Block>() };
         // The 24 bits in `tx` may be an old chain's; the block's own number is as wide as it takes.
         let owner = self.lane.owner(self.slot, self.ep.rank);
-        if block.first.load(Ordering::Acquire) != self.seq || block.owner.load(Ordering::Acquire) != owner {
+        // SYNC POINT: pairs with the release in `Sender::chain`, since `tx` may be that old.
+        if block.first.load(Ordering::Acquire) != self.seq || block.owner.load(Ordering::Relaxed) != owner {
             return false;
         }
         let side = self.lane.receive_side(self.slot);

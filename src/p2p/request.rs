@@ -92,7 +92,7 @@ unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, i
     if state == SendState::Waits {
         let mark = &lane.head(lane.out, slot).mark;
         lane.touch(slot);
-        mark.store(sender.seq << 2 | WANTS, Ordering::Release);
+        mark.store(sender.seq << 2 | WANTS, Ordering::Relaxed);
         if let Some(far) = lane.far() {
             // Before the announcement: who finds that looks for this.
             far.mark(slot, sender.seq, true);
@@ -244,6 +244,7 @@ fn complete_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: 
 /// two ranks that both first wait and then complete their sends do not wait for ever.
 #[derive(Default)]
 pub struct WaitingSends {
+    /// How many are in the list: read without its lock, and late at worst.
     count: AtomicU32,
     list: std::sync::Mutex<Vec<(&'static Lane, usize)>>,
     beside: std::sync::OnceLock<fn() -> bool>,
@@ -253,14 +254,14 @@ impl WaitingSends {
     fn add(&self, lane: &'static Lane, slot: usize) {
         let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());
         list.push((lane, slot));
-        self.count.store(list.len() as u32, Ordering::Release);
+        self.count.store(list.len() as u32, Ordering::Relaxed);
     }
 
     /// A communicator is freed, all of whose requests are completed; some may still be listed.
     pub fn forget(&self, comm: i32) {
         let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());
         list.retain(|(lane, _)| lane.comm() != comm);
-        self.count.store(list.len() as u32, Ordering::Release);
+        self.count.store(list.len() as u32, Ordering::Relaxed);
     }
 
     /// Something else to be moved on at the same times: collective calls that do not wait. It says whether some are left.
@@ -275,7 +276,7 @@ impl WaitingSends {
     }
 
     fn push_sends(&self, ep: &'static Endpoint) -> bool {
-        if self.count.load(Ordering::Acquire) == 0 {
+        if self.count.load(Ordering::Relaxed) == 0 {
             return false;
         }
         // Somebody else is at it.
@@ -303,7 +304,7 @@ impl WaitingSends {
             }
             side.state == SendState::Waits
         });
-        self.count.store(list.len() as u32, Ordering::Release);
+        self.count.store(list.len() as u32, Ordering::Relaxed);
         !list.is_empty()
     }
 }
@@ -488,7 +489,9 @@ pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()>
                 let receiver = Receiver::new(ep, lane, slot, data, len);
                 if !receiver.may_be_there() {
                     receiver.post(false);
-                    flags.store(flags.load(Ordering::Relaxed) | RECV_PENDING, Ordering::Relaxed);
+                    // SYNC POINT: pairs with `holds_annex`, as all stores of these flags do: each may cover the one after which the
+                    // last annex belongs to the sending thread.
+                    flags.store(flags.load(Ordering::Relaxed) | RECV_PENDING, Ordering::Release);
                     return Ok(());
                 }
             }
@@ -716,7 +719,7 @@ pub(super) fn complete_receive(ep: &'static Endpoint, lane: &'static Lane, slot:
 }
 
 fn withdraw(lane: &Lane, slot: usize) {
-    lane.posting(lane.inn, slot).seq.store(0, Ordering::Release);
+    lane.posting(lane.inn, slot).seq.store(0, Ordering::Relaxed);
 }
 
 /// Withdraws a receive. `false`: too late, the message is there or being put; complete the request as usual.
@@ -761,8 +764,8 @@ pub(super) fn take_back(receiver: &Receiver) -> bool {
     }
     let puts = lane.head(lane.inn, slot).mark.load(Ordering::Acquire) == (receiver.seq << 2 | PUTS);
     if puts || receiver.look().is_some() {
-        // Post again what was withdrawn, so that completing it finds its buffer.
-        lane.posting(lane.inn, slot).seq.store(receiver.seq, Ordering::Release);
+        // Post again what was withdrawn, so that completing it finds its buffer; who puts has seen the rest of the posting.
+        lane.posting(lane.inn, slot).seq.store(receiver.seq, Ordering::Relaxed);
         return false;
     }
     true

@@ -693,7 +693,7 @@ impl Sender {
                 // An any-index receiver finds this message by its announcement, and posts for it; one that begins later looks
                 // through all indices that were ever touched.
                 self.lane.touch(self.slot);
-                self.lane.head(self.lane.out, self.slot).mark.store(self.seq << 2 | WANTS, Ordering::Release);
+                self.lane.head(self.lane.out, self.slot).mark.store(self.seq << 2 | WANTS, Ordering::Relaxed);
                 if let Some(far) = self.lane.far() {
                     far.mark(self.slot, self.seq, false);
                 }
@@ -792,7 +792,7 @@ impl Sender {
 /// Is the receive of message `seq`, the last one published, known to be posted or done?
 fn is_confirmed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> bool {
     lane.take_over_outgoing(slot);
-    lane.posting(lane.out, slot).seq.load(Ordering::Acquire) >= seq || is_consumed(ep, lane, slot, seq)
+    lane.posting(lane.out, slot).seq.load(Ordering::Relaxed) >= seq || is_consumed(ep, lane, slot, seq)
 }
 
 /// Has the receiver consumed message `seq`, the last one published?
@@ -800,6 +800,7 @@ pub(crate) fn is_consumed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> 
     lane.take_over_outgoing(slot);
     if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_CHAIN != 0 {
         // The receiver's progress in the chain stands in the block's own line.
+        // SYNC POINT: pairs with the release in `Receiver::take`.
         ep.spool.block(lane.send_side(slot).block.at).taken.load(Ordering::Acquire) == seq as u32
     } else {
         lane.progress(slot).is_acked(seq) || lane.hot(slot).half[1 - lane.out].acked(seq)
@@ -834,7 +835,7 @@ impl Scene for Waiting {
         if self.confirm {
             return is_confirmed(self.ep, self.lane, self.slot, self.seq);
         }
-        let posted = self.lane.posting(self.lane.out, self.slot).seq.load(Ordering::Acquire) >= self.seq;
+        let posted = self.lane.posting(self.lane.out, self.slot).seq.load(Ordering::Relaxed) >= self.seq;
         posted || self.len <= self.ep.tuning.eager && is_consumed(self.ep, self.lane, self.slot, self.seq - 1)
     }
     fn naps(&self) -> u32 {

@@ -253,16 +253,16 @@ impl Spool {
         if let Some(n) = self.take_pages(run) {
             return self.free_pages(n, run);
         }
-        self.open_to(self.open_pages.load(Ordering::Acquire) + run);
+        self.open_to(self.open_pages.load(Ordering::Relaxed) + run);
     }
 
     fn open_to(&self, want: usize) {
         let want = want.next_multiple_of(64).min(PAGES);
-        let mut have = self.open_pages.load(Ordering::Acquire);
+        let mut have = self.open_pages.load(Ordering::Relaxed);
         while have < want {
-            match self.open_pages.compare_exchange(have, have + 64, Ordering::AcqRel, Ordering::Acquire) {
+            match self.open_pages.compare_exchange(have, have + 64, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
-                    self.page_word(have / 64).store(u64::MAX, Ordering::Release);
+                    self.page_word(have / 64).store(u64::MAX, Ordering::Relaxed);
                     have += 64;
                 }
                 Err(now) => have = now,
@@ -321,7 +321,7 @@ impl Spool {
     /// when the block is. `None`: there is no room in the window.
     pub fn take_beyond(&self, comm: i32, payload: usize, charge: usize) -> Option<BlockRef> {
         self.reclaim();
-        self.budget(comm).used.fetch_add(charge, Ordering::AcqRel);
+        self.budget(comm).used.fetch_add(charge, Ordering::Relaxed);
         self.open(payload.div_ceil(PAGE) + 1);
         self.take_charged(comm, payload, charge)
     }
@@ -336,19 +336,20 @@ impl Spool {
             })
         });
         let Some((at, size)) = found else {
-            self.budget(comm).used.fetch_sub(charge, Ordering::AcqRel);
+            self.budget(comm).used.fetch_sub(charge, Ordering::Relaxed);
             return None;
         };
         let state = self.state(at);
         let generation = (state.word.load(Ordering::Relaxed) >> 1).wrapping_add(1) & 0x7fff_ffff;
         state.budget.store(self.budget_number(comm) as u32, Ordering::Relaxed);
         state.charge.store(charge as u64, Ordering::Relaxed);
-        state.word.store(generation << 1 | 1, Ordering::Release);
         let header = self.block(at);
         header.first.store(0, Ordering::Relaxed);
         header.owner.store(0, Ordering::Relaxed);
         header.place.store(0, Ordering::Relaxed);
         header.gener.store(generation, Ordering::Relaxed);
+        // SYNC POINT: pairs with the acquire in `for_each_taken`: nobody takes it for what it was before.
+        state.word.store(generation << 1 | 1, Ordering::Release);
         Some(BlockRef { at, size: size as u64, generation })
     }
 
@@ -356,7 +357,7 @@ impl Spool {
         let limit = budget.limit();
         budget
             .used
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
                 used.checked_add(charge).filter(|sum| *sum <= limit)
             })
             .is_ok()
@@ -370,7 +371,7 @@ impl Spool {
             return None;
         }
         let (old, new) = (block.generation << 1 | 1, generation << 1 | 1);
-        state.word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        state.word.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         let block = BlockRef { generation, ..block };
         self.discharge(block.at);
         if !self.charge(self.budget(comm), charge) {
@@ -391,7 +392,7 @@ impl Spool {
         let state = self.state(block.at);
         if state
             .word
-            .compare_exchange(block.generation << 1 | 1, block.generation << 1, Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(block.generation << 1 | 1, block.generation << 1, Ordering::Relaxed, Ordering::Relaxed)
             .is_err()
         {
             return false;
@@ -399,10 +400,10 @@ impl Spool {
         self.discharge(block.at);
         let n = block.at as usize / PAGE;
         let page = self.page(n);
-        let class = page.class.load(Ordering::Acquire);
+        let class = page.class.load(Ordering::Relaxed);
         if class == CLASS_LARGE {
             let run = page.run.load(Ordering::Relaxed) as usize;
-            page.class.store(CLASS_FREE, Ordering::Release);
+            page.class.store(CLASS_FREE, Ordering::Relaxed);
             if run * PAGE > self.limits() && !cfg!(loom) {
                 // It was beyond the limit: its memory is not kept.
                 if let Some(tell) = self.on_remove.get() {
@@ -414,14 +415,15 @@ impl Spool {
             self.free_pages(n, run);
         } else {
             let k = (block.at as usize % PAGE) / (SMALLEST << (class - 1));
-            page.free[k / 64].fetch_or(1 << (k % 64), Ordering::AcqRel);
+            // SYNC POINT: pairs with the acquire in `take_block`: who takes it writes after its receiver has read.
+            page.free[k / 64].fetch_or(1 << (k % 64), Ordering::Release);
         }
         true
     }
 
     /// Is this use of the block still the one who remembers it, not given back and perhaps somebody else's?
     pub fn is_held(&self, block: BlockRef) -> bool {
-        self.state(block.at).word.load(Ordering::Acquire) == block.generation << 1 | 1
+        self.state(block.at).word.load(Ordering::Relaxed) == block.generation << 1 | 1
     }
 
     /// Has the receiver finished with this block?
@@ -445,7 +447,7 @@ impl Spool {
 
     fn find_small(&self, class: usize) -> Option<u64> {
         let near = NEAR.get()[class] as usize;
-        let mine = |n: usize| self.page(n).class.load(Ordering::Acquire) == class as u32 + 1;
+        let mine = |n: usize| self.page(n).class.load(Ordering::Relaxed) == class as u32 + 1;
         if near != 0
             && mine(near - 1)
             && let Some(at) = self.take_block(near - 1, class)
@@ -457,7 +459,7 @@ impl Spool {
             all[class] = n as u32 + 1;
             NEAR.set(all);
         };
-        for n in 0..self.open_pages.load(Ordering::Acquire) {
+        for n in 0..self.open_pages.load(Ordering::Relaxed) {
             if mine(n)
                 && let Some(at) = self.take_block(n, class)
             {
@@ -472,7 +474,8 @@ impl Spool {
         for (w, word) in page.free.iter().enumerate() {
             let left = blocks.saturating_sub(w * 64);
             let bits = if left >= 64 { u64::MAX } else { (1u64 << left) - 1 };
-            word.store(if w == 0 { bits & !1 } else { bits }, Ordering::Relaxed);
+            // SYNC POINT: pairs with the acquire in `take_block`, which then sees the class that the page has, or had last.
+            word.store(if w == 0 { bits & !1 } else { bits }, Ordering::Release);
         }
         page.class.store(class as u32 + 1, Ordering::Release);
         remember(n);
@@ -482,14 +485,14 @@ impl Spool {
     fn take_block(&self, n: usize, class: usize) -> Option<u64> {
         let page = self.page(n);
         for (w, word) in page.free.iter().enumerate() {
-            let mut bits = word.load(Ordering::Acquire);
+            let mut bits = word.load(Ordering::Relaxed);
             while bits != 0 {
                 let k = bits.trailing_zeros();
-                match word.compare_exchange_weak(bits, bits & !(1 << k), Ordering::AcqRel, Ordering::Acquire) {
+                match word.compare_exchange_weak(bits, bits & !(1 << k), Ordering::Acquire, Ordering::Relaxed) {
                     Ok(_) => {
                         // The page may have been given back and taken for another class since we looked.
-                        if page.class.load(Ordering::Acquire) != class as u32 + 1 {
-                            word.fetch_or(1 << k, Ordering::AcqRel);
+                        if page.class.load(Ordering::Relaxed) != class as u32 + 1 {
+                            word.fetch_or(1 << k, Ordering::Relaxed);
                             return None;
                         }
                         return Some((n * PAGE + (w * 64 + k as usize) * (SMALLEST << class)) as u64);
@@ -503,7 +506,7 @@ impl Spool {
 
     /// Takes `run` free pages in a row.
     fn take_pages(&self, run: usize) -> Option<usize> {
-        let open = self.open_pages.load(Ordering::Acquire);
+        let open = self.open_pages.load(Ordering::Relaxed);
         let mut start = 0;
         while start + run <= open {
             // Look before taking: how far do free pages go from here?
@@ -518,7 +521,8 @@ impl Spool {
             let mut taken = start;
             while taken < start + run {
                 let bit = 1u64 << (taken % 64);
-                if self.page_word(taken / 64).fetch_and(!bit, Ordering::AcqRel) & bit == 0 {
+                // SYNC POINT: pairs with the release in `free_pages`.
+                if self.page_word(taken / 64).fetch_and(!bit, Ordering::Acquire) & bit == 0 {
                     break;
                 }
                 taken += 1;
@@ -535,7 +539,8 @@ impl Spool {
 
     fn free_pages(&self, first: usize, run: usize) {
         for n in first..first + run {
-            self.page_word(n / 64).fetch_or(1 << (n % 64), Ordering::AcqRel);
+            // SYNC POINT: pairs with the acquire in `take_pages`.
+            self.page_word(n / 64).fetch_or(1 << (n % 64), Ordering::Release);
         }
     }
 
@@ -549,7 +554,7 @@ impl Spool {
                 return;
             }
             if header.first.load(Ordering::Acquire) != 0
-                && header.taken.load(Ordering::Acquire) == header.last.load(Ordering::Acquire)
+                && header.taken.load(Ordering::Relaxed) == header.last.load(Ordering::Relaxed)
             {
                 self.discharge(block.at);
             }
@@ -558,14 +563,14 @@ impl Spool {
 
     fn discharge(&self, at: u64) {
         let state = self.state(at);
-        let charge = state.charge.swap(0, Ordering::AcqRel) as usize;
+        let charge = state.charge.swap(0, Ordering::Relaxed) as usize;
         let budget = state.budget.load(Ordering::Relaxed) as usize;
-        self.budget_at(budget % BUDGETS).used.fetch_sub(charge, Ordering::AcqRel);
+        self.budget_at(budget % BUDGETS).used.fetch_sub(charge, Ordering::Relaxed);
     }
 
     /// Looks at every block that is in use.
     pub fn for_each_taken(&self, mut visit: impl FnMut(BlockRef)) {
-        for n in 0..self.open_pages.load(Ordering::Acquire) {
+        for n in 0..self.open_pages.load(Ordering::Relaxed) {
             let page = self.page(n);
             let class = page.class.load(Ordering::Acquire);
             let size = match class {
@@ -575,6 +580,7 @@ impl Spool {
             };
             for k in 0..(PAGE / size).max(1) {
                 let at = (n * PAGE + k * size) as u64;
+                // SYNC POINT: pairs with the release in `take_charged`.
                 let word = self.state(at).word.load(Ordering::Acquire);
                 if word & 1 == 1 {
                     visit(BlockRef { at, size: size as u64, generation: word >> 1 });
@@ -599,7 +605,7 @@ impl Spool {
             waiting += match first {
                 // A single message.
                 0 => 1,
-                _ => header.last.load(Ordering::Relaxed).wrapping_sub(header.taken.load(Ordering::Acquire)) as u64,
+                _ => header.last.load(Ordering::Relaxed).wrapping_sub(header.taken.load(Ordering::Relaxed)) as u64,
             };
         });
         waiting
@@ -607,9 +613,9 @@ impl Spool {
 
     /// Gives pages back whose blocks are all free, so that they can serve another size.
     fn release_pages(&self) {
-        for n in 0..self.open_pages.load(Ordering::Acquire) {
+        for n in 0..self.open_pages.load(Ordering::Relaxed) {
             let page = self.page(n);
-            let class = page.class.load(Ordering::Acquire);
+            let class = page.class.load(Ordering::Relaxed);
             if class == CLASS_FREE || class == CLASS_LARGE {
                 continue;
             }
@@ -617,18 +623,19 @@ impl Spool {
             let words = blocks.div_ceil(64);
             let full = |w: usize| if blocks - w * 64 >= 64 { u64::MAX } else { (1u64 << (blocks - w * 64)) - 1 };
             let mut closed = 0;
+            // SYNC POINT: pairs with the releases of those who gave the blocks back.
             while closed < words
-                && page.free[closed].compare_exchange(full(closed), 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                && page.free[closed].compare_exchange(full(closed), 0, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
                 closed += 1;
             }
             if closed == words
-                && page.class.compare_exchange(class, CLASS_FREE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                && page.class.compare_exchange(class, CLASS_FREE, Ordering::Relaxed, Ordering::Relaxed).is_ok()
             {
                 self.free_pages(n, 1);
             } else {
                 for w in 0..closed {
-                    page.free[w].fetch_or(full(w), Ordering::AcqRel);
+                    page.free[w].fetch_or(full(w), Ordering::Relaxed);
                 }
             }
         }

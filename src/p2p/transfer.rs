@@ -145,7 +145,7 @@ impl Sender {
             return done;
         }
         if !posting.is(self.seq) {
-            mark.store(before, Ordering::Release);
+            mark.store(before, Ordering::Relaxed);
             return Put::NotNow;
         }
         let addr = posting.addr.load(Ordering::Relaxed);
@@ -170,6 +170,7 @@ impl Sender {
         let done = unsafe { self.put_into(target, hint & HINT_WAITING != 0, ring, hint & HINT_HEAP != 0, addr, n) };
         if matches!(done, Put::NotNow) {
             // It may still want to be found by a receiver of any index.
+            // SYNC POINT: pairs with the acquire in `request::take_back`: the kernel may have written some of it.
             mark.store(before, Ordering::Release);
         }
         done
@@ -284,12 +285,14 @@ impl Sender {
             Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
         // SAFETY: the data is readable.
         let mut from = unsafe { Cursor::new(self.data, 0) };
-        let mut seen = consumed.load(Ordering::Acquire);
+        // Everything that ever went through it is consumed.
+        let mut seen = first;
         let (mut k, mut left) = (first, n);
         while left > 0 {
             if k - seen >= places as u64 {
                 let mut waiter = Waiter::new();
                 loop {
+                    // SYNC POINT: pairs with the release in `Receiver::through_ring`.
                     seen = consumed.load(Ordering::Acquire);
                     if k - seen < places as u64 {
                         break;
@@ -324,7 +327,7 @@ impl Sender {
         let piece = self.ep.tuning.coop_piece;
         let pieces = pieces_of(n, piece);
         self.describe(t, tag, piece);
-        t.claim.store(claim_word(tag, 0), Ordering::Release);
+        t.claim.store(claim_word(tag, 0), Ordering::Relaxed);
         self.take_landing();
         self.publish(Kind::Coop, self.len as u64, block as u64 | (tag as u64) << 32);
         let pid = pid_of(lane);
@@ -336,7 +339,7 @@ impl Sender {
             match unsafe { across(pid, true, self.data, target, at, end - at) } {
                 Ok(()) => done += 1,
                 Err(e) => {
-                    t.err_s.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Release);
+                    t.err_s.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Relaxed);
                     fault = Some(e);
                     break;
                 }
@@ -353,6 +356,7 @@ impl Sender {
                 Some(_) => break Err(self.fault("written to the receiver's buffer")),
                 None => {}
             }
+            // SYNC POINT: pairs with the release in `Receiver::share`: it reads our memory no more.
             if word_of(t.err_r.load(Ordering::Acquire), tag).is_some_and(|e| e != 0) {
                 break Err(self.fault("read by the receiver"));
             }
@@ -400,9 +404,12 @@ impl Sender {
         t.run.store(block.run as u64, Ordering::Relaxed);
         t.count.store(block.count as u64, Ordering::Relaxed);
         t.stride.store(block.stride as u64, Ordering::Relaxed);
-        for word in [&t.done_s, &t.err_s, &t.done_r, &t.err_r] {
+        for word in [&t.err_s, &t.done_r, &t.err_r] {
             word.store((tag as u64) << 32, Ordering::Relaxed);
         }
+        // SYNC POINT: pairs with the acquire in `Receiver::share`: who still looks for the transfer before finds it over, and all of it
+        // written.
+        t.done_s.store((tag as u64) << 32, Ordering::Release);
     }
 
     fn claim_transfer(&self) -> Option<(usize, u32)> {
@@ -462,7 +469,7 @@ impl Sender {
     pub fn is_refused(&self) -> bool {
         let side = self.lane.send_side(self.slot);
         let t = self.lane.transfer(self.lane.out, side.transfer as usize - 1);
-        t.offer.load(Ordering::Acquire) == claim_word(side.tag, OFFER_REFUSED)
+        t.offer.load(Ordering::Relaxed) == claim_word(side.tag, OFFER_REFUSED)
     }
 
     /// Moves an offered message into the spool, so that its memory is the caller's again. `false`: no room, or the receiver
@@ -473,7 +480,7 @@ impl Sender {
         let t = lane.transfer(lane.out, side.transfer as usize - 1);
         let open = claim_word(side.tag, OFFER_OPEN);
         let refused = claim_word(side.tag, OFFER_REFUSED);
-        let state = t.offer.load(Ordering::Acquire);
+        let state = t.offer.load(Ordering::Relaxed);
         if state != open && state != refused {
             return false;
         }
@@ -490,7 +497,7 @@ impl Sender {
         lane.shape(lane.out, self.slot).moved.store(at, Ordering::Relaxed);
         // SYNC POINT: pairs with the receiver's compare-and-swap in `Receiver::pull`: one of the two wins.
         if t.offer
-            .compare_exchange(state, claim_word(side.tag, OFFER_MOVED), Ordering::AcqRel, Ordering::Acquire)
+            .compare_exchange(state, claim_word(side.tag, OFFER_MOVED), Ordering::Release, Ordering::Relaxed)
             .is_err()
         {
             spool.give_back(block);
@@ -546,7 +553,7 @@ fn claim_ring(lane: &Lane) -> Option<usize> {
     for ring in 0..RINGS {
         let bit = 1u32 << ring;
         if lane.rings_used.load(Ordering::Relaxed) & bit != 0
-            || lane.rings_used.fetch_or(bit, Ordering::AcqRel) & bit != 0
+            || lane.rings_used.fetch_or(bit, Ordering::Acquire) & bit != 0
         {
             continue;
         }
@@ -583,7 +590,7 @@ impl Receiver {
             // SYNC POINT: pairs with the release in `Sender::through_ring`.
             while flag.load(Ordering::Acquire) != k + 1 {
                 if !waiter.spin() {
-                    waiter.slow(&Chunk { wait: self.awaiting(), ready: &|| flag.load(Ordering::Acquire) == k + 1 })?;
+                    waiter.slow(&Chunk { wait: self.awaiting(), ready: &|| flag.load(Ordering::Relaxed) == k + 1 })?;
                 }
             }
             let bytes = left.min(1 << log);
@@ -654,7 +661,8 @@ impl Receiver {
         let mut waiter = Waiter::new();
         loop {
             let now = t.done_s.load(Ordering::Acquire);
-            let error = t.err_s.load(Ordering::Acquire);
+            // Stored before the count.
+            let error = t.err_s.load(Ordering::Relaxed);
             match word_of(now, tag) {
                 // The sender has finished and gone on.
                 None => break,
@@ -665,7 +673,7 @@ impl Receiver {
                 return Err(self.lost());
             }
             if !waiter.spin() {
-                let ready = || t.done_s.load(Ordering::Acquire) != now || t.err_s.load(Ordering::Acquire) != error;
+                let ready = || t.done_s.load(Ordering::Relaxed) != now || t.err_s.load(Ordering::Relaxed) != error;
                 waiter.slow(&Chunk { wait: self.awaiting(), ready: &ready })?;
             }
         }
@@ -700,7 +708,7 @@ impl Receiver {
                 Err(CmaError::Gone) => {
                     return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));
                 }
-                Err(_) => t.offer.store(claim_word(tag, OFFER_REFUSED), Ordering::Release),
+                Err(_) => t.offer.store(claim_word(tag, OFFER_REFUSED), Ordering::Relaxed),
             }
             // The sender may sleep in its wait.
             doorbell::light_barrier();
@@ -715,7 +723,7 @@ impl Receiver {
         let mut waiter = Waiter::new();
         while t.offer.load(Ordering::Acquire) == refused {
             if !waiter.spin() {
-                waiter.slow(&Chunk { wait: self.awaiting(), ready: &|| t.offer.load(Ordering::Acquire) != refused })?;
+                waiter.slow(&Chunk { wait: self.awaiting(), ready: &|| t.offer.load(Ordering::Relaxed) != refused })?;
             }
         }
         let base = lane.peer_spool(&self.ep.region)?;

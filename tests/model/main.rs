@@ -21,4 +21,5 @@ mod posting;
 mod sleeping;
 mod spooled;
 mod stage;
+mod threads;
 mod weakened;

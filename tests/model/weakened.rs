@@ -252,10 +252,17 @@ fn experiment(row: &Row, model: &str) -> Option<String> {
 }
 
 #[test]
+#[ignore = "with the experiments"]
+fn every_ordering_is_spoken_of() {
+    let wrong = unspoken(&table());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 #[ignore = "takes long: one process for each experiment"]
 fn every_weakening_is_noticed() {
     let rows = table();
-    let mut wrong = unspoken(&rows);
+    let mut wrong = Vec::new();
     let trials: Vec<(&Row, &String)> =
         rows.iter().filter(|r| r.loss.is_some()).flat_map(|r| r.models.iter().map(move |m| (r, m))).collect();
     let next = AtomicUsize::new(0);
