@@ -242,7 +242,7 @@ impl Default for Config {
             coll_piece: None,
             attach_s: 30.0,
             start_s: 120.0,
-            verbs: false,
+            verbs: true,
             verbs_devices: None,
             verbs_cache: true,
             verbs_gid: None,
@@ -550,9 +550,9 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FMPL_VERBS",
-        default: "off",
+        default: "on",
         values: "on | off",
-        meaning: "reach ranks on other nodes by RDMA (libibverbs); on trial, docs/protocol.md says what is not there yet",
+        meaning: "reach ranks on other nodes by RDMA (libibverbs), where there are devices",
         set: |c, v| on_off(v).map(|b| c.verbs = b),
     },
     Setting {

@@ -135,6 +135,16 @@ impl Team {
                 format!("rank {}: collective calls of {n} ranks on one node; the most is {MEMBERS_MOST}", ep.rank),
             ));
         }
+        if let Some(far) = ep.first_elsewhere(&ranks) {
+            return Err(Error::new(
+                Code::Unsupported,
+                format!(
+                    "rank {}: of communicator {} rank {far} is on another node than rank {}; of the collective calls only the barrier \
+                     goes between nodes yet",
+                    ep.rank, context.handle, ranks[0]
+                ),
+            ));
+        }
         Ok(Team {
             ep,
             comm: context.handle,

@@ -13,7 +13,7 @@
 //!  224   chain     first | addr | key 32, generation 32 | size/64 32, check 32
 //! ```
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use static_assertions::const_assert;
@@ -37,6 +37,12 @@ pub const FAR_INLINE: usize = 104;
 pub const NAPS: u32 = 8;
 /// Posting hint: the memory is registered, and the key is in the posting.
 pub const HINT_KEYED: u8 = 4;
+/// The peer has been told of no sleeper, or has woken it.
+const UNTOLD: u32 = 0;
+/// It has been told, and will answer with *noted* or *wake*, either of which rings for all sleepers of this process.
+const TOLD: u32 = 1;
+/// It knows, and wakes with the next thing that it publishes.
+const NOTED: u32 = 2;
 /// In a front's mark: as [`WANTS`], and nobody looks for the posting.
 const PENDING: u64 = 3;
 
@@ -177,8 +183,8 @@ pub struct Far {
     chunks: Box<[OnceLock<Chunk>]>,
     /// Slot + 1 whose acknowledgement is owed; 0: none.
     owed: AtomicU32,
-    /// The peer's thread has confirmed that it knows of a sleeper here, and nobody has been woken since.
-    noted: AtomicBool,
+    /// Does the peer's thread know of a sleeper here? [`UNTOLD`], [`TOLD`] or [`NOTED`].
+    sleep: AtomicU32,
     /// Requests to the peer's thread; one at a time.
     asked: Mutex<u64>,
     attach_s: f64,
@@ -256,7 +262,7 @@ impl Far {
             page_remote,
             chunks,
             owed: AtomicU32::new(0),
-            noted: AtomicBool::new(false),
+            sleep: AtomicU32::new(UNTOLD),
             asked: Mutex::new(0),
             attach_s,
         })
@@ -349,7 +355,7 @@ impl Far {
     /// Somebody of this side goes to sleep and must be woken. What was published before this reached the peer wakes it as well, since
     /// the peer's thread confirms by the same connection.
     pub fn fall_asleep(&self) {
-        if !self.noted.load(Ordering::Acquire) {
+        if self.sleep.compare_exchange(UNTOLD, TOLD, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             let _ = self.link.write_with(
                 self.page_remote,
                 ASLEEP_AT,
@@ -370,7 +376,7 @@ impl Far {
     }
     /// The peer knows of this side's sleeper, or has woken it.
     pub fn set_noted(&self, noted: bool) {
-        self.noted.store(noted, Ordering::Release);
+        self.sleep.store(if noted { NOTED } else { UNTOLD }, Ordering::Release);
     }
     fn write_word(&self, slot: usize, at: usize, word: u64) -> Result<()> {
         self.write(slot, at, |_| one(word))

@@ -279,7 +279,9 @@ impl Endpoint {
         };
         let fabric = self.fabric.get_or_init(|| fabric).as_ref().ok().cloned();
         if let Some(fabric) = fabric.clone() {
-            let _ = self.spool.on_remove.set(Box::new(move |at, len| fabric.forget_spool(at, len)));
+            let spool = fabric.clone();
+            let _ = self.spool.on_remove.set(Box::new(move |at, len| spool.forget_spool(at, len)));
+            let _ = self.heap.on_remove.set(Box::new(move |at, len| fabric.cache().forget(at, len)));
         }
         Ok(fabric)
     }
@@ -545,6 +547,12 @@ impl Endpoint {
         self.launch.nodes().nodes() > 1
     }
 
+    /// The first of these ranks that is on another node than the first; all ranks give the same answer.
+    pub fn first_elsewhere(&self, ranks: &[u32]) -> Option<u32> {
+        let nodes = self.launch.nodes();
+        ranks.iter().copied().find(|rank| nodes.node_of(*rank) != nodes.node_of(ranks[0]))
+    }
+
     /// Is this rank on another node?
     fn is_elsewhere(&self, peer: u32) -> Result<bool> {
         let Some(attach) = self.attach.get() else { return Ok(false) };
@@ -652,7 +660,7 @@ impl Endpoint {
                 match self.fabric.get() {
                     Some(Ok(_)) => "messages of any source and multicast do not go over RDMA yet",
                     Some(Err(why)) => why,
-                    None => "RDMA devices are used with FMPL_VERBS=on only",
+                    None => "RDMA devices are not used, since FMPL_VERBS=off",
                 },
             ),
         )

@@ -42,8 +42,9 @@ type Broken = Error;
 /// # Safety
 /// The memory stays mapped as long as the registration lives.
 unsafe fn registered(far: &Far, at: *mut u8, len: usize, writable: bool) -> Option<Arc<Region>> {
-    // SAFETY: as the caller promises.
-    unsafe { far.fabric().cache().get(at, len, writable) }.ok()
+    let block = || endpoint().ok()?.heap.block_of(at, len);
+    // SAFETY: as the caller promises; the heap tells the cache before it gives pages away.
+    unsafe { far.fabric().cache().get(at, len, writable, block) }.ok()
 }
 
 /// Memory of the peer: a run of bytes, or runs at equal distances.

@@ -4,6 +4,7 @@
 //! likely on the way into the landing; a long one posts at once, so that the sender can put the payload into its place.
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy, spin_loop};
+use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::lane::far::{FAR_INLINE, Far};
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
@@ -21,8 +22,9 @@ const POST_AT_ONCE: usize = 2048;
 const POST_AFTER: u32 = if cfg!(loom) { 0 } else { 16 };
 /// Turns for which a split line is awaited before it is a wait like any other.
 const SPLIT_PATIENCE: u32 = if cfg!(loom) { 1 } else { 256 };
-/// The same between nodes, when there is time to spin: some ten microseconds, before any sleep.
-const POST_AFTER_FAR: u32 = 1000;
+/// Between nodes a posting costs a write, which a message that fits the landing does not need: a receive of so few bytes posts when it
+/// has waited so long, which is before any sleep. Only a message that is longer than its buffer waits for that.
+const POST_AFTER_FAR_NS: u64 = 200_000;
 
 /// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
 ///
@@ -513,11 +515,14 @@ impl Receiver {
         let scene = Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq };
         let mut waiter = Waiter::new();
         let mut turns = if self.cap > POST_AT_ONCE { POST_AFTER } else { 0 };
-        // Between nodes a posting costs a write, and a short message does not need it.
-        let post_after =
-            if self.far().is_some() && patience() > 2 { POST_AFTER_FAR } else { POST_AFTER.min(patience()) };
-        if self.far().is_some() && self.cap > FAR_INLINE {
-            turns = post_after;
+        let mut post_after = POST_AFTER.min(patience());
+        let mut late_ns = 0;
+        if self.far().is_some() {
+            if self.cap > FAR_INLINE {
+                turns = post_after;
+            } else if patience() > 2 {
+                post_after = u32::MAX;
+            }
         }
         if posted {
             self.say_waiting();
@@ -535,8 +540,15 @@ impl Receiver {
                 }
                 turns += 1;
             }
-            if !waiter.spin()
-                && let Err(error) = waiter.slow(&scene)
+            if waiter.spin() {
+                continue;
+            }
+            if post_after == u32::MAX && !posted {
+                let now = now_ns();
+                late_ns = if late_ns == 0 { now + POST_AFTER_FAR_NS } else { late_ns };
+                turns = if now >= late_ns { post_after } else { 0 };
+            }
+            if let Err(error) = waiter.slow(&scene)
                 // A living peer could still put the message into a buffer that is the caller's again.
                 && (!posted || error.code() == Code::Peer || super::request::take_back(self))
             {

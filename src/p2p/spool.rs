@@ -88,11 +88,8 @@ pub struct Spool {
     /// Pages below this have been free to take; grows with the budgets.
     open_pages: AtomicUsize,
     /// Told before pages are given back to the system: who has them registered with a device.
-    pub on_remove: std::sync::OnceLock<OnRemove>,
+    pub on_remove: std::sync::OnceLock<crate::fabric::shm::region::OnRemove>,
 }
-
-/// See [`Spool::on_remove`]: the first byte, and how many.
-pub type OnRemove = Box<dyn Fn(*mut u8, usize) + Send + Sync>;
 
 /// The private tables, sparse.
 struct Tables {

@@ -110,7 +110,33 @@ fn scenes() {
         barrier();
         eprintln!("scene {name}: {:.2} s", since.elapsed().as_secs_f64());
     }
+    if std::env::var_os(APART).is_some() {
+        nothing_through_memory();
+    }
     finalize();
+}
+
+/// Set where no two ranks share a node.
+const APART: &str = "CONFORMANCE_APART";
+
+/// No byte has gone from rank to rank through shared memory.
+fn nothing_through_memory() {
+    use fmpl::Counter;
+    for which in [Counter::ShmPeers, Counter::ShmMessages, Counter::ShmBytes] {
+        assert_eq!(fmpl::comm::counter(which as i32).ok(), Some(0), "{which:?}");
+    }
+}
+
+/// Packets that the RDMA devices have sent.
+fn packets() -> u64 {
+    let devices = std::fs::read_dir("/sys/class/infiniband").into_iter().flatten().flatten();
+    let count = |file: &str, device: &std::path::Path| {
+        std::fs::read_to_string(device.join("ports/1").join(file)).ok()?.trim().parse::<u64>().ok()
+    };
+    let packets = |d: std::fs::DirEntry| {
+        count("hw_counters/sent_pkts", &d.path()).or_else(|| count("counters/port_xmit_packets", &d.path()))
+    };
+    devices.filter_map(packets).sum()
 }
 
 fn every_way() {
@@ -158,6 +184,9 @@ fn crowd() {
     for scene in [crowd::all_to_all, crowd::around, crowd::served] {
         scene(rank());
     }
+    if std::env::var_os(APART).is_some() {
+        nothing_through_memory();
+    }
     finalize();
 }
 
@@ -187,17 +216,25 @@ fn between_nodes() {
     use fmpl::fabric::verbs::device::{Wishes, survey};
     use fmpl::launch::embedded::Nodes;
     let ports = survey(&Wishes::default()).unwrap_or_default();
-    let asked = std::env::var("FMPL_VERBS").is_ok_and(|v| v == "on");
-    if !asked || !ports.iter().any(|(_, port)| port.is_ok()) {
-        println!("no active RDMA port here, or FMPL_VERBS=on not set: nothing to try");
+    if !ports.iter().any(|(_, port)| port.is_ok()) {
+        println!("no active RDMA port here: nothing to try");
         return;
     }
     let only = std::env::var("WAY").unwrap_or_default();
     for way in ["FMPL_WAIT=adaptive", "FMPL_WAIT=block"].into_iter().filter(|w| w.contains(&only)) {
         let since = std::time::Instant::now();
-        let job = || Job::new(2, "scenes").settings(way).env("FMPL_VERBS", "on").nodes(Nodes::Cyclic(2)).seconds(240);
+        let apart = |ranks: usize, body: &str| {
+            Job::new(ranks, body).settings(way).nodes(Nodes::Cyclic(ranks as u32)).env(APART, 1).seconds(240)
+        };
+        let before = packets();
+        let job = || apart(2, "scenes");
         job().run();
-        job().env("SCENE", "spool").run();
+        assert!(packets() > before, "the devices have sent nothing");
+        if std::env::var_os("SCENE").is_none() {
+            job().env("SCENE", "spool").run();
+            job().env("SCENE", "threads").run();
+            apart(4, "crowd").run();
+        }
         println!("  between nodes, {way}: {:.1} s", since.elapsed().as_secs_f64());
     }
 }

@@ -50,8 +50,7 @@ pub fn dies_on_another_node() {
 
 pub fn killed_there() {
     if devices() {
-        let outcome =
-            Job::new(3, "dies on another node").nodes(Nodes::Cyclic(2)).settings("FMPL_VERBS=on FMPL_ATTACH_TIMEOUT=3");
+        let outcome = Job::new(3, "dies on another node").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=3");
         let outcome = outcome.keep_going().outcome();
         let ends = &outcome.ends;
         assert!(matches!((&ends[0], &ends[2]), (End::Exit(0), End::Exit(0))), "{}", story(&outcome));

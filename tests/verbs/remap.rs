@@ -86,11 +86,11 @@ fn what_is_mapped_now_is_what_is_sent() {
                     }
                 }
                 fill(at, byte);
-                let region = cache.get(at, BYTES, false).expect("registering");
+                let region = cache.get(at, BYTES, false, || None).expect("registering");
                 assert_eq!(device.send(at, region.lkey()), (byte, byte), "round {round}");
                 // Again, from the cache: other bytes in the same memory.
                 fill(at, byte ^ 0x80);
-                let region = cache.get(at, BYTES, false).expect("registering");
+                let region = cache.get(at, BYTES, false, || None).expect("registering");
                 assert_eq!(device.send(at, region.lkey()), (byte ^ 0x80, byte ^ 0x80), "round {round}, again");
             }
         }
@@ -100,5 +100,38 @@ fn what_is_mapped_now_is_what_is_sent() {
         cache.stop();
         // SAFETY: the test's own range.
         unsafe { libc::munmap(at.cast(), BYTES) };
+    }
+}
+
+/// A hole punched into a file is reported to nobody: memory of one is never sent from a registration that was made before.
+#[test]
+fn holes_in_files_are_met_too() {
+    for port in ports().into_iter().take(1) {
+        let domain = Domain::new(&port.device).expect("a domain");
+        let cache = Cache::new(&domain, true).expect("a cache");
+        let device = Loop::new(&domain, &port);
+        // SAFETY: a new descriptor and a new mapping, both this test's; both live until the end of the process.
+        let (fd, at) = unsafe {
+            let fd = libc::memfd_create(c"holes".as_ptr(), 0);
+            assert!(fd >= 0 && libc::ftruncate(fd, BYTES as i64) == 0);
+            let read_write = libc::PROT_READ | libc::PROT_WRITE;
+            let at = libc::mmap(std::ptr::null_mut(), BYTES, read_write, libc::MAP_SHARED, fd, 0);
+            assert_ne!(at, libc::MAP_FAILED);
+            (fd, at.cast::<u8>())
+        };
+        for byte in 1..=50 {
+            fill(at, byte);
+            // SAFETY: the mapping stays; so does the descriptor.
+            let arrived = unsafe {
+                let region = cache.get(at, BYTES, false, || None).expect("registering");
+                let arrived = device.send(at, region.lkey());
+                drop(region);
+                let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                assert_eq!(libc::fallocate(fd, punch, 0, BYTES as i64), 0);
+                arrived
+            };
+            assert_eq!(arrived, (byte, byte));
+        }
+        cache.stop();
     }
 }

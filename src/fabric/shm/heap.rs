@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::region::{HEAP_AT, LANES_AT, Mapping, PeerRegion, Region, page_size};
+use super::region::{HEAP_AT, LANES_AT, Mapping, OnRemove, PeerRegion, Region, page_size};
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
 
@@ -35,17 +35,18 @@ const WINDOW_LEAST: usize = 64 << 20;
 static_assertions::const_assert!(HEAP_AT + WINDOW_MOST as u64 <= LANES_AT);
 
 /// The allocator of this rank's shared memory.
-#[derive(Debug)]
 pub struct Heap {
     region: Arc<Region>,
     window: OnceLock<Mapping>,
     accounts: Mutex<Accounts>,
+    /// Told before pages are given back to the system: who has them registered with a device.
+    pub on_remove: OnceLock<OnRemove>,
 }
 
 impl Heap {
     /// An allocator that has reserved nothing yet.
     pub fn new(region: Arc<Region>) -> Heap {
-        Heap { region, window: OnceLock::new(), accounts: Mutex::new(Accounts::default()) }
+        Heap { region, window: OnceLock::new(), accounts: Mutex::default(), on_remove: OnceLock::new() }
     }
 
     /// A block of `size` bytes, aligned to 64 bytes, to a page from 4096 bytes on. A block of no bytes has an address of its own.
@@ -98,9 +99,21 @@ impl Heap {
         };
         // Under the lock still: afterwards the pages may be somebody's again.
         if let Some((at, len)) = clean {
+            if let (Some(tell), Some(window)) = (self.on_remove.get(), self.window.get()) {
+                tell(window.as_ptr().wrapping_add(at), len);
+            }
             self.region.punch(HEAP_AT + at as u64, len as u64)?;
         }
         Ok(())
+    }
+
+    /// The block in use that these bytes lie in.
+    pub fn block_of(&self, ptr: *const u8, len: usize) -> Option<(*mut u8, usize)> {
+        let at = self.offset(ptr)?;
+        let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let (start, have) = accounts.used.range(..=at).next_back()?;
+        let block = self.window.get()?.as_ptr().wrapping_add(*start);
+        (len <= have.checked_sub(at - start)?).then_some((block, *have))
     }
 
     /// Do these bytes lie in the window, so that a peer can reach them by [`HeapWindow::translate`]?

@@ -158,6 +158,9 @@ impl RegionHeader {
     }
 }
 
+/// Told before pages are given back to the system: the first byte, and how many.
+pub type OnRemove = Box<dyn Fn(*mut u8, usize) + Send + Sync>;
+
 /// The size of a page in bytes.
 pub fn page_size() -> usize {
     static SIZE: OnceLock<usize> = OnceLock::new();

@@ -12,9 +12,12 @@
 //! ```
 //! No faults are asked for, so nothing but these calls becomes slower, and no right is needed. Under the lock nothing is allocated or
 //! freed, since that might unmap and wait for the thread that waits for the lock. Where the kernel refuses (an old one, a container's
-//! rules, memory of a file) memory is registered for each message.
+//! rules) memory is registered for each message, and so is shared memory: whoever has its file can punch a hole into it, which is
+//! reported to nobody. Blocks of `fmpl_alloc` are kept whole all the same; their allocator tells when their pages go.
 
+use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -52,6 +55,8 @@ struct Shared {
     /// The thread's; it closes it when it ends, so that nobody is held up by reports that nobody reads.
     uffd: RawFd,
     stop: OwnedFd,
+    /// What the kernel says of each page: see `is_private`.
+    pages: Option<File>,
     /// Registrations that were used again, made, and forgotten because their memory went away.
     counts: [AtomicU64; 3],
 }
@@ -87,27 +92,21 @@ const IOCTL_API: libc::c_ulong = 0xc018_aa3f;
 /// `_IOWR(0xAA, 0x00, struct uffdio_register)`
 const IOCTL_REGISTER: libc::c_ulong = 0xc020_aa00;
 const FEATURES: u64 = 1 | 1 << 2 | 1 << 3 | 1 << 6;
-const FEATURE_SHARED: u64 = 1 << 12;
 const MODE_WRITE_PROTECT: u64 = 2;
 
 /// A userfaultfd that reports unmapping; `None`: the kernel refuses.
 fn reporter() -> Option<OwnedFd> {
-    for features in [FEATURES | FEATURE_SHARED, FEATURES] {
-        let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY;
-        // SAFETY: the call takes flags only.
-        let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) } as RawFd;
-        if fd < 0 {
-            return None;
-        }
-        // SAFETY: a new descriptor that nobody else has.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let mut api = [UFFD_API, features, 0];
-        // SAFETY: the structure has the size that is in the number.
-        if unsafe { libc::ioctl(fd.as_raw_fd(), IOCTL_API, api.as_mut_ptr()) } == 0 {
-            return Some(fd);
-        }
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK | USER_MODE_ONLY;
+    // SAFETY: the call takes flags only.
+    let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) } as RawFd;
+    if fd < 0 {
+        return None;
     }
-    None
+    // SAFETY: a new descriptor that nobody else has.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let mut api = [UFFD_API, FEATURES, 0];
+    // SAFETY: the structure has the size that is in the number.
+    (unsafe { libc::ioctl(fd.as_raw_fd(), IOCTL_API, api.as_mut_ptr()) } == 0).then_some(fd)
 }
 
 impl Cache {
@@ -126,6 +125,7 @@ impl Cache {
             uffd: uffd.as_raw_fd(),
             // SAFETY: a new descriptor that nobody else has.
             stop: unsafe { OwnedFd::from_raw_fd(stop) },
+            pages: File::open("/proc/self/pagemap").ok(),
             counts: Default::default(),
         });
         let run = shared.clone();
@@ -152,13 +152,20 @@ impl Cache {
     }
 
     /// A registration that covers these bytes, for reading by the device or, `writable`, for writing by it and by peers.
+    /// `block`: the block of memory that they lie in, if its owner calls [`forget`](Cache::forget) before its pages go.
     ///
     /// # Safety
     /// The memory stays mapped as long as the caller lets the device use the registration.
-    pub unsafe fn get(&self, at: *mut u8, len: usize, writable: bool) -> Result<Arc<Region>> {
+    pub unsafe fn get(
+        &self,
+        at: *mut u8,
+        len: usize,
+        writable: bool,
+        block: impl FnOnce() -> Option<(*mut u8, usize)>,
+    ) -> Result<Arc<Region>> {
         let page = page_size() as u64;
-        let start = at as u64 & !(page - 1);
-        let end = (at as u64 + len as u64).next_multiple_of(page);
+        let pages = |at: u64, len: usize| (at & !(page - 1), (at + len as u64).next_multiple_of(page));
+        let (start, end) = pages(at as u64, len);
         let Some(shared) = &self.shared else {
             // SAFETY: as the caller promises.
             return unsafe { self.register(at as u64, at as u64 + len as u64, writable) }.map(Arc::new);
@@ -167,9 +174,12 @@ impl Cache {
             shared.counts[0].fetch_add(1, Ordering::Relaxed);
             return Ok(region);
         }
+        let block = block();
+        let (start, end) = block.map_or((start, end), |(at, len)| pages(at as u64, len));
         let mut range = [start, end - start, MODE_WRITE_PROTECT, 0];
         // SAFETY: the structure has the size that is in the number.
-        let told = unsafe { libc::ioctl(shared.uffd, IOCTL_REGISTER, range.as_mut_ptr()) } == 0;
+        let mut reported = || unsafe { libc::ioctl(shared.uffd, IOCTL_REGISTER, range.as_mut_ptr()) } == 0;
+        let told = block.is_some() || reported();
         // For writing in any case: a page that was never written may be one that all such pages share, and the first write would put
         // another in its place.
         let access = if writable { Access::LOCAL_WRITE | Access::REMOTE_WRITE } else { Access::LOCAL_WRITE };
@@ -183,12 +193,20 @@ impl Cache {
             Err(_) if !writable => (Arc::new(unsafe { self.register(start, end, false)? }), false),
             Err(e) => return Err(e),
         };
-        // Of memory whose unmapping is not reported nothing is kept.
-        if keep {
+        // Of memory whose unmapping is not reported nothing is kept, nor of shared memory, which others can empty. The pages are there by
+        // now, and stay, so it can be asked whose they are.
+        if keep && (block.is_some() || shared.is_private(start, end)) {
             // What has to make room is dropped here, without the lock.
             drop(shared.keep(Entry { start, end, writable, used: 0, region: region.clone() }));
         }
         Ok(region)
+    }
+
+    /// The pages of this memory go: what is registered of it is forgotten.
+    pub fn forget(&self, at: *mut u8, len: usize) {
+        let Some(shared) = &self.shared else { return };
+        let mut gone: [Option<Entry>; ENTRIES] = [const { None }; ENTRIES];
+        shared.take_out(&mut shared.lock(), at as u64, at as u64 + len as u64, &mut gone);
     }
 
     unsafe fn register(&self, start: u64, end: u64, writable: bool) -> Result<Region> {
@@ -229,6 +247,26 @@ impl Shared {
         Some(entry.region.clone())
     }
 
+    /// Are all these pages there and of this process alone? Bit 63 of a page's word says that it is there, bit 61 that it is a file's or
+    /// shared (Linux, Documentation/admin-guide/mm/pagemap.rst).
+    fn is_private(&self, start: u64, end: u64) -> bool {
+        let Some(pages) = &self.pages else { return false };
+        let mut words = [0u8; 4096];
+        let (mut at, end) = (start / page_size() as u64 * 8, end / page_size() as u64 * 8);
+        while at < end {
+            let n = words.len().min((end - at) as usize);
+            if pages.read_exact_at(&mut words[..n], at).is_err() {
+                return false;
+            }
+            // The highest byte of each word (little endian).
+            if words[..n].chunks_exact(8).any(|w| w[7] & 0xa0 != 0x80) {
+                return false;
+            }
+            at += n as u64;
+        }
+        true
+    }
+
     /// Keeps an entry; what it took the place of.
     fn keep(&self, mut entry: Entry) -> Option<Entry> {
         let mut table = self.lock();
@@ -236,6 +274,19 @@ impl Shared {
         entry.used = table.clock;
         let place = table.entries.iter_mut().min_by_key(|e| e.as_ref().map_or(0, |e| e.used))?;
         place.replace(entry)
+    }
+
+    /// Takes the entries out that reach into a range; how many.
+    fn take_out(&self, table: &mut Table, start: u64, end: u64, gone: &mut [Option<Entry>; ENTRIES]) -> usize {
+        let mut n = 0;
+        for place in &mut table.entries {
+            if place.as_ref().is_some_and(|e| e.start < end && e.end > start) {
+                gone[n] = place.take();
+                n += 1;
+            }
+        }
+        self.counts[2].fetch_add(n as u64, Ordering::Relaxed);
+        n
     }
 
     /// The thread: reads what is reported.
@@ -250,7 +301,7 @@ impl Shared {
             if fds[1].revents != 0 {
                 return;
             }
-            let mut n = 0;
+            let n;
             {
                 let mut table = self.lock();
                 let mut message = Message::default();
@@ -264,14 +315,8 @@ impl Shared {
                     EVENT_REMOVE | EVENT_UNMAP => (message.arg[0], message.arg[1]),
                     _ => continue,
                 };
-                for place in &mut table.entries {
-                    if place.as_ref().is_some_and(|e| e.start < end && e.end > start) {
-                        gone[n] = place.take();
-                        n += 1;
-                    }
-                }
+                n = self.take_out(&mut table, start, end, &mut gone);
             }
-            self.counts[2].fetch_add(n as u64, Ordering::Relaxed);
             gone[..n].iter_mut().for_each(|e| *e = None);
         }
     }

@@ -17,24 +17,18 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::arrivals::{Arrival, Arrivals};
 use super::cache::Cache;
 use super::completion::{Channel, CompletionQueue};
 use super::device::Port;
-use super::ffi::{Access, Datagram, SendFlags, SendWr, Sge, Target, WC_RECV_RDMA_WITH_IMM, Wc, opcode, wc_status};
+use super::ffi::{Access, Datagram, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
 use super::hello::{Card, HELLO_LEN, Hello, Kind, Place};
 use super::link::{Link, Window};
-use super::queue_pair::{AddressHandle, Depth, QueuePair, SharedReceives};
+use super::queue_pair::AddressHandle;
 use super::region::{Arena, Domain, Ranges};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::region::Region;
 
-/// Datagrams that may arrive before the thread has looked.
-const RECEIVES: usize = 128;
-/// Bytes that a datagram's receive buffer has in front: the global route header.
-const GRH: usize = 40;
-const RECEIVE_STRIDE: usize = (GRH + HELLO_LEN).next_multiple_of(64);
-/// Writes with immediate that may arrive before the thread has looked.
-const IMMEDIATES: usize = 512;
 /// The key of our datagrams; others' are dropped by the device.
 const QKEY: u32 = 0x464d_504c;
 /// From one request to its first repetition; later ones wait longer.
@@ -62,14 +56,11 @@ struct Shared {
     port: Port,
     domain: Arc<Domain>,
     secret: OnceLock<[u8; 16]>,
-    datagrams: QueuePair,
+    arrivals: Arc<Arrivals>,
     /// What is sent by datagram; one at a time.
     sending: Mutex<Arena>,
     sent: Arc<CompletionQueue>,
-    receive_memory: Arena,
-    receives: Arc<CompletionQueue>,
     channel: Arc<Channel>,
-    immediates: Arc<SharedReceives>,
     links: Mutex<Links>,
     answered: Condvar,
     on_number: OnceLock<OnNumber>,
@@ -127,15 +118,10 @@ impl Fabric {
         let rank = region.header().rank();
         let domain = Domain::new(&port.device)?;
         let channel = Channel::new(&port.device)?;
-        let receives = CompletionQueue::new(&port.device, (RECEIVES + IMMEDIATES) as u32 + 16, Some(&channel))?;
         let sent = CompletionQueue::new(&port.device, 16, None)?;
-        let immediates = SharedReceives::new(&domain, IMMEDIATES as u32)?;
-        (0..IMMEDIATES).try_for_each(|_| immediates.post_empty())?;
-        let depth = Depth { sends: 8, receives: RECEIVES as u32, pieces: 1, inline: 0 };
+        let arrivals = Arc::new(Arrivals::new(&domain, &port, &channel, &sent, QKEY)?);
         let spool = Ranges::new(&domain);
         let cache = Cache::new(&domain, keep)?;
-        let datagrams = QueuePair::datagrams(&domain, &port, [&sent, &receives], depth, QKEY)?;
-        let receive_memory = Arena::new(&domain, RECEIVES * RECEIVE_STRIDE, Access::LOCAL_WRITE)?;
         let sending = Arena::new(&domain, HELLO_LEN, Access::LOCAL_WRITE)?;
         // SAFETY: no memory is involved.
         let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -148,13 +134,10 @@ impl Fabric {
             port,
             domain,
             secret: OnceLock::new(),
-            datagrams,
+            arrivals,
             sending: Mutex::new(sending),
             sent,
-            receive_memory,
-            receives,
             channel,
-            immediates,
             links: Mutex::default(),
             answered: Condvar::new(),
             on_number: OnceLock::new(),
@@ -167,7 +150,6 @@ impl Fabric {
             cache,
             bounces: Mutex::default(),
         });
-        (0..RECEIVES).try_for_each(|n| shared.post_receive(n))?;
         Ok(Fabric { shared, thread: Mutex::new(None), pid: std::process::id() })
     }
 
@@ -176,7 +158,7 @@ impl Fabric {
     pub fn open(&self, secret: [u8; 16], on_number: OnNumber) -> Result<()> {
         let _ = self.shared.secret.set(secret);
         let _ = self.shared.on_number.set(on_number);
-        self.shared.receives.arm()?;
+        self.shared.arrivals.queue.arm()?;
         let shared = self.shared.clone();
         // SAFETY: both sets are valid; the thread inherits the mask, and ours is put back whatever comes of it.
         let thread = unsafe {
@@ -237,7 +219,7 @@ impl Fabric {
     }
     /// Datagrams that were not from this job.
     pub fn rejected(&self) -> u64 {
-        self.shared.rejected.load(Ordering::Relaxed)
+        self.shared.rejected.load(Ordering::Relaxed) + self.shared.arrivals.rejected.load(Ordering::Relaxed)
     }
 
     /// The connection with a peer, and the page and a chunk of the fronts of a lane, made at first use. When this returns, both sides
@@ -333,7 +315,7 @@ impl Shared {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn card(&self) -> Card {
-        Card { qp_num: self.datagrams.number(), gid: self.port.address.gid, lid: self.port.lid }
+        Card { qp_num: self.arrivals.datagrams.number(), gid: self.port.address.gid, lid: self.port.lid }
     }
     fn version(&self) -> u32 {
         self.region.header().layout_version()
@@ -345,7 +327,7 @@ impl Shared {
         if let Some(link) = links.by_peer.get(&peer) {
             return Ok(link.clone());
         }
-        let link = Link::new(self.rank, peer, &self.domain, &self.port, &self.receives, &self.immediates)?;
+        let link = Link::new(self.rank, peer, &self.domain, &self.port, &self.arrivals)?;
         let link = Arc::new(link);
         links.by_peer.insert(peer, link.clone());
         links.by_number.insert(link.number(), link.clone());
@@ -383,7 +365,7 @@ impl Shared {
         let mut wr = SendWr::new(opcode::SEND, SendFlags::SIGNALED, target);
         (wr.sg_list, wr.num_sge) = (&mut sge, 1);
         // SAFETY: the request is whole; memory and way stay until its completion.
-        unsafe { self.datagrams.post(&mut wr)? };
+        unsafe { self.arrivals.datagrams.post(&mut wr)? };
         let since = Instant::now();
         let mut wc = [Wc::default()];
         // A datagram has completed when it has left.
@@ -402,14 +384,6 @@ impl Shared {
         Ok(())
     }
 
-    fn post_receive(&self, n: usize) -> Result<()> {
-        let at = self.receive_memory.as_ptr() as u64 + (n * RECEIVE_STRIDE) as u64;
-        // SAFETY: places lie within the arena, and each is posted again only after its datagram has been read.
-        unsafe {
-            self.datagrams.post_receive(n as u64, at, (GRH + HELLO_LEN) as u32, self.receive_memory.region().lkey())
-        }
-    }
-
     /// The thread: sleeps until something arrives.
     fn run(&self) {
         let mut fds =
@@ -419,43 +393,24 @@ impl Shared {
             unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, -1) };
             self.channel.take_events();
             // Ask first, then look: what comes in between makes an event.
-            if self.receives.arm().is_err() {
+            if self.arrivals.queue.arm().is_err() {
                 return;
             }
-            let mut wc = [Wc::default(); 32];
-            while let Ok(n) = self.receives.poll(&mut wc) {
-                wc[..n].iter().for_each(|c| self.arrived(c));
-                if n == 0 {
-                    break;
+            loop {
+                self.arrivals.collect();
+                let Some(arrival) = self.arrivals.next() else { break };
+                match arrival {
+                    Arrival::Packet(bytes) => self.packet(&bytes),
+                    Arrival::Number(qp, number) => self.number(qp, number),
                 }
             }
         }
     }
 
-    fn arrived(&self, c: &Wc) {
-        if c.qp_num == self.datagrams.number() {
-            let n = c.wr_id as usize;
-            if c.status == wc_status::SUCCESS && c.byte_len as usize == GRH + HELLO_LEN && n < RECEIVES {
-                let mut packet = [0u8; HELLO_LEN];
-                // SAFETY: the datagram lies in its place of the arena, which the device has finished with.
-                unsafe {
-                    let at = self.receive_memory.as_ptr().add(n * RECEIVE_STRIDE + GRH);
-                    std::ptr::copy_nonoverlapping(at, packet.as_mut_ptr(), HELLO_LEN);
-                }
-                self.packet(&packet);
-            } else {
-                self.rejected.fetch_add(1, Ordering::Relaxed);
-            }
-            let _ = self.post_receive(n);
-            return;
-        }
-        if c.status != wc_status::SUCCESS || c.opcode != WC_RECV_RDMA_WITH_IMM {
-            return;
-        }
-        let _ = self.immediates.post_empty();
-        let link = self.lock().by_number.get(&c.qp_num).cloned();
+    fn number(&self, qp: u32, number: u32) {
+        let link = self.lock().by_number.get(&qp).cloned();
         if let (Some(link), Some(on_number)) = (link, self.on_number.get()) {
-            on_number(&link, u32::from_be(c.imm_data));
+            on_number(&link, number);
         }
     }
 

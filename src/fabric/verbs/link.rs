@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::arrivals::Arrivals;
 use super::completion::{CompletionQueue, status_text};
 use super::device::Port;
 use super::ffi::{Access, Rdma, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
 use super::hello::Place;
-use super::queue_pair::{Depth, QueuePair, Remote, SharedReceives};
+use super::queue_pair::{Depth, QueuePair, Remote};
 use super::region::{Arena, Domain};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
@@ -79,6 +80,7 @@ pub struct Link {
     pub peer: u32,
     domain: Arc<Domain>,
     qp: QueuePair,
+    arrivals: Arc<Arrivals>,
     queue: Arc<CompletionQueue>,
     psn: u32,
     longest: u32,
@@ -100,17 +102,10 @@ pub struct Link {
 }
 
 impl Link {
-    pub(super) fn new(
-        me: u32,
-        peer: u32,
-        domain: &Arc<Domain>,
-        port: &Port,
-        receives: &Arc<CompletionQueue>,
-        shared: &Arc<SharedReceives>,
-    ) -> Result<Link> {
+    pub(super) fn new(me: u32, peer: u32, domain: &Arc<Domain>, port: &Port, arrivals: &Arc<Arrivals>) -> Result<Link> {
         let queue = CompletionQueue::new(&port.device, DEPTH + 16, None)?;
         let depth = Depth { sends: DEPTH + 8, receives: 0, pieces: PIECES, inline: RECORD_MOST as u32 };
-        let qp = QueuePair::reliable(domain, port, [&queue, receives], shared, depth)?;
+        let qp = QueuePair::reliable(domain, port, [&queue, &arrivals.queue], &arrivals.numbers, depth)?;
         let copies = if qp.depth.inline < RECORD_MOST as u32 {
             Some(Arena::new(domain, DEPTH as usize * RECORD_MOST, Access::LOCAL_WRITE)?)
         } else {
@@ -121,6 +116,7 @@ impl Link {
             peer,
             domain: domain.clone(),
             qp,
+            arrivals: arrivals.clone(),
             queue,
             psn: now_ns() as u32 & 0xff_ffff,
             longest: port.max_message.min(LONGEST),
@@ -222,8 +218,10 @@ impl Link {
             if self.failure().is_some() {
                 return Err(self.broken());
             }
-            // Of so many requests one asked for a completion.
+            // Of so many requests one asked for a completion. What is under way may wait for the peer's receives as the peer's does for
+            // ours.
             self.poll();
+            self.arrivals.collect();
             std::hint::spin_loop();
         }
         if self.failure().is_some() {
@@ -367,6 +365,7 @@ impl Link {
             }
             turns += 1;
             if turns.is_multiple_of(64) {
+                self.arrivals.collect();
                 // SAFETY: no preconditions.
                 unsafe { libc::sched_yield() };
             } else {

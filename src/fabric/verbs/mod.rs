@@ -9,12 +9,14 @@
 //! | [`cache`] | user memory that stays registered |
 //! | [`completion`] | completion queues and their event channels |
 //! | [`queue_pair`] | reliable connections and datagrams |
+//! | `arrivals` | what comes without being asked for |
 //! | `hello` | what two processes say to each other to connect |
 //! | [`link`] | the connection with one peer, and what is under way on it |
 //! | [`control`] | this process on the fabric: connecting on first use, and the thread that answers |
 //!
 //! Resources hold what they were made from, so none outlives another: a queue pair keeps its queues, domain and device open.
 
+mod arrivals;
 pub mod cache;
 pub mod completion;
 pub mod control;
