@@ -81,6 +81,12 @@ module fmpl
   integer(c_int), parameter :: FMPL_ERR_UNSUPPORTED = 19
   !> For an area or a spool: let the library place it.
   integer(c_int64_t), parameter :: FMPL_NULL = 5497863039888674118_c_int64_t
+  ! Of acp.h: no address, no key, and orders.
+  integer(c_int64_t), parameter :: ACP_GA_NULL = 0_c_int64_t
+  integer(c_int64_t), parameter :: ACP_ATKEY_NULL = 0_c_int64_t
+  integer(c_int64_t), parameter :: ACP_HANDLE_ALL = -1_c_int64_t
+  integer(c_int64_t), parameter :: ACP_HANDLE_CONT = -2_c_int64_t
+  integer(c_int64_t), parameter :: ACP_HANDLE_NULL = 0_c_int64_t
 
   ! ---- Life of the job -------------------------------------------------------------------------------------
 
@@ -2363,5 +2369,500 @@ module fmpl
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
     end subroutine fmpl_dminval
+  end interface
+
+  ! ---- Global memory (ACP): infrastructure -----------------------------------------------------------------
+
+  !> Joins the job and makes this rank's global memory; returns when all ranks have theirs. Counted: a further
+  !! init succeeds. A program that also uses messages calls fmpl_init as well, before or after.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_init(ier) bind(C, name="acp_init_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_init
+  end interface
+
+  !> Completes this rank's operations, waits for all ranks, and leaves. All registrations end. With several
+  !! inits the last finalize does it.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_finalize(ier) bind(C, name="acp_finalize_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_finalize
+  end interface
+
+  !> Begins anew with another rank; collective. All registrations end, starter memory is zero. (The ranks of
+  !! fmpl_comm_rank stay.)
+  !! @param rank this rank's new number, another one for each rank, from 0 to acp_procs() - 1.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_reset(rank, ier) bind(C, name="acp_reset_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: rank
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_reset
+  end interface
+
+  !> Ends the whole job, every rank of it, with a message. Does not return.
+  !! @param str what to say.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_abort(str)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      character(len=*), intent(in) :: str
+    end subroutine acp_abort
+  end interface
+
+  !> Waits until all ranks have called it. Operations need not be over.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_sync(ier) bind(C, name="acp_sync_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_sync
+  end interface
+
+  !> This process's rank.
+  !! @param rank set to the rank.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_rank(rank, ier) bind(C, name="acp_rank_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: rank
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_rank
+  end interface
+
+  !> The number of ranks.
+  !! @param procs set to the number of ranks.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_procs(procs, ier) bind(C, name="acp_procs_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: procs
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_procs
+  end interface
+
+  ! ---- Global memory (ACP): registration and addresses -----------------------------------------------------
+
+  !> The address of a rank's starter memory, which is registered from init on: what ranks tell each other
+  !! other addresses by. It is FMPL_RMA_STARTER bytes long, 10 KiB without it, and zero at first.
+  !! @param rank the rank.
+  !! @param ga set to the address.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_query_starter_ga(rank, ga, ier) bind(C, name="acp_query_starter_ga_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: rank
+      integer(c_int64_t), intent(out) :: ga
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_query_starter_ga
+  end interface
+
+  !> Registers memory: from then on all ranks reach it by its global addresses. Memory of fmpl_alloc is
+  !! reached fastest. A rank can have 255 registrations at a time (FMPL_RMA_KEYS), each of at most 16 GiB.
+  !! @param addr the memory.
+  !! @param size bytes, at least 1.
+  !! @param color 0 to acp_colors - 1.
+  !! @param atkey set to the key.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_register_memory(addr, size, color, atkey, ier) bind(C, name="acp_register_memory_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: addr
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: addr
+      !DIR$ IGNORE_TKR addr
+      type(*), dimension(*), asynchronous :: addr
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: color
+      integer(c_int64_t), intent(out) :: atkey
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_register_memory
+  end interface
+
+  !> Ends a registration. Returns when no operation of any rank uses the memory any more; later ones on its
+  !! addresses fail, until the key is given out again for other memory.
+  !! @param atkey the key.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_unregister_memory(atkey, ier) bind(C, name="acp_unregister_memory_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: atkey
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_unregister_memory
+  end interface
+
+  !> The global address of an address within a registration.
+  !! @param atkey the registration's key.
+  !! @param addr a variable in the registered memory.
+  !! @param ga set to its global address.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_query_ga(atkey, addr, ga, ier) bind(C, name="acp_query_ga_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: atkey
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: addr
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: addr
+      !DIR$ IGNORE_TKR addr
+      type(*), dimension(*), intent(in) :: addr
+      integer(c_int64_t), intent(out) :: ga
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_query_ga
+  end interface
+
+  !> The address in this process of a global address of this rank.
+  !! @param ga the global address.
+  !! @param addr set to the address.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_query_address(ga, addr, ier) bind(C, name="acp_query_address_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: ga
+      type(c_ptr), intent(out) :: addr
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_query_address
+  end interface
+
+  !> The rank whose memory a global address names.
+  !! @param ga the global address.
+  !! @param rank set to the rank.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_query_rank(ga, rank, ier) bind(C, name="acp_query_rank_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: ga
+      integer(c_int), intent(out) :: rank
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_query_rank
+  end interface
+
+  !> The colour of a global address.
+  !! @param ga the global address.
+  !! @param color set to the colour.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_query_color(ga, color, ier) bind(C, name="acp_query_color_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: ga
+      integer(c_int), intent(out) :: color
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_query_color
+  end interface
+
+  !> How many colours there are.
+  !! @param colors set to the number of colours.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_colors(colors) bind(C, name="acp_colors_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(out) :: colors
+    end subroutine acp_colors
+  end interface
+
+  ! ---- Global memory (ACP): access -------------------------------------------------------------------------
+
+  !> Copies between any two global addresses, of whatever ranks.
+  !! @param dst where to.
+  !! @param src where from.
+  !! @param size bytes.
+  !! @param order it starts when this operation and all issued before it are over; ACP_HANDLE_NULL: at once.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_copy(dst, src, size, order, handle, ier) bind(C, name="acp_copy_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_copy
+  end interface
+
+  !> Replaces a word of 4 bytes if it has the old value.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 4 bytes.
+  !! @param src the word, of any rank; aligned to 4 bytes.
+  !! @param oldval what must be there.
+  !! @param newval what replaces it.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_cas4(dst, src, oldval, newval, order, handle, ier) bind(C, name="acp_cas4_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int), intent(in) :: oldval
+      integer(c_int), intent(in) :: newval
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_cas4
+  end interface
+
+  !> Replaces a word of 4 bytes.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 4 bytes.
+  !! @param src the word, of any rank; aligned to 4 bytes.
+  !! @param value the operand.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_swap4(dst, src, value, order, handle, ier) bind(C, name="acp_swap4_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int), intent(in) :: value
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_swap4
+  end interface
+
+  !> Adds to a word of 4 bytes, wrapping.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 4 bytes.
+  !! @param src the word, of any rank; aligned to 4 bytes.
+  !! @param value the operand.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_add4(dst, src, value, order, handle, ier) bind(C, name="acp_add4_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int), intent(in) :: value
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_add4
+  end interface
+
+  !> Exclusive or on a word of 4 bytes.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 4 bytes.
+  !! @param src the word, of any rank; aligned to 4 bytes.
+  !! @param value the operand.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_xor4(dst, src, value, order, handle, ier) bind(C, name="acp_xor4_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int), intent(in) :: value
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_xor4
+  end interface
+
+  !> Or on a word of 4 bytes.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 4 bytes.
+  !! @param src the word, of any rank; aligned to 4 bytes.
+  !! @param value the operand.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_or4(dst, src, value, order, handle, ier) bind(C, name="acp_or4_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int), intent(in) :: value
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_or4
+  end interface
+
+  !> And on a word of 4 bytes.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 4 bytes.
+  !! @param src the word, of any rank; aligned to 4 bytes.
+  !! @param value the operand.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_and4(dst, src, value, order, handle, ier) bind(C, name="acp_and4_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int), intent(in) :: value
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_and4
+  end interface
+
+  !> Replaces a word of 8 bytes if it has the old value.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 8 bytes.
+  !! @param src the word, of any rank; aligned to 8 bytes.
+  !! @param oldval what must be there.
+  !! @param newval what replaces it.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_cas8(dst, src, oldval, newval, order, handle, ier) bind(C, name="acp_cas8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int64_t), intent(in) :: oldval
+      integer(c_int64_t), intent(in) :: newval
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_cas8
+  end interface
+
+  !> Replaces a word of 8 bytes.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 8 bytes.
+  !! @param src the word, of any rank; aligned to 8 bytes.
+  !! @param value the operand.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_swap8(dst, src, value, order, handle, ier) bind(C, name="acp_swap8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int64_t), intent(in) :: value
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_swap8
+  end interface
+
+  !> Adds to a word of 8 bytes, wrapping.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 8 bytes.
+  !! @param src the word, of any rank; aligned to 8 bytes.
+  !! @param value the operand.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_add8(dst, src, value, order, handle, ier) bind(C, name="acp_add8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int64_t), intent(in) :: value
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_add8
+  end interface
+
+  !> Exclusive or on a word of 8 bytes.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 8 bytes.
+  !! @param src the word, of any rank; aligned to 8 bytes.
+  !! @param value the operand.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_xor8(dst, src, value, order, handle, ier) bind(C, name="acp_xor8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int64_t), intent(in) :: value
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_xor8
+  end interface
+
+  !> Or on a word of 8 bytes.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 8 bytes.
+  !! @param src the word, of any rank; aligned to 8 bytes.
+  !! @param value the operand.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_or8(dst, src, value, order, handle, ier) bind(C, name="acp_or8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int64_t), intent(in) :: value
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_or8
+  end interface
+
+  !> And on a word of 8 bytes.
+  !! @param dst where in this rank's memory the word's value of before goes; aligned to 8 bytes.
+  !! @param src the word, of any rank; aligned to 8 bytes.
+  !! @param value the operand.
+  !! @param order as for acp_copy.
+  !! @param handle set to its handle.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_and8(dst, src, value, order, handle, ier) bind(C, name="acp_and8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: dst
+      integer(c_int64_t), intent(in) :: src
+      integer(c_int64_t), intent(in) :: value
+      integer(c_int64_t), intent(in) :: order
+      integer(c_int64_t), intent(out) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_and8
+  end interface
+
+  !> Waits until an operation and all issued before it are over. A failure among them, of which nobody has
+  !! been told, is said on standard error and kept for acp_errno.
+  !! the failure is returned.
+  !! @param handle the operation; ACP_HANDLE_ALL: all.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_complete(handle, ier) bind(C, name="acp_complete_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: handle
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_complete
+  end interface
+
+  !> Looks whether an operation, or one issued before it, is not over. Failures as for acp_complete.
+  !! a failure is returned.
+  !! @param handle the operation; ACP_HANDLE_ALL: all.
+  !! @param flag set to 1 when something is not over, else to 0.
+  !! @param ier the return code.
+  !! @param ier FMPL_SUCCESS or FMPL_ERR_*
+  interface
+    subroutine acp_inquire(handle, flag, ier) bind(C, name="acp_inquire_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: handle
+      integer(c_int), intent(out) :: flag
+      integer(c_int), intent(out) :: ier
+    end subroutine acp_inquire
   end interface
 end module fmpl

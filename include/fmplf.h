@@ -123,6 +123,16 @@
 ! For an area or a spool: let the library place it.
       integer*8 FMPL_NULL
       parameter (FMPL_NULL = 5497863039888674118_8)
+      integer*8 ACP_GA_NULL
+      parameter (ACP_GA_NULL = 0_8)
+      integer*8 ACP_ATKEY_NULL
+      parameter (ACP_ATKEY_NULL = 0_8)
+      integer*8 ACP_HANDLE_ALL
+      parameter (ACP_HANDLE_ALL = -1_8)
+      integer*8 ACP_HANDLE_CONT
+      parameter (ACP_HANDLE_CONT = -2_8)
+      integer*8 ACP_HANDLE_NULL
+      parameter (ACP_HANDLE_NULL = 0_8)
       external fmpl_init
       external fmpl_finalize
       external fmpl_initialized
@@ -257,3 +267,33 @@
       external fmpl_iminval
       external fmpl_sminval
       external fmpl_dminval
+      external acp_init
+      external acp_finalize
+      external acp_reset
+      external acp_abort
+      external acp_sync
+      external acp_rank
+      external acp_procs
+      external acp_query_starter_ga
+      external acp_register_memory
+      external acp_unregister_memory
+      external acp_query_ga
+      external acp_query_address
+      external acp_query_rank
+      external acp_query_color
+      external acp_colors
+      external acp_copy
+      external acp_cas4
+      external acp_swap4
+      external acp_add4
+      external acp_xor4
+      external acp_or4
+      external acp_and4
+      external acp_cas8
+      external acp_swap8
+      external acp_add8
+      external acp_xor8
+      external acp_or8
+      external acp_and8
+      external acp_complete
+      external acp_inquire

@@ -32,6 +32,7 @@
 //! |---|---|
 //! | [`ffi`] | the C interface (`include/fmpl.h`) and the Fortran names |
 //! | [`comm`] | [`Job`], [`Comm`]: the safe Rust interface |
+//! | [`rma`] | global memory: one-sided copies and atomic operations between any two ranks |
 //! | [`coll`] | collective calls: barrier, broadcast, reduce |
 //! | [`p2p`] | sending, receiving, requests, spool, transfers |
 //! | [`lane`] | the memory that one ordered pair of ranks shares |
@@ -48,6 +49,7 @@ pub mod ffi;
 pub mod lane;
 pub mod launch;
 pub mod p2p;
+pub mod rma;
 pub mod wait;
 
 pub use base::error::{Code, Error, Result};

@@ -158,6 +158,14 @@ pub struct Config {
     pub ring_chunks: Option<usize>,
     /// `FMPL_ANY_SLOTS`
     pub any_slots: usize,
+    /// `FMPL_RMA_STARTER`, bytes
+    pub rma_starter: usize,
+    /// `FMPL_RMA_KEYS`
+    pub rma_keys: usize,
+    /// `FMPL_RMA_COMMANDS`
+    pub rma_commands: usize,
+    /// `FMPL_RMA_PEERS`
+    pub rma_peers: usize,
     /// `FMPL_COLL_BARRIER`
     pub coll_barrier: BarrierWay,
     /// `FMPL_COLL_BCAST`
@@ -226,6 +234,10 @@ impl Default for Config {
             ring_chunk: None,
             ring_chunks: None,
             any_slots: 256,
+            rma_starter: 10 << 10,
+            rma_keys: 255,
+            rma_commands: 4096,
+            rma_peers: 1024,
             coll_barrier: BarrierWay::Auto,
             coll_bcast: BcastWay::Auto,
             coll_reduce: ReduceWay::Auto,
@@ -392,6 +404,38 @@ pub static SETTINGS: &[Setting] = &[
             c.any_slots = n;
             Some(())
         },
+    },
+    Setting {
+        name: "FMPL_RMA_STARTER",
+        default: "10k",
+        values: "bytes, with k, M or G; the same on all ranks",
+        meaning: "the starter memory of each rank, which global addresses reach right after init",
+        set: |c, v| bytes(v).filter(|n| (8..=1 << 30).contains(n)).map(|n| c.rma_starter = n),
+    },
+    Setting {
+        name: "FMPL_RMA_KEYS",
+        default: "255",
+        values: "1 to 65535; the same on all ranks",
+        meaning: "registrations of global memory that a rank can have at a time; more than 255 take bits from the rank in an address",
+        set: |c, v| v.parse().ok().filter(|n| (1..=65535).contains(n)).map(|n| c.rma_keys = n),
+    },
+    Setting {
+        name: "FMPL_RMA_COMMANDS",
+        default: "4096",
+        values: "2 to 4096, a power of two",
+        meaning: "remote commands of all ranks together that this rank holds before those that come later wait",
+        set: |c, v| {
+            let n = v.parse().ok().filter(|n: &usize| n.is_power_of_two() && (2..=4096).contains(n))?;
+            c.rma_commands = n;
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_RMA_PEERS",
+        default: "1024",
+        values: "1 to 65536",
+        meaning: "ranks whose tables of registered memory this rank has at hand at a time",
+        set: |c, v| v.parse().ok().filter(|n| (1..=65536).contains(n)).map(|n| c.rma_peers = n),
     },
     Setting {
         name: "FMPL_COLL_BARRIER",

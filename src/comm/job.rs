@@ -11,6 +11,7 @@ use crate::p2p::context::Context;
 use crate::p2p::endpoint::{self, Endpoint, endpoint};
 use crate::p2p::layout::Layout;
 use crate::p2p::{receive, send, signal};
+use crate::rma;
 
 /// Init and finalize take turns.
 static LIFE: Mutex<()> = Mutex::new(());
@@ -196,6 +197,26 @@ pub unsafe fn free(ptr: *mut u8) -> Result<()> {
         return Ok(());
     }
     endpoint()?.heap.free(ptr)
+}
+
+/// `acp_init`: joins the job, and makes this rank's global memory with all others.
+pub fn global_open() -> Result<()> {
+    init_raw(0)?;
+    if let Err(error) = rma::open() {
+        let _ = finalize_raw();
+        return Err(error);
+    }
+    Ok(())
+}
+
+/// `acp_finalize`
+pub fn global_close() -> Result<()> {
+    let closed = rma::close();
+    if closed.as_ref().is_err_and(|e| matches!(e.code(), Code::Init | Code::Fork)) {
+        return closed;
+    }
+    let left = finalize_raw();
+    closed.and(left)
 }
 
 /// `fmpl_wtime`: seconds of the node's monotonic clock.

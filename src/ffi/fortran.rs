@@ -9,6 +9,7 @@
 
 #![allow(clippy::missing_safety_doc)] // the paragraph above holds for each of them
 
+mod acp;
 mod any;
 mod collective;
 mod counters;
@@ -24,6 +25,7 @@ use super::c;
 use super::outcome::{hand_out, last_error, meaning, wrong};
 use lists::Direction;
 
+pub use acp::*;
 pub use any::*;
 pub use collective::*;
 pub use counters::*;

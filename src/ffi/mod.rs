@@ -6,6 +6,7 @@
 //! A panic never unwinds into the caller: the functions are `extern "C"`, where Rust ends the process with a message instead.
 //! The core is written not to panic whatever the arguments are; that is a net, not a way of reporting errors.
 
+pub mod acp;
 pub mod c;
 pub mod fortran;
 mod outcome;

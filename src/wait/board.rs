@@ -50,6 +50,8 @@ pub enum Operation {
     ReduceScatter = 16,
     /// A reduction of all ranks before.
     Scan = 17,
+    /// The completion of operations on global memory; its peer serves them by itself.
+    Global = 18,
 }
 
 impl Operation {
@@ -72,6 +74,7 @@ impl Operation {
             Operation::Alltoall,
             Operation::ReduceScatter,
             Operation::Scan,
+            Operation::Global,
         ]
         .into_iter()
         .find(|o| *o as u32 == n)
@@ -96,6 +99,7 @@ impl Operation {
             Operation::Alltoall => "alltoall",
             Operation::ReduceScatter => "reduce_scatter",
             Operation::Scan => "scan",
+            Operation::Global => "global memory",
         }
     }
 }

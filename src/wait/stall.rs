@@ -54,6 +54,7 @@ fn describe(rank: u32, w: &Waits, now: u64) -> String {
         Operation::Barrier => format!("barrier(comm {}), for rank {}", w.comm, w.peer),
         Operation::Finalize => format!("finalize, for rank {}", w.peer),
         Operation::RecvAnySource => format!("recv_any(index {})", w.index),
+        Operation::Global => format!("complete (global memory), for rank {}", w.peer),
         Operation::Multicast => "mcast_wait, for its members".to_owned(),
         Operation::SendAny => format!("send_any(dst {}, index {}, {} bytes)", w.peer, w.index, w.bytes),
         collective => format!("{}(comm {}, {} bytes), for rank {}", collective.name(), w.comm, w.bytes, w.peer),
@@ -106,7 +107,7 @@ fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>)
     let mut cycle = vec![(job.rank(), mine.since_ns)];
     let mut certain = job.threads(job.rank()) <= 1;
     let mut rank = mine.peer;
-    let of_many = |o| matches!(o, Operation::RecvAnySource | Operation::Multicast);
+    let of_many = |o| matches!(o, Operation::RecvAnySource | Operation::Multicast | Operation::Global);
     if of_many(mine.operation) {
         return None; // Anybody may end it.
     }

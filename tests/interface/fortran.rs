@@ -2,6 +2,7 @@
 
 use fmpl::ffi::fortran::FMPL_NULL;
 
+use crate::acp;
 use crate::header;
 use crate::source::{Doc, Function, Item, read};
 
@@ -12,7 +13,8 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/fortran/any.rs"),
     include_str!("../../src/ffi/fortran/counters.rs"),
     include_str!("../../src/ffi/fortran/collective.rs"),
-    include_str!("../../src/ffi/fortran/functions.rs")
+    include_str!("../../src/ffi/fortran/functions.rs"),
+    include_str!("../../src/ffi/fortran/acp.rs")
 );
 
 const INCLUDE_PREAMBLE: &str = "\
@@ -87,6 +89,10 @@ pub fn include_file() -> String {
     }
     out.push_str("! For an area or a spool: let the library place it.\n");
     out.push_str(&format!("      integer*8 FMPL_NULL\n      parameter (FMPL_NULL = {FMPL_NULL}_8)\n"));
+    for (name, value) in acp::constants() {
+        let value = value as i64;
+        out.push_str(&format!("      integer*8 {name}\n      parameter ({name} = {value}_8)\n"));
+    }
     for function in functions() {
         let name = function.name.trim_end_matches('_');
         if function.result.is_some() {
@@ -107,6 +113,10 @@ pub fn module() -> String {
     }
     out.push_str("  !> For an area or a spool: let the library place it.\n");
     out.push_str(&format!("  integer(c_int64_t), parameter :: FMPL_NULL = {FMPL_NULL}_c_int64_t\n"));
+    out.push_str("  ! Of acp.h: no address, no key, and orders.\n");
+    for (name, value) in acp::constants() {
+        out.push_str(&format!("  integer(c_int64_t), parameter :: {name} = {}_c_int64_t\n", value as i64));
+    }
 
     let c = header::functions();
     let functions = functions();
@@ -160,7 +170,9 @@ fn describe(out: &mut String, function: &Function, c: Option<&Function>) {
     for (name, text) in parameters.iter().filter(|(_, text)| text != "hidden.") {
         fill(out, "  !! @param ", "  !!     ", &format!("{name} {}", no_pointers(text)), 110);
     }
-    if let Some(text) = inherited
+    if function.name.starts_with("acp_") {
+        out.push_str("  !! @param ier FMPL_SUCCESS or FMPL_ERR_*\n");
+    } else if let Some(text) = inherited
         .returns
         .as_deref()
         .map(no_pointers)
@@ -182,7 +194,10 @@ fn no_pointers(text: &str) -> String {
 
 fn interface(out: &mut String, function: &Function) {
     let name = function.name.trim_end_matches('_');
-    let text = function.parameters.iter().any(|(_, kind)| kind == "*mut c_char" || kind == "Function");
+    let text = function
+        .parameters
+        .iter()
+        .any(|(_, kind)| matches!(kind.as_str(), "*mut c_char" | "*const c_char" | "Function"));
     let names: Vec<&str> =
         function.parameters.iter().filter(|(_, kind)| kind != "usize").map(|(name, _)| name.as_str()).collect();
     // A CHARACTER's hidden length is no matter of C, nor is a subroutine of Fortran: these have the compiler's own binding.
@@ -194,7 +209,8 @@ fn interface(out: &mut String, function: &Function) {
     out.push_str(&format!("    {kind} {name}({}){binding}{result}\n", names.join(", ")));
     out.push_str("      import :: c_int, c_int64_t, c_ptr, c_double\n");
     let pending = matches!(name.strip_prefix("fmpl_"), Some(rest) if rest.starts_with("isend") || rest.starts_with("irecv"))
-        || name.contains("sendbuf_set");
+        || name.contains("sendbuf_set")
+        || name == "acp_register_memory";
     for (name, kind) in &function.parameters {
         let declaration = match kind.as_str() {
             "*const Int" => "integer(c_int), intent(in)",
@@ -203,6 +219,7 @@ fn interface(out: &mut String, function: &Function) {
             "*mut Long" => "integer(c_int64_t), intent(out)",
             "*const LongArray" => "integer(c_int64_t), dimension(*), intent(in)",
             "*mut c_char" => "character(len=*), intent(out)",
+            "*const c_char" => "character(len=*), intent(in)",
             "*mut *mut c_void" => "type(c_ptr), intent(out)",
             "*const *mut c_void" => "type(c_ptr), intent(in)",
             "*const c_void" if pending => "type(*), dimension(*), intent(in), asynchronous",

@@ -3,6 +3,7 @@
 use fmpl::Code;
 use fmpl::ffi::c;
 
+use crate::acp;
 use crate::source::{Doc, Function, Item, doc_before, read};
 
 const SOURCE: &str = concat!(
@@ -68,9 +69,13 @@ pub fn errors() -> Vec<(&'static str, i32, Doc)> {
         .collect()
 }
 
-/// The functions of the C interface.
+/// The functions of the C interface, with those of `acp.h`.
 pub fn functions() -> Vec<Function> {
-    read(SOURCE).into_iter().filter_map(|item| if let Item::Function(f) = item { Some(f) } else { None }).collect()
+    read(SOURCE)
+        .into_iter()
+        .chain(read(acp::SOURCE))
+        .filter_map(|item| if let Item::Function(f) = item { Some(f) } else { None })
+        .collect()
 }
 
 /// The header's text.
@@ -131,7 +136,7 @@ fn error_codes(out: &mut String) {
     out.push_str("};\n");
 }
 
-fn prototype(out: &mut String, function: &Function) {
+pub fn prototype(out: &mut String, function: &Function) {
     let directions: Vec<&str> = function.parameters.iter().map(|(name, kind)| direction(name, kind)).collect();
     comment(out, &function.name, &function.doc, &directions);
     let parameters: Vec<String> = function.parameters.iter().map(|(name, kind)| declare(kind, name)).collect();
@@ -168,8 +173,9 @@ fn declare(kind: &str, name: &str) -> String {
         "c_void" => "void",
         "usize" => "size_t",
         "u64" => "uint64_t",
+        "u32" => "uint32_t",
         "iovec" => "struct iovec",
-        "fmpl_comm" | "fmpl_block" | "fmpl_func" => kind,
+        "fmpl_comm" | "fmpl_block" | "fmpl_func" | "acp_ga_t" | "acp_atkey_t" | "acp_handle_t" => kind,
         _ => panic!("no C type for `{kind}`"),
     };
     format!("{constant}{c} {name}")
@@ -179,13 +185,14 @@ fn declare(kind: &str, name: &str) -> String {
 fn direction(name: &str, kind: &str) -> &'static str {
     match kind.strip_prefix("*mut ") {
         Some("c_void") if name == "inout" => "[in,out]",
+        Some("c_int" | "*mut *mut c_char") if matches!(name, "argc" | "argv") => "[in,out]",
         Some("c_void") if !matches!(name, "buf" | "rbuf") => "[in]",
         Some(_) => "[out]",
         None => "[in]",
     }
 }
 
-fn comment(out: &mut String, function: &str, doc: &Doc, directions: &[&str]) {
+pub fn comment(out: &mut String, function: &str, doc: &Doc, directions: &[&str]) {
     assert!(!doc.text.is_empty(), "{function}: no documentation");
     let mut blocks: Vec<String> = doc.paragraphs();
     let mut tags: Vec<String> = Vec::new();

@@ -3,6 +3,7 @@
 //!
 //! `FMPL_TEST_BLESS=1` writes the generated files instead of comparing them.
 
+mod acp;
 mod fortran;
 mod header;
 mod installed;
@@ -56,6 +57,7 @@ fn up_to_date(path: &str, text: &str) {
 #[test]
 fn the_c_header_is_up_to_date() {
     up_to_date("include/fmpl.h", &header::write());
+    up_to_date("include/acp.h", &acp::write());
 }
 
 #[test]

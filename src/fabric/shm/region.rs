@@ -18,6 +18,10 @@
 //!             │ lives (8 MiB)          │  which communicator has each unit, by its epoch
 //!             ├────────────────────────┤
 //!             ┆                        ┆
+//!  RMA_AT     ├────────────────────────┤  2 GiB
+//!             │ global memory (16 MiB) │  registrations and remote commands; written by `rma`
+//!  RMA_END    ├────────────────────────┤
+//!             ┆                        ┆
 //!  SPOOL_AT   ├────────────────────────┤  64 GiB
 //!             │ spools                 │
 //!  HEAP_AT    ├────────────────────────┤  1 TiB
@@ -50,7 +54,7 @@ use crate::base::clock;
 use crate::base::error::{Code, Error, Result};
 
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
-pub const LAYOUT_VERSION: u32 = 3;
+pub const LAYOUT_VERSION: u32 = 4;
 
 /// Where the notice board begins.
 pub const BOARD_AT: u64 = 4096;
@@ -65,6 +69,10 @@ pub const STAKES_LEN: usize = 64 << 10;
 /// Where the lives of communicators are: for each unit a word that says which communicator the owner has there, and whether it has
 /// freed it. Written by the owner only.
 pub const LIVES_AT: u64 = 1 << 30;
+/// Where the records of global memory begin.
+pub const RMA_AT: u64 = 2 << 30;
+/// Where they end.
+pub const RMA_END: u64 = RMA_AT + (16 << 20);
 /// Where the spools begin.
 pub const SPOOL_AT: u64 = 1 << 36;
 /// Where the memory of `fmpl_alloc` begins.

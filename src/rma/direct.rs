@@ -1,0 +1,260 @@
+//! Operations that this process can do by itself, at once: memory that it has mapped by loads, stores and atomic instructions, private
+//! memory of other ranks by the kernel's copies.
+
+use super::Rma;
+use super::address::GlobalAddress;
+use super::view::{Place, Using};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::cma::{self, CmaError};
+
+/// Up to this many bytes from one rank's private memory to another's are copied twice, through the stack, which costs less than having
+/// one of the two wake up and copy once.
+const ON_THE_STACK: usize = 16 << 10;
+
+/// What is done to a word; the old value is the result.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Atomic {
+    /// Replaces it if it has a certain value.
+    Cas = 1,
+    /// Replaces it.
+    Swap = 2,
+    /// Adds, wrapping.
+    Add = 3,
+    /// Exclusive or.
+    Xor = 4,
+    /// Or.
+    Or = 5,
+    /// And.
+    And = 6,
+}
+
+impl Atomic {
+    pub(super) fn from_number(n: u8) -> Option<Atomic> {
+        use Atomic::*;
+        [Cas, Swap, Add, Xor, Or, And].into_iter().find(|a| *a as u8 == n)
+    }
+
+    /// Its name and width in errors.
+    pub(super) fn name(self, wide: bool) -> &'static str {
+        match (self, wide) {
+            (Atomic::Cas, false) => "cas4",
+            (Atomic::Cas, true) => "cas8",
+            (Atomic::Swap, false) => "swap4",
+            (Atomic::Swap, true) => "swap8",
+            (Atomic::Add, false) => "add4",
+            (Atomic::Add, true) => "add8",
+            (Atomic::Xor, false) => "xor4",
+            (Atomic::Xor, true) => "xor8",
+            (Atomic::Or, false) => "or4",
+            (Atomic::Or, true) => "or8",
+            (Atomic::And, false) => "and4",
+            (Atomic::And, true) => "and8",
+        }
+    }
+}
+
+/// One atomic operation on global memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetch {
+    /// The word.
+    pub at: GlobalAddress,
+    /// What is done to it.
+    pub op: Atomic,
+    /// Eight bytes; else four.
+    pub wide: bool,
+    /// The value; of a CAS the new one.
+    pub value: u64,
+    /// Of a CAS, what must be there.
+    pub expected: u64,
+}
+
+impl Fetch {
+    /// Bytes of the word.
+    pub fn bytes(&self) -> usize {
+        if self.wide { 8 } else { 4 }
+    }
+
+    /// Does it to a word of memory.
+    ///
+    /// # Safety
+    /// `at` is a word of that size, aligned, and used by atomic instructions while others use it.
+    #[inline(always)]
+    pub unsafe fn apply(&self, at: *mut u8) -> u64 {
+        let all = Ordering::AcqRel;
+        if self.wide {
+            // SAFETY: as the caller promises.
+            let word = unsafe { &*at.cast::<AtomicU64>() };
+            let v = self.value;
+            match self.op {
+                Atomic::Cas => {
+                    word.compare_exchange(self.expected, v, all, Ordering::Acquire).unwrap_or_else(|old| old)
+                }
+                Atomic::Swap => word.swap(v, all),
+                Atomic::Add => word.fetch_add(v, all),
+                Atomic::Xor => word.fetch_xor(v, all),
+                Atomic::Or => word.fetch_or(v, all),
+                Atomic::And => word.fetch_and(v, all),
+            }
+        } else {
+            // SAFETY: as above.
+            let word = unsafe { &*at.cast::<AtomicU32>() };
+            let (v, old) = (self.value as u32, self.expected as u32);
+            u64::from(match self.op {
+                Atomic::Cas => word.compare_exchange(old, v, all, Ordering::Acquire).unwrap_or_else(|old| old),
+                Atomic::Swap => word.swap(v, all),
+                Atomic::Add => word.fetch_add(v, all),
+                Atomic::Xor => word.fetch_xor(v, all),
+                Atomic::Or => word.fetch_or(v, all),
+                Atomic::And => word.fetch_and(v, all),
+            })
+        }
+    }
+}
+
+/// Can this process do it by itself?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    /// It has.
+    Yes,
+    /// The rank must, whose memory it is.
+    Ask(u32),
+}
+
+impl Rma {
+    /// Copies, if this process can by itself.
+    #[inline(always)]
+    pub(super) fn copy_at_once(&self, dst: GlobalAddress, src: GlobalAddress, len: usize) -> Result<Done> {
+        let (to_use, from_use) = (self.use_of(dst, "copy, to")?, self.use_of(src, "copy, from")?);
+        let to = self.resolve(dst, len, &to_use, "copy, to")?;
+        let from = self.resolve(src, len, &from_use, "copy, from")?;
+        match (to.here, from.here) {
+            (Some(to), Some(from)) => {
+                // SAFETY: both are registered with that many bytes, and the uses keep them so; that nobody uses them in a way that
+                // does not go together with the copy is the program's business, as with any memory that ranks share.
+                unsafe { copy_words(from, to, len) };
+                Ok(Done::Yes)
+            }
+            _ => self.copy_by_kernel(&to, &from, len),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_by_kernel(&self, to: &Place<'_>, from: &Place<'_>, len: usize) -> Result<Done> {
+        if len == 0 {
+            return Ok(Done::Yes);
+        }
+        // Whatever was done before must be visible before what the kernel copies is.
+        fence(Ordering::Release);
+        let done = match (to.here, from.here) {
+            (None, Some(here)) => match self.open_to_copies(to)? {
+                // SAFETY: registered memory on both sides, as in `copy_at_once`.
+                Some(pid) => unsafe { cma::write_run(pid, here, to.addr, len) }.map_err(|e| (to, e)),
+                None => return Ok(Done::Ask(to.view.rank)),
+            },
+            (Some(here), None) => match self.open_to_copies(from)? {
+                // SAFETY: as above.
+                Some(pid) => unsafe { cma::read_run(pid, here, from.addr, len) }.map_err(|e| (from, e)),
+                None => return Ok(Done::Ask(from.view.rank)),
+            },
+            _ => match (self.open_to_copies(from)?, self.open_to_copies(to)?) {
+                (Some(source), Some(target)) if len <= ON_THE_STACK => {
+                    let mut bytes = [0u8; ON_THE_STACK];
+                    // SAFETY: as above, and room for `len` bytes on the stack.
+                    unsafe {
+                        cma::read_run(source, bytes.as_mut_ptr(), from.addr, len)
+                            .map_err(|e| (from, e))
+                            .and_then(|()| cma::write_run(target, bytes.as_ptr(), to.addr, len).map_err(|e| (to, e)))
+                    }
+                }
+                _ => return Ok(Done::Ask(from.view.rank)),
+            },
+        };
+        fence(Ordering::Acquire);
+        match done {
+            Ok(()) => Ok(Done::Yes),
+            Err((place, CmaError::Denied)) => {
+                if let Some(p) = &place.view.peer {
+                    p.cma_off();
+                }
+                Ok(Done::Ask(place.view.rank))
+            }
+            Err((place, CmaError::Gone)) => Err(self.peer_error(place.view.rank, "has died", "copy")),
+            Err((place, e)) => Err(Error::new(
+                Code::Argument,
+                format!(
+                    "rank {}: copy: {len} bytes of rank {} at its {:#x} are registered, but cannot be reached: {e}",
+                    self.rank(),
+                    place.view.rank,
+                    place.addr
+                ),
+            )),
+        }
+    }
+
+    /// The process id to which the kernel copies, if it does.
+    fn open_to_copies(&self, place: &Place<'_>) -> Result<Option<libc::pid_t>> {
+        let Some(peer) = place.view.peer.as_ref().filter(|p| p.cma()) else { return Ok(None) };
+        // A process id may come to mean another process.
+        if peer.check_dead() {
+            return Err(self.peer_error(place.view.rank, "has died", "copy"));
+        }
+        Ok(Some(peer.pid))
+    }
+
+    /// Does an atomic operation, if this process can by itself; the old value.
+    #[inline(always)]
+    pub(super) fn fetch_at_once(&self, f: &Fetch) -> Result<Option<u64>> {
+        let what = f.op.name(f.wide);
+        let usage: Using<'_> = self.use_of(f.at, what)?;
+        if !f.at.bits().is_multiple_of(f.bytes() as u64) {
+            return Err(self.misaligned(f.at, what));
+        }
+        let place = self.resolve(f.at, f.bytes(), &usage, what)?;
+        match place.here {
+            Some(at) if (at as usize).is_multiple_of(f.bytes()) => {
+                // SAFETY: registered, of that size, aligned; others use it by atomic instructions too, or have agreed with this rank.
+                Ok(Some(unsafe { f.apply(at) }))
+            }
+            Some(_) => Err(self.misaligned(f.at, what)),
+            None => Ok(None),
+        }
+    }
+
+    #[cold]
+    pub(super) fn misaligned(&self, ga: GlobalAddress, what: &str) -> Error {
+        Error::new(
+            Code::Argument,
+            format!("rank {}: {what} at {ga}, which is no multiple of the word's size in memory", self.rank()),
+        )
+    }
+}
+
+/// Copies memory that may overlap. An aligned word of 4 or 8 bytes is copied as one, and released: it may be a flag that somebody polls.
+///
+/// # Safety
+/// `len` readable bytes at `from`, writable ones at `to`.
+#[inline(always)]
+unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
+    let ends = from as usize | to as usize;
+    // SAFETY: as the caller promises, and aligned.
+    unsafe {
+        match len {
+            8 if ends.is_multiple_of(8) => {
+                let v = (*from.cast::<AtomicU64>()).load(Ordering::Acquire);
+                (*to.cast::<AtomicU64>()).store(v, Ordering::Release);
+            }
+            4 if ends.is_multiple_of(4) => {
+                let v = (*from.cast::<AtomicU32>()).load(Ordering::Acquire);
+                (*to.cast::<AtomicU32>()).store(v, Ordering::Release);
+            }
+            _ => {
+                fence(Ordering::Acquire);
+                core::ptr::copy(from, to, len);
+                fence(Ordering::Release);
+            }
+        }
+    }
+}

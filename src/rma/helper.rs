@@ -1,0 +1,109 @@
+//! The helper: a thread that serves remote commands and moves this rank's own operations on while its program computes.
+//!
+//! There is none until it is needed: when memory is registered that others cannot do everything to by themselves, or when an operation has
+//! to wait for something. It looks around for a moment after the last thing it found, and then sleeps until it is rung for. While a
+//! thread of the program waits in the library, that one does the helper's work, and the helper sleeps.
+
+use std::thread::JoinHandle;
+
+use super::Rma;
+use crate::base::atomics::{Ordering, fence, spin_loop};
+use crate::base::error::{Code, Error, Result};
+use crate::wait::doorbell;
+
+/// The thread's stack: copies through it take 16 KiB.
+const STACK: usize = 256 << 10;
+/// Looks before it yields the core, when each rank has one.
+const LOOKS: u32 = 300;
+/// Looks before it sleeps.
+const YIELDS: u32 = 10;
+/// Longest sleep: who rings may have died before.
+const SLEEP_NS: u64 = 250_000_000;
+/// Sleep between two attempts at what only time brings.
+const RETRY_NS: u64 = 50_000;
+
+impl Rma {
+    /// Starts the helper, unless there is one.
+    pub(super) fn start_helper(&'static self) -> Result<()> {
+        if self.has_helper.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut helper = self.helper.lock().unwrap_or_else(|e| e.into_inner());
+        if helper.is_none() {
+            let thread = spawn(move || self.help()).map_err(|e| {
+                Error::new(Code::System, format!("rank {}: starting the helper of global memory: {e}", self.rank()))
+            })?;
+            *helper = Some(thread);
+            self.has_helper.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Ends the helper.
+    pub(super) fn stop_helper(&self) {
+        self.stop.store(true, Ordering::Release);
+        doorbell::ring(&self.own.header().bell, u32::MAX);
+        if let Some(thread) = self.helper.lock().unwrap_or_else(|e| e.into_inner()).take() {
+            let _ = thread.join();
+        }
+        self.has_helper.store(false, Ordering::Release);
+        self.stop.store(false, Ordering::Release);
+    }
+
+    /// The helper looks around, if it sleeps.
+    pub(super) fn wake_helper(&self) {
+        fence(Ordering::SeqCst);
+        if self.own.header().helper_asleep.load(Ordering::Relaxed) != 0 {
+            doorbell::ring(&self.own.header().bell, u32::MAX);
+        }
+    }
+
+    fn help(&'static self) {
+        let header = self.own.header();
+        let mut idle = 0;
+        while !self.stop.load(Ordering::Acquire) {
+            let attended = header.attended.load(Ordering::Relaxed) != 0;
+            if !attended && (self.serve() | self.drive()) {
+                idle = 0;
+                continue;
+            }
+            idle += 1;
+            if !attended && !self.ep.crowded && idle < LOOKS {
+                spin_loop();
+                continue;
+            }
+            if !attended && idle < LOOKS + YIELDS {
+                idle = idle.max(LOOKS);
+                // SAFETY: no preconditions.
+                unsafe { libc::sched_yield() };
+                continue;
+            }
+            // The bell first: a ring between here and the sleep changes its value, and the sleep ends at once.
+            let seen = header.bell.load(Ordering::Acquire);
+            header.helper_asleep.store(1, Ordering::Relaxed);
+            // SYNC POINT: pairs with the fence in `Window::wake`, and with that in `wake_helper`.
+            fence(Ordering::SeqCst);
+            let attended = header.attended.load(Ordering::Relaxed) != 0;
+            let again = self.must_try_again();
+            if !self.stop.load(Ordering::Acquire) && (attended || !self.has_news() && !self.has_commands() || again) {
+                doorbell::sleep(&header.bell, seen, u32::MAX, if again && !attended { RETRY_NS } else { SLEEP_NS });
+            }
+            header.helper_asleep.store(0, Ordering::Relaxed);
+            idle = if attended { LOOKS + YIELDS } else { 0 };
+        }
+    }
+}
+
+/// Starts a thread with every signal blocked in it: the program's handlers run in the program's threads.
+fn spawn(body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    // SAFETY: both sets are valid; the thread inherits the mask, and ours is put back whatever comes of it.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let thread = std::thread::Builder::new().name("fmpl-rma".into()).stack_size(STACK).spawn(body);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        thread
+    }
+}

@@ -1,0 +1,181 @@
+//! What a rank shows of its global memory: the records in its region, drawn and asserted.
+//!
+//! ```text
+//!  0        header      which split, who is the rank of this number, who sleeps
+//!  4 KiB    uses        a line for each thread that is in an operation: whose key it is using just now
+//!  64 KiB   table       32 B a key: what is registered under it
+//!  3 MiB    holders     a bit for each rank that has mapped this window, and so may use a key
+//!  4 MiB    replies     16 B for each remote command under way: how it went
+//!  8 MiB    commands    the ring in which remote commands arrive (the ring of messages of any source, `p2p::any_source::ring`)
+//! ```
+//! Written by the owner, except `rank_claim` and `failed` of the header (renumbering), the holders, `replied` and the replies, which
+//! whoever served a command writes, and the ring.
+
+use static_assertions::const_assert;
+
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::fabric::shm::region::{Mapping, RMA_AT, RMA_END};
+use crate::p2p::any_source::ring::{Ring, SLOTS_MOST};
+
+/// Threads of a process that can be in an operation at the same moment; more wait for a moment.
+pub const USES: usize = 64;
+/// Remote commands of a process under way.
+pub const REPLIES: usize = 4096;
+
+const USES_AT: usize = 4096;
+const TABLE_AT: usize = 64 << 10;
+const HOLDERS_AT: usize = 3 << 20;
+const REPLIES_AT: usize = 4 << 20;
+const RING_AT: usize = 8 << 20;
+/// Where the ring of commands lies in the region.
+pub const COMMANDS_AT: u64 = RMA_AT + RING_AT as u64;
+/// Bytes that a peer maps.
+pub const WINDOW_BYTES: usize = (RMA_END - RMA_AT) as usize;
+/// Entries of the table: one for each key, and one for the library's own.
+pub const ENTRIES_MOST: usize = (1 << super::address::KEY_BITS_MOST) + 1;
+
+const_assert!(USES_AT + USES * 64 <= TABLE_AT);
+const_assert!(TABLE_AT + ENTRIES_MOST * size_of::<Entry>() <= HOLDERS_AT);
+const_assert!(HOLDERS_AT + (1 << super::address::RANK_BITS) / 8 <= REPLIES_AT);
+const_assert!(REPLIES_AT + REPLIES * size_of::<Reply>() <= RING_AT);
+const_assert!(RING_AT + 4096 + SLOTS_MOST * (64 + 1024) <= WINDOW_BYTES);
+
+/// What concerns everything.
+#[repr(C, align(64))]
+pub struct Header {
+    /// The split of addresses; 0: this rank has no global memory (yet, or any more). Stored with release when all else is ready.
+    pub digest: AtomicU64,
+    /// Which process has the number of this one as its rank of global memory: rank in the world + 1; 0: nobody yet.
+    pub rank_claim: AtomicU64,
+    /// A renumbering has failed, for everybody (used at the world's rank 0).
+    pub failed: AtomicU64,
+    /// Slots of the ring of commands.
+    pub commands: AtomicU64,
+    _pad0: [AtomicU64; 4],
+    /// Replies that have come.
+    pub replied: AtomicU64,
+    /// The helper thread sleeps.
+    pub helper_asleep: AtomicU32,
+    /// Calls in which a thread does what the helper does.
+    pub attended: AtomicU32,
+    /// Of these, those that sleep.
+    pub callers_asleep: AtomicU32,
+    /// What they and the helper sleep on (futex).
+    pub bell: AtomicU32,
+    _pad1: [AtomicU64; 5],
+}
+
+const_assert!(size_of::<Header>() == 128 && core::mem::offset_of!(Header, replied) == 64);
+
+/// What is registered under a key.
+#[repr(C, align(32))]
+pub struct Entry {
+    /// [`Entry::VALID`], [`Entry::SHARED`], the colour, and from bit 8 on how often the key has been given out.
+    pub life: AtomicU64,
+    /// The owner's address of the first byte.
+    pub base: AtomicU64,
+    /// Bytes.
+    pub len: AtomicU64,
+    _pad: AtomicU64,
+}
+
+const_assert!(size_of::<Entry>() == 32);
+
+impl Entry {
+    /// [`Entry::life`]: something is registered.
+    pub const VALID: u64 = 1;
+    /// [`Entry::life`]: in memory that peers have mapped.
+    pub const SHARED: u64 = 2;
+    /// [`Entry::life`]: where the colour is.
+    pub const COLOUR_AT: u32 = 2;
+    /// [`Entry::life`]: where the count of uses of the key is.
+    pub const TURN_AT: u32 = 8;
+}
+
+/// How a remote command went.
+#[repr(C, align(16))]
+pub struct Reply {
+    /// The command's token from bit 8 on, and 0 or the number of an error; stored last, with release.
+    pub word: AtomicU64,
+    /// What was there before an atomic operation.
+    pub value: AtomicU64,
+}
+
+const_assert!(size_of::<Reply>() == 16);
+
+/// A use of a key by a thread: the owner waits for it before the key can come to mean something else.
+#[repr(C, align(64))]
+pub struct Use {
+    /// Rank in the world + 1 from bit 32 on, and the entry; 0: none.
+    pub word: AtomicU64,
+}
+
+/// The window of a rank as a process has it mapped.
+#[derive(Debug)]
+pub struct Window(Mapping);
+
+impl Window {
+    /// A mapping of [`WINDOW_BYTES`] bytes from [`RMA_AT`] on.
+    pub fn new(mapping: Mapping) -> Window {
+        assert!(mapping.len() >= WINDOW_BYTES);
+        Window(mapping)
+    }
+
+    #[inline(always)]
+    fn at<T>(&self, offset: usize) -> &T {
+        // SAFETY: the callers below compute offsets within the window; the records are atomics, for which any content is valid, and
+        // the window is mapped as long as self lives.
+        unsafe { &*self.0.as_ptr().add(offset).cast::<T>() }
+    }
+
+    /// What concerns everything.
+    #[inline(always)]
+    pub fn header(&self) -> &Header {
+        self.at(0)
+    }
+
+    /// What is registered under a key; `n` below [`ENTRIES_MOST`].
+    #[inline(always)]
+    pub fn entry(&self, n: usize) -> &Entry {
+        debug_assert!(n < ENTRIES_MOST);
+        self.at(TABLE_AT + n * size_of::<Entry>())
+    }
+
+    /// A reply; `n` below [`REPLIES`].
+    #[inline(always)]
+    pub fn reply(&self, n: usize) -> &Reply {
+        self.at(REPLIES_AT + (n & (REPLIES - 1)) * size_of::<Reply>())
+    }
+
+    /// Sixty-four bits of the holders; `n`: the first one's rank in the world / 64.
+    #[inline(always)]
+    pub fn holders(&self, n: usize) -> &AtomicU64 {
+        debug_assert!(n < 1 << (super::address::RANK_BITS - 6));
+        self.at(HOLDERS_AT + n * 8)
+    }
+
+    /// A use; `n` below [`USES`].
+    #[inline(always)]
+    pub fn usage(&self, n: usize) -> &Use {
+        self.at(USES_AT + (n & (USES - 1)) * size_of::<Use>())
+    }
+
+    /// Rings whoever sleeps until a command or a reply comes, after that has been stored.
+    pub fn wake(&self) {
+        // SYNC POINT: with the fence of a sleeper between its word and its last look, one of the two sees the other.
+        crate::base::atomics::fence(Ordering::SeqCst);
+        let h = self.header();
+        let helper = h.helper_asleep.load(Ordering::Relaxed) != 0 && h.attended.load(Ordering::Relaxed) == 0;
+        if helper || h.callers_asleep.load(Ordering::Relaxed) != 0 {
+            crate::wait::doorbell::ring(&h.bell, u32::MAX);
+        }
+    }
+}
+
+/// The ring of commands of a rank, in a mapping of its own.
+pub fn ring(mapping: Mapping, slots: usize) -> Ring {
+    Ring::new(mapping, slots, EPOCH)
+}
+
+/// The marks of commands are for one ring only.
+const EPOCH: u16 = 1;

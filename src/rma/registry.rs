@@ -1,0 +1,248 @@
+//! This rank's registrations: which memory is reachable under which key.
+//!
+//! The accounts are private; what others may see of them is the table in the window. A key is given out again as late as possible, and
+//! not before nobody uses what it meant: see [`super::view`].
+
+use std::collections::VecDeque;
+
+use super::Rma;
+use super::address::{COLOUR_BITS, GlobalAddress, OFFSET_BITS};
+use super::record::Entry;
+use super::view::{RECORDS, is_used, using};
+use crate::base::atomics::{AtomicU32, Ordering, fence};
+use crate::base::error::{Code, Error, Result};
+use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
+
+/// Names a registration of this rank: of the key, and of its turn among all that were ever given that key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AddressKey(u64);
+
+impl AddressKey {
+    /// The key as a number; never 0.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+    /// The key that this number is, whether or not there is such a one.
+    pub const fn from_bits(bits: u64) -> AddressKey {
+        AddressKey(bits)
+    }
+}
+
+/// Keys that are free.
+#[derive(Debug)]
+pub(super) struct Registry {
+    free: VecDeque<u32>,
+}
+
+/// How often a key can be told apart from itself given out earlier.
+const TURNS: u64 = 1 << OFFSET_BITS;
+
+impl Registry {
+    /// All keys are free but the starter memory's.
+    pub fn new(keys: usize) -> Registry {
+        Registry { free: (1..=keys as u32).collect() }
+    }
+}
+
+impl Rma {
+    /// Makes `len` bytes at `at` reachable under a new key.
+    ///
+    /// `Argument`: no bytes, more than an address's offset can name, a colour that there is not, or memory that cannot be read.
+    /// `Memory`: all keys are in use.
+    ///
+    /// # Safety
+    /// The memory must stay, and be used in ways that go together with what other ranks do to it, until the registration has ended.
+    pub unsafe fn register(&'static self, at: *mut u8, len: usize, colour: u32) -> Result<AddressKey> {
+        let wrong = |why: &str| {
+            let text = format!("rank {}: registering {len} bytes at {at:p} with colour {colour}: {why}", self.rank());
+            Err(Error::new(Code::Argument, text))
+        };
+        if at.is_null() || len == 0 {
+            return wrong("there is no memory");
+        }
+        if len as u64 > 1 << OFFSET_BITS {
+            return wrong(&format!(
+                "a registration has at most {} bytes; register the memory in parts",
+                1u64 << OFFSET_BITS
+            ));
+        }
+        if colour >= 1 << COLOUR_BITS {
+            return wrong(&format!("there are {} colours", 1 << COLOUR_BITS));
+        }
+        let shared = self.ep.heap.contains(at, len);
+        if !shared && ((at as usize).checked_add(len).is_none() || !can_read(at, len)) {
+            return wrong("this memory is not there, or cannot be read");
+        }
+        let mut registry = self.registry.lock().unwrap_or_else(|e| e.into_inner());
+        let Some(key) = registry.free.pop_front() else {
+            return Err(Error::new(
+                Code::Memory,
+                format!(
+                    "rank {}: registering {len} bytes: all {} keys are in use (FMPL_RMA_KEYS)",
+                    self.rank(),
+                    self.ep.config.rma_keys
+                ),
+            ));
+        };
+        let turn = self.fill(key, at, len, colour, shared);
+        drop(registry);
+        if !shared && self.ep.size > 1 {
+            // Others cannot do everything to this memory by themselves.
+            self.start_helper()?;
+        }
+        Ok(AddressKey(self.split.address(self.rank(), colour, key, turn).bits()))
+    }
+
+    /// Writes an entry; its turn.
+    pub(super) fn fill(&self, n: u32, at: *mut u8, len: usize, colour: u32, shared: bool) -> u64 {
+        let entry = self.own.entry(n as usize);
+        let turn = ((entry.life.load(Ordering::Relaxed) >> Entry::TURN_AT) + 1) % TURNS;
+        entry.base.store(at as u64, Ordering::Relaxed);
+        entry.len.store(len as u64, Ordering::Relaxed);
+        let flags = Entry::VALID | if shared { Entry::SHARED } else { 0 } | u64::from(colour) << Entry::COLOUR_AT;
+        // SYNC POINT: pairs with the acquire in `Rma::resolve`.
+        entry.life.store(flags | turn << Entry::TURN_AT, Ordering::Release);
+        turn
+    }
+
+    /// Ends a registration; returns when no operation of any rank uses the memory any more. `Argument`: there is no such one.
+    pub fn unregister(&'static self, key: AddressKey) -> Result<()> {
+        let (n, _) = self.entry_of(key, "unregister")?;
+        self.clear_entry(n)?;
+        self.registry.lock().unwrap_or_else(|e| e.into_inner()).free.push_back(n);
+        Ok(())
+    }
+
+    /// Ends what an entry says, and waits until it is used no more.
+    pub(super) fn clear_entry(&'static self, n: u32) -> Result<()> {
+        let entry = self.own.entry(n as usize);
+        let turn = entry.life.load(Ordering::Relaxed) >> Entry::TURN_AT;
+        entry.life.store(turn << Entry::TURN_AT, Ordering::Relaxed);
+        // SYNC POINT: pairs with the fence in `using`: whoever resolves the address from here on finds nothing, everybody else is seen.
+        // Also orders the entry before the look at the holders: see `open_view`.
+        fence(Ordering::SeqCst);
+        let me = self.rank();
+        let unused = Unused { rma: self, n, user: AtomicU32::new(me) };
+        for group in 0..self.ep.size.div_ceil(64) {
+            let mut holders = self.own.holders(group as usize).load(Ordering::Acquire);
+            if group == self.ep.rank / 64 {
+                holders |= 1 << (self.ep.rank % 64);
+            }
+            while holders != 0 {
+                let world = group * 64 + holders.trailing_zeros();
+                holders &= holders - 1;
+                unused.user.store(world, Ordering::Relaxed);
+                let mut waiter = Waiter::new();
+                while !unused.ready() {
+                    if !waiter.spin() {
+                        waiter.slow(&unused)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The entry of a registration, and its first byte.
+    fn entry_of(&self, key: AddressKey, what: &str) -> Result<(u32, u64)> {
+        let ga = GlobalAddress::from_bits(key.0);
+        let n = self.split.key(ga);
+        let entry = self.own.entry(n as usize);
+        let life = entry.life.load(Ordering::Acquire);
+        let known = self.split.rank(ga) == Some(self.rank())
+            && n != 0
+            && life & Entry::VALID != 0
+            && life >> Entry::TURN_AT == self.split.offset(ga)
+            && (life >> Entry::COLOUR_AT) as u32 & 1 == self.split.colour(ga);
+        if !known {
+            let text = format!(
+                "rank {}: {what}: {:#x} is no key of a registration of this rank, or of one that has ended",
+                self.rank(),
+                key.0
+            );
+            return Err(Error::new(Code::Argument, text));
+        }
+        Ok((n, entry.base.load(Ordering::Relaxed)))
+    }
+
+    /// The global address of an address within a registration of this rank.
+    pub fn address_of(&self, key: AddressKey, at: *const u8) -> Result<GlobalAddress> {
+        let (n, base) = self.entry_of(key, "address")?;
+        let len = self.own.entry(n as usize).len.load(Ordering::Relaxed);
+        let offset = (at as u64).checked_sub(base).filter(|o| *o <= len && *o < 1 << OFFSET_BITS);
+        let Some(offset) = offset else {
+            let text =
+                format!("rank {}: address: {at:p} is not in the {len} bytes registered at {base:#x}", self.rank());
+            return Err(Error::new(Code::Argument, text));
+        };
+        let colour = self.split.colour(GlobalAddress::from_bits(key.0));
+        Ok(self.split.address(self.rank(), colour, n, offset))
+    }
+
+    /// The address in this process of a global address of this rank.
+    pub fn local_address(&self, ga: GlobalAddress) -> Result<*mut u8> {
+        let usage = self.use_of(ga, "query address")?;
+        if self.split.rank(ga) != Some(self.rank()) {
+            let text = format!("rank {}: query address: {ga} is an address of another rank", self.rank());
+            return Err(Error::new(Code::Argument, text));
+        }
+        Ok(self.resolve(ga, 0, &usage, "query address")?.addr as *mut u8)
+    }
+}
+
+/// Can the first and the last of these bytes be read? Whoever registers what is not there gets an error here and not a signal later.
+fn can_read(at: *const u8, len: usize) -> bool {
+    // SAFETY: no preconditions.
+    let me = unsafe { libc::getpid() };
+    [at, at.wrapping_add(len - 1)].into_iter().all(|p| {
+        let mut byte = 0u8;
+        // SAFETY: one writable byte; what cannot be read is an error of the call. Where such calls are refused nothing is found out.
+        let read = unsafe { crate::fabric::shm::cma::read_run(me, &mut byte, p as u64, 1) };
+        !matches!(read, Err(crate::fabric::shm::cma::CmaError::Fault { .. }))
+    })
+}
+
+/// Waiting until a rank uses an entry of this one no more.
+struct Unused {
+    rma: &'static Rma,
+    n: u32,
+    /// Rank in the world.
+    user: AtomicU32,
+}
+
+impl Scene for Unused {
+    fn board(&self) -> &'static Board {
+        self.rma.ep.board()
+    }
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        None // Nobody rings: uses are short.
+    }
+    fn bits(&self) -> u32 {
+        doorbell::bit(0)
+    }
+    fn ready(&self) -> bool {
+        let (me, world) = (self.rma.rank(), self.user.load(Ordering::Relaxed));
+        let used = |window: &super::record::Window| is_used(window, |rank, n| rank == me && n == self.n);
+        if world == self.rma.ep.rank {
+            return !used(&self.rma.own);
+        }
+        // Nobody who is dead uses anything.
+        if self.rma.ep.known(world).is_none_or(|p| p.is_dead()) {
+            return true;
+        }
+        let number = self.rma.number_of(world);
+        let usage = using(&self.rma.own, number, RECORDS);
+        self.rma.view(number, &usage).is_ok_and(|view| !used(&view.window))
+            || self.rma.ep.known(world).is_none_or(|p| p.is_dead())
+    }
+    fn gone(&self) -> Option<Error> {
+        None
+    }
+    fn may_end(&self) -> bool {
+        false
+    }
+    fn waits(&self) -> Waits {
+        let peer = self.user.load(Ordering::Relaxed);
+        Waits { operation: Operation::Global, peer, index: 0, comm: 0, bytes: 0, since_ns: 0 }
+    }
+}

@@ -1,0 +1,353 @@
+//! Other ranks' global memory as this process sees it: their windows, kept for a bounded number of ranks, and what an address means.
+//!
+//! **Uses.** A key can be given out again, and then means other memory. Whoever resolves an address first writes down in its own window
+//! whose key it is about to use, and wipes that out when the operation is over; an owner that takes a key back clears the entry and
+//! then waits until nobody uses it:
+//!
+//! ```text
+//!   user                                      owner
+//!   use = (owner, key)                        entry = 0
+//!   ─── a full fence ───                      ─── a full fence ───
+//!   entry is valid?   no: an error            (owner, key) in a use of any holder?   yes: wait
+//!   read or write the memory                  the memory is the owner's alone, the key free
+//!   use = 0, with release
+//! ```
+//! One of the two sees the other, so nobody reads or writes through an old meaning of a key. (ACP keeps copies of other ranks' tables,
+//! and has the holders discard them when a key is reused; on a node the table itself is mapped, and what ends is a use.)
+//!
+//! **Views.** The windows are kept in a table of a fixed size, at the place of the rank modulo that size. One that gave way to another
+//! rank's is unmapped as soon as no thread of this process has a use of a rank of that place.
+
+use std::sync::{Arc, Mutex};
+
+use super::Rma;
+use super::address::GlobalAddress;
+use super::record::{COMMANDS_AT, ENTRIES_MOST, Entry, USES, WINDOW_BYTES, Window, ring};
+use crate::base::atomics::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::peer::Peer;
+use crate::fabric::shm::region::{FINALIZED, RMA_AT};
+use crate::p2p::any_source::ring::{Ring, SLOTS_MOST};
+
+/// The entry of the library's own memory, through which copies go where the system copies for nobody. Its addresses have key 0 and
+/// colour 1.
+pub(super) const BOUNCE: u32 = (ENTRIES_MOST - 1) as u32;
+/// In a use: no entry, the rank's records only.
+pub(super) const RECORDS: u32 = u32::MAX;
+
+/// A rank's global memory, seen from here.
+pub(super) struct View {
+    /// Its number in global addresses.
+    pub rank: u32,
+    /// Its rank in the world.
+    pub world: u32,
+    pub window: Window,
+    /// Remote commands to it.
+    pub ring: Ring,
+    /// Below which ticket there was room in that ring when somebody looked last.
+    pub room: AtomicU64,
+    /// `None`: this process itself.
+    pub peer: Option<Arc<Peer>>,
+}
+
+impl View {
+    /// Why nothing can be done with this rank any more, if so.
+    #[inline]
+    pub fn gone(&self) -> Option<&'static str> {
+        let peer = self.peer.as_ref()?;
+        if peer.is_dead() {
+            Some("has died")
+        } else if peer.region.header().state.load(Ordering::Acquire) == FINALIZED {
+            Some("has finalized")
+        } else if self.window.header().digest.load(Ordering::Acquire) == 0 {
+            Some("has no global memory any more")
+        } else {
+            None
+        }
+    }
+}
+
+/// What an address means, while the use that was taken for it lasts.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub view: &'a View,
+    /// The owner's address.
+    pub addr: u64,
+    /// Where this process has it, if it has.
+    pub here: Option<*mut u8>,
+}
+
+/// A use that is written down as long as this value lives.
+pub(super) struct Using<'a>(&'a AtomicU64);
+
+impl Drop for Using<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SYNC POINT: pairs with the acquire in `is_used`: what was done with the memory is over.
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+fn word_of(rank: u32, entry: u32) -> u64 {
+    (u64::from(rank) + 1) << 32 | u64::from(entry)
+}
+
+/// Writes down in the own window that an entry of a rank is used.
+#[inline(always)]
+pub(super) fn using(own: &Window, rank: u32, entry: u32) -> Using<'_> {
+    let word = word_of(rank, entry);
+    let mut n = 0;
+    loop {
+        let slot = &own.usage(n).word;
+        // If another thread has it: the next one.
+        if slot.load(Ordering::Relaxed) == 0
+            && slot.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        {
+            // SYNC POINT: pairs with the fence before `is_used`. (On x86 the exchange is one already.)
+            if cfg!(any(loom, not(target_arch = "x86_64"))) {
+                fence(Ordering::SeqCst);
+            }
+            return Using(slot);
+        }
+        n += 1;
+        if n == USES {
+            n = 0;
+            spin_loop();
+        }
+    }
+}
+
+/// Does the process with this window use something of which this is true? A fence stands between what ended new uses and this look.
+pub(super) fn is_used(window: &Window, of: impl Fn(u32, u32) -> bool) -> bool {
+    (0..USES).any(|n| {
+        // SYNC POINT: pairs with the release at the end of a use.
+        let word = window.usage(n).word.load(Ordering::Acquire);
+        word != 0 && of((word >> 32) as u32 - 1, word as u32)
+    })
+}
+
+/// The windows of other ranks.
+pub(super) struct Views {
+    slots: Box<[AtomicPtr<View>]>,
+    making: Mutex<()>,
+    retired: Mutex<Vec<AtomicPtr<View>>>,
+    retired_count: AtomicUsize,
+}
+
+impl Views {
+    /// None yet; at most so many at a time.
+    pub fn new(most: usize) -> Views {
+        Views {
+            slots: (0..most).map(|_| AtomicPtr::new(core::ptr::null_mut())).collect(),
+            making: Mutex::new(()),
+            retired: Mutex::new(Vec::new()),
+            retired_count: AtomicUsize::new(0),
+        }
+    }
+
+    /// Unmaps what gave way and is used no more. The calling thread has no use of its own.
+    #[inline(always)]
+    pub fn sweep(&self, own: &Window) {
+        if self.retired_count.load(Ordering::Relaxed) != 0 {
+            self.sweep_now(own);
+        }
+    }
+
+    #[cold]
+    fn sweep_now(&self, own: &Window) {
+        let Ok(mut retired) = self.retired.try_lock() else { return };
+        fence(Ordering::SeqCst);
+        retired.retain(|view| {
+            let view = view.load(Ordering::Relaxed);
+            // SAFETY: leaked in `make`, freed here only.
+            let place = unsafe { (*view).rank } as usize % self.slots.len();
+            if is_used(own, |rank, _| rank as usize % self.slots.len() == place) {
+                return true;
+            }
+            // SAFETY: no longer to be found, and nobody who found it before has its use any more.
+            drop(unsafe { Box::from_raw(view) });
+            false
+        });
+        self.retired_count.store(retired.len(), Ordering::Relaxed);
+    }
+
+    /// Forgets all. No thread has a use.
+    pub fn clear(&self) {
+        let mut retired = self.retired.lock().unwrap_or_else(|e| e.into_inner());
+        for slot in self.slots.iter().chain(retired.iter()) {
+            let view = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
+            if !view.is_null() {
+                // SAFETY: leaked in `make`; nobody has it any more.
+                drop(unsafe { Box::from_raw(view) });
+            }
+        }
+        retired.clear();
+        self.retired_count.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Views {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Rma {
+    /// The view of a rank, of which the caller has a use written down.
+    #[inline(always)]
+    pub(super) fn view<'a>(&'a self, rank: u32, _using: &'a Using<'_>) -> Result<&'a View> {
+        let slots = &self.views.slots;
+        let place = rank as usize % slots.len();
+        // SYNC POINT: pairs with the swap in `make_view`.
+        let view = slots[place].load(Ordering::Acquire);
+        // SAFETY: a leaked box. One that is taken out of its place lives on while any use of a rank of that place is written down, and
+        // the caller's is.
+        match unsafe { view.as_ref() } {
+            Some(view) if view.rank == rank => Ok(view),
+            _ => self.make_view(rank, place),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_view(&self, rank: u32, place: usize) -> Result<&View> {
+        let _one = self.views.making.lock().unwrap_or_else(|e| e.into_inner());
+        let slot = &self.views.slots[place];
+        let there = slot.load(Ordering::Acquire);
+        // SAFETY: under the lock nobody takes it out.
+        if let Some(view) = unsafe { there.as_ref() }.filter(|v| v.rank == rank) {
+            return Ok(view);
+        }
+        let view = Box::into_raw(Box::new(self.open_view(rank)?));
+        // SYNC POINT: pairs with the acquire in `view`.
+        slot.store(view, Ordering::Release);
+        if !there.is_null() {
+            let mut retired = self.views.retired.lock().unwrap_or_else(|e| e.into_inner());
+            retired.push(AtomicPtr::new(there));
+            self.views.retired_count.store(retired.len(), Ordering::Relaxed);
+        }
+        // SAFETY: leaked just now; it stays as long as the caller's use does.
+        Ok(unsafe { &*view })
+    }
+
+    fn open_view(&self, rank: u32) -> Result<View> {
+        let world = self.world_of(rank)?;
+        let window = self.window_of(world)?;
+        let digest = window.header().digest.load(Ordering::Acquire);
+        if digest != self.split.digest() {
+            let what = match digest {
+                0 => (Code::Peer, "has no global memory: it has not called init for it, or has left it"),
+                _ => {
+                    (Code::Setting, "divides addresses in another way; give FMPL_RMA_KEYS the same value on all ranks")
+                }
+            };
+            return Err(Error::new(what.0, format!("rank {}: rank {rank} {}", self.rank(), what.1)));
+        }
+        let slots = (window.header().commands.load(Ordering::Acquire) as usize).clamp(1, SLOTS_MOST);
+        let peer = if world == self.ep.rank { None } else { Some(self.ep.contact(world)?) };
+        let map = |at, len| match &peer {
+            Some(p) => p.region.map(at, len),
+            None => self.ep.region.map(at, len),
+        };
+        let ring = ring(map(COMMANDS_AT, Ring::bytes(slots))?, slots);
+        // From here on the owner looks at this rank's uses. SYNC POINT: pairs with the owner's look at the holders, behind its fence.
+        let me = self.ep.rank as usize;
+        window.holders(me / 64).fetch_or(1 << (me % 64), Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+        Ok(View { rank, world, window, ring, room: AtomicU64::new(0), peer })
+    }
+
+    /// The window of a rank of the world.
+    pub(super) fn window_of(&self, world: u32) -> Result<Window> {
+        if world == self.ep.rank {
+            return Ok(Window::new(self.ep.region.map(RMA_AT, WINDOW_BYTES)?));
+        }
+        let peer = self.ep.contact(world)?;
+        Ok(Window::new(peer.region.map(RMA_AT, WINDOW_BYTES)?))
+    }
+
+    /// What `len` bytes from an address on are, for an operation that is named in errors.
+    #[inline(always)]
+    pub(super) fn resolve<'a>(
+        &'a self,
+        ga: GlobalAddress,
+        len: usize,
+        using: &'a Using<'_>,
+        what: &str,
+    ) -> Result<Place<'a>> {
+        let (rank, n, offset) = self.parts(ga).ok_or_else(|| self.wrong_address(ga, len, what))?;
+        let view = self.view(rank, using)?;
+        if let Some(why) = view.gone() {
+            return Err(self.peer_error(rank, why, what));
+        }
+        let entry = view.window.entry(n as usize);
+        // SYNC POINT: pairs with the release in `Registry::add`; the use that is written down keeps the entry from changing once it
+        // is seen valid.
+        let life = entry.life.load(Ordering::Acquire);
+        let (base, have) = (entry.base.load(Ordering::Relaxed), entry.len.load(Ordering::Relaxed));
+        let colour = if n == BOUNCE { 0 } else { self.split.colour(ga) };
+        let fits = have.checked_sub(offset).is_some_and(|rest| rest >= len as u64);
+        if life & Entry::VALID == 0 || !fits || (life >> Entry::COLOUR_AT) as u32 & 1 != colour {
+            return Err(self.not_registered(ga, len, life, have, what));
+        }
+        let addr = base + offset;
+        let here = match &view.peer {
+            None => Some(addr as *mut u8),
+            Some(p) if life & Entry::SHARED != 0 => p.region.heap().and_then(|h| h.translate(addr, len)),
+            Some(_) => None,
+        };
+        Ok(Place { view, addr, here })
+    }
+
+    /// Rank, entry and offset of an address; `None`: it names no rank of the job.
+    #[inline(always)]
+    pub(super) fn parts(&self, ga: GlobalAddress) -> Option<(u32, u32, u64)> {
+        let rank = self.split.rank(ga).filter(|r| *r < self.ep.size)?;
+        let key = self.split.key(ga);
+        let n = if key == 0 && self.split.colour(ga) != 0 { BOUNCE } else { key };
+        Some((rank, n, self.split.offset(ga)))
+    }
+
+    /// A use of what an address names.
+    #[inline(always)]
+    pub(super) fn use_of(&self, ga: GlobalAddress, what: &str) -> Result<Using<'_>> {
+        match self.parts(ga) {
+            Some((rank, n, _)) => Ok(using(&self.own, rank, n)),
+            None => Err(self.wrong_address(ga, 0, what)),
+        }
+    }
+
+    #[cold]
+    pub(super) fn wrong_address(&self, ga: GlobalAddress, _len: usize, what: &str) -> Error {
+        let which = match self.split.rank(ga) {
+            None => "the null address".to_owned(),
+            Some(rank) => format!("{ga}, an address of rank {rank} in a job of {}", self.ep.size),
+        };
+        Error::new(Code::Argument, format!("rank {}: {what}: {which}", self.rank()))
+    }
+
+    #[cold]
+    fn not_registered(&self, ga: GlobalAddress, len: usize, life: u64, have: u64, what: &str) -> Error {
+        let (rank, key, offset) = (self.split.rank(ga).unwrap_or(0), self.split.key(ga), self.split.offset(ga));
+        let why = if life & Entry::VALID == 0 {
+            "nothing is registered there".to_owned()
+        } else if have.checked_sub(offset).is_none_or(|rest| rest < len as u64) {
+            format!("out of range, what is registered there has {have} bytes")
+        } else {
+            format!("what is registered there has colour {}", (life >> Entry::COLOUR_AT) & 1)
+        };
+        Error::new(
+            Code::Argument,
+            format!(
+                "rank {}: {what}: {len} bytes at {ga} (rank {rank}, colour {}, key {key}, offset {offset}): {why}",
+                self.rank(),
+                self.split.colour(ga),
+            ),
+        )
+    }
+
+    #[cold]
+    pub(super) fn peer_error(&self, rank: u32, why: &str, what: &str) -> Error {
+        Error::new(Code::Peer, format!("rank {}: {what}: rank {rank} {why}", self.rank()))
+    }
+}

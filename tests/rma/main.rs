@@ -1,0 +1,60 @@
+//! Global memory on real processes, by its C functions.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `reach` | copies and atomic operations between all kinds of memory of all ranks, every size, every way |
+//! | `order` | what starts after what; full queues |
+//! | `keys` | registration, keys that are used again, wrong addresses |
+//! | `sums` | many ranks on the same words: the sums are right |
+//! | `life` | renumbering, several inits, dead ranks |
+//!
+//! `FMPL_TEST_LONG=1` does as much as is promised: 10 million mixed atomic operations, 3 million remote commands.
+
+#[path = "../ranks/mod.rs"]
+mod ranks;
+
+mod acp;
+mod keys;
+mod life;
+mod order;
+mod reach;
+mod sums;
+
+use ranks::{Body, Test};
+
+const TESTS: [Test; 13] = [
+    ("every_memory_is_reached", reach::everywhere),
+    ("operations_start_in_their_order", order::in_order),
+    ("full_queues_go_on", order::full),
+    ("a_program_that_computes_is_served", order::served),
+    ("wrong_use_is_an_error", keys::wrong),
+    ("keys_are_used_again", keys::again),
+    ("no_old_memory_under_a_new_registration", keys::renewed),
+    ("sums_of_mixed_atomics", sums::mixed),
+    ("remote_commands_do_not_slow_down", sums::commands),
+    ("ranks_are_renumbered", life::renumbered),
+    ("inits_are_counted", life::counted),
+    ("a_dead_rank_is_an_error", life::dead),
+    ("dead_ranks_leave_no_hole_in_the_queue", life::holes),
+];
+
+const BODIES: [Body; 14] = [
+    ("reaches", reach::reaches),
+    ("orders", order::orders),
+    ("follows", order::follows),
+    ("fills", order::fills),
+    ("computes", order::computes),
+    ("errs", keys::errs),
+    ("registers", keys::registers),
+    ("renews", keys::renews),
+    ("sums", sums::sums),
+    ("commands", sums::commanding),
+    ("renumbers", life::renumbers),
+    ("counts", life::counts),
+    ("loses", life::loses),
+    ("dies", life::dies),
+];
+
+fn main() {
+    ranks::main(&TESTS, &BODIES);
+}

@@ -1,0 +1,194 @@
+//! Copies and atomic operations between all kinds of memory of all ranks.
+
+use crate::acp::*;
+use crate::ranks::{Job, calls, long};
+
+/// The ways in which it must all come to the same.
+const WAYS: [&str; 7] = [
+    "",
+    "FMPL_CMA=off",
+    "FMPL_WAIT=block",
+    "FMPL_RMA_PEERS=1",
+    "FMPL_RMA_COMMANDS=2 FMPL_CMA=off FMPL_RMA_PEERS=2",
+    "FMPL_RMA_KEYS=1000 FMPL_WAIT=spin",
+    "FMPL_RMA_STARTER=64k",
+];
+
+pub fn everywhere() {
+    for (n, way) in WAYS.into_iter().enumerate() {
+        // More ranks than cores must not spin.
+        let ranks = if way.contains("spin") { 2 } else { 3 + n % 2 };
+        Job::new(ranks, "reaches").settings(way).run();
+    }
+    Job::new(1, "reaches").run();
+}
+
+const LEN: usize = 512 << 10;
+const KINDS: [Kind; 2] = [Kind::Shared, Kind::Private];
+
+struct Place {
+    /// Where to read from, by rank.
+    from: Vec<u64>,
+    /// Where to write to, by rank.
+    to: Vec<u64>,
+}
+
+pub fn reaches() {
+    // A process joins its job once: this keeps it there.
+    calls::init(0);
+    init();
+    let (me, size) = (rank() as usize, procs() as usize);
+    let (mut memories, mut places) = (Vec::new(), Vec::new());
+    for (n, kind) in KINDS.into_iter().enumerate() {
+        let (from, to) = (Memory::new(kind, LEN), Memory::new(kind, LEN));
+        from.fill(1 + me as u8 * 2 + n as u8);
+        let (from_ga, to_ga) = (register(from.ptr(), LEN).1, register(to.ptr(), LEN).1);
+        places.push(Place { from: exchange(2 * n, from_ga), to: exchange(2 * n + 1, to_ga) });
+        memories.extend([from, to]);
+    }
+    queries(&memories[0], &places[0]);
+    let own = Memory::new(Kind::Shared, LEN);
+    let (_, own_ga) = register(own.ptr(), LEN);
+
+    let zero = vec![0; LEN];
+    let pattern = |seed: usize| (0..LEN).map(|n| byte(1 + seed as u8, n)).collect::<Vec<u8>>();
+    let patterns: Vec<Vec<u8>> = (0..2 * size).map(pattern).collect();
+
+    // Each rank writes into a part of its own of everybody's memory.
+    let part = LEN / size / 16 * 16;
+    let sizes = [0, 1, 3, 4, 8, 9, 64, 1000, 4096, 20_000, part - 64];
+    let mut case = me;
+    for (sa, source) in places.iter().enumerate() {
+        for target in &places {
+            for a in 0..size {
+                for b in 0..size {
+                    // All sizes for neighbours, some for the others.
+                    for n in sizes {
+                        case += 1;
+                        if !(long() || case % 3 == 0 || a == b) {
+                            continue;
+                        }
+                        let (skip, shift) = (case % 5 * 8 + case % 3, case % 7);
+                        let n = n.min(part - 64);
+                        let dst = target.to[b] + (me * part + shift) as u64;
+                        copy_now(dst, source.from[a] + skip as u64, n);
+                        own.set(&zero[..n + 1]);
+                        copy_now(own_ga, dst, n);
+                        let got = own.get(n + 1);
+                        let want = &patterns[a * 2 + sa][skip..];
+                        assert!(got[..n] == want[..n], "{n} bytes from {a} to {b} by {me}");
+                        assert_eq!(got[n], 0, "behind {n} bytes");
+                    }
+                }
+            }
+        }
+    }
+    sync();
+    for to in [&memories[1], &memories[3]] {
+        to.fill(0);
+    }
+    sync();
+    atomics(&places);
+    sync();
+    overlapping(&own, own_ga);
+    finalize();
+    // Once more from the beginning: nothing is left of the first time.
+    init();
+    assert!(starter_words().iter().all(|w| w.load(std::sync::atomic::Ordering::Relaxed) == 0));
+    let (key, ga) = register(own.ptr(), LEN);
+    assert_eq!(exchange(0, ga).len(), size);
+    unregister(key);
+    finalize();
+    drop((own, memories));
+    calls::finalize();
+}
+
+/// What an address says of itself.
+fn queries(memory: &Memory, place: &Place) {
+    use fmpl::ffi::acp::*;
+    let (me, size) = (rank(), procs());
+    // SAFETY: no memory is used.
+    unsafe {
+        for r in 0..size {
+            for ga in [place.from[r as usize], place.from[r as usize] + 12345, acp_query_starter_ga(r)] {
+                assert_eq!(acp_query_rank(ga), r, "{}", last_error());
+                assert_eq!(acp_query_color(ga), 0);
+            }
+        }
+        let ga = place.from[me as usize] + 77;
+        assert_eq!(acp_query_address(ga).cast::<u8>().cast_const(), memory.ptr().wrapping_add(77));
+        if size > 1 {
+            assert!(acp_query_address(place.from[(me as usize + 1) % size as usize]).is_null());
+            assert!(last_error().contains("another rank"), "{}", last_error());
+        }
+        assert_eq!(acp_colors(), 2);
+        let key = try_register(memory.ptr(), 64, 1);
+        assert_eq!(acp_query_color(address(key, memory.ptr())), 1);
+        unregister(key);
+        let keys: u32 = std::env::var("FMPL_RMA_KEYS").map_or(255, |v| v.parse().unwrap());
+        // 21, 1, 8 and 34 bits, the rank stored plus one.
+        if keys == 255 {
+            assert_eq!(acp_query_starter_ga(me) >> 43, me as u64 + 1);
+            assert_eq!(place.from[0] >> 34 & 255, 1, "the first key");
+        }
+    }
+}
+
+fn atomics(places: &[Place]) {
+    let (me, size) = (rank() as usize, procs() as usize);
+    for kind in KINDS {
+        let results = Memory::new(kind, 4096);
+        let (key, result_ga) = register(results.ptr(), 4096);
+        for place in places {
+            for b in 0..size {
+                // A word of each rank's own, between neighbours that must not change.
+                let at = place.to[b] + 4096 + me as u64 * 64;
+                let (mut was, mut round) = (0u64, 0u64);
+                for op in OPS.into_iter().cycle().take(18) {
+                    round += 1;
+                    let value = round.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    let old = if round % 12 == 1 { was } else { 99 };
+                    complete(fetch8(op, result_ga + 8, at + 8, value, old, NOW));
+                    let got = results.word(1).load(std::sync::atomic::Ordering::Acquire);
+                    assert_eq!(got, was, "{op:?} at {b} by {me}");
+                    was = result(op, was, value, old);
+                }
+                let mut half = 0u32;
+                for op in OPS.into_iter().cycle().take(18) {
+                    round += 1;
+                    let value = (round as u32).wrapping_mul(0x9e37_79b9);
+                    let old = if round % 12 == 7 { half } else { 99 };
+                    complete(fetch4(op, result_ga + 4, at + 20, value, old, NOW));
+                    assert_eq!(
+                        results.half(1).load(std::sync::atomic::Ordering::Acquire),
+                        half,
+                        "{op:?} at {b} by {me}"
+                    );
+                    half = result(op, u64::from(half), u64::from(value), u64::from(old)) as u32;
+                }
+                copy_now(result_ga + 64, at, 64);
+                let words: Vec<u64> =
+                    (8..16).map(|k| results.word(k).load(std::sync::atomic::Ordering::Relaxed)).collect();
+                assert_eq!(words, [0, was, u64::from(half) << 32, 0, 0, 0, 0, 0]);
+                assert_eq!(results.half(0).load(std::sync::atomic::Ordering::Relaxed), 0);
+                // As it was, for the next kind of result; and waits for nothing.
+                let ga = results.word(20);
+                ga.store(0, std::sync::atomic::Ordering::Relaxed);
+                for k in [1u64, 2] {
+                    complete(copy(at + 8 * k, result_ga + 160, 8, ALL));
+                }
+            }
+        }
+        unregister(key);
+    }
+}
+
+/// Within one memory, source and destination may overlap.
+fn overlapping(own: &Memory, ga: u64) {
+    for (dst, src) in [(100, 0), (0, 100), (50, 50)] {
+        own.fill(9);
+        let want: Vec<u8> = (0..1000).map(|n| own.at(src + n)).collect();
+        copy_now(ga + dst as u64, ga + src as u64, 1000);
+        assert!((0..1000).all(|n| own.at(dst + n) == want[n]), "{src} to {dst}");
+    }
+}
