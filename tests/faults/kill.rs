@@ -301,3 +301,37 @@ pub fn half_a_message() {
         assert!(said(&outcome, 1).contains("well"), "{settings}: {}\n{}", story(&outcome), complaints(&outcome));
     }
 }
+
+/// Becomes another program, which does not end by itself, in the process that the others know.
+pub fn executes_another_program() {
+    init(16);
+    if rank() == 0 {
+        // SAFETY: no memory.
+        let pid = unsafe { libc::getpid() };
+        send(&pid.to_ne_bytes(), 1, 0);
+        send(&[7; 300_000], 1, 1);
+        barrier();
+        use std::os::unix::process::CommandExt;
+        panic!("{}", std::process::Command::new("sleep").arg("1000").exec());
+    }
+    let (mut pid, mut buf, mut posted) = ([0; 4], vec![0u8; 300_000], [0; 8]);
+    irecv(&mut posted, 0, 2);
+    recv(&mut pid, 0, 0);
+    barrier();
+    fails(try_irecv_wait(0, 2), PEER);
+    assert!(last_error().contains("rank 0 has died"), "{}", last_error());
+    recv(&mut buf, 0, 1);
+    assert!(buf.iter().all(|b| *b == 7));
+    fails(try_send(&buf, 0, 3), PEER);
+    println!("well");
+    fails(try_finalize(), PEER);
+    // SAFETY: no memory; it is alive, so the number is still its own.
+    unsafe { libc::kill(i32::from_ne_bytes(pid), libc::SIGKILL) };
+}
+
+pub fn another_program() {
+    for settings in ["FMPL_WAIT=adaptive", "FMPL_WAIT=spin", "FMPL_WAIT=block"] {
+        let outcome = Job::new(2, "executes another program").settings(settings).seconds(20).keep_going().outcome();
+        assert!(said(&outcome, 1).contains("well"), "{settings}: {}\n{}", story(&outcome), complaints(&outcome));
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `kill` | SIGKILL of a random rank in random traffic: who waits for it gets an error, the others go on, nothing is left behind |
+//! | `kill` | SIGKILL of a random rank in random traffic: who waits for it gets an error, the others go on, nothing is left behind; a rank that executes another program |
 //! | `stop` | a stopped process does not hold up what is not its turn; fork, `system` and `popen` after init |
 //! | `stall` | who waits for whom; deadlocks, reported or ended |
 //! | `between` | a rank killed on another node |
@@ -23,6 +23,7 @@ const TESTS: &[Test] = &[
     ("a_killed_rank_is_an_error_for_who_needs_it", kill::killed_in_traffic),
     ("what_a_dead_rank_has_sent_is_received", kill::last_words),
     ("half_a_message_of_a_dead_rank_is_an_error", kill::half_a_message),
+    ("a_rank_that_executes_another_program_is_dead", kill::another_program),
     ("a_stopped_receiver_gets_its_message", stop::receiver_stopped),
     ("a_stopped_sender_has_sent", stop::sender_stopped),
     ("a_forked_child_gets_an_error", stop::forked),
@@ -44,6 +45,7 @@ const BODIES: &[Body] = &[
     ("traffic", kill::traffic),
     ("speaks and dies", kill::speaks_and_dies),
     ("dies in a message", kill::dies_in_a_message),
+    ("executes another program", kill::executes_another_program),
     ("stops as receiver", stop::stops_as_receiver),
     ("stops as sender", stop::stops_as_sender),
     ("forks", stop::forks),

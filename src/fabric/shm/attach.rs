@@ -13,11 +13,12 @@
 //! S *pushes* its region, so R can reach S's memory even if S is stopped the moment after; and R is answered for by its service
 //! thread, so S need not wait until R's program calls the library. Both may begin at once: the first to be through counts.
 //!
-//! The same thread watches the peers' pidfds, so that a death is known within moments. Contacts are kept waiting until the job's
+//! The connection stays open. The same thread watches it, and the peer's pidfd, so that a death is known within moments: the pidfd
+//! tells when the process ends, the connection when it executes another program, which keeps its number. Contacts are kept waiting until the job's
 //! secret is known ([`Attach::open`]). Strangers are turned away by user, magic, version and secret before anything of theirs is used.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -228,6 +229,9 @@ impl Drop for Attach {
     }
 }
 
+/// What who greets says last: it stays.
+const KEPT: u8 = 1;
+
 enum Greeted {
     Done(Arc<Peer>),
     Again,
@@ -305,8 +309,28 @@ impl Shared {
         if let Some(pidfd) = peer.pidfd() {
             self.service.unwatch(pidfd);
         }
+        peer.each_line(|line| self.service.unwatch(line));
+        if !peer.announce() {
+            return;
+        }
         peer.mark_dead();
         (self.on_death)(rank);
+    }
+
+    /// Keeps a connection to a peer, which hears of it. `kept`: the peer has said that it does so too.
+    fn keep(&self, peer: &Peer, line: OwnedFd, kept: bool) {
+        let _ = socket::send(line.as_fd(), &[KEPT], None);
+        // Unwatched it would say nothing, and the pidfd is watched in any case.
+        let _ = peer.keep(line, kept, |fd| self.service.watch_line(fd, peer.rank));
+    }
+
+    /// A connection to a known peer says something, or is closed.
+    pub fn look_at_lines(&self, rank: u32) {
+        let Some(peer) = self.known(rank) else { return };
+        peer.listen(|line| self.service.unwatch(line));
+        if peer.check_dead() {
+            self.announce_death(rank);
+        }
     }
 
     fn lock_installing(&self) -> MutexGuard<'_, ()> {
@@ -347,7 +371,8 @@ impl Shared {
                 };
             }
         };
-        let fd = fd.as_fd();
+        let line = fd;
+        let fd = line.as_fd();
         let them = socket::credentials(fd).map_err(|e| failed("asking who it is (SO_PEERCRED)", e))?;
         if them.uid != effective_user() || them.pid as u32 != card.pid {
             return Err(Error::new(
@@ -383,6 +408,8 @@ impl Shared {
                 Err(e) => return Err(failed("taking its answer", e)),
             }
             if let Some(p) = self.known(peer) {
+                // Its welcome is still to come on this connection: it may be the one that both keep.
+                self.keep(p, line, false);
                 return Ok(Greeted::Done(Arc::clone(p)));
             }
             if socket::has_ended(pidfd.as_fd()) {
@@ -409,8 +436,10 @@ impl Shared {
         })?;
         let region = PeerRegion::adopt(region, peer, self.size, self.version())?;
         let cma = welcome.flags.contains(Flags::CMA_REACHED) && self.reaches(them.pid, &welcome);
-        let peer = Peer::new(them.pid, Some(pidfd), region, cma);
-        Ok(Greeted::Done(self.install(peer).map_err(|e| failed("watching over it", e))?))
+        let known = Peer::new(them.pid, Some(pidfd), region, cma);
+        let known = self.install(known).map_err(|e| failed("watching over it", e))?;
+        self.keep(&known, line, true);
+        Ok(Greeted::Done(known))
     }
 
     /// Makes sure that an answer is a welcome from the right rank of the right job.

@@ -1,8 +1,9 @@
 //! A peer of this node after first contact: its region, its pulse, and whether its private memory can be reached.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::hello::{Hello, PROBE_LEN};
+use super::hello::{HELLO_LEN, Hello, PROBE_LEN};
 use super::region::PeerRegion;
 use super::{cma, socket};
 use crate::base::atomics::{AtomicBool, Ordering};
@@ -18,14 +19,26 @@ pub struct Peer {
     pub region: PeerRegion,
     /// `None`: it had ended before there was time to get one.
     pidfd: Option<OwnedFd>,
+    /// The connections of first contact: the peer's ends close when it ends, and when it executes another program.
+    lines: Mutex<Vec<Line>>,
     cma: AtomicBool,
     dead: AtomicBool,
+    announced: AtomicBool,
+}
+
+/// A connection that stays open as long as both know each other.
+#[derive(Debug)]
+struct Line {
+    fd: OwnedFd,
+    /// The peer will keep it too. (Who greets may give up, and then closes it.)
+    kept: bool,
 }
 
 impl Peer {
     pub(super) fn new(pid: libc::pid_t, pidfd: Option<OwnedFd>, region: PeerRegion, cma: bool) -> Peer {
         let dead = AtomicBool::new(pidfd.is_none());
-        Peer { rank: region.rank(), pid, region, pidfd, cma: AtomicBool::new(cma), dead }
+        let (lines, cma, announced) = (Mutex::default(), AtomicBool::new(cma), AtomicBool::new(false));
+        Peer { rank: region.rank(), pid, region, pidfd, lines, cma, dead, announced }
     }
 
     /// A rank of a model, in this process.
@@ -70,7 +83,7 @@ impl Peer {
         if crate::base::shadow::is_active() {
             return false;
         }
-        let dead = self.pidfd.as_ref().is_none_or(|p| socket::has_ended(p.as_fd()));
+        let dead = self.pidfd.as_ref().is_none_or(|p| socket::has_ended(p.as_fd())) || self.has_hung_up();
         if dead {
             self.mark_dead();
         }
@@ -79,6 +92,55 @@ impl Peer {
 
     pub(super) fn mark_dead(&self) {
         self.dead.store(true, Ordering::Release);
+    }
+
+    /// Its death is to be announced: once.
+    pub(super) fn announce(&self) -> bool {
+        !self.announced.swap(true, Ordering::Relaxed)
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a connection; `kept`: so does the peer. `watch` has the service thread look at it.
+    pub(super) fn keep(
+        &self,
+        fd: OwnedFd,
+        kept: bool,
+        watch: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        let mut lines = self.lines();
+        watch(fd.as_fd())?;
+        lines.push(Line { fd, kept });
+        Ok(())
+    }
+
+    /// Has the peer's process ended, or executed another program? Either way it writes nothing any more.
+    fn has_hung_up(&self) -> bool {
+        self.lines().iter().any(|line| line.kept && socket::has_closed(line.fd.as_fd()))
+    }
+
+    /// Takes what it says on its connections; those that it gave up are closed, after a call of `unwatch`.
+    pub(super) fn listen(&self, unwatch: impl Fn(BorrowedFd<'_>)) {
+        self.lines().retain_mut(|line| match socket::receive(line.fd.as_fd(), &mut [0; HELLO_LEN]) {
+            // That it keeps this one; or a welcome, with its region, that nobody waits for any more, which says as much.
+            Ok((n, region)) if n == 1 || !region.is_empty() => {
+                line.kept = true;
+                true
+            }
+            Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) => true,
+            _ if line.kept => true,
+            _ => {
+                unwatch(line.fd.as_fd());
+                false
+            }
+        });
+    }
+
+    /// Calls `unwatch` with each connection.
+    pub(super) fn each_line(&self, mut unwatch: impl FnMut(BorrowedFd<'_>)) {
+        self.lines().iter().for_each(|line| unwatch(line.fd.as_fd()));
     }
 
     /// Readable when the peer's process has ended.

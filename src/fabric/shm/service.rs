@@ -33,6 +33,7 @@ const WAKE: u64 = 0;
 const LISTENER: u64 = 1 << 32;
 const CONNECTION: u64 = 2 << 32;
 const PROCESS: u64 = 3 << 32;
+const LINE: u64 = 4 << 32;
 
 /// The descriptors that the thread sleeps on.
 pub(super) struct Service {
@@ -76,8 +77,13 @@ impl Service {
         self.control(libc::EPOLL_CTL_ADD, pidfd, libc::EPOLLIN, PROCESS | u64::from(rank))
     }
 
-    pub fn unwatch(&self, pidfd: BorrowedFd<'_>) {
-        let _ = self.control(libc::EPOLL_CTL_DEL, pidfd, 0, 0);
+    /// What this peer says on a connection is news, and that it closes it.
+    pub fn watch_line(&self, line: BorrowedFd<'_>, rank: u32) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, line, libc::EPOLLIN | libc::EPOLLRDHUP, LINE | u64::from(rank))
+    }
+
+    pub fn unwatch(&self, fd: BorrowedFd<'_>) {
+        let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, 0);
     }
 
     /// Has the thread look around.
@@ -147,6 +153,7 @@ impl Thread<'_> {
                     WAKE => self.woken(),
                     LISTENER => self.accept(),
                     CONNECTION => self.packet(which as usize),
+                    LINE => self.shared.look_at_lines(which),
                     _ => self.shared.announce_death(which),
                 }
             }
@@ -188,7 +195,8 @@ impl Thread<'_> {
                 continue;
             }
             // Genuine peers greet right after connecting: their packet is mostly there.
-            if self.answer(fd.as_fd(), them.pid) {
+            if let Some(peer) = self.answer(fd.as_fd(), them.pid) {
+                self.keep(fd, peer);
                 continue;
             }
             let slot = self.free_slot();
@@ -253,31 +261,50 @@ impl Thread<'_> {
     /// A silent connection has something to say, or is closed.
     fn packet(&mut self, slot: usize) {
         let Some(p) = self.pending[slot].as_ref() else { return };
-        if self.answer(p.fd.as_fd(), p.pid) {
-            self.close(slot);
+        if let Some(peer) = self.answer(p.fd.as_fd(), p.pid)
+            && let Some(p) = self.close(slot)
+        {
+            self.keep(p.fd, peer);
         }
     }
 
-    /// Answers a connection if its packet is there. `false`: not yet.
-    fn answer(&self, fd: BorrowedFd<'_>, pid: libc::pid_t) -> bool {
+    /// A connection that has been answered stays open if a peer greeted by it.
+    fn keep(&self, fd: OwnedFd, peer: Option<Arc<Peer>>) {
+        if let Some(peer) = peer {
+            // Unwatched it would say nothing, and its pidfd is watched in any case.
+            let _ = peer.keep(fd, false, |fd| self.shared.service.watch_line(fd, peer.rank));
+        }
+    }
+
+    /// Answers a connection if its packet is there: with whom, if it was a peer. `None`: not yet.
+    fn answer(&self, fd: BorrowedFd<'_>, pid: libc::pid_t) -> Option<Option<Arc<Peer>>> {
         let mut packet = [0; HELLO_LEN + 1];
         let (len, fds) = match socket::receive(fd, &mut packet) {
             Ok(got) => got,
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => return false,
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => return None,
             Err(_) => (0, Vec::new()),
         };
-        if let Err(reason) = self.greeted(fd, pid, &packet[..len.min(HELLO_LEN + 1)], fds) {
-            self.shared.reject(reason, pid);
-            if reason != Reason::Garbage {
-                // If it does not listen, so be it.
-                let _ = socket::send(fd, &hello::refusal(self.shared.version(), reason), None);
+        match self.greeted(fd, pid, &packet[..len.min(HELLO_LEN + 1)], fds) {
+            Ok(peer) => Some(Some(peer)),
+            Err(reason) => {
+                self.shared.reject(reason, pid);
+                if reason != Reason::Garbage {
+                    // If it does not listen, so be it.
+                    let _ = socket::send(fd, &hello::refusal(self.shared.version(), reason), None);
+                }
+                Some(None)
             }
         }
-        true
     }
 
     /// Takes in who sent this packet, and sends the welcome.
-    fn greeted(&self, fd: BorrowedFd<'_>, pid: libc::pid_t, packet: &[u8], fds: Vec<OwnedFd>) -> Result<(), Reason> {
+    fn greeted(
+        &self,
+        fd: BorrowedFd<'_>,
+        pid: libc::pid_t,
+        packet: &[u8],
+        fds: Vec<OwnedFd>,
+    ) -> Result<Arc<Peer>, Reason> {
         let shared = self.shared;
         let hello = match hello::decode(packet, shared.version()) {
             Packet::Hello(h) if h.kind == Kind::Hello => h,
@@ -313,6 +340,6 @@ impl Thread<'_> {
         let welcome = shared.introduce(Kind::Welcome, hello.from, secret, peer.cma());
         // It may have ended, or given up; then it is known here all the same.
         let _ = socket::send(fd, &welcome, Some(shared.region.fd()));
-        Ok(())
+        Ok(peer)
     }
 }

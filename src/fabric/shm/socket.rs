@@ -170,6 +170,12 @@ pub(super) fn has_ended(pidfd: BorrowedFd<'_>) -> bool {
     poll(&mut p, Duration::ZERO).is_ok() && p[0].revents != 0
 }
 
+/// Has the other end of this connection been closed?
+pub(super) fn has_closed(fd: BorrowedFd<'_>) -> bool {
+    let mut p = [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 }];
+    poll(&mut p, Duration::ZERO).is_ok() && p[0].revents != 0
+}
+
 /// Room for the control messages of one packet: a few descriptors, so that more than the wanted one is noticed.
 const CONTROL_LEN: usize = 64;
 #[repr(C, align(8))]

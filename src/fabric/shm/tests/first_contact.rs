@@ -274,8 +274,8 @@ fn garbage_and_floods_do_no_harm() {
     assert_eq!(me.contact(1, &other.card, PLENTY).unwrap().pid, other.pid());
     assert_eq!(other.ask("known 0"), format!("rank 0 pid {} cma {}", std::process::id(), me.known(1).unwrap().cma()));
     assert!(other.ask("rejected").parse::<u64>().unwrap() >= 30);
-    // All that it holds afterwards are the two descriptors of its one peer, even while the strangers hold on.
-    wait_until("the silent ones are dropped", || other.ask("descriptors").parse::<usize>().unwrap() == before + 2);
+    // All that it holds afterwards are the three descriptors of its one peer, even while the strangers hold on.
+    wait_until("the silent ones are dropped", || other.ask("descriptors").parse::<usize>().unwrap() == before + 3);
     drop(half_open);
 }
 
@@ -288,7 +288,8 @@ fn nothing_is_left_open() {
     let (t, d) = (threads(&mut other), descriptors(&mut other));
     me.contact(1, &other.card, PLENTY).unwrap();
     assert!(other.ask("known 0").starts_with("rank 0"));
-    wait_until("the connection is closed", || descriptors(&mut other) == d + 2);
+    // Region, pidfd, connection.
+    wait_until("the contact is over", || descriptors(&mut other) == d + 3);
     assert_eq!(other.ask("leave"), "ok");
     // Listener, epoll and eventfd are gone too.
     assert_eq!(descriptors(&mut other), d - 3);
