@@ -120,7 +120,8 @@ async unsafe fn through_cells(team: &Team, arena: &Arena, ptr: *mut u8, len: usi
 
 async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, root: usize, coop: bool) -> Result<()> {
     let call = team.begin();
-    let piece = piece_of(len, team.choices.piece);
+    // What one reader copies alone goes in one piece.
+    let piece = if coop { piece_of(len, team.choices.piece) } else { len };
     let pieces = len.div_ceil(piece);
     let bounds = |k: usize| (k * piece, (len - k * piece).min(piece));
     if team.me == root {

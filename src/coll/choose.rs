@@ -65,7 +65,8 @@ impl Choices {
             scan: config.coll_scan,
             exchange_pull: pull(128 << 10, config.exchange_pull),
             scan_chain: config.scan_chain.unwrap_or(16 << 10),
-            bcast_pull: pull(512 << 10, config.bcast_pull),
+            // Many readers on few cores: the kernel looks for the root's pages once for each.
+            bcast_pull: pull(if ep.crowded && members > 4 { usize::MAX } else { 512 << 10 }, config.bcast_pull),
             reduce_pull: pull(512 << 10, config.reduce_pull),
             allreduce_pull: pull(if members == 2 { 8 << 20 } else { 128 << 10 }, config.allreduce_pull),
             allreduce_slices: config.allreduce_slices.unwrap_or(if members == 2 { usize::MAX } else { 16 << 10 }),

@@ -45,6 +45,7 @@ fn make(comm: i32, call: Call, colour: i32, order: i32) -> Result<Option<i32>> {
         ep.spool.reclaim();
     }
     crate::coll::sweep()?;
+    ep.any_source.sweep(ep)?;
     let made = agree(ep, context, call, (colour.max(-1) as i64, order as i64));
     let made = made.and_then(|agreed| settle(ep, context, agreed, colour));
     context.making.store(false, Ordering::Release);
@@ -131,7 +132,8 @@ pub unsafe fn comm_free(comm: i32) -> Result<()> {
     };
     let place = context.place;
     let said = ep.say_life(place, Life::Freed);
-    let rings = ep.any_source.forget(ep, context);
+    ep.any_source.forget(context);
+    let rings = ep.any_source.sweep(ep);
     ep.spool.forget(comm);
     ep.waiting_sends.forget(comm);
     // SAFETY: as the caller promises.

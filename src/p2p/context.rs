@@ -150,16 +150,14 @@ impl Contexts {
         Ok(context)
     }
 
-    /// Takes a communicator out and frees its units.
+    /// Takes a communicator out. Its units stay taken until [`Contexts::give_back`].
     ///
     /// # Safety
     /// No reference to it may be in use, and none may be used afterwards.
     pub unsafe fn remove(&self, context: &'static Context) {
-        let place = context.place;
         let mut books = self.books();
         books.alive -= 1;
         self.table[context.handle as usize & (COMMUNICATORS - 1)].store(std::ptr::null_mut(), Ordering::Relaxed);
-        books.mark(place, false);
         drop(books);
         // SAFETY: leaked in `add`, and no longer to be found; the caller promises that nobody has it.
         drop(unsafe { Box::from_raw(std::ptr::from_ref(context).cast_mut()) });
@@ -195,7 +193,7 @@ impl Contexts {
         }
     }
 
-    /// Gives units back that were taken by [`Contexts::settle`] and never used.
+    /// Gives units back that were taken by [`Contexts::settle`]: never used, or used by nobody any more.
     pub fn give_back(&self, place: Place) {
         self.books().mark(place, false);
     }

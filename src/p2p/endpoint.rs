@@ -414,6 +414,23 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Can a rank of the world make no use any more of the communicator that lay here: has it freed it, or died, or left, or never met
+    /// this process at all?
+    pub fn has_freed(&self, world: u32, place: Place) -> bool {
+        let Some(peer) = self.known(world).filter(|_| world != self.rank) else { return true };
+        if peer.is_dead() || peer.region.header().state.load(Ordering::Acquire) == FINALIZED {
+            return true;
+        }
+        if let Some(lane) = self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world)) {
+            return lane.pair.life(place.unit, place.epoch) == Life::Freed;
+        }
+        let Ok(lives) = peer.region.map(LIVES_AT, UNITS * 8) else { return false };
+        // SAFETY: units are below UNITS; a life is an atomic.
+        let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(place.unit as usize % UNITS) };
+        // SYNC POINT: pairs with the release in `say_life`: what the rank wrote into our memory came before.
+        Life::read(word.load(Ordering::Acquire), place.epoch) == Life::Freed
+    }
+
     /// Have this process and a rank of the world both freed the communicator that they had in this unit under this epoch?
     pub fn is_freed_by_both(&self, world: u32, unit: u32, epoch: u32) -> bool {
         let Some(lives) = self.lives.get() else { return false };

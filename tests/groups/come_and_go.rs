@@ -111,6 +111,61 @@ pub fn keeps_hundreds() {
     finalize();
 }
 
+/// Two of three ranks free a communicator into which the third one goes on sending, and make another where it lay.
+pub fn is_sent_to_when_freed() {
+    init(4);
+    let me = rank();
+    // Where a communicator lies follows from the number of the one that it is made from: two numbers so far apart lead to one place.
+    let pair = split(WORLD, if me < 2 { 0 } else { -1 }, 0);
+    for _ in 0..511 {
+        free(dup(WORLD));
+    }
+    let all = dup(WORLD);
+    for turn in 0..20u64 {
+        let first = dup(all);
+        on(first);
+        if me == 2 {
+            send_any(&[0xee; 100], 0, 1);
+        } else if me == 0 {
+            assert_eq!(recv_any(&mut [0; 200], 1), (2, 100));
+        }
+        on(WORLD);
+        barrier();
+        if me == 2 {
+            // The others have freed it, or will have at any moment.
+            on(first);
+            mode(0);
+            for k in 0..400usize {
+                try_send_any(&vec![0xee; 40 + k], 0, (k % 2) as i32);
+            }
+            mode(10);
+            on(WORLD);
+        } else {
+            free(first);
+            let second = dup(pair);
+            on(second);
+            for k in 0..400usize {
+                let len = 8 + k * 7 % 900;
+                if me == 1 {
+                    send_any(&message(len, turn * 1000 + k as u64), 0, 1);
+                } else {
+                    let mut got = vec![0; 1000];
+                    assert_eq!(recv_any(&mut got, 1), (1, len), "turn {turn}, message {k}");
+                    check(&got[..len], turn * 1000 + k as u64, "in the one made after");
+                }
+            }
+            on(WORLD);
+            free(second);
+        }
+        barrier();
+        if me == 2 {
+            free(first);
+        }
+    }
+    free(all);
+    finalize();
+}
+
 /// Messages that nobody receives before the communicator is freed: by every way that a message can wait, on every index.
 pub fn leaves_messages() {
     init(8);
@@ -171,4 +226,8 @@ pub fn leaves_messages() {
         free(comm);
     }
     finalize();
+}
+
+pub fn late() {
+    Job::new(3, "is sent to when freed").seconds(60).run();
 }

@@ -17,25 +17,27 @@ mod wrong;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 9] = [
+const TESTS: [Test; 10] = [
     ("everybody_finds_their_place", members::everybody),
     ("messages_of_different_communicators_never_mix", members::never_mix),
     ("many_indices_of_many_ranks", members::many_indices),
     ("ten_thousand_leave_nothing_behind", come_and_go::ten_thousand),
     ("hundreds_are_alive_at_once", come_and_go::hundreds),
     ("a_successor_sees_nothing_of_the_freed", come_and_go::successors),
+    ("who_frees_late_disturbs_nobody", come_and_go::late),
     ("wrong_use_gets_an_error", wrong::use_),
     ("a_killed_rank_is_an_error_at_all_others", wrong::killed),
     ("random_programs", programs::random),
 ];
 
-const BODIES: [Body; 9] = [
+const BODIES: [Body; 10] = [
     ("finds its place", members::finds_its_place),
     ("sends on all", members::sends_on_all),
     ("uses many indices", members::uses_many_indices),
     ("makes and frees", come_and_go::makes_and_frees),
     ("keeps hundreds", come_and_go::keeps_hundreds),
     ("leaves messages", come_and_go::leaves_messages),
+    ("is sent to when freed", come_and_go::is_sent_to_when_freed),
     ("is wrong", wrong::is_wrong),
     ("loses somebody", wrong::loses_somebody),
     ("runs a program", programs::runs),

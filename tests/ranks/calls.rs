@@ -267,7 +267,7 @@ pub fn other() -> i32 {
 
 pub fn try_send_any(buf: &[u8], dst: i32, index: i32) -> i32 {
     // SAFETY: see above.
-    unsafe { fmpl_send_any(buf.as_ptr().cast(), buf.len(), dst, index, WORLD) }
+    unsafe { fmpl_send_any(buf.as_ptr().cast(), buf.len(), dst, index, comm()) }
 }
 #[track_caller]
 pub fn send_any(buf: &[u8], dst: i32, index: i32) {
@@ -277,7 +277,7 @@ pub fn send_any(buf: &[u8], dst: i32, index: i32) {
 pub fn try_recv_any(buf: &mut [u8], index: i32) -> (i32, i32, usize) {
     let (mut src, mut len) = (-1, usize::MAX);
     // SAFETY: see above.
-    let code = unsafe { fmpl_recv_any_from(buf.as_mut_ptr().cast(), buf.len(), index, WORLD, &mut src, &mut len) };
+    let code = unsafe { fmpl_recv_any_from(buf.as_mut_ptr().cast(), buf.len(), index, comm(), &mut src, &mut len) };
     (code, src, len)
 }
 /// (who sent it, how long it was)
@@ -290,7 +290,7 @@ pub fn recv_any(buf: &mut [u8], index: i32) -> (i32, usize) {
 /// The memory must stay until the request is completed.
 pub fn try_isend_any(buf: &[u8], dst: i32, index: i32) -> i32 {
     // SAFETY: see above.
-    unsafe { fmpl_isend_any(buf.as_ptr().cast(), buf.len(), dst, index, WORLD) }
+    unsafe { fmpl_isend_any(buf.as_ptr().cast(), buf.len(), dst, index, comm()) }
 }
 #[track_caller]
 pub fn isend_any(buf: &[u8], dst: i32, index: i32) {
@@ -298,7 +298,7 @@ pub fn isend_any(buf: &[u8], dst: i32, index: i32) {
 }
 pub fn try_isend_any_wait(dst: i32, index: i32) -> i32 {
     // SAFETY: the request's memory is there.
-    unsafe { fmpl_isend_any_wait(dst, index, WORLD) }
+    unsafe { fmpl_isend_any_wait(dst, index, comm()) }
 }
 #[track_caller]
 pub fn isend_any_wait(dst: i32, index: i32) {
@@ -308,13 +308,13 @@ pub fn isend_any_wait(dst: i32, index: i32) {
 pub fn isend_any_test(dst: i32, index: i32) -> bool {
     let mut done = -1;
     // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_isend_any_test(dst, index, WORLD, &mut done) });
+    ok(unsafe { fmpl_isend_any_test(dst, index, comm(), &mut done) });
     done == 1
 }
 /// The memory must stay until the request is completed.
 pub fn try_irecv_any(buf: &mut [u8], index: i32) -> i32 {
     // SAFETY: see above.
-    unsafe { fmpl_irecv_any(buf.as_mut_ptr().cast(), buf.len(), index, WORLD) }
+    unsafe { fmpl_irecv_any(buf.as_mut_ptr().cast(), buf.len(), index, comm()) }
 }
 #[track_caller]
 pub fn irecv_any(buf: &mut [u8], index: i32) {
@@ -324,21 +324,21 @@ pub fn irecv_any(buf: &mut [u8], index: i32) {
 pub fn irecv_any_wait(index: i32) -> (i32, usize) {
     let (mut src, mut len) = (-1, usize::MAX);
     // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_irecv_any_wait(index, WORLD, &mut src, &mut len) });
+    ok(unsafe { fmpl_irecv_any_wait(index, comm(), &mut src, &mut len) });
     (src, len)
 }
 #[track_caller]
 pub fn irecv_any_test(index: i32) -> Option<(i32, usize)> {
     let (mut done, mut src, mut len) = (-1, -1, usize::MAX);
     // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_irecv_any_test(index, WORLD, &mut done, &mut src, &mut len) });
+    ok(unsafe { fmpl_irecv_any_test(index, comm(), &mut done, &mut src, &mut len) });
     (done == 1).then_some((src, len))
 }
 #[track_caller]
 pub fn irecv_any_cancel(index: i32) -> bool {
     let mut cancelled = -1;
     // SAFETY: the request's memory is there.
-    ok(unsafe { fmpl_irecv_any_cancel(index, WORLD, &mut cancelled) });
+    ok(unsafe { fmpl_irecv_any_cancel(index, comm(), &mut cancelled) });
     cancelled == 1
 }
 /// (who sent it, how long it is)
@@ -346,11 +346,11 @@ pub fn irecv_any_cancel(index: i32) -> bool {
 pub fn probe_any(index: i32) -> Option<(i32, usize)> {
     let (mut there, mut src, mut len) = (-1, -1, usize::MAX);
     // SAFETY: see above.
-    ok(unsafe { fmpl_probe_any(index, WORLD, &mut there, &mut src, &mut len) });
+    ok(unsafe { fmpl_probe_any(index, comm(), &mut there, &mut src, &mut len) });
     (there == 1).then_some((src, len))
 }
 #[track_caller]
 pub fn limit_any(most: i32, index: i32) {
     // SAFETY: no memory.
-    ok(unsafe { fmpl_recv_any_limit(most, index, WORLD) });
+    ok(unsafe { fmpl_recv_any_limit(most, index, comm()) });
 }

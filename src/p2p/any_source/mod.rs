@@ -34,12 +34,13 @@ pub mod send;
 pub mod stake;
 mod table;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::base::atomics::{AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{FINALIZED, Mapping, Region, SPOOL_AT};
+use crate::lane::Place;
 use crate::lane::map::INDEX_MAX;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
@@ -71,6 +72,14 @@ pub struct AnySource {
     waiting: request::Waiting,
     /// Multicasts sent, as their master.
     multicasts: AtomicU64,
+    /// Communicators that this process has freed and other members perhaps not.
+    left: Mutex<Vec<Left>>,
+}
+
+/// A communicator that this process has freed.
+struct Left {
+    group: Group,
+    place: Place,
 }
 
 /// A communicator, as far as this domain needs to know it.
@@ -112,6 +121,7 @@ impl AnySource {
             spools: OnceLock::new(),
             waiting: Default::default(),
             multicasts: AtomicU64::new(0),
+            left: Mutex::default(),
         })
     }
 
@@ -150,17 +160,35 @@ impl AnySource {
         (messages, requests, first)
     }
 
-    /// A communicator is freed: its rings are gone, and whoever gets their place finds them empty. No member sends on it any more, and
-    /// none makes a new one before all have done this.
-    pub fn forget(&self, ep: &Endpoint, context: &Context) -> Result<()> {
+    /// This process has freed a communicator: it uses none of its rings any more, but other members may still send into its own. The
+    /// rings' memory, and the units that say where they lie, are free for another communicator when none of them can
+    /// ([`AnySource::sweep`]).
+    pub fn forget(&self, context: &Context) {
         let of = |key: table::Key| (key.0 >> 32) as u32 as i32 == context.handle;
-        // SAFETY: nobody uses the communicator any more, so nobody has one of its rings.
+        // SAFETY: no thread of this process uses the communicator any more, so nobody has one of its rings.
         unsafe {
             self.outgoing.remove(of);
             self.incoming.remove(of);
         }
-        let (at, bytes) = ring::rings_of(context.place.unit, context.place.units);
-        ep.region.punch(at, bytes)
+        self.left().push(Left { group: context.group.clone(), place: context.place });
+    }
+
+    /// Gives back what belonged to communicators that all members have freed by now.
+    pub fn sweep(&self, ep: &Endpoint) -> Result<()> {
+        let over = |left: &mut Left| left.group.members().all(|rank| ep.has_freed(rank, left.place));
+        let over: Vec<Left> = self.left().extract_if(.., over).collect();
+        over.into_iter()
+            .map(|left| {
+                let (at, bytes) = ring::rings_of(left.place.unit, left.place.units);
+                let punched = ep.region.punch(at, bytes);
+                ep.contexts.give_back(left.place);
+                punched
+            })
+            .fold(Ok(()), Result::and)
+    }
+
+    fn left(&self) -> std::sync::MutexGuard<'_, Vec<Left>> {
+        self.left.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Moves on what only this process can move. `true`: something is left.
