@@ -68,6 +68,50 @@ pub enum ExchangeWay {
     Pull,
 }
 
+/// Nodes that collective calls pretend, to try their algorithms between nodes on one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PretendedNodes {
+    /// The nodes are what they are.
+    Off,
+    /// So many, each of neighbouring ranks.
+    Blocks(u32),
+    /// So many, in turn.
+    Cyclic(u32),
+}
+
+/// Who talks with whom in a collective call between nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BetweenWay {
+    /// By the call.
+    Auto,
+    /// One rank of each node.
+    Leaders,
+    /// All ranks.
+    Flat,
+}
+
+/// How a broadcast travels between nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FarBcastWay {
+    /// By size.
+    Auto,
+    /// Down a binomial tree.
+    Tree,
+    /// In parts down the tree, which then go round a ring.
+    Ring,
+}
+
+/// How an allreduce works between nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FarAllreduceWay {
+    /// By size.
+    Auto,
+    /// Whole vectors between blocks of ranks that double.
+    Doubling,
+    /// Halves of halves, and back.
+    Halving,
+}
+
 /// How a scan works on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScanWay {
@@ -178,6 +222,14 @@ pub struct Config {
     pub coll_exchange: ExchangeWay,
     /// `FMPL_COLL_SCAN`
     pub coll_scan: ScanWay,
+    /// `FMPL_COLL_NODES`
+    pub coll_nodes: PretendedNodes,
+    /// `FMPL_COLL_BETWEEN`
+    pub coll_between: BetweenWay,
+    /// `FMPL_COLL_FAR_BCAST`
+    pub far_bcast: FarBcastWay,
+    /// `FMPL_COLL_FAR_ALLREDUCE`
+    pub far_allreduce: FarAllreduceWay,
     /// `FMPL_COLL_EXCHANGE_PULL`, bytes
     pub exchange_pull: Option<usize>,
     /// `FMPL_COLL_SCAN_CHAIN`, bytes
@@ -244,6 +296,10 @@ impl Default for Config {
             coll_allreduce: AllreduceWay::Auto,
             coll_exchange: ExchangeWay::Auto,
             coll_scan: ScanWay::Auto,
+            coll_nodes: PretendedNodes::Off,
+            coll_between: BetweenWay::Auto,
+            far_bcast: FarBcastWay::Auto,
+            far_allreduce: FarAllreduceWay::Auto,
             exchange_pull: None,
             scan_chain: None,
             bcast_pull: None,
@@ -525,6 +581,66 @@ pub static SETTINGS: &[Setting] = &[
                 "cells" => ScanWay::Cells,
                 "chain" => ScanWay::Chain,
                 _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_BETWEEN",
+        default: "auto",
+        values: "auto | leaders | flat",
+        meaning: "who talks between nodes in a collective call: one rank of each node, or all",
+        set: |c, v| {
+            c.coll_between = match v {
+                "auto" => BetweenWay::Auto,
+                "leaders" => BetweenWay::Leaders,
+                "flat" => BetweenWay::Flat,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_FAR_BCAST",
+        default: "auto",
+        values: "auto | tree | ring",
+        meaning: "how a broadcast travels between nodes",
+        set: |c, v| {
+            c.far_bcast = match v {
+                "auto" => FarBcastWay::Auto,
+                "tree" => FarBcastWay::Tree,
+                "ring" => FarBcastWay::Ring,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_FAR_ALLREDUCE",
+        default: "auto",
+        values: "auto | doubling | halving",
+        meaning: "how an allreduce works between nodes",
+        set: |c, v| {
+            c.far_allreduce = match v {
+                "auto" => FarAllreduceWay::Auto,
+                "doubling" => FarAllreduceWay::Doubling,
+                "halving" => FarAllreduceWay::Halving,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_NODES",
+        default: "off",
+        values: "off | a number of nodes, of neighbouring ranks | c and a number, of ranks in turn",
+        meaning: "collective calls take the ranks of this node for those of several",
+        set: |c, v| {
+            let count = |text: &str| text.parse().ok().filter(|n: &u32| *n > 0);
+            c.coll_nodes = match v.strip_prefix('c') {
+                _ if v == "off" => PretendedNodes::Off,
+                Some(n) => PretendedNodes::Cyclic(count(n)?),
+                None => PretendedNodes::Blocks(count(v)?),
             };
             Some(())
         },

@@ -1,7 +1,9 @@
 //! Which algorithm a call takes: by its size and the number of members, from a table that `fmpl bench tune-coll` measures, or forced
 //! by a setting. The same on all ranks, since they all have the same table.
 
-use crate::base::config::{AllreduceWay, BarrierWay, BcastWay, ExchangeWay, ReduceWay, ScanWay};
+use crate::base::config::{
+    AllreduceWay, BarrierWay, BcastWay, BetweenWay, ExchangeWay, FarAllreduceWay, FarBcastWay, ReduceWay, ScanWay,
+};
 use crate::p2p::endpoint::Endpoint;
 
 use super::arena::{CELL_BYTES, CELLS, GROUP, RING_BYTES};
@@ -37,6 +39,16 @@ pub struct Choices {
     pub chunk: usize,
     /// Bytes of a piece of a copy that several share.
     pub piece: usize,
+    /// `FMPL_COLL_BETWEEN`
+    pub between: BetweenWay,
+    /// `FMPL_COLL_FAR_BCAST`
+    pub far_bcast: FarBcastWay,
+    /// `FMPL_COLL_FAR_ALLREDUCE`
+    pub far_allreduce: FarAllreduceWay,
+    /// From this many bytes on a broadcast between nodes goes round a ring.
+    pub far_bcast_ring: usize,
+    /// From this many bytes on an allreduce between nodes halves its vectors.
+    pub far_allreduce_halving: usize,
     /// More ranks than cores: nobody has time to share copying.
     pub crowded: bool,
     /// Copies between processes are not turned off.
@@ -72,6 +84,11 @@ impl Choices {
             allreduce_slices: config.allreduce_slices.unwrap_or(if members == 2 { usize::MAX } else { 16 << 10 }),
             chunk: config.coll_chunk.unwrap_or(2048),
             piece: config.coll_piece.unwrap_or(64 << 10),
+            between: config.coll_between,
+            far_bcast: config.far_bcast,
+            far_allreduce: config.far_allreduce,
+            far_bcast_ring: 512 << 10,
+            far_allreduce_halving: 16 << 10,
             crowded: ep.crowded,
             copies,
         }

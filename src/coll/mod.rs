@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `arena` | the shared memory: what lies where |
 //! | `team` | the members, waiting for each other, the loss of one |
+//! | `between`, `tree`, `messages` | members on several nodes: who talks with whom; the algorithms; what they talk with |
 //! | `barrier`, `bcast`, `reduce` | the algorithms of the calls of these names, and of allreduce |
 //! | `exchange` | gather, allgather, scatter, alltoall |
 //! | `partial` | reduce-scatter, scan |
@@ -19,15 +20,18 @@
 mod arena;
 mod barrier;
 mod bcast;
+mod between;
 mod choose;
 mod copies;
 mod exchange;
 pub mod function;
 mod kernel;
+mod messages;
 mod partial;
 mod reduce;
 mod request;
 mod team;
+mod tree;
 
 use std::sync::Mutex;
 
@@ -154,16 +158,15 @@ fn busy(team: &Team, call: &str) -> Error {
 #[inline]
 pub fn barrier(comm: i32) -> Result<()> {
     let ep = endpoint()?;
-    let team = match team(ep, comm) {
-        // Some members share no memory with this one: by messages.
-        Err(e) if e.code() == Code::Unsupported => return crate::comm::job::meet_all(ep, comm),
-        team => team?,
-    };
+    let team = team(ep, comm)?;
     let _in = InCall::enter(team, "barrier")?;
-    if team.n == 1 {
+    if team.whole == 1 {
         return Ok(());
     }
-    team.run(barrier::barrier(team))
+    match &team.span {
+        None => team.run(barrier::barrier(team)),
+        Some(span) => team.run(between::barrier(team, span)),
+    }
 }
 
 /// `fmpl_bcast`: `len` bytes at `ptr` of `root` come to `ptr` everywhere.
@@ -176,11 +179,16 @@ pub unsafe fn bcast(comm: i32, ptr: *mut u8, len: usize, root: i32) -> Result<()
     let root = check_root(team, root, "bcast")?;
     check_buffer(team, ptr, len, "bcast")?;
     let _in = InCall::enter(team, "bcast")?;
-    if len == 0 || team.n == 1 {
+    if len == 0 || team.whole == 1 {
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    team.run(unsafe { bcast::bcast(team, ptr, len, root) })
+    unsafe {
+        match &team.span {
+            None => team.run(bcast::bcast(team, ptr, len, root)),
+            Some(span) => team.run(between::bcast(team, span, ptr, len, root)),
+        }
+    }
 }
 
 /// `fmpl_reduce`: the root's vector becomes x0 ∘ x1 ∘ …, the others' stay as they are.
@@ -217,11 +225,16 @@ unsafe fn reduced(
 ) -> Result<()> {
     let n = check_vector(team, ptr, count, 1, f, call)?;
     let _in = InCall::enter(team, call)?;
-    if n * f.size == 0 || team.n == 1 {
+    if n * f.size == 0 || team.whole == 1 {
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    team.run(unsafe { reduce::reduce(team, ptr, n, f, to) })
+    unsafe {
+        match &team.span {
+            None => team.run(reduce::reduce(team, ptr, n, f, to)),
+            Some(span) => team.run(between::reduce(team, span, ptr, n, f, to)),
+        }
+    }
 }
 
 /// `fmpl_gather`: `size` bytes at `give` of each rank come to `take` of the root, in the order of the ranks.
@@ -267,25 +280,30 @@ pub unsafe fn alltoall(comm: i32, give: *const u8, size: usize, take: *mut u8) -
 }
 
 unsafe fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks, call: &str) -> Result<()> {
-    let me = team.me;
+    let me = team.rank;
     let bytes = |blocks: usize| b.size.saturating_mul(blocks);
     if pattern.gives(me) || pattern.keeps(me) {
-        check_buffer(team, b.give, bytes(pattern.blocks(team.n)), call)?;
+        check_buffer(team, b.give, bytes(pattern.blocks(team.whole)), call)?;
     }
     if pattern.takes(me) || pattern.keeps(me) {
-        check_buffer(team, b.take, bytes(if matches!(pattern, Pattern::Scatter(_)) { 1 } else { team.n }), call)?;
+        check_buffer(team, b.take, bytes(if matches!(pattern, Pattern::Scatter(_)) { 1 } else { team.whole }), call)?;
     }
     let _in = InCall::enter(team, call)?;
     if b.size == 0 {
         return Ok(());
     }
-    if team.n == 1 {
+    if team.whole == 1 {
         // SAFETY: as the caller promises.
         unsafe { exchange::keep(pattern, me, b) };
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    team.run(unsafe { exchange::exchange(team, pattern, b) })
+    unsafe {
+        match &team.span {
+            None => team.run(exchange::exchange(team, pattern, b)),
+            Some(_) => team.run(between::exchange(team, pattern, b)),
+        }
+    }
 }
 
 /// `fmpl_reduce_scatter`: of the vectors at `give`, a block of `count` elements for each rank, the block of this rank comes to
@@ -295,19 +313,24 @@ unsafe fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks, call: &str
 /// A block for each rank at `give`, room for one at `take`; the two do not overlap.
 pub unsafe fn reduce_scatter(comm: i32, give: *const u8, take: *mut u8, count: i32, f: &Function<'_>) -> Result<()> {
     let team = team(endpoint()?, comm)?;
-    check_vector(team, give, count, team.n, f, "reduce_scatter")?;
+    check_vector(team, give, count, team.whole, f, "reduce_scatter")?;
     let n = check_vector(team, take, count, 1, f, "reduce_scatter")?;
     let _in = InCall::enter(team, "reduce_scatter")?;
     if n * f.size == 0 {
         return Ok(());
     }
-    if team.n == 1 {
+    if team.whole == 1 {
         // SAFETY: as the caller promises.
         unsafe { take.copy_from_nonoverlapping(give, n * f.size) };
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    team.run(unsafe { partial::reduce_scatter(team, give, take, n, f) })
+    unsafe {
+        match &team.span {
+            None => team.run(partial::reduce_scatter(team, give, take, n, f)),
+            Some(_) => team.run(between::reduce_scatter(team, give, take, n, f)),
+        }
+    }
 }
 
 /// `fmpl_scan`: the vector of rank k becomes x0 ∘ x1 ∘ … ∘ xk.
@@ -318,11 +341,16 @@ pub unsafe fn scan(comm: i32, ptr: *mut u8, count: i32, f: &Function<'_>) -> Res
     let team = team(endpoint()?, comm)?;
     let n = check_vector(team, ptr, count, 1, f, "scan")?;
     let _in = InCall::enter(team, "scan")?;
-    if n * f.size == 0 || team.n == 1 {
+    if n * f.size == 0 || team.whole == 1 {
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    team.run(unsafe { partial::scan(team, ptr, n, f) })
+    unsafe {
+        match &team.span {
+            None => team.run(partial::scan(team, ptr, n, f)),
+            Some(_) => team.run(between::scan(team, ptr, n, f)),
+        }
+    }
 }
 
 /// The number of elements of a block; there are so many blocks at `ptr`.
@@ -345,10 +373,13 @@ fn check_vector(team: &Team, ptr: *const u8, count: i32, blocks: usize, f: &Func
 }
 
 fn check_root(team: &Team, root: i32, call: &str) -> Result<usize> {
-    usize::try_from(root).ok().filter(|r| *r < team.n).ok_or_else(|| {
+    usize::try_from(root).ok().filter(|r| *r < team.whole).ok_or_else(|| {
         Error::new(
             Code::Rank,
-            format!("rank {}: {call} with root {root} in communicator {} of {} ranks", team.ep.rank, team.comm, team.n),
+            format!(
+                "rank {}: {call} with root {root} in communicator {} of {} ranks",
+                team.ep.rank, team.comm, team.whole
+            ),
         )
     })
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use super::function::{self, Function};
 use super::team::Team;
-use super::{InCall, barrier, bcast, check_buffer, check_root, check_vector, reduce, team};
+use super::{InCall, barrier, bcast, between, check_buffer, check_root, check_vector, reduce, team};
 use crate::base::atomics::{AtomicPtr, AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::p2p::endpoint::{Endpoint, endpoint};
@@ -111,7 +111,11 @@ fn begin(team: &'static Team, kind: Kind, call: Option<Call>) -> Result<()> {
 /// `fmpl_ibarrier`
 pub fn ibarrier(comm: i32) -> Result<()> {
     let team = team(endpoint()?, comm)?;
-    begin(team, Kind::Barrier, (team.n > 1).then(|| Box::pin(barrier::barrier(team)) as Call))
+    let call = (team.whole > 1).then(|| match &team.span {
+        None => Box::pin(barrier::barrier(team)) as Call,
+        Some(span) => Box::pin(between::barrier(team, span)),
+    });
+    begin(team, Kind::Barrier, call)
 }
 
 /// `fmpl_ibcast`
@@ -122,9 +126,15 @@ pub unsafe fn ibcast(comm: i32, ptr: *mut u8, len: usize, root: i32) -> Result<(
     let team = team(endpoint()?, comm)?;
     let root = check_root(team, root, "ibcast")?;
     check_buffer(team, ptr, len, "ibcast")?;
-    let moves = len != 0 && team.n > 1;
+    let moves = len != 0 && team.whole > 1;
     // SAFETY: as the caller promises.
-    begin(team, Kind::Bcast, moves.then(|| Box::pin(unsafe { bcast::bcast(team, ptr, len, root) }) as Call))
+    let call = moves.then(|| unsafe {
+        match &team.span {
+            None => Box::pin(bcast::bcast(team, ptr, len, root)) as Call,
+            Some(span) => Box::pin(between::bcast(team, span, ptr, len, root)),
+        }
+    });
+    begin(team, Kind::Bcast, call)
 }
 
 /// `fmpl_iallreduce`
@@ -134,11 +144,18 @@ pub unsafe fn ibcast(comm: i32, ptr: *mut u8, len: usize, root: i32) -> Result<(
 pub unsafe fn iallreduce(comm: i32, ptr: *mut u8, count: i32, f: Function<'_>) -> Result<()> {
     let team = team(endpoint()?, comm)?;
     let n = check_vector(team, ptr, count, 1, &f, "iallreduce")?;
-    let moves = n * f.size != 0 && team.n > 1;
+    let moves = n * f.size != 0 && team.whole > 1;
     // SAFETY: the caller promises that it stays.
     let f = unsafe { function::lasting(f) };
-    // SAFETY: as the caller promises.
-    let call = async move { unsafe { reduce::reduce(team, ptr, n, &f, reduce::To::All).await } };
+    let call = async move {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match &team.span {
+                None => reduce::reduce(team, ptr, n, &f, reduce::To::All).await,
+                Some(span) => between::reduce(team, span, ptr, n, &f, reduce::To::All).await,
+            }
+        }
+    };
     begin(team, Kind::Allreduce, moves.then(|| Box::pin(call) as Call))
 }
 

@@ -18,6 +18,7 @@ use core::task::{Poll, Waker};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::arena::{Arena, CELLS, MEMBERS_MOST, arena_at};
+use super::between::Span;
 use super::choose::Choices;
 use super::request::Pending;
 use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence, spin_loop};
@@ -25,8 +26,9 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::FINALIZED;
-use crate::lane::map::Life;
+use crate::lane::map::{Life, WORLD_UNIT};
 use crate::lane::record::ASLEEP;
+use crate::lane::{Lane, Place};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
@@ -44,6 +46,14 @@ pub struct Team {
     pub(super) n: usize,
     /// Ranks in the world, in the members' order.
     ranks: Box<[u32]>,
+    /// This process's rank in the communicator.
+    pub(super) rank: usize,
+    /// Ranks of the communicator, on all nodes.
+    pub(super) whole: usize,
+    /// Where they are, if not all are here.
+    pub(super) span: Option<Span>,
+    /// 0, or why no call can succeed any more, as in the arena's header.
+    failed: AtomicU64,
     arena: OnceLock<Arena>,
     pub(super) choices: Choices,
     state: UnsafeCell<State>,
@@ -83,6 +93,8 @@ pub(super) struct State {
     awaited: Option<Awaited>,
     /// A member that it waits for and does not know, and since when.
     stranger: (usize, u64),
+    /// A message is waited for where it is; otherwise it is looked at, and the call polled again.
+    pub patient: bool,
     /// What the call is, for those who ask what this process waits for.
     pub operation: Operation,
     pub bytes: u64,
@@ -122,13 +134,30 @@ pub(super) enum Reason {
     Fault = 3,
     /// A member has left the call by a panic of its function.
     Panicked = 4,
+    /// A rank that may be on another node has died or left; its number in the world follows.
+    Elsewhere = 5,
+}
+
+impl State {
+    /// The call waits for a message, and for no word.
+    pub fn awaits_message(&mut self) {
+        self.awaited = None;
+    }
 }
 
 impl Team {
     /// The team of a communicator.
     pub fn new(ep: &'static Endpoint, context: &Context) -> Result<Team> {
-        let ranks: Box<[u32]> = context.group.members().collect();
-        let (n, me) = (ranks.len(), context.group.rank() as usize);
+        let (whole, rank) = (context.group.size() as usize, context.group.rank() as usize);
+        let span = Span::of(ep, context);
+        let (ranks, me): (Box<[u32]>, usize) = match &span {
+            None => (context.group.members().collect(), rank),
+            Some(span) => {
+                let me = span.here.iter().position(|r| *r as usize == rank).unwrap_or(0);
+                (span.here.iter().map(|r| context.group.world_rank(*r)).collect(), me)
+            }
+        };
+        let n = ranks.len();
         if n > MEMBERS_MOST {
             return Err(Error::new(
                 Code::Unsupported,
@@ -168,6 +197,7 @@ impl Team {
                 copies: None,
                 awaited: None,
                 stranger: (0, 0),
+                patient: false,
                 operation: Operation::Barrier,
                 bytes: 0,
                 scratch: Vec::new(),
@@ -176,6 +206,10 @@ impl Team {
             peers: (0..n).map(|_| OnceLock::new()).collect(),
             pending: Mutex::new(None),
             ranks,
+            rank,
+            whole,
+            span,
+            failed: AtomicU64::new(0),
         })
     }
 
@@ -378,6 +412,7 @@ impl Team {
     #[inline(always)]
     pub(super) fn run<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         let mut call = pin!(call);
+        self.state().patient = true;
         let mut context = core::task::Context::from_waker(Waker::noop());
         // A panic of the program's function leaves the call, while others may still use this member's buffer.
         let unwinding = Unwinding(self);
@@ -392,6 +427,7 @@ impl Team {
     /// Polls a call that does not wait: what it came to, or nothing yet.
     pub(super) fn poll<T>(&self, call: Pin<&mut (impl Future<Output = Result<T>> + ?Sized)>) -> Option<Result<T>> {
         let unwinding = Unwinding(self);
+        self.state().patient = false;
         let polled = call.poll(&mut core::task::Context::from_waker(Waker::noop()));
         core::mem::forget(unwinding);
         let Poll::Ready(done) = polled else {
@@ -436,7 +472,7 @@ impl Team {
     /// The call has failed: says so to all, and waits until nobody writes into this member's buffers.
     #[cold]
     fn settle<T>(&self, result: Result<T>) -> Result<T> {
-        let Ok(arena) = self.arena() else { return result };
+        let Some(arena) = self.arena.get() else { return result };
         if arena.header().failed.load(Ordering::Acquire) == 0 {
             // A call that fails before it has touched the arena (a wrong argument) leaves the team whole; all others have said why.
             return result;
@@ -481,15 +517,51 @@ impl Team {
     /// The team fails because of a member; the error to return.
     #[cold]
     pub(super) fn fail(&self, reason: Reason, member: usize) -> Error {
-        let Ok(arena) = self.arena() else { return self.error(reason, member) };
-        let word = (reason as u64) << 32 | (member as u64 + 1);
-        let _ = arena.header().failed.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
-        self.failure(arena).unwrap_or_else(|| self.error(reason, member))
+        self.fail_by((reason as u64) << 32 | (member as u64 + 1), self.ranks[member])
+    }
+
+    /// The team fails because there can be no message with this rank of the world; the error to return.
+    #[cold]
+    pub(super) fn fail_elsewhere(&self, lane: Option<&Lane>, rank: u32, error: Error) -> Error {
+        if error.code() != Code::Peer {
+            return error;
+        }
+        let told = match lane.map(|lane| lane.pair.life(self.unit_of_life(), self.epoch)) {
+            Some(Life::Broken(dead)) => Some(dead),
+            _ => None,
+        };
+        let known = self.ep.context(self.comm).ok().and_then(|context| self.ep.dead_member(context));
+        let lost = known.or(told).unwrap_or(rank);
+        self.fail_by((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1), lost)
+    }
+
+    fn fail_by(&self, word: u64, lost: u32) -> Error {
+        let mut word = word;
+        if let Some(arena) = self.arena.get() {
+            let seen = arena.header().failed.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
+            word = seen.err().unwrap_or(word);
+        }
+        if self.span.is_some() {
+            self.failed.store(word, Ordering::Release);
+            // Those who wait for a message of this process look there.
+            let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
+            let _ = self.ep.say_life(place, Life::Broken(lost));
+        }
+        self.explain(word)
+    }
+
+    /// The unit under which this process tells of its part in the communicator.
+    fn unit_of_life(&self) -> u32 {
+        if self.comm == crate::p2p::COMM_WORLD { WORLD_UNIT } else { self.unit }
     }
 
     /// Why the team has failed, if it is known to without looking further than this member has looked before.
     #[inline(always)]
     pub(super) fn known_failure(&self) -> Option<Error> {
+        let elsewhere = self.failed.load(Ordering::Relaxed);
+        if elsewhere != 0 {
+            return Some(self.explain(elsewhere));
+        }
         self.arena.get().and_then(|arena| self.failure(arena))
     }
 
@@ -502,21 +574,24 @@ impl Team {
 
     #[cold]
     fn explain(&self, word: u64) -> Error {
-        let member = (word as u32 as usize).saturating_sub(1).min(self.n - 1);
+        let who = (word as u32).saturating_sub(1);
+        let rank =
+            if word >> 32 == Reason::Elsewhere as u64 { who } else { self.ranks[(who as usize).min(self.n - 1)] };
         let reason = match word >> 32 {
             1 => Reason::Died,
             2 => Reason::Finalized,
             4 => Reason::Panicked,
+            5 => Reason::Elsewhere,
             _ => Reason::Fault,
         };
-        self.error(reason, member)
+        self.error(reason, rank)
     }
 
-    fn error(&self, reason: Reason, member: usize) -> Error {
-        let (me, rank, comm) = (self.ep.rank, self.ranks[member], self.comm);
+    fn error(&self, reason: Reason, rank: u32) -> Error {
+        let (me, comm) = (self.ep.rank, self.comm);
         let call = self.state().operation.name();
         match reason {
-            Reason::Died => {
+            Reason::Died | Reason::Elsewhere => {
                 Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has died"))
             }
             Reason::Finalized => {

@@ -141,11 +141,6 @@ pub fn comm_size(comm: i32) -> Result<i32> {
     Ok(endpoint()?.context(comm)?.group.size() as i32)
 }
 
-/// A barrier by messages alone, where the members share no memory.
-pub(crate) fn meet_all(ep: &'static Endpoint, comm: i32) -> Result<()> {
-    meet(ep, ep.context(comm)?, 0)
-}
-
 /// Waits for all ranks, by messages between pairs. Dissemination: in round k each rank tells the rank 2^k further on, so log2 of
 /// the size rounds (Hensgen, Finkel, Manber 1988). One slot does for all rounds, since each has other partners.
 fn meet(ep: &'static Endpoint, context: &Context, slot: usize) -> Result<()> {

@@ -15,7 +15,8 @@ use crate::fabric::verbs::control::Fabric;
 use crate::fabric::verbs::device::{Port, Wishes};
 use crate::lane::far::{FAR, Far};
 use crate::lane::map::{
-    CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS,
+    COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, SIDE_FINALIZED, SYSTEM_INDICES,
+    UNIT_BYTES, UNITS,
 };
 use crate::lane::{Lane, LaneTable, Place, SPECIAL_GONE};
 use crate::launch::Launch;
@@ -453,7 +454,7 @@ impl Endpoint {
     /// long as all of them live: who hears of a death says so to those who wait for him, and they to others.
     #[cold]
     pub fn gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
-        if slot == CREATE_SLOT
+        if matches!(slot, CREATE_SLOT | COLLECTIVE_SLOT)
             && let Some(context) = self.contexts.find(lane.comm())
         {
             let place = context.place_of_life();

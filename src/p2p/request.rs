@@ -56,6 +56,22 @@ unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, i
         return ep.check_comm(comm);
     }
     let (lane, slot) = find(ep, comm, dst, index)?;
+    let timeout = ep.spool.budget(lane.comm()).timeout_ms();
+    // SAFETY: as the caller promises.
+    unsafe { isend_on(ep, lane, slot, data, timeout) }
+}
+
+/// Non-blocking send on a slot; `timeout`: milliseconds, negative: synchronous.
+///
+/// # Safety
+/// As for [`isend`].
+pub(super) unsafe fn isend_on(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    data: Layout,
+    timeout: i32,
+) -> Result<()> {
     // SAFETY: as the caller promises.
     let len = unsafe { data.len_checked()? };
     let progress = lane.progress(slot);
@@ -73,7 +89,6 @@ unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, i
     };
     let mut sender = Sender::new(ep, lane, slot, data, len);
     sender.check_peer()?;
-    let timeout = ep.spool.budget(lane.comm()).timeout_ms();
     // SAFETY: as the caller promises.
     if sender.is_short() && timeout >= 0 && unsafe { sender.place_short() } {
         pending(SendState::Sent);
@@ -220,7 +235,7 @@ pub fn isend_test(comm: i32, dst: i32, index: i32) -> Result<bool> {
     if is_sent(ep, comm, dst, index) { Ok(true) } else { isend_complete(ep, comm, dst, index, false) }
 }
 
-fn complete_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
+pub(super) fn complete_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
     let flags = &lane.progress(slot).send_flags;
     let now = flags.load(Ordering::Relaxed);
     if now & SEND_PENDING == 0 {
@@ -389,6 +404,20 @@ fn give_up(ep: &'static Endpoint, lane: &'static Lane, slot: usize, e: Error) ->
     e
 }
 
+/// Gives a pending send up: nobody of this process will touch its memory any more.
+pub(super) fn abandon_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize) {
+    let flags = &lane.progress(slot).send_flags;
+    if flags.load(Ordering::Relaxed) & SEND_OPEN != 0 {
+        let side = lane.send_side(slot);
+        let _hold = side.hold();
+        if side.state == SendState::Offered {
+            Sender::new(ep, lane, slot, side.layout, side.len).end_offer();
+        }
+        side.state = SendState::Sent;
+    }
+    flags.store(flags.load(Ordering::Relaxed) & !(SEND_PENDING | SEND_OPEN), Ordering::Relaxed);
+}
+
 /// One attempt to move a pending send on. The side is held. A thread that does it by the way, while it waits for something else, must
 /// not be held up by a ring: two of them would wait for each other.
 unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ring) -> Result<Step> {
@@ -512,6 +541,15 @@ unsafe fn irecv_slow(ep: &'static Endpoint, comm: i32, data: Layout, src: i32, i
         return unsafe { any_index::irecv(ep, comm, data, src) };
     }
     let (lane, slot) = find(ep, comm, src, index)?;
+    // SAFETY: as the caller promises.
+    unsafe { irecv_on(ep, lane, slot, data) }
+}
+
+/// Non-blocking receive on a slot.
+///
+/// # Safety
+/// As for [`irecv`].
+pub(super) unsafe fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout) -> Result<()> {
     // SAFETY: as the caller promises.
     let cap = unsafe { data.len_checked()? };
     let progress = lane.progress(slot);

@@ -7,6 +7,7 @@ use crate::base::error::Result;
 use crate::lane::Lane;
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::layout::Layout;
+use crate::p2p::request;
 use crate::p2p::send::{self, Sender};
 
 /// Signals on a slot of the library's own.
@@ -38,4 +39,57 @@ pub fn receive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, bytes: &
     let data = Layout::Contiguous { ptr: bytes.as_mut_ptr(), len: bytes.len() };
     // SAFETY: the bytes are borrowed for the call.
     unsafe { crate::p2p::receive::recv_on(ep, lane, slot, data) }
+}
+
+/// Begins to send a message of the library's own; [`end_send`] completes it.
+///
+/// # Safety
+/// `len` readable bytes at `ptr` until the message is sent, or given up.
+pub unsafe fn begin_send(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    ptr: *const u8,
+    len: usize,
+) -> Result<()> {
+    let data = Layout::Contiguous { ptr: ptr.cast_mut(), len };
+    // A short one goes at once; a long one when its receive is posted, and is never spooled because nobody came in time.
+    let timeout = if Sender::new(ep, lane, slot, data, len).is_short() { i32::MAX } else { -1 };
+    // SAFETY: as the caller promises.
+    unsafe { request::isend_on(ep, lane, slot, data, timeout) }
+}
+
+/// Begins to receive a message of the library's own; [`end_receive`] completes it.
+///
+/// # Safety
+/// `len` writable bytes at `ptr` until the message is received, or given up.
+pub unsafe fn begin_receive(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    ptr: *mut u8,
+    len: usize,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { request::irecv_on(ep, lane, slot, Layout::Contiguous { ptr, len }) }
+}
+
+/// Completes what [`begin_send`] began. `false`: that would take waiting, and `wait` says no.
+pub fn end_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
+    request::complete_send(ep, lane, slot, wait)
+}
+
+/// Completes what [`begin_receive`] began.
+pub fn end_receive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
+    request::complete_receive(ep, lane, slot, wait)
+}
+
+/// Gives a message up that was begun: its memory is its owner's again. A message that is being put into it at this moment is waited for.
+pub fn give_up(ep: &'static Endpoint, lane: &'static Lane, slot: usize, sends: bool) {
+    if sends {
+        request::abandon_send(ep, lane, slot);
+    } else if let Ok(false) = request::cancel(ep, lane, slot) {
+        // What comes of it interests nobody any more.
+        let _ = request::complete_receive(ep, lane, slot, true);
+    }
 }

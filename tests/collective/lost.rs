@@ -103,7 +103,13 @@ pub fn killed() {
     for round in 0..CALLS.len() * if long() { 10 } else { 1 } {
         let ranks = 2 + draw.below(4);
         let kind = CALLS[round % CALLS.len()];
-        let settings = ["FMPL_LOG=warn", "FMPL_WAIT=block", "FMPL_CMA=off"][draw.below(3)];
+        let settings = [
+            "FMPL_LOG=warn",
+            "FMPL_WAIT=block",
+            "FMPL_CMA=off",
+            "FMPL_COLL_NODES=2",
+            "FMPL_COLL_NODES=16 FMPL_WAIT=block",
+        ][draw.below(5)];
         let job = Job::new(ranks, "loses").env("CALL", kind).settings(settings).seconds(40).keep_going();
         let running = job.launcher().start().unwrap();
         let pids = running.pids();

@@ -17,14 +17,20 @@ mod random;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 4] = [
+const TESTS: [Test; 5] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("every_way_agrees_with_one_process", random::forced),
+    ("every_way_between_nodes_agrees_too", random::between),
     ("a_lost_rank_is_an_error_for_all", lost::killed),
     ("arguments", calls::arguments),
 ];
 
-const BODIES: [Body; 3] = [("plays", random::plays), ("loses", lost::loses), ("calls", calls::calls)];
+const BODIES: [Body; 4] = [
+    ("plays", random::plays),
+    ("compares bits", random::compares_bits),
+    ("loses", lost::loses),
+    ("calls", calls::calls),
+];
 
 fn main() {
     ranks::main(&TESTS, &BODIES);

@@ -23,13 +23,13 @@ fn times(x: [u32; 4], y: [u32; 4]) -> [u32; 4] {
     [dot(0, 0), dot(0, 1), dot(1, 0), dot(1, 1)]
 }
 
-/// Elements of 1000 bytes: a is kept, its last byte replaced by b's, its first counts.
+/// Elements of 1000 bytes: a is kept, its last byte replaced by b's, its first counts (which, but for the first ways, must be associative).
 unsafe extern "C" fn large(inout: *mut c_void, input: *const c_void, count: i32) {
     for k in 0..count as usize {
         // SAFETY: the library passes vectors of `count` elements of 1000 bytes.
         unsafe {
             let (a, b) = (inout.cast::<u8>().add(1000 * k), input.cast::<u8>().add(1000 * k));
-            *a = (*a).wrapping_mul(3).wrapping_add(*b);
+            *a = (*a).wrapping_mul(factor()).wrapping_add(*b);
             *a.add(999) = *b.add(999);
         }
     }
@@ -150,7 +150,7 @@ impl Kind {
                     a.chunks_exact_mut(4).zip(z).for_each(|(to, x)| to.copy_from_slice(&x.to_ne_bytes()));
                 }
                 Kind::Large => {
-                    a[0] = a[0].wrapping_mul(3).wrapping_add(b[0]);
+                    a[0] = a[0].wrapping_mul(factor()).wrapping_add(b[0]);
                     a[999] = b[999];
                 }
             }
@@ -168,6 +168,11 @@ impl Kind {
 /// Ways whose sums are formed in another order than the ranks' get numbers whose sums do not show it.
 fn whole_numbers() -> bool {
     std::env::var_os("WHOLE_NUMBERS").is_some()
+}
+
+fn factor() -> u8 {
+    static FACTOR: std::sync::OnceLock<u8> = std::sync::OnceLock::new();
+    *FACTOR.get_or_init(|| if whole_numbers() { 1 } else { 3 })
 }
 
 /// Memory for a call: from the heap, at an odd address, or from `fmpl_alloc`.
@@ -457,4 +462,51 @@ pub fn forced() {
             play(seed, way);
         }
     }
+}
+
+/// Ways between nodes, on pretended ones.
+const BETWEEN: [&str; 6] = [
+    "FMPL_COLL_NODES=2",
+    "FMPL_COLL_NODES=c2",
+    "FMPL_COLL_NODES=3 FMPL_COLL_FAR_BCAST=ring FMPL_COLL_FAR_ALLREDUCE=halving",
+    "FMPL_COLL_NODES=16 FMPL_COLL_FAR_BCAST=tree FMPL_COLL_FAR_ALLREDUCE=halving FMPL_WAIT=block",
+    "FMPL_COLL_NODES=2 FMPL_COLL_BETWEEN=flat FMPL_COLL_FAR_ALLREDUCE=doubling FMPL_CMA=off",
+    "FMPL_COLL_NODES=4 FMPL_COLL_BETWEEN=flat FMPL_COLL_FAR_BCAST=ring FMPL_COLL_FAR_ALLREDUCE=halving",
+];
+
+pub fn between() {
+    for (k, way) in BETWEEN.iter().enumerate() {
+        for seed in seeds().skip(300 + k * 10).take(if long() { 20 } else { 2 }) {
+            play(seed, &format!("WHOLE_NUMBERS=1 {way}"));
+        }
+    }
+    for ranks in [3, 5, 8] {
+        for way in BETWEEN {
+            Job::new(ranks, "compares bits").settings(way).run();
+        }
+    }
+}
+
+/// A sum whose bits depend on the order in which it is formed: the same at all ranks, and every time.
+pub fn compares_bits() {
+    init(1);
+    let (me, ranks) = (rank(), size());
+    for count in [3, 700, 20_000] {
+        let mut results = Vec::new();
+        for turn in 0..2 {
+            if turn == me % 2 {
+                sleep_ms(2);
+            }
+            let mut v = Kind::DoubleSum.vector(count, 77, me);
+            // SAFETY: a vector of so many elements.
+            ok(unsafe { fmpl_allreduce(v.as_mut_ptr().cast(), count as i32, Some(fmpl_dsum), WORLD, null_mut()) });
+            results.push(v);
+        }
+        same(&results[0], &results[1], "the second time");
+        let mut all = vec![0; results[0].len() * ranks as usize];
+        // SAFETY: room for everybody's vector.
+        ok(unsafe { fmpl_allgather(results[0].as_ptr().cast(), results[0].len(), all.as_mut_ptr().cast(), WORLD) });
+        all.chunks_exact(results[0].len()).for_each(|theirs| same(theirs, &results[0], "at another rank"));
+    }
+    finalize();
 }

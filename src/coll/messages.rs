@@ -1,0 +1,232 @@
+//! Messages between members of a communicator, for the algorithms of `tree`: on a slot of the library's own, obeying no mode of sending.
+//!
+//! Between two members at most one message in each direction is under way. A call that waits waits in the message itself, as a send or
+//! receive of the program does; one that does not wait is polled.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context as Poller, Poll};
+
+use super::team::Team;
+use crate::base::error::Result;
+use crate::lane::Lane;
+use crate::lane::map::COLLECTIVE_SLOT;
+use crate::p2p::signal;
+
+/// Some members of a communicator, in the order of their ranks.
+pub(super) struct Party<'a> {
+    team: &'a Team,
+    /// Their ranks; `None`: all.
+    who: Option<Vec<u32>>,
+    /// This member among them.
+    pub me: usize,
+}
+
+/// Messages that a root has under way at a time.
+const AT_A_TIME: usize = 8;
+
+impl<'a> Party<'a> {
+    /// All ranks.
+    pub fn all(team: &'a Team) -> Party<'a> {
+        Party { team, who: None, me: team.rank }
+    }
+
+    /// These ranks; `None`: this process's is not among them.
+    pub fn of(team: &'a Team, who: Vec<u32>) -> Option<Party<'a>> {
+        let me = who.iter().position(|r| *r as usize == team.rank)?;
+        Some(Party { team, who: Some(who), me })
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.who.as_ref().map_or(self.team.whole, Vec::len)
+    }
+
+    /// Where among them a rank is.
+    pub fn place_of(&self, rank: usize) -> Option<usize> {
+        self.who.as_ref().map_or(Some(rank), |who| who.iter().position(|r| *r as usize == rank))
+    }
+
+    fn lane(&self, member: usize) -> Result<&'static Lane> {
+        let rank = self.who.as_ref().map_or(member as u32, |who| who[member]);
+        let team = self.team;
+        let context = team.ep.context(team.comm)?;
+        let lane = team.ep.lane_of(context, rank as i32);
+        let lane = lane.map_err(|error| team.fail_elsewhere(None, context.group.world_rank(rank), error))?;
+        if let Some(far) = lane.far() {
+            far.open_slot(COLLECTIVE_SLOT)?;
+        }
+        Ok(lane)
+    }
+
+    fn begun(&self, lane: &'static Lane, sends: bool, begun: Result<()>) -> Result<Message<'a>> {
+        let team = self.team;
+        match begun {
+            Ok(()) => Ok(Message { team, lane, sends, over: false }),
+            Err(error) => Err(team.fail_elsewhere(Some(lane), lane.world, error)),
+        }
+    }
+
+    /// # Safety
+    /// `len` readable bytes at `ptr` until the message is over or dropped.
+    unsafe fn begin_send(&self, to: usize, ptr: *const u8, len: usize) -> Result<Message<'a>> {
+        let lane = self.lane(to)?;
+        // SAFETY: as the caller promises.
+        self.begun(lane, true, unsafe { signal::begin_send(self.team.ep, lane, COLLECTIVE_SLOT, ptr, len) })
+    }
+
+    /// # Safety
+    /// `len` writable bytes at `ptr` until the message is over or dropped.
+    unsafe fn begin_receive(&self, from: usize, ptr: *mut u8, len: usize) -> Result<Message<'a>> {
+        let lane = self.lane(from)?;
+        // SAFETY: as the caller promises.
+        self.begun(lane, false, unsafe { signal::begin_receive(self.team.ep, lane, COLLECTIVE_SLOT, ptr, len) })
+    }
+
+    /// # Safety
+    /// `len` readable bytes at `ptr`.
+    pub async unsafe fn send(&self, to: usize, ptr: *const u8, len: usize) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.begin_send(to, ptr, len)? }.await
+    }
+
+    /// # Safety
+    /// `len` writable bytes at `ptr`.
+    pub async unsafe fn receive(&self, from: usize, ptr: *mut u8, len: usize) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.begin_receive(from, ptr, len)? }.await
+    }
+
+    /// Sends to one and receives from another at the same time.
+    ///
+    /// # Safety
+    /// As for both.
+    pub async unsafe fn swap(
+        &self,
+        to: usize,
+        give: *const u8,
+        gives: usize,
+        from: usize,
+        take: *mut u8,
+        takes: usize,
+    ) -> Result<()> {
+        // SAFETY: as the caller promises.
+        let both = unsafe { [self.begin_receive(from, take, takes)?, self.begin_send(to, give, gives)?] };
+        All(both.into()).await
+    }
+
+    /// The same with nobody on one side or both.
+    ///
+    /// # Safety
+    /// As for [`Party::swap`].
+    pub async unsafe fn swap_some(
+        &self,
+        to: Option<usize>,
+        give: *const u8,
+        from: Option<usize>,
+        take: *mut u8,
+        bytes: usize,
+    ) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let coming = from.map(|from| self.begin_receive(from, take, bytes)).transpose()?;
+            let going = to.map(|to| self.begin_send(to, give, bytes)).transpose()?;
+            All(coming.into_iter().chain(going).collect()).await
+        }
+    }
+
+    /// Receives from many, some at a time.
+    ///
+    /// # Safety
+    /// `bytes` writable bytes at each place.
+    pub async unsafe fn receive_all(&self, from: impl Iterator<Item = (usize, *mut u8)>, bytes: usize) -> Result<()> {
+        let mut open = Vec::new();
+        for (member, ptr) in from {
+            // SAFETY: as the caller promises.
+            open.push(unsafe { self.begin_receive(member, ptr, bytes)? });
+            if open.len() == AT_A_TIME {
+                All(core::mem::take(&mut open)).await?;
+            }
+        }
+        All(open).await
+    }
+
+    /// Sends to many, some at a time.
+    ///
+    /// # Safety
+    /// `bytes` readable bytes at each place.
+    pub async unsafe fn send_all(&self, to: impl Iterator<Item = (usize, *const u8)>, bytes: usize) -> Result<()> {
+        let mut open = Vec::new();
+        for (member, ptr) in to {
+            // SAFETY: as the caller promises.
+            open.push(unsafe { self.begin_send(member, ptr, bytes)? });
+            if open.len() == AT_A_TIME {
+                All(core::mem::take(&mut open)).await?;
+            }
+        }
+        All(open).await
+    }
+}
+
+/// Messages that are under way at the same time.
+struct All<'a>(Vec<Message<'a>>);
+
+impl Future for All<'_> {
+    type Output = Result<()>;
+    fn poll(mut self: Pin<&mut Self>, poller: &mut Poller<'_>) -> Poll<Result<()>> {
+        let mut wait = false;
+        for message in self.0.iter_mut().filter(|m| !m.over) {
+            match Pin::new(message).poll(poller) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => wait = true,
+            }
+        }
+        if wait { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
+}
+
+/// A message under way. Dropped before it is over, it is given up, and its memory is its owner's again.
+struct Message<'a> {
+    team: &'a Team,
+    lane: &'static Lane,
+    sends: bool,
+    over: bool,
+}
+
+impl Future for Message<'_> {
+    type Output = Result<()>;
+    fn poll(mut self: Pin<&mut Self>, _: &mut Poller<'_>) -> Poll<Result<()>> {
+        let (ep, lane, wait) = (self.team.ep, self.lane, self.team.state().patient);
+        let done = if self.sends {
+            signal::end_send(ep, lane, COLLECTIVE_SLOT, wait)
+        } else {
+            signal::end_receive(ep, lane, COLLECTIVE_SLOT, wait)
+        };
+        match done {
+            Ok(false) => match ep.gone(lane, COLLECTIVE_SLOT, "collective call") {
+                None => {
+                    self.team.state().awaits_message();
+                    Poll::Pending
+                }
+                Some(error) => Poll::Ready(Err(self.team.fail_elsewhere(Some(lane), lane.world, error))),
+            },
+            Ok(true) => {
+                self.over = true;
+                Poll::Ready(Ok(()))
+            }
+            Err(error) => {
+                self.over = true;
+                Poll::Ready(Err(self.team.fail_elsewhere(Some(lane), lane.world, error)))
+            }
+        }
+    }
+}
+
+impl Drop for Message<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            signal::give_up(self.team.ep, self.lane, COLLECTIVE_SLOT, self.sends);
+        }
+    }
+}
