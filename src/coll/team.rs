@@ -531,7 +531,8 @@ impl Team {
             _ => None,
         };
         let known = self.ep.context(self.comm).ok().and_then(|context| self.ep.dead_member(context));
-        let lost = known.or(told).unwrap_or(rank);
+        // What it was told comes first: who told it may have left since.
+        let lost = told.or(known).unwrap_or(rank);
         self.fail_by((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1), lost)
     }
 

@@ -462,7 +462,7 @@ impl Endpoint {
                 Life::Broken(dead) => Some(dead),
                 _ => None,
             };
-            if let Some(dead) = self.dead_member(context).or(told) {
+            if let Some(dead) = told.or_else(|| self.dead_member(context)) {
                 let _ = self.say_life(place, Life::Broken(dead));
                 return Some(self.member_died(context, dead));
             }
