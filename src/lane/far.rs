@@ -670,7 +670,7 @@ impl Lane {
     pub fn take_over_incoming(&self, slot: usize, seq: u64) {
         let Some(far) = self.far() else { return };
         let Some(front) = far.front(slot) else { return };
-        let view: &Half = &self.hot(slot).half[self.inn];
+        let view: &Half = self.receiving(slot).0;
         let land = Land(front.landing[0].load(Ordering::Acquire));
         if land.is(seq, self.epoch)
             && view.landing() != land
@@ -712,7 +712,7 @@ impl Lane {
         }
         acked = acked.max(view.seq.load(Ordering::Relaxed).saturating_sub(1));
         let acked = mine.acked.fetch_max(acked, Ordering::AcqRel).max(acked);
-        self.hot(slot).half[1 - self.out].rx.store(word24(acked, 0), Ordering::Release);
+        self.sending(slot).1.rx.store(word24(acked, 0), Ordering::Release);
         let (theirs, mine) = (&far.page().side, self.peer_side());
         mine.any.store(theirs.any.load(Ordering::Acquire), Ordering::Release);
         mine.state.store(theirs.state.load(Ordering::Acquire), Ordering::Release);

@@ -707,6 +707,18 @@ mod here {
         pub fn hot(&self, slot: usize) -> &Hot {
             self.at(self.hot, slot * size_of::<Hot>())
         }
+        /// The halves of a slot for what this side sends: its own, and the one in which it is answered.
+        #[inline(always)]
+        pub fn sending(&self, slot: usize) -> (&Half, &Half) {
+            let hot = self.hot(slot);
+            (hot.half(self.out), hot.half(1 - self.out))
+        }
+        /// The halves of a slot for what this side receives: the sender's, and the one in which it answers.
+        #[inline(always)]
+        pub fn receiving(&self, slot: usize) -> (&Half, &Half) {
+            let hot = self.hot(slot);
+            (hot.half(self.inn), hot.half(1 - self.inn))
+        }
         /// Place in an array that has both directions: 64 slots of the one, the same of the other. So they share pages, which are
         /// what memory costs, and no lines, which are what time costs.
         #[inline(always)]

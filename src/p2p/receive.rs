@@ -43,9 +43,11 @@ pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> 
 #[inline(always)]
 pub(super) unsafe fn recv_and<const OWE: bool>(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    if let Layout::Contiguous { ptr, len } = data
-        && let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32))
-    {
+    let Layout::Contiguous { ptr, len } = data else {
+        // SAFETY: as the caller promises.
+        return unsafe { recv_slow(ep, comm, data, src, index) };
+    };
+    if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && !(ptr.is_null() && len != 0) {
             // SAFETY: `len` writable bytes at `ptr`, as the caller promises.
@@ -54,8 +56,9 @@ pub(super) unsafe fn recv_and<const OWE: bool>(comm: i32, data: Layout, src: i32
             }
         }
     }
+    // As in `send`.
     // SAFETY: as the caller promises.
-    unsafe { recv_slow(ep, comm, data, src, index) }
+    unsafe { recv_slow(ep, comm, Layout::Contiguous { ptr, len }, src, index) }
 }
 
 /// The short path: the message is, or within moments will be, in the landing or its annex. `false`: not this way. `OWE`: as for
@@ -91,8 +94,7 @@ pub(super) unsafe fn take_short<const OWE: bool>(
     patience: u32,
 ) -> bool {
     let progress = lane.progress(slot);
-    let hot = lane.hot(slot);
-    let theirs = &hot.half[lane.inn];
+    let (theirs, _) = lane.receiving(slot);
     let seq = progress.received.load(Ordering::Relaxed) + 1;
     let epoch = lane.epoch;
     let mut turns = 1;
@@ -139,7 +141,7 @@ pub(super) unsafe fn take_short<const OWE: bool>(
 /// Tells the sender that message `seq` and all before it are received, and wakes it.
 #[inline(always)]
 fn acknowledge(lane: &Lane, slot: usize, seq: u64) {
-    let mine = &lane.hot(slot).half[1 - lane.inn];
+    let mine = lane.receiving(slot).1;
     mine.acknowledge(seq, mine.rx.load(Ordering::Relaxed) & 0xff);
     wake_sender(lane, slot);
 }
@@ -148,10 +150,38 @@ fn acknowledge(lane: &Lane, slot: usize, seq: u64) {
 #[inline(always)]
 fn wake_sender(lane: &Lane, slot: usize) {
     doorbell::light_barrier();
-    let sleep = lane.hot(slot).half[lane.inn].tx.load(Ordering::Relaxed) & 0xff;
+    let sleep = lane.receiving(slot).0.tx.load(Ordering::Relaxed) & 0xff;
     if sleep != 0 {
         wake(lane, slot, sleep);
     }
+}
+
+/// Posts a receive of a run of bytes into a lane on this node, if the message is not there yet. `false`: it may be there, or the last
+/// one came from the chain, or is not acknowledged.
+///
+/// # Safety
+/// `cap` bytes at `ptr` are writable until the receive is completed; `slot` is below the lane's limit, and no receive is pending there.
+#[inline(always)]
+pub(super) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
+    let progress = lane.progress(slot);
+    let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let (theirs, _) = lane.receiving(slot);
+    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_CHAIN | RECV_OWES) != 0
+        || theirs.landing().is(seq, lane.epoch)
+        || theirs.tx.load(Ordering::Relaxed) >> 8 == seq as u32 & SEQ24
+    {
+        return false;
+    }
+    let posting = lane.posting(lane.inn, slot);
+    posting.post(seq, ptr as u64, cap as u64, PostingKind::Contiguous, heap_hint(ep, ptr, cap), lane.epoch);
+    wake_sender(lane, slot);
+    true
+}
+
+/// [`HINT_HEAP`] for bytes that the peer can reach in the heap.
+#[inline(always)]
+fn heap_hint(ep: &Endpoint, ptr: *mut u8, len: usize) -> u8 {
+    if ep.heap.contains(ptr, len) { HINT_HEAP } else { 0 }
 }
 
 /// Gives the acknowledgement that is owed, if one is: whoever receives off the short path, or looks for a message, may be what the
@@ -355,10 +385,10 @@ impl Receiver {
         self.slot as i32 - SYSTEM_INDICES as i32
     }
     fn theirs(&self) -> &'static Half {
-        &self.lane.hot(self.slot).half[self.lane.inn]
+        self.lane.receiving(self.slot).0
     }
     fn mine(&self) -> &'static Half {
-        &self.lane.hot(self.slot).half[1 - self.lane.inn]
+        self.lane.receiving(self.slot).1
     }
     fn far(&self) -> Option<&'static Far> {
         self.lane.far()
@@ -368,14 +398,6 @@ impl Receiver {
     }
     fn set_flags(&self, flags: u32) {
         self.lane.progress(self.slot).recv_flags.store(flags, Ordering::Release);
-    }
-
-    /// Is it worth a look? Not being in the chain, the message is in the landing or begins one.
-    #[inline(always)]
-    pub fn may_be_there(&self) -> bool {
-        let theirs = self.theirs();
-        theirs.landing().is(self.seq, self.lane.epoch)
-            || theirs.tx.load(Ordering::Relaxed) >> 8 == self.seq as u32 & SEQ24
     }
 
     /// Is the message there?
@@ -474,9 +496,8 @@ impl Receiver {
     #[inline(always)]
     pub fn post(&self, waiting: bool) {
         let direction = self.lane.inn;
-        let heap = |p: *mut u8, n: usize| if self.ep.heap.contains(p, n) { HINT_HEAP } else { 0 };
         let (addr, kind, hint) = match self.data {
-            Layout::Contiguous { ptr, len } => (ptr, PostingKind::Contiguous, heap(ptr, len)),
+            Layout::Contiguous { ptr, len } => (ptr, PostingKind::Contiguous, heap_hint(self.ep, ptr, len)),
             Layout::Block { ptr, block } => {
                 let shape = self.lane.shape(direction, self.slot);
                 shape.run.store(block.run as u64, Ordering::Relaxed);
@@ -798,7 +819,7 @@ impl Scene for Awaiting {
         self.ep.board()
     }
     fn sleep_word(&self) -> Option<&AtomicU32> {
-        self.lane.far().is_none().then(|| &self.lane.hot(self.slot).half[1 - self.lane.inn].rx)
+        self.lane.far().is_none().then(|| &self.lane.receiving(self.slot).1.rx)
     }
     fn bits(&self) -> u32 {
         doorbell::bit(self.slot)

@@ -10,7 +10,7 @@ use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::Layout;
-use crate::p2p::receive::{Receiver, take_short};
+use crate::p2p::receive::{Receiver, post_short, take_short};
 use crate::p2p::send::{Sender, Waiting, busy};
 use crate::p2p::transfer::{Put, Ring};
 use crate::p2p::{PROC_NULL, Received, TAG_ANY, any_index};
@@ -23,8 +23,11 @@ use crate::wait::{Scene, Turn, Waiter, doorbell, patience};
 #[inline(always)]
 pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    if let Layout::Contiguous { ptr, len } = data
-        && len <= INLINE_BYTES
+    let Layout::Contiguous { ptr, len } = data else {
+        // SAFETY: as the caller promises.
+        return unsafe { isend_slow(ep, comm, data, dst, index) };
+    };
+    if len <= INLINE_BYTES
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {
         let slot = index as u32 as usize + SYSTEM_INDICES;
@@ -45,8 +48,9 @@ pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()>
             }
         }
     }
+    // As in `send`.
     // SAFETY: as the caller promises.
-    unsafe { isend_slow(ep, comm, data, dst, index) }
+    unsafe { isend_slow(ep, comm, Layout::Contiguous { ptr, len }, dst, index) }
 }
 
 #[cold]
@@ -164,7 +168,7 @@ unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
 /// With an event descriptor, asks the receiver to ring when it posts or acknowledges.
 fn arm_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, state: SendState, len: usize) {
     let Some(event) = ep.event.get() else { return };
-    let tx = &lane.hot(slot).half[lane.out].tx;
+    let tx = &lane.sending(slot).0.tx;
     // SYNC POINT: pairs with the receiver's look at the sleep byte after it has posted or acknowledged.
     tx.store(tx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
     doorbell::barrier();
@@ -248,7 +252,7 @@ pub(super) fn complete_send(ep: &'static Endpoint, lane: &'static Lane, slot: us
     // SAFETY: the memory stays the request's until it is completed here.
     let done = unsafe { drive(ep, lane, slot, wait) };
     if done != Ok(false) {
-        let tx = &lane.hot(slot).half[lane.out].tx;
+        let tx = &lane.sending(slot).0.tx;
         tx.store(tx.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
         flags.store(flags.load(Ordering::Relaxed) & !(SEND_PENDING | SEND_OPEN), Ordering::Relaxed);
     }
@@ -507,27 +511,27 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
 #[inline(always)]
 pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    if let Layout::Contiguous { ptr, len } = data
-        && let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32))
-    {
+    let Layout::Contiguous { ptr, len } = data else {
+        // SAFETY: as the caller promises.
+        return unsafe { irecv_slow(ep, comm, data, src, index) };
+    };
+    if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && !(ptr.is_null() && len != 0) && ep.event.get().is_none() {
             let flags = &lane.progress(slot).recv_flags;
             let now = flags.load(Ordering::Relaxed);
-            if now & (RECV_PENDING | RECV_CHAIN) == 0 {
-                let receiver = Receiver::new(ep, lane, slot, data, len);
-                if !receiver.may_be_there() {
-                    receiver.post(false);
-                    // SYNC POINT: pairs with `holds_annex`, as all stores of these flags do: each may cover the one after which the
-                    // last annex belongs to the sending thread.
-                    flags.store(flags.load(Ordering::Relaxed) | RECV_PENDING, Ordering::Release);
-                    return Ok(());
-                }
+            // SAFETY: as the caller promises; nothing is pending.
+            if now & RECV_PENDING == 0 && unsafe { post_short(ep, lane, slot, ptr, len) } {
+                // SYNC POINT: pairs with `holds_annex`, as all stores of these flags do: each may cover the one after which the last
+                // annex belongs to the sending thread.
+                flags.store(now | RECV_PENDING, Ordering::Release);
+                return Ok(());
             }
         }
     }
+    // As in `send`.
     // SAFETY: as the caller promises.
-    unsafe { irecv_slow(ep, comm, data, src, index) }
+    unsafe { irecv_slow(ep, comm, Layout::Contiguous { ptr, len }, src, index) }
 }
 
 #[cold]
@@ -628,7 +632,7 @@ pub(super) unsafe fn begin(receiver: &Receiver) -> Result<()> {
         (side.layout, side.cap) = (receiver.data, receiver.cap);
     }
     if let Some(event) = ep.event.get() {
-        let rx = &lane.hot(slot).half[1 - lane.inn].rx;
+        let rx = &lane.receiving(slot).1.rx;
         // SYNC POINT: pairs with the sender's look at the sleep byte after publishing.
         rx.store(rx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
         doorbell::barrier();
@@ -749,7 +753,7 @@ pub(super) fn complete_receive(ep: &'static Endpoint, lane: &'static Lane, slot:
         None => unsafe { receiver.until_received(true) },
     };
     if ep.event.get().is_some() {
-        let rx = &lane.hot(slot).half[1 - lane.inn].rx;
+        let rx = &lane.receiving(slot).1.rx;
         rx.store(rx.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
     }
     finish();

@@ -34,8 +34,11 @@ const LINK_BYTES: usize = 24;
 #[inline(always)]
 pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    if let Layout::Contiguous { ptr, len } = data
-        && len <= ANNEX_BYTES
+    let Layout::Contiguous { ptr, len } = data else {
+        // SAFETY: as the caller promises.
+        return unsafe { send_slow(ep, comm, data, dst, index) };
+    };
+    if len <= ANNEX_BYTES
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {
         let slot = index as u32 as usize + SYSTEM_INDICES;
@@ -46,8 +49,9 @@ pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> 
             }
         }
     }
+    // Put together again, so that on the short path its parts need not go through memory.
     // SAFETY: as the caller promises.
-    unsafe { send_slow(ep, comm, data, dst, index) }
+    unsafe { send_slow(ep, comm, Layout::Contiguous { ptr, len }, dst, index) }
 }
 
 /// The short path: the landing, or the landing and an annex. `false`: not this way.
@@ -67,8 +71,7 @@ pub(super) unsafe fn send_short(lane: &Lane, slot: usize, ptr: *const u8, len: u
 #[inline(always)]
 pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
     let progress = lane.progress(slot);
-    let hot = lane.hot(slot);
-    let (mine, theirs) = (&hot.half[lane.out], &hot.half[1 - lane.out]);
+    let (mine, theirs) = lane.sending(slot);
     let before = progress.sent.load(Ordering::Relaxed);
     if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
         || !acked_soon(progress, theirs, before)
@@ -96,7 +99,7 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
 #[inline(never)]
 unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
     let progress = lane.progress(slot);
-    let theirs = &lane.hot(slot).half[1 - lane.out];
+    let theirs = lane.sending(slot).1;
     let before = progress.sent.load(Ordering::Relaxed);
     if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
         || !acked_soon(progress, theirs, before)
@@ -141,7 +144,7 @@ fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
 #[inline(always)]
 unsafe fn fill_annex(lane: &Lane, slot: usize, seq: u64, len: usize, now: bool, copy: impl Fn(usize, *mut u8, usize)) {
     let progress = lane.progress(slot);
-    let mine = &lane.hot(slot).half[lane.out];
+    let mine = lane.sending(slot).0;
     let publish = |kind, inline_len| {
         let land = Land::new(seq, progress.got(), kind, inline_len, lane.epoch);
         mine.publish(if now { land.now() } else { land });
@@ -324,10 +327,10 @@ impl Sender {
         self.lane.progress(self.slot).send_flags.store(flags, Ordering::Relaxed);
     }
     fn mine(&self) -> &'static Half {
-        &self.lane.hot(self.slot).half[self.lane.out]
+        self.lane.sending(self.slot).0
     }
     fn theirs(&self) -> &'static Half {
-        &self.lane.hot(self.slot).half[1 - self.lane.out]
+        self.lane.sending(self.slot).1
     }
     pub fn posting(&self) -> &'static Posting {
         self.lane.take_over_outgoing(self.slot);
@@ -803,7 +806,7 @@ pub(crate) fn is_consumed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> 
         // SYNC POINT: pairs with the release in `Receiver::take`.
         ep.spool.block(lane.send_side(slot).block.at).taken.load(Ordering::Acquire) == seq as u32
     } else {
-        lane.progress(slot).is_acked(seq) || lane.hot(slot).half[1 - lane.out].acked(seq)
+        lane.progress(slot).is_acked(seq) || lane.sending(slot).1.acked(seq)
     }
 }
 
@@ -825,7 +828,7 @@ impl Scene for Waiting {
         self.ep.board()
     }
     fn sleep_word(&self) -> Option<&crate::base::atomics::AtomicU32> {
-        (!self.midway && self.lane.far().is_none()).then(|| &self.lane.hot(self.slot).half[self.lane.out].tx)
+        (!self.midway && self.lane.far().is_none()).then(|| &self.lane.sending(self.slot).0.tx)
     }
     fn bits(&self) -> u32 {
         doorbell::bit(self.slot)

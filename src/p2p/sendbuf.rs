@@ -115,7 +115,7 @@ pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
 /// 1 if the chain follows a landing that said spooled and is not taken yet.
 fn landing_before_chain(lane: &Lane, slot: usize) -> u64 {
     let side = lane.send_side(slot);
-    let theirs = &lane.hot(slot).half[1 - lane.out];
+    let theirs = lane.sending(slot).1;
     let landing = side.spooled_landing;
     (landing != 0 && landing + 1 == side.chain_first && theirs.acked(landing - 1)) as u64
 }

@@ -712,7 +712,7 @@ impl Receiver {
             }
             // The sender may sleep in its wait.
             doorbell::light_barrier();
-            let sleep = lane.hot(self.slot).half[lane.inn].tx.load(Ordering::Relaxed) & 0xff;
+            let sleep = lane.receiving(self.slot).0.tx.load(Ordering::Relaxed) & 0xff;
             if sleep != 0 {
                 super::send::wake(lane, self.slot, sleep);
             }

@@ -120,10 +120,8 @@ impl Heap {
     #[inline]
     pub fn contains(&self, ptr: *const u8, len: usize) -> bool {
         let Some(window) = self.window.get() else { return false };
-        match self.offset(ptr) {
-            Some(at) => len <= window.len() - at,
-            None => false,
-        }
+        let at = (ptr as usize).wrapping_sub(window.as_ptr() as usize);
+        at < window.len() && len <= window.len() - at
     }
 
     #[inline]
