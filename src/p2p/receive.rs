@@ -51,9 +51,12 @@ pub(super) unsafe fn recv_and<const OWE: bool>(comm: i32, data: Layout, src: i32
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && !(ptr.is_null() && len != 0) {
             // SAFETY: `len` writable bytes at `ptr`, as the caller promises.
-            if unsafe { recv_inline::<OWE>(lane, slot, ptr, len) } {
-                return Ok(());
-            }
+            return if unsafe { recv_inline::<OWE>(lane, slot, ptr, len) } {
+                Ok(())
+            } else {
+                // SAFETY: as above.
+                unsafe { recv_next(ep, lane, slot, ptr, len) }
+            };
         }
     }
     // As in `send`.
@@ -76,6 +79,63 @@ pub unsafe fn recv_inline<const OWE: bool>(lane: &Lane, slot: usize, ptr: *mut u
     let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
     // SAFETY: as the caller promises.
     unsafe { take_short::<OWE>(lane, slot, ptr, cap, patience) }
+}
+
+/// A receive off the short path whose lane is found: most likely the chain's next record.
+///
+/// # Safety
+/// As for [`recv_inline`].
+#[inline(never)]
+unsafe fn recv_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr: *mut u8, cap: usize) -> Result<()> {
+    // SAFETY (both): as the caller promises.
+    if unsafe { take_chained(lane, slot, ptr, cap) } {
+        return Ok(());
+    }
+    // SAFETY: see above.
+    unsafe { recv_on(ep, lane, slot, Layout::Contiguous { ptr, len: cap }) }
+}
+
+/// Takes the chain's next record, if the last message came from the chain and that record is there within moments and fits. `false`:
+/// not this way.
+///
+/// # Safety
+/// As for [`recv_inline`].
+#[inline(always)]
+unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
+    let progress = lane.progress(slot);
+    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != RECV_CHAIN {
+        return false;
+    }
+    let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let (theirs, _) = lane.receiving(slot);
+    let side = lane.receive_side(slot);
+    let record = Receiver::record(side.block, side.next);
+    let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
+    let mut turns = 0;
+    // SYNC POINT: as in `look_in_chain`.
+    let mut word = record.load(Ordering::Acquire);
+    while word as u32 != seq as u32 || word == 0 {
+        turns += 1;
+        if turns >= patience || theirs.landing().is(seq, lane.epoch) {
+            return false;
+        }
+        spin_loop();
+        word = record.load(Ordering::Acquire);
+    }
+    let len = (word >> 40) as usize;
+    if (word >> 32) as u8 != Kind::Spooled as u8 || len as u64 >= LONG_LENGTH || len > cap {
+        return false;
+    }
+    // SAFETY: the record has `len` bytes in the peer's spool behind its word; they fit, as was just seen.
+    unsafe { copy(side.block.cast::<u8>().add(side.next as usize + 8), ptr, len) };
+    side.next += record_bytes(len) as u64;
+    progress.count_received(seq);
+    progress.last_len.store(len as u64, Ordering::Relaxed);
+    // SAFETY: in the peer's spool, mapped as long as the lane lives.
+    // SYNC POINT: pairs with `Sender::consumed_all`.
+    unsafe { (*side.block).taken.store(seq as u32, Ordering::Release) };
+    wake_sender(lane, slot);
+    true
 }
 
 /// Takes the next message if within so many turns it is in the landing or an annex, and fits. `false`: not so.

@@ -24,6 +24,8 @@ use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patien
 const CHAIN_BLOCK: usize = if cfg!(loom) { 512 } else { 4 << 10 };
 /// Turns that a send waits for the acknowledgement of the last one before it goes into the chain.
 const ACK_PATIENCE: u32 = if cfg!(loom) { 1 } else { 24 };
+/// Messages that a chain may have: 24 bits must name its first.
+const CHAIN_MOST: u64 = 1 << 22;
 /// Bytes kept free at the end of a block for the link to the next.
 const LINK_BYTES: usize = 24;
 
@@ -44,9 +46,12 @@ pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> 
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !(ptr.is_null() && len != 0) {
             // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
-            if unsafe { send_short(lane, slot, ptr, len) } {
-                return Ok(());
-            }
+            return if unsafe { send_short(lane, slot, ptr, len) } {
+                Ok(())
+            } else {
+                // SAFETY: as above.
+                unsafe { send_next(ep, lane, slot, ptr, len) }
+            };
         }
     }
     // Put together again, so that on the short path its parts need not go through memory.
@@ -115,6 +120,29 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
     progress.count_sent(seq, len);
     after_publish(lane, slot, theirs);
     true
+}
+
+/// A send off the short path whose lane is found: most likely the chain's next record.
+///
+/// # Safety
+/// As for [`send_short`].
+#[inline(never)]
+unsafe fn send_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr: *const u8, len: usize) -> Result<()> {
+    let progress = lane.progress(slot);
+    let data = Layout::Contiguous { ptr: ptr.cast_mut(), len };
+    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) == SEND_CHAIN && !progress.is_two_way()
+    {
+        let sender = Sender::new(ep, lane, slot, data, len);
+        // SAFETY: as the caller promises.
+        if sender.is_short() && unsafe { sender.append() } {
+            lane.count_spooled(slot);
+            progress.count_sent(sender.seq, len);
+            after_publish(lane, slot, sender.theirs());
+            return Ok(());
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { send_on(ep, lane, slot, data) }
 }
 
 /// Is the last message acknowledged, or will be in a moment? Where traffic goes both ways the acknowledgement is likely to be
@@ -505,6 +533,7 @@ impl Sender {
         if (self.len as u64) < LONG_LENGTH { 8 } else { 16 }
     }
 
+    #[inline(always)]
     unsafe fn write_payload(&self, at: u64) {
         // SAFETY: the caller has made sure of the room; the data is readable.
         unsafe {
@@ -525,19 +554,14 @@ impl Sender {
     /// Appends the message to the chain, beginning one if need be. `false`: no room.
     unsafe fn chain(&mut self) -> bool {
         let side = self.lane.send_side(self.slot);
-        let need = record_bytes(self.len);
         let chained = self.flags() & SEND_CHAIN != 0;
         let spool = &self.ep.spool;
-        if chained && self.seq - side.chain_first > 1 << 22 {
+        if chained && self.seq - side.chain_first > CHAIN_MOST {
             return false;
         }
-        if chained && side.used as usize + need + LINK_BYTES <= side.block.size as usize {
-            let at = side.block.at + side.used;
-            spool.block(side.block.at).last.store(self.seq as u32, Ordering::Relaxed);
-            // SAFETY: room for the record, the word behind it, and a link.
-            unsafe { self.write_record(at, need) };
-            side.used += need as u64;
-        } else {
+        // SAFETY: as the caller promises.
+        if !chained || !unsafe { self.append() } {
+            let need = record_bytes(self.len);
             let Some(block) = self.next_block(need) else { return false };
             let far = self.lane.far().map(|far| (far, self.far_key(far, block)));
             if let Some((_, None)) = far {
@@ -593,6 +617,24 @@ impl Sender {
         true
     }
 
+    /// Appends the message to the chain's block. `false`: that is full, or the chain long enough.
+    #[inline(always)]
+    unsafe fn append(&self) -> bool {
+        let side = self.lane.send_side(self.slot);
+        let need = record_bytes(self.len);
+        if side.used as usize + need + LINK_BYTES > side.block.size as usize || self.seq - side.chain_first > CHAIN_MOST
+        {
+            return false;
+        }
+        let at = side.block.at + side.used;
+        self.ep.spool.block(side.block.at).last.store(self.seq as u32, Ordering::Relaxed);
+        // SAFETY: room for the record, the word behind it, and a link; the data is readable, as the caller promises.
+        unsafe { self.write_record(at, need) };
+        side.used += need as u64;
+        true
+    }
+
+    #[inline(always)]
     unsafe fn write_record(&self, at: u64, need: usize) {
         // The word behind must not look like a record before it is one.
         self.word(at + need as u64).store(0, Ordering::Relaxed);
