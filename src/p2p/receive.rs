@@ -90,11 +90,11 @@ pub unsafe fn recv_inline<const OWE: bool>(lane: &Lane, slot: usize, ptr: *mut u
 /// As for [`recv_inline`].
 #[inline(never)]
 unsafe fn recv_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr: *mut u8, cap: usize) -> Result<()> {
-    // SAFETY (both): as the caller promises.
+    // SAFETY: as the caller promises.
     if unsafe { take_chained(lane, slot, ptr, cap) } {
         return Ok(());
     }
-    // SAFETY: see above.
+    // SAFETY: as the caller promises.
     unsafe { recv_on(ep, lane, slot, Layout::Contiguous { ptr, len: cap }) }
 }
 
