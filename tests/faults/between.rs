@@ -56,3 +56,96 @@ pub fn killed_there() {
         assert!(matches!((&ends[0], &ends[2]), (End::Exit(0), End::Exit(0))), "{}", story(&outcome));
     }
 }
+
+/// Does to the link of a node what is told, in the rig (tests/rig/link).
+fn link(node: u32, what: &str) {
+    let done = std::process::Command::new("rig-link").args([&node.to_string(), what]).status();
+    assert!(done.as_ref().is_ok_and(|s| s.success()), "rig-link {node} {what}: {done:?}");
+}
+
+/// Ranks 0 and 2 on one node, 1 on another, whose link goes down while both ends wait.
+pub fn loses_its_link() {
+    init(8);
+    let me = rank();
+    let mut got = [0; 8];
+    let lost = |code: i32, peer: &str| {
+        assert_eq!(code, PEER, "{}", last_error());
+        let text = last_error();
+        assert!(text.contains(peer) && text.contains("does not answer"), "{text}");
+    };
+    match me {
+        0 => {
+            recv(&mut got, 1, 0);
+            link(1, "down");
+            lost(try_recv(&mut got, 1, 1), "rank 1");
+            lost(try_send(&vec![3; 1 << 20], 1, 2), "rank 1");
+            // Those who need not go there are not concerned.
+            send(&[7; 8], 2, 0);
+            recv(&mut got, 2, 0);
+            assert_eq!(got, [8; 8]);
+        }
+        1 => {
+            send(&[1; 8], 0, 0);
+            lost(try_recv(&mut got, 0, 1), "rank 0");
+        }
+        _ => {
+            recv(&mut got, 0, 0);
+            assert_eq!(got, [7; 8]);
+            send(&[8; 8], 0, 0);
+        }
+    }
+    // What others make of this rank's end is no matter here: an error or none, but an end.
+    try_finalize();
+    if me == 0 {
+        link(1, "up");
+    }
+}
+
+pub fn link_lost() {
+    let rig = std::env::var_os("RIG_NODES").is_some();
+    if !rig {
+        return println!("  skipped: only in tests/rig there is a link to break");
+    }
+    let job = Job::new(3, "loses its link").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=3");
+    let outcome = job.keep_going().outcome();
+    assert!(outcome.ends.iter().all(|e| matches!(e, End::Exit(0))), "{}", story(&outcome));
+}
+
+/// Rank 1 is stopped for a while, so that nobody posts the receives that rank 0's calls use up: rank 0 is made to wait and nothing is lost.
+pub fn stops_on_another_node() {
+    init(64);
+    const ROUNDS: usize = 1200;
+    let mut got = [0u8; 8];
+    if rank() == 1 {
+        recv(&mut got, 0, 0);
+        send(&std::process::id().to_ne_bytes(), 0, 1);
+        for k in 0..ROUNDS {
+            recv(&mut got, 0, 2);
+            assert_eq!(got, k.to_ne_bytes());
+        }
+        send(&got, 0, 3);
+    } else {
+        let mut pid = [0u8; 4];
+        send(&[0; 8], 1, 0);
+        recv(&mut pid, 1, 1);
+        let pid = i32::from_ne_bytes(pid);
+        // SAFETY: a process of this job.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
+        for k in 0..ROUNDS {
+            isend(&k.to_ne_bytes(), 1, 2);
+            isend_wait(1, 2);
+        }
+        sleep_ms(3000);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGCONT) }, 0);
+        recv(&mut got, 1, 3);
+        assert_eq!(got, (ROUNDS - 1).to_ne_bytes());
+    }
+    finalize();
+}
+
+pub fn stopped_there() {
+    if devices() {
+        Job::new(2, "stops on another node").nodes(Nodes::Cyclic(2)).run();
+    }
+}

@@ -39,6 +39,8 @@ const TESTS: &[Test] = &[
     ("a_stranger_does_no_harm", life::stranger),
     ("another_node_without_a_way_is_named", life::other_node),
     ("a_rank_killed_on_another_node_is_an_error_for_who_needs_it", between::killed_there),
+    ("a_lost_link_to_another_node_is_an_error_of_the_pair", between::link_lost),
+    ("a_stopped_rank_on_another_node_is_waited_for", between::stopped_there),
 ];
 
 const BODIES: &[Body] = &[
@@ -63,6 +65,8 @@ const BODIES: &[Body] = &[
     ("is alone", life::is_alone),
     ("has no way to another node", life::has_no_way),
     ("dies on another node", between::dies_on_another_node),
+    ("loses its link", between::loses_its_link),
+    ("stops on another node", between::stops_on_another_node),
 ];
 
 fn main() {
