@@ -39,6 +39,18 @@ module fmpl
   integer(c_int), parameter :: FMPL_COUNTER_SHM_MESSAGES = 1
   !> A counter: the bytes of the messages counted by FMPL_COUNTER_SHM_MESSAGES.
   integer(c_int), parameter :: FMPL_COUNTER_SHM_BYTES = 2
+  !> A counter: RDMA writes to ranks on other nodes, those that carry a record and those that carry a
+  !! message's bytes.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_WRITES = 3
+  !> A counter: RDMA reads from ranks on other nodes.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_READS = 4
+  !> A counter: the bytes of these writes and reads.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_BYTES = 5
+  !> A counter: bytes of messages that a processor has copied on their way to or from another node, landings
+  !! apart.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_COPIED = 6
+  !> A counter: completions of writes and reads that were taken.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_COMPLETIONS = 7
   !> The version that this header belongs to: 10000 * major + 100 * minor + patch.
   integer(c_int), parameter :: FMPL_VERSION_NUMBER = 100
   !> The library is not initialised, or has been finalized.

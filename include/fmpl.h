@@ -134,6 +134,27 @@ enum fmpl_error {
 /** A counter: the bytes of the messages counted by FMPL_COUNTER_SHM_MESSAGES. */
 #define FMPL_COUNTER_SHM_BYTES 2
 
+/**
+ * A counter: RDMA writes to ranks on other nodes, those that carry a record and those that carry a message's
+ * bytes.
+ */
+#define FMPL_COUNTER_RDMA_WRITES 3
+
+/** A counter: RDMA reads from ranks on other nodes. */
+#define FMPL_COUNTER_RDMA_READS 4
+
+/** A counter: the bytes of these writes and reads. */
+#define FMPL_COUNTER_RDMA_BYTES 5
+
+/**
+ * A counter: bytes of messages that a processor has copied on their way to or from another node, landings
+ * apart.
+ */
+#define FMPL_COUNTER_RDMA_COPIED 6
+
+/** A counter: completions of writes and reads that were taken. */
+#define FMPL_COUNTER_RDMA_COMPLETIONS 7
+
 /** The version that this header belongs to: 10000 * major + 100 * minor + patch. */
 #define FMPL_VERSION 100
 

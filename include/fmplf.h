@@ -52,6 +52,23 @@
 ! FMPL_COUNTER_SHM_MESSAGES.
       integer FMPL_COUNTER_SHM_BYTES
       parameter (FMPL_COUNTER_SHM_BYTES = 2)
+! A counter: RDMA writes to ranks on other nodes, those that carry a
+! record and those that carry a message's bytes.
+      integer FMPL_COUNTER_RDMA_WRITES
+      parameter (FMPL_COUNTER_RDMA_WRITES = 3)
+! A counter: RDMA reads from ranks on other nodes.
+      integer FMPL_COUNTER_RDMA_READS
+      parameter (FMPL_COUNTER_RDMA_READS = 4)
+! A counter: the bytes of these writes and reads.
+      integer FMPL_COUNTER_RDMA_BYTES
+      parameter (FMPL_COUNTER_RDMA_BYTES = 5)
+! A counter: bytes of messages that a processor has copied on their way
+! to or from another node, landings apart.
+      integer FMPL_COUNTER_RDMA_COPIED
+      parameter (FMPL_COUNTER_RDMA_COPIED = 6)
+! A counter: completions of writes and reads that were taken.
+      integer FMPL_COUNTER_RDMA_COMPLETIONS
+      parameter (FMPL_COUNTER_RDMA_COMPLETIONS = 7)
 ! The version that this header belongs to: 10000 * major + 100 * minor +
 ! patch.
       integer FMPL_VERSION_NUMBER

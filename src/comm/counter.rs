@@ -17,11 +17,30 @@ pub enum Counter {
     ShmMessages = 1,
     /// The bytes of these messages.
     ShmBytes = 2,
+    /// RDMA writes to ranks on other nodes, those that carry a record and those that carry a message's bytes.
+    RdmaWrites = 3,
+    /// RDMA reads from ranks on other nodes.
+    RdmaReads = 4,
+    /// The bytes of these writes and reads.
+    RdmaBytes = 5,
+    /// Bytes of messages that a processor has copied on their way to or from another node, landings apart.
+    RdmaCopied = 6,
+    /// Completions of writes and reads that were taken.
+    RdmaCompletions = 7,
 }
 
 impl Counter {
     /// All counters, in order.
-    pub const ALL: [Counter; 3] = [Counter::ShmPeers, Counter::ShmMessages, Counter::ShmBytes];
+    pub const ALL: [Counter; 8] = [
+        Counter::ShmPeers,
+        Counter::ShmMessages,
+        Counter::ShmBytes,
+        Counter::RdmaWrites,
+        Counter::RdmaReads,
+        Counter::RdmaBytes,
+        Counter::RdmaCopied,
+        Counter::RdmaCompletions,
+    ];
 
     /// The counter with this number.
     pub fn from_number(n: i32) -> Option<Counter> {
@@ -37,6 +56,9 @@ pub fn counter(which: i32) -> Result<u64> {
     };
     if which == Counter::ShmPeers {
         return Ok((0..ep.size).filter(|r| ep.known(*r).is_some()).count() as u64);
+    }
+    if let Some(n) = (which as usize).checked_sub(Counter::RdmaWrites as usize) {
+        return Ok(ep.fabric_done()[n]);
     }
     let mut sum = 0;
     for lane in ep.lanes.all().iter().filter(|l| l.peer.is_some()) {

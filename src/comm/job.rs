@@ -59,6 +59,7 @@ fn settle(ep: &Endpoint) {
             receive::settle(lane, slot);
         }
     }
+    ep.settle_fabric();
 }
 
 /// The first thing that was not completed.

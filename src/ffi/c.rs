@@ -70,6 +70,16 @@ pub const FMPL_COUNTER_SHM_PEERS: c_int = comm::Counter::ShmPeers as c_int;
 pub const FMPL_COUNTER_SHM_MESSAGES: c_int = comm::Counter::ShmMessages as c_int;
 /// A counter: the bytes of the messages counted by `FMPL_COUNTER_SHM_MESSAGES`.
 pub const FMPL_COUNTER_SHM_BYTES: c_int = comm::Counter::ShmBytes as c_int;
+/// A counter: RDMA writes to ranks on other nodes, those that carry a record and those that carry a message's bytes.
+pub const FMPL_COUNTER_RDMA_WRITES: c_int = comm::Counter::RdmaWrites as c_int;
+/// A counter: RDMA reads from ranks on other nodes.
+pub const FMPL_COUNTER_RDMA_READS: c_int = comm::Counter::RdmaReads as c_int;
+/// A counter: the bytes of these writes and reads.
+pub const FMPL_COUNTER_RDMA_BYTES: c_int = comm::Counter::RdmaBytes as c_int;
+/// A counter: bytes of messages that a processor has copied on their way to or from another node, landings apart.
+pub const FMPL_COUNTER_RDMA_COPIED: c_int = comm::Counter::RdmaCopied as c_int;
+/// A counter: completions of writes and reads that were taken.
+pub const FMPL_COUNTER_RDMA_COMPLETIONS: c_int = comm::Counter::RdmaCompletions as c_int;
 /// The version that this header belongs to: 10000 * major + 100 * minor + patch.
 pub const FMPL_VERSION: c_int = 100
     * (100 * decimal(env!("CARGO_PKG_VERSION_MAJOR")) + decimal(env!("CARGO_PKG_VERSION_MINOR")))

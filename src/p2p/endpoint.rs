@@ -578,6 +578,14 @@ impl Endpoint {
         Ok(peer < self.size && attach.known(peer).is_none() && nodes.node_of(peer) != nodes.node_of(self.rank))
     }
 
+    /// What was done on the fabric between nodes: writes, reads, their bytes, bytes copied, completions taken.
+    pub fn fabric_done(&self) -> [u64; 5] {
+        match self.fabric.get() {
+            Some(Ok(fabric)) => fabric.done(),
+            _ => [0; 5],
+        }
+    }
+
     /// The fabric between nodes.
     fn fabric(&self, peer: u32) -> Result<&Arc<Fabric>> {
         match self.fabric.get() {
@@ -629,6 +637,15 @@ impl Endpoint {
             self.apply_mode(&lane);
             Ok(lane)
         })
+    }
+
+    /// Sends the acknowledgements that are owed to other nodes, and sees to it that they have arrived: the news that this rank finalizes may
+    /// go by other ranks.
+    pub fn settle_fabric(&self) {
+        let Some(Ok(fabric)) = self.fabric.get() else { return };
+        self.lanes.all().iter().filter_map(|lane| lane.far()).for_each(Far::pay);
+        let until = crate::base::clock::now_ns() + 1_000_000_000;
+        fabric.links().iter().for_each(|link| link.drain(until));
     }
 
     /// Tells the peers on other nodes that this rank has left, and sees to it that what was posted has gone out.

@@ -125,7 +125,7 @@ unsafe fn start_transfer<'a>(
                 let bytes = (n - done).min(run).min(link.longest());
                 let piece = Piece { addr: from as u64 + done as u64, len: bytes as u32, lkey: region.lkey() };
                 // SAFETY: registered until the last ticket is over.
-                ticket = match unsafe { link.bulk(push, &[piece], place) } {
+                ticket = match unsafe { link.bulk(push, done + bytes == n, &[piece], place) } {
                     Ok(ticket) => ticket,
                     Err(e) => {
                         let _ = link.wait(ticket);
@@ -138,6 +138,7 @@ unsafe fn start_transfer<'a>(
         }
     }
     // Through a bounce buffer in two halves, so that copying and moving overlap.
+    far.fabric().count_copied(n);
     const HALF: usize = BOUNCE_BYTES / 2;
     let bounce = far.fabric().bounce()?;
     let arena = bounce.arena();
@@ -147,10 +148,10 @@ unsafe fn start_transfer<'a>(
         let (mut done, mut ticket) = (0, 0);
         while done < len {
             let (place, run) = remote.at(k * HALF + done);
-            let bytes = (len - done).min(run);
+            let bytes = (len - done).min(run).min(link.longest());
             let piece = Piece { addr: half(k) as u64 + done as u64, len: bytes as u32, lkey: arena.region().lkey() };
             // SAFETY: a part of the half, which is left alone until the last ticket is over.
-            ticket = match unsafe { link.bulk(push, &[piece], place) } {
+            ticket = match unsafe { link.bulk(push, done + bytes == len, &[piece], place) } {
                 Ok(ticket) => ticket,
                 Err(e) => {
                     let _ = link.wait(ticket);
@@ -236,6 +237,7 @@ impl Sender {
 
     /// Says where a spooled message lies, by the landing.
     pub(super) fn publish_spooled_far(&self, far: &Far, block: BlockRef, at: u64, key: u32) {
+        far.fabric().count_copied(self.len);
         let addr = self.ep.spool.bytes(at) as u64;
         let words = [self.len as u64, addr, key as u64 | (block.generation as u64) << 32];
         self.land_far(far, Kind::Spooled, 24, &words);

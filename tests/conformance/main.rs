@@ -11,6 +11,7 @@
 //! | `memory` | buffers in read-only, file, huge and shared memory |
 //! | `threads` | many threads of both processes at once |
 //! | `crowd` | three and four ranks |
+//! | `wire` | between nodes: how many writes, bytes, copies |
 //! | `bulk` | 65 536 indices; messages of more than 4 GiB |
 
 #[path = "../ranks/mod.rs"]
@@ -25,6 +26,7 @@ mod shapes;
 mod sizes;
 mod spool;
 mod threads;
+mod wire;
 
 use ranks::calls::*;
 use ranks::{Body, Job, Test};
@@ -211,12 +213,15 @@ fn long_messages() {
     }
 }
 
+fn has_devices() -> bool {
+    use fmpl::fabric::verbs::device::{Wishes, survey};
+    survey(&Wishes::default()).unwrap_or_default().iter().any(|(_, port)| port.is_ok())
+}
+
 /// The same between two nodes, where there are RDMA devices: see `tests/rig`.
 fn between_nodes() {
-    use fmpl::fabric::verbs::device::{Wishes, survey};
     use fmpl::launch::embedded::Nodes;
-    let ports = survey(&Wishes::default()).unwrap_or_default();
-    if !ports.iter().any(|(_, port)| port.is_ok()) {
+    if !has_devices() {
         println!("no active RDMA port here: nothing to try");
         return;
     }
@@ -241,15 +246,40 @@ fn between_nodes() {
     }
 }
 
+/// How much goes over the wire between nodes.
+fn writes_are_counted() {
+    use fmpl::launch::embedded::Nodes;
+    if !has_devices() {
+        return println!("no active RDMA port here: nothing to try");
+    }
+    let outcome = Job::new(2, "wire").nodes(Nodes::Cyclic(2)).env("FMPL_WAIT", "spin").run();
+    (0..2).for_each(|rank| print!("{}", ranks::said(&outcome, rank)));
+}
+
+fn on_the_wire() {
+    init(256);
+    mode(10);
+    for scene in [wire::posted, wire::ping_pong, wire::long] {
+        scene(rank());
+    }
+    finalize();
+}
+
 const TESTS: &[Test] = &[
     ("every_way_keeps_every_promise", every_way),
     ("every_promise_is_kept_between_nodes", between_nodes),
+    ("what_goes_between_nodes_is_counted", writes_are_counted),
     ("three_ranks_and_four", crowds),
     ("indices_by_the_ten_thousands", many_indices),
     ("messages_of_more_than_4_gib", long_messages),
 ];
-const BODIES: &[Body] =
-    &[("scenes", scenes), ("crowd", crowd), ("bulk of indices", bulk::indices), ("long messages", bulk::lengths)];
+const BODIES: &[Body] = &[
+    ("scenes", scenes),
+    ("wire", on_the_wire),
+    ("crowd", crowd),
+    ("bulk of indices", bulk::indices),
+    ("long messages", bulk::lengths),
+];
 
 fn main() {
     ranks::main(TESTS, BODIES);

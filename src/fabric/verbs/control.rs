@@ -71,6 +71,7 @@ struct Shared {
     spool: Ranges,
     cache: Cache,
     bounces: Mutex<Vec<Arena>>,
+    copied: AtomicU64,
 }
 
 /// Bytes of a bounce buffer.
@@ -149,6 +150,7 @@ impl Fabric {
             spool,
             cache,
             bounces: Mutex::default(),
+            copied: AtomicU64::new(0),
         });
         Ok(Fabric { shared, thread: Mutex::new(None), pid: std::process::id() })
     }
@@ -216,6 +218,19 @@ impl Fabric {
     /// Connections that exist.
     pub fn links(&self) -> Vec<Arc<Link>> {
         self.shared.lock().by_peer.values().cloned().collect()
+    }
+    /// What was done on all connections so far: writes, reads, their bytes, bytes of messages that were copied, completions taken.
+    pub fn done(&self) -> [u64; 5] {
+        let mut sum = [0, 0, 0, self.shared.copied.load(Ordering::Relaxed), 0];
+        for link in self.links() {
+            let [writes, reads, bytes, completions] = link.done();
+            [0, 1, 2, 4].into_iter().zip([writes, reads, bytes, completions]).for_each(|(i, n)| sum[i] += n);
+        }
+        sum
+    }
+    /// A processor has copied so many bytes of a message.
+    pub fn count_copied(&self, bytes: usize) {
+        self.shared.copied.fetch_add(bytes as u64, Ordering::Relaxed);
     }
     /// Datagrams that were not from this job.
     pub fn rejected(&self) -> u64 {

@@ -478,6 +478,7 @@ pub struct Wc {
 pub mod wc_status {
     use std::ffi::c_int;
     pub const SUCCESS: c_int = 0;
+    pub const LOCAL_QP_OP: c_int = 2;
     pub const FLUSHED: c_int = 5;
     pub const REMOTE_ACCESS: c_int = 10;
     pub const RETRY_EXCEEDED: c_int = 12;

@@ -23,9 +23,9 @@ const DEPTH: u32 = 256;
 const SIGNAL_EVERY: u64 = 64;
 /// Pieces of a request, where the device can.
 const PIECES: u32 = 16;
-/// Bytes of a bulk request at most, if the device can. A longer one may take longer than its time-out on a slow device, which would
-/// then begin it anew.
-const LONGEST: u32 = 1 << 20;
+/// Bytes of a bulk request at most. Each ends with a packet that the peer acknowledges, and an acknowledgement gives the connection all its
+/// repetitions back: so a link that loses packets is not taken for a dead one, as it would be by some devices in a request of many.
+const LONGEST: u32 = 32 << 10;
 /// Longest record that is posted inline, or copied where the device takes less.
 pub const RECORD_MOST: usize = 256;
 /// A wait that lasts longer than this since anything was posted tries the connection.
@@ -59,6 +59,15 @@ struct Posted {
     silent: u64,
     /// When the connection was last tried, in nanoseconds.
     at_ns: u64,
+    /// Writes, reads, their bytes.
+    done: [u64; 3],
+}
+
+impl Posted {
+    fn count(&mut self, read: bool, bytes: usize) {
+        self.done[read as usize] += 1;
+        self.done[2] += bytes as u64;
+    }
 }
 
 /// A piece of a bulk transfer: local memory, and its key.
@@ -92,6 +101,8 @@ pub struct Link {
     answers: AtomicU32,
     posted: Mutex<Posted>,
     completed: AtomicU64,
+    /// Completions taken.
+    taken: AtomicU64,
     polling: Mutex<()>,
     /// Copies of records where the device takes too little inline: a place for each request.
     copies: Option<Arena>,
@@ -123,8 +134,9 @@ impl Link {
             connected: Mutex::new(false),
             ready: AtomicBool::new(false),
             answers: AtomicU32::new(0),
-            posted: Mutex::new(Posted { last: 0, silent: 0, at_ns: now_ns() }),
+            posted: Mutex::new(Posted { last: 0, silent: 0, at_ns: now_ns(), done: [0; 3] }),
             completed: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             polling: Mutex::new(()),
             copies,
             failure: OnceLock::new(),
@@ -234,7 +246,11 @@ impl Link {
         }
         wr.wr_id = posted.last + 1;
         // SAFETY: the request is whole; its data is inline, copied, or stays registered until its ticket is over.
-        unsafe { self.qp.post(wr)? };
+        if let Err(e) = unsafe { self.qp.post(wr) } {
+            // What was posted before without asking for a completion gets one now.
+            self.fail(format!("cannot be written to ({})", e.detail()));
+            return Err(self.broken());
+        }
         posted.last += 1;
         Ok(posted.last)
     }
@@ -276,6 +292,7 @@ impl Link {
         let mut wr = SendWr::new(code, flags, target);
         wr.imm_data = imm.unwrap_or(0).to_be();
         (wr.sg_list, wr.num_sge) = (&mut sge, (len != 0) as i32);
+        posted.count(false, len);
         self.post(&mut posted, &mut wr, false)
     }
 
@@ -289,11 +306,12 @@ impl Link {
     }
 
     /// Starts an RDMA write (`push`) of registered pieces to the peer, or a read of the peer's memory into them. At most
-    /// [`pieces`](Link::pieces), together at most [`longest`](Link::longest) bytes. Returns the ticket.
+    /// [`pieces`](Link::pieces), together at most [`longest`](Link::longest) bytes. Returns the ticket, which is over only after that of the
+    /// last request of a transfer (`last`).
     ///
     /// # Safety
     /// The pieces stay registered, and unchanged or unread, until the ticket is over.
-    pub unsafe fn bulk(&self, push: bool, pieces: &[Piece], remote: Place) -> Result<u64> {
+    pub unsafe fn bulk(&self, push: bool, last: bool, pieces: &[Piece], remote: Place) -> Result<u64> {
         let mut list = [Sge::default(); PIECES as usize];
         for (to, p) in list.iter_mut().zip(pieces) {
             *to = Sge { addr: p.addr, length: p.len, lkey: p.lkey };
@@ -302,7 +320,9 @@ impl Link {
         let target = Target { rdma: Rdma { remote_addr: remote.addr, rkey: remote.rkey } };
         let mut wr = SendWr::new(code, SendFlags::empty(), target);
         (wr.sg_list, wr.num_sge) = (list.as_mut_ptr(), pieces.len().min(list.len()) as i32);
-        self.post(&mut self.lock(), &mut wr, true)
+        let mut posted = self.lock();
+        posted.count(!push, pieces.iter().map(|p| p.len as usize).sum());
+        self.post(&mut posted, &mut wr, last)
     }
 
     /// Takes completions. Cheap when there are none; one thread at a time.
@@ -314,6 +334,7 @@ impl Link {
                 Ok(n) => n,
                 Err(e) => return self.fail(format!("is cut off ({})", e.detail())),
             };
+            self.taken.fetch_add(n as u64, Ordering::Relaxed);
             for c in &wc[..n] {
                 match c.status {
                     wc_status::SUCCESS => {}
@@ -336,9 +357,18 @@ impl Link {
             wc_status::RETRY_EXCEEDED => {
                 format!("does not answer any more: its process or node has died, or the link is down ({text})")
             }
+            wc_status::LOCAL_QP_OP => {
+                format!("is out of reach: the link of this node is down, or its device has failed ({text})")
+            }
             wc_status::REMOTE_ACCESS => format!("refused a key ({text})"),
             _ => format!("is cut off ({text})"),
         }
+    }
+
+    /// Writes and reads posted so far, their bytes, and completions taken.
+    pub fn done(&self) -> [u64; 4] {
+        let [writes, reads, bytes] = self.lock().done;
+        [writes, reads, bytes, self.taken.load(Ordering::Relaxed)]
     }
 
     /// Is this request over?

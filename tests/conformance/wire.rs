@@ -1,0 +1,123 @@
+//! What goes over the wire between two nodes, counted; and how long it takes, for `tests/shows verbs`, which reads the lines that begin
+//! with `figure`.
+
+use crate::ranks::calls::*;
+use fmpl::Counter;
+use std::time::Instant;
+
+const LONG: usize = 1 << 20;
+
+fn count(which: Counter) -> u64 {
+    fmpl::comm::counter(which as i32).expect("a counter")
+}
+
+/// Bytes that the network devices under the RDMA devices have sent.
+fn sent_bytes() -> u64 {
+    let devices = std::fs::read_dir("/sys/class/infiniband").into_iter().flatten().flatten();
+    let under = |d: std::fs::DirEntry| -> Option<u64> {
+        let name = std::fs::read_to_string(d.path().join("ports/1/gid_attrs/ndevs/1")).ok()?;
+        std::fs::read_to_string(format!("/sys/class/net/{}/statistics/tx_bytes", name.trim())).ok()?.trim().parse().ok()
+    };
+    devices.filter_map(under).sum()
+}
+
+pub fn rounds() -> usize {
+    std::env::var("WIRE_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(100)
+}
+
+/// A message of 8 bytes whose receive is posted: one write for the posting, one for the landing.
+pub fn posted(me: i32) {
+    const INDICES: i32 = 100;
+    let mut got = vec![[0u8; 8]; INDICES as usize];
+    (0..2).for_each(|_| barrier());
+    let before = count(Counter::RdmaWrites);
+    if me == 1 {
+        (0..INDICES).for_each(|t| irecv(&mut got[t as usize], 0, t));
+        assert_eq!(count(Counter::RdmaWrites) - before, INDICES as u64, "writes for so many postings");
+    }
+    barrier();
+    if me == 0 {
+        let before = count(Counter::RdmaWrites);
+        (0..INDICES).for_each(|t| send(&[t as u8; 8], 1, t));
+        let writes = count(Counter::RdmaWrites) - before;
+        println!("figure landing {:.3}", writes as f64 / INDICES as f64);
+        assert_eq!(writes, INDICES as u64, "writes for so many landings");
+    } else {
+        (0..INDICES).for_each(|t| irecv_wait(0, t));
+        (0..INDICES).for_each(|t| assert_eq!(got[t as usize], [t as u8; 8]));
+        println!("figure posting 1.000");
+    }
+    barrier();
+}
+
+/// A ping-pong of short messages: one write a hop, and hardly a completion.
+pub fn ping_pong(me: i32) {
+    let (rounds, mut got) = (rounds(), [0u8; 8]);
+    let mut hop = |k: usize| {
+        if me == 0 {
+            send(&k.to_ne_bytes(), 1, 200);
+            recv(&mut got, 1, 200);
+        } else {
+            recv(&mut got, 0, 200);
+            send(&k.to_ne_bytes(), 0, 200);
+        }
+        assert_eq!(got, k.to_ne_bytes());
+    };
+    (0..20).for_each(&mut hop);
+    let before = [Counter::RdmaWrites, Counter::RdmaReads, Counter::RdmaCompletions].map(count);
+    let mut times: Vec<f64> = (0..rounds)
+        .map(|k| {
+            let since = Instant::now();
+            hop(k);
+            since.elapsed().as_secs_f64()
+        })
+        .collect();
+    let after = [Counter::RdmaWrites, Counter::RdmaReads, Counter::RdmaCompletions].map(count);
+    let [writes, reads, completions] = [0, 1, 2].map(|n| (after[n] - before[n]) as f64 / rounds as f64);
+    times.sort_by(f64::total_cmp);
+    if me == 0 {
+        println!("figure hop_us {:.3}", times[rounds / 2] * 0.5e6);
+        println!("figure hop_writes {writes:.3}");
+        println!("figure hop_completions {completions:.3}");
+    }
+    // A hop that took long enough for its receiver to lose its patience costs a posting more.
+    assert!(writes < 1.5 && reads == 0.0, "{writes} writes and {reads} reads a hop");
+    assert!(completions < 0.5, "{completions} completions a hop");
+    barrier();
+}
+
+/// Long messages whose receives are posted: no byte is copied by a processor, and little more than the bytes goes over the wire.
+pub fn long(me: i32) {
+    const WINDOW: usize = 4;
+    let mut memory = vec![vec![me as u8; LONG]; WINDOW];
+    let turns = if rounds() > 100 { 8 } else { 2 };
+    let mut run = || {
+        if me == 1 {
+            memory.iter_mut().enumerate().for_each(|(t, m)| irecv(m, 0, 210 + t as i32));
+            send(&[0; 8], 0, 209);
+            (0..WINDOW as i32).for_each(|t| irecv_wait(0, 210 + t));
+            assert!(memory.iter().all(|m| m[0] == 0 && m[LONG - 1] == 0));
+        } else {
+            recv(&mut [0; 8], 1, 209);
+            memory.iter().enumerate().for_each(|(t, m)| isend(m, 1, 210 + t as i32));
+            (0..WINDOW as i32).for_each(|t| isend_wait(1, 210 + t));
+        }
+    };
+    // The first registers the memory.
+    run();
+    barrier();
+    let (copied, bytes, wire, since) =
+        (count(Counter::RdmaCopied), count(Counter::RdmaBytes), sent_bytes(), Instant::now());
+    (0..turns).for_each(|_| run());
+    let (time, payload) = (since.elapsed().as_secs_f64(), (turns * WINDOW * LONG) as f64);
+    assert_eq!(count(Counter::RdmaCopied), copied, "bytes copied by a processor");
+    if me == 0 {
+        let (posted, wire) =
+            ((count(Counter::RdmaBytes) - bytes) as f64 / payload, (sent_bytes() - wire) as f64 / payload);
+        println!("figure bandwidth_mb {:.1}", payload / time / 1e6);
+        println!("figure wire {wire:.4}");
+        assert!((1.0..1.01).contains(&posted), "{posted} bytes posted for one of the message's");
+        assert!((1.0..1.03).contains(&wire), "{wire} bytes on the wire for one of the message's");
+    }
+    barrier();
+}
