@@ -1,13 +1,14 @@
 //! Combines: sums and extremes over a scope, element by element.
 //!
-//! The order of operations depends on the sizes of scope and matrix only, never on who comes first, and each element of a result is
+//! The order of operations depends on the scope and the matrix only, never on who comes first, and each element of a result is
 //! computed once and handed on, or computed by everybody in the same order: so all processes get the same bits, in every run.
 //!
 //! | result for | how |
 //! |---|---|
 //! | one | a binomial tree, numbered from the destination on |
-//! | all, short | exchanges between numbers that differ in one bit (recursive doubling) |
-//! | all, long | each process combines a slice of what all have sent it, and sends the result to all |
+//! | all, of all processes of the grid | FMPL's allreduce |
+//! | all of a row or a column, short | exchanges between numbers that differ in one bit (recursive doubling) |
+//! | the same, long | each process combines a slice of what all have sent it, and sends the result to all |
 //!
 //! A long matrix goes in pieces, so that the memory for it is bounded.
 
@@ -15,7 +16,7 @@ use crate::Int;
 use crate::broadcast::{bad_topology, member_of, scope_of};
 use crate::context::Context;
 use crate::matrix::Shape;
-use crate::order::{self, Complex, Element, Kernel, Operation, Placed};
+use crate::order::{self, Complex, Element, Operation, Operator, Placed};
 use crate::process::process;
 use crate::scope::{Scope, Which};
 
@@ -23,6 +24,8 @@ use crate::scope::{Scope, Which};
 const PIECE: usize = 1 << 20;
 /// From so many bytes on a result for all is made in slices.
 const SLICES: usize = 16 << 10;
+/// Elements of one collective call.
+const MOST: usize = i32::MAX as usize;
 
 /// The arguments of a combine beside the matrix: routine `?gsum2d`, `?gamx2d`, `?gamn2d`.
 pub struct Call {
@@ -83,12 +86,20 @@ impl Run<'_> {
         self.dest.is_none_or(|dest| dest == self.scope.me)
     }
 
-    unsafe fn plain<T: Element>(&self, kernel: Kernel) {
+    unsafe fn plain<T: Element>(&self, operator: Operator) {
         if self.scope.size == 1 || self.shape.bytes() == 0 {
             return;
         }
         let (size, count) = (size_of::<T>(), self.shape.count());
-        let pieces = Pieces::new(&self.scope, kernel, size);
+        // What lies as it goes through goes at once.
+        if self.dest.is_none()
+            && self.shape.is_run()
+            && count <= MOST
+            && self.scope.combine_whole(self.at, count, operator.whole)
+        {
+            return;
+        }
+        let pieces = Pieces::new(&self.scope, operator, size);
         for (first, n) in pieces.of(count) {
             // SAFETY: pieces are within the matrix; the workspace has room for a piece.
             unsafe {
@@ -106,14 +117,14 @@ impl Run<'_> {
         }
     }
 
-    unsafe fn placed<T: Element>(&self, kernel: Kernel, places: &Places) {
+    unsafe fn placed<T: Element>(&self, operator: Operator, places: &Places) {
         if self.shape.bytes() == 0 {
             return;
         }
         let base = self.dest.unwrap_or(0);
         let members = self.scope.size;
         let distance = ((self.scope.me + members - base) % members) as u32;
-        let pieces = Pieces::new(&self.scope, kernel, size_of::<Placed<T>>());
+        let pieces = Pieces::new(&self.scope, operator, size_of::<Placed<T>>());
         let packed = pieces.room_for_packed().cast::<Placed<T>>();
         for (first, n) in pieces.of(self.shape.count()) {
             // SAFETY: as above; elements of the matrix may have any alignment.
@@ -154,7 +165,7 @@ impl Run<'_> {
 /// A combine of pieces without gaps.
 struct Pieces<'a> {
     scope: &'a Scope<'a>,
-    kernel: Kernel,
+    operator: Operator,
     /// Bytes of an element.
     size: usize,
     packed: *mut u8,
@@ -163,11 +174,11 @@ struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    fn new(scope: &'a Scope<'a>, kernel: Kernel, size: usize) -> Pieces<'a> {
+    fn new(scope: &'a Scope<'a>, operator: Operator, size: usize) -> Pieces<'a> {
         // Two pieces, one of them in slices that are rounded up.
         let work = process().work(3 * PIECE + 32 * (scope.size + 1));
         // SAFETY: within the workspace.
-        Pieces { scope, kernel, size, packed: work, others: unsafe { work.add(PIECE) } }
+        Pieces { scope, operator, size, packed: work, others: unsafe { work.add(PIECE) } }
     }
 
     fn room_for_packed(&self) -> *mut u8 {
@@ -189,6 +200,7 @@ impl<'a> Pieces<'a> {
         unsafe {
             match dest {
                 Some(dest) => self.to_one(own, n, dest),
+                None if self.scope.combine_whole(own, n, self.operator.whole) => {}
                 None if n * self.size < SLICES || n < self.scope.size => self.to_all(own, n),
                 None => self.to_all_in_slices(own, n),
             }
@@ -213,7 +225,7 @@ impl<'a> Pieces<'a> {
             if me + bit < members {
                 self.scope.receive_run(incoming, bytes, member(me + bit));
                 // SAFETY: `n` elements each.
-                unsafe { (self.kernel)(so_far, incoming, result, n) };
+                unsafe { (self.operator.kernel)(so_far, incoming, result, n) };
                 so_far = result;
             }
             bit *= 2;
@@ -235,7 +247,7 @@ impl<'a> Pieces<'a> {
             }
             self.scope.receive_run(self.others, bytes, me + 1);
             // SAFETY: `n` elements each.
-            unsafe { (self.kernel)(own, self.others, own, n) };
+            unsafe { (self.operator.kernel)(own, self.others, own, n) };
             number = me / 2;
         }
         let member = |number: usize| if number < extra { 2 * number } else { number + extra };
@@ -244,7 +256,7 @@ impl<'a> Pieces<'a> {
             self.scope.exchange(own, self.others, bytes, member(number ^ bit));
             let (first, second) = if number & bit == 0 { (own, self.others) } else { (self.others, own) };
             // SAFETY: `n` elements each.
-            unsafe { (self.kernel)(first, second, own, n) };
+            unsafe { (self.operator.kernel)(first, second, own, n) };
             bit *= 2;
         }
         if me < 2 * extra {
@@ -275,7 +287,7 @@ impl<'a> Pieces<'a> {
             for r in 1..members {
                 // The own slice is read at its turn, so that only the last result may be written there, unless it was the first.
                 let to = if me == 0 || r == members - 1 { result } else { theirs(0) };
-                (self.kernel)(so_far, operand(r), to, mine);
+                (self.operator.kernel)(so_far, operand(r), to, mine);
                 so_far = to;
             }
             others.clone().for_each(|r| self.scope.begin_send(result, mine * size, r));

@@ -133,8 +133,7 @@ fn grid(system: Int, rows: Int, columns: Int, member: &dyn Fn(Int, Int) -> Int) 
             ),
         }
     }
-    process().meet();
-    let Some(group) = parent.of(&members) else { return -1 };
+    let Some(group) = parent.of(&members, "BLACS_GRIDINIT/BLACS_GRIDMAP") else { return -1 };
     let (row, col) = (group.me as i32 / columns as i32, group.me as i32 % columns as i32);
     let one = || Cell::new(1);
     let zero = || Cell::new(0);

@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 use fmpl::ffi::c as own;
-pub use fmpl::ffi::c::{FMPL_COMM_WORLD, fmpl_block, fmpl_comm, iovec};
+pub use fmpl::ffi::c::{FMPL_COMM_NULL, FMPL_COMM_WORLD, fmpl_block, fmpl_comm, fmpl_func, iovec};
 
 macro_rules! library {
     ($($name:ident as $short:ident($($arg:ty),*) $(-> $out:ty)?;)*) => {
@@ -51,7 +51,16 @@ library! {
     fmpl_abort as abort(c_int) -> c_int;
     fmpl_comm_rank as comm_rank(fmpl_comm, *mut c_int) -> c_int;
     fmpl_comm_size as comm_size(fmpl_comm, *mut c_int) -> c_int;
+    fmpl_comm_split as comm_split(fmpl_comm, c_int, c_int, *mut fmpl_comm) -> c_int;
+    fmpl_comm_free as comm_free(*mut fmpl_comm) -> c_int;
     fmpl_barrier as barrier(fmpl_comm) -> c_int;
+    fmpl_allreduce as allreduce(*mut c_void, c_int, fmpl_func, fmpl_comm, *mut c_void) -> c_int;
+    fmpl_func_register as func_register(fmpl_func, usize, c_int) -> c_int;
+    fmpl_isum as isum(*mut c_void, *const c_void, c_int);
+    fmpl_ssum as ssum(*mut c_void, *const c_void, c_int);
+    fmpl_dsum as dsum(*mut c_void, *const c_void, c_int);
+    fmpl_csum as csum(*mut c_void, *const c_void, c_int);
+    fmpl_zsum as zsum(*mut c_void, *const c_void, c_int);
     fmpl_comm_sendbuf_set as comm_sendbuf_set(fmpl_comm, *mut c_void, usize, c_int) -> c_int;
     fmpl_send as send(*const c_void, usize, c_int, c_int, fmpl_comm) -> c_int;
     fmpl_send_block as send_block(*const c_void, fmpl_block, c_int, c_int, fmpl_comm) -> c_int;

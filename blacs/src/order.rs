@@ -3,7 +3,11 @@
 //! The first of two elements is always that of the lower number in the combine's order, so every process gets the same bits, also
 //! where the operation is not commutative in every bit (which of two NaNs, which of two zeros).
 
+use core::ffi::{c_int, c_void};
+
 use crate::Int;
+use crate::library::{fmpl, fmpl_func};
+use crate::report::check;
 
 /// A complex number, single or double.
 #[repr(C)]
@@ -25,6 +29,10 @@ pub struct Placed<T> {
 pub trait Element: Copy {
     /// What its size is compared by.
     type Size: PartialOrd;
+    /// FMPL's own function for sums, if it has one for this type.
+    fn whole_sum() -> fmpl_func {
+        None
+    }
     /// The sum; integers wrap.
     fn plus(self, other: Self) -> Self;
     /// The absolute value; |re| + |im| of a complex number.
@@ -35,6 +43,9 @@ pub trait Element: Copy {
 
 impl Element for Int {
     type Size = u64;
+    fn whole_sum() -> fmpl_func {
+        (size_of::<Int>() == 4).then_some(fmpl().isum)
+    }
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
     }
@@ -47,9 +58,12 @@ impl Element for Int {
 }
 
 macro_rules! real {
-    ($($t:ty),*) => { $(
+    ($($t:ty: $sum:ident $complex:ident),*) => { $(
         impl Element for $t {
             type Size = $t;
+            fn whole_sum() -> fmpl_func {
+                Some(fmpl().$sum)
+            }
             fn plus(self, other: Self) -> Self {
                 self + other
             }
@@ -62,6 +76,9 @@ macro_rules! real {
         }
         impl Element for Complex<$t> {
             type Size = $t;
+            fn whole_sum() -> fmpl_func {
+                Some(fmpl().$complex)
+            }
             fn plus(self, other: Self) -> Self {
                 Complex { re: self.re + other.re, im: self.im + other.im }
             }
@@ -74,7 +91,7 @@ macro_rules! real {
         }
     )* };
 }
-real!(f32, f64);
+real!(f32: ssum csum, f64: dsum zsum);
 
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,21 +106,56 @@ pub enum Operation {
 /// Combines `count` elements of two arrays into a third, which may be one of the two.
 pub type Kernel = unsafe fn(first: *const u8, second: *const u8, result: *mut u8, count: usize);
 
-/// The kernel of an operation on elements without places.
-pub fn plain<T: Element>(operation: Operation) -> Kernel {
+/// The same as FMPL's collective calls want it.
+#[derive(Clone, Copy)]
+pub struct Operator {
+    /// Of two.
+    pub kernel: Kernel,
+    /// Of all.
+    pub whole: fmpl_func,
+}
+
+/// An operation on elements without places.
+pub fn plain<T: Element>(operation: Operation) -> Operator {
     match operation {
-        Operation::Sum => run::<T, Sum>,
-        Operation::Largest => run::<T, Extreme<true>>,
-        Operation::Smallest => run::<T, Extreme<false>>,
+        Operation::Sum => Operator { whole: T::whole_sum().or(Some(whole::<T, Sum>)), kernel: run::<T, Sum> },
+        Operation::Largest => of::<T, Extreme<true>>(),
+        Operation::Smallest => of::<T, Extreme<false>>(),
     }
 }
 
-/// The kernel of an extreme that keeps places: elements are [`Placed`].
-pub fn placed<T: Element>(operation: Operation) -> Kernel {
+/// An extreme that keeps places: elements are [`Placed`].
+pub fn placed<T: Element>(operation: Operation) -> Operator {
     match operation {
-        Operation::Smallest => run::<Placed<T>, Extreme<false>>,
-        _ => run::<Placed<T>, Extreme<true>>,
+        Operation::Smallest => of::<Placed<T>, Extreme<false>>(),
+        _ => of::<Placed<T>, Extreme<true>>(),
     }
+}
+
+fn of<E: Copy, C: Combine<E>>() -> Operator {
+    Operator { kernel: run::<E, C>, whole: Some(whole::<E, C>) }
+}
+
+/// Tells FMPL of the functions that are not its own.
+pub fn register() {
+    fn type_<T: Element>() {
+        use Operation::{Largest, Smallest, Sum};
+        let mut functions = vec![(plain::<T>(Largest), false), (plain::<T>(Smallest), false)];
+        functions.extend([(placed::<T>(Largest), true), (placed::<T>(Smallest), true)]);
+        if T::whole_sum().is_none() {
+            functions.push((plain::<T>(Sum), false));
+        }
+        for (operator, placed) in functions {
+            let size = if placed { size_of::<Placed<T>>() } else { size_of::<T>() };
+            // SAFETY: functions of this type on elements of this size.
+            check(unsafe { (fmpl().func_register)(operator.whole, size, 1) }, -1, "BLACS_PINFO");
+        }
+    }
+    type_::<Int>();
+    type_::<f32>();
+    type_::<f64>();
+    type_::<Complex<f32>>();
+    type_::<Complex<f64>>();
 }
 
 trait Combine<E> {
@@ -154,11 +206,20 @@ unsafe fn run<E: Copy, C: Combine<E>>(first: *const u8, second: *const u8, resul
     }
 }
 
+/// # Safety
+/// `count` elements at each, which do not overlap.
+#[inline(never)] // one address, by which FMPL knows it
+unsafe extern "C" fn whole<E: Copy, C: Combine<E>>(inout: *mut c_void, other: *const c_void, count: c_int) {
+    // SAFETY: as the caller promises.
+    unsafe { run::<E, C>(inout.cast(), other.cast(), inout.cast(), count as usize) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn one<E: Copy>(kernel: Kernel, a: E, b: E) -> E {
+    fn one<E: Copy>(operator: Operator, a: E, b: E) -> E {
+        let kernel = operator.kernel;
         let mut result = a;
         // SAFETY: one element each.
         unsafe { kernel((&raw const a).cast(), (&raw const b).cast(), (&raw mut result).cast(), 1) };

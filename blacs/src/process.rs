@@ -6,14 +6,14 @@ use crate::Int;
 use crate::context::Context;
 use crate::library::{FMPL_COMM_WORLD, fmpl, iovec, last_error};
 use crate::report::{self, check};
-use crate::scope::{FIRST_INDEX, Group, INDICES};
+use crate::scope::{Group, INDICES};
 
 /// This process.
 pub struct Process {
     rank: Cell<i32>,
     size: Cell<i32>,
     joined: Cell<bool>,
-    met: Cell<bool>,
+    spool: Cell<usize>,
     contexts: UnsafeCell<Vec<Option<Box<Context>>>>,
     world: UnsafeCell<Option<Group>>,
     list: UnsafeCell<Vec<iovec>>,
@@ -27,7 +27,7 @@ static PROCESS: Process = Process {
     rank: Cell::new(-1),
     size: Cell::new(0),
     joined: Cell::new(false),
-    met: Cell::new(false),
+    spool: Cell::new(0),
     contexts: UnsafeCell::new(Vec::new()),
     world: UnsafeCell::new(None),
     list: UnsafeCell::new(Vec::new()),
@@ -59,33 +59,22 @@ impl Process {
         let (mut rank, mut size) = (-1, 0);
         // SAFETY: the areas may be null; the results have room.
         unsafe {
-            check(
-                (fmpl().init)(core::ptr::null_mut(), core::ptr::null_mut(), FIRST_INDEX + INDICES),
-                -1,
-                "BLACS_PINFO",
-            );
+            check((fmpl().init)(core::ptr::null_mut(), core::ptr::null_mut(), INDICES), -1, "BLACS_PINFO");
             check((fmpl().comm_rank)(FMPL_COMM_WORLD, &mut rank), -1, "BLACS_PINFO");
             check((fmpl().comm_size)(FMPL_COMM_WORLD, &mut size), -1, "BLACS_PINFO");
         }
         self.rank.set(rank);
         self.size.set(size);
         self.joined.set(true);
-        // SAFETY: buffered mode: the buffer may be null.
-        check(
-            unsafe { (fmpl().comm_sendbuf_set)(FMPL_COMM_WORLD, core::ptr::null_mut(), spool_bytes(), 0) },
-            -1,
-            "BLACS_PINFO",
-        );
+        self.spool.set(spool_bytes());
+        crate::order::register();
         // SAFETY: one thread at a time, and nobody has a reference to what is not there yet.
         unsafe { *self.world.get() = Some(Group::world(rank, size)) };
     }
 
-    /// The first grid: from here on all processes have the indices of the BLACS. One that uses FMPL beside them may have had others.
-    pub fn meet(&self) {
-        if !self.met.replace(true) {
-            // SAFETY: takes no memory.
-            check(unsafe { (fmpl().barrier)(FMPL_COMM_WORLD) }, -1, "BLACS_GRIDINIT/BLACS_GRIDMAP");
-        }
+    /// What each grid may spool.
+    pub fn spool_bytes(&self) -> usize {
+        self.spool.get()
     }
 
     /// All processes, after [`Process::join`].

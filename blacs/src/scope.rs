@@ -1,77 +1,64 @@
 //! Groups of processes and the indices that their messages use: a context, and in it a row, a column, or all.
 
-use core::ffi::c_int;
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
 
 use crate::Int;
-use crate::library::{FMPL_COMM_WORLD, fmpl, fmpl_comm};
+use crate::library::{FMPL_COMM_NULL, FMPL_COMM_WORLD, fmpl, fmpl_comm, fmpl_func};
 use crate::matrix::Area;
 use crate::process::process;
 use crate::report::{self, check};
 
-/// Below are the indices of programs that use FMPL beside the BLACS.
-pub const FIRST_INDEX: c_int = 1 << 16;
-/// Indices of the BLACS.
-pub const INDICES: c_int = 65_472;
 /// Indices of a group: point-to-point, and one for each scope.
-pub const PER_GROUP: c_int = 4;
+pub const INDICES: c_int = 4;
 
-/// The index of point-to-point messages, from a group's first.
+/// The index of point-to-point messages.
 const POINT_TO_POINT: c_int = 0;
 
-/// Processes with a space of messages of their own.
+/// `FMPL_ERR_UNSUPPORTED`
+const UNSUPPORTED: i32 = 19;
+
+/// Processes with a space of messages of their own: a communicator, whose ranks are the members' numbers.
 pub struct Group {
     comm: fmpl_comm,
-    first: c_int,
-    /// The communicator's rank of each member.
-    ranks: Box<[i32]>,
+    size: usize,
     /// This process's place among the members.
     pub me: usize,
+    /// Collective calls of the communicator work. They do not where members share no memory.
+    collective: Cell<bool>,
 }
 
 impl Group {
-    /// All processes.
+    /// All processes. They exchange nothing here but what makes other groups, so the mode of the world's sends stays the program's.
     pub fn world(rank: i32, size: i32) -> Group {
-        Group { comm: FMPL_COMM_WORLD, first: FIRST_INDEX, ranks: (0..size).collect(), me: rank as usize }
+        Group { comm: FMPL_COMM_WORLD, size: size as usize, me: rank as usize, collective: Cell::new(false) }
     }
 
     /// The number of members.
     pub fn size(&self) -> usize {
-        self.ranks.len()
+        self.size
     }
 
-    /// The group of these members, in this order; a collective call of all members of `self`, some of which are not in it. `None`
-    /// at those.
-    pub fn of(&self, members: &[usize]) -> Option<Group> {
-        let space = self.agree();
-        let me = members.iter().position(|m| *m == self.me)?;
-        spaces::take(space);
-        let ranks = members.iter().map(|m| self.ranks[*m]).collect();
-        Some(Group { comm: self.comm, first: FIRST_INDEX + space * PER_GROUP, ranks, me })
-    }
-
-    /// A space that is free at all members: the first one gathers what each has taken, and tells all.
-    fn agree(&self) -> c_int {
-        let all = self.scope(Which::All, 0, 0, self.size(), -1, "BLACS_GRIDMAP");
-        let mut taken = spaces::taken();
-        let bytes = size_of_val(&*taken);
-        let area = |words: &mut [u64]| Area::Run { at: words.as_mut_ptr().cast(), len: bytes };
-        if self.me == 0 {
-            let mut theirs = vec![0u64; taken.len()];
-            for member in 1..self.size() {
-                all.receive(&area(&mut theirs), member);
-                taken.iter_mut().zip(&theirs).for_each(|(a, b)| *a |= b);
-            }
-            for member in 1..self.size() {
-                all.send(&area(&mut taken), member);
-            }
-        } else {
-            all.send(&area(&mut taken), 0);
-            all.receive(&area(&mut taken), 0);
+    /// The group of these members, in this order; a collective call of all members of `self`, some of which are not in it: `None` at
+    /// those. Processes may name different members at the same time, as long as nobody is named by two.
+    pub fn of(&self, members: &[usize], routine: &'static str) -> Option<Group> {
+        let place = members.iter().position(|m| *m == self.me);
+        // Groups that have no member in common differ in their least.
+        let colour = place.and(members.iter().min()).map_or(-1, |m| *m as c_int);
+        let mut comm = FMPL_COMM_NULL;
+        // SAFETY: the result has room.
+        check(unsafe { (fmpl().comm_split)(self.comm, colour, place.unwrap_or(0) as c_int, &mut comm) }, -1, routine);
+        let me = place?;
+        let mut size = 0;
+        // SAFETY: as above; in buffered mode no buffer is given.
+        unsafe {
+            check((fmpl().comm_size)(comm, &mut size), -1, routine);
+            check((fmpl().comm_sendbuf_set)(comm, core::ptr::null_mut(), process().spool_bytes(), 0), -1, routine);
         }
-        match taken.iter().position(|word| *word != u64::MAX) {
-            Some(word) => word as c_int * 64 + taken[word].trailing_ones() as c_int,
-            None => report::fatal(-1, "BLACS_GRIDINIT/BLACS_GRIDMAP", "too many contexts"),
+        if size as usize != members.len() {
+            report::fatal(-1, routine, "processes of one grid have given different maps");
         }
+        Some(Group { comm, size: members.len(), me, collective: Cell::new(true) })
     }
 
     /// Members `start`, `start + step`, …, `size` of them, of which this process is one.
@@ -86,53 +73,20 @@ impl Group {
     ) -> Scope<'_> {
         let step = if matches!(which, Which::All) { 1 } else { step };
         let me = if size <= 1 { 0 } else { (self.me - start) / step.max(1) };
-        Scope { group: self, index: self.first + 1 + which as c_int, start, step, size, me, handle, routine }
+        Scope { group: self, index: 1 + which as c_int, start, step, size, me, handle, routine }
     }
 
     /// Single processes of the group.
     pub fn pairs(&self, handle: Int, routine: &'static str) -> Scope<'_> {
-        Scope {
-            group: self,
-            index: self.first + POINT_TO_POINT,
-            start: 0,
-            step: 1,
-            size: self.size(),
-            me: self.me,
-            handle,
-            routine,
-        }
+        Scope { group: self, index: POINT_TO_POINT, start: 0, step: 1, size: self.size(), me: self.me, handle, routine }
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        spaces::give_back((self.first - FIRST_INDEX) / PER_GROUP);
-    }
-}
-
-/// Spaces of indices that this process has taken.
-mod spaces {
-    use super::{INDICES, PER_GROUP};
-    use core::ffi::c_int;
-    use std::sync::Mutex;
-
-    const WORDS: usize = (INDICES / PER_GROUP / 64) as usize;
-    /// The first one is the world's.
-    static TAKEN: Mutex<[u64; WORDS]> = Mutex::new({
-        let mut words = [0; WORDS];
-        words[0] = 1;
-        words
-    });
-
-    pub fn taken() -> Box<[u64]> {
-        Box::from(*TAKEN.lock().unwrap_or_else(|e| e.into_inner()))
-    }
-    pub fn take(space: c_int) {
-        TAKEN.lock().unwrap_or_else(|e| e.into_inner())[space as usize / 64] |= 1 << (space % 64);
-    }
-    pub fn give_back(space: c_int) {
-        if space != 0 {
-            TAKEN.lock().unwrap_or_else(|e| e.into_inner())[space as usize / 64] &= !(1 << (space % 64));
+        if self.comm != FMPL_COMM_WORLD {
+            // SAFETY: no call on it is under way. A program that has finalized FMPL before it frees its grids has freed them.
+            unsafe { (fmpl().comm_free)(&mut self.comm) };
         }
     }
 }
@@ -181,7 +135,7 @@ pub struct Scope<'a> {
 impl Scope<'_> {
     #[inline(always)]
     fn rank(&self, member: usize) -> c_int {
-        self.group.ranks[self.start + member * self.step]
+        (self.start + member * self.step) as c_int
     }
 
     /// Sends to a member; does not wait for it.
@@ -279,8 +233,40 @@ impl Scope<'_> {
         check(code, self.handle, self.routine);
     }
 
+    /// All members of the group are in this scope, which has more than one.
+    fn is_whole(&self) -> bool {
+        self.size == self.group.size && self.size > 1 && self.group.collective.get()
+    }
+
+    /// A call of FMPL on the whole group. `false`: there are none here; everybody hears of that at the first one.
+    fn whole(&self, call: impl FnOnce(fmpl_comm) -> c_int) -> bool {
+        if !self.is_whole() {
+            return false;
+        }
+        match call(self.group.comm) {
+            UNSUPPORTED => self.group.collective.set(false),
+            code => check(code, self.handle, self.routine),
+        }
+        self.group.collective.get()
+    }
+
+    /// Combines `n` elements of all members, in their order, for all of them, if they are all of the group. `false`: nothing is done.
+    ///
+    /// Of the collective calls the BLACS use those only that wait for everybody. So rows of a grid of one row and all of it can share
+    /// the communicator: processes that call them in different orders wait for each other in any case.
+    pub fn combine_whole(&self, at: *mut u8, n: usize, function: fmpl_func) -> bool {
+        // SAFETY: `n` elements of the caller's.
+        self.whole(|comm| unsafe {
+            (fmpl().allreduce)(at.cast::<c_void>(), n as c_int, function, comm, core::ptr::null_mut())
+        })
+    }
+
     /// Waits until all have come here: in round k everyone tells the one 2^k further on (Hensgen, Finkel, Manber 1988).
     pub fn barrier(&self) {
+        // SAFETY: takes no memory.
+        if self.whole(|comm| unsafe { (fmpl().barrier)(comm) }) {
+            return;
+        }
         let nothing = Area::Run { at: core::ptr::null_mut(), len: 0 };
         let mut distance = 1;
         while distance < self.size {

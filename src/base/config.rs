@@ -764,7 +764,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "FMPL_BLACS_SPOOL",
         default: "1G",
         values: "bytes, with k, M or G",
-        meaning: "what the BLACS (libfmpl_blacs) may spool: a send never waits for its receive",
+        meaning: "what a grid of the BLACS (libfmpl_blacs) may spool: a send never waits for its receive",
         set: |c, v| bytes(v).map(|n| c.blacs_spool_bytes = n),
     },
     Setting {

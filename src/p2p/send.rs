@@ -26,6 +26,8 @@ const CHAIN_BLOCK: usize = if cfg!(loom) { 512 } else { 4 << 10 };
 const ACK_PATIENCE: u32 = if cfg!(loom) { 1 } else { 24 };
 /// Messages that a chain may have: 24 bits must name its first.
 const CHAIN_MOST: u64 = 1 << 22;
+/// The longest that a buffered send looks for its posting before it copies.
+const SPOOL_PATIENCE_NS: u64 = 50_000;
 /// Bytes kept free at the end of a block for the link to the next.
 const LINK_BYTES: usize = 24;
 
@@ -299,6 +301,9 @@ pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, d
         0 => 0,
         t => now_ns() + t as u64 * 1_000_000,
     };
+    if timeout == 0 && !lane.is_self() {
+        sender.posted_soon();
+    }
     if lane.is_self() {
         // Nobody else will post while this thread waits, unless the program has other threads.
         let posted = lane.posting(lane.out, slot).is(sender.seq);
@@ -397,6 +402,18 @@ impl Sender {
             crate::base::atomics::spin_loop();
             self.consumed_all()
         })
+    }
+
+    /// In buffered mode: before a longer message is copied into the spool, and out of it again, looks for its posting for a quarter of
+    /// the time that this would take. An answer often comes while its receiver is on its way to the receive.
+    fn posted_soon(&self) {
+        if cfg!(loom) || self.is_short() || patience() == 0 || self.posting().is(self.seq) {
+            return;
+        }
+        let end = now_ns() + (self.len as u64 / 16).min(SPOOL_PATIENCE_NS);
+        while !self.posting().is(self.seq) && now_ns() < end {
+            crate::base::atomics::spin_loop();
+        }
     }
 
     /// Publishes by the landing.

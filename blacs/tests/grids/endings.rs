@@ -5,6 +5,8 @@ use std::time::Duration;
 use fmpl_blacs::*;
 
 use crate::Table;
+use fmpl::{Code, Mode};
+
 use crate::grid::{ALL, Grid, letters, pinfo, system};
 use crate::ranks::{Job, complaints, story};
 
@@ -126,8 +128,15 @@ fn beside_body() {
     let job = early.unwrap_or_else(|| fmpl::init(2).expect("init"));
     let world = job.world();
     assert_eq!((world.rank() as i32, world.size() as i32), (me, all));
+    world.set_send_buffer(1024, Mode::Buffered).expect("the world's mode");
     let grid = Grid::init(system(), b"R\0", 1, all);
     let (next, last) = ((me + 1) % all, (me + all - 1) % all);
+    // The world's spool is full with what a grid's takes: each has its own.
+    let long = vec![me as f64; 8192];
+    let refused = world.send(&long, next as usize, 0).expect_err("more than the world may spool");
+    assert_eq!(refused.code(), Code::SpoolFull);
+    grid.send(&long, 0, next);
+    assert_eq!(grid.receive(8192, 0, last), vec![last as f64; 8192]);
     world.send(&[me; 3], next as usize, 1).expect("sent");
     grid.send(&[me as f64], 0, next);
     assert_eq!(grid.sum(ALL, 1), all);

@@ -9,8 +9,8 @@ use crate::Table;
 use crate::ranks::Job;
 
 pub const TABLE: Table = (
-    &[("hundreds_of_grids", hundreds), ("grids_of_grids", grids_of_grids)],
-    &[("hundreds", hundreds_body), ("nested", nested_body)],
+    &[("hundreds_of_grids", hundreds), ("grids_of_grids", grids_of_grids), ("maps_that_differ", differ)],
+    &[("hundreds", hundreds_body), ("nested", nested_body), ("differ", differ_body)],
 );
 
 /// A grid as one of its processes sees it.
@@ -134,6 +134,38 @@ fn hundreds_body() {
     Cblacs_exit(1);
     let again = Grid::init(system(), b"R\0", 1, all);
     assert_eq!(again.sum(ALL, 1), all);
+    Cblacs_exit(0);
+}
+
+fn differ() {
+    for ranks in [2, 5, 8] {
+        Job::new(ranks, "differ").run();
+    }
+}
+
+/// In one call each process gives the map of its own grid: thirds of the processes, of which the last takes no part at times.
+fn differ_body() {
+    let (me, all) = pinfo();
+    for round in 0..20 {
+        let mut members: Vec<i32> = (0..all).filter(|p| p % 3 == me % 3).collect();
+        let turn = round % members.len();
+        members.rotate_left(turn);
+        if round % 2 == 1 && me % 3 == 2 {
+            members = vec![0]; // this process is not in it
+        }
+        let grid = Grid::map(system(), &members, 1, members.len() as i32);
+        let mine = members.iter().position(|p| *p == me);
+        assert_eq!(grid.is_mine(), mine.is_some());
+        let Some(at) = mine else { continue };
+        assert_eq!((grid.columns as usize, grid.col as usize), (members.len(), at));
+        assert_eq!(grid.sum(ALL, me), members.iter().sum::<i32>());
+        let (next, last) = ((at + 1) % members.len(), (at + members.len() - 1) % members.len());
+        grid.send(&[me as f64], 0, next as i32);
+        assert_eq!(grid.receive(1, 0, last as i32), [members[last] as f64]);
+        if round % 3 == 0 {
+            grid.exit();
+        }
+    }
     Cblacs_exit(0);
 }
 
