@@ -11,6 +11,7 @@
 //! | `group` | [`Communicator`]: one beside the world, freed when dropped |
 //! | `channel` | [`Channel`]: a (peer, index) for one owner, without a claim for each call |
 //! | `buffer` | [`Buffer`]: memory that peers reach directly |
+//! | `global` | [`Global`]: global memory |
 //! | `event` | [`Event`]: a descriptor for event loops and async code |
 //! | `plain`, `shape` | what messages consist of: [`Plain`] values, [`Strided`] runs, lists |
 //! | `claim` | which thread may use which index |
@@ -24,6 +25,7 @@ mod communicator;
 mod counter;
 mod create;
 mod event;
+mod global;
 mod group;
 pub(crate) mod job;
 mod plain;
@@ -38,6 +40,7 @@ pub use communicator::{Comm, FromAny, PROC_NULL, Peer, Received, Ticket};
 pub use counter::{Counter, counter};
 pub use create::*;
 pub use event::Event;
+pub use global::{Global, Handle, Remote, Shared, Transfer, Word};
 pub use group::Communicator;
 pub use job::*;
 pub use plain::Plain;

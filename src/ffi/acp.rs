@@ -71,7 +71,7 @@ fn ga(bits: acp_ga_t) -> GlobalAddress {
 #[inline(always)]
 fn fetch(dst: acp_ga_t, src: acp_ga_t, op: Atomic, wide: bool, value: u64, expected: u64, order: i64) -> acp_handle_t {
     let fetch = Fetch { at: ga(src), op, wide, value, expected };
-    or_null(rma().and_then(|r| r.fetch(fetch, Into::Address(ga(dst)), order)))
+    or_null(rma().and_then(|r| r.fetch::<false>(fetch, Into::Address(ga(dst)), order)))
 }
 
 // # Infrastructure
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn acp_colors() -> c_int {
 /// Returns: its handle, or `ACP_HANDLE_NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_copy(dst: acp_ga_t, src: acp_ga_t, size: usize, order: acp_handle_t) -> acp_handle_t {
-    or_null(rma().and_then(|r| r.copy(ga(dst), ga(src), size, order)))
+    or_null(rma().and_then(|r| r.copy::<false>(ga(dst), ga(src), size, order)))
 }
 
 /// Replaces a word of 4 bytes if it has the old value.

@@ -146,7 +146,7 @@ impl Rma {
                 Some(old) => Ok(old),
                 None => Err(self.refused()),
             },
-            Order::Copy { dst, src, len } => match self.copy_at_once(dst, src, len as usize)? {
+            Order::Copy { dst, src, len } => match self.copy_at_once::<true>(dst, src, len as usize)? {
                 Done::Yes => Ok(0),
                 Done::Ask(_) => Err(self.refused()),
             },

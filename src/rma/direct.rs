@@ -123,9 +123,35 @@ pub(super) enum Done {
 }
 
 impl Rma {
-    /// Copies, if this process can by itself.
+    /// Copies, if this process can by itself. `OWN`: uses of this rank's own memory are written down too; a caller for whom that is not
+    /// done does not end its own registrations meanwhile.
     #[inline(always)]
-    pub(super) fn copy_at_once(&self, dst: GlobalAddress, src: GlobalAddress, len: usize) -> Result<Done> {
+    pub(super) fn copy_at_once<const OWN: bool>(
+        &self,
+        dst: GlobalAddress,
+        src: GlobalAddress,
+        len: usize,
+    ) -> Result<Done> {
+        if !OWN {
+            // The common case: one end is this rank's. Only the other end's use is written down.
+            if let Some(from) = self.resolve_own(src, len, "copy, from")? {
+                let usage = self.use_of(dst, "copy, to")?;
+                let to = self.resolve(dst, len, &usage, "copy, to")?;
+                if let Some(to) = to.here {
+                    // SAFETY: as below.
+                    unsafe { copy_words(from, to, len) };
+                    return Ok(Done::Yes);
+                }
+            } else if let Some(to) = self.resolve_own(dst, len, "copy, to")? {
+                let usage = self.use_of(src, "copy, from")?;
+                let from = self.resolve(src, len, &usage, "copy, from")?;
+                if let Some(from) = from.here {
+                    // SAFETY: as below.
+                    unsafe { copy_words(from, to, len) };
+                    return Ok(Done::Yes);
+                }
+            }
+        }
         let (to_use, from_use) = (self.use_of(dst, "copy, to")?, self.use_of(src, "copy, from")?);
         let to = self.resolve(dst, len, &to_use, "copy, to")?;
         let from = self.resolve(src, len, &from_use, "copy, from")?;

@@ -104,10 +104,11 @@ impl Rma {
             own,
             number: AtomicU32::new(ep.rank),
             renumbered: AtomicBool::new(false),
-            views: Views::new(ep.config.rma_peers.min(ep.size as usize)),
+            views: Views::new(ep.config.rma_peers.min((ep.size as usize).next_power_of_two())),
             registry: Mutex::new(Registry::new(ep.config.rma_keys)),
             starter,
-            issued: AtomicU64::new(0),
+            // Number 1 is the handle of what is over before anything had to wait.
+            issued: AtomicU64::new(1),
             oldest: AtomicU64::new(u64::MAX),
             failed: AtomicU32::new(0),
             queue: Mutex::new(Queue::new()),

@@ -9,7 +9,8 @@
 //!   queue            42        44   45                  what is not over; all others are
 //!                    ↑ oldest: complete(43) waits for 42, an operation ordered after 43 starts when 42 is over
 //! ```
-//! So "this operation and everything issued before it" is one comparison with the oldest number in the queue. The queue is moved on by
+//! So "this operation and everything issued before it" is one comparison with the oldest number in the queue. An operation that was done
+//! within its call while the queue was empty has the number of the one before it, which is over as well. The queue is moved on by
 //! whoever calls the library, and by the helper thread ([`super::helper`]) when nobody does.
 
 use std::collections::VecDeque;
@@ -125,24 +126,44 @@ enum Step {
 }
 
 impl Rma {
-    /// Copies `len` bytes between any two ranks after `order`; its handle.
+    /// Copies `len` bytes between any two ranks after `order`; its handle. `OWN`: another thread may end a registration of this rank
+    /// meanwhile.
     #[inline]
-    pub fn copy(&'static self, dst: GlobalAddress, src: GlobalAddress, len: usize, order: i64) -> Result<i64> {
+    pub fn copy<const OWN: bool>(
+        &'static self,
+        dst: GlobalAddress,
+        src: GlobalAddress,
+        len: usize,
+        order: i64,
+    ) -> Result<i64> {
         let after = self.after(order)?;
         if self.is_over(after)
-            && let Done::Yes = self.copy_at_once(dst, src, len)?
+            && let Done::Yes = self.copy_at_once::<OWN>(dst, src, len)?
         {
             self.views.sweep(&self.own);
-            return Ok(self.next_number());
+            return Ok(self.handle_of_done());
         }
         self.check_addresses(dst, src, len)?;
         self.enqueue(What::Copy { dst, src, len }, after)
     }
 
-    /// Does an atomic operation after `order`; its handle.
+    /// Does an atomic operation after `order`; its handle. `OWN`: as for `copy`.
     #[inline]
-    pub fn fetch(&'static self, fetch: Fetch, into: Into, order: i64) -> Result<i64> {
+    pub fn fetch<const OWN: bool>(&'static self, fetch: Fetch, into: Into, order: i64) -> Result<i64> {
         let after = self.after(order)?;
+        let what = fetch.op.name(fetch.wide);
+        if !OWN
+            && self.is_over(after)
+            && let Into::Address(dst) = into
+            && let Some(result) = self.resolve_own(dst, fetch.bytes(), what)?
+            && (result as usize).is_multiple_of(fetch.bytes())
+            && let Some(old) = self.fetch_at_once(&fetch)?
+        {
+            // SAFETY: registered memory of this rank, aligned; the caller does not end its registration meanwhile.
+            unsafe { Fetch { value: old, ..fetch }.put(result) };
+            self.views.sweep(&self.own);
+            return Ok(self.handle_of_done());
+        }
         if let Into::Address(dst) = into {
             self.check_result(dst, &fetch)?;
         }
@@ -151,10 +172,9 @@ impl Rma {
         {
             self.deliver(&fetch, into, old)?;
             self.views.sweep(&self.own);
-            return Ok(self.next_number());
+            return Ok(self.handle_of_done());
         }
         // What is wrong with the word is known now, and not when its turn comes.
-        let what = fetch.op.name(fetch.wide);
         let usage = self.use_of(fetch.at, what)?;
         if !fetch.at.bits().is_multiple_of(fetch.bytes() as u64) {
             return Err(self.misaligned(fetch.at, what));
@@ -171,7 +191,7 @@ impl Rma {
             return Ok(old);
         }
         let mut old = 0;
-        let handle = self.fetch(fetch, Into::Word(&raw mut old), 0)?;
+        let handle = self.fetch::<true>(fetch, Into::Word(&raw mut old), 0)?;
         // The word must stay until nobody can write it: also when another operation's failure is what is reported.
         self.wait_for(handle as u64)?;
         match self.take_failure(|n| n == handle as u64) {
@@ -183,6 +203,9 @@ impl Rma {
     /// Waits until an operation and all before it are over. The first failure among them is the error.
     #[inline]
     pub fn complete(&'static self, handle: i64) -> Result<()> {
+        if self.oldest.load(Ordering::Acquire) == u64::MAX && self.failed.load(Ordering::Acquire) == 0 {
+            return Ok(());
+        }
         let number = self.number_of_handle(handle);
         if !self.is_over(number) {
             self.wait_for(number)?;
@@ -234,6 +257,9 @@ impl Rma {
     /// The number after which an operation with this order starts.
     #[inline(always)]
     fn after(&self, order: i64) -> Result<u64> {
+        if order == 0 {
+            return Ok(0);
+        }
         let issued = self.issued.load(Ordering::Acquire);
         match order {
             ALL | CONT => Ok(issued),
@@ -250,7 +276,16 @@ impl Rma {
     #[inline(always)]
     fn is_over(&self, number: u64) -> bool {
         // SYNC POINT: pairs with the release in `moved_on`.
-        self.oldest.load(Ordering::Acquire) > number
+        number == 0 || self.oldest.load(Ordering::Acquire) > number
+    }
+
+    /// The handle of an operation that is over when it is issued: a number of its own only while something before it is not over.
+    #[inline(always)]
+    fn handle_of_done(&self) -> i64 {
+        match self.oldest.load(Ordering::Acquire) {
+            u64::MAX => self.issued.load(Ordering::Acquire) as i64,
+            _ => self.next_number(),
+        }
     }
 
     #[inline(always)]
@@ -292,9 +327,8 @@ impl Rma {
                 let what = fetch.op.name(fetch.wide);
                 let usage = self.use_of(dst, what)?;
                 let place = self.resolve(dst, fetch.bytes(), &usage, what)?;
-                let store = Fetch { at: dst, op: super::Atomic::Swap, value: old, ..*fetch };
                 // SAFETY: registered memory of this rank, aligned (`check_result`).
-                unsafe { store.put(place.addr as *mut u8) };
+                unsafe { Fetch { value: old, ..*fetch }.put(place.addr as *mut u8) };
             }
         }
         Ok(())
@@ -543,7 +577,7 @@ impl Rma {
                     if leg == Leg::In { (between, src + done, bytes) } else { (dst + done, between, bytes) }
                 }
             };
-            match self.copy_at_once(to, from, bytes)? {
+            match self.copy_at_once::<true>(to, from, bytes)? {
                 Done::Yes => {
                     if len == 0 {
                         return Ok(Step::Over);

@@ -128,6 +128,7 @@ pub(super) fn is_used(window: &Window, of: impl Fn(u32, u32) -> bool) -> bool {
 
 /// The windows of other ranks.
 pub(super) struct Views {
+    /// A power of two of them.
     slots: Box<[AtomicPtr<View>]>,
     making: Mutex<()>,
     retired: Mutex<Vec<AtomicPtr<View>>>,
@@ -137,12 +138,18 @@ pub(super) struct Views {
 impl Views {
     /// None yet; at most so many at a time.
     pub fn new(most: usize) -> Views {
+        let most = 1usize << most.max(1).ilog2();
         Views {
             slots: (0..most).map(|_| AtomicPtr::new(core::ptr::null_mut())).collect(),
             making: Mutex::new(()),
             retired: Mutex::new(Vec::new()),
             retired_count: AtomicUsize::new(0),
         }
+    }
+
+    #[inline(always)]
+    fn place(&self, rank: u32) -> usize {
+        rank as usize & (self.slots.len() - 1)
     }
 
     /// Unmaps what gave way and is used no more. The calling thread has no use of its own.
@@ -160,8 +167,8 @@ impl Views {
         retired.retain(|view| {
             let view = view.load(Ordering::Relaxed);
             // SAFETY: leaked in `make`, freed here only.
-            let place = unsafe { (*view).rank } as usize % self.slots.len();
-            if is_used(own, |rank, _| rank as usize % self.slots.len() == place) {
+            let place = self.place(unsafe { (*view).rank });
+            if is_used(own, |rank, _| self.place(rank) == place) {
                 return true;
             }
             // SAFETY: no longer to be found, and nobody who found it before has its use any more.
@@ -197,7 +204,7 @@ impl Rma {
     #[inline(always)]
     pub(super) fn view<'a>(&'a self, rank: u32, _using: &'a Using<'_>) -> Result<&'a View> {
         let slots = &self.views.slots;
-        let place = rank as usize % slots.len();
+        let place = self.views.place(rank);
         // SYNC POINT: pairs with the swap in `make_view`.
         let view = slots[place].load(Ordering::Acquire);
         // SAFETY: a leaked box. One that is taken out of its place lives on while any use of a rank of that place is written down, and
@@ -280,9 +287,29 @@ impl Rma {
         if let Some(why) = view.gone() {
             return Err(self.peer_error(rank, why, what));
         }
-        let entry = view.window.entry(n as usize);
-        // SYNC POINT: pairs with the release in `Registry::add`; the use that is written down keeps the entry from changing once it
-        // is seen valid.
+        let (addr, life) = self.look_up(&view.window, ga, n, offset, len, what)?;
+        let here = match &view.peer {
+            None => Some(addr as *mut u8),
+            Some(p) if life & Entry::SHARED != 0 => p.region.heap().and_then(|h| h.translate(addr, len)),
+            Some(_) => None,
+        };
+        Ok(Place { view, addr, here })
+    }
+
+    /// What the table says about `len` bytes from an address on: the owner's address, and the entry's life.
+    #[inline(always)]
+    fn look_up(
+        &self,
+        window: &Window,
+        ga: GlobalAddress,
+        n: u32,
+        offset: u64,
+        len: usize,
+        what: &str,
+    ) -> Result<(u64, u64)> {
+        let entry = window.entry(n as usize);
+        // SYNC POINT: pairs with the release in `Rma::fill`; a use that is written down keeps the entry from changing once it is seen
+        // valid.
         let life = entry.life.load(Ordering::Acquire);
         let (base, have) = (entry.base.load(Ordering::Relaxed), entry.len.load(Ordering::Relaxed));
         let colour = if n == BOUNCE { 0 } else { self.split.colour(ga) };
@@ -290,13 +317,20 @@ impl Rma {
         if life & Entry::VALID == 0 || !fits || (life >> Entry::COLOUR_AT) as u32 & 1 != colour {
             return Err(self.not_registered(ga, len, life, have, what));
         }
-        let addr = base + offset;
-        let here = match &view.peer {
-            None => Some(addr as *mut u8),
-            Some(p) if life & Entry::SHARED != 0 => p.region.heap().and_then(|h| h.translate(addr, len)),
-            Some(_) => None,
-        };
-        Ok(Place { view, addr, here })
+        Ok((base + offset, life))
+    }
+
+    /// Where this rank's own memory is that an address names; `None`: it names another rank's. The caller has a use written down, or sees
+    /// to it by other means that the registration does not end meanwhile.
+    #[inline(always)]
+    pub(super) fn resolve_own(&self, ga: GlobalAddress, len: usize, what: &str) -> Result<Option<*mut u8>> {
+        match self.parts(ga) {
+            Some((rank, n, offset)) if rank == self.rank() => {
+                let (addr, _) = self.look_up(&self.own, ga, n, offset, len, what)?;
+                Ok(Some(addr as *mut u8))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Rank, entry and offset of an address; `None`: it names no rank of the job.

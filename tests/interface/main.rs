@@ -67,7 +67,7 @@ fn the_fortran_files_are_up_to_date() {
 }
 
 /// The examples, and the numbers of ranks on which each is run.
-const EXAMPLES: [(&str, &[usize]); 7] = [
+const EXAMPLES: [(&str, &[usize]); 8] = [
     ("hello", &[1, 2, 4]),
     ("ping_pong", &[2, 3]),
     ("ring", &[1, 2, 3, 4]),
@@ -75,6 +75,7 @@ const EXAMPLES: [(&str, &[usize]); 7] = [
     ("strided", &[2]),
     ("halo_exchange", &[1, 2, 3, 4]),
     ("work_queue", &[1, 2, 4]),
+    ("work_counter", &[1, 2, 4]),
 ];
 
 #[test]
@@ -148,6 +149,27 @@ fn collective_calls_from_fortran() {
     let program = fortran_program("tests/fortran/collective.f90");
     run_alone(&program);
     for ranks in [2, 3] {
+        run(&program, ranks);
+    }
+}
+
+#[test]
+fn global_memory_from_c() {
+    let program = c_program("tests/c/acp.c", "c11");
+    run_alone(&program);
+    for ranks in 1..=4 {
+        run(&program, ranks);
+    }
+}
+
+#[test]
+fn global_memory_from_fortran() {
+    if !have("gfortran") {
+        return;
+    }
+    let program = fortran_program("tests/fortran/acp.f90");
+    run_alone(&program);
+    for ranks in 1..=3 {
         run(&program, ranks);
     }
 }

@@ -9,6 +9,7 @@
 //! | `threads` | threads on different indices at once; threads on the same index are told |
 //! | `misuse` | wrong arguments get an error that names them, and the job goes on |
 //! | `events` | the event descriptor in an event loop |
+//! | `global` | global memory: shared values, remote words, copies in order |
 //! | `groups` | communicators as values: made, used at once, freed |
 //! | `life` | init and finalize |
 
@@ -17,6 +18,7 @@
 mod calls;
 mod collective;
 mod events;
+mod global;
 mod groups;
 mod life;
 mod misuse;

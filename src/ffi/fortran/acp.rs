@@ -23,7 +23,7 @@ fn rank_of(rank: Int) -> u32 {
 }
 
 fn fetch(dst: Long, src: Long, op: Atomic, wide: bool, value: u64, expected: u64, order: Long) -> Result<Long> {
-    rma()?.fetch(Fetch { at: ga(src), op, wide, value, expected }, Into::Address(ga(dst)), order)
+    rma()?.fetch::<false>(Fetch { at: ga(src), op, wide, value, expected }, Into::Address(ga(dst)), order)
 }
 
 // # Global memory (ACP): infrastructure
@@ -213,7 +213,9 @@ pub unsafe extern "C" fn acp_copy_(
     // SAFETY: as above.
     unsafe {
         *ier = match usize::try_from(*size) {
-            Ok(size) => hand_out(rma().and_then(|r| r.copy(ga(*dst), ga(*src), size, *order)), |h| *handle = h),
+            Ok(size) => {
+                hand_out(rma().and_then(|r| r.copy::<false>(ga(*dst), ga(*src), size, *order)), |h| *handle = h)
+            }
             Err(_) => wrong("acp_copy: the size is negative"),
         };
     }

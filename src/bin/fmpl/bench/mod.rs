@@ -35,6 +35,7 @@ mod plot;
 mod prepost;
 mod rank;
 mod ring;
+mod rma;
 mod session;
 mod startup;
 mod stopped;
@@ -240,6 +241,8 @@ static BENCHES: &[&Bench] = &[
     &overlap::BENCH,
     &strided::BENCH,
     &ring::BENCH,
+    &rma::BENCH,
+    &rma::THIRD,
     &collective::BARRIER,
     &collective::BCAST,
     &collective::REDUCE,
@@ -267,6 +270,8 @@ static BLOCKS: &[(&str, Block)] = &[
     ("unexpected", unexpected::block),
     ("overlap", overlap::block),
     ("ring", ring::block),
+    ("rma", rma::block),
+    ("rma3", rma::third),
     ("barrier", collective::barrier),
     ("bcast", collective::bcast),
     ("reduce", collective::reduce),

@@ -566,13 +566,44 @@ static void bcast(const long *a) { collective(a, 0); }
 static void reduce(const long *a) { collective(a, 1); }
 static void allreduce(const long *a) { collective(a, 2); }
 
+/* rma KIND SIZE K WARM: put, get or fetch-add at rank 1, each flushed: ns each */
+static void rma(const long *a)
+{
+    size_t n = a[1];
+    char *memory;
+    MPI_Win win;
+    need(n);
+    MPI_Win_allocate((MPI_Aint)(n < 8 ? 8 : n), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    memset(memory, 1, n);
+    MPI_Win_lock_all(0, win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    double t0 = 0;
+    if (rank == 0) {
+        long long one = 1, old;
+        for (long i = 0; i < a[2] + a[3]; i++) {
+            if (i == a[3]) t0 = now_ns();
+            if (a[0] == 0)
+                MPI_Put(sb, (int)n, MPI_BYTE, 1, 0, (int)n, MPI_BYTE, win);
+            else if (a[0] == 1)
+                MPI_Get(rb, (int)n, MPI_BYTE, 1, 0, (int)n, MPI_BYTE, win);
+            else
+                MPI_Fetch_and_op(&one, &old, MPI_LONG_LONG, 1, 0, MPI_SUM, win);
+            MPI_Win_flush(1, win);
+        }
+        value[values++] = (now_ns() - t0) / a[2];
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
+}
+
 static const struct {
     const char *name;
     void (*block)(const long *);
 } blocks[] = {
     {"pingpong", pingpong}, {"exchange", exchange}, {"stream", stream}, {"window", window},     {"prepost", prepost}, {"anyindex", anyindex},
     {"unexpected", unexpected}, {"overlap", overlap}, {"ring", ring}, {"memory", memory}, {"anysource", anysource}, {"incast", incast}, {"mcast", mcast},
-    {"barrier", barrier}, {"bcast", bcast}, {"reduce", reduce}, {"allreduce", allreduce},
+    {"barrier", barrier}, {"bcast", bcast}, {"reduce", reduce}, {"allreduce", allreduce}, {"rma", rma},
 };
 
 int main(int argc, char **argv)

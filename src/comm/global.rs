@@ -1,0 +1,420 @@
+//! Global memory as values: [`Global`], [`Shared`], [`Remote`].
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use crate::base::error::{Code, Error, Result};
+use crate::comm::{Job, Plain, job};
+use crate::rma::{self, AddressKey, Atomic, Fetch, GlobalAddress, Into, Rma};
+
+/// This rank's part in the job's global memory: what any rank has registered is read, written and changed atomically by all, without
+/// its owner's doing.
+///
+/// ```
+/// let job = fmpl::init(1)?;
+/// let global = fmpl::Global::open(&job)?;
+/// let counters = global.shared::<u64>(8)?;
+/// // … other ranks get its address, for example by way of everybody's starter memory, or in a message …
+/// let third = global.atomic::<u64>(counters.address(3));
+/// assert_eq!(third.fetch_add(5)?, 0);
+/// assert_eq!(counters.get(3), 5);
+/// drop(counters);
+/// global.close()?;
+/// job.finalize()?;
+/// # Ok::<(), fmpl::Error>(())
+/// ```
+///
+/// Memory that other ranks may write at any time cannot be borrowed as a slice: a [`Shared`] is read and written by copies, or through
+/// atomics. (ACP basic layer; in C the functions of `acp.h`, with which this may be mixed.)
+pub struct Global<'job> {
+    rma: &'static Rma,
+    _job: PhantomData<&'job Job>,
+}
+
+impl<'job> Global<'job> {
+    /// Makes it; collective. May be open more than once; the last to be closed ends it.
+    pub fn open(_job: &'job Job) -> Result<Global<'job>> {
+        job::global_open()?;
+        match rma::rma() {
+            Ok(rma) => Ok(Global { rma, _job: PhantomData }),
+            Err(error) => {
+                let _ = job::global_close();
+                Err(error)
+            }
+        }
+    }
+
+    /// Completes this rank's operations and leaves; collective. Dropping it does the same and ignores errors, except in a panic,
+    /// when nobody is waited for.
+    pub fn close(self) -> Result<()> {
+        std::mem::forget(self);
+        job::global_close()
+    }
+
+    /// This rank's number in global addresses.
+    pub fn rank(&self) -> usize {
+        self.rma.rank() as usize
+    }
+
+    /// Ranks of the job.
+    pub fn size(&self) -> usize {
+        self.rma.size() as usize
+    }
+
+    /// Waits for all ranks.
+    pub fn sync(&self) -> Result<()> {
+        rma::sync()
+    }
+
+    /// The address of a rank's starter memory: zero at first, [`starter_len`](Global::starter_len) bytes, known to all without being
+    /// told.
+    pub fn starter(&self, rank: usize) -> Result<GlobalAddress> {
+        self.rma.starter(u32::try_from(rank).unwrap_or(u32::MAX))
+    }
+
+    /// Bytes of each rank's starter memory.
+    pub fn starter_len(&self) -> usize {
+        self.rma.starter_len()
+    }
+
+    /// The rank of an address.
+    pub fn rank_of(&self, at: GlobalAddress) -> Result<usize> {
+        self.rma.rank_of(at).map(|rank| rank as usize)
+    }
+
+    /// Memory of this rank for `len` values, zero at first, reachable by all.
+    pub fn shared<T: Plain>(&self, len: usize) -> Result<Shared<'_, T>> {
+        Shared::new(self, len)
+    }
+
+    /// Makes memory of any kind reachable. [`Global::shared`] is reached faster.
+    ///
+    /// # Safety
+    /// The memory must stay, and nothing may rely on its contents not changing, until [`Global::unregister`].
+    pub unsafe fn register(&self, at: *mut u8, len: usize) -> Result<(AddressKey, GlobalAddress)> {
+        // SAFETY: as the caller promises.
+        let key = unsafe { self.rma.register(at, len, 0) }?;
+        Ok((key, self.rma.address_of(key, at)?))
+    }
+
+    /// Ends a registration; returns when no rank uses the memory any more.
+    pub fn unregister(&self, key: AddressKey) -> Result<()> {
+        self.rma.unregister(key)
+    }
+
+    /// A copy of `bytes` bytes between any two addresses, of whatever ranks; it begins with [`Transfer::start`].
+    pub fn copy(&self, dst: GlobalAddress, src: GlobalAddress, bytes: usize) -> Transfer<'_> {
+        Transfer { rma: self.rma, what: What::Copy(dst, src, bytes), after: 0, _global: PhantomData }
+    }
+
+    /// Copies values from any address into a slice, and waits for them.
+    pub fn read<T: Plain>(&self, from: GlobalAddress, into: &mut [T]) -> Result<()> {
+        let shared = self.shared::<u8>(size_of_val(into).max(1))?;
+        self.copy(shared.address(0), from, size_of_val(into)).start()?.wait()?;
+        shared.read_bytes(into.as_mut_ptr().cast(), size_of_val(into));
+        Ok(())
+    }
+
+    /// Copies values from a slice to any address, and waits until they are there.
+    pub fn write<T: Plain>(&self, to: GlobalAddress, from: &[T]) -> Result<()> {
+        let shared = self.shared::<u8>(size_of_val(from).max(1))?;
+        shared.write_bytes(from.as_ptr().cast(), size_of_val(from));
+        self.copy(to, shared.address(0), size_of_val(from)).start()?.wait()
+    }
+
+    /// A word of 4 or 8 bytes at an address, to be changed atomically.
+    pub fn atomic<T: Word>(&self, at: GlobalAddress) -> Remote<'_, T> {
+        Remote { rma: self.rma, at, _word: PhantomData }
+    }
+
+    /// Waits until all operations of this rank are over.
+    pub fn complete(&self) -> Result<()> {
+        self.rma.complete(rma::ALL)
+    }
+}
+
+impl Drop for Global<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let _ = job::global_close();
+        }
+    }
+}
+
+impl fmt::Debug for Global<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Global").field("rank", &self.rank()).field("size", &self.size()).finish()
+    }
+}
+
+/// Memory of this rank that all ranks reach, for values of one type. Dropping it ends its registration, waits until no rank uses it any
+/// more, and frees it.
+pub struct Shared<'g, T: Plain> {
+    at: NonNull<T>,
+    len: usize,
+    key: AddressKey,
+    address: GlobalAddress,
+    global: &'g Global<'g>,
+}
+
+// SAFETY: shared memory, read and written by copies and atomics only, which any thread may do.
+unsafe impl<T: Plain> Send for Shared<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Plain> Sync for Shared<'_, T> {}
+
+impl<'g, T: Plain> Shared<'g, T> {
+    fn new(global: &'g Global<'_>, len: usize) -> Result<Shared<'g, T>> {
+        let bytes = len.checked_mul(size_of::<T>()).filter(|b| *b > 0 && align_of::<T>() <= 64);
+        let Some(bytes) = bytes else {
+            let text = format!("rank {}: shared memory for {len} values of {} bytes", global.rank(), size_of::<T>());
+            return Err(Error::new(Code::Argument, text));
+        };
+        let memory = job::alloc(bytes)?;
+        let at = NonNull::new(memory).ok_or_else(|| Error::new(Code::Memory, "shared memory"))?;
+        // SAFETY: fresh memory of that length, which is this value's until it is dropped.
+        let made = unsafe {
+            at.write_bytes(0, bytes);
+            global.register(memory, bytes)
+        };
+        match made {
+            Ok((key, address)) => Ok(Shared { at: at.cast(), len, key, address, global }),
+            Err(error) => {
+                // SAFETY: from `alloc`, and nobody knows it.
+                let _ = unsafe { job::free(memory) };
+                Err(error)
+            }
+        }
+    }
+
+    /// How many values it holds.
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The global address of a value; panics when there is no such one.
+    pub fn address(&self, index: usize) -> GlobalAddress {
+        assert!(index < self.len, "value {index} of {}", self.len);
+        self.address + index * size_of::<T>()
+    }
+
+    /// A value as it is now; panics when there is no such one. A value of more than 8 bytes may be half old, half new.
+    pub fn get(&self, index: usize) -> T {
+        assert!(index < self.len, "value {index} of {}", self.len);
+        // SAFETY: within the memory; whatever bytes are found are a value.
+        unsafe { self.at.add(index).read_volatile() }
+    }
+
+    /// Sets a value; panics when there is no such one.
+    pub fn set(&self, index: usize, value: T) {
+        assert!(index < self.len, "value {index} of {}", self.len);
+        // SAFETY: within the memory.
+        unsafe { self.at.add(index).write_volatile(value) };
+    }
+
+    fn read_bytes(&self, to: *mut u8, bytes: usize) {
+        // SAFETY: both have as many bytes: the callers above made it of that length.
+        unsafe { to.copy_from_nonoverlapping(self.at.as_ptr().cast(), bytes) };
+    }
+
+    fn write_bytes(&self, from: *const u8, bytes: usize) {
+        // SAFETY: as above.
+        unsafe { self.at.as_ptr().cast::<u8>().copy_from_nonoverlapping(from, bytes) };
+    }
+}
+
+impl Shared<'_, u64> {
+    /// A word as the processor's atomic, which goes together with the atomic operations of all ranks.
+    pub fn atomic(&self, index: usize) -> &std::sync::atomic::AtomicU64 {
+        assert!(index < self.len, "word {index} of {}", self.len);
+        // SAFETY: within the memory, aligned, and an atomic has the size of its word.
+        unsafe { self.at.add(index).cast().as_ref() }
+    }
+}
+
+impl Shared<'_, u32> {
+    /// A word as the processor's atomic, which goes together with the atomic operations of all ranks.
+    pub fn atomic(&self, index: usize) -> &std::sync::atomic::AtomicU32 {
+        assert!(index < self.len, "word {index} of {}", self.len);
+        // SAFETY: as above.
+        unsafe { self.at.add(index).cast().as_ref() }
+    }
+}
+
+impl<T: Plain> Drop for Shared<'_, T> {
+    fn drop(&mut self) {
+        // What cannot be taken from the others' reach stays.
+        if self.global.unregister(self.key).is_ok() {
+            // SAFETY: from `alloc`; nobody reaches it any more.
+            let _ = unsafe { job::free(self.at.as_ptr().cast()) };
+        }
+    }
+}
+
+impl<T: Plain> fmt::Debug for Shared<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shared({} at {})", self.len, self.address)
+    }
+}
+
+enum What {
+    Copy(GlobalAddress, GlobalAddress, usize),
+    Fetch(Fetch, GlobalAddress),
+}
+
+/// An operation that has not begun.
+#[must_use = "it begins with start()"]
+pub struct Transfer<'g> {
+    rma: &'static Rma,
+    what: What,
+    after: i64,
+    _global: PhantomData<&'g ()>,
+}
+
+impl<'g> Transfer<'g> {
+    /// It starts when this operation, and everything that was issued before it, is over.
+    pub fn after(mut self, operation: &Handle<'_>) -> Transfer<'g> {
+        self.after = operation.number;
+        self
+    }
+
+    /// It starts when everything that was issued so far is over.
+    pub fn after_all(mut self) -> Transfer<'g> {
+        self.after = rma::ALL;
+        self
+    }
+
+    /// Issues it. [`Code::Argument`] (an address that names nothing, or too little), [`Code::Peer`].
+    pub fn start(self) -> Result<Handle<'g>> {
+        let number = match self.what {
+            What::Copy(dst, src, bytes) => self.rma.copy::<true>(dst, src, bytes, self.after)?,
+            What::Fetch(fetch, into) => self.rma.fetch::<true>(fetch, Into::Address(into), self.after)?,
+        };
+        Ok(Handle { rma: self.rma, number, _global: PhantomData })
+    }
+}
+
+/// An operation that was issued. Dropping it forgets it; it goes on all the same.
+#[derive(Clone)]
+pub struct Handle<'g> {
+    rma: &'static Rma,
+    number: i64,
+    _global: PhantomData<&'g ()>,
+}
+
+impl Handle<'_> {
+    /// Waits until it and everything that was issued before it is over. The first failure among these of which nobody has been
+    /// told is the error.
+    pub fn wait(&self) -> Result<()> {
+        self.rma.complete(self.number)
+    }
+
+    /// Is it over, and everything that was issued before it?
+    pub fn is_over(&self) -> Result<bool> {
+        self.rma.inquire(self.number).map(|open| !open)
+    }
+}
+
+impl fmt::Debug for Handle<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle({})", self.number)
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for u32 {}
+    impl Sealed for u64 {}
+}
+
+/// What atomic operations work on: `u32` and `u64`.
+pub trait Word: Plain + sealed::Sealed {
+    #[doc(hidden)]
+    const WIDE: bool;
+    #[doc(hidden)]
+    fn wide(self) -> u64;
+    #[doc(hidden)]
+    fn narrow(word: u64) -> Self;
+}
+
+impl Word for u32 {
+    const WIDE: bool = false;
+    fn wide(self) -> u64 {
+        u64::from(self)
+    }
+    fn narrow(word: u64) -> u32 {
+        word as u32
+    }
+}
+
+impl Word for u64 {
+    const WIDE: bool = true;
+    fn wide(self) -> u64 {
+        self
+    }
+    fn narrow(word: u64) -> u64 {
+        word
+    }
+}
+
+/// A word of any rank. Each operation waits until it is over and returns what was there before; [`Remote::begin`] does not wait.
+///
+/// Errors: [`Code::Argument`] (not registered, not aligned), [`Code::Peer`] (the owner has died).
+#[derive(Clone, Copy)]
+pub struct Remote<'g, T: Word> {
+    rma: &'static Rma,
+    at: GlobalAddress,
+    _word: PhantomData<&'g T>,
+}
+
+impl<'g, T: Word> Remote<'g, T> {
+    fn operation(&self, op: Atomic, value: T, expected: T) -> Fetch {
+        Fetch { at: self.at, op, wide: T::WIDE, value: value.wide(), expected: expected.wide() }
+    }
+
+    fn now(&self, op: Atomic, value: T) -> Result<T> {
+        self.rma.fetch_now(self.operation(op, value, T::narrow(0))).map(T::narrow)
+    }
+
+    /// Reads it.
+    pub fn load(&self) -> Result<T> {
+        self.now(Atomic::Or, T::narrow(0))
+    }
+    /// Replaces it.
+    pub fn swap(&self, value: T) -> Result<T> {
+        self.now(Atomic::Swap, value)
+    }
+    /// Replaces it by `new` if it is `current`; it was if that is what is returned.
+    pub fn compare_exchange(&self, current: T, new: T) -> Result<T> {
+        self.rma.fetch_now(self.operation(Atomic::Cas, new, current)).map(T::narrow)
+    }
+    /// Adds to it, wrapping.
+    pub fn fetch_add(&self, value: T) -> Result<T> {
+        self.now(Atomic::Add, value)
+    }
+    /// Exclusive or.
+    pub fn fetch_xor(&self, value: T) -> Result<T> {
+        self.now(Atomic::Xor, value)
+    }
+    /// Or.
+    pub fn fetch_or(&self, value: T) -> Result<T> {
+        self.now(Atomic::Or, value)
+    }
+    /// And.
+    pub fn fetch_and(&self, value: T) -> Result<T> {
+        self.now(Atomic::And, value)
+    }
+
+    /// An operation that is not waited for; `expected` is for [`Atomic::Cas`] only. What was there goes to an address of this rank.
+    pub fn begin(&self, op: Atomic, value: T, expected: T, old: GlobalAddress) -> Transfer<'g> {
+        let what = What::Fetch(self.operation(op, value, expected), old);
+        Transfer { rma: self.rma, what, after: 0, _global: PhantomData }
+    }
+}
+
+impl<T: Word> fmt::Debug for Remote<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Remote({})", self.at)
+    }
+}
