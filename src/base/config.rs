@@ -285,7 +285,7 @@ impl Default for Config {
             coop_piece: None,
             ring_chunk: None,
             ring_chunks: None,
-            any_slots: 256,
+            any_slots: 512,
             rma_starter: 10 << 10,
             rma_keys: 255,
             rma_commands: 4096,
@@ -452,7 +452,7 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FMPL_ANY_SLOTS",
-        default: "256",
+        default: "512",
         values: "2 to 4096, a power of two",
         meaning: "messages of any source that an index of this rank holds before their senders wait",
         set: |c, v| {

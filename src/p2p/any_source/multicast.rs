@@ -16,64 +16,30 @@
 //!
 //! The data is in the block, or, with a ticket, stays in the master's memory, from where the members read it through the kernel; the
 //! master may be stopped then, but must leave the buffer alone until the ticket is complete.
+//!
+//! This file is the master's part; `multicast/record.rs` has the block and the tree, `multicast/member.rs` the members' part.
 
-use static_assertions::const_assert;
+mod member;
+mod record;
 
-use super::receive::Incoming;
-use super::ring::{AREA_BYTES, SLOTS_MOST};
+use record::{ACKED, ENTERED, Shared, TOLD_BYTES, Told, children, members};
+
+pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
+
+use super::check_buffer;
 use super::send::Message;
 use super::table::key_of;
-use super::{Arrived, check_buffer};
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
+use crate::base::atomics::{AtomicU32, Ordering, copy};
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::shm::cma;
 use crate::lane::BlockRef;
 use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES, UNIT_SLOTS};
-use crate::lane::record::{BLOCK_HEADER, Block};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::spool::SPOOL_WINDOW;
-use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
-
-/// The first lines of a multicast's block, behind the block's header.
-#[repr(C, align(64))]
-struct Record {
-    /// Bytes of the message.
-    size: AtomicU64,
-    /// Where it is in the master's memory; 0: in the block.
-    address: AtomicU64,
-    /// Words of each bitmap.
-    words: AtomicU32,
-    /// Members.
-    count: AtomicU32,
-    /// 1: the master has given up, since a member has died; who has not entered must not.
-    withdrawn: AtomicU32,
-    /// The master's sleep byte.
-    asleep: AtomicU32,
-    /// The communicator, as the master knows it.
-    handle: AtomicU32,
-    _pad: [AtomicU32; 7],
-}
-
-const_assert!(size_of::<Record>() == 64);
-const_assert!(SLOTS_MOST >= 256);
-
-/// What is sent down the tree.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Told {
-    /// The block in the master's spool.
-    at: u64,
-    generation: u32,
-    /// The master: rank in the world.
-    master: u32,
-}
+use crate::wait::{Board, Operation, Scene, Waiter, Waits};
 
 /// Up to this many bytes are copied into the block in any case: less than a call of the kernel by each member.
 const COPIED_AT_ONCE: usize = 256 << 10;
-
-const TOLD_BYTES: usize = size_of::<Told>();
-const_assert!(TOLD_BYTES == 16 && TOLD_BYTES <= AREA_BYTES);
 
 /// The index of a communicator's ring for multicasts, behind those of the program.
 fn index_of(context: &Context) -> i32 {
@@ -84,90 +50,6 @@ fn index_of(context: &Context) -> i32 {
     };
     most as i32
 }
-
-/// The parent of a number, which is not 0.
-fn parent(number: u32) -> u32 {
-    number & (number - 1)
-}
-
-/// The children of a number among so many, the one with the largest part of the tree first.
-fn children(number: u32, count: u32) -> impl Iterator<Item = u32> {
-    let top = if number == 0 { 31 } else { number.trailing_zeros() };
-    (0..top).rev().map(move |k| number as u64 + (1u64 << k)).filter(move |n| *n < count as u64).map(|n| n as u32)
-}
-
-/// The members of a bitmap, in order.
-fn members(bits: &[u64]) -> impl Iterator<Item = u32> + '_ {
-    bits.iter()
-        .enumerate()
-        .flat_map(|(w, word)| (0..64).filter(move |b| word >> b & 1 == 1).map(move |b| w as u32 * 64 + b))
-}
-
-/// A multicast's block, mapped.
-#[derive(Clone, Copy)]
-struct Shared<'a> {
-    block: *mut u8,
-    record: &'a Record,
-    words: usize,
-    count: usize,
-}
-
-impl<'a> Shared<'a> {
-    /// Bytes of a block, without its header and the data.
-    fn bytes(words: usize, count: usize) -> usize {
-        size_of::<Record>() + (words * 24 + count * 4).next_multiple_of(64)
-    }
-
-    /// # Safety
-    /// A block that was made for a multicast of so many words and members is at `block`, and stays for `'a`.
-    unsafe fn at(block: *mut u8, words: usize, count: usize) -> Shared<'a> {
-        // SAFETY: as the caller promises.
-        let record = unsafe { &*block.add(BLOCK_HEADER).cast::<Record>() };
-        Shared { block, record, words, count }
-    }
-
-    fn bitmap(&self, which: usize, word: usize) -> &'a AtomicU64 {
-        assert!(which < 3 && word < self.words);
-        let at = BLOCK_HEADER + size_of::<Record>() + (which * self.words + word) * 8;
-        // SAFETY: within the block; atomics.
-        unsafe { &*self.block.add(at).cast() }
-    }
-    fn members(&self) -> Vec<u64> {
-        (0..self.words).map(|w| self.bitmap(0, w).load(Ordering::Relaxed)).collect()
-    }
-    fn note(&self, which: usize, rank: u32) {
-        self.bitmap(which, rank as usize / 64).fetch_or(1 << (rank % 64), Ordering::SeqCst);
-    }
-    fn has(&self, which: usize, rank: u32) -> bool {
-        self.bitmap(which, rank as usize / 64).load(Ordering::SeqCst) >> (rank % 64) & 1 == 1
-    }
-    fn pending(&self, number: u32) -> &'a AtomicU32 {
-        assert!((number as usize) < self.count);
-        let at = BLOCK_HEADER + size_of::<Record>() + self.words * 24 + number as usize * 4;
-        // SAFETY: within the block; atomics.
-        unsafe { &*self.block.add(at).cast() }
-    }
-    fn data(&self) -> *mut u8 {
-        // SAFETY: within the block.
-        unsafe { self.block.add(BLOCK_HEADER + Shared::bytes(self.words, self.count)) }
-    }
-
-    /// A member has its data: acknowledges, and passes on what is complete. `true`: the root's part was completed by this.
-    fn acknowledge(&self, rank: u32, mut number: u32) -> bool {
-        self.note(ACKED, rank);
-        // SYNC POINT: a chain of these, each an acquire and a release, orders all copies before the end at the root.
-        while self.pending(number).fetch_sub(1, Ordering::AcqRel) == 1 {
-            if number == 0 {
-                return true;
-            }
-            number = parent(number);
-        }
-        false
-    }
-}
-
-const ENTERED: usize = 1;
-const ACKED: usize = 2;
 
 /// The number by which a program knows a multicast that is under way.
 fn ticket_of(block: BlockRef) -> u64 {
@@ -392,231 +274,6 @@ fn withdraw(ep: &Endpoint, block: BlockRef) -> bool {
         || members(&shared.members()).all(|r| shared.has(ACKED, r) || !shared.has(ENTERED, r) || dies(r))
 }
 
-/// Blocking receive of the next multicast of which this rank is a member; who is its master. A longer message is cut: see
-/// [`Arrived::whole`].
-///
-/// # Safety
-/// `cap` writable bytes at `to`.
-pub unsafe fn mcast_recv(comm: i32, to: *mut u8, cap: usize) -> Result<Arrived> {
-    let ep = endpoint()?;
-    check_buffer(ep, to, cap)?;
-    let (context, inc) = incoming(ep, comm)?;
-    let _claim = inc.claim()?;
-    // SAFETY: claimed.
-    if unsafe { (*inc.pending.get()).is_some() } {
-        return Err(inc.busy_error("a request for the next multicast is not completed"));
-    }
-    let told = next(ep, inc)?;
-    // SAFETY: as the caller promises.
-    unsafe { follow(ep, context, told, to, cap) }
-}
-
-fn incoming(ep: &'static Endpoint, comm: i32) -> Result<(&'static Context, &'static Incoming)> {
-    let context = ep.context(comm)?;
-    let index = index_of(context);
-    match ep.any_source.incoming.find(key_of(comm, -1, index)) {
-        Some(inc) => Ok((context, inc)),
-        None => Ok((context, ep.incoming_at(context, index)?)),
-    }
-}
-
-fn next(ep: &'static Endpoint, inc: &Incoming) -> Result<Told> {
-    let mut told = Told { at: 0, generation: 0, master: 0 };
-    let to = (&raw mut told).cast::<u8>();
-    for _ in 0..crate::wait::patience() {
-        // SAFETY: room for so many bytes.
-        if unsafe { inc.take(ep, to, TOLD_BYTES)? }.is_some() {
-            return Ok(told);
-        }
-        crate::base::atomics::spin_loop();
-    }
-    // SAFETY: as above.
-    unsafe { inc.wait(ep, to, TOLD_BYTES)? };
-    Ok(told)
-}
-
-/// Does a member's part of a multicast.
-///
-/// # Safety
-/// As for [`mcast_recv`].
-unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut u8, cap: usize) -> Result<Arrived> {
-    let me = context.group.rank();
-    let wrong = || super::garbled(ep, told.master);
-    let spool = ep.any_source.spool_of(ep, told.master)?;
-    let room = (SPOOL_WINDOW as u64).checked_sub(told.at).filter(|_| told.at.is_multiple_of(64)).ok_or_else(wrong)?;
-    if room < (BLOCK_HEADER + size_of::<Record>()) as u64 {
-        return Err(wrong());
-    }
-    // SAFETY: within the window; a block for a multicast, which the master keeps until it is done.
-    let block = unsafe { spool.add(told.at as usize) };
-    // SAFETY: as above.
-    let record = unsafe { Shared::at(block, 0, 0) }.record;
-    let (words, count) = (record.words.load(Ordering::Relaxed) as usize, record.count.load(Ordering::Relaxed));
-    let (len, address) = (record.size.load(Ordering::Relaxed), record.address.load(Ordering::Relaxed));
-    let held = if address == 0 { len } else { 0 };
-    let need = held.checked_add((BLOCK_HEADER + Shared::bytes(words.min(1 << 20), count as usize)) as u64);
-    if words != (context.group.size() as usize).div_ceil(64)
-        || count > context.group.size()
-        || need.is_none_or(|n| n > room)
-    {
-        return Err(wrong());
-    }
-    // SAFETY: within the window.
-    let shared = unsafe { Shared::at(block, words, count as usize) };
-    let group = shared.members();
-    let number = members(&group).position(|r| r == me).ok_or_else(wrong)? as u32;
-    if number >= count {
-        return Err(wrong());
-    }
-    // Those behind wait for this, so it comes first. A child that is gone is the master's to find out.
-    let mut told_all = Ok(());
-    for child in children(number, count) {
-        let Some(rank) = members(&group).nth(child as usize) else { continue };
-        told_all = told_all.and(tell(ep, context, rank, told));
-    }
-    shared.note(ENTERED, me);
-    crate::base::atomics::fence(Ordering::SeqCst);
-    let n = cap.min(len as usize);
-    // SYNC POINT: pairs with `withdraw`.
-    let read = if record.withdrawn.load(Ordering::SeqCst) != 0 {
-        Err(Error::new(
-            Code::Peer,
-            format!("rank {}: a multicast of rank {} was given up: another member has died", ep.rank, told.master),
-        ))
-    } else {
-        // SAFETY: the master keeps the bytes until all members have acknowledged; ours has room for `n`.
-        unsafe { fetch(ep, &shared, told.master, address, to, n) }
-    };
-    if shared.acknowledge(me, number) {
-        complete(ep, &shared, told);
-    }
-    let source = context.group.rank_of(told.master).map_or(-1, |r| r as i32);
-    match (read, told_all) {
-        (Err(e), _) => Err(e),
-        (Ok(()), Err(e)) if e.code() != Code::Peer => Err(e),
-        _ => Ok(Arrived { source, len: len as usize, capacity: cap }),
-    }
-}
-
-/// # Safety
-/// `n` bytes of the multicast's data, in the block or at `address` of the master; as many writable ones at `to`.
-unsafe fn fetch(
-    ep: &'static Endpoint,
-    shared: &Shared<'_>,
-    master: u32,
-    address: u64,
-    to: *mut u8,
-    n: usize,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if address == 0 {
-            copy(shared.data(), to, n);
-            return Ok(());
-        }
-        if master == ep.rank {
-            copy(address as *const u8, to, n);
-            return Ok(());
-        }
-    }
-    let peer = ep.known(master).ok_or_else(|| super::garbled(ep, master))?;
-    let gone = || {
-        let text = format!("rank {}: rank {master}, master of a multicast, has died with its message", ep.rank);
-        Error::new(Code::Peer, text)
-    };
-    if peer.check_dead() {
-        return Err(gone());
-    }
-    // SAFETY: as the caller promises.
-    unsafe { cma::read_run(peer.pid, to, address, n) }.map_err(|e| match e {
-        cma::CmaError::Gone => gone(),
-        e => Error::new(
-            Code::Unsupported,
-            format!(
-                "rank {}: reading a multicast out of rank {master}: {e}; with FMPL_CMA=off it comes through its spool",
-                ep.rank
-            ),
-        ),
-    })
-}
-
-/// All members have their data: the block is the master's again.
-fn complete(ep: &'static Endpoint, shared: &Shared<'_>, told: Told) {
-    // SAFETY: the block's header; atomics only.
-    let header = unsafe { &*shared.block.cast::<Block>() };
-    // SYNC POINT: pairs with the acquire in `Spool::is_done`.
-    header.done.store(told.generation, Ordering::Release);
-    doorbell::light_barrier();
-    // The block may be another's by now: then this wakes somebody for nothing.
-    if shared.record.asleep.load(Ordering::Relaxed) == 0 {
-        return;
-    }
-    let peer = if told.master == ep.rank { None } else { ep.known(told.master) };
-    let board = peer.as_ref().map_or(ep.region.board(), |p| p.region.board()).cast::<Board>();
-    // SAFETY: the board of a known peer stays mapped, and our own.
-    doorbell::ring(unsafe { &(*board).bell }, u32::MAX);
-}
-
-/// Begins to receive the next multicast.
-///
-/// # Safety
-/// `cap` bytes at `to` that nobody uses until the request is completed or withdrawn.
-pub unsafe fn mcast_irecv(comm: i32, to: *mut u8, cap: usize) -> Result<()> {
-    let ep = endpoint()?;
-    check_buffer(ep, to, cap)?;
-    let (_, inc) = incoming(ep, comm)?;
-    inc.begin(ep, to, cap)
-}
-
-/// Completes the receive that [`mcast_irecv`] has begun; `None` if that would take waiting and `wait` says no.
-pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
-    let ep = endpoint()?;
-    let (context, inc) = incoming(ep, comm)?;
-    let _claim = inc.claim()?;
-    // SAFETY: claimed.
-    let pending = unsafe { &mut *inc.pending.get() };
-    let Some(wanted) = *pending else {
-        return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
-    };
-    let told = if wait {
-        next(ep, inc)
-    } else {
-        let mut told = Told { at: 0, generation: 0, master: 0 };
-        ep.waiting_sends.push(ep);
-        ep.any_source.push(ep);
-        // SAFETY: room for so many bytes.
-        match unsafe { inc.take(ep, (&raw mut told).cast(), TOLD_BYTES) } {
-            Ok(Some(_)) => Ok(told),
-            Ok(None) => {
-                inc.run_dry();
-                match inc.after_death(ep) {
-                    Some(e) => Err(e),
-                    None => return Ok(None),
-                }
-            }
-            Err(e) => Err(e),
-        }
-    };
-    *pending = None;
-    inc.disarm();
-    // SAFETY: the buffer was the request's until here.
-    told.and_then(|told| unsafe { follow(ep, context, told, wanted.ptr, wanted.len) }).map(Some)
-}
-
-/// Withdraws the receive that [`mcast_irecv`] has begun.
-pub fn mcast_irecv_cancel(comm: i32) -> Result<()> {
-    let ep = endpoint()?;
-    let (_, inc) = incoming(ep, comm)?;
-    let _claim = inc.claim()?;
-    // SAFETY: claimed.
-    let pending = unsafe { &mut *inc.pending.get() };
-    if pending.take().is_none() {
-        return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
-    }
-    inc.disarm();
-    Ok(())
-}
-
 /// A wait for room in the spool, for which nobody rings.
 struct ForRoom {
     ep: &'static Endpoint,
@@ -679,39 +336,5 @@ impl Scene for Complete {
     }
     fn waits(&self) -> Waits {
         waits(self.ep)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// In stage i of s, whoever has the data sends to number + 2^(s-i).
-    #[test]
-    fn the_tree_is_the_papers() {
-        for count in 1..200u32 {
-            let stages = count.next_power_of_two().trailing_zeros();
-            let mut has = vec![0u32];
-            let mut from = vec![None; count as usize];
-            for i in 1..=stages {
-                for n in has.clone() {
-                    let to = n + (1 << (stages - i));
-                    if to < count {
-                        assert_eq!(from[to as usize].replace(n), None);
-                        has.push(to);
-                    }
-                }
-            }
-            assert_eq!(has.len() as u32, count);
-            for n in 1..count {
-                assert_eq!(from[n as usize], Some(parent(n)));
-            }
-            for n in 0..count {
-                let theirs: Vec<u32> = (0..count).filter(|c| from[*c as usize] == Some(n)).collect();
-                let mut mine: Vec<u32> = children(n, count).collect();
-                mine.sort_unstable();
-                assert_eq!(mine, theirs, "children of {n} of {count}");
-            }
-        }
     }
 }

@@ -1,0 +1,240 @@
+//! A member's part of a multicast: receives the note, tells its children, takes the data, acknowledges.
+
+use super::record::{ENTERED, Record, Shared, TOLD_BYTES, Told, children, members};
+use super::{index_of, tell};
+use crate::base::atomics::{Ordering, copy};
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::cma;
+use crate::lane::record::{BLOCK_HEADER, Block};
+use crate::p2p::any_source::receive::Incoming;
+use crate::p2p::any_source::table::key_of;
+use crate::p2p::any_source::{Arrived, check_buffer, garbled};
+use crate::p2p::context::Context;
+use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::p2p::spool::SPOOL_WINDOW;
+use crate::wait::{Board, doorbell};
+
+/// Blocking receive of the next multicast of which this rank is a member; who is its master. A longer message is cut: see
+/// [`Arrived::whole`].
+///
+/// # Safety
+/// `cap` writable bytes at `to`.
+pub unsafe fn mcast_recv(comm: i32, to: *mut u8, cap: usize) -> Result<Arrived> {
+    let ep = endpoint()?;
+    check_buffer(ep, to, cap)?;
+    let (context, inc) = incoming(ep, comm)?;
+    let _claim = inc.claim()?;
+    // SAFETY: claimed.
+    if unsafe { (*inc.pending.get()).is_some() } {
+        return Err(inc.busy_error("a request for the next multicast is not completed"));
+    }
+    let told = next(ep, inc)?;
+    // SAFETY: as the caller promises.
+    unsafe { follow(ep, context, told, to, cap) }
+}
+
+fn incoming(ep: &'static Endpoint, comm: i32) -> Result<(&'static Context, &'static Incoming)> {
+    let context = ep.context(comm)?;
+    let index = index_of(context);
+    match ep.any_source.incoming.find(key_of(comm, -1, index)) {
+        Some(inc) => Ok((context, inc)),
+        None => Ok((context, ep.incoming_at(context, index)?)),
+    }
+}
+
+fn next(ep: &'static Endpoint, inc: &Incoming) -> Result<Told> {
+    let mut told = Told { at: 0, generation: 0, master: 0 };
+    let to = (&raw mut told).cast::<u8>();
+    for _ in 0..crate::wait::patience() {
+        // SAFETY: room for so many bytes.
+        if unsafe { inc.take(ep, to, TOLD_BYTES)? }.is_some() {
+            return Ok(told);
+        }
+        crate::base::atomics::spin_loop();
+    }
+    // SAFETY: as above.
+    unsafe { inc.wait(ep, to, TOLD_BYTES)? };
+    Ok(told)
+}
+
+/// Does a member's part of a multicast.
+///
+/// # Safety
+/// As for [`mcast_recv`].
+unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut u8, cap: usize) -> Result<Arrived> {
+    let me = context.group.rank();
+    let wrong = || garbled(ep, told.master);
+    let spool = ep.any_source.spool_of(ep, told.master)?;
+    let room = (SPOOL_WINDOW as u64).checked_sub(told.at).filter(|_| told.at.is_multiple_of(64)).ok_or_else(wrong)?;
+    if room < (BLOCK_HEADER + size_of::<Record>()) as u64 {
+        return Err(wrong());
+    }
+    // SAFETY: within the window; a block for a multicast, which the master keeps until it is done.
+    let block = unsafe { spool.add(told.at as usize) };
+    // SAFETY: as above.
+    let record = unsafe { Shared::at(block, 0, 0) }.record;
+    let (words, count) = (record.words.load(Ordering::Relaxed) as usize, record.count.load(Ordering::Relaxed));
+    let (len, address) = (record.size.load(Ordering::Relaxed), record.address.load(Ordering::Relaxed));
+    let held = if address == 0 { len } else { 0 };
+    let need = held.checked_add((BLOCK_HEADER + Shared::bytes(words.min(1 << 20), count as usize)) as u64);
+    if words != (context.group.size() as usize).div_ceil(64)
+        || count > context.group.size()
+        || need.is_none_or(|n| n > room)
+    {
+        return Err(wrong());
+    }
+    // SAFETY: within the window.
+    let shared = unsafe { Shared::at(block, words, count as usize) };
+    let group = shared.members();
+    let number = members(&group).position(|r| r == me).ok_or_else(wrong)? as u32;
+    if number >= count {
+        return Err(wrong());
+    }
+    // Those behind wait for this, so it comes first. A child that is gone is the master's to find out.
+    let mut told_all = Ok(());
+    for child in children(number, count) {
+        let Some(rank) = members(&group).nth(child as usize) else { continue };
+        told_all = told_all.and(tell(ep, context, rank, told));
+    }
+    shared.note(ENTERED, me);
+    crate::base::atomics::fence(Ordering::SeqCst);
+    let n = cap.min(len as usize);
+    // SYNC POINT: pairs with `withdraw`.
+    let read = if record.withdrawn.load(Ordering::SeqCst) != 0 {
+        Err(Error::new(
+            Code::Peer,
+            format!("rank {}: a multicast of rank {} was given up: another member has died", ep.rank, told.master),
+        ))
+    } else {
+        // SAFETY: the master keeps the bytes until all members have acknowledged; ours has room for `n`.
+        unsafe { fetch(ep, &shared, told.master, address, to, n) }
+    };
+    if shared.acknowledge(me, number) {
+        complete(ep, &shared, told);
+    }
+    let source = context.group.rank_of(told.master).map_or(-1, |r| r as i32);
+    match (read, told_all) {
+        (Err(e), _) => Err(e),
+        (Ok(()), Err(e)) if e.code() != Code::Peer => Err(e),
+        _ => Ok(Arrived { source, len: len as usize, capacity: cap }),
+    }
+}
+
+/// # Safety
+/// `n` bytes of the multicast's data, in the block or at `address` of the master; as many writable ones at `to`.
+unsafe fn fetch(
+    ep: &'static Endpoint,
+    shared: &Shared<'_>,
+    master: u32,
+    address: u64,
+    to: *mut u8,
+    n: usize,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if address == 0 {
+            copy(shared.data(), to, n);
+            return Ok(());
+        }
+        if master == ep.rank {
+            copy(address as *const u8, to, n);
+            return Ok(());
+        }
+    }
+    let peer = ep.known(master).ok_or_else(|| garbled(ep, master))?;
+    let gone = || {
+        let text = format!("rank {}: rank {master}, master of a multicast, has died with its message", ep.rank);
+        Error::new(Code::Peer, text)
+    };
+    if peer.check_dead() {
+        return Err(gone());
+    }
+    // SAFETY: as the caller promises.
+    unsafe { cma::read_run(peer.pid, to, address, n) }.map_err(|e| match e {
+        cma::CmaError::Gone => gone(),
+        e => Error::new(
+            Code::Unsupported,
+            format!(
+                "rank {}: reading a multicast out of rank {master}: {e}; with FMPL_CMA=off it comes through its spool",
+                ep.rank
+            ),
+        ),
+    })
+}
+
+/// All members have their data: the block is the master's again.
+fn complete(ep: &'static Endpoint, shared: &Shared<'_>, told: Told) {
+    // SAFETY: the block's header; atomics only.
+    let header = unsafe { &*shared.block.cast::<Block>() };
+    // SYNC POINT: pairs with the acquire in `Spool::is_done`.
+    header.done.store(told.generation, Ordering::Release);
+    doorbell::light_barrier();
+    // The block may be another's by now: then this wakes somebody for nothing.
+    if shared.record.asleep.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let peer = if told.master == ep.rank { None } else { ep.known(told.master) };
+    let board = peer.as_ref().map_or(ep.region.board(), |p| p.region.board()).cast::<Board>();
+    // SAFETY: the board of a known peer stays mapped, and our own.
+    doorbell::ring(unsafe { &(*board).bell }, u32::MAX);
+}
+
+/// Begins to receive the next multicast.
+///
+/// # Safety
+/// `cap` bytes at `to` that nobody uses until the request is completed or withdrawn.
+pub unsafe fn mcast_irecv(comm: i32, to: *mut u8, cap: usize) -> Result<()> {
+    let ep = endpoint()?;
+    check_buffer(ep, to, cap)?;
+    let (_, inc) = incoming(ep, comm)?;
+    inc.begin(ep, to, cap)
+}
+
+/// Completes the receive that [`mcast_irecv`] has begun; `None` if that would take waiting and `wait` says no.
+pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
+    let ep = endpoint()?;
+    let (context, inc) = incoming(ep, comm)?;
+    let _claim = inc.claim()?;
+    // SAFETY: claimed.
+    let pending = unsafe { &mut *inc.pending.get() };
+    let Some(wanted) = *pending else {
+        return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
+    };
+    let told = if wait {
+        next(ep, inc)
+    } else {
+        let mut told = Told { at: 0, generation: 0, master: 0 };
+        ep.waiting_sends.push(ep);
+        ep.any_source.push(ep);
+        // SAFETY: room for so many bytes.
+        match unsafe { inc.take(ep, (&raw mut told).cast(), TOLD_BYTES) } {
+            Ok(Some(_)) => Ok(told),
+            Ok(None) => {
+                inc.run_dry();
+                match inc.after_death(ep) {
+                    Some(e) => Err(e),
+                    None => return Ok(None),
+                }
+            }
+            Err(e) => Err(e),
+        }
+    };
+    *pending = None;
+    inc.disarm();
+    // SAFETY: the buffer was the request's until here.
+    told.and_then(|told| unsafe { follow(ep, context, told, wanted.ptr, wanted.len) }).map(Some)
+}
+
+/// Withdraws the receive that [`mcast_irecv`] has begun.
+pub fn mcast_irecv_cancel(comm: i32) -> Result<()> {
+    let ep = endpoint()?;
+    let (_, inc) = incoming(ep, comm)?;
+    let _claim = inc.claim()?;
+    // SAFETY: claimed.
+    let pending = unsafe { &mut *inc.pending.get() };
+    if pending.take().is_none() {
+        return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
+    }
+    inc.disarm();
+    Ok(())
+}

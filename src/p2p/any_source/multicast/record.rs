@@ -1,0 +1,162 @@
+//! What a multicast consists of: its block in the master's spool, the note that goes down the tree, the tree.
+
+use static_assertions::const_assert;
+
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::lane::record::BLOCK_HEADER;
+use crate::p2p::any_source::ring::{AREA_BYTES, SLOTS_MOST};
+
+/// The first lines of a multicast's block, behind the block's header.
+#[repr(C, align(64))]
+pub(super) struct Record {
+    /// Bytes of the message.
+    pub(super) size: AtomicU64,
+    /// Where it is in the master's memory; 0: in the block.
+    pub(super) address: AtomicU64,
+    /// Words of each bitmap.
+    pub(super) words: AtomicU32,
+    /// Members.
+    pub(super) count: AtomicU32,
+    /// 1: the master has given up, since a member has died; who has not entered must not.
+    pub(super) withdrawn: AtomicU32,
+    /// The master's sleep byte.
+    pub(super) asleep: AtomicU32,
+    /// The communicator, as the master knows it.
+    pub(super) handle: AtomicU32,
+    _pad: [AtomicU32; 7],
+}
+
+const_assert!(size_of::<Record>() == 64);
+const_assert!(SLOTS_MOST >= 256);
+
+/// What is sent down the tree.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    /// The block in the master's spool.
+    pub(super) at: u64,
+    pub(super) generation: u32,
+    /// The master: rank in the world.
+    pub(super) master: u32,
+}
+
+pub(super) const TOLD_BYTES: usize = size_of::<Told>();
+const_assert!(TOLD_BYTES == 16 && TOLD_BYTES <= AREA_BYTES);
+
+/// The parent of a number, which is not 0.
+pub(super) fn parent(number: u32) -> u32 {
+    number & (number - 1)
+}
+
+/// The children of a number among so many, the one with the largest part of the tree first.
+pub(super) fn children(number: u32, count: u32) -> impl Iterator<Item = u32> {
+    let top = if number == 0 { 31 } else { number.trailing_zeros() };
+    (0..top).rev().map(move |k| number as u64 + (1u64 << k)).filter(move |n| *n < count as u64).map(|n| n as u32)
+}
+
+/// The members of a bitmap, in order.
+pub(super) fn members(bits: &[u64]) -> impl Iterator<Item = u32> + '_ {
+    bits.iter()
+        .enumerate()
+        .flat_map(|(w, word)| (0..64).filter(move |b| word >> b & 1 == 1).map(move |b| w as u32 * 64 + b))
+}
+
+/// A multicast's block, mapped.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<'a> {
+    pub(super) block: *mut u8,
+    pub(super) record: &'a Record,
+    pub(super) words: usize,
+    pub(super) count: usize,
+}
+
+impl<'a> Shared<'a> {
+    /// Bytes of a block, without its header and the data.
+    pub(super) fn bytes(words: usize, count: usize) -> usize {
+        size_of::<Record>() + (words * 24 + count * 4).next_multiple_of(64)
+    }
+
+    /// # Safety
+    /// A block that was made for a multicast of so many words and members is at `block`, and stays for `'a`.
+    pub(super) unsafe fn at(block: *mut u8, words: usize, count: usize) -> Shared<'a> {
+        // SAFETY: as the caller promises.
+        let record = unsafe { &*block.add(BLOCK_HEADER).cast::<Record>() };
+        Shared { block, record, words, count }
+    }
+
+    pub(super) fn bitmap(&self, which: usize, word: usize) -> &'a AtomicU64 {
+        assert!(which < 3 && word < self.words);
+        let at = BLOCK_HEADER + size_of::<Record>() + (which * self.words + word) * 8;
+        // SAFETY: within the block; atomics.
+        unsafe { &*self.block.add(at).cast() }
+    }
+    pub(super) fn members(&self) -> Vec<u64> {
+        (0..self.words).map(|w| self.bitmap(0, w).load(Ordering::Relaxed)).collect()
+    }
+    pub(super) fn note(&self, which: usize, rank: u32) {
+        self.bitmap(which, rank as usize / 64).fetch_or(1 << (rank % 64), Ordering::SeqCst);
+    }
+    pub(super) fn has(&self, which: usize, rank: u32) -> bool {
+        self.bitmap(which, rank as usize / 64).load(Ordering::SeqCst) >> (rank % 64) & 1 == 1
+    }
+    pub(super) fn pending(&self, number: u32) -> &'a AtomicU32 {
+        assert!((number as usize) < self.count);
+        let at = BLOCK_HEADER + size_of::<Record>() + self.words * 24 + number as usize * 4;
+        // SAFETY: within the block; atomics.
+        unsafe { &*self.block.add(at).cast() }
+    }
+    pub(super) fn data(&self) -> *mut u8 {
+        // SAFETY: within the block.
+        unsafe { self.block.add(BLOCK_HEADER + Shared::bytes(self.words, self.count)) }
+    }
+
+    /// A member has its data: acknowledges, and passes on what is complete. `true`: the root's part was completed by this.
+    pub(super) fn acknowledge(&self, rank: u32, mut number: u32) -> bool {
+        self.note(ACKED, rank);
+        // SYNC POINT: a chain of these, each an acquire and a release, orders all copies before the end at the root.
+        while self.pending(number).fetch_sub(1, Ordering::AcqRel) == 1 {
+            if number == 0 {
+                return true;
+            }
+            number = parent(number);
+        }
+        false
+    }
+}
+
+pub(super) const ENTERED: usize = 1;
+pub(super) const ACKED: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In stage i of s, whoever has the data sends to number + 2^(s-i).
+    #[test]
+    fn the_tree_is_the_papers() {
+        for count in 1..200u32 {
+            let stages = count.next_power_of_two().trailing_zeros();
+            let mut has = vec![0u32];
+            let mut from = vec![None; count as usize];
+            for i in 1..=stages {
+                for n in has.clone() {
+                    let to = n + (1 << (stages - i));
+                    if to < count {
+                        assert_eq!(from[to as usize].replace(n), None);
+                        has.push(to);
+                    }
+                }
+            }
+            assert_eq!(has.len() as u32, count);
+            for n in 1..count {
+                assert_eq!(from[n as usize], Some(parent(n)));
+            }
+            for n in 0..count {
+                let theirs: Vec<u32> = (0..count).filter(|c| from[*c as usize] == Some(n)).collect();
+                let mut mine: Vec<u32> = children(n, count).collect();
+                mine.sort_unstable();
+                assert_eq!(mine, theirs, "children of {n} of {count}");
+            }
+        }
+    }
+}
