@@ -254,6 +254,8 @@ pub struct Config {
     pub verbs_devices: Option<String>,
     /// `FMPL_VERBS_CACHE`
     pub verbs_cache: bool,
+    /// `FMPL_VERBS_POLL`: is a completion at the receiver waited for before bytes are believed to be there?
+    pub verbs_strict: bool,
     /// `FMPL_VERBS_GID`
     pub verbs_gid: Option<u32>,
     /// `FMPL_VERBS_MTU`, bytes
@@ -313,6 +315,7 @@ impl Default for Config {
             verbs: true,
             verbs_devices: None,
             verbs_cache: true,
+            verbs_strict: false,
             verbs_gid: None,
             verbs_mtu: None,
             verbs_pkey: None,
@@ -728,6 +731,19 @@ pub static SETTINGS: &[Setting] = &[
         values: "on | off",
         meaning: "user memory stays registered from one message to the next, until it is unmapped",
         set: |c, v| on_off(v).map(|b| c.verbs_cache = b),
+    },
+    Setting {
+        name: "FMPL_VERBS_POLL",
+        default: "memory",
+        values: "memory | cq",
+        meaning: "cq: bytes that a device has put into a buffer count as there when their completion says so, as the specification demands",
+        set: |c, v| match v {
+            "memory" | "cq" => {
+                c.verbs_strict = v == "cq";
+                Some(())
+            }
+            _ => None,
+        },
     },
     Setting {
         name: "FMPL_VERBS_GID",

@@ -24,7 +24,7 @@ use super::record::{Half, Land, PostingKind, WANTS, word24};
 use crate::base::error::Result;
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::{CHUNK_BYTES, Fabric, PAGE_BYTES};
-use crate::fabric::verbs::link::{Link, Window};
+use crate::fabric::verbs::link::{COUNTED, Link, Window};
 use crate::fabric::verbs::region::Region;
 
 /// In a lane's key: it is between nodes, so the short path does not find it.
@@ -393,6 +393,32 @@ impl Far {
             words[1] = sum(land.0, &words[2..3 + data.len()]);
             (words, 3 + data.len())
         })
+    }
+
+    /// Publishes a message whose bytes were written before on this connection; with a completion at the receiver, which waits for as many
+    /// as the landing says.
+    pub fn land_counted(&self, slot: usize, land: Land, len: u64) -> Result<()> {
+        let Some(chunk) = self.chunk(slot) else { return Ok(()) };
+        let n = slot % CHUNK_SLOTS;
+        let at = n * size_of::<Front>();
+        self.link.write_with(
+            chunk.remote,
+            at,
+            || Some(COUNTED),
+            |record| {
+                let mut words =
+                    [land.0, 0, chunk.slots[n].received.load(Ordering::Acquire), len, self.link.next_counted()];
+                words[1] = sum(land.0, &words[2..]);
+                for (to, w) in record.chunks_exact_mut(8).zip(words) {
+                    to.copy_from_slice(&w.to_ne_bytes());
+                }
+                words.len() * 8
+            },
+        )?;
+        if self.page().asleep.load(Ordering::Acquire) != 0 {
+            self.link.write_with(self.page_remote, 0, || self.wakes(), |_| 0)?;
+        }
+        Ok(())
     }
 
     /// A message has been received and its memory read. `now`: its sender is told at once; otherwise with the next thing that

@@ -271,8 +271,10 @@ impl Endpoint {
         // The ranks of a node spread over its ports; pretended nodes too, which share them.
         let here = self.launch.local_ranks().iter().position(|r| *r == self.rank).unwrap_or(0);
         let turn = here + self.launch.nodes().node_of(self.rank) as usize;
-        let started = Port::choose(&Wishes::of(&self.config), turn)
-            .and_then(|port| Fabric::start(self.region.clone(), port, self.config.log, self.config.verbs_cache));
+        let started = Port::choose(&Wishes::of(&self.config), turn).and_then(|port| {
+            let config = &self.config;
+            Fabric::start(self.region.clone(), port, config.log, config.verbs_cache, config.verbs_strict)
+        });
         let fabric = match started {
             Ok(fabric) => Ok(Arc::new(fabric)),
             Err(e) if e.code() == Code::Setting => return Err(e),

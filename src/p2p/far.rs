@@ -6,7 +6,7 @@
 //! | way | copies by a processor | needs |
 //! |---|---|---|
 //! | landing | 2 | up to [`FAR_INLINE`] bytes, everything before received |
-//! | direct | none; 1 up to 64 KiB or from many pieces | the receive posted, its memory registered |
+//! | direct | none; 1 up to 64 KiB, from short runs or from a list | the receive posted, its memory registered |
 //! | spooled, chain | 1 by the sender, 1 by the receiver (none into a long run) | nothing of the sender any more |
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use crate::base::error::Error;
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::BOUNCE_BYTES;
-use crate::fabric::verbs::link::{Link, Piece};
+use crate::fabric::verbs::link::{Link, PIECES, Piece};
 use crate::fabric::verbs::region::Region;
 use crate::lane::far::{self, Ask, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
 use crate::lane::record::*;
@@ -31,6 +31,8 @@ use crate::wait::doorbell;
 const REGISTER_FROM: usize = 16 << 10;
 /// Runs of a posted block that are shorter go through the spool.
 const RUN_FROM: usize = 1024;
+/// A block that reaches over more memory than so many times its bytes is not registered.
+const SPREAD_MOST: usize = 4;
 /// Bytes of a chain that are fetched at a time.
 const PIECE: u64 = 4096;
 
@@ -68,6 +70,20 @@ impl Remote {
         }
         let begin = (addr as i64).wrapping_add((at / run) as i64 * stride as i64) as u64;
         (Place { addr: begin + (at % run) as u64, rkey }, run - at % run)
+    }
+}
+
+/// The memory from the first to the last byte of a layout, of which `n` bytes from offset `at` on are moved, if that is worth being
+/// registered in one piece.
+fn span(layout: &Layout, at: usize, n: usize) -> Option<(*mut u8, usize)> {
+    match *layout {
+        Layout::Contiguous { ptr, .. } => Some((ptr.wrapping_add(at), n)),
+        Layout::Block { ptr, block } if block.run >= RUN_FROM && block.count > 0 => {
+            let reach = (block.count as isize - 1) * block.stride;
+            let len = reach.unsigned_abs() + block.run;
+            (len / SPREAD_MOST <= block.run * block.count).then_some((ptr.wrapping_offset(reach.min(0)), len))
+        }
+        _ => None,
     }
 }
 
@@ -113,29 +129,41 @@ unsafe fn start_transfer<'a>(
     remote: Remote,
 ) -> Result<Started<'a>, Broken> {
     let link = &*far.link;
-    if let Layout::Contiguous { ptr, .. } = local
-        && n > BOUNCE_BYTES
-    {
-        let from = ptr.wrapping_add(at);
+    if n > BOUNCE_BYTES
+        && let Some((from, len)) = span(&local, at, n)
         // SAFETY: as the caller promises; the registration lives in what is returned.
-        if let Some(region) = unsafe { registered(far, from, n, !push) } {
-            let (mut done, mut ticket) = (0, 0);
-            while done < n {
-                let (place, run) = remote.at(done);
-                let bytes = (n - done).min(run).min(link.longest());
-                let piece = Piece { addr: from as u64 + done as u64, len: bytes as u32, lkey: region.lkey() };
-                // SAFETY: registered until the last ticket is over.
-                ticket = match unsafe { link.bulk(push, done + bytes == n, &[piece], place) } {
-                    Ok(ticket) => ticket,
-                    Err(e) => {
-                        let _ = link.wait(ticket);
-                        return Err(e);
-                    }
-                };
-                done += bytes;
+        && let Some(region) = unsafe { registered(far, from, len, !push) }
+    {
+        let here = match local {
+            Layout::Block { ptr, block } => {
+                Remote { place: Place { addr: ptr as u64, rkey: region.lkey() }, shape: block }
             }
-            return Ok(Started { link, ticket, _region: Some(region) });
+            _ => Remote::run((from as u64).wrapping_sub(at as u64), region.lkey()),
+        };
+        let (mut done, mut ticket) = (0, 0);
+        while done < n {
+            // One run there, of one or several here.
+            let (place, run) = remote.at(done);
+            let most = (n - done).min(run).min(link.longest());
+            let mut pieces = [Piece { addr: 0, len: 0, lkey: region.lkey() }; PIECES as usize];
+            let (mut bytes, mut count) = (0, 0);
+            while bytes < most && count < link.pieces().min(pieces.len()) {
+                let (from, run) = here.at(at + done + bytes);
+                let len = (most - bytes).min(run);
+                (pieces[count].addr, pieces[count].len) = (from.addr, len as u32);
+                (bytes, count) = (bytes + len, count + 1);
+            }
+            // SAFETY: registered until the last ticket is over.
+            ticket = match unsafe { link.bulk(push, done + bytes == n, &pieces[..count], place) } {
+                Ok(ticket) => ticket,
+                Err(e) => {
+                    let _ = link.wait(ticket);
+                    return Err(e);
+                }
+            };
+            done += bytes;
         }
+        return Ok(Started { link, ticket, _region: Some(region) });
     }
     // Through a bounce buffer in two halves, so that copying and moving overlap.
     far.fabric().count_copied(n);
@@ -282,7 +310,14 @@ impl Sender {
             Err(e) => return Put::Failed(e),
         };
         self.take_landing();
-        self.land_far(far, Kind::Direct, 8, &[self.len as u64]);
+        if far.fabric().strict() {
+            let land = Land::new(self.seq, self.got(), Kind::Direct, 16, self.lane.epoch);
+            // An error is the connection's, and every wait finds it there.
+            let _ = far.land_counted(self.slot, if self.now { land.now() } else { land }, self.len as u64);
+            self.sent();
+        } else {
+            self.land_far(far, Kind::Direct, 8, &[self.len as u64]);
+        }
         match started.finish() {
             Err(e) => Put::Failed(e),
             Ok(()) => Put::Done,
@@ -293,15 +328,7 @@ impl Sender {
 impl Receiver {
     /// Posts at the peer, with the buffer registered if it is worth it.
     pub(super) fn post_far(&self, far: &Far, addr: *mut u8, kind: PostingKind, shape: [u64; 3]) {
-        let span = match self.data {
-            Layout::Contiguous { ptr, len } => Some((ptr, len)),
-            Layout::Block { ptr, block } if block.run >= RUN_FROM && block.count > 0 => {
-                let reach = (block.count as isize - 1) * block.stride;
-                let start = ptr.wrapping_offset(reach.min(0));
-                Some((start, reach.unsigned_abs() + block.run))
-            }
-            _ => None,
-        };
+        let span = span(&self.data, 0, self.cap);
         // SAFETY: the buffer is the receive's until that is completed or withdrawn, and the registration ends with it.
         let region =
             span.filter(|_| self.cap >= REGISTER_FROM).and_then(|(at, len)| unsafe { registered(far, at, len, true) });
@@ -423,7 +450,12 @@ impl Receiver {
                 unsafe { Cursor::new(self.data, 0).scatter(far.landed(self.slot), len.min(self.cap)) };
                 Ok(len)
             }
-            Some(Kind::Direct) => Ok(words[0] as usize),
+            Some(Kind::Direct) => {
+                if land.inline_len() == 16 {
+                    far.link.until_arrived(words[1])?;
+                }
+                Ok(words[0] as usize)
+            }
             Some(Kind::Spooled) => {
                 let (len, addr) = (words[0] as usize, words[1]);
                 // SAFETY: three words were published with this landing.

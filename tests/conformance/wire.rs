@@ -80,8 +80,8 @@ pub fn ping_pong(me: i32) {
         println!("figure hop_writes {writes:.3}");
         println!("figure hop_completions {completions:.3}");
     }
-    // A hop that took long enough for its receiver to lose its patience costs a posting more.
-    assert!(writes < 1.5 && reads == 0.0, "{writes} writes and {reads} reads a hop");
+    // A hop that took long enough for its receiver to lose its patience costs a posting more: any may, on a busy machine.
+    assert!(writes < 2.1 && reads == 0.0, "{writes} writes and {reads} reads a hop");
     assert!(completions < 0.5, "{completions} completions a hop");
     barrier();
 }

@@ -4,7 +4,7 @@
 //! the thread that deals with what has come, or a thread that waits for room in a connection. Two processes that wait for each
 //! other's receives would otherwise wait for ever.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,6 +24,9 @@ const NUMBERS: usize = 512;
 const GRH: usize = 40;
 const STRIDE: usize = (GRH + HELLO_LEN).next_multiple_of(64);
 
+/// A number that is only counted: its completion says that everything written before it on its connection is in memory.
+pub const COUNTED: u32 = 6 << 28;
+
 /// Something that has come.
 pub(super) enum Arrival {
     /// A datagram.
@@ -42,6 +45,8 @@ pub(super) struct Arrivals {
     pub numbers: Arc<SharedReceives>,
     memory: Arena,
     pending: Mutex<VecDeque<Arrival>>,
+    /// How often [`COUNTED`] has come by each queue pair.
+    counted: Mutex<HashMap<u32, Arc<AtomicU64>>>,
     /// Datagrams of a wrong length, or that came damaged.
     pub rejected: AtomicU64,
 }
@@ -61,8 +66,15 @@ impl Arrivals {
         let depth = Depth { sends: 8, receives: DATAGRAMS as u32, pieces: 1, inline: 0 };
         let datagrams = QueuePair::datagrams(domain, port, [sent, &queue], depth, qkey)?;
         let memory = Arena::new(domain, DATAGRAMS * STRIDE, Access::LOCAL_WRITE)?;
-        let arrivals =
-            Arrivals { datagrams, queue, numbers, memory, pending: Mutex::default(), rejected: AtomicU64::new(0) };
+        let arrivals = Arrivals {
+            datagrams,
+            queue,
+            numbers,
+            memory,
+            pending: Mutex::default(),
+            counted: Mutex::default(),
+            rejected: AtomicU64::new(0),
+        };
         (0..DATAGRAMS).try_for_each(|n| arrivals.post_receive(n))?;
         Ok(arrivals)
     }
@@ -86,6 +98,11 @@ impl Arrivals {
         }
     }
 
+    /// Counts [`COUNTED`] of a queue pair from now on.
+    pub fn count(&self, qp: u32) -> Arc<AtomicU64> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).entry(qp).or_default().clone()
+    }
+
     /// The next of what has come.
     pub fn next(&self) -> Option<Arrival> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
@@ -97,6 +114,14 @@ impl Arrivals {
                 return None;
             }
             let _ = self.numbers.post_empty();
+            if u32::from_be(c.imm_data) == COUNTED {
+                let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(n) = counted.get(&c.qp_num) {
+                    // SYNC POINT: pairs with the acquire in `Link::has_arrived`.
+                    n.fetch_add(1, Ordering::Release);
+                }
+                return None;
+            }
             return Some(Arrival::Number(c.qp_num, u32::from_be(c.imm_data)));
         }
         let n = c.wr_id as usize;

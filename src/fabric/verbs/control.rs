@@ -68,6 +68,7 @@ struct Shared {
     wake: OwnedFd,
     rejected: AtomicU64,
     log: u8,
+    strict: bool,
     spool: Ranges,
     cache: Cache,
     bounces: Mutex<Vec<Arena>>,
@@ -114,8 +115,8 @@ struct Links {
 
 impl Fabric {
     /// Takes part with this port. Requests are answered once the secret is known.
-    /// `keep`: user memory stays registered from one message to the next.
-    pub fn start(region: Arc<Region>, port: Port, log: u8, keep: bool) -> Result<Fabric> {
+    /// `keep`: user memory stays registered from one message to the next. `strict`: see [`Fabric::strict`].
+    pub fn start(region: Arc<Region>, port: Port, log: u8, keep: bool, strict: bool) -> Result<Fabric> {
         let rank = region.header().rank();
         let domain = Domain::new(&port.device)?;
         let channel = Channel::new(&port.device)?;
@@ -147,6 +148,7 @@ impl Fabric {
             wake: unsafe { OwnedFd::from_raw_fd(wake) },
             rejected: AtomicU64::new(0),
             log,
+            strict,
             spool,
             cache,
             bounces: Mutex::default(),
@@ -185,6 +187,10 @@ impl Fabric {
     /// The port in use.
     pub fn port(&self) -> &Port {
         &self.shared.port
+    }
+    /// Does a message that is put into a buffer come with a completion at its receiver?
+    pub fn strict(&self) -> bool {
+        self.shared.strict
     }
     /// The protection domain.
     pub fn domain(&self) -> &Arc<Domain> {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::arrivals::Arrivals;
+pub use super::arrivals::COUNTED;
 use super::completion::{CompletionQueue, status_text};
 use super::device::Port;
 use super::ffi::{Access, Rdma, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
@@ -22,7 +23,7 @@ const DEPTH: u32 = 256;
 /// One request in so many asks for a completion.
 const SIGNAL_EVERY: u64 = 64;
 /// Pieces of a request, where the device can.
-const PIECES: u32 = 16;
+pub const PIECES: u32 = 16;
 /// Bytes of a bulk request at most. Each ends with a packet that the peer acknowledges, and an acknowledgement gives the connection all its
 /// repetitions back: so a link that loses packets is not taken for a dead one, as it would be by some devices in a request of many.
 const LONGEST: u32 = 32 << 10;
@@ -90,6 +91,9 @@ pub struct Link {
     domain: Arc<Domain>,
     qp: QueuePair,
     arrivals: Arc<Arrivals>,
+    /// Writes with [`COUNTED`] posted, and arrived.
+    counted: AtomicU64,
+    arrived: Arc<AtomicU64>,
     queue: Arc<CompletionQueue>,
     psn: u32,
     longest: u32,
@@ -117,6 +121,7 @@ impl Link {
         let queue = CompletionQueue::new(&port.device, DEPTH + 16, None)?;
         let depth = Depth { sends: DEPTH + 8, receives: 0, pieces: PIECES, inline: RECORD_MOST as u32 };
         let qp = QueuePair::reliable(domain, port, [&queue, &arrivals.queue], &arrivals.numbers, depth)?;
+        let number = qp.number();
         let copies = if qp.depth.inline < RECORD_MOST as u32 {
             Some(Arena::new(domain, DEPTH as usize * RECORD_MOST, Access::LOCAL_WRITE)?)
         } else {
@@ -128,6 +133,8 @@ impl Link {
             domain: domain.clone(),
             qp,
             arrivals: arrivals.clone(),
+            counted: AtomicU64::new(0),
+            arrived: arrivals.count(number),
             queue,
             psn: now_ns() as u32 & 0xff_ffff,
             longest: port.max_message.min(LONGEST),
@@ -294,6 +301,26 @@ impl Link {
         (wr.sg_list, wr.num_sge) = (&mut sge, (len != 0) as i32);
         posted.count(false, len);
         self.post(&mut posted, &mut wr, false)
+    }
+
+    /// The number of the next write with [`COUNTED`]; asked while it is filled.
+    pub fn next_counted(&self) -> u64 {
+        self.counted.fetch_add(1, Ordering::Relaxed) + 1
+    }
+    /// Waits until so many of the peer's writes with [`COUNTED`] have completed here. It ends: the record that told the number came with the
+    /// same write, or the connection has failed.
+    pub fn until_arrived(&self, number: u64) -> Result<()> {
+        // SYNC POINT: pairs with the release in `Arrivals::note`.
+        while self.arrived.load(Ordering::Acquire) < number {
+            let failed = self.failure().is_some();
+            self.poll();
+            self.arrivals.collect();
+            if failed && self.arrived.load(Ordering::Acquire) < number {
+                return Err(self.broken());
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Longest bulk request in bytes.
