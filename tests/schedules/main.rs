@@ -305,7 +305,7 @@ fn plays() {
         let number = number as u64;
         Part { script: &script, number, me: rank(), open: Vec::new(), taken: HashMap::new() }.play();
         // Not after each, so that messages of one script meet the next one's mode; but what takes any index would take the next one's.
-        if number % 3 == 0 || script.any {
+        if number.is_multiple_of(3) || script.any {
             barrier();
         }
     }
