@@ -1,0 +1,73 @@
+//! What a rank knows of a peer whatever the communicator.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use super::map::*;
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::fabric::shm::peer::Peer;
+use crate::fabric::shm::region::{LIVES_AT, Mapping};
+use crate::wait::Board;
+
+/// What a rank knows of a peer whatever the communicator: its ways for long messages, its spool, its board.
+pub struct Pair {
+    /// The peer's rank in the world.
+    pub world: u32,
+    /// 1: the peer is dead.
+    pub dead: AtomicU32,
+    /// The peer; `None`: myself.
+    pub peer: Option<Arc<Peer>>,
+    /// The peer's board (for a lane to myself, mine).
+    pub peer_board: *const Board,
+    /// The peer's spool, once something came from there.
+    pub spool: OnceLock<Mapping>,
+    /// Transfer blocks in use, as a sender.
+    pub transfers_used: AtomicU64,
+    /// Tag of the next transfer.
+    pub transfer_tag: AtomicU32,
+    /// The peer's lives of communicators, once asked for.
+    lives: OnceLock<Option<Mapping>>,
+    /// Rings in use, as a sender.
+    pub rings_used: AtomicU32,
+    /// Chunks ever sent through each ring.
+    pub ring_sent: [AtomicU64; RINGS],
+    /// The world's lane, which has the transfer blocks and rings.
+    pub(super) window: Mapping,
+}
+
+// SAFETY: the board and the window are memory that lives as long as the job; what is behind them is atomics, or claimed by those.
+unsafe impl Send for Pair {}
+// SAFETY: as above.
+unsafe impl Sync for Pair {}
+
+impl Pair {
+    /// The pair with a peer, whose lane of the world lies in `window`.
+    pub fn new(world: u32, peer: Option<Arc<Peer>>, peer_board: *const Board, window: Mapping) -> Pair {
+        Pair {
+            world,
+            dead: AtomicU32::new(0),
+            peer,
+            peer_board,
+            spool: OnceLock::new(),
+            lives: OnceLock::new(),
+            transfers_used: AtomicU64::new(0),
+            transfer_tag: AtomicU32::new(1),
+            rings_used: AtomicU32::new(0),
+            ring_sent: Default::default(),
+            window,
+        }
+    }
+
+    /// What the peer says of the communicator that it has in this unit under this epoch. (Not for a lane to myself.)
+    #[cold]
+    pub fn life(&self, unit: u32, epoch: u32) -> Life {
+        let Some(peer) = &self.peer else { return Life::Member };
+        let Some(lives) = self.lives.get_or_init(|| peer.region.map(LIVES_AT, UNITS * 8).ok()) else {
+            return Life::Member;
+        };
+        // SAFETY: units are below UNITS; a life is an atomic.
+        let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(unit as usize % UNITS) };
+        // SYNC POINT: pairs with the release in `Endpoint::say_life`.
+        Life::read(word.load(Ordering::Acquire), epoch)
+    }
+}

@@ -1,0 +1,236 @@
+//! What each side of a pair of ranks keeps for an index beside the shared window: its [`Progress`], and for indices that were ever
+//! used off the short path a [`SendSide`] and a [`ReceiveSide`].
+
+use static_assertions::const_assert;
+
+use super::record::*;
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::error::Error;
+use crate::p2p::layout::Layout;
+
+/// What a side knows of its own traffic on an index. Private to the process; a line of its own, so that threads on
+/// neighbouring indices do not share one.
+///
+/// The sending thread writes `sent` and `send_flags`, the receiving thread the others.
+#[repr(C, align(64))]
+pub struct Progress {
+    /// Number of the last message sent.
+    pub sent: AtomicU64,
+    /// Number of the last message received.
+    pub received: AtomicU64,
+    /// Length of the last message received.
+    pub last_len: AtomicU64,
+    /// `SEND_*`
+    pub send_flags: AtomicU32,
+    /// `RECV_*`
+    pub recv_flags: AtomicU32,
+    /// What `received` was when the last message was sent: a change means that the traffic goes both ways.
+    pub received_then: AtomicU64,
+    /// Number of the last message that the peer is known to have received, by its landings; it may have received more.
+    pub acked: AtomicU64,
+    /// The bytes of all messages sent.
+    pub sent_bytes: AtomicU64,
+}
+const_assert!(size_of::<Progress>() == 64);
+
+/// A send request is not completed.
+pub const SEND_PENDING: u32 = 1;
+/// The pending request has something left to do: see [`SendSide::state`].
+pub const SEND_OPEN: u32 = 16;
+/// The last message went into the chain.
+pub const SEND_CHAIN: u32 = 2;
+/// How often the annex was given away, modulo 2.
+pub const SEND_ANNEX: u32 = 4;
+/// A thread is in a send call (kept by callers that cannot rule out two at once).
+pub const SEND_CLAIMED: u32 = 8;
+
+/// A receive request is not completed.
+pub const RECV_PENDING: u32 = 1;
+/// The last message came from the chain.
+pub const RECV_CHAIN: u32 = 2;
+/// How often the annex was received, modulo 2.
+pub const RECV_ANNEX: u32 = 4;
+/// The pending receive has its message already.
+pub const RECV_READY: u32 = 8;
+/// The pending receive's message was longer than the buffer.
+pub const RECV_TRUNCATED: u32 = 16;
+/// A posting for the next message is out.
+pub const RECV_POSTED: u32 = 32;
+/// A thread is in a receive call.
+pub const RECV_CLAIMED: u32 = 64;
+/// The last message is not acknowledged yet: the next one sent will say it.
+pub const RECV_OWES: u32 = 128;
+
+/// At least every so many messages are acknowledged at once, so that acknowledgements in 24 bits are never far behind.
+const ACK_EVERY: u64 = 64;
+
+/// How far a pending send has come.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SendState {
+    /// The message is on its way; nothing is left to do.
+    #[default]
+    Sent = 0,
+    /// Waits for its posting.
+    Waits,
+    /// Offered: the receiver pulls.
+    Offered,
+    /// Published, synchronous: waits until it is known to be received.
+    Unconfirmed,
+}
+
+/// A block of the spool, as the sender remembers it. Size 0: none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockRef {
+    /// Offset in the spool.
+    pub at: u64,
+    /// Bytes of the block with its header.
+    pub size: u64,
+    /// Generation of this use.
+    pub generation: u32,
+}
+
+impl BlockRef {
+    /// No block.
+    pub const NONE: BlockRef = BlockRef { at: 0, size: 0, generation: 0 };
+    /// Is there one?
+    pub fn is_some(&self) -> bool {
+        self.size != 0
+    }
+}
+
+/// What the sending side of an index keeps once it was used off the short path. All zero bytes are its first state.
+#[repr(C)]
+pub struct SendSide {
+    /// Where chained records go now, or the last block used for a single message.
+    pub block: BlockRef,
+    /// Bytes of it that are written.
+    pub used: u64,
+    /// Blocks left behind that may be done.
+    pub behind: [BlockRef; 2],
+    /// Is the slot in the lane's list of spooled ones?
+    pub listed: bool,
+    /// Messages that went through the spool, ever.
+    pub(super) spooled: AtomicU64,
+    /// Number of the last message whose landing said spooled.
+    pub spooled_landing: u64,
+    /// Number of the first message of the current chain.
+    pub chain_first: u64,
+    /// 1: a thread moves the pending request on.
+    held: AtomicU32,
+    /// The pending request.
+    pub state: SendState,
+    /// Its memory.
+    pub layout: Layout,
+    /// Its length.
+    pub len: usize,
+    /// When its patience ends, in nanoseconds of the clock; `u64::MAX`: never (synchronous).
+    pub deadline_ns: u64,
+    /// Its transfer block + 1; 0: none.
+    pub transfer: u32,
+    /// The tag of that transfer.
+    pub tag: u32,
+    /// An error found while completing it.
+    pub error: Option<Box<Error>>,
+}
+
+impl Progress {
+    /// Notes a message sent.
+    #[inline(always)]
+    pub fn count_sent(&self, seq: u64, len: usize) {
+        self.sent.store(seq, Ordering::Relaxed);
+        self.received_then.store(self.received.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.sent_bytes.store(self.sent_bytes.load(Ordering::Relaxed) + len as u64, Ordering::Relaxed);
+    }
+    /// How many messages have been received, for a landing. SYNC POINT: pairs with [`Progress::count_received`], for a thread
+    /// that only sends: the peer takes the number for the end of all reads of those messages' memory.
+    #[inline(always)]
+    pub fn got(&self) -> u64 {
+        self.received.load(Ordering::Acquire)
+    }
+    /// Notes message `seq` received; its memory is read no more.
+    #[inline(always)]
+    pub fn count_received(&self, seq: u64) {
+        self.received.store(seq, Ordering::Release);
+    }
+    /// Notes what a landing says of this side's messages, before the landing is acknowledged: so the next landing's number is no
+    /// smaller than any noted here. `theirs`: the half it came in.
+    /// SYNC POINT: pairs with [`Progress::is_acked`].
+    #[inline(always)]
+    pub fn note_acked(&self, land: Land, theirs: &Half) {
+        let known = self.acked.load(Ordering::Relaxed);
+        let sent = self.sent.load(Ordering::Relaxed);
+        let mut acked = land.got(known);
+        if acked != sent {
+            // Perhaps more than 4095 messages went since the last landing from there.
+            acked = acked.max(theirs.acked_of(sent));
+        }
+        if acked != known {
+            self.acked.store(acked, Ordering::Release);
+        }
+    }
+    /// Has the peer said in a landing that it received everything up to message `seq`, the last one sent?
+    #[inline(always)]
+    pub fn is_acked(&self, seq: u64) -> bool {
+        self.acked.load(Ordering::Acquire) == seq
+    }
+    /// May the acknowledgement of message `seq`, whose landing has just come, be left to the next message that this side sends?
+    /// So it is when the two sides speak in turn: this side has answered the message before, and the peer had the answer when
+    /// it sent. (Where both send at once the peer may have it by now, and had it not then.)
+    #[inline(always)]
+    pub fn alternates(&self, seq: u64, land: Land) -> bool {
+        let sent = self.sent.load(Ordering::Relaxed);
+        sent != 0
+            && land.got(sent) == sent
+            && self.received_then.load(Ordering::Relaxed) == seq - 1
+            && !seq.is_multiple_of(ACK_EVERY)
+    }
+    /// Has a message come since the last was sent?
+    #[inline(always)]
+    pub fn is_two_way(&self) -> bool {
+        self.received.load(Ordering::Relaxed) != self.received_then.load(Ordering::Relaxed)
+    }
+}
+
+impl SendSide {
+    /// Takes the pending request to move it on, unless another thread has it.
+    pub fn try_hold(&self) -> Option<Hold> {
+        self.held.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        Some(Hold(&raw const self.held))
+    }
+    /// As [`SendSide::try_hold`], waiting for the other thread, which has it for moments only.
+    pub fn hold(&self) -> Hold {
+        loop {
+            if let Some(hold) = self.try_hold() {
+                return hold;
+            }
+            crate::base::atomics::spin_loop();
+        }
+    }
+}
+
+/// A pending request held; dropping it lets it go.
+pub struct Hold(*const AtomicU32);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // SAFETY: send sides live as long as their lane, and lanes as long as anybody is in a call.
+        unsafe { (*self.0).store(0, Ordering::Release) };
+    }
+}
+
+/// What the receiving side of an index keeps once it was used off the short path. All zero bytes are its first state.
+#[repr(C)]
+pub struct ReceiveSide {
+    /// The block whose records are being read, and the offset of the next one in it.
+    pub block: *const Block,
+    /// Offset of the next record in the block.
+    pub next: u64,
+    /// The pending request's memory.
+    pub layout: Layout,
+    /// Its capacity.
+    pub cap: usize,
+    /// An error found while completing it.
+    pub error: Option<Box<Error>>,
+}
