@@ -190,7 +190,7 @@ pub fn loses() {
 
 /// Ranks that are killed while they send commands to one: whatever slot they had taken, the living go on.
 pub fn holes() {
-    for round in 0..if crate::ranks::long() { 60 } else { 6 } {
+    for round in 0..if crate::ranks::long() { 60 } else { 4 } {
         let job = Job::new(4, "dies").settings("FMPL_RMA_COMMANDS=4").seconds(60).keep_going();
         let running = job.launcher().start().unwrap();
         let victims = [running.pids()[2], running.pids()[3]];
