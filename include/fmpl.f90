@@ -1904,6 +1904,35 @@ module fmpl
     end subroutine fmpl_scan
   end interface
 
+  !> Combines the vectors of a group of ranks that is chosen for this one call, in the order of the ranks; the
+  !! root's becomes the result, the others' stay as they are. All members of the group make the call, with the
+  !! same group; nobody else takes part. Calls of one rank with others must be made in the same order by both.
+  !! the bitmap is an array of INTEGER(8).
+  !! @param buf the vector; may be FMPL_NULL when count is 0.
+  !! @param count elements, the same on all members.
+  !! @param func how two elements are combined; it must be associative, and need not commute.
+  !! @param members the group, bit r % 64 of word r / 64 for rank r; this rank and the root are among them.
+  !! @param root the rank that gets the result.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_COMM, FMPL_ERR_BUSY (a collective
+  !!     call is under way); FMPL_ERR_PEER, at those who wait for it, when a member has died; the communicator
+  !!     can be used as before.
+  interface
+    subroutine fmpl_mcast_reduce(buf, count, func, members, root, comm, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: count
+      external :: func
+      integer(c_int64_t), dimension(*), intent(in) :: members
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_reduce
+  end interface
+
   !> Begins a barrier. A communicator has at most one collective call under way: until this one is completed
   !! all others get FMPL_ERR_BUSY. A call that has begun moves on while this process tests it or waits for
   !! anything else.

@@ -1069,6 +1069,24 @@ int fmpl_reduce_scatter(const void *all, void *buf, int count, fmpl_func func, f
 int fmpl_scan(void *buf, int count, fmpl_func func, fmpl_comm comm);
 
 /**
+ * Combines the vectors of a group of ranks that is chosen for this one call, in the order of the ranks; the
+ * root's becomes the result, the others' stay as they are. All members of the group make the call, with the
+ * same group; nobody else takes part. Calls of one rank with others must be made in the same order by both.
+ *
+ * @param[out] buf the vector; may be NULL when count is 0.
+ * @param[in] count elements, the same on all members.
+ * @param[in] func how two elements are combined; it must be associative, and need not commute.
+ * @param[in] members the group, bit r % 64 of word r / 64 for rank r; this rank and the root are among them.
+ * @param[in] root the rank that gets the result.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK, FMPL_ERR_COMM, FMPL_ERR_BUSY (a collective call
+ *     is under way); FMPL_ERR_PEER, at those who wait for it, when a member has died; the communicator can be
+ *     used as before.
+ */
+int fmpl_mcast_reduce(void *buf, int count, fmpl_func func, const uint64_t *members, int root,
+    fmpl_comm comm);
+
+/**
  * Begins a barrier. A communicator has at most one collective call under way: until this one is completed all
  * others get FMPL_ERR_BUSY. A call that has begun moves on while this process tests it or waits for anything
  * else.

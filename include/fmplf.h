@@ -254,6 +254,7 @@
       external fmpl_ibcast8
       external fmpl_reduce_scatter
       external fmpl_scan
+      external fmpl_mcast_reduce
       external fmpl_ibarrier
       external fmpl_iallreduce
       external fmpl_ibarrier_wait

@@ -8,9 +8,9 @@ use core::pin::Pin;
 use core::task::{Context as Poller, Poll};
 
 use super::team::Team;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::lane::Lane;
-use crate::lane::map::COLLECTIVE_SLOT;
+use crate::lane::map::{COLLECTIVE_SLOT, GROUP_SLOT};
 use crate::p2p::signal;
 
 /// Some members of a communicator, in the order of their ranks.
@@ -20,6 +20,7 @@ pub(super) struct Party<'a> {
     who: Option<Vec<u32>>,
     /// This member among them.
     pub me: usize,
+    slot: usize,
 }
 
 /// Messages that a root has under way at a time.
@@ -28,13 +29,18 @@ const AT_A_TIME: usize = 8;
 impl<'a> Party<'a> {
     /// All ranks.
     pub fn all(team: &'a Team) -> Party<'a> {
-        Party { team, who: None, me: team.rank }
+        Party { team, who: None, me: team.rank, slot: COLLECTIVE_SLOT }
     }
 
     /// These ranks; `None`: this process's is not among them.
     pub fn of(team: &'a Team, who: Vec<u32>) -> Option<Party<'a>> {
         let me = who.iter().position(|r| *r as usize == team.rank)?;
-        Some(Party { team, who: Some(who), me })
+        Some(Party { team, who: Some(who), me, slot: COLLECTIVE_SLOT })
+    }
+
+    /// The same for a call of these ranks alone, whose failure is not the communicator's.
+    pub fn of_group(team: &'a Team, who: Vec<u32>) -> Option<Party<'a>> {
+        Party::of(team, who).map(|p| Party { slot: GROUP_SLOT, ..p })
     }
 
     /// How many.
@@ -52,9 +58,12 @@ impl<'a> Party<'a> {
         let team = self.team;
         let context = team.ep.context(team.comm)?;
         let lane = team.ep.lane_of(context, rank as i32);
-        let lane = lane.map_err(|error| team.fail_elsewhere(None, context.group.world_rank(rank), error))?;
+        let lane = lane.map_err(|error| match self.slot {
+            COLLECTIVE_SLOT => team.fail_elsewhere(None, context.group.world_rank(rank), error),
+            _ => error,
+        })?;
         if let Some(far) = lane.far() {
-            far.open_slot(COLLECTIVE_SLOT)?;
+            far.open_slot(self.slot)?;
         }
         Ok(lane)
     }
@@ -62,7 +71,8 @@ impl<'a> Party<'a> {
     fn begun(&self, lane: &'static Lane, sends: bool, begun: Result<()>) -> Result<Message<'a>> {
         let team = self.team;
         match begun {
-            Ok(()) => Ok(Message { team, lane, sends, over: false }),
+            Ok(()) => Ok(Message { team, lane, slot: self.slot, sends, over: false }),
+            Err(error) if self.slot != COLLECTIVE_SLOT => Err(error),
             Err(error) => Err(team.fail_elsewhere(Some(lane), lane.world, error)),
         }
     }
@@ -72,7 +82,7 @@ impl<'a> Party<'a> {
     unsafe fn begin_send(&self, to: usize, ptr: *const u8, len: usize) -> Result<Message<'a>> {
         let lane = self.lane(to)?;
         // SAFETY: as the caller promises.
-        self.begun(lane, true, unsafe { signal::begin_send(self.team.ep, lane, COLLECTIVE_SLOT, ptr, len) })
+        self.begun(lane, true, unsafe { signal::begin_send(self.team.ep, lane, self.slot, ptr, len) })
     }
 
     /// # Safety
@@ -80,7 +90,7 @@ impl<'a> Party<'a> {
     unsafe fn begin_receive(&self, from: usize, ptr: *mut u8, len: usize) -> Result<Message<'a>> {
         let lane = self.lane(from)?;
         // SAFETY: as the caller promises.
-        self.begun(lane, false, unsafe { signal::begin_receive(self.team.ep, lane, COLLECTIVE_SLOT, ptr, len) })
+        self.begun(lane, false, unsafe { signal::begin_receive(self.team.ep, lane, self.slot, ptr, len) })
     }
 
     /// # Safety
@@ -95,6 +105,11 @@ impl<'a> Party<'a> {
     pub async unsafe fn receive(&self, from: usize, ptr: *mut u8, len: usize) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe { self.begin_receive(from, ptr, len)? }.await
+    }
+
+    /// Bytes of the message received last from a member.
+    pub fn received_len(&self, from: usize) -> Result<u64> {
+        Ok(signal::received_len(self.lane(from)?, self.slot))
     }
 
     /// Sends to one and receives from another at the same time.
@@ -190,26 +205,34 @@ impl Future for All<'_> {
 struct Message<'a> {
     team: &'a Team,
     lane: &'static Lane,
+    slot: usize,
     sends: bool,
     over: bool,
+}
+
+impl Message<'_> {
+    fn failed(&self, error: Error) -> Error {
+        if self.slot == COLLECTIVE_SLOT {
+            self.team.fail_elsewhere(Some(self.lane), self.lane.world, error)
+        } else {
+            error
+        }
+    }
 }
 
 impl Future for Message<'_> {
     type Output = Result<()>;
     fn poll(mut self: Pin<&mut Self>, _: &mut Poller<'_>) -> Poll<Result<()>> {
-        let (ep, lane, wait) = (self.team.ep, self.lane, self.team.state().patient);
-        let done = if self.sends {
-            signal::end_send(ep, lane, COLLECTIVE_SLOT, wait)
-        } else {
-            signal::end_receive(ep, lane, COLLECTIVE_SLOT, wait)
-        };
+        let (ep, lane, slot, wait) = (self.team.ep, self.lane, self.slot, self.team.state().patient);
+        let done =
+            if self.sends { signal::end_send(ep, lane, slot, wait) } else { signal::end_receive(ep, lane, slot, wait) };
         match done {
-            Ok(false) => match ep.gone(lane, COLLECTIVE_SLOT, "collective call") {
+            Ok(false) => match ep.gone(lane, slot, "collective call") {
                 None => {
                     self.team.state().awaits_message();
                     Poll::Pending
                 }
-                Some(error) => Poll::Ready(Err(self.team.fail_elsewhere(Some(lane), lane.world, error))),
+                Some(error) => Poll::Ready(Err(self.failed(error))),
             },
             Ok(true) => {
                 self.over = true;
@@ -217,7 +240,7 @@ impl Future for Message<'_> {
             }
             Err(error) => {
                 self.over = true;
-                Poll::Ready(Err(self.team.fail_elsewhere(Some(lane), lane.world, error)))
+                Poll::Ready(Err(self.failed(error)))
             }
         }
     }
@@ -226,7 +249,7 @@ impl Future for Message<'_> {
 impl Drop for Message<'_> {
     fn drop(&mut self) {
         if !self.over {
-            signal::give_up(self.team.ep, self.lane, COLLECTIVE_SLOT, self.sends);
+            signal::give_up(self.team.ep, self.lane, self.slot, self.sends);
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | `barrier`, `bcast`, `reduce` | the algorithms of the calls of these names, and of allreduce |
 //! | `exchange` | gather, allgather, scatter, alltoall |
 //! | `partial` | reduce-scatter, scan |
+//! | `group` | a reduction in a group that is chosen for it |
 //! | `request` | calls that do not wait |
 //! | `copies` | reaching into another member's memory |
 //! | `function`, `kernel` | what elements are reduced with |
@@ -25,6 +26,7 @@ mod choose;
 mod copies;
 mod exchange;
 pub mod function;
+mod group;
 mod kernel;
 mod messages;
 mod partial;
@@ -123,16 +125,22 @@ struct InCall(&'static Team);
 impl InCall {
     #[inline(always)]
     fn enter(team: &'static Team, call: &str) -> Result<InCall> {
+        let entered = InCall::hold(team, call)?;
+        if let Some(error) = team.known_failure() {
+            return Err(error);
+        }
+        Ok(entered)
+    }
+
+    /// The same for a call that does not need all members.
+    #[inline(always)]
+    fn hold(team: &'static Team, call: &str) -> Result<InCall> {
         // Finds out what a program does wrong; that one thread at a time calls is the interface's demand.
         if team.busy.load(Ordering::Acquire) {
             return Err(busy(team, call));
         }
         team.busy.store(true, Ordering::Relaxed);
-        let entered = InCall(team);
-        if let Some(error) = team.known_failure() {
-            return Err(error);
-        }
-        Ok(entered)
+        Ok(InCall(team))
     }
 }
 
@@ -351,6 +359,44 @@ pub unsafe fn scan(comm: i32, ptr: *mut u8, count: i32, f: &Function<'_>) -> Res
             Some(_) => team.run(between::scan(team, ptr, n, f)),
         }
     }
+}
+
+/// `fmpl_mcast_reduce`: the ranks of a bitmap (bit r % 64 of word r / 64: rank r), of which this is one, combine their vectors in the
+/// order of the ranks; that of `root`, one of them, becomes the result. Nobody else takes part.
+///
+/// # Safety
+/// `count` elements at `ptr`, writable at the root; a word for each 64 ranks at `bits`.
+pub unsafe fn mcast_reduce(
+    comm: i32,
+    ptr: *mut u8,
+    count: i32,
+    f: &Function<'_>,
+    bits: *const u64,
+    root: i32,
+) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let n = check_vector(team, ptr, count, 1, f, "mcast_reduce")?;
+    check_root(team, root, "mcast_reduce")?;
+    let wrong = |what: &str| Error::new(Code::Argument, format!("rank {}: mcast_reduce: {what}", team.ep.rank));
+    if bits.is_null() {
+        return Err(wrong("no bitmap"));
+    }
+    // SAFETY: as the caller promises.
+    let bits = unsafe { std::slice::from_raw_parts(bits, team.whole.div_ceil(64)) };
+    let who: Vec<u32> = (0..64 * bits.len() as u32).filter(|r| bits[*r as usize / 64] >> (r % 64) & 1 == 1).collect();
+    if who.last().is_some_and(|last| *last as usize >= team.whole) {
+        return Err(Error::new(Code::Rank, format!("rank {}: mcast_reduce: a bit beyond the last rank", team.ep.rank)));
+    }
+    if !who.contains(&(team.rank as u32)) {
+        return Err(wrong("this rank is no member"));
+    }
+    let Some(root) = who.iter().position(|r| *r == root as u32) else { return Err(wrong("the root is no member")) };
+    let _in = InCall::hold(team, "mcast_reduce")?;
+    if n * f.size == 0 || who.len() == 1 {
+        return Ok(());
+    }
+    // SAFETY: as the caller promises.
+    team.run(unsafe { group::reduce(team, who, root, ptr, n, f) })
 }
 
 /// The number of elements of a block; there are so many blocks at `ptr`.

@@ -237,6 +237,33 @@ impl Comm<'_> {
         function.with(|f| self.claims.collective(|| unsafe { coll::scan(self.id, ptr, count, f) }))?
     }
 
+    /// Combines the slices of the ranks named, a group chosen for this call, in their order; the root's becomes the result. All of them
+    /// make the call, this one and the root among them, and nobody else takes part.
+    ///
+    /// ```
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let mut sum = [1.0];
+    /// world.mcast_reduce(&mut sum, fmpl::Sum, [0], 0)?;
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ///
+    /// [`Code::Peer`] when a member has died, at those who wait for it; the communicator is as usable as before.
+    pub fn mcast_reduce<T: Plain>(
+        &self,
+        data: &mut [T],
+        function: impl Reduce<T>,
+        members: impl IntoIterator<Item = usize>,
+        root: usize,
+    ) -> Result<()> {
+        let bits = self.bitmap("mcast_reduce", members)?;
+        let (ptr, count) = (data.as_mut_ptr().cast(), number(data.len()));
+        // SAFETY: the borrow lasts for the call, the function is one of such elements, and there is a word for each 64 ranks.
+        let call =
+            |f: &Function<'_>| unsafe { coll::mcast_reduce(self.id, ptr, count, f, bits.as_ptr(), number(root)) };
+        function.with(|f| self.claims.collective(|| call(f)))?
+    }
+
     /// `all` is a block of `each` elements for each rank.
     fn check_length(&self, call: &str, all: usize, each: usize) -> Result<()> {
         if each.checked_mul(self.size) == Some(all) {

@@ -336,18 +336,24 @@ impl<'job> Comm<'job> {
     /// [`Code::Argument`](crate::Code::Argument) when nobody is named; [`Code::SpoolFull`](crate::Code::SpoolFull) when the spool can
     /// never hold the message, or in buffered mode.
     pub fn mcast<T: Plain>(&self, data: &[T], members: impl IntoIterator<Item = usize>) -> Result<Ticket> {
-        let mut bits = vec![0u64; self.size.div_ceil(64)];
-        for rank in members {
-            let word = bits.get_mut(rank / 64).ok_or_else(|| {
-                let text = format!("mcast to rank {rank} of communicator {} of {} ranks", self.id, self.size);
-                crate::Error::new(crate::Code::Rank, text)
-            })?;
-            *word |= 1 << (rank % 64);
-        }
+        let bits = self.bitmap("mcast", members)?;
         // SAFETY: the borrow lasts for the call, in which the message is copied; a word for each 64 ranks.
         let ticket =
             unsafe { multicast::mcast(self.id, data.as_ptr().cast(), size_of_val(data), bits.as_ptr(), false)? };
         Ok(Ticket(ticket))
+    }
+
+    /// A bit for each of these ranks.
+    pub(super) fn bitmap(&self, call: &str, members: impl IntoIterator<Item = usize>) -> Result<Vec<u64>> {
+        let mut bits = vec![0u64; self.size.div_ceil(64)];
+        for rank in members {
+            let word = bits.get_mut(rank / 64).ok_or_else(|| {
+                let text = format!("{call} to rank {rank} of communicator {} of {} ranks", self.id, self.size);
+                crate::Error::new(crate::Code::Rank, text)
+            })?;
+            *word |= 1 << (rank % 64);
+        }
+        Ok(bits)
     }
 
     /// Waits until every member of a multicast has it. [`Code::Peer`](crate::Code::Peer) when one has died without.

@@ -44,6 +44,8 @@ pub const FINALIZE_SLOT: usize = 16;
 pub const CREATE_SLOT: usize = 17;
 /// The first slot of the collectives, which have all from here to [`SYSTEM_INDICES`].
 pub const COLLECTIVE_SLOT: usize = 18;
+/// The slot of reductions in groups that are chosen for each.
+pub const GROUP_SLOT: usize = COLLECTIVE_SLOT + 1;
 /// Most indices that a rank may ask for.
 pub const INDEX_MAX: usize = (1 << 17) - SYSTEM_INDICES;
 /// Slots of the world's lanes: the system's indices and the user's.

@@ -3,6 +3,7 @@
 //! They obey no mode of sending: a signal that waited for its receiver, as a synchronous send does, would close a ring of waits in
 //! which every rank signals before it listens.
 
+use crate::base::atomics::Ordering;
 use crate::base::error::Result;
 use crate::lane::Lane;
 use crate::p2p::endpoint::Endpoint;
@@ -82,6 +83,11 @@ pub fn end_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
 /// Completes what [`begin_receive`] began.
 pub fn end_receive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
     request::complete_receive(ep, lane, slot, wait)
+}
+
+/// Bytes of the message that was received last.
+pub fn received_len(lane: &Lane, slot: usize) -> u64 {
+    lane.progress(slot).last_len.load(Ordering::Relaxed)
 }
 
 /// Gives a message up that was begun: its memory is its owner's again. A message that is being put into it at this moment is waited for.

@@ -71,6 +71,13 @@ static void blocks(void)
     for (k = 0; k < N; k++) mine[k] = rank + k;
     OK(fmpl_scan(mine, N, fmpl_isum, FMPL_COMM_WORLD));
     for (k = 0; k < N; k++) CHECK(mine[k] == rank * (rank + 1) / 2 + (rank + 1) * k);
+    {
+        uint64_t members = (uint64_t)1 << (size - 1) | 1;
+        mine[0] = rank + 1;
+        if (rank == 0 || rank == size - 1) OK(fmpl_mcast_reduce(mine, 1, fmpl_isum, &members, 0, FMPL_COMM_WORLD));
+        CHECK(mine[0] == (rank == 0 && size > 1 ? size + 1 : rank + 1));
+        mine[0] = 0;
+    }
     OK(fmpl_ibarrier(FMPL_COMM_WORLD));
     CHECK(fmpl_ibcast_wait(FMPL_COMM_WORLD) == FMPL_ERR_REQUEST);
     CHECK(fmpl_scan(mine, N, fmpl_isum, FMPL_COMM_WORLD) == FMPL_ERR_BUSY);

@@ -1,6 +1,7 @@
-use crate::ranks::Job;
 use crate::ranks::calls::*;
+use crate::ranks::{Job, story};
 use fmpl::ffi::c::*;
+use fmpl::launch::embedded::End;
 use std::ptr::null_mut;
 
 /// Zero sizes, wrong arguments, and the same calls afterwards.
@@ -27,6 +28,11 @@ pub fn calls() {
         fails(fmpl_allreduce(null_mut(), 1, Some(fmpl_dsum), WORLD, null_mut()), ARGUMENT);
         fails(fmpl_allreduce(p, 1, Some(unknown), WORLD, null_mut()), ARGUMENT);
         assert!(last_error().contains("fmpl_func_register"), "{}", last_error());
+        let (all, nobody, beyond) = ((1u64 << n) - 1, 0u64, 1u64 << n | 1 << me);
+        fails(fmpl_mcast_reduce(p, 4, Some(fmpl_dsum), std::ptr::null(), 0, WORLD), ARGUMENT);
+        fails(fmpl_mcast_reduce(p, 4, Some(fmpl_dsum), &nobody, 0, WORLD), ARGUMENT);
+        fails(fmpl_mcast_reduce(p, 4, Some(fmpl_dsum), &beyond, 0, WORLD), RANK);
+        fails(fmpl_mcast_reduce(p, 4, Some(fmpl_dsum), &all, n, WORLD), RANK);
         fails(fmpl_func_register(None, 8, 1), ARGUMENT);
         fails(fmpl_func_register(Some(unknown), 0, 1), ARGUMENT);
         fails(fmpl_func_register(Some(fmpl_dsum), 8, 1), ARGUMENT);
@@ -35,6 +41,43 @@ pub fn calls() {
     assert_eq!(buf, [(0..n).sum::<i32>() as f64; 4]);
     barrier();
     finalize();
+}
+
+/// A group of which one has died: told to those who wait for it, and a group without it goes on.
+pub fn loses_a_member() {
+    init(1);
+    let me = rank();
+    let reduce = |members: u64, root: i32| {
+        let mut v = [1.0f64; 100];
+        // SAFETY: a hundred doubles, and a word for up to 64 ranks.
+        let code = unsafe { fmpl_mcast_reduce(v.as_mut_ptr().cast(), 100, Some(fmpl_dsum), &members, root, WORLD) };
+        (code, v[99])
+    };
+    for root in [0, 4, 2] {
+        assert_eq!(reduce(0b11111, root), (0, if me == root { 5.0 } else { 1.0 }));
+    }
+    barrier();
+    if me == 3 {
+        // SAFETY: no memory.
+        unsafe { libc::raise(libc::SIGKILL) };
+    }
+    for root in [0, 4, 2] {
+        // Who waits for rank 3 is rank 2, for that rank 0, for that the root.
+        let (code, _) = reduce(0b11111, root);
+        let told = [0, 2, root].contains(&me);
+        if told {
+            fails(code, PEER);
+        }
+        assert_eq!(reduce(0b10111, root), (0, if me == root { 4.0 } else { 1.0 }), "without it");
+    }
+    let _ = try_finalize();
+}
+
+pub fn group() {
+    let outcome = Job::new(5, "loses a member").seconds(40).keep_going().launcher().start().unwrap().wait();
+    for (rank, end) in outcome.ends.iter().enumerate().filter(|(rank, _)| *rank != 3) {
+        assert_eq!(*end, End::Exit(0), "rank {rank}: {}", story(&outcome));
+    }
 }
 
 unsafe extern "C" fn unknown(_: *mut core::ffi::c_void, _: *const core::ffi::c_void, _: i32) {}

@@ -17,15 +17,17 @@ mod random;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 5] = [
+const TESTS: [Test; 6] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("every_way_agrees_with_one_process", random::forced),
     ("every_way_between_nodes_agrees_too", random::between),
     ("a_lost_rank_is_an_error_for_all", lost::killed),
+    ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),
 ];
 
-const BODIES: [Body; 4] = [
+const BODIES: [Body; 5] = [
+    ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("compares bits", random::compares_bits),
     ("loses", lost::loses),

@@ -240,7 +240,7 @@ pub fn plays() {
     let mut own = Draw(seed ^ (me as u64 + 1) << 40);
     for call in 0..calls {
         let number = draw.number();
-        let what = draw.below(20);
+        let what = draw.below(22);
         let root = draw.below(ranks as usize) as i32;
         let kind = KINDS[draw.below(KINDS.len())];
         let bytes = draw.size(most);
@@ -297,6 +297,7 @@ pub fn plays() {
                 ok(unsafe { fmpl_scan(p, count as i32, kind.function(), WORLD) });
                 same(m.bytes(), &kind.reference(count, number, me + 1), &format!("{text}: scan {kind:?}"));
             }
+            20 | 21 => reduces_in_a_group(kind, count, number, &mut own, &text),
             _ => does_not_wait((what - 16).min(2), kind, count, root, number, &mut own, &text),
         }
     }
@@ -344,6 +345,28 @@ fn moves_blocks(call: usize, size: usize, root: i32, number: u64, own: &mut Draw
     let name = ["gather", "allgather", "scatter", "alltoall"][call];
     same(take.bytes(), &want, &format!("{text}: {name} of {size}, root {root}"));
     same(give.bytes(), &gives, &format!("{text}: {name} of {size}, what was given"));
+}
+
+/// A reduction in a group drawn for it; the others do not take part.
+fn reduces_in_a_group(kind: Kind, count: usize, number: u64, own: &mut Draw, text: &str) {
+    let (me, ranks) = (rank(), size());
+    // A tree combines them: these must be associative.
+    let kind = if matches!(kind, Kind::DoubleSum | Kind::Large) && !whole_numbers() { Kind::Product } else { kind };
+    let group: Vec<i32> = (0..ranks).filter(|r| number >> r & 1 == 1 || *r == ranks - 1).collect();
+    let root = group[(number >> 32) as usize % group.len()];
+    if !group.contains(&me) {
+        return;
+    }
+    let bits = [group.iter().fold(0u64, |bits, r| bits | 1 << r)];
+    let mine = kind.vector(count, number, me);
+    let mut m = Memory::new(&mine, own);
+    let p = m.bytes().as_mut_ptr().cast();
+    // SAFETY: a vector of that many elements, a word for up to 64 ranks.
+    ok(unsafe { fmpl_mcast_reduce(p, count as i32, kind.function(), bits.as_ptr(), root, WORLD) });
+    let mut want = kind.vector(count, number, group[0]);
+    group[1..].iter().for_each(|r| kind.fold(&mut want, &kind.vector(count, number, *r)));
+    let want = if me == root { want } else { mine };
+    same(m.bytes(), &want, &format!("{text}: mcast_reduce {kind:?} to {root} of {group:?}"));
 }
 
 /// A call that does not wait: completed by a wait, by tests, or while messages go to and fro.

@@ -109,6 +109,10 @@ contains
     call fmpl_scan(mine, n, fmpl_isum, FMPL_COMM_WORLD, ier)
     call check(ier)
     if (any(mine /= rank * (rank + 1) / 2)) error stop 'scan'
+    mine = rank + 1
+    call fmpl_mcast_reduce(mine, n, fmpl_isum, [2_8**ranks - 1], 0, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(mine /= merge(ranks * (ranks + 1) / 2, rank + 1, rank == 0))) error stop 'mcast_reduce'
     call fmpl_ibarrier(FMPL_COMM_WORLD, ier)
     call check(ier)
     call fmpl_ibarrier_wait(FMPL_COMM_WORLD, ier)

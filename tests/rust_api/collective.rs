@@ -65,6 +65,12 @@ on_ranks!(blocks_of_slices, [1, 2, 3], 1, |_job, world| {
         world.scan(&mut until, Sum)?;
         assert!(until.iter().all(|x| *x == (me * (me + 1)) as f64 / 2.0));
     }
+    if me != 1 {
+        let mut sum = [me as i64 + 10];
+        world.mcast_reduce(&mut sum, |a: i64, b: i64| a + b, (0..ranks).filter(|r| *r != 1), 0)?;
+        let group: i64 = (0..ranks as i64).filter(|r| *r != 1).map(|r| r + 10).sum();
+        assert_eq!(sum[0], if me == 0 { group } else { me as i64 + 10 });
+    }
     if ranks > 1 {
         assert_eq!(world.allgather(&[1u8], &mut [0u8]).unwrap_err().code(), Code::Argument);
     }

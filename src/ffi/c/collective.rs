@@ -232,6 +232,32 @@ pub unsafe extern "C" fn fmpl_scan(buf: *mut c_void, count: c_int, func: fmpl_fu
     number(found(func).and_then(|f| unsafe { coll::scan(comm, buf.cast(), count, &f) }))
 }
 
+/// Combines the vectors of a group of ranks that is chosen for this one call, in the order of the ranks; the root's becomes the result,
+/// the others' stay as they are. All members of the group make the call, with the same group; nobody else takes part. Calls of one rank with
+/// others must be made in the same order by both.
+///
+/// * buf: the vector; may be NULL when `count` is 0.
+/// * count: elements, the same on all members.
+/// * func: how two elements are combined; it must be associative, and need not commute.
+/// * members: the group, bit r % 64 of word r / 64 for rank r; this rank and the root are among them.
+/// * root: the rank that gets the result.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_ARGUMENT`, `FMPL_ERR_RANK`, `FMPL_ERR_COMM`, `FMPL_ERR_BUSY` (a collective call is under way); `FMPL_ERR_PEER`, at
+/// those who wait for it, when a member has died; the communicator can be used as before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_reduce(
+    buf: *mut c_void,
+    count: c_int,
+    func: fmpl_func,
+    members: *const u64,
+    root: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises the vector and the bitmap; the core looks at null and count itself.
+    number(found(func).and_then(|f| unsafe { coll::mcast_reduce(comm, buf.cast(), count, &f, members, root) }))
+}
+
 /// Begins a barrier. A communicator has at most one collective call under way: until this one is completed all others get
 /// `FMPL_ERR_BUSY`. A call that has begun moves on while this process tests it or waits for anything else.
 ///

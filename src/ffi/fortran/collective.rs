@@ -4,6 +4,7 @@
 
 use core::ffi::c_void;
 
+use super::shapes::LongArray;
 use super::{Int, Long, sized};
 use crate::ffi::c::{self, fmpl_func};
 use crate::ffi::outcome::{number, wrong};
@@ -236,6 +237,21 @@ pub unsafe extern "C" fn fmpl_scan_(
 ) {
     // SAFETY: Fortran passes the addresses of its variables.
     unsafe { *ier = c::fmpl_scan(buf, *count, func, *comm) }
+}
+
+/// As [`c::fmpl_mcast_reduce`]; the bitmap is an array of INTEGER(8).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_reduce_(
+    buf: *mut c_void,
+    count: *const Int,
+    func: Function,
+    members: *const LongArray,
+    root: *const Int,
+    comm: *const Int,
+    ier: *mut Int,
+) {
+    // SAFETY: Fortran passes the addresses of its variables.
+    unsafe { *ier = c::fmpl_mcast_reduce(buf, *count, func, members.cast(), *root, *comm) }
 }
 
 /// As [`c::fmpl_ibarrier`].
