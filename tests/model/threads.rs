@@ -175,27 +175,40 @@ fn acknowledged_to_another_thread() {
 
 /// One thread sends by the annex, by the chain, and by the annex again when the other has received an answer: what it knows of its
 /// receiver then is in the chain's block.
-#[test]
-fn the_chain_says_that_the_annex_is_free() {
-    model("the_chain_says_that_the_annex_is_free", Terms { preemptions: 1, ..Terms::default() }, |w| {
+fn annex_after_a_chain(name: &str, chained: u8) {
+    model(name, Terms { preemptions: 1, ..Terms::default() }, move |w| {
         let a = w.spawn(1, move || {
             send(0, 0, Buffer::new(w, 1, 0, ANNEX), 1).expect("sent");
-            send(0, 0, Buffer::new(w, 1, 0, 8), 2).expect("sent");
+            for n in 0..chained {
+                send(0, 0, Buffer::new(w, 1, 0, 8), 2 + n).expect("sent");
+            }
             (0..3).for_each(|_| pause());
-            send(0, 0, Buffer::new(w, 1, 0, ANNEX), 3).expect("sent");
+            send(0, 0, Buffer::new(w, 1, 0, ANNEX), 2 + chained).expect("sent");
         });
         let c = w.spawn(1, move || recv(0, 0, Buffer::new(w, 1, 1024, 8), 11, 8));
         let b = w.spawn(0, move || {
             pause();
             recv(1, 0, Buffer::new(w, 0, 0, ANNEX), 1, ANNEX);
-            recv(1, 0, Buffer::new(w, 0, 512, 8), 2, 8);
+            for n in 0..chained {
+                recv(1, 0, Buffer::new(w, 0, 512, 8), 2 + n, 8);
+            }
             send(1, 0, Buffer::new(w, 0, 1024, 8), 11).expect("sent");
-            recv(1, 0, Buffer::new(w, 0, 0, ANNEX), 3, ANNEX);
+            recv(1, 0, Buffer::new(w, 0, 0, ANNEX), 2 + chained, ANNEX);
         });
         a.join().expect("rank 1, sending");
         c.join().expect("rank 1, receiving");
         b.join().expect("rank 0");
     });
+}
+
+#[test]
+fn the_chain_says_that_the_annex_is_free() {
+    annex_after_a_chain("the_chain_says_that_the_annex_is_free", 1);
+}
+
+#[test]
+fn the_chain_goes_on_and_says_that_the_annex_is_free() {
+    annex_after_a_chain("the_chain_goes_on_and_says_that_the_annex_is_free", 2);
 }
 
 /// An index whose request another thread completes belongs to the receive of any index from then on.
