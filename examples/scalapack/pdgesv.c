@@ -2,7 +2,7 @@
  * The same as pdgesv.f90, in C: solves A x = b on a 2-d grid and checks the residual.
  *
  *     cc pdgesv.c -o pdgesv -lscalapack-openmpi -llapack -lblas -lm
- *     fmpl run -n 4 --preload libfmpl_blacs.so -- ./pdgesv 500 32
+ *     fmpl run -n 4 --preload libfmpl_blacs.so -- ./pdgesv 500 32        (order, blocks; rows of the grid, if it shall not be square)
  */
 #include <float.h>
 #include <math.h>
@@ -51,6 +51,7 @@ int main(int argc, char **argv) {
     Cblacs_pinfo(&me, &procs);
     for (int r = 2; r * r <= procs; r++)
         if (procs % r == 0) rows = r;
+    if (argc > 3 && procs % atoi(argv[3]) == 0) rows = atoi(argv[3]);
     columns = procs / rows;
     Cblacs_get(-1, 0, &context);
     Cblacs_gridinit(&context, "Row", rows, columns);
