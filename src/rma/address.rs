@@ -160,7 +160,7 @@ mod tests {
             let split = Split::of(size, keys).unwrap();
             assert_eq!(split.bits(), [21, 1, 8, 34]);
             let ga = split.address(size - 1, 1, 255, (1 << 34) - 1);
-            assert_eq!(ga.bits(), (u64::from(size) << 43) + (1 << 43) - 1);
+            assert_eq!(ga.bits(), (u64::from(size) << 43) + ((1 << 43) - 1));
             assert_eq!((split.rank(ga), split.colour(ga), split.key(ga)), (Some(size - 1), 1, 255));
             assert_eq!(split.offset(ga), (1 << 34) - 1);
         }
