@@ -286,10 +286,7 @@ unsafe fn from_annex(
         return None;
     }
     if !split {
-        // All lines at once, rather than as the copy comes to them.
-        let at = lane.annex(which, slot);
-        // SAFETY: lines of the annex.
-        (0..len).step_by(64).for_each(|line| super::request::prefetch(unsafe { &*at.add(line) }));
+        super::request::prefetch_run(lane.annex(which, slot), len);
     }
     // SAFETY: `len` ≤ cap; the annex, or landing and split line, hold `len` bytes until the acknowledgement.
     unsafe {

@@ -28,10 +28,10 @@ impl Tuning {
         let default = Tuning {
             way: forced,
             eager: 4096,
-            ring_max: 48 << 10,
+            ring_max: 64 << 10,
             ring_chunk_log: 11,
-            ring_chunks: 4,
-            coop_min: if crowded { usize::MAX } else { 48 << 10 },
+            ring_chunks: 3,
+            coop_min: if crowded { usize::MAX } else { (64 << 10) + 1 },
             coop_piece: 512 << 10,
         };
         let mut t = default;
