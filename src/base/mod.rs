@@ -6,3 +6,4 @@ pub mod config;
 pub mod error;
 #[cfg(loom)]
 pub mod shadow;
+pub mod zeroed;

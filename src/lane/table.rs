@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::Lane;
 use crate::base::error::{Code, Error, Result};
+use crate::base::zeroed::Zeroed;
 
 /// Communicators that a process can belong to at a time, the world included.
 pub const COMMUNICATORS: usize = 4096;
@@ -22,7 +23,7 @@ pub const COMMUNICATORS: usize = 4096;
 pub struct LaneTable {
     slots: Box<[AtomicPtr<Lane>]>,
     mask: u64,
-    others: Box<[AtomicPtr<Few>]>,
+    others: Zeroed<AtomicPtr<Few>>,
     all: Mutex<Vec<&'static Lane>>,
     /// Tables that have been replaced by larger ones, by communicator; somebody may still look into them.
     replaced: Mutex<Vec<(i32, *mut Few)>>,
@@ -86,15 +87,16 @@ fn look(slots: &[AtomicPtr<Lane>], mask: u64, key: u64) -> Option<&'static Lane>
 
 impl LaneTable {
     /// Room for this many lanes of the world, and for those of all other communicators.
-    pub fn new(most: usize) -> LaneTable {
+    pub fn new(most: usize) -> Result<LaneTable> {
         let n = (most * 2).next_power_of_two();
-        LaneTable {
+        Ok(LaneTable {
             slots: empty(n),
             mask: n as u64 - 1,
-            others: (0..COMMUNICATORS).map(|_| AtomicPtr::new(null_mut())).collect(),
+            // SAFETY: zero bytes are a null pointer.
+            others: unsafe { Zeroed::new(COMMUNICATORS)? },
             all: Mutex::new(Vec::new()),
             replaced: Mutex::new(Vec::new()),
-        }
+        })
     }
 
     /// The lane of this key, if it exists.

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::zeroed::Zeroed;
 use crate::lane::Place;
 use crate::lane::map::WORLD_UNIT;
 use crate::lane::table::COMMUNICATORS;
@@ -46,7 +47,7 @@ impl Context {
 
 /// The communicators of this process.
 pub struct Contexts {
-    table: Box<[AtomicPtr<Context>]>,
+    table: Zeroed<AtomicPtr<Context>>,
     books: Mutex<Books>,
 }
 
@@ -80,9 +81,9 @@ const USES: u32 = (1 << 19) - 1;
 
 impl Contexts {
     /// The world alone.
-    pub fn new(rank: u32, size: u32) -> Contexts {
-        let table: Box<[AtomicPtr<Context>]> =
-            (0..COMMUNICATORS).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
+    pub fn new(rank: u32, size: u32) -> Result<Contexts> {
+        // SAFETY: zero bytes are a null pointer.
+        let table: Zeroed<AtomicPtr<Context>> = unsafe { Zeroed::new(COMMUNICATORS)? };
         let world = Context {
             handle: COMM_WORLD,
             group: Group::world(rank, size),
@@ -92,7 +93,7 @@ impl Contexts {
             making: AtomicBool::new(false),
         };
         table[0].store(Box::into_raw(Box::new(world)), Ordering::Release);
-        Contexts { table, books: Mutex::default() }
+        Ok(Contexts { table, books: Mutex::default() })
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -225,7 +226,7 @@ impl Books {
 
 impl Drop for Contexts {
     fn drop(&mut self) {
-        for p in self.table.iter_mut().map(|p| *p.get_mut()).filter(|p| !p.is_null()) {
+        for p in self.table.iter().map(|p| p.load(Ordering::Relaxed)).filter(|p| !p.is_null()) {
             // SAFETY: leaked in `new` or `add`; the endpoint goes away, so nobody is in the library.
             drop(unsafe { Box::from_raw(p) });
         }

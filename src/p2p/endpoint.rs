@@ -152,8 +152,8 @@ impl Endpoint {
         let endpoint = Box::leak(Box::new(Endpoint {
             rank,
             size,
-            contexts: Contexts::new(rank, size),
-            lanes: LaneTable::new(size.min(4096) as usize),
+            contexts: Contexts::new(rank, size)?,
+            lanes: LaneTable::new(size.min(4096) as usize)?,
             tuning,
             spool,
             heap: Heap::new(region.clone()),
@@ -203,8 +203,8 @@ impl Endpoint {
         Ok(Endpoint {
             rank,
             size,
-            contexts: Contexts::new(rank, size),
-            lanes: LaneTable::new(2),
+            contexts: Contexts::new(rank, size)?,
+            lanes: LaneTable::new(2)?,
             tuning: Tuning::new(&config, false),
             spool: Spool::new(&region, config.spool_bytes, config.timeout_ms)?,
             heap: Heap::new(region.clone()),
