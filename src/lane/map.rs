@@ -15,6 +15,7 @@
 //!            heads                 2 directions x 16 B
 //!            split lines           3 x 64 B: in turn, and one for each direction
 //!            annexes               3 x 1 KiB: likewise
+//!            long annexes          3 KiB: what continues the annex in turn
 //! ```
 //!
 //! So lies the world's lane. The lane of another communicator is a window of its own, elsewhere in the same region, with room for as
@@ -23,7 +24,7 @@
 //!
 //! ```text
 //!  0         header
-//!  768       hot lines, postings, heads, split lines, shapes; announced indices and their queues; annexes
+//!  768       hot lines, postings, heads, split lines, shapes; announced indices and their queues; annexes, long annexes
 //! ```
 
 use crate::base::atomics::{AtomicU32, AtomicU64};
@@ -54,6 +55,9 @@ pub const SLOTS: usize = INDEX_MAX + SYSTEM_INDICES;
 pub const GROUP_INDICES: usize = 64;
 /// Bytes that an index may send through an annex. (A model's messages are short.)
 pub const ANNEX_BYTES: usize = if cfg!(loom) { 128 } else { 1024 };
+/// Bytes that it may send through the annex in turn and the long annex behind it. They lie apart, so that short messages on many
+/// indices touch few pages.
+pub const ANNEX_MOST: usize = 4 * ANNEX_BYTES;
 /// Bytes that travel half in the landing and half in the split line, which ends in the number of its message.
 pub const SPLIT_BYTES: usize = 16 + 56;
 
@@ -64,6 +68,8 @@ pub(crate) const SHAPE_AT: usize = POSTING_AT + 2 * SLOTS * 32;
 pub(crate) const HEAD_AT: usize = SHAPE_AT + 2 * SLOTS * 32;
 pub(crate) const SPLIT_AT: usize = HEAD_AT + 2 * SLOTS * 16;
 pub(crate) const ANNEX_AT: usize = SPLIT_AT + 3 * SLOTS * 64;
+pub(crate) const LONG_ANNEX_AT: usize = ANNEX_AT + 3 * SLOTS * ANNEX_BYTES;
+pub(crate) const LONG_ANNEX_BYTES: usize = ANNEX_MOST - ANNEX_BYTES;
 
 /// Transfer blocks for each direction.
 pub const TRANSFERS: usize = 64;
@@ -91,7 +97,7 @@ pub(crate) const RING_DATA_AT: usize = 1 << 20;
 /// Slots in a unit, of which the lanes of communicators other than the world consist.
 pub const UNIT_SLOTS: usize = 64;
 /// Bytes of a unit.
-pub const UNIT_BYTES: u64 = 256 << 10;
+pub const UNIT_BYTES: u64 = 512 << 10;
 /// Units that a pair of ranks has for all its communicators. The last one stands for the world.
 pub const UNITS: usize = 1 << 20;
 /// The unit under which a rank tells of the world.
@@ -144,6 +150,7 @@ pub struct Map {
     pub(crate) head: usize,
     pub(crate) split: usize,
     pub(crate) annex: usize,
+    pub(crate) long_annex: usize,
     /// Announced indices of a direction, and from one direction to the next.
     pub(crate) announced: [usize; 2],
     pub(crate) queue: usize,
@@ -161,6 +168,7 @@ impl Map {
         head: HEAD_AT,
         split: SPLIT_AT,
         annex: ANNEX_AT,
+        long_annex: LONG_ANNEX_AT,
         announced: [ANNOUNCED_AT, ANNOUNCED_BYTES],
         queue: ANNOUNCED_QUEUE_AT,
         bytes: LANE_BYTES,
@@ -178,8 +186,10 @@ impl Map {
         let announced_bytes = ((ANNOUNCED_SUMMARY + slots / 64) * 8).next_multiple_of(64);
         let queue = announced + 2 * announced_bytes;
         let annex = (queue + 2 * ANNOUNCED_QUEUE_BYTES).next_multiple_of(PAGE);
-        let bytes = annex + 3 * slots * ANNEX_BYTES;
-        Map { slots, hot, posting, shape, head, split, annex, announced: [announced, announced_bytes], queue, bytes }
+        let long_annex = annex + 3 * slots * ANNEX_BYTES;
+        let bytes = long_annex + slots * LONG_ANNEX_BYTES;
+        let announced = [announced, announced_bytes];
+        Map { slots, hot, posting, shape, head, split, annex, long_annex, announced, queue, bytes }
     }
 }
 
@@ -188,9 +198,9 @@ const_assert!(Map::of_units(2).bytes as u64 <= 2 * UNIT_BYTES);
 const_assert!(Map::of_units(SLOTS / UNIT_SLOTS).bytes as u64 <= (SLOTS / UNIT_SLOTS) as u64 * UNIT_BYTES);
 
 /// Bytes of a whole lane.
-pub const LANE_BYTES: usize = ANNEX_AT + 3 * SLOTS * ANNEX_BYTES;
+pub const LANE_BYTES: usize = LONG_ANNEX_AT + SLOTS * LONG_ANNEX_BYTES;
 /// Distance of lanes in the region.
-pub const LANE_STRIDE: u64 = 512 << 20;
+pub const LANE_STRIDE: u64 = 1 << 30;
 
 const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);

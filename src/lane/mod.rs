@@ -58,6 +58,7 @@ mod here {
         heads: *mut u8,
         splits: [*mut u8; 3],
         annexes: [*mut u8; 3],
+        long_annexes: *mut u8,
         send_sides: *mut u8,
         receive_sides: *mut u8,
         shapes: *mut u8,
@@ -209,6 +210,7 @@ mod here {
                 heads: at(map.head),
                 splits: [0, 1, 2].map(|n| at(map.split + n * map.slots * 64)),
                 annexes: [0, 1, 2].map(|n| at(map.annex + n * map.slots * ANNEX_BYTES)),
+                long_annexes: at(map.long_annex),
                 send_sides,
                 receive_sides,
                 shapes: at(map.shape),
@@ -458,6 +460,12 @@ mod here {
         pub fn annex(&self, which: usize, slot: usize) -> *mut u8 {
             // SAFETY: within the window, as in `at`.
             unsafe { self.annexes[which].add(slot * ANNEX_BYTES) }
+        }
+        /// What continues the annex in turn of a slot, [`LONG_ANNEX_BYTES`] long.
+        #[inline(always)]
+        pub fn long_annex(&self, slot: usize) -> *mut u8 {
+            // SAFETY: within the window, as in `at`.
+            unsafe { self.long_annexes.add(slot * LONG_ANNEX_BYTES) }
         }
         /// A split line of a slot, numbered like the annexes: 56 bytes that go with the landing's 16.
         #[inline(always)]

@@ -7,7 +7,7 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::lane::far::{FAR_INLINE, Far};
-use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
+use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
@@ -17,7 +17,7 @@ use crate::p2p::{PROC_NULL, TAG_ANY};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 
 /// Receives of more bytes than this post before they spin.
-const POST_AT_ONCE: usize = 2048;
+const POST_AT_ONCE: usize = if cfg!(loom) { 2048 } else { ANNEX_MOST };
 /// Turns of the wait loop after which a short receive posts.
 const POST_AFTER: u32 = if cfg!(loom) { 0 } else { 16 };
 /// Turns for which a split line is awaited before it is a wait like any other.
@@ -280,13 +280,14 @@ unsafe fn from_annex(
 ) -> Option<usize> {
     let (which, split) = annex_of(lane, land)?;
     let len =
-        if split { land.inline_len().clamp(INLINE_BYTES, SPLIT_BYTES) } else { (words[0] as usize).min(ANNEX_BYTES) };
+        if split { land.inline_len().clamp(INLINE_BYTES, SPLIT_BYTES) } else { annex_len(words[0] as usize, which) };
     // A split line that does not come is the long way's business.
     if len > cap || split && !split_soon(lane, which, slot, seq) {
         return None;
     }
     if !split {
-        super::request::prefetch_run(lane.annex(which, slot), len);
+        super::request::prefetch_run(lane.annex(which, slot), len.min(ANNEX_BYTES));
+        super::request::prefetch_run(lane.long_annex(slot), len.saturating_sub(ANNEX_BYTES));
     }
     // SAFETY: `len` ≤ cap; the annex, or landing and split line, hold `len` bytes until the acknowledgement.
     unsafe {
@@ -294,11 +295,20 @@ unsafe fn from_annex(
             deliver_words(words, ptr, INLINE_BYTES);
             copy(lane.split(which, slot), ptr.add(INLINE_BYTES), len - INLINE_BYTES);
         } else {
-            copy(lane.annex(which, slot), ptr, len);
+            copy(lane.annex(which, slot), ptr, len.min(ANNEX_BYTES));
+            if len > ANNEX_BYTES {
+                copy(lane.long_annex(slot), ptr.add(ANNEX_BYTES), len - ANNEX_BYTES);
+            }
         }
     }
     received_annex(lane, slot, which);
     Some(len)
+}
+
+/// The length of a message in an annex, within its room whatever its sender wrote.
+#[inline(always)]
+fn annex_len(said: usize, which: usize) -> usize {
+    said.min(if which == 0 { ANNEX_MOST } else { ANNEX_BYTES })
 }
 
 /// Which annex or split line a landing means, and whether it is a split line.
@@ -757,7 +767,7 @@ impl Receiver {
             }
             Some(Kind::Split | Kind::OwnSplit | Kind::Annex | Kind::OwnAnnex) => {
                 let (which, split) = annex_of(self.lane, land).unwrap_or((0, false));
-                let len = if split { land.inline_len().min(SPLIT_BYTES) } else { len.min(ANNEX_BYTES) };
+                let len = if split { land.inline_len().min(SPLIT_BYTES) } else { annex_len(len, which) };
                 let n = len.min(self.cap);
                 if split {
                     self.until_split(which)?;
@@ -769,7 +779,8 @@ impl Receiver {
                         to.scatter(words.as_ptr().cast(), n.min(INLINE_BYTES));
                         to.scatter(self.lane.split(which, self.slot), n.saturating_sub(INLINE_BYTES));
                     } else {
-                        to.scatter(self.lane.annex(which, self.slot), n);
+                        to.scatter(self.lane.annex(which, self.slot), n.min(ANNEX_BYTES));
+                        to.scatter(self.lane.long_annex(self.slot), n.saturating_sub(ANNEX_BYTES));
                     }
                 }
                 received_annex(self.lane, self.slot, which);

@@ -42,7 +42,7 @@ pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> 
         // SAFETY: as the caller promises.
         return unsafe { send_slow(ep, comm, data, dst, index) };
     };
-    if len <= ANNEX_BYTES
+    if len <= ep.tuning.annex
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {
         let slot = index as u32 as usize + SYSTEM_INDICES;
@@ -64,7 +64,7 @@ pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> 
 /// The short path: the landing, or the landing and an annex. `false`: not this way.
 ///
 /// # Safety
-/// `len` readable bytes at `ptr`, `len` ≤ [`ANNEX_BYTES`], `slot` below the lane's limit.
+/// `len` readable bytes at `ptr`, `len` ≤ [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST), `slot` below the lane's limit.
 #[inline(always)]
 pub(super) unsafe fn send_short(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
     // SAFETY: as the caller promises.
@@ -102,13 +102,14 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
 /// The next longer path: an annex beside the landing. `false`: not this way.
 ///
 /// # Safety
-/// `len` readable bytes at `ptr`, [`INLINE_BYTES`] < `len` ≤ [`ANNEX_BYTES`], `slot` below the lane's limit.
+/// `len` readable bytes at `ptr`, [`INLINE_BYTES`] < `len` ≤ [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST), `slot` below the lane's limit.
 #[inline(never)]
 unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
     let progress = lane.progress(slot);
     let theirs = lane.sending(slot).1;
     let before = progress.sent.load(Ordering::Relaxed);
     if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
+        || len > ANNEX_BYTES && !holds_annex(lane, progress)
         || !acked_soon(progress, theirs, before)
     {
         return false;
@@ -170,7 +171,8 @@ fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
 /// is to be acknowledged at once.
 ///
 /// # Safety
-/// Everything before `seq` is consumed; [`INLINE_BYTES`] < `len` ≤ [`ANNEX_BYTES`].
+/// Everything before `seq` is consumed; [`INLINE_BYTES`] < `len` ≤ [`ANNEX_BYTES`], or [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST) when this side has the annex in
+/// turn.
 #[inline(always)]
 unsafe fn fill_annex(lane: &Lane, slot: usize, seq: u64, len: usize, now: bool, copy: impl Fn(usize, *mut u8, usize)) {
     let progress = lane.progress(slot);
@@ -196,7 +198,10 @@ unsafe fn fill_annex(lane: &Lane, slot: usize, seq: u64, len: usize, now: bool, 
         // SYNC POINT: pairs with the acquire in `until_split`.
         lane.split_seq(which, slot).store(split_mark(seq, lane.out), Ordering::Release);
     } else {
-        copy(0, lane.annex(which, slot), len);
+        copy(0, lane.annex(which, slot), len.min(ANNEX_BYTES));
+        if len > ANNEX_BYTES {
+            copy(ANNEX_BYTES, lane.long_annex(slot), len - ANNEX_BYTES);
+        }
         mine.data[0].store(len as u64, Ordering::Relaxed);
         publish(if turn { Kind::Annex } else { Kind::OwnAnnex }, 0);
     }
@@ -470,7 +475,8 @@ impl Sender {
             self.sent();
             return true;
         }
-        if self.len <= ANNEX_BYTES {
+        let in_turn = || holds_annex(self.lane, self.lane.progress(self.slot));
+        if self.len <= ANNEX_BYTES || self.len <= self.ep.tuning.annex && in_turn() {
             // SAFETY: everything before is consumed; the data is readable.
             unsafe {
                 fill_annex(self.lane, self.slot, self.seq, self.len, self.now, |at, to, n| {

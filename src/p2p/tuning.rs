@@ -1,6 +1,7 @@
 //! The tuning table: which way a payload takes, by size. `fmpl bench tune` measures it; the settings override it.
 
 use crate::base::config::{Config, Way};
+use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST};
 
 /// The table as it holds for this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +10,8 @@ pub struct Tuning {
     pub way: Way,
     /// Up to this many bytes a message is sent without waiting for its receive.
     pub eager: usize,
+    /// Up to this many bytes it may go through the annex in turn; not longer than an annex of its own where another way is forced.
+    pub annex: usize,
     /// Up to this many bytes a message to a waiting receiver goes through the ring.
     pub ring_max: usize,
     /// log2 of the bytes of a chunk of the ring, for messages up to 16 KiB and above.
@@ -28,6 +31,7 @@ impl Tuning {
         let default = Tuning {
             way: forced,
             eager: 4096,
+            annex: ANNEX_MOST,
             ring_max: 64 << 10,
             ring_chunk_log: 11,
             ring_chunks: 3,
@@ -43,6 +47,7 @@ impl Tuning {
             Way::Store | Way::Cma => t.eager = 0,
         }
         t.eager = config.eager_bytes.unwrap_or(t.eager);
+        t.annex = if forced == Way::Auto { t.eager.clamp(ANNEX_BYTES, ANNEX_MOST) } else { ANNEX_BYTES };
         t.ring_max = config.ring_max.unwrap_or(t.ring_max);
         t.ring_chunk_log = config.ring_chunk.map_or(t.ring_chunk_log, |n| n.trailing_zeros());
         t.ring_chunks = config.ring_chunks.unwrap_or(t.ring_chunks);
