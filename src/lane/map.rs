@@ -15,7 +15,7 @@
 //!            heads                 2 directions x 16 B
 //!            split lines           3 x 64 B: in turn, and one for each direction
 //!            annexes               3 x 1 KiB: likewise
-//!            long annexes          3 KiB: what continues the annex in turn
+//!            long annexes          3 x 3 KiB: what continues them
 //! ```
 //!
 //! So lies the world's lane. The lane of another communicator is a window of its own, elsewhere in the same region, with room for as
@@ -55,7 +55,7 @@ pub const SLOTS: usize = INDEX_MAX + SYSTEM_INDICES;
 pub const GROUP_INDICES: usize = 64;
 /// Bytes that an index may send through an annex. (A model's messages are short.)
 pub const ANNEX_BYTES: usize = if cfg!(loom) { 128 } else { 1024 };
-/// Bytes that it may send through the annex in turn and the long annex behind it. They lie apart, so that short messages on many
+/// Bytes that it may send through an annex and the long annex that continues it. They lie apart, so that short messages on many
 /// indices touch few pages.
 pub const ANNEX_MOST: usize = 4 * ANNEX_BYTES;
 /// Bytes that travel half in the landing and half in the split line, which ends in the number of its message.
@@ -97,7 +97,7 @@ pub(crate) const RING_DATA_AT: usize = 1 << 20;
 /// Slots in a unit, of which the lanes of communicators other than the world consist.
 pub const UNIT_SLOTS: usize = 64;
 /// Bytes of a unit.
-pub const UNIT_BYTES: u64 = 512 << 10;
+pub const UNIT_BYTES: u64 = 1 << 20;
 /// Units that a pair of ranks has for all its communicators. The last one stands for the world.
 pub const UNITS: usize = 1 << 20;
 /// The unit under which a rank tells of the world.
@@ -187,7 +187,7 @@ impl Map {
         let queue = announced + 2 * announced_bytes;
         let annex = (queue + 2 * ANNOUNCED_QUEUE_BYTES).next_multiple_of(PAGE);
         let long_annex = annex + 3 * slots * ANNEX_BYTES;
-        let bytes = long_annex + slots * LONG_ANNEX_BYTES;
+        let bytes = long_annex + 3 * slots * LONG_ANNEX_BYTES;
         let announced = [announced, announced_bytes];
         Map { slots, hot, posting, shape, head, split, annex, long_annex, announced, queue, bytes }
     }
@@ -198,9 +198,9 @@ const_assert!(Map::of_units(2).bytes as u64 <= 2 * UNIT_BYTES);
 const_assert!(Map::of_units(SLOTS / UNIT_SLOTS).bytes as u64 <= (SLOTS / UNIT_SLOTS) as u64 * UNIT_BYTES);
 
 /// Bytes of a whole lane.
-pub const LANE_BYTES: usize = LONG_ANNEX_AT + SLOTS * LONG_ANNEX_BYTES;
+pub const LANE_BYTES: usize = LONG_ANNEX_AT + 3 * SLOTS * LONG_ANNEX_BYTES;
 /// Distance of lanes in the region.
-pub const LANE_STRIDE: u64 = 1 << 30;
+pub const LANE_STRIDE: u64 = 2 << 30;
 
 const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);

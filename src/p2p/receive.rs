@@ -280,14 +280,14 @@ unsafe fn from_annex(
 ) -> Option<usize> {
     let (which, split) = annex_of(lane, land)?;
     let len =
-        if split { land.inline_len().clamp(INLINE_BYTES, SPLIT_BYTES) } else { annex_len(words[0] as usize, which) };
+        if split { land.inline_len().clamp(INLINE_BYTES, SPLIT_BYTES) } else { (words[0] as usize).min(ANNEX_MOST) };
     // A split line that does not come is the long way's business.
     if len > cap || split && !split_soon(lane, which, slot, seq) {
         return None;
     }
     if !split {
         super::request::prefetch_run(lane.annex(which, slot), len.min(ANNEX_BYTES));
-        super::request::prefetch_run(lane.long_annex(slot), len.saturating_sub(ANNEX_BYTES));
+        super::request::prefetch_run(lane.long_annex(which, slot), len.saturating_sub(ANNEX_BYTES));
     }
     // SAFETY: `len` ≤ cap; the annex, or landing and split line, hold `len` bytes until the acknowledgement.
     unsafe {
@@ -297,18 +297,12 @@ unsafe fn from_annex(
         } else {
             copy(lane.annex(which, slot), ptr, len.min(ANNEX_BYTES));
             if len > ANNEX_BYTES {
-                copy(lane.long_annex(slot), ptr.add(ANNEX_BYTES), len - ANNEX_BYTES);
+                copy(lane.long_annex(which, slot), ptr.add(ANNEX_BYTES), len - ANNEX_BYTES);
             }
         }
     }
     received_annex(lane, slot, which);
     Some(len)
-}
-
-/// The length of a message in an annex, within its room whatever its sender wrote.
-#[inline(always)]
-fn annex_len(said: usize, which: usize) -> usize {
-    said.min(if which == 0 { ANNEX_MOST } else { ANNEX_BYTES })
 }
 
 /// Which annex or split line a landing means, and whether it is a split line.
@@ -767,7 +761,7 @@ impl Receiver {
             }
             Some(Kind::Split | Kind::OwnSplit | Kind::Annex | Kind::OwnAnnex) => {
                 let (which, split) = annex_of(self.lane, land).unwrap_or((0, false));
-                let len = if split { land.inline_len().min(SPLIT_BYTES) } else { annex_len(len, which) };
+                let len = if split { land.inline_len().min(SPLIT_BYTES) } else { len.min(ANNEX_MOST) };
                 let n = len.min(self.cap);
                 if split {
                     self.until_split(which)?;
@@ -780,7 +774,7 @@ impl Receiver {
                         to.scatter(self.lane.split(which, self.slot), n.saturating_sub(INLINE_BYTES));
                     } else {
                         to.scatter(self.lane.annex(which, self.slot), n.min(ANNEX_BYTES));
-                        to.scatter(self.lane.long_annex(self.slot), n.saturating_sub(ANNEX_BYTES));
+                        to.scatter(self.lane.long_annex(which, self.slot), n.saturating_sub(ANNEX_BYTES));
                     }
                 }
                 received_annex(self.lane, self.slot, which);

@@ -5,7 +5,7 @@ use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::lane::far::Call;
-use crate::lane::map::{ANNEX_BYTES, SYSTEM_INDICES};
+use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
@@ -880,7 +880,7 @@ pub unsafe fn sendrecv(
 ) -> Result<()> {
     let ep = endpoint()?;
     if let (Layout::Contiguous { ptr, len }, Layout::Contiguous { ptr: to, len: cap }) = (sdata, rdata)
-        && len <= ANNEX_BYTES
+        && len <= ep.tuning.annex
         && !(ptr.is_null() && len != 0 || to.is_null() && cap != 0)
         && let (Some(out), Some(inn)) =
             (ep.lanes.find(Lane::key_of(comm, dst as u32)), ep.lanes.find(Lane::key_of(comm, src as u32)))

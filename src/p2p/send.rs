@@ -109,7 +109,6 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
     let theirs = lane.sending(slot).1;
     let before = progress.sent.load(Ordering::Relaxed);
     if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
-        || len > ANNEX_BYTES && !holds_annex(lane, progress)
         || !acked_soon(progress, theirs, before)
     {
         return false;
@@ -171,8 +170,7 @@ fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
 /// is to be acknowledged at once.
 ///
 /// # Safety
-/// Everything before `seq` is consumed; [`INLINE_BYTES`] < `len` ≤ [`ANNEX_BYTES`], or [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST) when this side has the annex in
-/// turn.
+/// Everything before `seq` is consumed; [`INLINE_BYTES`] < `len` ≤ [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST).
 #[inline(always)]
 unsafe fn fill_annex(lane: &Lane, slot: usize, seq: u64, len: usize, now: bool, copy: impl Fn(usize, *mut u8, usize)) {
     let progress = lane.progress(slot);
@@ -200,7 +198,7 @@ unsafe fn fill_annex(lane: &Lane, slot: usize, seq: u64, len: usize, now: bool, 
     } else {
         copy(0, lane.annex(which, slot), len.min(ANNEX_BYTES));
         if len > ANNEX_BYTES {
-            copy(ANNEX_BYTES, lane.long_annex(slot), len - ANNEX_BYTES);
+            copy(ANNEX_BYTES, lane.long_annex(which, slot), len - ANNEX_BYTES);
         }
         mine.data[0].store(len as u64, Ordering::Relaxed);
         publish(if turn { Kind::Annex } else { Kind::OwnAnnex }, 0);
@@ -475,8 +473,7 @@ impl Sender {
             self.sent();
             return true;
         }
-        let in_turn = || holds_annex(self.lane, self.lane.progress(self.slot));
-        if self.len <= ANNEX_BYTES || self.len <= self.ep.tuning.annex && in_turn() {
+        if self.len <= self.ep.tuning.annex {
             // SAFETY: everything before is consumed; the data is readable.
             unsafe {
                 fill_annex(self.lane, self.slot, self.seq, self.len, self.now, |at, to, n| {

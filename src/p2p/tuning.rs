@@ -10,7 +10,7 @@ pub struct Tuning {
     pub way: Way,
     /// Up to this many bytes a message is sent without waiting for its receive.
     pub eager: usize,
-    /// Up to this many bytes it may go through the annex in turn; not longer than an annex of its own where another way is forced.
+    /// Up to this many bytes it goes through an annex, and the long annex behind it unless another way is forced.
     pub annex: usize,
     /// Up to this many bytes a message to a waiting receiver goes through the ring.
     pub ring_max: usize,
