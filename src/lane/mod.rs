@@ -58,7 +58,6 @@ mod here {
         heads: *mut u8,
         splits: [*mut u8; 3],
         annexes: [*mut u8; 3],
-        long_annexes: [*mut u8; 3],
         send_sides: *mut u8,
         receive_sides: *mut u8,
         shapes: *mut u8,
@@ -210,7 +209,6 @@ mod here {
                 heads: at(map.head),
                 splits: [0, 1, 2].map(|n| at(map.split + n * map.slots * 64)),
                 annexes: [0, 1, 2].map(|n| at(map.annex + n * map.slots * ANNEX_BYTES)),
-                long_annexes: [0, 1, 2].map(|n| at(map.long_annex + n * map.slots * LONG_ANNEX_BYTES)),
                 send_sides,
                 receive_sides,
                 shapes: at(map.shape),
@@ -465,7 +463,7 @@ mod here {
         #[inline(always)]
         pub fn long_annex(&self, which: usize, slot: usize) -> *mut u8 {
             // SAFETY: within the window, as in `at`.
-            unsafe { self.long_annexes[which].add(slot * LONG_ANNEX_BYTES) }
+            unsafe { self.header.add(self.map.long_annex + (which * self.map.slots + slot) * LONG_ANNEX_BYTES) }
         }
         /// A split line of a slot, numbered like the annexes: 56 bytes that go with the landing's 16.
         #[inline(always)]

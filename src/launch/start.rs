@@ -65,6 +65,7 @@ impl Supervisor {
             quiet: l.quiet,
             ending: Ending::No,
             code: None,
+            aborted: false,
             timed_out: false,
             hurried: false,
             reports: Vec::new(),

@@ -31,6 +31,8 @@ pub(crate) struct Supervisor {
     pub(super) quiet: bool,
     pub(super) ending: Ending,
     pub(super) code: Option<i32>,
+    /// That is what a rank aborted the job with.
+    pub(super) aborted: bool,
     pub(super) timed_out: bool,
     /// The second signal has come: nothing is waited for any more, not even a reader of the output.
     pub(super) hurried: bool,
@@ -230,6 +232,7 @@ impl Supervisor {
                 Verdict::Fine => self.send(i),
                 Verdict::Abort(code) => {
                     self.report(format!("{} aborted the job with exit code {code}", self.who(i)));
+                    self.aborted |= self.code.is_none();
                     self.code.get_or_insert(code & 0xff);
                     self.end(Some(i));
                 }
@@ -298,6 +301,10 @@ impl Supervisor {
                 continue;
             }
             let code = if end == End::Exit(0) { 1 } else { end.code() };
+            if told && self.aborted {
+                // It crashed, which nobody told it to: another rank noticed that, and aborted, before its end came here.
+                self.code = Some(code);
+            }
             self.code.get_or_insert(code);
             let what = if end == End::Exit(0) { "exited with code 0 without finalize".into() } else { end.to_string() };
             let running = self.running();

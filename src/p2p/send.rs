@@ -608,7 +608,7 @@ impl Sender {
                 self.word(link + 8).store(at, Ordering::Relaxed);
                 // SYNC POINT: pairs with the receiver's acquire of the record's word.
                 self.word(link).store(record_word(self.seq, Kind::Link, length), Ordering::Release);
-                side.behind = [side.block, side.behind[0]];
+                self.leave_behind();
             } else {
                 if side.block.is_some() && spool.is_done(side.block) {
                     spool.give_back(side.block);
@@ -689,12 +689,22 @@ impl Sender {
         spool.take(comm, payload, need)
     }
 
+    /// Remembers the chain's block among those left behind. The one that this pushes out is given back if its receiver is done with it,
+    /// and otherwise when room is short.
+    fn leave_behind(&self) {
+        let side = self.lane.send_side(self.slot);
+        let [last, oldest] = side.behind;
+        if oldest.is_some() && self.ep.spool.is_done(oldest) {
+            self.ep.spool.give_back(oldest);
+        }
+        side.behind = [side.block, last];
+    }
+
     /// Back to the landing: everything in the chain is consumed. The receiver still looks at the block's next word, so the block is
     /// not ours to write until the receiver has seen a landing and marked it done.
     fn leave_chain(&self) {
-        let side = self.lane.send_side(self.slot);
-        side.behind = [side.block, side.behind[0]];
-        side.block = BlockRef::NONE;
+        self.leave_behind();
+        self.lane.send_side(self.slot).block = BlockRef::NONE;
         self.set_flags(self.flags() & !SEND_CHAIN);
     }
 
