@@ -4,6 +4,7 @@ pub mod atomics;
 pub mod clock;
 pub mod config;
 pub mod error;
+pub mod prefetch;
 #[cfg(loom)]
 pub mod shadow;
 pub mod zeroed;

@@ -522,6 +522,16 @@ impl Record<'_, '_> {
         }
         result
     }
+
+    /// Waits for the end of a request that has nothing to tell.
+    fn wait(&mut self) -> Result<()> {
+        if self.id.is_none() { Ok(()) } else { self.with(|open| open.wait(), |()| true) }
+    }
+
+    /// Is such a request over?
+    fn test(&mut self) -> Result<bool> {
+        if self.id.is_none() { Ok(true) } else { self.with(|open| open.test(), |done| *done) }
+    }
 }
 
 /// A send under way. Dropped or forgotten, it is completed by its scope.
@@ -533,18 +543,12 @@ pub struct SendRequest<'scope, 'env> {
 impl SendRequest<'_, '_> {
     /// Waits until the message is sent, in the sense of the [`Mode`](crate::Mode).
     pub fn wait(mut self) -> Result<()> {
-        if self.record.id.is_none() {
-            return Ok(());
-        }
-        self.record.with(|open| open.wait(), |()| true)
+        self.record.wait()
     }
 
     /// Is it sent? Then, and after an error, the request is over.
     pub fn test(&mut self) -> Result<bool> {
-        if self.record.id.is_none() {
-            return Ok(true);
-        }
-        self.record.with(|open| open.test(), |done| *done)
+        self.record.test()
     }
 }
 
@@ -557,18 +561,12 @@ pub struct CollectiveRequest<'scope, 'env> {
 impl CollectiveRequest<'_, '_> {
     /// Waits for the end of the call.
     pub fn wait(mut self) -> Result<()> {
-        if self.record.id.is_none() {
-            return Ok(());
-        }
-        self.record.with(|open| open.wait(), |()| true)
+        self.record.wait()
     }
 
     /// Is the call over?
     pub fn test(&mut self) -> Result<bool> {
-        if self.record.id.is_none() {
-            return Ok(true);
-        }
-        self.record.with(|open| open.test(), |done| *done)
+        self.record.test()
     }
 }
 

@@ -10,6 +10,7 @@
 
 use crate::base::atomics::{AtomicU32, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
+use crate::base::prefetch::prefetch;
 use crate::lane::far::Ask;
 use crate::lane::map::{ANNOUNCED_QUEUE, ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
 use crate::lane::record::WANTS;
@@ -17,7 +18,6 @@ use crate::lane::{Lane, RECV_PENDING};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::layout::Layout;
 use crate::p2p::receive::Receiver;
-use crate::p2p::request::prefetch;
 use crate::p2p::{Received, TAG_ANY};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 

@@ -6,6 +6,7 @@
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::prefetch::prefetch_run;
 use crate::lane::far::{FAR_INLINE, Far};
 use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
@@ -286,8 +287,8 @@ unsafe fn from_annex(
         return None;
     }
     if !split {
-        super::request::prefetch_run(lane.annex(which, slot), len.min(ANNEX_BYTES));
-        super::request::prefetch_run(lane.long_annex(which, slot), len.saturating_sub(ANNEX_BYTES));
+        prefetch_run(lane.annex(which, slot), len.min(ANNEX_BYTES));
+        prefetch_run(lane.long_annex(which, slot), len.saturating_sub(ANNEX_BYTES));
     }
     // SAFETY: `len` ≤ cap; the annex, or landing and split line, hold `len` bytes until the acknowledgement.
     unsafe {

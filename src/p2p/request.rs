@@ -4,6 +4,7 @@
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::prefetch::prefetch;
 use crate::lane::far::Call;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::*;
@@ -592,25 +593,6 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
 
 /// How many indices ahead a line is asked for.
 const AHEAD: usize = 4;
-
-/// Asks for a line that is likely to be needed soon. Only the caches change.
-#[inline(always)]
-pub(super) fn prefetch<T>(line: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch has no effect but on the caches.
-    unsafe {
-        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(line.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
-}
-
-/// Asks for all lines of memory that another core has written, before they are copied: they come at the same time, rather than one
-/// after the other as the copy meets them.
-#[inline(always)]
-pub(super) fn prefetch_run(from: *const u8, len: usize) {
-    (0..len).step_by(64).for_each(|line| prefetch(from.wrapping_add(line)));
-}
 
 /// Takes the message if it is there, else posts.
 pub(super) unsafe fn begin(receiver: &Receiver) -> Result<()> {

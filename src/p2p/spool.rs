@@ -12,10 +12,10 @@
 //! ```
 
 use std::cell::Cell;
-use std::ptr::null_mut;
 
 use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::base::error::{Code, Error, Result};
+use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
 use crate::lane::record::{BLOCK_HEADER, Block};
 use crate::lane::table::COMMUNICATORS;
@@ -93,55 +93,33 @@ pub struct Spool {
 
 /// The private tables, sparse.
 struct Tables {
-    pages: *mut Page,
-    states: *mut BlockState,
-    page_bits: *mut AtomicU64,
+    pages: Zeroed<Page>,
+    states: Zeroed<BlockState>,
+    page_bits: Zeroed<AtomicU64>,
     /// The job's budget, then those of the communicators by their places in the table of handles. All zero: has none of its own.
-    budgets: *mut Budget,
+    budgets: Zeroed<Budget>,
 }
 
 impl Tables {
     fn new() -> Result<Tables> {
-        let mut tables = Tables { pages: null_mut(), states: null_mut(), page_bits: null_mut(), budgets: null_mut() };
-        // What there is already is given back if the next one cannot be had.
-        tables.pages = lazily(PAGES)?;
-        tables.states = lazily(SPOOL_WINDOW / SMALLEST)?;
-        tables.page_bits = lazily(PAGES / 64)?;
-        tables.budgets = lazily(BUDGETS)?;
-        Ok(tables)
+        // SAFETY: they are made of atomic numbers, of which zero is one.
+        unsafe {
+            Ok(Tables {
+                pages: Zeroed::new(PAGES)?,
+                states: Zeroed::new(SPOOL_WINDOW / SMALLEST)?,
+                page_bits: Zeroed::new(PAGES / 64)?,
+                budgets: Zeroed::new(BUDGETS)?,
+            })
+        }
     }
 }
 
 /// The job's budget, and one for each communicator.
 const BUDGETS: usize = 1 + COMMUNICATORS;
 
-// SAFETY: the pointers lead to zeroed memory of atomics that lives as long as the spool.
-unsafe impl Send for Spool {}
-// SAFETY: as above.
-unsafe impl Sync for Spool {}
-
 thread_local! {
     /// The page in which this thread last found a block of each class, + 1: threads drift apart and do not share words.
     static NEAR: Cell<[u32; CLASSES]> = const { Cell::new([0; CLASSES]) };
-}
-
-fn lazily<T>(n: usize) -> Result<*mut T> {
-    // SAFETY: a new private mapping at an address of the kernel's choice.
-    let p = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            n * size_of::<T>(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if p == libc::MAP_FAILED {
-        let bytes = n * size_of::<T>();
-        return Err(Error::memory(format!("{bytes} bytes of addresses for the spool's tables (mmap)")));
-    }
-    Ok(p.cast())
 }
 
 /// Will nobody read or write this block any more, since its communicator is freed on both sides?
@@ -176,9 +154,9 @@ impl Spool {
         use crate::base::shadow::share;
         self.open_pages.store(pages, Ordering::Relaxed);
         share(self.bytes(0), SPOOL_WINDOW);
-        share(self.tables.pages.cast(), PAGES * size_of::<Page>());
-        share(self.tables.states.cast(), SPOOL_WINDOW / SMALLEST * size_of::<BlockState>());
-        share(self.tables.page_bits.cast(), PAGES / 8);
+        share(self.tables.pages.as_ptr().cast_mut().cast(), PAGES * size_of::<Page>());
+        share(self.tables.states.as_ptr().cast_mut().cast(), SPOOL_WINDOW / SMALLEST * size_of::<BlockState>());
+        share(self.tables.page_bits.as_ptr().cast_mut().cast(), PAGES / 8);
     }
 
     /// The window as the other rank of a model sees it.
@@ -212,7 +190,7 @@ impl Spool {
     fn budget_at(&self, n: usize) -> &Budget {
         debug_assert!(n < BUDGETS);
         // SAFETY: `n` is below the number of budgets; zero bytes are a budget that has not been set.
-        unsafe { &*self.tables.budgets.add(n) }
+        unsafe { self.tables.budgets.get_unchecked(n) }
     }
 
     /// A communicator is freed: its place gets the job's budget again. What is charged to it stays charged until it is received.
@@ -270,17 +248,17 @@ impl Spool {
     fn page_word(&self, n: usize) -> &AtomicU64 {
         debug_assert!(n < PAGES / 64);
         // SAFETY: `n` is below the number of words.
-        unsafe { &*self.tables.page_bits.add(n) }
+        unsafe { self.tables.page_bits.get_unchecked(n) }
     }
     fn page(&self, n: usize) -> &Page {
         debug_assert!(n < PAGES);
         // SAFETY: `n` is below the number of pages.
-        unsafe { &*self.tables.pages.add(n) }
+        unsafe { self.tables.pages.get_unchecked(n) }
     }
     fn state(&self, at: u64) -> &BlockState {
         debug_assert!((at as usize) < SPOOL_WINDOW);
         // SAFETY: `at` is an offset in the window.
-        unsafe { &*self.tables.states.add(at as usize / SMALLEST) }
+        unsafe { self.tables.states.get_unchecked(at as usize / SMALLEST) }
     }
     /// The block at an offset.
     #[inline]
@@ -634,22 +612,6 @@ impl Spool {
                 for w in 0..closed {
                     page.free[w].fetch_or(full(w), Ordering::Relaxed);
                 }
-            }
-        }
-    }
-}
-
-impl Drop for Tables {
-    fn drop(&mut self) {
-        for (p, bytes) in [
-            (self.pages.cast::<libc::c_void>(), PAGES * size_of::<Page>()),
-            (self.states.cast(), SPOOL_WINDOW / SMALLEST * size_of::<BlockState>()),
-            (self.page_bits.cast(), PAGES / 8),
-            (self.budgets.cast(), BUDGETS * size_of::<Budget>()),
-        ] {
-            if !p.is_null() {
-                // SAFETY: mapped in `new` with this length, used by nobody once the spool is dropped.
-                unsafe { libc::munmap(p, bytes) };
             }
         }
     }

@@ -594,8 +594,6 @@ impl Receiver {
                 }
             }
             let bytes = left.min(1 << log);
-            let from = data.wrapping_add((place as usize) << log);
-            super::request::prefetch_run(from, bytes);
             // SAFETY: the chunk is ours until we say that it is consumed.
             unsafe { to.scatter(data.add((place as usize) << log), bytes) };
             left -= bytes;
