@@ -112,8 +112,8 @@ mod here {
     /// [`Lane::special`]: the peer is on another node.
     pub const SPECIAL_FAR: u32 = 4;
 
-    // SAFETY: the pointers are to memory that lives as long as the lane; what is behind them is atomics, or belongs to the one
-    // thread that uses an index at a time, as the interface demands.
+    // SAFETY: the pointers are to memory that lives as long as the lane; what is behind them is atomics, or cells that one thread at a
+    // time uses, as `progress` says.
     unsafe impl Send for Lane {}
     // SAFETY: as above.
     unsafe impl Sync for Lane {}
@@ -536,20 +536,18 @@ mod here {
             // SAFETY: slots are below `limit`, up to which the reservation is open.
             unsafe { &*self.progress.cast::<Progress>().add(slot) }
         }
-        /// The sending side of a slot; to be used by the slot's sending thread only.
+        /// The sending side of a slot; [`progress`](super::progress) says who may use it.
         #[inline(always)]
-        #[expect(clippy::mut_from_ref, reason = "one thread at a time sends on an index: the interface's demand")]
-        pub fn send_side(&self, slot: usize) -> &mut SendSide {
-            // SAFETY: open memory below `limit`. All zero bytes are a valid SendSide: numbers, enums with a fixed
-            // layout whose first variant is 0, and an `Option<Box<_>>`, whose `None` is null.
-            unsafe { &mut *self.send_sides.add(slot * SEND_STRIDE).cast::<SendSide>() }
+        pub fn send_side(&self, slot: usize) -> &SendSide {
+            // SAFETY: open memory below `limit`, that nobody has an exclusive reference to. All zero bytes are a valid SendSide: cells of
+            // numbers, of enums with a fixed layout whose first variant is 0, and of an `Option<Box<_>>`, whose `None` is null.
+            unsafe { &*self.send_sides.add(slot * SEND_STRIDE).cast::<SendSide>() }
         }
-        /// The receiving side of a slot; to be used by the slot's receiving thread only.
+        /// The receiving side of a slot; [`progress`](super::progress) says who may use it.
         #[inline(always)]
-        #[expect(clippy::mut_from_ref, reason = "one thread at a time receives on an index: the interface's demand")]
-        pub fn receive_side(&self, slot: usize) -> &mut ReceiveSide {
+        pub fn receive_side(&self, slot: usize) -> &ReceiveSide {
             // SAFETY: as in `send_side`.
-            unsafe { &mut *self.receive_sides.add(slot * RECEIVE_STRIDE).cast::<ReceiveSide>() }
+            unsafe { &*self.receive_sides.add(slot * RECEIVE_STRIDE).cast::<ReceiveSide>() }
         }
 
         /// Why the peer can do nothing more, if it cannot.
@@ -598,8 +596,7 @@ mod here {
         }
         /// How many messages of a slot went through the spool, ever. Its sending thread writes it, any may read.
         pub fn spooled_ever(&self, slot: usize) -> &AtomicU64 {
-            // SAFETY: as in `send_side`; an atomic may be shared, and nothing else of the side is touched.
-            unsafe { &(*self.send_sides.add(slot * SEND_STRIDE).cast::<SendSide>()).spooled }
+            &self.send_side(slot).spooled
         }
         /// Counts a message that goes through the spool.
         pub fn count_spooled(&self, slot: usize) {
@@ -609,8 +606,7 @@ mod here {
         /// Notes that the slot has had messages in the spool, for those who count them.
         pub fn note_spooled(&self, slot: usize) {
             let first = self.send_side(slot);
-            if !first.listed {
-                first.listed = true;
+            if !first.listed.replace(true) {
                 self.spooled.lock().unwrap_or_else(|e| e.into_inner()).push(slot as u32);
             }
         }

@@ -1,5 +1,20 @@
 //! What each side of a pair of ranks keeps for an index beside the shared window: its [`Progress`], and for indices that were ever
 //! used off the short path a [`SendSide`] and a [`ReceiveSide`].
+//!
+//! **Who may use the two sides.** They are cells behind shared references: calls of one thread nest (a send looks for what is
+//! consumed, a wait moves other sends on), and each has a reference of its own. Between threads this holds:
+//!
+//! - One thread at a time sends on a slot, and one receives; the interface demands it, the safe one makes sure of it
+//!   (`comm::claim`). Only that thread uses the side. When another thread takes its place the program has ordered the two.
+//! - While a send request is *open* ([`SEND_OPEN`]) any thread that waits may move it on, and does then what the sending thread
+//!   does. So it is whoever has [`SendSide::held`] that uses the side; the sending thread too must have it. Taking it acquires what
+//!   was released by the last who had it. Without it the sending thread reads only what stays as the request began:
+//!   `deadline_ns`, `len`.
+//! - Who comes by for a request that is completed meanwhile finds `state` at [`SendState::Sent`], and touches nothing else. `state`
+//!   is written by whoever holds only.
+//! - What others want to know at any time is atomic: [`Progress`], `spooled`.
+
+use std::cell::Cell;
 
 use static_assertions::const_assert;
 
@@ -101,38 +116,40 @@ impl BlockRef {
 }
 
 /// What the sending side of an index keeps once it was used off the short path. All zero bytes are its first state.
+///
+/// For the slot's sending thread; from `held` on the pending request's, for whoever holds that, who then also sends: see the module.
 #[repr(C)]
 pub struct SendSide {
     /// Where chained records go now, or the last block used for a single message.
-    pub block: BlockRef,
+    pub block: Cell<BlockRef>,
     /// Bytes of it that are written.
-    pub used: u64,
+    pub used: Cell<u64>,
     /// Blocks left behind that may be done.
-    pub behind: [BlockRef; 2],
+    pub behind: [Cell<BlockRef>; 2],
     /// Is the slot in the lane's list of spooled ones?
-    pub listed: bool,
+    pub listed: Cell<bool>,
     /// Messages that went through the spool, ever.
     pub(super) spooled: AtomicU64,
     /// Number of the last message whose landing said spooled.
-    pub spooled_landing: u64,
+    pub spooled_landing: Cell<u64>,
     /// Number of the first message of the current chain.
-    pub chain_first: u64,
+    pub chain_first: Cell<u64>,
     /// 1: a thread moves the pending request on.
     held: AtomicU32,
     /// The pending request.
-    pub state: SendState,
+    pub state: Cell<SendState>,
     /// Its memory.
-    pub layout: Layout,
+    pub layout: Cell<Layout>,
     /// Its length.
-    pub len: usize,
+    pub len: Cell<usize>,
     /// When its patience ends, in nanoseconds of the clock; `u64::MAX`: never (synchronous).
-    pub deadline_ns: u64,
+    pub deadline_ns: Cell<u64>,
     /// Its transfer block + 1; 0: none.
-    pub transfer: u32,
+    pub transfer: Cell<u32>,
     /// The tag of that transfer.
-    pub tag: u32,
+    pub tag: Cell<u32>,
     /// An error found while completing it.
-    pub error: Option<Box<Error>>,
+    pub error: Cell<Option<Box<Error>>>,
 }
 
 impl Progress {
@@ -221,16 +238,18 @@ impl Drop for Hold {
 }
 
 /// What the receiving side of an index keeps once it was used off the short path. All zero bytes are its first state.
+///
+/// For the slot's receiving thread.
 #[repr(C)]
 pub struct ReceiveSide {
     /// The block whose records are being read, and the offset of the next one in it.
-    pub block: *const Block,
+    pub block: Cell<*const Block>,
     /// Offset of the next record in the block.
-    pub next: u64,
+    pub next: Cell<u64>,
     /// The pending request's memory.
-    pub layout: Layout,
+    pub layout: Cell<Layout>,
     /// Its capacity.
-    pub cap: usize,
+    pub cap: Cell<usize>,
     /// An error found while completing it.
-    pub error: Option<Box<Error>>,
+    pub error: Cell<Option<Box<Error>>>,
 }

@@ -113,7 +113,8 @@ unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bo
     let seq = progress.received.load(Ordering::Relaxed) + 1;
     let (theirs, _) = lane.receiving(slot);
     let side = lane.receive_side(slot);
-    let record = Receiver::record(side.block, side.next);
+    let (block, next) = (side.block.get(), side.next.get());
+    let record = Receiver::record(block, next);
     let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
     let mut turns = 0;
     // SYNC POINT: as in `look_in_chain`.
@@ -131,13 +132,13 @@ unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bo
         return false;
     }
     // SAFETY: the record has `len` bytes in the peer's spool behind its word; they fit, as was just seen.
-    unsafe { copy(side.block.cast::<u8>().add(side.next as usize + 8), ptr, len) };
-    side.next += record_bytes(len) as u64;
+    unsafe { copy(block.cast::<u8>().add(next as usize + 8), ptr, len) };
+    side.next.set(next + record_bytes(len) as u64);
     progress.count_received(seq);
     progress.last_len.store(len as u64, Ordering::Relaxed);
     // SAFETY: in the peer's spool, mapped as long as the lane lives.
     // SYNC POINT: pairs with `Sender::consumed_all`.
-    unsafe { (*side.block).taken.store(seq as u32, Ordering::Release) };
+    unsafe { (*block).taken.store(seq as u32, Ordering::Release) };
     wake_sender(lane, slot);
     true
 }
@@ -518,8 +519,8 @@ impl Receiver {
             return false;
         }
         let side = self.lane.receive_side(self.slot);
-        side.block = block;
-        side.next = BLOCK_HEADER as u64;
+        side.block.set(block);
+        side.next.set(BLOCK_HEADER as u64);
         self.set_flags(self.flags() | RECV_CHAIN);
         true
     }
@@ -538,21 +539,21 @@ impl Receiver {
         let side = self.lane.receive_side(self.slot);
         loop {
             // SYNC POINT: pairs with the release in `Sender::write_record` and of the link.
-            let word = Receiver::record(side.block, side.next).load(Ordering::Acquire);
+            let word = Receiver::record(side.block.get(), side.next.get()).load(Ordering::Acquire);
             if word as u32 != self.seq as u32 || word == 0 {
                 return None;
             }
             if (word >> 32) as u8 != Kind::Link as u8 {
                 return Some(Found::Record(word));
             }
-            let at = Receiver::record(side.block, side.next + 8).load(Ordering::Relaxed);
+            let at = Receiver::record(side.block.get(), side.next.get() + 8).load(Ordering::Relaxed);
             let base = self.lane.peer_spool(&self.ep.region).ok()?;
             if at as usize + BLOCK_HEADER > crate::p2p::spool::SPOOL_WINDOW {
                 return None;
             }
             self.finish_block();
-            side.block = base.wrapping_add(at as usize).cast();
-            side.next = BLOCK_HEADER as u64;
+            side.block.set(base.wrapping_add(at as usize).cast());
+            side.next.set(BLOCK_HEADER as u64);
         }
     }
 
@@ -563,7 +564,7 @@ impl Receiver {
         }
         let side = self.lane.receive_side(self.slot);
         // SAFETY: in the peer's spool, mapped as long as the lane lives.
-        let block = unsafe { &*side.block };
+        let block = unsafe { &*side.block.get() };
         // SYNC POINT: pairs with `Spool::is_done`.
         block.done.store(block.gener.load(Ordering::Relaxed), Ordering::Release);
     }
@@ -584,7 +585,8 @@ impl Receiver {
             Layout::List { iov, .. } => {
                 // Who moves it on without the call's own arguments finds it there.
                 let side = self.lane.receive_side(self.slot);
-                (side.layout, side.cap) = (self.data, self.cap);
+                side.layout.set(self.data);
+                side.cap.set(self.cap);
                 (iov.cast_mut().cast(), PostingKind::List, 0)
             }
         };
@@ -689,7 +691,7 @@ impl Receiver {
                 let side = self.lane.receive_side(self.slot);
                 // SAFETY: in the peer's spool, mapped as long as the lane lives.
                 // SYNC POINT: pairs with `Sender::consumed_all`.
-                unsafe { (*side.block).taken.store(self.seq as u32, Ordering::Release) };
+                unsafe { (*side.block.get()).taken.store(self.seq as u32, Ordering::Release) };
             }
         }
         wake_sender(self.lane, self.slot);
@@ -720,20 +722,20 @@ impl Receiver {
             return unsafe { self.take_far_record(far, word) };
         }
         let side = self.lane.receive_side(self.slot);
-        let at = side.next;
+        let at = side.next.get();
         let short = word >> 40;
         let (len, payload) = if short < LONG_LENGTH {
             (short as usize, 8)
         } else {
-            (Receiver::record(side.block, at + 8).load(Ordering::Relaxed) as usize, 16)
+            (Receiver::record(side.block.get(), at + 8).load(Ordering::Relaxed) as usize, 16)
         };
         let n = len.min(self.cap);
         // SAFETY: the record has `len` bytes in the peer's spool, the buffer has room for `n`.
         unsafe {
-            let from = side.block.cast::<u8>().add(at as usize + payload);
+            let from = side.block.get().cast::<u8>().add(at as usize + payload);
             Cursor::new(self.data, 0).scatter(from, n);
         }
-        side.next = at + record_bytes(len) as u64;
+        side.next.set(at + record_bytes(len) as u64);
         Ok(len)
     }
 
@@ -847,7 +849,7 @@ impl Receiver {
                     return self.far_record_len(far, word);
                 }
                 let side = self.lane.receive_side(self.slot);
-                Receiver::record(side.block, side.next + 8).load(Ordering::Relaxed) as usize
+                Receiver::record(side.block.get(), side.next.get() + 8).load(Ordering::Relaxed) as usize
             }
         }
     }

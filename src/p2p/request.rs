@@ -89,7 +89,7 @@ pub(super) unsafe fn isend_on(
         let open = if state == SendState::Sent { 0 } else { SEND_OPEN };
         progress.send_flags.store(flags | SEND_PENDING | open, Ordering::Relaxed);
         if open != 0 {
-            lane.send_side(slot).state = state;
+            lane.send_side(slot).state.set(state);
         }
     };
     let mut sender = Sender::new(ep, lane, slot, data, len);
@@ -102,11 +102,12 @@ pub(super) unsafe fn isend_on(
     let side = lane.send_side(slot);
     // Another thread may still come by for the request before, which it finds done.
     let _hold = side.hold();
-    (side.layout, side.len) = (data, len);
-    side.deadline_ns = match timeout {
+    side.layout.set(data);
+    side.len.set(len);
+    side.deadline_ns.set(match timeout {
         t if t < 0 => u64::MAX,
         t => now_ns() + t as u64 * 1_000_000,
-    };
+    });
     // SAFETY: the data stays readable until completion.
     let state = unsafe { start(&mut sender, timeout)? };
     if state == SendState::Waits {
@@ -305,24 +306,24 @@ impl WaitingSends {
             let side = lane.send_side(*slot);
             // The request's own thread has it.
             let Some(_hold) = side.try_hold() else { return true };
-            if side.state != SendState::Waits {
+            if side.state.get() != SendState::Waits {
                 return false;
             }
             // SAFETY: the request is not completed, so its memory is still readable.
             match unsafe { step(ep, lane, *slot, Ring::Never) } {
-                Ok(Step::Done) => side.state = SendState::Sent,
+                Ok(Step::Done) => side.state.set(SendState::Sent),
                 Ok(Step::Not) => {}
                 Err(e) => {
-                    side.error = Some(Box::new(e));
-                    side.state = SendState::Sent;
+                    side.error.set(Some(Box::new(e)));
+                    side.state.set(SendState::Sent);
                 }
             }
-            if side.state == SendState::Sent
+            if side.state.get() == SendState::Sent
                 && let Some(event) = ep.event.get()
             {
                 event.signal();
             }
-            side.state == SendState::Waits
+            side.state.get() == SendState::Waits
         });
         self.count.store(list.len() as u32, Ordering::Relaxed);
         !list.is_empty()
@@ -339,10 +340,10 @@ enum Step {
 /// Moves a pending send on; `true` when it is complete.
 unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
     let side = lane.send_side(slot);
-    let synchronous = side.deadline_ns == u64::MAX;
+    let synchronous = side.deadline_ns.get() == u64::MAX;
     // To itself: nobody but this thread could receive it.
     let alone = wait && synchronous && lane.is_self() && ep.single_threaded();
-    let mut waiter = Waiter::until((!synchronous).then_some(side.deadline_ns));
+    let mut waiter = Waiter::until((!synchronous).then_some(side.deadline_ns.get()));
     let mut published = false;
     loop {
         if let Some(_hold) = side.try_hold() {
@@ -352,20 +353,20 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
             // SAFETY: as the caller promises.
             match unsafe { step(ep, lane, slot, Ring::IfAwaited) } {
                 Ok(Step::Done) => {
-                    side.state = SendState::Sent;
+                    side.state.set(SendState::Sent);
                     return Ok(true);
                 }
                 Ok(Step::Not) => {}
                 Err(e) => {
-                    side.state = SendState::Sent;
+                    side.state.set(SendState::Sent);
                     return Err(e);
                 }
             }
-            published = side.state != SendState::Waits;
+            published = side.state.get() != SendState::Waits;
             if alone {
-                let sender = Sender::new(ep, lane, slot, side.layout, side.len);
+                let sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
                 if !lane.posting(lane.out, slot).is(sender.seq) {
-                    side.state = SendState::Sent;
+                    side.state.set(SendState::Sent);
                     return Err(sender.never_received());
                 }
             }
@@ -388,7 +389,7 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
             continue;
         }
         let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + !published as u64;
-        let scene = Waiting { ep, lane, slot, seq, len: side.len, confirm: published, midway: false };
+        let scene = Waiting { ep, lane, slot, seq, len: side.len.get(), confirm: published, midway: false };
         match waiter.slow(&scene) {
             Ok(Turn::Again) => {}
             Ok(Turn::TimedOut) => waiter = Waiter::new(),
@@ -402,10 +403,10 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
 fn give_up(ep: &'static Endpoint, lane: &'static Lane, slot: usize, e: Error) -> Error {
     let side = lane.send_side(slot);
     let _hold = side.hold();
-    if side.state == SendState::Offered {
-        Sender::new(ep, lane, slot, side.layout, side.len).end_offer();
+    if side.state.get() == SendState::Offered {
+        Sender::new(ep, lane, slot, side.layout.get(), side.len.get()).end_offer();
     }
-    side.state = SendState::Sent;
+    side.state.set(SendState::Sent);
     e
 }
 
@@ -415,10 +416,10 @@ pub(super) fn abandon_send(ep: &'static Endpoint, lane: &'static Lane, slot: usi
     if flags.load(Ordering::Relaxed) & SEND_OPEN != 0 {
         let side = lane.send_side(slot);
         let _hold = side.hold();
-        if side.state == SendState::Offered {
-            Sender::new(ep, lane, slot, side.layout, side.len).end_offer();
+        if side.state.get() == SendState::Offered {
+            Sender::new(ep, lane, slot, side.layout.get(), side.len.get()).end_offer();
         }
-        side.state = SendState::Sent;
+        side.state.set(SendState::Sent);
     }
     flags.store(flags.load(Ordering::Relaxed) & !(SEND_PENDING | SEND_OPEN), Ordering::Relaxed);
 }
@@ -427,14 +428,14 @@ pub(super) fn abandon_send(ep: &'static Endpoint, lane: &'static Lane, slot: usi
 /// not be held up by a ring: two of them would wait for each other.
 unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ring) -> Result<Step> {
     let side = lane.send_side(slot);
-    let synchronous = side.deadline_ns == u64::MAX;
-    let mut sender = Sender::new(ep, lane, slot, side.layout, side.len);
-    if matches!(side.state, SendState::Offered | SendState::Unconfirmed) {
+    let synchronous = side.deadline_ns.get() == u64::MAX;
+    let mut sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
+    if matches!(side.state.get(), SendState::Offered | SendState::Unconfirmed) {
         // The request's message is the last one sent, not the next.
         sender.seq -= 1;
     }
     // SAFETY (all calls): the request's memory is readable until completion.
-    match side.state {
+    match side.state.get() {
         SendState::Sent => return Ok(Step::Done),
         SendState::Waits => {
             if sender.posting().is(sender.seq) {
@@ -461,15 +462,15 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                 // SAFETY: see above.
                 && unsafe { sender.place_synchronous() }
             {
-                side.state = SendState::Unconfirmed;
+                side.state.set(SendState::Unconfirmed);
                 return Ok(Step::Not);
             }
             // SAFETY: see above.
             if !sender.is_short() && unsafe { sender.offer() } {
-                side.state = SendState::Offered;
+                side.state.set(SendState::Offered);
                 return Ok(Step::Not);
             }
-            if !synchronous && now_ns() >= side.deadline_ns {
+            if !synchronous && now_ns() >= side.deadline_ns.get() {
                 // SAFETY: see above.
                 if !sender.is_short() && unsafe { sender.spool() } {
                     return Ok(Step::Done);
@@ -489,7 +490,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                 sender.end_offer();
                 return Ok(Step::Done);
             }
-            let late = || !synchronous && now_ns() >= side.deadline_ns;
+            let late = || !synchronous && now_ns() >= side.deadline_ns.get();
             // A receive that was posted when the offer was just being made: synchronous sends wait for no more than that, and the receiver
             // may look for the offer long after.
             let posting = lane.posting(lane.out, slot);
@@ -607,7 +608,7 @@ pub(super) unsafe fn begin(receiver: &Receiver) -> Result<()> {
         match unsafe { receiver.take(found) } {
             Ok(()) => set(RECV_READY),
             Err(e) => {
-                lane.receive_side(slot).error = Some(Box::new(e));
+                lane.receive_side(slot).error.set(Some(Box::new(e)));
                 set(RECV_READY | RECV_TRUNCATED);
             }
         }
@@ -618,7 +619,8 @@ pub(super) unsafe fn begin(receiver: &Receiver) -> Result<()> {
     }
     if !matches!(receiver.data, Layout::Contiguous { .. }) {
         let side = lane.receive_side(slot);
-        (side.layout, side.cap) = (receiver.data, receiver.cap);
+        side.layout.set(receiver.data);
+        side.cap.set(receiver.cap);
     }
     if let Some(event) = ep.event.get() {
         let rx = &lane.receiving(slot).1.rx;
@@ -645,7 +647,7 @@ fn pending(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Receiver 
         (Layout::Contiguous { ptr: posting.addr.load(Ordering::Relaxed) as *mut u8, len: cap }, cap)
     } else {
         let side = lane.receive_side(slot);
-        (side.layout, side.cap)
+        (side.layout.get(), side.cap.get())
     };
     Receiver::new(ep, lane, slot, data, cap)
 }

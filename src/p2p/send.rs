@@ -500,7 +500,7 @@ impl Sender {
         let side = self.lane.send_side(self.slot);
         let need = record_bytes(self.len);
         let spool = &self.ep.spool;
-        let old = side.block;
+        let old = side.block.get();
         let mut block = None;
         if old.is_some() {
             // Everything is consumed, so the block is done; the same lines again are warm.
@@ -509,7 +509,7 @@ impl Sender {
             }
             if block.is_none() {
                 spool.give_back(old);
-                side.block = BlockRef::NONE;
+                side.block.set(BlockRef::NONE);
             }
         }
         let block = block.or_else(|| spool.take(self.lane.comm(), need, self.len));
@@ -518,11 +518,11 @@ impl Sender {
         }) else {
             return false;
         };
-        side.block = block;
+        side.block.set(block);
         let far = self.lane.far().map(|far| (far, self.far_key(far, block)));
         if let Some((_, None)) = far {
             spool.give_back(block);
-            side.block = BlockRef::NONE;
+            side.block.set(BlockRef::NONE);
             return false;
         }
         let header = spool.block(block.at);
@@ -533,7 +533,7 @@ impl Sender {
         // SAFETY: the block has room for the record.
         unsafe { self.write_payload(at) };
         self.lane.count_spooled(self.slot);
-        side.spooled_landing = self.seq;
+        side.spooled_landing.set(self.seq);
         self.lane.note_spooled(self.slot);
         match far {
             Some((far, Some(key))) => self.publish_spooled_far(far, block, at + self.payload_at(), key),
@@ -576,7 +576,7 @@ impl Sender {
         let side = self.lane.send_side(self.slot);
         let chained = self.flags() & SEND_CHAIN != 0;
         let spool = &self.ep.spool;
-        if chained && self.seq - side.chain_first > CHAIN_MOST {
+        if chained && self.seq - side.chain_first.get() > CHAIN_MOST {
             return false;
         }
         // SAFETY: as the caller promises.
@@ -597,7 +597,7 @@ impl Sender {
             // SAFETY: `next_block` made sure of the room.
             unsafe { self.write_record(block.at + BLOCK_HEADER as u64, need) };
             if chained {
-                let link = side.block.at + side.used;
+                let link = side.block.get().at + side.used.get();
                 let (mut at, mut length) = (block.at, 8);
                 if let Some((_, Some(key))) = far {
                     (at, length) =
@@ -610,10 +610,11 @@ impl Sender {
                 self.word(link).store(record_word(self.seq, Kind::Link, length), Ordering::Release);
                 self.leave_behind();
             } else {
-                if side.block.is_some() && spool.is_done(side.block) {
-                    spool.give_back(side.block);
+                let old = side.block.get();
+                if old.is_some() && spool.is_done(old) {
+                    spool.give_back(old);
                 }
-                side.chain_first = self.seq;
+                side.chain_first.set(self.seq);
                 self.lane.head(self.lane.out, self.slot).chain.store(block.at, Ordering::Relaxed);
                 let tx = &self.mine().tx;
                 let sleep = tx.load(Ordering::Relaxed) & 0xff;
@@ -624,8 +625,8 @@ impl Sender {
                 }
                 self.set_flags(self.flags() | SEND_CHAIN);
             }
-            side.block = block;
-            side.used = (BLOCK_HEADER + need) as u64;
+            side.block.set(block);
+            side.used.set((BLOCK_HEADER + need) as u64);
             self.lane.note_spooled(self.slot);
         }
         self.lane.count_spooled(self.slot);
@@ -642,15 +643,15 @@ impl Sender {
     unsafe fn append(&self) -> bool {
         let side = self.lane.send_side(self.slot);
         let need = record_bytes(self.len);
-        if side.used as usize + need + LINK_BYTES > side.block.size as usize || self.seq - side.chain_first > CHAIN_MOST
-        {
+        let (block, used) = (side.block.get(), side.used.get());
+        if used as usize + need + LINK_BYTES > block.size as usize || self.seq - side.chain_first.get() > CHAIN_MOST {
             return false;
         }
-        let at = side.block.at + side.used;
-        self.ep.spool.block(side.block.at).last.store(self.seq as u32, Ordering::Relaxed);
+        let at = block.at + used;
+        self.ep.spool.block(block.at).last.store(self.seq as u32, Ordering::Relaxed);
         // SAFETY: room for the record, the word behind it, and a link; the data is readable, as the caller promises.
         unsafe { self.write_record(at, need) };
-        side.used += need as u64;
+        side.used.set(used + need as u64);
         true
     }
 
@@ -670,16 +671,17 @@ impl Sender {
         let spool = &self.ep.spool;
         let comm = self.lane.comm();
         let payload = need + LINK_BYTES;
-        for old in &mut side.behind {
-            if old.is_some() && old.size as usize >= payload + BLOCK_HEADER && spool.is_done(*old) {
-                let again = spool.take_again(comm, *old, old.size as usize);
-                *old = BlockRef::NONE;
+        for behind in &side.behind {
+            let old = behind.get();
+            if old.is_some() && old.size as usize >= payload + BLOCK_HEADER && spool.is_done(old) {
+                let again = spool.take_again(comm, old, old.size as usize);
+                behind.set(BlockRef::NONE);
                 if again.is_some() {
                     return again;
                 }
             }
         }
-        let last = if self.flags() & SEND_CHAIN != 0 { side.block.size as usize } else { 0 };
+        let last = if self.flags() & SEND_CHAIN != 0 { side.block.get().size as usize } else { 0 };
         let wish = (last * 4).clamp(512, CHAIN_BLOCK);
         if wish >= payload + BLOCK_HEADER
             && let Some(b) = spool.take(comm, wish - BLOCK_HEADER, wish)
@@ -693,18 +695,17 @@ impl Sender {
     /// and otherwise when room is short.
     fn leave_behind(&self) {
         let side = self.lane.send_side(self.slot);
-        let [last, oldest] = side.behind;
+        let oldest = side.behind[1].replace(side.behind[0].replace(side.block.get()));
         if oldest.is_some() && self.ep.spool.is_done(oldest) {
             self.ep.spool.give_back(oldest);
         }
-        side.behind = [side.block, last];
     }
 
     /// Back to the landing: everything in the chain is consumed. The receiver still looks at the block's next word, so the block is
     /// not ours to write until the receiver has seen a landing and marked it done.
     fn leave_chain(&self) {
         self.leave_behind();
-        self.lane.send_side(self.slot).block = BlockRef::NONE;
+        self.lane.send_side(self.slot).block.set(BlockRef::NONE);
         self.set_flags(self.flags() & !SEND_CHAIN);
     }
 
@@ -876,7 +877,7 @@ pub(crate) fn is_consumed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> 
     if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_CHAIN != 0 {
         // The receiver's progress in the chain stands in the block's own line.
         // SYNC POINT: pairs with the release in `Receiver::take`.
-        ep.spool.block(lane.send_side(slot).block.at).taken.load(Ordering::Acquire) == seq as u32
+        ep.spool.block(lane.send_side(slot).block.get().at).taken.load(Ordering::Acquire) == seq as u32
     } else {
         lane.progress(slot).is_acked(seq) || lane.sending(slot).1.acked(seq)
     }

@@ -1,5 +1,7 @@
 //! `fmpl_sendbuf_set` and `fmpl_sendbuf_check`: the modes of sending, and what is still in the spool.
 
+use std::cell::Cell;
+
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
 use crate::lane::map::SYSTEM_INDICES;
@@ -41,9 +43,9 @@ pub(crate) fn let_go(ep: &Endpoint, lane: &Lane) {
             continue;
         }
         let side = lane.send_side(slot);
-        for block in side.behind.iter().chain([&side.block]).filter(|b| b.is_some()) {
-            if ep.spool.is_done(*block) || lane.is_freed_there() {
-                ep.spool.give_back(*block);
+        for block in side.behind.iter().chain([&side.block]).map(Cell::get).filter(|b| b.is_some()) {
+            if ep.spool.is_done(block) || lane.is_freed_there() {
+                ep.spool.give_back(block);
             } else {
                 ep.left_over.store(true, Ordering::Release);
             }
@@ -84,18 +86,19 @@ pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
     let side = lane.send_side(slot);
     let sent = progress.sent.load(Ordering::Acquire);
     if progress.send_flags.load(Ordering::Relaxed) & SEND_CHAIN != 0 {
-        let taken = ep.spool.block(side.block.at).taken.load(Ordering::Acquire);
+        let block = ep.spool.block(side.block.get().at);
+        let taken = block.taken.load(Ordering::Acquire);
         // The block's own progress begins where the block does; an earlier block's receiver may not have come so far.
-        let mut first = ep.spool.block(side.block.at).first.load(Ordering::Relaxed);
+        let mut first = block.first.load(Ordering::Relaxed);
         let mut left = (sent as u32).wrapping_sub(taken) as u64;
-        for old in side.behind.iter().filter(|b| b.is_some()) {
+        for old in side.behind.iter().map(Cell::get).filter(|b| b.is_some()) {
             // Given back: all of it is taken, and so is everything before it.
-            if !ep.spool.is_held(*old) || ep.spool.is_done(*old) {
+            if !ep.spool.is_held(old) || ep.spool.is_done(old) {
                 return left + landing_before_chain(lane, slot);
             }
             let old = ep.spool.block(old.at);
             let old_first = old.first.load(Ordering::Relaxed);
-            if old_first < side.chain_first || old_first >= first {
+            if old_first < side.chain_first.get() || old_first >= first {
                 continue;
             }
             let reached = old.taken.load(Ordering::Acquire);
@@ -104,20 +107,20 @@ pub(crate) fn outstanding(ep: &Endpoint, lane: &Lane, slot: usize) -> u64 {
             first = old_first;
         }
         // Nothing of the oldest block that is known here is taken: there may be more before it.
-        if left == sent - first + 1 && first > side.chain_first {
-            left += unknown_blocks(ep, lane, slot, side.chain_first, first);
+        if left == sent - first + 1 && first > side.chain_first.get() {
+            left += unknown_blocks(ep, lane, slot, side.chain_first.get(), first);
         }
         return left + landing_before_chain(lane, slot);
     }
-    (side.spooled_landing == sent && sent != 0 && !super::send::is_consumed(ep, lane, slot, sent)) as u64
+    (side.spooled_landing.get() == sent && sent != 0 && !super::send::is_consumed(ep, lane, slot, sent)) as u64
 }
 
 /// 1 if the chain follows a landing that said spooled and is not taken yet.
 fn landing_before_chain(lane: &Lane, slot: usize) -> u64 {
     let side = lane.send_side(slot);
     let theirs = lane.sending(slot).1;
-    let landing = side.spooled_landing;
-    (landing != 0 && landing + 1 == side.chain_first && theirs.acked(landing - 1)) as u64
+    let landing = side.spooled_landing.get();
+    (landing != 0 && landing + 1 == side.chain_first.get() && theirs.acked(landing - 1)) as u64
 }
 
 /// Messages not taken yet in the blocks of a slot's chain that begin with message `from` or later, up to message `end`. The

@@ -188,7 +188,7 @@ impl Sender {
         let (lane, tuning) = (self.lane, &self.ep.tuning);
         if lane.is_self() {
             // A list is not in the posting, but it is this process's own.
-            let to = target.unwrap_or(lane.receive_side(self.slot).layout);
+            let to = target.unwrap_or(lane.receive_side(self.slot).layout.get());
             // SAFETY: both in this process; n bytes on both sides.
             unsafe { copy(self.data, 0, to, 0, n) };
             return self.direct();
@@ -450,8 +450,8 @@ impl Sender {
         t.offer.store(claim_word(tag, OFFER_OPEN), Ordering::Release);
         self.take_landing();
         let side = lane.send_side(self.slot);
-        side.transfer = block as u32 + 1;
-        side.tag = tag;
+        side.transfer.set(block as u32 + 1);
+        side.tag.set(tag);
         self.publish(Kind::Pull, self.len as u64, block as u64 | (tag as u64) << 32);
         true
     }
@@ -459,17 +459,17 @@ impl Sender {
     /// The offer's block is free again: its message is acknowledged, or was moved.
     pub fn end_offer(&self) {
         let side = self.lane.send_side(self.slot);
-        if side.transfer != 0 {
-            self.release_transfer(side.transfer as usize - 1);
-            side.transfer = 0;
+        if side.transfer.get() != 0 {
+            self.release_transfer(side.transfer.get() as usize - 1);
+            side.transfer.set(0);
         }
     }
 
     /// Has the receiver refused the offer, because the kernel would not copy?
     pub fn is_refused(&self) -> bool {
         let side = self.lane.send_side(self.slot);
-        let t = self.lane.transfer(self.lane.out, side.transfer as usize - 1);
-        t.offer.load(Ordering::Relaxed) == claim_word(side.tag, OFFER_REFUSED)
+        let t = self.lane.transfer(self.lane.out, side.transfer.get() as usize - 1);
+        t.offer.load(Ordering::Relaxed) == claim_word(side.tag.get(), OFFER_REFUSED)
     }
 
     /// Moves an offered message into the spool, so that its memory is the caller's again. `false`: no room, or the receiver
@@ -477,16 +477,16 @@ impl Sender {
     pub unsafe fn move_offer(&mut self) -> bool {
         let (lane, spool) = (self.lane, &self.ep.spool);
         let side = lane.send_side(self.slot);
-        let t = lane.transfer(lane.out, side.transfer as usize - 1);
-        let open = claim_word(side.tag, OFFER_OPEN);
-        let refused = claim_word(side.tag, OFFER_REFUSED);
+        let t = lane.transfer(lane.out, side.transfer.get() as usize - 1);
+        let open = claim_word(side.tag.get(), OFFER_OPEN);
+        let refused = claim_word(side.tag.get(), OFFER_REFUSED);
         let state = t.offer.load(Ordering::Relaxed);
         if state != open && state != refused {
             return false;
         }
-        if side.block.is_some() {
-            spool.give_back(side.block);
-            side.block = crate::lane::BlockRef::NONE;
+        if side.block.get().is_some() {
+            spool.give_back(side.block.get());
+            side.block.set(crate::lane::BlockRef::NONE);
         }
         let Some(block) = spool.take(lane.comm(), self.len, self.len) else { return false };
         self.sign(spool.block(block.at));
@@ -497,18 +497,18 @@ impl Sender {
         lane.shape(lane.out, self.slot).moved.store(at, Ordering::Relaxed);
         // SYNC POINT: pairs with the receiver's compare-and-swap in `Receiver::pull`: one of the two wins.
         if t.offer
-            .compare_exchange(state, claim_word(side.tag, OFFER_MOVED), Ordering::Release, Ordering::Relaxed)
+            .compare_exchange(state, claim_word(side.tag.get(), OFFER_MOVED), Ordering::Release, Ordering::Relaxed)
             .is_err()
         {
             spool.give_back(block);
             return false;
         }
-        side.block = block;
+        side.block.set(block);
         lane.count_spooled(self.slot);
         spool.block(block.at).owner.store(lane.owner(self.slot, lane.world), Ordering::Relaxed);
-        side.spooled_landing = self.seq_sent();
+        side.spooled_landing.set(self.seq_sent());
         lane.note_spooled(self.slot);
-        side.state = SendState::Sent;
+        side.state.set(SendState::Sent);
         true
     }
 
