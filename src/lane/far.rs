@@ -187,6 +187,8 @@ pub struct Far {
     sleep: AtomicU32,
     /// Requests to the peer's thread; one at a time.
     asked: Mutex<u64>,
+    /// The last of the peer's receives of any index that it was asked about.
+    any_seen: AtomicU32,
     attach_s: f64,
 }
 
@@ -227,6 +229,8 @@ pub enum Ask {
     Withdraw = 1,
     /// Announcements are wanted from now on. Everything published before is here when the answer is.
     Subscribe = 2,
+    /// May this message have the receive of any index that is posted?
+    Claim = 3,
 }
 
 /// The sum that shows that a record is whole.
@@ -264,6 +268,7 @@ impl Far {
             owed: AtomicU32::new(0),
             sleep: AtomicU32::new(UNTOLD),
             asked: Mutex::new(0),
+            any_seen: AtomicU32::new(0),
             attach_s,
         })
     }
@@ -533,6 +538,16 @@ impl Far {
     pub fn is_subscribed(&self) -> bool {
         self.page().side.any.load(Ordering::Acquire) != 0
     }
+    /// Has the peer posted a receive of any index that it was not asked about yet?
+    pub fn has_any_posting(&self) -> bool {
+        let number = self.page().side.any.load(Ordering::Acquire) >> 1;
+        number != 0 && self.any_seen.load(Ordering::Relaxed) != number
+    }
+    /// It is being asked about: `false`: somebody else has.
+    pub fn take_any_posting(&self) -> bool {
+        let number = self.page().side.any.load(Ordering::Acquire) >> 1;
+        self.any_seen.swap(number, Ordering::Relaxed) != number
+    }
     /// The peer's queue of announcements was full: has it said so since this was asked last?
     pub fn take_overflow(&self) -> bool {
         let flag = &self.page().side.any_overflow;
@@ -638,7 +653,8 @@ pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Ask, usize, u64) -> 
     // SAFETY: the arena is longer and lives as long as the window; a page is atomics only.
     let page = unsafe { &*window.arena.as_ptr().cast::<Page>() };
     let [n, what, slot, seq] = [0, 1, 2, 3].map(|i| page.request[i].load(Ordering::Acquire));
-    let what = if what == Ask::Withdraw as u64 { Ask::Withdraw } else { Ask::Subscribe };
+    let asks = [Ask::Withdraw, Ask::Subscribe, Ask::Claim];
+    let Some(what) = asks.into_iter().find(|ask| *ask as u64 == what) else { return };
     let yes = slot < SLOTS as u64 && decide(what, slot as usize, seq);
     let Some(remote) = window.remote.get() else { return };
     let _ = link.write(*remote, ANSWER_AT, |record| {

@@ -529,6 +529,17 @@ mod here {
         pub fn announcements_taken(&self, direction: usize) -> &AtomicU64 {
             self.at(self.queue, direction * ANNOUNCED_QUEUE_BYTES)
         }
+        /// The posting of kind any-index for messages that `direction` sends: 0, [`ANY_POSTED`], or the message that has it ([`any_claim`]).
+        /// Synchronous sends only look at it, so it is in none of the lines that others use.
+        #[inline]
+        pub fn any_posting(&self, direction: usize) -> &AtomicU64 {
+            self.at(self.queue, direction * ANNOUNCED_QUEUE_BYTES + 8)
+        }
+        /// Threads of the sending side sleep that could use such a posting: who posts rings.
+        #[inline]
+        pub fn any_wanted(&self, direction: usize) -> &AtomicU32 {
+            self.at(self.queue, direction * ANNOUNCED_QUEUE_BYTES + 16)
+        }
 
         /// This side's record of a slot.
         #[inline(always)]

@@ -238,8 +238,24 @@ pub enum PostingKind {
     Block = 2,
     /// A list that only the receiver can walk.
     List = 3,
-    /// Reserved for receives of any index that the fabric matches itself.
+    /// Nothing: a receive of any index, see [`ANY_POSTED`].
     AnyIndex = 4,
+}
+
+/// A posting of [`PostingKind::AnyIndex`]: it has no address, and lies beside the announcements. 0: there is none.
+pub const ANY_POSTED: u64 = PostingKind::AnyIndex as u64;
+
+/// That posting when a message has claimed it: message `seq` of `slot`. So its sender knows that a receive is posted for it, and the receiver
+/// which message the receive is for.
+#[inline]
+pub fn any_claim(slot: usize, seq: u64) -> u64 {
+    1 << 63 | (slot as u64) << 40 | seq & ((1 << 40) - 1)
+}
+
+/// The slot of a claim.
+#[inline]
+pub fn slot_of_claim(claim: u64) -> usize {
+    (claim >> 40) as usize & 0x1_ffff
 }
 
 /// Posting hint: the receiver is in a wait for this message and follows a ring at once.

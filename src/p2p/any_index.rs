@@ -7,13 +7,18 @@
 //! missed for ever; then the landings of all groups of indices that were ever used are looked through once.
 //!
 //! One mark may stand for several messages, so a mark is kept until a look at its index finds nothing.
+//!
+//! A synchronous send wants to know that its receive is posted. So a receive that is begun leaves a **posting of kind any-index**, one word
+//! for the lane, which a synchronous send may *claim* for its message, by compare-and-swap; from then on the receive is that message's,
+//! whose sender goes on as if it were posted for. The receiver takes the word back in the same way before it chooses another message, and as
+//! soon as it waits: then it looks for itself.
 
-use crate::base::atomics::{AtomicU32, Ordering, fence};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
 use crate::base::prefetch::prefetch;
 use crate::lane::far::Ask;
 use crate::lane::map::{ANNOUNCED_QUEUE, ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
-use crate::lane::record::WANTS;
+use crate::lane::record::{ANY_POSTED, WANTS, any_claim, slot_of_claim};
 use crate::lane::{Lane, RECV_PENDING};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::layout::Layout;
@@ -32,6 +37,8 @@ pub struct AnyState {
     request: Option<Request>,
     /// The last completed receive.
     last: Option<Received>,
+    /// Between nodes: how many have been posted.
+    number: u32,
 }
 
 struct Request {
@@ -39,8 +46,6 @@ struct Request {
     cap: usize,
     /// The slot it has found and is receiving on.
     bound: Option<usize>,
-    /// It is complete, with this outcome.
-    ready: Option<Result<()>>,
 }
 
 // SAFETY: the layout's pointers belong to the request's caller, who may wait for it from any thread.
@@ -134,6 +139,99 @@ fn dequeue(lane: &Lane) -> Option<usize> {
         }
     }
     Some(slot)
+}
+
+/// Is there a receive of any index that a synchronous message could claim?
+pub(super) fn is_posted(lane: &Lane) -> bool {
+    match lane.far() {
+        None => lane.any_posting(lane.out).load(Ordering::Relaxed) == ANY_POSTED,
+        Some(far) => far.has_any_posting(),
+    }
+}
+
+/// Claims the posted receive of any index, if there is one, for message `seq` of a slot: everything before it is received. Nothing but the
+/// word itself goes by it: the message is found by its landing, as ever.
+pub(super) fn claim(lane: &Lane, slot: usize, seq: u64) -> bool {
+    if slot < SYSTEM_INDICES || !is_posted(lane) {
+        return false;
+    }
+    match lane.far() {
+        None => grant_in(lane.any_posting(lane.out), slot, seq),
+        Some(far) => far.take_any_posting() && far.ask(Ask::Claim, slot, seq, || lane.gone().is_none()) == Some(true),
+    }
+}
+
+/// Gives the posted receive of any index to a message of a peer on another node.
+pub(super) fn grant(lane: &Lane, slot: usize, seq: u64) -> bool {
+    grant_in(lane.any_posting(lane.inn), slot, seq)
+}
+
+fn grant_in(posting: &AtomicU64, slot: usize, seq: u64) -> bool {
+    posting.compare_exchange(ANY_POSTED, any_claim(slot, seq), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
+/// This thread is about to sleep until a receive of any index is posted, among other things.
+pub(super) fn want_posting(lane: &Lane) {
+    // SYNC POINT: pairs with the look in `post`, by the sleeper's `membarrier`.
+    lane.any_wanted(lane.out).store(1, Ordering::Relaxed);
+}
+
+/// Posts the receive of any index.
+fn post(lane: &Lane, state: &mut AnyState) {
+    lane.any_posting(lane.inn).store(ANY_POSTED, Ordering::Relaxed);
+    if let Some(far) = lane.far() {
+        state.number = (state.number + 1) & (u32::MAX >> 1);
+        lane.my_side().any.store(1 | state.number.max(1) << 1, Ordering::Relaxed);
+        return far.say_side(lane.my_side());
+    }
+    doorbell::light_barrier();
+    let wanted = lane.any_wanted(lane.inn);
+    if wanted.load(Ordering::Relaxed) != 0 && wanted.swap(0, Ordering::Relaxed) != 0 {
+        // SAFETY: the peer's board is mapped as long as the lane lives.
+        let board: &Board = unsafe { &*lane.peer_board };
+        doorbell::ring(&board.bell, u32::MAX);
+        doorbell::ring(&board.event_bell, u32::MAX);
+    }
+}
+
+/// Takes the posting back; the claim of the message that has it, if one does.
+fn take_back(lane: &Lane) -> Option<u64> {
+    let posting = lane.any_posting(lane.inn);
+    let now = match posting.load(Ordering::Relaxed) {
+        ANY_POSTED => posting.compare_exchange(ANY_POSTED, 0, Ordering::Relaxed, Ordering::Relaxed).err()?,
+        now => now,
+    };
+    posting.store(0, Ordering::Relaxed);
+    (now != 0).then_some(now)
+}
+
+/// The slot of the message that claimed the receive. `None`: an indexed receive has taken the message since, or is there for it; so its
+/// sender was right that there is one.
+fn claimed(ep: &'static Endpoint, lane: &Lane, claim: u64) -> Option<usize> {
+    let slot = slot_of_claim(claim);
+    (is_open(ep, lane, slot)
+        && !is_pending(lane, slot)
+        && any_claim(slot, lane.progress(slot).received.load(Ordering::Relaxed) + 1) == claim)
+        .then_some(slot)
+}
+
+/// The slot whose message the pending receive is for: one that has claimed it, else what [`next`] finds.
+fn choose(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, wait: bool) -> Option<usize> {
+    let mut found = None;
+    if !wait && lane.any_posting(lane.inn).load(Ordering::Relaxed) == ANY_POSTED {
+        // Who only looks leaves it there for those who come later.
+        found = Some(next(ep, lane, state)?);
+    }
+    if let Some(claim) = take_back(lane) {
+        if let Some(slot) = claimed(ep, lane, claim) {
+            return Some(slot);
+        }
+        if !wait {
+            post(lane, state);
+            return choose(ep, lane, state, wait);
+        }
+    }
+    found.or_else(|| next(ep, lane, state))
 }
 
 /// Raises the flag, the first time, and marks what was sent before.
@@ -297,7 +395,7 @@ pub(super) unsafe fn recv(ep: &'static Endpoint, comm: i32, data: Layout, src: i
         if recv_announced(ep, lane, data) {
             return Ok(());
         }
-        irecv_on(ep, lane, data)?;
+        irecv_on(ep, lane, data, false)?;
     }
     complete_on(ep, lane, true).map(|_| ())
 }
@@ -337,10 +435,11 @@ unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layou
 pub(super) unsafe fn irecv(ep: &'static Endpoint, comm: i32, data: Layout, src: i32) -> Result<()> {
     let lane = lane_of(ep, comm, src)?;
     // SAFETY: as the caller promises.
-    unsafe { irecv_on(ep, lane, data) }
+    unsafe { irecv_on(ep, lane, data, true) }
 }
 
-unsafe fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, data: Layout) -> Result<()> {
+/// Begins a receive; `posted`: it is not waited for at once, so senders may know of it.
+unsafe fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, data: Layout, posted: bool) -> Result<()> {
     // SAFETY: as the caller promises.
     let cap = unsafe { data.len_checked()? };
     let mut state = state_of(lane);
@@ -348,7 +447,10 @@ unsafe fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, data: Layout) -> 
         return Err(busy(ep, lane));
     }
     subscribe(lane, &mut state);
-    state.request = Some(Request { layout: data, cap, bound: None, ready: None });
+    state.request = Some(Request { layout: data, cap, bound: None });
+    if posted {
+        post(lane, &mut state);
+    }
     Ok(())
 }
 
@@ -379,6 +481,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
                 None => Ok(false),
                 Some(_) if next(ep, lane, &mut state).is_some() => continue,
                 Some(what) => {
+                    take_back(lane);
                     state.request = None;
                     Err(lane.peer_error(ep.rank, what, "irecv of any index from", TAG_ANY))
                 }
@@ -388,7 +491,9 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
         if !waiter.spin()
             && let Err(e) = waiter.slow(&scene)
         {
-            state_of(lane).request = None;
+            let mut state = state_of(lane);
+            take_back(lane);
+            state.request = None;
             return Err(e);
         }
     }
@@ -396,21 +501,13 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
 
 /// Moves the pending request on; its outcome when it is complete.
 fn progress(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, wait: bool) -> Option<Result<()>> {
-    let request = state.request.as_mut()?;
-    if let Some(ready) = request.ready.take() {
-        return Some(ready);
-    }
-    let slot = match request.bound {
+    let slot = match state.request.as_ref()?.bound {
         Some(slot) => slot,
         None => {
-            let slot = next(ep, lane, state)?;
-            let request = state.request.as_mut()?;
-            let receiver = Receiver::new(ep, lane, slot, request.layout, request.cap);
-            // SAFETY: the request's buffer is writable until completion.
-            if let Err(e) = unsafe { super::request::begin(&receiver) } {
+            let slot = choose(ep, lane, state, wait)?;
+            if let Err(e) = bind(ep, lane, state, slot) {
                 return Some(Err(e));
             }
-            request.bound = Some(slot);
             slot
         }
     };
@@ -424,6 +521,16 @@ fn progress(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, wa
     Some(outcome)
 }
 
+/// The pending request becomes an ordinary receive on a slot.
+fn bind(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, slot: usize) -> Result<()> {
+    let Some(request) = state.request.as_mut() else { return Ok(()) };
+    let receiver = Receiver::new(ep, lane, slot, request.layout, request.cap);
+    // SAFETY: the request's buffer is writable until completion.
+    unsafe { super::request::begin(&receiver)? };
+    request.bound = Some(slot);
+    Ok(())
+}
+
 /// Withdraws the receive of any index. `false`: it has found its message.
 pub(super) fn cancel(ep: &'static Endpoint, comm: i32, src: i32) -> Result<bool> {
     let lane = lane_of(ep, comm, src)?;
@@ -434,10 +541,16 @@ pub(super) fn cancel(ep: &'static Endpoint, comm: i32, src: i32) -> Result<bool>
             format!("rank {}: no receive of any index is pending on {}", ep.rank, lane.name(TAG_ANY)),
         ));
     };
-    if let Some(slot) = request.bound
-        && !super::request::cancel(ep, lane, slot)?
-    {
-        return Ok(false);
+    match request.bound {
+        Some(slot) if !super::request::cancel(ep, lane, slot)? => return Ok(false),
+        Some(_) => {}
+        None => {
+            if let Some(slot) = take_back(lane).and_then(|claim| claimed(ep, lane, claim)) {
+                // A sender counts on it.
+                bind(ep, lane, &mut state, slot)?;
+                return Ok(false);
+            }
+        }
     }
     state.request = None;
     Ok(true)

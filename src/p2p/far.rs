@@ -583,6 +583,7 @@ pub(super) fn on_number(link: &Arc<Link>, number: u32) {
                 }
             }
             Ask::Subscribe => ordered,
+            Ask::Claim => super::any_index::grant(lane, slot, seq),
         }
     });
 }

@@ -153,6 +153,10 @@ unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
             return Ok(SendState::Sent);
         }
     }
+    // SAFETY: see above.
+    if timeout < 0 && unsafe { sender.place_claimed() } {
+        return Ok(SendState::Sent);
+    }
     if sender.is_short() {
         // SAFETY: see above.
         if timeout < 0 && !sender.lane.is_self() && sender.consumed_all() && unsafe { sender.place_synchronous() } {
@@ -173,6 +177,9 @@ fn arm_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, state: Send
     let tx = &lane.sending(slot).0.tx;
     // SYNC POINT: pairs with the receiver's look at the sleep byte after it has posted or acknowledged.
     tx.store(tx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
+    if lane.special.load(Ordering::Relaxed) & SPECIAL_SYNCHRONOUS != 0 {
+        any_index::want_posting(lane);
+    }
     doorbell::barrier();
     if let Some(far) = lane.far() {
         far.fall_asleep();
@@ -365,7 +372,7 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
             published = side.state.get() != SendState::Waits;
             if alone {
                 let sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
-                if !lane.posting(lane.out, slot).is(sender.seq) {
+                if !lane.posting(lane.out, slot).is(sender.seq) && !any_index::is_posted(lane) {
                     side.state.set(SendState::Sent);
                     return Err(sender.never_received());
                 }
@@ -452,6 +459,10 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                 }
             }
             // SAFETY: see above.
+            if synchronous && unsafe { sender.place_claimed() } {
+                return Ok(Step::Done);
+            }
+            // SAFETY: see above.
             if sender.is_short() && !synchronous && unsafe { sender.place_short() } {
                 return Ok(Step::Done);
             }
@@ -481,7 +492,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
             }
         }
         SendState::Unconfirmed => {
-            if sender.confirmed() {
+            if sender.confirmed() || any_index::claim(lane, slot, sender.seq) {
                 return Ok(Step::Done);
             }
         }
@@ -495,9 +506,10 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
             // may look for the offer long after.
             let posting = lane.posting(lane.out, slot);
             let awaited = || (posting.meta.load(Ordering::Relaxed) >> 8) as u8 & HINT_WAITING != 0;
-            let posted = || synchronous && posting.is(sender.seq) && !awaited();
+            let posted =
+                synchronous && (posting.is(sender.seq) && !awaited() || any_index::claim(lane, slot, sender.seq));
             // SAFETY: see above.
-            if (sender.is_refused() || late() || posted()) && unsafe { sender.move_offer() } {
+            if (posted || sender.is_refused() || late()) && unsafe { sender.move_offer(posted) } {
                 sender.end_offer();
                 return Ok(Step::Done);
             }

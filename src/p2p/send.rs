@@ -309,7 +309,7 @@ pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, d
     }
     if lane.is_self() {
         // Nobody else will post while this thread waits, unless the program has other threads.
-        let posted = lane.posting(lane.out, slot).is(sender.seq);
+        let posted = lane.posting(lane.out, slot).is(sender.seq) || super::any_index::is_posted(lane);
         if timeout < 0 && !posted && ep.single_threaded() {
             return Err(sender.never_received());
         }
@@ -338,12 +338,14 @@ pub(super) struct Sender {
     pub seq: u64,
     /// It waits for its acknowledgement: synchronous.
     pub now: bool,
+    /// A receive of any index is this message's.
+    claimed: bool,
 }
 
 impl Sender {
     pub fn new(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout, len: usize) -> Sender {
         let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + 1;
-        Sender { ep, lane, slot, data, len, seq, now: false }
+        Sender { ep, lane, slot, data, len, seq, now: false, claimed: false }
     }
 
     pub fn got(&self) -> u64 {
@@ -492,6 +494,18 @@ impl Sender {
         self.now = true;
         // SAFETY: as the caller promises.
         unsafe { self.place_short() }
+    }
+
+    /// As [`Sender::place_short`], for a synchronous message of any length, if it can have a receive of any index that is posted: which
+    /// is all that it waits for. Nobody is in a wait there, so there is no shorter way than the spool.
+    pub unsafe fn place_claimed(&mut self) -> bool {
+        let (lane, slot) = (self.lane, self.slot);
+        if !self.claimed && !(super::any_index::is_posted(lane) && self.consumed_all()) {
+            return false;
+        }
+        self.claimed = self.claimed || super::any_index::claim(lane, slot, self.seq);
+        // SAFETY: as the caller promises.
+        self.claimed && unsafe { self.is_short() && self.place_short() || self.spool() }
     }
 
     /// Copies the message into a block and says so in the landing, which is free. `false`: no room.
@@ -748,6 +762,10 @@ impl Sender {
                 }
             }
             // SAFETY: as above.
+            if synchronous && unsafe { self.place_claimed() } {
+                return Ok(());
+            }
+            // SAFETY: as above.
             if self.is_short() && !synchronous && unsafe { self.place_short() } {
                 return Ok(());
             }
@@ -798,7 +816,7 @@ impl Sender {
     /// limit: it leaves the spool as soon as its receiver looks, and two ranks that wait for each other's long messages, neither of
     /// which has another way, must not wait for ever.
     pub unsafe fn spool(&mut self) -> bool {
-        let posted = self.posting().is(self.seq);
+        let posted = self.claimed || self.posting().is(self.seq);
         if self.len > self.ep.spool.budget(self.lane.comm()).limit() && !posted {
             return false;
         }
@@ -845,7 +863,7 @@ impl Sender {
             midway: false,
         };
         let mut waiter = Waiter::new();
-        while !self.confirmed() {
+        while !self.confirmed() && !super::any_index::claim(self.lane, self.slot, self.seq) {
             if !waiter.spin() {
                 waiter.slow(&scene)?;
             }
@@ -896,6 +914,15 @@ pub(super) struct Waiting {
     pub midway: bool,
 }
 
+impl Waiting {
+    /// Would a receive of any index end this wait?
+    fn synchronous(&self) -> bool {
+        !self.midway
+            && self.slot >= SYSTEM_INDICES
+            && self.lane.special.load(Ordering::Relaxed) & SPECIAL_SYNCHRONOUS != 0
+    }
+}
+
 impl Scene for Waiting {
     fn board(&self) -> &'static Board {
         self.ep.board()
@@ -908,11 +935,12 @@ impl Scene for Waiting {
     }
     fn ready(&self) -> bool {
         self.lane.take_over_outgoing(self.slot);
+        let any = self.synchronous() && super::any_index::is_posted(self.lane);
         if self.confirm {
-            return is_confirmed(self.ep, self.lane, self.slot, self.seq);
+            return any || is_confirmed(self.ep, self.lane, self.slot, self.seq);
         }
         let posted = self.lane.posting(self.lane.out, self.slot).seq.load(Ordering::Relaxed) >= self.seq;
-        posted || self.len <= self.ep.tuning.eager && is_consumed(self.ep, self.lane, self.slot, self.seq - 1)
+        posted || (any || self.len <= self.ep.tuning.eager) && is_consumed(self.ep, self.lane, self.slot, self.seq - 1)
     }
     fn naps(&self) -> u32 {
         if self.lane.far().is_some() { crate::lane::far::NAPS } else { 0 }
@@ -923,7 +951,12 @@ impl Scene for Waiting {
                 far.fall_asleep();
                 true
             }
-            None => self.sleep_word().map(crate::wait::mark_asleep).is_some(),
+            None => {
+                if self.synchronous() {
+                    super::any_index::want_posting(self.lane);
+                }
+                self.sleep_word().map(crate::wait::mark_asleep).is_some()
+            }
         }
     }
     fn meanwhile(&self) -> bool {

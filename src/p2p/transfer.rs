@@ -473,8 +473,8 @@ impl Sender {
     }
 
     /// Moves an offered message into the spool, so that its memory is the caller's again. `false`: no room, or the receiver
-    /// has it already and will acknowledge.
-    pub unsafe fn move_offer(&mut self) -> bool {
+    /// has it already and will acknowledge. `posted`: a receive is posted for it, and for that there is room beyond the limit.
+    pub unsafe fn move_offer(&mut self, posted: bool) -> bool {
         let (lane, spool) = (self.lane, &self.ep.spool);
         let side = lane.send_side(self.slot);
         let t = lane.transfer(lane.out, side.transfer.get() as usize - 1);
@@ -488,7 +488,9 @@ impl Sender {
             spool.give_back(side.block.get());
             side.block.set(crate::lane::BlockRef::NONE);
         }
-        let Some(block) = spool.take(lane.comm(), self.len, self.len) else { return false };
+        let block = spool.take(lane.comm(), self.len, self.len);
+        let beyond = || posted.then(|| spool.take_beyond(lane.comm(), self.len, self.len)).flatten();
+        let Some(block) = block.or_else(beyond) else { return false };
         self.sign(spool.block(block.at));
         let at = block.at + BLOCK_HEADER as u64;
         // SAFETY: the block has room; the data is readable, as the caller promises.

@@ -268,3 +268,112 @@ pub fn from_itself(me: i32) {
         }
     }
 }
+
+/// A pending receive of any index is all that a synchronous send waits for, whatever its receiver does meanwhile.
+pub fn is_seen_when_posted(me: i32) {
+    mode(-1);
+    let other = 1 - me;
+    for (k, len) in [8usize, 40, 900, 5000, 200_000, 3_000_000, 20_000_000].into_iter().enumerate() {
+        // Each sends before it completes its own receive; to itself likewise.
+        for (round, peer) in [other, other, me].into_iter().enumerate() {
+            let index = 3000 + (k * 3 + round) as i32;
+            let (data, mut buf) = (message(len, seed(me, peer, index, 0)), vec![0; len]);
+            irecv(&mut buf, peer, ANY);
+            if round == 1 {
+                isend(&data, peer, index);
+                isend_wait(peer, index);
+            } else {
+                send(&data, peer, index);
+            }
+            if k % 2 == 0 {
+                irecv_wait(peer, ANY);
+            } else {
+                while !irecv_test(peer, ANY) {}
+            }
+            assert_eq!(received(peer, ANY), (len, index));
+            check(&buf, seed(peer, me, index, 0), "by any, both first sending");
+        }
+        // The receiver is in another wait, before the send and after it; the sender asleep or not.
+        let index = 3100 + k as i32;
+        if me == 0 {
+            sleep_ms(k as u64 % 3 * 4);
+            send(&message(len, seed(0, 1, index, 0)), 1, index);
+            send(&[1; 8], 1, 3200);
+            send(&message(len, seed(0, 1, index, 1)), 1, index);
+        } else {
+            let mut buf = vec![0; len];
+            for seq in 0..2 {
+                if seq == 1 {
+                    sleep_ms(k as u64 % 2 * 4);
+                }
+                irecv(&mut buf, 0, ANY);
+                if seq == 0 {
+                    recv(&mut [0; 8], 0, 3200);
+                }
+                irecv_wait(0, ANY);
+                assert_eq!(received(0, ANY), (len, index));
+                check(&buf, seed(0, 1, index, seq), "by any, while elsewhere");
+            }
+        }
+        barrier();
+    }
+}
+
+/// One receive of any index is for one message: no second synchronous send may count on it. What an indexed receive takes first leaves it
+/// for the next.
+pub fn is_for_one_message(me: i32) {
+    mode(-1);
+    for (round, len) in [8usize, 600, 40_000, 300_000].into_iter().enumerate() {
+        let base = 3300 + 10 * round as i32;
+        let content = |index| message(len, seed(0, 1, index, 0));
+        if me == 0 {
+            let data = [content(base), content(base + 1)];
+            barrier();
+            isend(&data[0], 1, base);
+            isend(&data[1], 1, base + 1);
+            let first = (0..).find(|n| isend_test(1, base + n % 2)).unwrap() % 2;
+            for _ in 0..2000 {
+                assert!(!isend_test(1, base + 1 - first), "two sends for one receive");
+            }
+            barrier();
+            isend_wait(1, base + 1 - first);
+            // The receive that this is sent for is told by its index, whose receive comes first.
+            barrier();
+            send(&content(base + 2), 1, base + 2);
+            barrier();
+            send(&content(base + 3), 1, base + 3);
+            barrier();
+            send(&content(base + 4), 1, base + 4);
+            barrier();
+        } else {
+            let mut buf = vec![0; len];
+            irecv(&mut buf, 0, ANY);
+            barrier();
+            barrier();
+            irecv_wait(0, ANY);
+            let (_, first) = received(0, ANY);
+            check(&buf, seed(0, 1, first, 0), "the one that was done");
+            recv(&mut buf, 0, ANY);
+            let (_, second) = received(0, ANY);
+            assert_eq!(first + second, 2 * base + 1);
+            check(&buf, seed(0, 1, second, 0), "the other");
+            irecv(&mut buf, 0, ANY);
+            barrier();
+            // Its send is done, or soon will be.
+            let mut indexed = vec![0; len];
+            recv(&mut indexed, 0, base + 2);
+            check(&indexed, seed(0, 1, base + 2, 0), "the indexed one");
+            barrier();
+            irecv_wait(0, ANY);
+            assert_eq!(received(0, ANY), (len, base + 3));
+            check(&buf, seed(0, 1, base + 3, 0), "what came after the indexed one");
+            irecv(&mut buf, 0, ANY);
+            barrier();
+            barrier();
+            // Its sender was told that there is a receive.
+            assert!(!cancel(0, ANY), "cancelled a receive that its sender counts on");
+            irecv_wait(0, ANY);
+            check(&buf, seed(0, 1, base + 4, 0), "what could not be cancelled");
+        }
+    }
+}

@@ -60,6 +60,8 @@ const SCENES: &[Scene] = &[
     ("any: cancelled", any::can_be_cancelled),
     ("any: truncated, probed", any::truncates_and_probes),
     ("any: itself", any::from_itself),
+    ("any: posted", any::is_seen_when_posted),
+    ("any: posted once", any::is_for_one_message),
     ("memory of every kind", memory::of_every_kind),
     ("threads", threads::on_their_own_indices),
     ("threads to any", threads::to_any_index),

@@ -104,3 +104,76 @@ fn more_than_the_queue_holds() {
         b.join().expect("rank 1");
     });
 }
+
+/// Both begin a receive of any index and then send synchronously: each send may count on the other's receive.
+fn both_send_first(name: &str, terms: Terms, len: usize) {
+    model(name, Terms { timeout_ms: -1, ..terms }, move |w| {
+        let ends = [0, 1].map(|me| {
+            w.spawn(me as usize, move || {
+                let (out, inn) = (Buffer::new(w, me as usize, 0, len), Buffer::new(w, me as usize, 512, len));
+                irecv(1 - me, TAG_ANY, inn);
+                send(1 - me, me, out, 1 + me as u8).expect("sent");
+                p2p::irecv_wait(COMM_WORLD, 1 - me, TAG_ANY).expect("received");
+                inn.holds(2 - me as u8, len);
+            })
+        });
+        ends.into_iter().for_each(|end| end.join().expect("a rank"));
+    });
+}
+
+#[test]
+fn posted_for_synchronous_sends() {
+    both_send_first("posted_for_synchronous_sends", Terms::default(), 8);
+}
+
+#[test]
+fn posted_for_synchronous_sends_asleep() {
+    both_send_first("posted_for_synchronous_sends_asleep", Terms { sleeps: true, ..Terms::default() }, 8);
+}
+
+#[test]
+fn posted_for_long_synchronous_sends() {
+    both_send_first("posted_for_long_synchronous_sends", Terms { eager: 16, ..Terms::default() }, 32);
+}
+
+/// The receive is claimed while its receiver takes it back to look for itself.
+#[test]
+fn claimed_while_it_is_taken_back() {
+    let terms = Terms { timeout_ms: -1, ..Terms::default() };
+    model("claimed_while_it_is_taken_back", terms, |w| {
+        let a = w.spawn(0, move || send(1, 0, Buffer::new(w, 0, 0, 8), 1).expect("sent"));
+        let b = w.spawn(1, move || {
+            let (any, indexed) = (Buffer::new(w, 1, 0, 8), Buffer::new(w, 1, 512, 8));
+            irecv(0, TAG_ANY, any);
+            if p2p::irecv_cancel(COMM_WORLD, 0, TAG_ANY).expect("a request") {
+                recv(0, 0, indexed, 1, 8);
+            } else {
+                p2p::irecv_wait(COMM_WORLD, 0, TAG_ANY).expect("received");
+                any.holds(1, 8);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+/// The receive is posted by one that then waits for what its sender does next.
+#[test]
+fn posted_for_a_sleeper() {
+    let terms = Terms { sleeps: true, timeout_ms: -1, ..Terms::default() };
+    model("posted_for_a_sleeper", terms, |w| {
+        let a = w.spawn(0, move || {
+            send(1, 0, Buffer::new(w, 0, 0, 8), 1).expect("sent");
+            send(1, 1, Buffer::new(w, 0, 0, 8), 11).expect("sent");
+        });
+        let b = w.spawn(1, move || {
+            let any = Buffer::new(w, 1, 0, 8);
+            irecv(0, TAG_ANY, any);
+            recv(0, 1, Buffer::new(w, 1, 512, 8), 11, 8);
+            p2p::irecv_wait(COMM_WORLD, 0, TAG_ANY).expect("received");
+            any.holds(1, 8);
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
