@@ -499,11 +499,12 @@ impl Sender {
     /// As [`Sender::place_short`], for a synchronous message of any length, if it can have a receive of any index that is posted: which
     /// is all that it waits for. Nobody is in a wait there, so there is no shorter way than the spool.
     pub unsafe fn place_claimed(&mut self) -> bool {
-        let (lane, slot) = (self.lane, self.slot);
-        if !self.claimed && !(super::any_index::is_posted(lane) && self.consumed_all()) {
-            return false;
-        }
-        self.claimed = self.claimed || super::any_index::claim(lane, slot, self.seq);
+        let claims = || {
+            super::any_index::is_posted(self.lane)
+                && self.consumed_all()
+                && super::any_index::claim(self.lane, self.slot, self.seq)
+        };
+        self.claimed = self.claimed || claims();
         // SAFETY: as the caller promises.
         self.claimed && unsafe { self.is_short() && self.place_short() || self.spool() }
     }
