@@ -193,17 +193,20 @@ impl Cursor {
     #[inline]
     pub unsafe fn gather(&mut self, mut to: *mut u8, mut n: usize) {
         while n > 0 {
-            // SAFETY: as the caller promises.
-            let (p, k) = unsafe { self.take(n) };
-            if k == 0 {
-                return;
-            }
-            // SAFETY: `k` readable bytes at `p`, room for them at `to`.
+            // SAFETY: as the caller promises; whole runs that are left are within the layout.
             unsafe {
-                crate::base::atomics::copy(p, to, k);
-                to = to.add(k);
+                if let Some((from, step, run, count)) = self.take_runs(n) {
+                    copy_runs(from, step, to, run as isize, run, count);
+                    (to, n) = (to.add(run * count), n - run * count);
+                    continue;
+                }
+                let (from, k) = self.take(n);
+                if k == 0 {
+                    return;
+                }
+                crate::base::atomics::copy(from, to, k);
+                (to, n) = (to.add(k), n - k);
             }
-            n -= k;
         }
     }
 
@@ -214,18 +217,35 @@ impl Cursor {
     #[inline]
     pub unsafe fn scatter(&mut self, mut from: *const u8, mut n: usize) {
         while n > 0 {
-            // SAFETY: as the caller promises.
-            let (p, k) = unsafe { self.take(n) };
-            if k == 0 {
-                return;
-            }
-            // SAFETY: `k` readable bytes at `from`, room for them at `p`.
+            // SAFETY: as the caller promises; whole runs that are left are within the layout.
             unsafe {
-                crate::base::atomics::copy(from, p, k);
-                from = from.add(k);
+                if let Some((to, step, run, count)) = self.take_runs(n) {
+                    copy_runs(from, run as isize, to, step, run, count);
+                    (from, n) = (from.add(run * count), n - run * count);
+                    continue;
+                }
+                let (to, k) = self.take(n);
+                if k == 0 {
+                    return;
+                }
+                crate::base::atomics::copy(from, to, k);
+                (from, n) = (from.add(k), n - k);
             }
-            n -= k;
         }
+    }
+
+    /// The next whole runs of a block, of at most `most` bytes together, if the cursor is at the beginning of one: where the first is, how
+    /// far it is from one to the next, bytes of a run, and how many.
+    #[inline]
+    fn take_runs(&mut self, most: usize) -> Option<(*mut u8, isize, usize, usize)> {
+        let Layout::Block { ptr, block } = self.layout else { return None };
+        if self.within != 0 || block.run == 0 || block.stride == block.run as isize {
+            return None;
+        }
+        let count = (most / block.run).min(block.count.saturating_sub(self.piece));
+        let first = ptr.wrapping_offset(self.piece as isize * block.stride);
+        self.piece += count;
+        (count > 0).then_some((first, block.stride, block.run, count))
     }
 
     /// Describes the next bytes, at most `most`, by at most `out.len()` pieces: (pieces, bytes).
@@ -245,6 +265,33 @@ impl Cursor {
             bytes += k;
         }
         (n, bytes)
+    }
+}
+
+/// Copies `count` runs of `run` bytes each, their beginnings `from_step` and `to_step` bytes apart. The runs of a row of a matrix are
+/// single elements: for these a call each would cost more than the copying.
+///
+/// # Safety
+/// All runs readable at `from` and writable at `to`; the two do not overlap.
+#[inline]
+unsafe fn copy_runs(from: *const u8, from_step: isize, to: *mut u8, to_step: isize, run: usize, count: usize) {
+    #[inline(always)]
+    unsafe fn each(from: *const u8, from_step: isize, to: *mut u8, to_step: isize, run: usize, count: usize) {
+        let (mut from, mut to) = (from, to);
+        for _ in 0..count {
+            // SAFETY: as the caller promises.
+            unsafe { crate::base::atomics::copy(from, to, run) };
+            (from, to) = (from.wrapping_offset(from_step), to.wrapping_offset(to_step));
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe {
+        match run {
+            4 => each(from, from_step, to, to_step, 4, count),
+            8 => each(from, from_step, to, to_step, 8, count),
+            16 => each(from, from_step, to, to_step, 16, count),
+            _ => each(from, from_step, to, to_step, run, count),
+        }
     }
 }
 
@@ -276,7 +323,7 @@ mod tests {
     fn layout_of(kind: u8, memory: &mut [u8], iov: &mut Vec<libc::iovec>) -> (Layout, Vec<usize>) {
         // The layout, and the offsets of its bytes in stream order.
         let ptr = memory.as_mut_ptr();
-        match kind % 4 {
+        match kind {
             0 => (Layout::Contiguous { ptr, len: 240 }, (0..240).collect()),
             1 => {
                 let block = Block { run: 6, count: 40, stride: 9 };
@@ -287,6 +334,12 @@ mod tests {
                 let start = 23 * 17;
                 let p = ptr.wrapping_add(start);
                 (Layout::Block { ptr: p, block }, (0..240).map(|k| start - k / 10 * 17 + k % 10).collect())
+            }
+            3..6 => {
+                // Elements of a row of a matrix.
+                let run = 4usize << (kind - 3);
+                let block = Block { run, count: 240 / run, stride: run as isize + 3 };
+                (Layout::Block { ptr, block }, (0..240).map(|k| k / run * (run + 3) + k % run).collect())
             }
             _ => {
                 let mut offsets = Vec::new();
@@ -304,7 +357,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_are_a_stream_whatever_the_shapes(from in 0u8..4, to in 0u8..4, a in 0usize..200, n in 0usize..40, step in 1usize..17) {
+        fn bytes_are_a_stream_whatever_the_shapes(from in 0u8..7, to in 0u8..7, a in 0usize..200, n in 0usize..40, step in 1usize..50) {
             let mut source: Vec<u8> = (0..1024).map(|k| (k * 7 % 251) as u8).collect();
             let mut target = vec![255u8; 1024];
             let (mut i, mut j) = (Vec::new(), Vec::new());
@@ -331,6 +384,16 @@ mod tests {
             for k in 0..240 {
                 prop_assert_eq!(bounce[k], source[f_at[k]]);
             }
+            target.fill(255);
+            // SAFETY: as above.
+            unsafe {
+                let mut c = Cursor::new(t, 0);
+                (0..240).step_by(step).for_each(|at| c.scatter(bounce.as_ptr().add(at), step.min(240 - at)));
+            }
+            for k in 0..240 {
+                prop_assert_eq!(target[t_at[k]], bounce[k]);
+            }
+            prop_assert!(target.iter().filter(|b| **b != 255).count() <= 240);
         }
     }
 
