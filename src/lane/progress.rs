@@ -128,6 +128,8 @@ pub struct SendSide {
     pub behind: [Cell<BlockRef>; 2],
     /// Is the slot in the lane's list of spooled ones?
     pub listed: Cell<bool>,
+    /// How often in turn, at most four times, no posting came while a buffered send looked for it.
+    pub vain: Cell<u8>,
     /// Messages that went through the spool, ever.
     pub(super) spooled: AtomicU64,
     /// Number of the last message whose landing said spooled.

@@ -2,6 +2,8 @@
 //!
 //! The bytes are a stream: the two sides of a message may have different layouts.
 
+use core::mem::MaybeUninit;
+
 use crate::base::error::{Code, Error, Result};
 
 /// `fmpl_block`: `count` runs of `run` bytes each, their beginnings `stride` bytes apart.
@@ -196,7 +198,7 @@ impl Cursor {
             // SAFETY: as the caller promises; whole runs that are left are within the layout.
             unsafe {
                 if let Some((from, step, run, count)) = self.take_runs(n) {
-                    copy_runs(from, step, to, run as isize, run, count);
+                    gather_runs(from, step, to, run, count);
                     (to, n) = (to.add(run * count), n - run * count);
                     continue;
                 }
@@ -291,6 +293,37 @@ unsafe fn copy_runs(from: *const u8, from_step: isize, to: *mut u8, to_step: isi
             8 => each(from, from_step, to, to_step, 8, count),
             16 => each(from, from_step, to, to_step, 16, count),
             _ => each(from, from_step, to, to_step, run, count),
+        }
+    }
+}
+
+/// Runs of up to so many bytes are brought together in the innermost cache before they go on.
+const TOGETHER_RUN: usize = 256;
+/// So many bytes at a time.
+const TOGETHER: usize = 2048;
+
+/// [`copy_runs`] to where they follow each other. That is mostly memory whose lines the other side has read last, and then a line that
+/// two short copies write in turn, neither of them whole, costs twice; one long copy writes each line at once.
+///
+/// # Safety
+/// As for [`copy_runs`].
+#[inline]
+unsafe fn gather_runs(mut from: *const u8, step: isize, mut to: *mut u8, run: usize, mut count: usize) {
+    #[repr(align(64))]
+    struct Room([MaybeUninit<u8>; TOGETHER]);
+    // SAFETY: as the caller promises; the room holds the runs of one turn.
+    unsafe {
+        let whole_lines = (to as usize | run).is_multiple_of(64);
+        if run <= 16 || run > TOGETHER_RUN || run * count < TOGETHER / 2 || whole_lines {
+            return copy_runs(from, step, to, run as isize, run, count);
+        }
+        let mut room = Room([MaybeUninit::uninit(); TOGETHER]);
+        let room = room.0.as_mut_ptr().cast::<u8>();
+        while count > 0 {
+            let n = count.min(TOGETHER / run);
+            copy_runs(from, step, room, run as isize, run, n);
+            crate::base::atomics::copy(room, to, n * run);
+            (from, to, count) = (from.wrapping_offset(step * n as isize), to.add(n * run), count - n);
         }
     }
 }

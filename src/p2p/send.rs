@@ -410,15 +410,24 @@ impl Sender {
     }
 
     /// In buffered mode: before a longer message is copied into the spool, and out of it again, looks for its posting for a quarter of
-    /// the time that this would take. An answer often comes while its receiver is on its way to the receive.
+    /// the time that this would take. An answer often comes while its receiver is on its way to the receive. Where both sides send before
+    /// they receive it never comes: each look in vain halves the next.
     fn posted_soon(&self) {
-        if cfg!(loom) || self.is_short() || patience() == 0 || self.posting().is(self.seq) {
+        if cfg!(loom) || self.is_short() || patience() == 0 {
             return;
         }
-        let end = now_ns() + (self.len as u64 / 16).min(SPOOL_PATIENCE_NS);
-        while !self.posting().is(self.seq) && now_ns() < end {
+        let vain = &self.lane.send_side(self.slot).vain;
+        if self.posting().is(self.seq) {
+            return vain.set(vain.get().saturating_sub(1));
+        }
+        let end = now_ns() + ((self.len as u64 / 16).min(SPOOL_PATIENCE_NS) >> vain.get());
+        while !self.posting().is(self.seq) {
+            if now_ns() >= end {
+                return vain.set((vain.get() + 1).min(4));
+            }
             crate::base::atomics::spin_loop();
         }
+        vain.set(0);
     }
 
     /// Publishes by the landing.

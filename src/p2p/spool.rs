@@ -379,7 +379,8 @@ impl Spool {
         if class == CLASS_LARGE {
             let run = page.run.load(Ordering::Relaxed) as usize;
             page.class.store(CLASS_FREE, Ordering::Relaxed);
-            if run * PAGE > self.limits() && !cfg!(loom) {
+            let budget = state.budget.load(Ordering::Relaxed) as usize;
+            if run * PAGE > self.budget_at(budget % BUDGETS).limit() && !cfg!(loom) {
                 // It was beyond the limit: its memory is not kept.
                 if let Some(tell) = self.on_remove.get() {
                     tell(self.bytes(block.at), run * PAGE);
