@@ -533,7 +533,8 @@ impl Team {
         let known = self.ep.context(self.comm).ok().and_then(|context| self.ep.dead_member(context));
         // What it was told comes first: who told it may have left since.
         let lost = told.or(known).unwrap_or(rank);
-        self.fail_by((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1), lost)
+        let failed = self.fail_by((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1), lost);
+        Error::new(failed.code(), format!("{} ({})", failed.detail(), error.detail()))
     }
 
     fn fail_by(&self, word: u64, lost: u32) -> Error {

@@ -59,6 +59,7 @@ fn settle(ep: &Endpoint) {
             receive::settle(lane, slot);
         }
     }
+    ep.any_source.settle(ep);
     ep.settle_fabric();
 }
 

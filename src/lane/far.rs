@@ -72,21 +72,25 @@ struct Page {
     side: Side,
     taken: AtomicU64,
     _pad: [AtomicU64; 7],
-    /// number of the request, what, slot, seq
+    /// number of the request, what, slot, seq, an address
     request: [AtomicU64; 8],
     /// number of the request << 1 | yes
     answer: AtomicU64,
     /// 1: somebody of the peer sleeps; who publishes next wakes it, and sets this to 0.
     asleep: AtomicU64,
+    /// What comes with an answer: two words, their sum.
+    found: [AtomicU64; 3],
 }
 const TAKEN_AT: usize = 64;
 const REQUEST_AT: usize = 128;
 const ANSWER_AT: usize = 192;
 const ASLEEP_AT: usize = 200;
+const FOUND_AT: usize = 208;
 /// Announcements: a line of the reader's own, then the entries, as on a node.
 const QUEUE_AT: usize = 1024;
 const_assert!(core::mem::offset_of!(Page, taken) == TAKEN_AT && core::mem::offset_of!(Page, request) == REQUEST_AT);
 const_assert!(core::mem::offset_of!(Page, answer) == ANSWER_AT && core::mem::offset_of!(Page, asleep) == ASLEEP_AT);
+const_assert!(core::mem::offset_of!(Page, found) == FOUND_AT);
 const_assert!(QUEUE_AT + 64 + ANNOUNCED_QUEUE * 8 <= PAGE_BYTES);
 
 /// The chain of an index as its receiver follows it.
@@ -231,10 +235,37 @@ pub enum Ask {
     Subscribe = 2,
     /// May this message have the receive of any index that is posted?
     Claim = 3,
+    /// Where is the ring of this index for messages of any source?
+    Ring = 4,
+    /// Is this ticket of the ring at this address in use? Everything published before under it is here when the answer is.
+    Ticket = 5,
 }
 
+impl Ask {
+    fn of(number: u64) -> Option<Ask> {
+        let all = [Ask::Withdraw, Ask::Subscribe, Ask::Claim, Ask::Ring, Ask::Ticket];
+        all.into_iter().find(|a| *a as u64 == number)
+    }
+}
+
+/// What somebody asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// See there.
+    pub what: Ask,
+    /// The slot; for [`Ask::Ring`] the index.
+    pub slot: usize,
+    /// The message or ticket.
+    pub seq: u64,
+    /// The address of a ring.
+    pub at: u64,
+}
+
+/// The answer: no, or yes with two words.
+pub type Answer = Option<[u64; 2]>;
+
 /// The sum that shows that a record is whole.
-fn sum(key: u64, words: &[u64]) -> u64 {
+pub fn sum(key: u64, words: &[u64]) -> u64 {
     let mut h = key ^ 0x9e37_79b9_7f4a_7c15;
     for w in words {
         h = (h ^ w).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -580,22 +611,33 @@ impl Far {
 
     /// Has the peer's thread do something, and gives its answer. `goes_on` is asked now and then whether there is still hope.
     pub fn ask(&self, what: Ask, slot: usize, seq: u64, goes_on: impl Fn() -> bool) -> Option<bool> {
+        self.ask_for(Asked { what, slot, seq, at: 0 }, goes_on).map(|answer| answer.is_some())
+    }
+
+    /// The same with all of the answer.
+    pub fn ask_for(&self, what: Asked, goes_on: impl Fn() -> bool) -> Option<Answer> {
         let mut asked = self.asked.lock().unwrap_or_else(|e| e.into_inner());
         *asked += 1;
         let n = *asked;
         let call = || Some(Call::Asks.number(self.number));
         let posted = self.link.write_with(self.page_remote, REQUEST_AT, call, |record| {
-            for (to, w) in record.chunks_exact_mut(8).zip([n, what as u64, slot as u64, seq]) {
+            for (to, w) in record.chunks_exact_mut(8).zip([n, what.what as u64, what.slot as u64, what.seq, what.at]) {
                 to.copy_from_slice(&w.to_ne_bytes());
             }
-            32
+            40
         });
         posted.ok()?;
         let mut turns = 0u32;
         loop {
             let answer = self.page().answer.load(Ordering::Acquire);
             if answer >> 1 == n {
-                return Some(answer & 1 == 1);
+                let [first, second, check] = [0, 1, 2].map(|i| self.page().found[i].load(Ordering::Acquire));
+                if answer & 1 == 0 {
+                    return Some(None);
+                }
+                if check == sum(n, &[first, second]) {
+                    return Some(Some([first, second]));
+                }
             }
             turns += 1;
             if turns.is_multiple_of(64) {
@@ -647,20 +689,38 @@ impl Far {
 }
 
 /// Answers a request of the peer of `link` about the lane of this number; called by the thread that got its number. `decide` does
-/// what is asked for, and says yes or no.
-pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Ask, usize, u64) -> bool) {
+/// what is asked for.
+pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Asked) -> Answer) {
     let Some(window) = link.find_window(|lane| lane as u32 & 0xfff_ffff == number) else { return };
     // SAFETY: the arena is longer and lives as long as the window; a page is atomics only.
     let page = unsafe { &*window.arena.as_ptr().cast::<Page>() };
-    let [n, what, slot, seq] = [0, 1, 2, 3].map(|i| page.request[i].load(Ordering::Acquire));
-    let asks = [Ask::Withdraw, Ask::Subscribe, Ask::Claim];
-    let Some(what) = asks.into_iter().find(|ask| *ask as u64 == what) else { return };
-    let yes = slot < SLOTS as u64 && decide(what, slot as usize, seq);
+    let [n, what, slot, seq, at] = [0, 1, 2, 3, 4].map(|i| page.request[i].load(Ordering::Acquire));
+    let answer = match Ask::of(what) {
+        Some(what) if slot < SLOTS as u64 => decide(Asked { what, slot: slot as usize, seq, at }),
+        _ => None,
+    };
     let Some(remote) = window.remote.get() else { return };
+    if let Some([first, second]) = answer {
+        let _ = link.write(*remote, FOUND_AT, |record| {
+            for (to, w) in record.chunks_exact_mut(8).zip([first, second, sum(n, &[first, second])]) {
+                to.copy_from_slice(&w.to_ne_bytes());
+            }
+            24
+        });
+    }
     let _ = link.write(*remote, ANSWER_AT, |record| {
-        record[..8].copy_from_slice(&(n << 1 | yes as u64).to_ne_bytes());
+        record[..8].copy_from_slice(&(n << 1 | answer.is_some() as u64).to_ne_bytes());
         8
     });
+}
+
+/// Has the peer of this connection finalized, as far as it has said so on some lane?
+pub fn has_left(link: &Link) -> bool {
+    link.pages().iter().any(|window| {
+        // SAFETY: as in `answer`.
+        let page = unsafe { &*window.arena.as_ptr().cast::<Page>() };
+        page.side.state.load(Ordering::Acquire) == SIDE_FINALIZED
+    })
 }
 
 fn one(word: u64) -> ([u64; 16], usize) {

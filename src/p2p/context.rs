@@ -110,6 +110,14 @@ impl Contexts {
         (context.handle == handle).then_some(context)
     }
 
+    /// The place of the communicator whose epoch ends with these 28 bits; for threads of the library, which have none in use.
+    pub fn place_of(&self, number: u32) -> Option<Place> {
+        let _books = self.books();
+        // SAFETY: under the lock nothing is taken out.
+        let all = self.table.iter().filter_map(|p| unsafe { p.load(Ordering::Acquire).as_ref() });
+        all.map(|c| c.place).find(|place| place.epoch & 0xfff_ffff == number)
+    }
+
     /// Was this handle a communicator's that has been freed?
     pub fn was_freed(&self, handle: i32) -> bool {
         let (place, this) = (handle as usize & (COMMUNICATORS - 1), handle as u32 >> 12);

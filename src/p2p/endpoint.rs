@@ -13,7 +13,7 @@ use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, LIVES_AT, Mapping, 
 use crate::fabric::verbs::Card;
 use crate::fabric::verbs::control::Fabric;
 use crate::fabric::verbs::device::{Port, Wishes};
-use crate::lane::far::{FAR, Far};
+use crate::lane::far::{FAR, Far, has_left};
 use crate::lane::map::{
     COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, SIDE_FINALIZED, SYSTEM_INDICES,
     UNIT_BYTES, UNITS,
@@ -22,6 +22,7 @@ use crate::lane::{Lane, LaneTable, Place, SPECIAL_GONE};
 use crate::launch::Launch;
 use crate::p2p::any_source::AnySource;
 use crate::p2p::context::{Context, Contexts};
+use crate::p2p::group::Group;
 use crate::p2p::spool::Spool;
 use crate::p2p::tuning::Tuning;
 use crate::wait::{Board, doorbell, event::Event, stall};
@@ -574,7 +575,7 @@ impl Endpoint {
     }
 
     /// Is this rank on another node?
-    fn is_elsewhere(&self, peer: u32) -> Result<bool> {
+    pub fn is_elsewhere(&self, peer: u32) -> Result<bool> {
         let Some(attach) = self.attach.get() else { return Ok(false) };
         let nodes = self.launch.nodes();
         Ok(peer < self.size && attach.known(peer).is_none() && nodes.node_of(peer) != nodes.node_of(self.rank))
@@ -585,6 +586,39 @@ impl Endpoint {
         match self.fabric.get() {
             Some(Ok(fabric)) => fabric.done(),
             _ => [0; 5],
+        }
+    }
+
+    /// The fabric between nodes, if this process is on it.
+    pub fn fabric_here(&self) -> Option<&Arc<Fabric>> {
+        self.fabric.get().and_then(|fabric| fabric.as_ref().ok())
+    }
+
+    /// Are there members on other nodes that this process can reach?
+    pub fn spans_nodes(&self, group: &Group) -> bool {
+        let nodes = self.launch.nodes();
+        let elsewhere = |rank| nodes.node_of(rank) != nodes.node_of(self.rank);
+        self.fabric_here().is_some() && group.members().any(elsewhere)
+    }
+
+    /// The ranks on other nodes whose connection has failed and that have not said that they leave.
+    pub fn lost_elsewhere(&self) -> Vec<u32> {
+        let links = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
+        links.iter().filter(|l| l.failure().is_some() && !has_left(l)).map(|l| l.peer).collect()
+    }
+
+    /// What a wait for nobody in particular does for the connections, now and then: a peer that died silently is noticed.
+    pub fn tend_links(&self) {
+        static LAST_NS: AtomicU64 = AtomicU64::new(0);
+        let (Some(fabric), now) = (self.fabric_here(), crate::base::clock::now_ns()) else { return };
+        if now.saturating_sub(LAST_NS.load(Ordering::Relaxed)) < 20_000_000 {
+            return;
+        }
+        LAST_NS.store(now, Ordering::Relaxed);
+        for link in fabric.links().iter().filter(|l| l.is_ready() && l.failure().is_none()) {
+            if let Some(page) = link.find_window(|_| true).and_then(|w| w.remote.get().copied()) {
+                link.tend(page);
+            }
         }
     }
 
@@ -695,7 +729,7 @@ impl Endpoint {
                 self.launch.node(),
                 nodes.node_of(peer),
                 match self.fabric.get() {
-                    Some(Ok(_)) => "messages of any source and multicast do not go over RDMA yet",
+                    Some(Ok(_)) => "multicast does not go over RDMA yet",
                     Some(Err(why)) => why,
                     None => "RDMA devices are not used, since FMPL_VERBS=off",
                 },

@@ -17,7 +17,7 @@ use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::BOUNCE_BYTES;
 use crate::fabric::verbs::link::{Link, PIECES, Piece};
 use crate::fabric::verbs::region::Region;
-use crate::lane::far::{self, Ask, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
+use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
 use crate::lane::record::*;
 use crate::lane::{BlockRef, Lane};
 use crate::p2p::endpoint::{Endpoint, endpoint};
@@ -43,7 +43,7 @@ type Broken = Error;
 ///
 /// # Safety
 /// The memory stays mapped as long as the registration lives.
-unsafe fn registered(far: &Far, at: *mut u8, len: usize, writable: bool) -> Option<Arc<Region>> {
+pub(super) unsafe fn registered(far: &Far, at: *mut u8, len: usize, writable: bool) -> Option<Arc<Region>> {
     let block = || endpoint().ok()?.heap.block_of(at, len);
     // SAFETY: as the caller promises; the heap tells the cache before it gives pages away.
     unsafe { far.fabric().cache().get(at, len, writable, block) }.ok()
@@ -51,14 +51,14 @@ unsafe fn registered(far: &Far, at: *mut u8, len: usize, writable: bool) -> Opti
 
 /// Memory of the peer: a run of bytes, or runs at equal distances.
 #[derive(Clone, Copy)]
-struct Remote {
+pub(super) struct Remote {
     place: Place,
     /// `run` 0: one run without end.
     shape: Shaped,
 }
 
 impl Remote {
-    fn run(addr: u64, rkey: u32) -> Remote {
+    pub(super) fn run(addr: u64, rkey: u32) -> Remote {
         Remote { place: Place { addr, rkey }, shape: Shaped { run: 0, count: 1, stride: 0 } }
     }
     /// Where byte `at` of it lies, and how many follow it there.
@@ -91,7 +91,14 @@ fn span(layout: &Layout, at: usize, n: usize) -> Option<(*mut u8, usize)> {
 ///
 /// # Safety
 /// The layout has the bytes, readable (`push`) or writable; the peer's memory may be read or written.
-unsafe fn transfer(far: &Far, push: bool, local: Layout, at: usize, n: usize, remote: Remote) -> Result<(), Broken> {
+pub(super) unsafe fn transfer(
+    far: &Far,
+    push: bool,
+    local: Layout,
+    at: usize,
+    n: usize,
+    remote: Remote,
+) -> Result<(), Broken> {
     // SAFETY: as the caller promises; the waits below end before registrations and buffers go.
     unsafe { start_transfer(far, push, local, at, n, remote)?.finish() }
 }
@@ -496,7 +503,7 @@ fn finish_block(far: &Far, chain: &far::FarChain) {
 }
 
 /// Writes a word of four bytes into the peer's spool.
-fn write_back(far: &Far, addr: u64, rkey: u32, word: u32) {
+pub(super) fn write_back(far: &Far, addr: u64, rkey: u32, word: u32) {
     let _ = far.link.write(Place { addr, rkey }, 0, |record| {
         record[..4].copy_from_slice(&word.to_ne_bytes());
         4
@@ -533,14 +540,27 @@ pub(super) fn take_back(receiver: &Receiver, far: &Far) -> bool {
 
 /// Serves a peer that asks; called by the thread of the fabric.
 pub(super) fn on_number(link: &Arc<Link>, number: u32) {
-    let (Ok(ep), Some((call, number))) = (endpoint(), Call::of(number)) else { return };
+    let Some((call, number)) = Call::of(number) else { return };
+    let Ok(ep) = endpoint() else {
+        // Between the others' start and the end of ours.
+        if call == Call::Asks {
+            far::answer(link, number, |_| None);
+        }
+        return;
+    };
     let all = ep.lanes.all();
     let mut mine = all.iter().filter(|l| l.far().is_some_and(|f| Arc::ptr_eq(&f.link, link)));
     let lane: Option<&'static Lane> =
         mine.find(|l| l.far().is_some_and(|f| f.number() as u32 & 0xfff_ffff == number)).copied();
     drop(all);
     if call != Call::Asks {
-        let Some((lane, far)) = lane.and_then(|l| Some((l, l.far()?))) else { return };
+        let Some((lane, far)) = lane.and_then(|l| Some((l, l.far()?))) else {
+            // A sender that this side has no lane to, of a message of any source.
+            if call == Call::Wake {
+                ring_all(ep);
+            }
+            return;
+        };
         match call {
             Call::Marks => {
                 // It may have been posted while the mark was on its way.
@@ -559,33 +579,43 @@ pub(super) fn on_number(link: &Arc<Link>, number: u32) {
             Call::Sleeps => far.confirm_sleep(),
             Call::Noted | Call::Wake | Call::Asks => {
                 far.set_noted(call == Call::Noted);
-                let board = ep.board();
-                doorbell::ring(&board.bell, u32::MAX);
-                if ep.event.get().is_some() {
-                    doorbell::ring(&board.event_bell, u32::MAX);
-                    if call == Call::Wake {
-                        far.fall_asleep();
-                    }
+                ring_all(ep);
+                if ep.event.get().is_some() && call == Call::Wake {
+                    far.fall_asleep();
                 }
             }
         }
         return;
     }
-    far::answer(link, number, |what, slot, seq| {
-        let ordered = doorbell::barrier();
-        let Some(lane) = lane else { return false };
-        match what {
+    far::answer(link, number, |Asked { what, slot, seq, at }| {
+        let yes = match what {
+            Ask::Ring => return ep.any_source.serve_ring(ep, number, slot as i32),
+            Ask::Ticket => ep.any_source.far_stakes.has(link.peer, at, seq),
             // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or this sees its mark.
             Ask::Withdraw => {
-                slot < lane.limit() as usize && {
+                doorbell::barrier();
+                lane.filter(|lane| slot < lane.limit() as usize).is_some_and(|lane| {
                     lane.take_over_outgoing(slot);
                     lane.head(lane.out, slot).mark.load(Ordering::Acquire) == (seq << 2 | PUTS)
-                }
+                })
             }
-            Ask::Subscribe => ordered,
-            Ask::Claim => super::any_index::grant(lane, slot, seq),
-        }
+            Ask::Subscribe => doorbell::barrier() && lane.is_some(),
+            Ask::Claim => {
+                doorbell::barrier();
+                lane.is_some_and(|lane| super::any_index::grant(lane, slot, seq))
+            }
+        };
+        yes.then_some([0; 2])
     });
+}
+
+/// Wakes whoever sleeps in this process.
+fn ring_all(ep: &Endpoint) {
+    let board = ep.board();
+    doorbell::ring(&board.bell, u32::MAX);
+    if ep.event.get().is_some() {
+        doorbell::ring(&board.event_bell, u32::MAX);
+    }
 }
 
 /// Marks of a lane's slots on which something may have come: all that are open, the lowest last.

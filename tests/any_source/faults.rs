@@ -2,6 +2,8 @@ use crate::ranks::Job;
 use crate::ranks::bytes::{check, message, seed};
 use crate::ranks::calls::*;
 use fmpl::base::atomics::AtomicU64;
+use fmpl::fabric::verbs::{Place, link::Piece};
+use fmpl::lane::far::{Ask, Asked};
 use fmpl::launch::embedded::Outcome;
 use fmpl::p2p::any_source::ring::{Claimed, Ring, ring_at};
 use fmpl::p2p::endpoint::{WORLD_EPOCH, endpoint};
@@ -45,6 +47,9 @@ pub fn dies_with_a_slot() {
                 send_any(&message(lengths(seq), seed(1, 0, 1, seq)), 0, 1);
             }
             let ep = endpoint().unwrap();
+            if crate::number_of("APART").is_some() {
+                draw_and_die();
+            }
             let peer = ep.contact(0).unwrap();
             let slots = peer.region.header().any_slots.load(std::sync::atomic::Ordering::Acquire) as usize;
             let at = ring_at(None, 1);
@@ -71,6 +76,22 @@ pub fn dies_with_a_slot() {
     std::process::exit(0);
 }
 
+/// The same between nodes.
+fn draw_and_die() -> ! {
+    let ep = endpoint().unwrap();
+    let lane = ep.lane_of(ep.context(0).unwrap(), 0).unwrap();
+    let far = lane.far().expect("on another node");
+    let asked = Asked { what: Ask::Ring, slot: 1, seq: 0, at: 0 };
+    let [addr, key] = far.ask_for(asked, || true).flatten().expect("a ring");
+    let bounce = far.fabric().bounce().unwrap();
+    let to = Piece { addr: bounce.arena().as_ptr() as u64, len: 8, lkey: bounce.arena().region().lkey() };
+    // SAFETY: the buffer stays until the wait is over.
+    let ticket = unsafe { far.link.fetch_add(Place { addr, rkey: key as u32 }, 1, to).unwrap() };
+    far.link.wait(ticket).unwrap();
+    send(&[1], 2, 0);
+    die();
+}
+
 fn lengths(seq: u64) -> usize {
     [8, 30, 900, 2500][seq as usize % 4]
 }
@@ -78,7 +99,7 @@ fn lengths(seq: u64) -> usize {
 /// Rank 1 is killed at a random time while it and two others send; the receiver gets all that the others send.
 pub fn dies_in_traffic() {
     init(4);
-    let (me, each) = (rank(), 3000);
+    let (me, each) = (rank(), crate::number_of("EACH").unwrap_or(3000));
     barrier();
     if me == 0 {
         let mut buf = [0; 6000];
@@ -119,7 +140,7 @@ pub fn dies_in_traffic() {
 }
 
 /// Did the rank come to the end of its body?
-fn well(outcome: &Outcome, rank: usize) -> bool {
+pub fn well(outcome: &Outcome, rank: usize) -> bool {
     crate::ranks::said(outcome, rank).contains("well")
 }
 

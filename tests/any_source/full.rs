@@ -19,14 +19,14 @@ fn send_signal(pid: i32, signal: i32) {
 pub fn is_stopped() {
     init(4);
     let (me, n) = (rank(), size());
-    let slots: u64 = std::env::var("FMPL_ANY_SLOTS").unwrap().parse().unwrap();
+    let slots = crate::places();
     // First contact, and nothing else, needs a process that runs.
     if me == 0 {
         for _ in 1..n {
-            recv_any(&mut [0; 8], 3);
+            recv_any(&mut [0; 8], 1);
         }
     } else {
-        send_any(&[0; 8], 0, 3);
+        send_any(&[0; 8], 0, 1);
     }
     if me == 0 {
         if let Ok(limit) = std::env::var("LIMIT") {
@@ -180,9 +180,9 @@ pub fn memory() {
 pub fn faces() {
     init(4);
     let other = other();
-    let slots: u64 = std::env::var("FMPL_ANY_SLOTS").unwrap().parse().unwrap();
+    let slots = crate::places();
     barrier();
-    for round in 0..200u64 {
+    for round in 0..crate::number_of("ROUNDS").unwrap_or(200) {
         let data = message(100, round);
         let mut sent = 0;
         mode(0);

@@ -5,6 +5,7 @@
 //! | `traffic` | order, sizes, modes, requests, threads, by every way that long messages take |
 //! | `full` | a full ring: how many sends complete, who is woken, what memory it takes |
 //! | `multicast` | groups of all kinds, many at once; non-members and the master stopped; a member that dies |
+//! | `rdma` | the same between nodes |
 //! | `faults` | senders that die, with and without a slot of their own; stopped ones; wrong arguments |
 
 #[path = "../ranks/mod.rs"]
@@ -13,11 +14,12 @@ mod ranks;
 mod faults;
 mod full;
 mod multicast;
+mod rdma;
 mod traffic;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 11] = [
+const TESTS: [Test; 12] = [
     ("all_send_to_one_in_order", traffic::in_order),
     ("threads_send_and_receive_at_once", traffic::threads),
     ("requests_and_probes", traffic::requests),
@@ -28,6 +30,7 @@ const TESTS: [Test; 11] = [
     ("multicast_to_any_group", multicast::groups),
     ("multicast_needs_nobody_else", multicast::stopped),
     ("a_dead_member_is_told_to_the_master", multicast::dead),
+    ("everything_between_nodes_over_rdma", rdma::over_rdma),
     ("wrong_arguments_do_no_harm", faults::wrong),
 ];
 
@@ -45,6 +48,17 @@ const BODIES: [Body; 12] = [
     ("mcast member dies", multicast::member_dies),
     ("wrong", faults::gives_wrong_arguments),
 ];
+
+/// A number that the test set for this body.
+fn number_of(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+/// Places of a ring for the senders of this job, who are all on the receiver's node or all on others.
+fn places() -> u64 {
+    let slots = number_of("FMPL_ANY_SLOTS").unwrap();
+    if number_of("APART").is_some() { slots / 2 } else { slots }
+}
 
 fn main() {
     ranks::main(&TESTS, &BODIES);

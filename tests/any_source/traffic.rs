@@ -10,7 +10,7 @@ pub fn sends_in_order() {
     for (round, timeout) in [10, 1, 0, -1].into_iter().enumerate() {
         sendbuf_set(if round == 1 { 100_000 } else { 16 << 20 }, timeout);
         barrier();
-        let each = 120;
+        let each = crate::number_of("EACH").unwrap_or(120);
         if me == 0 {
             let mut next: HashMap<i32, u64> = HashMap::new();
             let mut draw = Draw(9 + round as u64);

@@ -17,10 +17,11 @@ mod random;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 6] = [
+const TESTS: [Test; 7] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("every_way_agrees_with_one_process", random::forced),
     ("every_way_between_nodes_agrees_too", random::between),
+    ("every_call_between_nodes_over_rdma", random::over_rdma),
     ("a_lost_rank_is_an_error_for_all", lost::killed),
     ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),

@@ -1,7 +1,8 @@
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
-use crate::ranks::{Job, long};
+use crate::ranks::{Job, has_devices, long};
 use fmpl::ffi::c::*;
+use fmpl::launch::embedded::Nodes;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
@@ -436,8 +437,41 @@ fn play(seed: u64, settings: &str) {
     let ranks = 1 + draw.below(most_ranks);
     let most = [100, 5000, 100_000, 1_000_000][draw.below(4)];
     let calls = if most > 100_000 { 12 } else { 60 };
-    let job = Job::new(ranks, "plays").env("SEED", seed).env("CALLS", calls).env("MOST", most).settings(settings);
-    job.seconds(60).run();
+    program(ranks, seed, calls, most, settings).seconds(60).run();
+}
+
+fn program(ranks: usize, seed: u64, calls: usize, most: usize, settings: &str) -> Job {
+    Job::new(ranks, "plays").env("SEED", seed).env("CALLS", calls).env("MOST", most).settings(settings)
+}
+
+/// Between four nodes that share no memory, over RDMA: all calls of a random program, by every way between nodes. Emulated processors are
+/// slow, so a short run has few.
+pub fn over_rdma() {
+    if !has_devices() {
+        return;
+    }
+    let short = std::env::var_os("RIG_SHORT").is_some();
+    let ways = [
+        "FMPL_WAIT=adaptive",
+        "FMPL_WAIT=block FMPL_COLL_FAR_BCAST=ring FMPL_COLL_FAR_ALLREDUCE=halving",
+        "FMPL_COLL_BETWEEN=flat FMPL_COLL_FAR_BCAST=tree FMPL_COLL_FAR_ALLREDUCE=doubling",
+        "FMPL_COLL_BETWEEN=flat FMPL_COLL_FAR_BCAST=ring FMPL_COLL_FAR_ALLREDUCE=halving",
+    ];
+    for (k, way) in ways.iter().enumerate().take(if short { 1 } else { ways.len() }) {
+        let programs = if short { 1 } else { 2 };
+        for (n, seed) in seeds().skip(400 + k * 10).take(programs).enumerate() {
+            let (ranks, nodes) = if short || n == 0 { (5, Nodes::Blocks(4)) } else { (8, Nodes::Cyclic(4)) };
+            let (calls, most) = if short { (30, 20_000) } else { (60, [5000, 200_000][k % 2]) };
+            let since = Instant::now();
+            program(ranks, seed, calls, most, &format!("WHOLE_NUMBERS=1 {way}")).nodes(nodes).seconds(240).run();
+            println!("  {calls} calls of {ranks} ranks on 4 nodes, {way}: {:.1} s", since.elapsed().as_secs_f64());
+        }
+    }
+    if !short {
+        for nodes in [Nodes::Blocks(4), Nodes::Cyclic(4)] {
+            Job::new(5, "compares bits").nodes(nodes).seconds(240).run();
+        }
+    }
 }
 
 fn seeds() -> Box<dyn Iterator<Item = u64>> {

@@ -215,16 +215,10 @@ fn long_messages() {
     }
 }
 
-fn has_devices() -> bool {
-    use fmpl::fabric::verbs::device::{Wishes, survey};
-    survey(&Wishes::default()).unwrap_or_default().iter().any(|(_, port)| port.is_ok())
-}
-
 /// The same between two nodes, where there are RDMA devices: see `tests/rig`.
 fn between_nodes() {
     use fmpl::launch::embedded::Nodes;
-    if !has_devices() {
-        println!("no active RDMA port here: nothing to try");
+    if !ranks::has_devices() {
         return;
     }
     let only = std::env::var("WAY").unwrap_or_default();
@@ -255,8 +249,8 @@ fn between_nodes() {
 /// How much goes over the wire between nodes.
 fn writes_are_counted() {
     use fmpl::launch::embedded::Nodes;
-    if !has_devices() {
-        return println!("no active RDMA port here: nothing to try");
+    if !ranks::has_devices() {
+        return;
     }
     let outcome = Job::new(2, "wire").nodes(Nodes::Cyclic(2)).env("FMPL_WAIT", "spin").run();
     (0..2).for_each(|rank| print!("{}", ranks::said(&outcome, rank)));

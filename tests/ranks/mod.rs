@@ -63,6 +63,16 @@ pub fn short() -> bool {
     std::env::var_os("FMPL_TEST_SHORT").is_some_and(|v| v == "1")
 }
 
+/// Are there RDMA devices here, so that pretended nodes can reach each other? See `tests/rig`.
+pub fn has_devices() -> bool {
+    use fmpl::fabric::verbs::device::{Wishes, survey};
+    let found = survey(&Wishes::default()).unwrap_or_default().iter().any(|(_, port)| port.is_ok());
+    if !found {
+        println!("  no active RDMA port here: nothing to try");
+    }
+    found
+}
+
 /// A job of ranks that run one body.
 pub struct Job {
     ranks: usize,

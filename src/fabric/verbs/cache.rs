@@ -151,7 +151,7 @@ impl Cache {
         Counts { hits, made, forgotten }
     }
 
-    /// A registration that covers these bytes, for reading by the device or, `writable`, for writing by it and by peers.
+    /// A registration that covers these bytes, for reading by the device and by peers and, `writable`, for writing by them.
     /// `block`: the block of memory that they lie in, if its owner calls [`forget`](Cache::forget) before its pages go.
     ///
     /// # Safety
@@ -182,7 +182,8 @@ impl Cache {
         let told = block.is_some() || reported();
         // For writing in any case: a page that was never written may be one that all such pages share, and the first write would put
         // another in its place.
-        let access = if writable { Access::LOCAL_WRITE | Access::REMOTE_WRITE } else { Access::LOCAL_WRITE };
+        let reading = Access::LOCAL_WRITE | Access::REMOTE_READ;
+        let access = if writable { reading | Access::REMOTE_WRITE } else { reading };
         // SAFETY: as the caller promises.
         let kept = unsafe { self.domain.register(start as *mut u8, (end - start) as usize, access) };
         shared.counts[1].fetch_add(1, Ordering::Relaxed);
@@ -210,7 +211,7 @@ impl Cache {
     }
 
     unsafe fn register(&self, start: u64, end: u64, writable: bool) -> Result<Region> {
-        let access = if writable { Access::LOCAL_WRITE | Access::REMOTE_WRITE } else { Access::empty() };
+        let access = if writable { Access::LOCAL_WRITE | Access::REMOTE_WRITE } else { Access::REMOTE_READ };
         // SAFETY: as the caller promises.
         unsafe { self.domain.register(start as *mut u8, (end - start) as usize, access) }
     }

@@ -11,7 +11,7 @@ use super::arrivals::Arrivals;
 pub use super::arrivals::COUNTED;
 use super::completion::{CompletionQueue, status_text};
 use super::device::Port;
-use super::ffi::{Access, Rdma, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
+use super::ffi::{Access, Atomic, Rdma, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
 use super::hello::Place;
 use super::queue_pair::{Depth, QueuePair, Remote};
 use super::region::{Arena, Domain};
@@ -201,6 +201,11 @@ impl Link {
         let mut found = all.iter().filter(|((lane, n), w)| *n == 0 && fits(*lane) && w.remote.get().is_some());
         found.next().map(|(_, w)| w.clone())
     }
+    /// The pages of all lanes.
+    pub fn pages(&self) -> Vec<Arc<Window>> {
+        let all = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter(|((_, n), _)| *n == 0).map(|(_, w)| w.clone()).collect()
+    }
     /// The window, if it is known what the peer has there.
     pub fn open_window(&self, lane: u64, number: u32) -> Option<Arc<Window>> {
         let all = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
@@ -350,6 +355,22 @@ impl Link {
         let mut posted = self.lock();
         posted.count(!push, pieces.iter().map(|p| p.len as usize).sum());
         self.post(&mut posted, &mut wr, last)
+    }
+
+    /// Adds to a word of eight bytes at the peer, atomically against all that devices do to it; what it was comes into `before`. Returns
+    /// the ticket.
+    ///
+    /// # Safety
+    /// The piece, eight bytes long, stays registered and is left alone until the ticket is over.
+    pub unsafe fn fetch_add(&self, remote: Place, add: u64, before: Piece) -> Result<u64> {
+        let mut sge = Sge { addr: before.addr, length: before.len, lkey: before.lkey };
+        let target =
+            Target { atomic: Atomic { remote_addr: remote.addr, compare_add: add, swap: 0, rkey: remote.rkey } };
+        let mut wr = SendWr::new(opcode::ATOMIC_FETCH_AND_ADD, SendFlags::empty(), target);
+        (wr.sg_list, wr.num_sge) = (&mut sge, 1);
+        let mut posted = self.lock();
+        posted.count(true, 8);
+        self.post(&mut posted, &mut wr, true)
     }
 
     /// Takes completions. Cheap when there are none; one thread at a time.

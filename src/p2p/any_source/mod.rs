@@ -18,11 +18,13 @@
 //! | `ring` | the shared records and what is done to them: the seam to the fabric |
 //! | `stake` | who has a slot that stays empty: the death of a sender |
 //! | `send`, `receive` | one message out, one message in |
+//! | `far` | the second ring, for senders of other nodes |
 //! | `offer` | long messages |
 //! | `multicast` | one message to a group that is chosen for it |
 //! | `request` | non-blocking calls |
 //! | `table` | finding a ring |
 
+pub mod far;
 #[cfg(loom)]
 pub mod model;
 pub mod multicast;
@@ -36,7 +38,8 @@ mod table;
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::base::atomics::{AtomicU64, Ordering};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{FINALIZED, Mapping, Region, SPOOL_AT};
@@ -54,7 +57,9 @@ pub use request::{
 };
 pub use send::{Outgoing, send_any};
 
+use far::{FarRing, FarRoad, FarStakes, Moved};
 use ring::{Ring, ring_at};
+use send::{Near, Way};
 use stake::Stakes;
 use table::{Table, key_of};
 
@@ -74,6 +79,22 @@ pub struct AnySource {
     multicasts: AtomicU64,
     /// Communicators that this process has freed and other members perhaps not.
     left: Mutex<Vec<Left>>,
+    /// Which tickets of far rings this process has.
+    pub far_stakes: FarStakes,
+    /// Own far rings.
+    far_rings: Mutex<FarRings>,
+    /// How many were ever made.
+    far_made: AtomicU32,
+    /// Offers between nodes that were moved, and that their receivers have not fetched.
+    moved: Mutex<Vec<Moved>>,
+}
+
+/// The far rings of this process. Those of freed communicators are used again: one that a sender may still know stays registered.
+#[derive(Default)]
+struct FarRings {
+    /// The communicator's number (28 bits of its epoch, 0: the world), the index.
+    used: Vec<((u32, i32), Arc<FarRing>)>,
+    spare: Vec<Arc<FarRing>>,
 }
 
 /// A communicator that this process has freed.
@@ -91,6 +112,8 @@ struct Domain {
     epoch: u16,
     /// Its first unit.
     unit: Option<u32>,
+    /// What it is called between nodes.
+    number: u32,
 }
 
 impl Domain {
@@ -102,6 +125,7 @@ impl Domain {
             world,
             epoch: if world { WORLD_EPOCH } else { place.epoch as u16 },
             unit: (!world).then_some(place.unit),
+            number: if world { 0 } else { place.epoch & 0xfff_ffff },
         }
     }
     /// The rank in the communicator of a rank of the world.
@@ -122,6 +146,10 @@ impl AnySource {
             waiting: Default::default(),
             multicasts: AtomicU64::new(0),
             left: Mutex::default(),
+            far_stakes: FarStakes::default(),
+            far_rings: Mutex::default(),
+            far_made: AtomicU32::new(0),
+            moved: Mutex::default(),
         })
     }
 
@@ -145,8 +173,13 @@ impl AnySource {
     pub fn left_over(&self) -> (u64, u64, Option<(u32, i32)>) {
         let (mut messages, mut requests, mut first) = (0, 0, None);
         for out in self.outgoing.all() {
-            let header = out.ring.header();
-            let left = header.sent.load(Ordering::Acquire).saturating_sub(header.freed.load(Ordering::Acquire));
+            let left = match &out.way {
+                Way::Near(near) => {
+                    let header = near.ring.header();
+                    header.sent.load(Ordering::Acquire).saturating_sub(header.freed.load(Ordering::Acquire))
+                }
+                Way::Far(road) => road.outstanding(),
+            };
             let pending = out.is_pending() as u64;
             if left + pending > 0 {
                 first = first.or(Some((out.rank, out.index)));
@@ -170,6 +203,11 @@ impl AnySource {
             self.outgoing.remove(of);
             self.incoming.remove(of);
         }
+        let number = Domain::of(context).number;
+        let mut rings = self.far_rings();
+        let gone: Vec<_> = rings.used.extract_if(.., |(key, _)| key.0 == number).collect();
+        rings.spare.extend(gone.into_iter().map(|(_, ring)| ring));
+        drop(rings);
         self.left().push(Left { group: context.group.clone(), place: context.place });
     }
 
@@ -187,13 +225,82 @@ impl AnySource {
             .fold(Ok(()), Result::and)
     }
 
+    fn far_rings(&self) -> std::sync::MutexGuard<'_, FarRings> {
+        self.far_rings.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The far ring of an index, if it has been made.
+    fn far_ring(&self, number: u32, index: i32) -> Option<Arc<FarRing>> {
+        self.far_rings().used.iter().find(|(key, _)| *key == (number, index)).map(|(_, ring)| ring.clone())
+    }
+
+    /// The far ring of an index, made if need be.
+    fn make_far_ring(&self, ep: &Endpoint, number: u32, index: i32) -> Option<Arc<FarRing>> {
+        let epoch = if number == 0 { WORLD_EPOCH } else { ep.contexts.place_of(number)?.epoch as u16 };
+        let mut rings = self.far_rings();
+        if let Some((_, ring)) = rings.used.iter().find(|(key, _)| *key == (number, index)) {
+            return Some(ring.clone());
+        }
+        let ring = match rings.spare.pop_if(|ring| Arc::strong_count(ring) == 1) {
+            Some(ring) => {
+                ring.renew(epoch);
+                ring
+            }
+            None => {
+                // Half as many as for the senders of this node: a slot here is memory that stays.
+                let slots = (ep.region.header().any_slots.load(Ordering::Relaxed) as usize / 2).max(1);
+                Arc::new(FarRing::new(ep.fabric_here()?, slots, epoch).ok()?)
+            }
+        };
+        rings.used.push(((number, index), ring.clone()));
+        // SYNC POINT: pairs with the acquire in `Incoming::far`.
+        self.far_made.fetch_add(1, Ordering::Release);
+        Some(ring)
+    }
+
+    /// Answers a sender of another node that asks for a ring; called by the thread of the fabric.
+    pub fn serve_ring(&self, ep: &Endpoint, number: u32, index: i32) -> Option<[u64; 2]> {
+        let (place, slots) = self.make_far_ring(ep, number, index)?.place();
+        Some([place.addr, place.rkey as u64 | (slots as u64) << 32])
+    }
+
+    fn moved(&self) -> std::sync::MutexGuard<'_, Vec<Moved>> {
+        self.moved.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn add_moved(&self, moved: Moved) {
+        self.moved().push(moved);
+    }
+
+    /// Before this process leaves: uses tickets of far rings up that it has drawn and not needed.
+    pub fn settle(&self, ep: &Endpoint) {
+        let until = now_ns() + 1_000_000_000;
+        while self.push_far(ep) && now_ns() < until {
+            std::thread::sleep(std::time::Duration::from_micros(200));
+        }
+    }
+
+    /// What is left to be done for other nodes without a call of the program. `true`: it still is.
+    pub fn push_far(&self, ep: &Endpoint) -> bool {
+        self.moved().retain(|moved| moved.stays(ep));
+        if self.far_stakes.is_empty() {
+            return false;
+        }
+        let held = |out: &&'static Outgoing| match &out.way {
+            Way::Far(road) => !out.is_waited_for() && road.settle(ep),
+            Way::Near(_) => false,
+        };
+        self.outgoing.all().iter().filter(|out| held(out)).count() > 0
+    }
+
     fn left(&self) -> std::sync::MutexGuard<'_, Vec<Left>> {
         self.left.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Moves on what only this process can move. `true`: something is left.
     pub fn push(&self, ep: &'static Endpoint) -> bool {
-        self.waiting.push(ep)
+        let more = self.waiting.push(ep);
+        if ep.fabric_here().is_some() { more | self.push_far(ep) } else { more }
     }
 }
 
@@ -260,6 +367,9 @@ impl Endpoint {
         if let Some(out) = self.any_source.outgoing.find(key) {
             return Ok(out);
         }
+        if rank != self.rank && self.is_elsewhere(rank)? {
+            return self.far_outgoing_at(context, dst, index);
+        }
         let peer = if rank == self.rank { None } else { Some(self.contact(rank)?) };
         let header = peer.as_ref().map_or(self.region.header(), |p| p.region.header());
         let have = header.indices.load(Ordering::Acquire);
@@ -278,16 +388,43 @@ impl Endpoint {
                 None => self.region.map(at, Ring::bytes(slots))?,
             };
             let board: *const Board = peer.as_ref().map_or(self.region.board(), |p| p.region.board()).cast();
-            Ok(Outgoing::new(
-                key,
-                (comm, dst, index),
-                rank,
-                at,
-                Ring::new(window, slots, domain.epoch),
-                peer.clone(),
-                board,
-            ))
+            let ring = Ring::new(window, slots, domain.epoch);
+            let near = Near { ring, ring_at: at, board, peer: peer.clone() };
+            Ok(Outgoing::new(key, (comm, dst, index), rank, Way::Near(near)))
         })
+    }
+
+    /// The same of a rank on another node.
+    #[cold]
+    fn far_outgoing_at(&self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
+        let (comm, rank) = (context.handle, context.group.world_rank(dst as u32));
+        let lane = self.lane_of(context, dst)?;
+        let Some(far) = lane.far() else { return Err(garbled(self, rank)) };
+        if (index as usize) < context.indices.min(INDEX_MAX) && index as u32 >= far.link.indices.load(Ordering::Acquire)
+        {
+            let have = far.ask_indices()?;
+            if index as u32 >= have {
+                return Err(Error::new(
+                    Code::Index,
+                    format!("rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank),
+                ));
+            }
+        }
+        // Where the receiver is still starting, or making this communicator, it comes soon.
+        let until = now_ns() + (self.config.attach_s * 1e9) as u64;
+        let road = loop {
+            if let Some(road) = FarRoad::find(lane, index as usize) {
+                break road;
+            }
+            let what = lane.gone().or_else(|| (now_ns() > until).then_some("has no ring for it"));
+            if let Some(what) = what {
+                return Err(lane.peer_error(self.rank, what, "any-source send to", index));
+            }
+            std::thread::sleep(std::time::Duration::from_micros(200));
+        };
+        let key = key_of(comm, dst, index);
+        let way = Way::Far(Box::new(road));
+        self.any_source.outgoing.find_or_make(key, || Ok(Outgoing::new(key, (comm, dst, index), rank, way)))
     }
 
     /// The own ring of an index.
@@ -308,7 +445,9 @@ impl Endpoint {
         let at = ring_at(domain.unit, index as usize);
         self.any_source.incoming.find_or_make(key, || {
             let window = self.region.map(at, Ring::bytes(slots))?;
-            Ok(Incoming::new(key, domain.clone(), (comm, index), at, Ring::new(window, slots, domain.epoch)))
+            let spans = self.spans_nodes(&domain.group);
+            let ring = Ring::new(window, slots, domain.epoch);
+            Ok(Incoming::new(key, domain.clone(), (comm, index), at, ring, spans))
         })
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::ring::{Ring, ring_at};
+use super::send::{Near, Way};
 use super::table::key_of;
 use super::{AnySource, Incoming, Outgoing};
 use crate::base::shadow;
@@ -61,12 +62,13 @@ impl AnySource {
         let out = self.outgoing.find_or_make(key, || {
             let board = other.region.board().cast_const().cast();
             let to = (COMM_WORLD, other.rank as i32, 0);
-            Ok(Outgoing::new(key, to, other.rank, at, ring(other.rank), Some(peer), board))
+            let near = Near { ring: ring(other.rank), ring_at: at, board, peer: Some(peer) };
+            Ok(Outgoing::new(key, to, other.rank, Way::Near(near)))
         });
         let key = key_of(COMM_WORLD, -1, 0);
         let inc = self.incoming.find_or_make(key, || {
             let domain = super::Domain::of(me.context(COMM_WORLD)?);
-            Ok(Incoming::new(key, domain, (COMM_WORLD, 0), at, ring(me.rank)))
+            Ok(Incoming::new(key, domain, (COMM_WORLD, 0), at, ring(me.rank), false))
         });
         let (out, inc) = (out.expect("a ring"), inc.expect("a ring"));
         shadow::share((&raw const *out).cast(), size_of::<Outgoing>());

@@ -17,7 +17,7 @@
 use static_assertions::const_assert;
 
 use super::ring::Away;
-use super::send::{Outgoing, copy_into_spool};
+use super::send::{Near, Outgoing, copy_into_spool};
 use super::{garbled, receive::Incoming};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
 use crate::base::error::{Code, Error, Result};
@@ -146,6 +146,7 @@ impl Offered {
         &mut self,
         ep: &Endpoint,
         out: &Outgoing,
+        near: &Near,
         ptr: *const u8,
         len: usize,
         late: bool,
@@ -162,18 +163,18 @@ impl Offered {
         let state = offer.state.load(Ordering::Acquire);
         match state {
             // SAFETY: as the caller promises.
-            OPEN | CLOSED if late => unsafe { self.move_it(ep, out, ptr, len, state) },
+            OPEN | CLOSED if late => unsafe { self.move_it(ep, out, near, ptr, len, state) },
             // SAFETY: as the caller promises.
             ASKED => unsafe {
-                if self.move_it(ep, out, ptr, len, ASKED)? {
+                if self.move_it(ep, out, near, ptr, len, ASKED)? {
                     return Ok(true);
                 }
-                self.begin_stream(ep, out);
+                self.begin_stream(ep, out, near);
                 Ok(false)
             },
             STREAM => {
                 // SAFETY: as the caller promises.
-                unsafe { self.fill(ep, out, ptr, len) };
+                unsafe { self.fill(ep, out, near, ptr, len) };
                 Ok(false)
             }
             _ => Ok(false),
@@ -188,6 +189,7 @@ impl Offered {
         &mut self,
         ep: &Endpoint,
         out: &Outgoing,
+        near: &Near,
         ptr: *const u8,
         len: usize,
         state: u32,
@@ -202,11 +204,11 @@ impl Offered {
             ep.spool.give_back(block);
             return Ok(false);
         }
-        out.wake_receiver();
+        near.wake_receiver(out.index);
         Ok(true)
     }
 
-    fn begin_stream(&mut self, ep: &Endpoint, out: &Outgoing) {
+    fn begin_stream(&mut self, ep: &Endpoint, out: &Outgoing, near: &Near) {
         let Some(block) = ep.spool.take(out.comm, 2 * PIECE, 0) else { return };
         let offer = self.record(ep);
         offer.block.store(block.at, Ordering::Relaxed);
@@ -214,12 +216,12 @@ impl Offered {
         self.stream = Some(block);
         // ASKED is the sender's to leave. SYNC POINT: pairs with the receiver's acquire of the state.
         offer.state.store(STREAM, Ordering::Release);
-        out.wake_receiver();
+        near.wake_receiver(out.index);
     }
 
     /// # Safety
     /// As for [`Offered::serve`].
-    unsafe fn fill(&self, ep: &Endpoint, out: &Outgoing, ptr: *const u8, len: usize) {
+    unsafe fn fill(&self, ep: &Endpoint, out: &Outgoing, near: &Near, ptr: *const u8, len: usize) {
         let offer = self.record(ep);
         let Some(block) = self.stream else { return };
         let mut filled = offer.filled.load(Ordering::Relaxed);
@@ -234,7 +236,7 @@ impl Offered {
             filled += n as u64;
             // SYNC POINT: pairs with the receiver's acquire.
             offer.filled.store(filled, Ordering::Release);
-            out.wake_receiver();
+            near.wake_receiver(out.index);
         }
     }
 

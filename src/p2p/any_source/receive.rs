@@ -2,16 +2,18 @@
 
 use std::cell::UnsafeCell;
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, OnceLock};
 
+use super::far::FarRing;
 use super::offer::Fetching;
 use super::ring::*;
 use super::stake::{Stakes, is_orphan};
 use super::table::{Key, Keyed, key_of};
-use super::{Domain, check_buffer};
+use super::{Domain, check_buffer, garbled};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
-use crate::lane::record::EVENT;
+use crate::lane::far::{Ask, Asked};
+use crate::lane::record::{ASLEEP, EVENT};
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 
@@ -69,10 +71,23 @@ pub struct Incoming {
     pub(super) index: i32,
     domain: Domain,
     ring_at: u64,
+    /// Senders of other nodes, if there are such members.
+    far: Option<FarSide>,
     /// A request that is not completed.
     pub(super) pending: UnsafeCell<Option<Wanted>>,
     /// Dead ranks that a receive here has told of.
     told: Mutex<BTreeSet<u32>>,
+}
+
+/// The receiver's part of a far ring. The thread that has the ring claimed uses it.
+struct FarSide {
+    ring: OnceLock<Arc<FarRing>>,
+    /// How many far rings this process had when this one was looked for last.
+    looked: AtomicU32,
+    /// The next ticket to be taken.
+    next: AtomicU64,
+    /// 1: the far ring is looked at first.
+    turn: AtomicU32,
 }
 
 // SAFETY: `pending` is used only by the thread that has the ring claimed; what it points to is the caller's promise.
@@ -101,6 +116,8 @@ impl Drop for Claim<'_> {
 enum Death {
     /// The next slot was this rank's, and stays empty.
     Hole(u32),
+    /// The same in the far ring; if several have died it is one of them.
+    FarHole(u32),
     /// This rank has died; others may still send.
     News(u32),
     /// Nobody is left who could send.
@@ -108,7 +125,14 @@ enum Death {
 }
 
 impl Incoming {
-    pub(super) fn new(key: Key, domain: Domain, (comm, index): (i32, i32), ring_at: u64, ring: Ring) -> Incoming {
+    pub(super) fn new(
+        key: Key,
+        domain: Domain,
+        (comm, index): (i32, i32),
+        ring_at: u64,
+        ring: Ring,
+        spans: bool,
+    ) -> Incoming {
         let next = ring.header().freed.load(Ordering::Acquire);
         Incoming {
             key,
@@ -120,6 +144,12 @@ impl Incoming {
             index,
             domain,
             ring_at,
+            far: spans.then(|| FarSide {
+                ring: OnceLock::new(),
+                looked: AtomicU32::new(0),
+                next: AtomicU64::new(0),
+                turn: AtomicU32::new(0),
+            }),
             pending: UnsafeCell::new(None),
             told: Mutex::default(),
         }
@@ -169,6 +199,124 @@ impl Incoming {
     /// `cap` writable bytes at `to`.
     #[inline(always)]
     pub(super) unsafe fn take(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match &self.far {
+                None => self.take_near(ep, to, cap),
+                Some(far) => self.take_either(ep, far, to, cap),
+            }
+        }
+    }
+
+    /// From the two rings in turn.
+    ///
+    /// # Safety
+    /// As for [`Incoming::take`].
+    #[inline(never)]
+    unsafe fn take_either(
+        &self,
+        ep: &'static Endpoint,
+        far: &FarSide,
+        to: *mut u8,
+        cap: usize,
+    ) -> Result<Option<Arrived>> {
+        let first = far.turn.load(Ordering::Relaxed);
+        for turn in [first, 1 - first] {
+            // SAFETY: as the caller promises.
+            let taken =
+                unsafe { if turn == 1 { self.take_far(ep, far, to, cap)? } else { self.take_near(ep, to, cap)? } };
+            if taken.is_some() {
+                far.turn.store(1 - turn, Ordering::Relaxed);
+                return Ok(taken);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The far ring, once a sender of another node has asked for it.
+    fn far_ring<'a>(&self, ep: &Endpoint, far: &'a FarSide) -> Option<&'a FarRing> {
+        if let Some(ring) = far.ring.get() {
+            return Some(ring);
+        }
+        // SYNC POINT: pairs with the release in `make_far_ring`.
+        let made = ep.any_source.far_made.load(Ordering::Acquire);
+        if made == far.looked.swap(made, Ordering::Relaxed) {
+            return None;
+        }
+        let ring = ep.any_source.far_ring(self.domain.number, self.index)?;
+        far.next.store(ring.freed(), Ordering::Relaxed);
+        let ring = far.ring.get_or_init(|| ring);
+        // SAFETY: claimed, as for all that takes messages.
+        let armed = unsafe { (*self.pending.get()).is_some() } && ep.event.get().is_some();
+        ring.set_asleep(armed);
+        Some(ring)
+    }
+
+    /// What is next in the far ring. Slots that turned out not to be needed are passed over.
+    fn far_arrival<'a>(&self, ep: &Endpoint, far: &'a FarSide) -> Option<(&'a FarRing, u64, Arrival)> {
+        let ring = self.far_ring(ep, far)?;
+        loop {
+            let ticket = far.next.load(Ordering::Relaxed);
+            let arrival = ring.arrival(ticket)?;
+            if arrival.kind != Kind::Nothing {
+                return Some((ring, ticket, arrival));
+            }
+            far.next.store(ticket + 1, Ordering::Relaxed);
+            ring.free(ticket + 1);
+        }
+    }
+
+    /// # Safety
+    /// As for [`Incoming::take`].
+    unsafe fn take_far(
+        &self,
+        ep: &'static Endpoint,
+        far: &FarSide,
+        to: *mut u8,
+        cap: usize,
+    ) -> Result<Option<Arrived>> {
+        let Some((ring, ticket, arrival)) = self.far_arrival(ep, far) else { return Ok(None) };
+        let mut len = arrival.len as usize;
+        let mut fetched = Ok(());
+        if arrival.kind == Kind::Area {
+            // SAFETY: as the caller promises; `deliver` bounds by the slot.
+            unsafe { ring.deliver(ticket, to, cap.min(len)) };
+        } else {
+            let away = ring.away(ticket);
+            len = away.len as usize;
+            let source = self.domain.rank_here(arrival.source);
+            let lane = ep.context(self.comm).and_then(|context| ep.lane_of(context, source));
+            fetched = match lane.as_ref().map(|lane| lane.far()) {
+                // SAFETY: as the caller promises.
+                Ok(Some(far)) => unsafe { away.fetch(far, arrival.kind == Kind::Offered, to, cap) },
+                _ => Err(garbled(ep, arrival.source)),
+            };
+        }
+        far.next.store(ticket + 1, Ordering::Relaxed);
+        ring.free(ticket + 1);
+        fetched.map_err(|e| self.lost(ep, arrival.source, len, &e))?;
+        Ok(Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: cap }))
+    }
+
+    #[cold]
+    fn lost(&self, ep: &Endpoint, source: u32, len: usize, why: &Error) -> Error {
+        let (me, index) = (ep.rank, self.index);
+        Error::new(
+            Code::Peer,
+            format!(
+                "rank {me}: any-source receive on index {index}: a message of {len} bytes of rank {source} could not be fetched and is \
+                 lost, later receives go on: {}",
+                why.detail()
+            ),
+        )
+    }
+
+    /// Takes the next message of this node if it is there.
+    ///
+    /// # Safety
+    /// As for [`Incoming::take`].
+    #[inline(always)]
+    unsafe fn take_near(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
         let ticket = self.next();
         let Some(arrival) = self.ring.arrival(ticket) else { return Ok(None) };
         let len = match arrival.kind {
@@ -177,6 +325,7 @@ impl Incoming {
                 unsafe { self.ring.deliver(ticket, arrival.kind, to, cap.min(arrival.len as usize)) };
                 arrival.len as usize
             }
+            Kind::Nothing => 0,
             // SAFETY: as the caller promises.
             Kind::Spooled | Kind::Offered => match unsafe { self.fetch(ep, arrival, to, cap) } {
                 Ok(None) => return Ok(None),
@@ -272,6 +421,9 @@ impl Incoming {
 
     /// Would `take` find something to do?
     fn is_ready(&self, ep: &'static Endpoint) -> bool {
+        if self.far.as_ref().is_some_and(|far| self.far_arrival(ep, far).is_some()) {
+            return true;
+        }
         match self.ring.arrival(self.next()) {
             None => false,
             Some(a) if a.kind == Kind::Offered => ep.is_dead(a.source) || self.fetching(ep, a.source).is_ready(),
@@ -287,22 +439,55 @@ impl Incoming {
         }
     }
 
-    /// Where the message is that `take` would take: who sent it, how long it is.
-    fn peek(&self) -> Option<Arrived> {
+    /// Where the message is that `take` would take: who sent it, how long it is. The next `take` takes it.
+    fn peek(&self, ep: &Endpoint) -> Option<Arrived> {
+        let Some(far) = &self.far else { return self.peek_near() };
+        let first = far.turn.load(Ordering::Relaxed);
+        for turn in [first, 1 - first] {
+            let found = if turn == 1 { self.peek_far(ep, far) } else { self.peek_near() };
+            if found.is_some() {
+                far.turn.store(turn, Ordering::Relaxed);
+                return found;
+            }
+        }
+        None
+    }
+
+    fn peek_far(&self, ep: &Endpoint, far: &FarSide) -> Option<Arrived> {
+        let (ring, ticket, arrival) = self.far_arrival(ep, far)?;
+        let len = if arrival.kind == Kind::Area { arrival.len as u64 } else { ring.away(ticket).len };
+        Some(Arrived { source: self.domain.rank_here(arrival.source), len: len as usize, capacity: 0 })
+    }
+
+    fn peek_near(&self) -> Option<Arrived> {
         let arrival = self.ring.arrival(self.next())?;
         let len = match arrival.kind {
-            Kind::Inline | Kind::Area => arrival.len as usize,
+            Kind::Inline | Kind::Area | Kind::Nothing => arrival.len as usize,
             Kind::Spooled | Kind::Offered => self.ring.away(self.next()).len as usize,
         };
         Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: 0 })
     }
 
     /// What deaths mean for a receive that finds nothing. Changes nothing.
-    fn look_for_the_dead(&self, ep: &Endpoint) -> Option<Death> {
-        if ep.deaths() == 0 || self.ring.arrival(self.next()).is_some() {
+    fn look_for_the_dead(&self, ep: &'static Endpoint) -> Option<Death> {
+        let elsewhere = self.far.as_ref().map_or(Vec::new(), |_| ep.lost_elsewhere());
+        if ep.deaths() == 0 && elsewhere.is_empty() || self.ring.arrival(self.next()).is_some() {
             return None;
         }
-        let dead: Vec<u32> = self.domain.group.members().filter(|r| ep.is_dead(*r)).collect();
+        let is_dead = |rank: &u32| ep.is_dead(*rank) || elsewhere.contains(rank);
+        let dead: Vec<u32> = self.domain.group.members().filter(is_dead).collect();
+        if let Some(far) = self.far.as_ref().filter(|_| !dead.is_empty())
+            && let Some((ring, ticket)) = self.far_ring(ep, far).map(|ring| (ring, far.next.load(Ordering::Relaxed)))
+            && ring.is_claimed(ticket)
+        {
+            // Everything that the others have written under it is here when they have answered.
+            let has = |rank: &u32| !dead.contains(rank) && self.has_ticket(ep, *rank, ring, ticket);
+            if self.domain.group.members().any(|r| has(&r)) || ring.arrival(ticket).is_some() {
+                return None;
+            }
+            let owner = dead.iter().find(|r| elsewhere.contains(r)).or(dead.first());
+            return owner.map(|r| Death::FarHole(*r));
+        }
         let ticket = self.next();
         if self.ring.is_claimed(ticket) {
             let has = |rank: u32| {
@@ -325,10 +510,21 @@ impl Incoming {
         (dead.len() as u32 + 1 >= self.domain.group.size() && ep.single_threaded()).then_some(Death::Alone)
     }
 
+    /// Has a rank of another node this ticket of the far ring?
+    fn has_ticket(&self, ep: &'static Endpoint, rank: u32, ring: &FarRing, ticket: u64) -> bool {
+        let known = ep.fabric_here().is_some_and(|fabric| fabric.links().iter().any(|l| l.peer == rank));
+        let here = self.domain.rank_here(rank);
+        let lane = || ep.context(self.comm).and_then(|context| ep.lane_of(context, here)).ok();
+        // Who has no connection with this process has drawn no ticket.
+        let Some(lane) = known.then(lane).flatten() else { return false };
+        let asked = Asked { what: Ask::Ticket, slot: 0, seq: ticket, at: ring.place().0.addr };
+        lane.far().and_then(|far| far.ask_for(asked, || lane.gone().is_none())).flatten().is_some()
+    }
+
     fn death_error(&self, ep: &Endpoint, death: &Death) -> Error {
         let of = |rank: u32| self.domain.rank_here(rank);
         let what = match death {
-            Death::Hole(rank) => {
+            Death::Hole(rank) | Death::FarHole(rank) => {
                 format!(
                     "rank {} has died while it was sending here; that message is lost, later receives go on",
                     of(*rank)
@@ -344,12 +540,21 @@ impl Incoming {
 
     /// The error of a receive that a death has ended; the next one goes on behind it.
     #[cold]
-    pub(super) fn after_death(&self, ep: &Endpoint) -> Option<Error> {
+    pub(super) fn after_death(&self, ep: &'static Endpoint) -> Option<Error> {
         let death = self.look_for_the_dead(ep)?;
         match death {
             Death::Hole(rank) => {
                 self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
                 self.advance(self.next());
+            }
+            Death::FarHole(rank) => {
+                self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
+                if let Some(far) = &self.far
+                    && let Some(ring) = far.ring.get()
+                {
+                    let next = far.next.fetch_add(1, Ordering::Relaxed) + 1;
+                    ring.free(next);
+                }
             }
             Death::News(rank) => drop(self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
             Death::Alone => {}
@@ -401,8 +606,20 @@ impl Incoming {
         // SYNC POINT: pairs with the sender's look at it after it has published; ordered by `membarrier`.
         word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
         doorbell::barrier();
+        if let Some(far) = &self.far
+            && let Some(ring) = self.far_ring(ep, far)
+        {
+            ring.set_asleep(true);
+        }
         if self.is_ready(ep) {
             event.signal();
+        }
+    }
+
+    /// Senders of other nodes call this process when they have sent something, or do not.
+    fn set_asleep_far(&self, asleep: bool) {
+        if let Some(ring) = self.far.as_ref().and_then(|far| far.ring.get()) {
+            ring.set_asleep(asleep);
         }
     }
 
@@ -411,6 +628,7 @@ impl Incoming {
         let word = &self.ring.header().asleep;
         if word.load(Ordering::Relaxed) & EVENT != 0 {
             word.store(word.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
+            self.set_asleep_far(false);
         }
     }
 }
@@ -457,7 +675,7 @@ pub fn probe_any(comm: i32, index: i32) -> Result<Option<Arrived>> {
     let ep = endpoint()?;
     let inc = find(ep, comm, index)?;
     let _claim = inc.claim()?;
-    let found = inc.peek();
+    let found = inc.peek(ep);
     if found.is_none() {
         inc.run_dry();
     }
@@ -465,7 +683,8 @@ pub fn probe_any(comm: i32, index: i32) -> Result<Option<Arrived>> {
 }
 
 /// Limits how many messages may be outstanding on an index of this process: sent and not yet received. 0: as many as the ring has
-/// slots, `FMPL_ANY_SLOTS`, which is also the most.
+/// slots, `FMPL_ANY_SLOTS`, which is also the most. Senders of other nodes have a ring of their own, of half as many slots, with the
+/// same limit.
 pub fn recv_any_limit(comm: i32, most: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
     if most < 0 {
@@ -474,6 +693,11 @@ pub fn recv_any_limit(comm: i32, most: i32, index: i32) -> Result<()> {
     let inc = find(ep, comm, index)?;
     inc.ring.header().limit.store(most as u64, Ordering::Release);
     doorbell::ring(&inc.ring.header().bell, ROOM_BITS);
+    if inc.far.is_some()
+        && let Some(ring) = ep.any_source.make_far_ring(ep, inc.domain.number, index)
+    {
+        ring.set_limit(most as u64);
+    }
     Ok(())
 }
 
@@ -493,10 +717,25 @@ impl Scene for Waiting<'_> {
     fn bits(&self) -> u32 {
         doorbell::bit(self.inc.index as usize)
     }
+    fn fall_asleep(&self) -> bool {
+        crate::wait::mark_asleep(&self.inc.ring.header().asleep);
+        self.inc.set_asleep_far(true);
+        true
+    }
+    fn wake_up(&self) {
+        let word = &self.inc.ring.header().asleep;
+        word.store(word.load(Ordering::Relaxed) & !ASLEEP, Ordering::Relaxed);
+        if word.load(Ordering::Relaxed) & EVENT == 0 {
+            self.inc.set_asleep_far(false);
+        }
+    }
     fn ready(&self) -> bool {
         self.inc.is_ready(self.ep)
     }
     fn meanwhile(&self) -> bool {
+        if self.inc.far.is_some() {
+            self.ep.tend_links();
+        }
         self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {

@@ -114,9 +114,13 @@ pub unsafe fn isend_any(comm: i32, ptr: *const u8, len: usize, dst: i32, index: 
     }
     let mut message = Message::new(ep, out, ptr, len);
     // SAFETY: as the caller promises.
-    let over = match unsafe { message.step(ep)? } {
-        true => Some(Ok(())),
-        false => None,
+    let over = match unsafe { message.step(ep) } {
+        Ok(true) => Some(Ok(())),
+        Ok(false) => None,
+        Err(e) => {
+            message.drop_goods(ep);
+            return Err(e);
+        }
     };
     match &message.stage {
         Stage::Waits if over.is_none() => out.set_unplaced(true),

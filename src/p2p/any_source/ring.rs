@@ -65,11 +65,13 @@ pub enum Kind {
     Spooled = 3,
     /// Where in the source's spool an offer is: {length, block, generation}.
     Offered = 4,
+    /// No message: a ticket between nodes that turned out not to be needed.
+    Nothing = 5,
 }
 
 impl Kind {
-    fn from_number(n: u8) -> Option<Kind> {
-        [Kind::Inline, Kind::Area, Kind::Spooled, Kind::Offered].into_iter().find(|k| *k as u8 == n)
+    pub(super) fn from_number(n: u8) -> Option<Kind> {
+        [Kind::Inline, Kind::Area, Kind::Spooled, Kind::Offered, Kind::Nothing].into_iter().find(|k| *k as u8 == n)
     }
 }
 

@@ -13,6 +13,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::far::{FarRoad, Goods};
 use super::offer::{Fetch, Offered};
 use super::request::Request;
 use super::ring::*;
@@ -41,15 +42,29 @@ pub struct Outgoing {
     unplaced: AtomicU32,
     /// The receiver: rank in the world.
     pub(super) rank: u32,
-    pub(super) ring_at: u64,
     /// The ring.
-    pub ring: Ring,
-    board: *const Board,
-    pub(super) peer: Option<Arc<Peer>>,
+    pub(super) way: Way,
     pub(super) comm: i32,
     pub(super) dst: i32,
     pub(super) index: i32,
     pub(super) request: Mutex<Option<Request>>,
+}
+
+/// How the ring is reached.
+pub(super) enum Way {
+    /// In shared memory.
+    Near(Near),
+    /// By RDMA.
+    Far(Box<FarRoad>),
+}
+
+/// A ring in shared memory.
+pub(super) struct Near {
+    pub ring: Ring,
+    pub ring_at: u64,
+    pub board: *const Board,
+    /// `None`: it is this process's own.
+    pub peer: Option<Arc<Peer>>,
 }
 
 // SAFETY: the board is shared memory of atomics that stays mapped as long as the peer is held; a message in the request is moved on
@@ -65,17 +80,19 @@ impl Keyed for Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(
-        key: Key,
-        (comm, dst, index): (i32, i32, i32),
-        rank: u32,
-        ring_at: u64,
-        ring: Ring,
-        peer: Option<Arc<Peer>>,
-        board: *const Board,
-    ) -> Outgoing {
+    pub(super) fn new(key: Key, (comm, dst, index): (i32, i32, i32), rank: u32, way: Way) -> Outgoing {
         let (room, unplaced) = (AtomicU64::new(0), AtomicU32::new(0));
-        Outgoing { key, room, unplaced, rank, ring_at, ring, board, peer, comm, dst, index, request: Mutex::new(None) }
+        Outgoing { key, room, unplaced, rank, way, comm, dst, index, request: Mutex::new(None) }
+    }
+
+    /// Does a request wait for room?
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.unplaced.load(Ordering::Acquire) != 0
+    }
+
+    /// Is it this process's own ring?
+    fn is_own(&self) -> bool {
+        matches!(&self.way, Way::Near(near) if near.peer.is_none())
     }
 
     /// Is there a request that is not completed?
@@ -85,66 +102,44 @@ impl Outgoing {
 
     #[inline(always)]
     fn is_dead(&self) -> bool {
-        self.peer.as_ref().is_some_and(|p| p.is_dead())
+        matches!(&self.way, Way::Near(near) if near.peer.as_ref().is_some_and(|p| p.is_dead()))
     }
 
-    /// Puts a message of up to [`AREA_BYTES`] bytes into a slot; its ticket. `None`: no room.
+    /// Puts a message of up to [`AREA_BYTES`] bytes into a slot of a ring in shared memory; its ticket. `None`: no room, or no such ring.
     ///
     /// # Safety
     /// `len` readable bytes at `ptr`.
     #[inline(always)]
     unsafe fn place(&self, ep: &Endpoint, ptr: *const u8, len: usize) -> Option<u64> {
-        let ticket = ep.any_source.stakes.with(self.rank, self.ring_at, |stake| {
-            match self.ring.claim(&self.room, |ticket| stake.on(ticket)) {
+        let Way::Near(near) = &self.way else { return None };
+        let ticket = ep.any_source.stakes.with(self.rank, near.ring_at, |stake| {
+            match near.ring.claim(&self.room, |ticket| stake.on(ticket)) {
                 // SAFETY: as the caller promises; the ticket is ours.
                 Claimed::Ticket(ticket) => unsafe {
-                    self.ring.publish(ticket, ep.rank, ptr, len);
+                    near.ring.publish(ticket, ep.rank, ptr, len);
                     Some(ticket)
                 },
                 Claimed::Full => None,
             }
         })?;
-        self.wake_receiver();
+        near.wake_receiver(self.index);
         Some(ticket)
     }
 
     /// The same for a message that lies elsewhere.
     fn place_away(&self, ep: &Endpoint, kind: Kind, away: Away) -> Option<u64> {
-        let ticket = ep.any_source.stakes.with(self.rank, self.ring_at, |stake| {
-            match self.ring.claim(&self.room, |ticket| stake.on(ticket)) {
+        let Way::Near(near) = &self.way else { return None };
+        let ticket = ep.any_source.stakes.with(self.rank, near.ring_at, |stake| {
+            match near.ring.claim(&self.room, |ticket| stake.on(ticket)) {
                 Claimed::Ticket(ticket) => {
-                    self.ring.publish_away(ticket, ep.rank, kind, away);
+                    near.ring.publish_away(ticket, ep.rank, kind, away);
                     Some(ticket)
                 }
                 Claimed::Full => None,
             }
         })?;
-        self.wake_receiver();
+        near.wake_receiver(self.index);
         Some(ticket)
-    }
-
-    /// What follows every change that a receiver may wait for.
-    #[inline(always)]
-    pub(super) fn wake_receiver(&self) {
-        // SYNC POINT: the sleeper sets its byte and has the order bought by `membarrier`; no fence here.
-        doorbell::light_barrier();
-        let sleep = self.ring.header().asleep.load(Ordering::Relaxed);
-        if sleep != 0 {
-            self.ring_receiver(sleep);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn ring_receiver(&self, sleep: u32) {
-        // SAFETY: the board is mapped as long as the peer is held; our own as long as the endpoint lives.
-        let board = unsafe { &*self.board };
-        if sleep & ASLEEP != 0 {
-            doorbell::ring(&board.bell, doorbell::bit(self.index as usize));
-        }
-        if sleep & EVENT != 0 {
-            doorbell::ring(&board.event_bell, u32::MAX);
-        }
     }
 
     /// A request waits for room, or not any more.
@@ -160,8 +155,49 @@ impl Outgoing {
         )
     }
 
+    fn gone(&self) -> Option<&str> {
+        match &self.way {
+            Way::Near(near) => gone(&near.peer),
+            Way::Far(road) => road.gone(),
+        }
+    }
+
     pub(super) fn check_peer(&self, ep: &Endpoint) -> Result<()> {
-        gone(&self.peer).map_or(Ok(()), |what| Err(self.gone_error(ep, what)))
+        self.gone().map_or(Ok(()), |what| Err(self.gone_error(ep, what)))
+    }
+
+    /// How many messages may be outstanding.
+    fn limit(&self) -> u64 {
+        match &self.way {
+            Way::Near(near) => near.ring.limit(),
+            Way::Far(road) => road.limit(),
+        }
+    }
+}
+
+impl Near {
+    /// What follows every change that a receiver may wait for.
+    #[inline(always)]
+    pub(super) fn wake_receiver(&self, index: i32) {
+        // SYNC POINT: the sleeper sets its byte and has the order bought by `membarrier`; no fence here.
+        doorbell::light_barrier();
+        let sleep = self.ring.header().asleep.load(Ordering::Relaxed);
+        if sleep != 0 {
+            self.ring_receiver(sleep, index);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ring_receiver(&self, sleep: u32, index: i32) {
+        // SAFETY: the board is mapped as long as the peer is held; our own as long as the endpoint lives.
+        let board = unsafe { &*self.board };
+        if sleep & ASLEEP != 0 {
+            doorbell::ring(&board.bell, doorbell::bit(index as usize));
+        }
+        if sleep & EVENT != 0 {
+            doorbell::ring(&board.event_bell, u32::MAX);
+        }
     }
 }
 
@@ -197,7 +233,7 @@ unsafe fn send_slow(ep: &'static Endpoint, comm: i32, ptr: *const u8, len: usize
     let out = ep.outgoing(comm, dst, index)?;
     out.check_peer(ep)?;
     let mut message = Message::new(ep, out, ptr, len);
-    let alone = out.peer.is_none() && ep.single_threaded();
+    let alone = out.is_own() && ep.single_threaded();
     if alone && message.timeout < 0 {
         return Err(message.hopeless(ep, "in synchronous mode"));
     }
@@ -212,7 +248,10 @@ unsafe fn send_slow(ep: &'static Endpoint, comm: i32, ptr: *const u8, len: usize
             match unsafe { message.step(ep) } {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(e) => return Err(e),
+                Err(e) => {
+                    message.drop_goods(ep);
+                    return Err(e);
+                }
             }
         }
         if alone && matches!(message.stage, Stage::Waits) {
@@ -236,6 +275,8 @@ pub(super) enum Stage {
     Unconfirmed(u64),
     /// Its offer is under way.
     Offered(Offered),
+    /// The same between nodes.
+    FarOffered(Goods),
 }
 
 /// A message that is not sent at once.
@@ -248,6 +289,8 @@ pub(super) struct Message {
     pub stage: Stage,
     /// A long message's block, ready to be published.
     goods: Option<(Kind, BlockRef)>,
+    /// The same between nodes.
+    far_goods: Option<Goods>,
 }
 
 // SAFETY: the pointer is to memory that the caller leaves alone until the message is sent; see `Outgoing`.
@@ -260,12 +303,12 @@ impl Message {
             t if t < 0 => u64::MAX,
             t => now_ns() + t as u64 * 1_000_000,
         };
-        Message { out, ptr, len, timeout, deadline_ns, stage: Stage::Waits, goods: None }
+        Message { out, ptr, len, timeout, deadline_ns, stage: Stage::Waits, goods: None, far_goods: None }
     }
 
     /// A message of the library's own: short, waits for room whatever the mode is, and is sent when it is in its slot.
     pub fn told(out: &'static Outgoing, ptr: *const u8, len: usize) -> Message {
-        Message { out, ptr, len, timeout: 1, deadline_ns: 0, stage: Stage::Waits, goods: None }
+        Message { out, ptr, len, timeout: 1, deadline_ns: 0, stage: Stage::Waits, goods: None, far_goods: None }
     }
 
     fn is_long(&self) -> bool {
@@ -277,7 +320,13 @@ impl Message {
     /// # Safety
     /// The message's memory is readable.
     pub unsafe fn step(&mut self, ep: &'static Endpoint) -> Result<bool> {
+        let near = match &self.out.way {
+            Way::Near(near) => near,
+            // SAFETY: as the caller promises.
+            Way::Far(road) => return unsafe { self.step_far(ep, road) },
+        };
         match &mut self.stage {
+            Stage::FarOffered(_) => Ok(false),
             Stage::Waits => {
                 // SAFETY: as the caller promises.
                 let Some(ticket) = (unsafe { self.try_place(ep)? }) else { return Ok(false) };
@@ -288,12 +337,65 @@ impl Message {
                 }
                 Ok(false)
             }
-            Stage::Unconfirmed(ticket) => Ok(self.out.ring.is_taken(*ticket)),
+            Stage::Unconfirmed(ticket) => Ok(near.ring.is_taken(*ticket)),
             Stage::Offered(offered) => {
                 let late = self.timeout >= 0 && now_ns() >= self.deadline_ns;
                 // SAFETY: as the caller promises.
-                unsafe { offered.serve(ep, self.out, self.ptr, self.len, late) }
+                unsafe { offered.serve(ep, self.out, near, self.ptr, self.len, late) }
             }
+        }
+    }
+
+    /// The same between nodes.
+    ///
+    /// # Safety
+    /// As for [`Message::step`].
+    unsafe fn step_far(&mut self, ep: &'static Endpoint, road: &FarRoad) -> Result<bool> {
+        match &mut self.stage {
+            Stage::Waits => {
+                if self.is_long() && self.far_goods.is_none() {
+                    // SAFETY: as the caller promises.
+                    self.far_goods = unsafe { road.pack(ep, self.out.comm, self.ptr, self.len, self.timeout)? };
+                }
+                let ticket = match &self.far_goods {
+                    Some(goods) => road.place_away(ep, goods)?,
+                    None if self.is_long() => None,
+                    // SAFETY: as the caller promises.
+                    None => unsafe { road.place(ep, self.ptr, self.len)? },
+                };
+                let Some(ticket) = ticket else {
+                    return if self.timeout == 0 { Err(self.no_room(ep)) } else { Ok(false) };
+                };
+                match self.far_goods.take() {
+                    Some(goods) if goods.is_offered() => self.stage = Stage::FarOffered(goods),
+                    _ if self.timeout < 0 => self.stage = Stage::Unconfirmed(ticket),
+                    _ => return Ok(true),
+                }
+                Ok(false)
+            }
+            Stage::Unconfirmed(ticket) => road.is_taken(*ticket),
+            Stage::FarOffered(goods) => {
+                let (done, late) = (goods.is_done(ep), self.timeout >= 0 && now_ns() >= self.deadline_ns);
+                if !(done || late) {
+                    return Ok(false);
+                }
+                let Stage::FarOffered(goods) = std::mem::replace(&mut self.stage, Stage::Waits) else {
+                    return Ok(false);
+                };
+                if done {
+                    goods.give_back(ep);
+                    return Ok(true);
+                }
+                // SAFETY: as the caller promises.
+                match unsafe { road.withdraw(ep, self.out.comm, self.ptr, goods) } {
+                    Ok(()) => Ok(true),
+                    Err(goods) => {
+                        self.stage = Stage::FarOffered(goods);
+                        Ok(false)
+                    }
+                }
+            }
+            Stage::Offered(_) => Ok(false),
         }
     }
 
@@ -329,9 +431,10 @@ impl Message {
     /// # Safety
     /// As for [`Message::step`].
     unsafe fn pack(&self, ep: &Endpoint) -> Option<(Kind, BlockRef)> {
-        let reachable = self.out.peer.as_ref().is_none_or(|p| p.cma());
+        let Way::Near(near) = &self.out.way else { return None };
+        let reachable = near.peer.as_ref().is_none_or(|p| p.cma());
         // Nobody else takes what this process sends to itself while this thread waits.
-        let at_once = self.timeout == 0 || self.out.peer.is_none() || self.len <= COPIED_AT_ONCE || !reachable;
+        let at_once = self.timeout == 0 || near.peer.is_none() || self.len <= COPIED_AT_ONCE || !reachable;
         if self.timeout >= 0
             && at_once
             // SAFETY: as the caller promises.
@@ -345,8 +448,16 @@ impl Message {
         super::offer::make(ep, self.out.comm, self.ptr, reachable).map(|block| (Kind::Offered, block))
     }
 
-    /// Gives back what was prepared and not published.
+    /// Gives back what was prepared and not published. What another node may be reading stays registered.
     pub fn drop_goods(&mut self, ep: &Endpoint) {
+        if let Some(goods) = self.far_goods.take() {
+            goods.give_back(ep);
+        }
+        if matches!(self.stage, Stage::FarOffered(_))
+            && let Stage::FarOffered(goods) = std::mem::replace(&mut self.stage, Stage::Waits)
+        {
+            goods.abandon(ep);
+        }
         if let Some((_, block)) = self.goods.take() {
             ep.spool.give_back(block);
         }
@@ -355,10 +466,10 @@ impl Message {
     #[cold]
     fn no_room(&self, ep: &Endpoint) -> Error {
         let budget = ep.spool.budget(self.out.comm);
-        let what = if self.is_long() && self.goods.is_none() {
+        let what = if self.is_long() && self.goods.is_none() && self.far_goods.is_none() {
             format!("{} of {} bytes of the spool are taken", budget.used(), budget.limit())
         } else {
-            format!("all {} places at the receiver are taken", self.out.ring.limit())
+            format!("all {} places at the receiver are taken", self.out.limit())
         };
         Error::new(
             Code::SpoolFull,
@@ -406,8 +517,11 @@ pub(super) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    fn header(&self) -> &Header {
-        self.message.out.ring.header()
+    fn near(&self) -> Option<&Ring> {
+        match &self.message.out.way {
+            Way::Near(near) => Some(&near.ring),
+            Way::Far(_) => None,
+        }
     }
 }
 
@@ -425,18 +539,21 @@ impl Scene for Waiting<'_> {
         match &self.message.stage {
             Stage::Waits => super::receive::ROOM_BITS,
             Stage::Unconfirmed(_) => !super::receive::ROOM_BITS,
-            Stage::Offered(_) => doorbell::bit(self.message.out.index as usize),
+            Stage::Offered(_) | Stage::FarOffered(_) => doorbell::bit(self.message.out.index as usize),
         }
     }
     /// Many processes wait for room in one ring: they sleep on a bell of the ring.
     fn bell(&self) -> &AtomicU32 {
-        match &self.message.stage {
-            Stage::Offered(_) => &self.ep.board().bell,
-            _ => &self.header().bell,
+        match (&self.message.stage, self.near()) {
+            (Stage::Waits | Stage::Unconfirmed(_), Some(ring)) => &ring.header().bell,
+            _ => &self.ep.board().bell,
         }
     }
     fn fall_asleep(&self) -> bool {
+        // A ring on another node is looked at again and again.
+        let Some(ring) = self.near() else { return false };
         match &self.message.stage {
+            Stage::FarOffered(_) => return false,
             Stage::Offered(offered) => {
                 let word = offered.asleep(self.ep);
                 // SYNC POINT: pairs with the receiver's look at it after it has changed the offer; ordered by `membarrier`.
@@ -446,29 +563,34 @@ impl Scene for Waiting<'_> {
             Stage::Waits if self.message.is_long() && self.message.goods.is_none() => return false,
             // SYNC POINT: pairs with the receiver's look at it after it has freed a slot; ordered by `membarrier`. The receiver takes it
             // away when it rings.
-            Stage::Waits => drop(self.header().wanted.fetch_or(ROOM, Ordering::AcqRel)),
-            Stage::Unconfirmed(_) => drop(self.header().wanted.fetch_or(TAKEN, Ordering::AcqRel)),
+            Stage::Waits => drop(ring.header().wanted.fetch_or(ROOM, Ordering::AcqRel)),
+            Stage::Unconfirmed(_) => drop(ring.header().wanted.fetch_or(TAKEN, Ordering::AcqRel)),
         }
         true
     }
     fn ready(&self) -> bool {
-        match &self.message.stage {
-            Stage::Waits => self.header().sent.load(Ordering::Relaxed) < self.message.out.ring.room(),
-            Stage::Unconfirmed(ticket) => self.message.out.ring.is_taken(*ticket),
-            Stage::Offered(offered) => {
-                let message = self.message;
-                matches!(offered.fetch(self.ep), Fetch::Asked | Fetch::Done | Fetch::Streaming)
-                    || message.timeout >= 0 && now_ns() >= message.deadline_ns
+        let message = self.message;
+        let late = || message.timeout >= 0 && now_ns() >= message.deadline_ns;
+        match (&message.stage, &message.out.way) {
+            (Stage::Offered(offered), _) => {
+                matches!(offered.fetch(self.ep), Fetch::Asked | Fetch::Done | Fetch::Streaming) || late()
             }
+            (Stage::FarOffered(goods), _) => goods.is_done(self.ep) || late(),
+            (_, Way::Far(road)) => road.is_due(),
+            (Stage::Waits, Way::Near(near)) => near.ring.header().sent.load(Ordering::Relaxed) < near.ring.room(),
+            (Stage::Unconfirmed(ticket), Way::Near(near)) => near.ring.is_taken(*ticket),
         }
     }
     fn meanwhile(&self) -> bool {
         let more = self.ep.waiting_sends.push(self.ep);
+        if let Way::Far(road) = &self.message.out.way {
+            road.tend();
+        }
         let late = matches!(self.message.stage, Stage::Offered(_)) && self.message.timeout >= 0;
         more | self.ep.any_source.push(self.ep) | late
     }
     fn gone(&self) -> Option<Error> {
-        gone(&self.message.out.peer).map(|what| self.message.out.gone_error(self.ep, what))
+        self.message.out.gone().map(|what| self.message.out.gone_error(self.ep, what))
     }
     fn waits(&self) -> Waits {
         let out = self.message.out;

@@ -1,0 +1,56 @@
+//! Between nodes that share no memory; see `tests/rig`. Emulated processors are slow, so a short run does each thing once.
+
+use crate::faults::well;
+use crate::ranks::{Job, has_devices, story};
+use fmpl::launch::embedded::Nodes;
+
+fn job(ranks: usize, body: &str, settings: &str) -> Job {
+    Job::new(ranks, body).settings(settings).seconds(120)
+}
+
+fn apart(ranks: usize, body: &str, settings: &str) -> Job {
+    job(ranks, body, settings).env("APART", 1).nodes(Nodes::Cyclic(ranks as u32))
+}
+
+pub fn over_rdma() {
+    if !has_devices() {
+        return;
+    }
+    let short = std::env::var_os("RIG_SHORT").is_some();
+    let only = std::env::var("RIG_SCENE").unwrap_or_default();
+    let run = |name: &str, what: &dyn Fn()| {
+        if name.contains(&only) {
+            let since = std::time::Instant::now();
+            what();
+            println!("  {name}: {:.1} s", since.elapsed().as_secs_f64());
+        }
+    };
+    // Two senders share a node with the receiver, or none does.
+    run("in order", &|| {
+        job(6, "in order", "FMPL_ANY_SLOTS=16 EACH=8").nodes(Nodes::Blocks(3)).run();
+        if !short {
+            apart(4, "in order", "FMPL_ANY_SLOTS=4 EACH=20 FMPL_WAIT=block").run();
+        }
+    });
+    run("requests", &|| drop(apart(2, "requests", "FMPL_ANY_SLOTS=64").run()));
+    run("stopped", &|| {
+        apart(4, "stopped", "FMPL_ANY_SLOTS=64 LIMIT=5 FMPL_WAIT=block").run();
+        if !short {
+            apart(4, "stopped", "FMPL_ANY_SLOTS=64").run();
+        }
+    });
+    run("facing", &|| drop(apart(2, "facing", "FMPL_ANY_SLOTS=16 ROUNDS=3").run()));
+    run("dies", &|| {
+        let outcome = apart(3, "dies with a slot", "FMPL_ANY_SLOTS=64").keep_going().outcome();
+        assert!([0, 2].iter().all(|r| well(&outcome, *r)), "{}", story(&outcome));
+    });
+    if !short {
+        run("traffic", &|| {
+            for us in [20_000, 200_000, 900_000] {
+                let job = apart(4, "dies in traffic", "FMPL_ANY_SLOTS=16 EACH=150").env("US", us);
+                let outcome = job.keep_going().outcome();
+                assert!([0, 2, 3].iter().all(|r| well(&outcome, *r)), "after {us} us: {}", story(&outcome));
+            }
+        });
+    }
+}
