@@ -22,16 +22,18 @@ pub fn is_stopped() {
     let slots = crate::places();
     // First contact, and nothing else, needs a process that runs.
     if me == 0 {
+        if let Ok(limit) = std::env::var("LIMIT") {
+            limit_any(limit.parse().unwrap(), 1);
+        }
+        barrier();
         for _ in 1..n {
             recv_any(&mut [0; 8], 1);
         }
     } else {
+        barrier();
         send_any(&[0; 8], 0, 1);
     }
     if me == 0 {
-        if let Ok(limit) = std::env::var("LIMIT") {
-            limit_any(limit.parse().unwrap(), 1);
-        }
         send(&std::process::id().to_le_bytes(), 1, 0);
         // SAFETY: no memory.
         unsafe { libc::raise(libc::SIGSTOP) };
