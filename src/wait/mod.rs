@@ -17,6 +17,9 @@ pub use board::{Board, Operation, Waits};
 
 static SPIN_NS: Setting = Setting::new(20_000);
 static YIELD_NS: Setting = Setting::new(200_000);
+/// As the two above, where the peer is in the middle of its part: what is waited for comes within moments, and nobody rings for it.
+static MIDWAY_SPIN_NS: Setting = Setting::new(20_000);
+static MIDWAY_YIELD_NS: Setting = Setting::new(200_000);
 static STALL_NS: Setting = Setting::new(u64::MAX);
 
 /// Longest sleep: a dead waker never wakes anybody, so a sleeper looks by itself now and then.
@@ -58,6 +61,8 @@ pub fn configure(config: &Config, ranks_here: usize, cores: usize) {
     });
     SPIN_NS.set(spin);
     YIELD_NS.set(yields);
+    MIDWAY_SPIN_NS.set(if crowded || config.spin_us.is_some() { spin } else { spin.max(20_000) });
+    MIDWAY_YIELD_NS.set(yields.max(200_000));
     let stall = if config.stall_s > 0.0 { (config.stall_s * 1e9) as u64 } else { u64::MAX };
     STALL_NS.set(stall);
 }
@@ -183,14 +188,17 @@ impl Waiter {
             return Ok(Turn::TimedOut);
         }
         let waited = now - self.started_ns;
-        let spin = SPIN_NS.get();
+        let (spin, yields) = match scene.may_end() {
+            true => (SPIN_NS.get(), YIELD_NS.get()),
+            false => (MIDWAY_SPIN_NS.get(), MIDWAY_YIELD_NS.get()),
+        };
         if waited < spin && waited < NOTICE_NS {
             return Ok(Turn::Again);
         }
         if self.notice.is_none() && waited > NOTICE_NS {
             self.notice = scene.board().hang(&Waits { since_ns: self.started_ns, ..scene.waits() });
         }
-        if waited >= spin && waited - spin < YIELD_NS.get() {
+        if waited >= spin && waited - spin < yields {
             // SAFETY: no preconditions.
             unsafe { libc::sched_yield() };
             self.turns = SPINS.saturating_sub(2);
