@@ -11,6 +11,7 @@
 //! - A place that is not found, or twice, is an error of every run of the models.
 //! - `cargo test --test model -- --ignored` makes the experiments, one process each, and fails for what no model notices. It also
 //!   wants every ordering stronger than relaxed in `src/lane`, `src/p2p` and `src/wait` to be in the table.
+//! - `FMPL_MODEL_LINES=20-40` makes those of these lines of the table only.
 //! - `FMPL_MODEL_WEAKEN=N tests/model/run MODEL` makes experiment N (its line in the table) by hand.
 
 use std::collections::BTreeSet;
@@ -261,7 +262,12 @@ fn every_ordering_is_spoken_of() {
 #[test]
 #[ignore = "takes long: one process for each experiment"]
 fn every_weakening_is_noticed() {
-    let rows = table();
+    let mut rows = table();
+    if let Ok(lines) = std::env::var("FMPL_MODEL_LINES") {
+        let (from, to) = lines.split_once('-').expect("FMPL_MODEL_LINES: from-to");
+        let (from, to): (usize, usize) = (from.parse().expect("a line"), to.parse().expect("a line"));
+        rows.retain(|r| (from..=to).contains(&r.line));
+    }
     let mut wrong = Vec::new();
     let trials: Vec<(&Row, &String)> =
         rows.iter().filter(|r| r.loss.is_some()).flat_map(|r| r.models.iter().map(move |m| (r, m))).collect();

@@ -47,11 +47,16 @@ struct Routines {
 macro_rules! routines {
     ($($name:ident: $sum:ident $amx:ident $amn:ident;)*) => { $(
         const $name: Routines = Routines {
-            sum: |g, s, t, m, n, a, lda, r, c| unsafe { $sum(g.handle, letters(s), letters(t), m, n, a.cast(), lda, r, c) },
+            sum: |g, s, t, m, n, a, lda, r, c| {
+                // SAFETY: letters with their ends; `check`, which alone calls this, gives matrices of the type and size it says.
+                unsafe { $sum(g.handle, letters(s), letters(t), m, n, a.cast(), lda, r, c) }
+            },
             extreme: [
+                // SAFETY: as above.
                 |g, s, t, m, n, a, lda, ra, ca, ldia, r, c| unsafe {
                     $amx(g.handle, letters(s), letters(t), m, n, a.cast(), lda, ra, ca, ldia, r, c)
                 },
+                // SAFETY: as above.
                 |g, s, t, m, n, a, lda, ra, ca, ldia, r, c| unsafe {
                     $amn(g.handle, letters(s), letters(t), m, n, a.cast(), lda, ra, ca, ldia, r, c)
                 },
@@ -243,6 +248,7 @@ fn coherent_body() {
             if (repeat + me) % 3 == 0 {
                 std::thread::sleep(std::time::Duration::from_millis(2));
             }
+            // SAFETY: letters with their ends, and a column of `n` elements, the call's alone.
             unsafe {
                 Cdgsum2d(grid.handle, letters(ALL), letters(b" \0"), n as i32, 1, a.as_mut_ptr(), n as i32, -1, -1)
             };

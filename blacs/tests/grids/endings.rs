@@ -41,6 +41,7 @@ const MISTAKES: &[Mistake] = &[
     ("scope", |g| _ = g.sum(b"x\0", 1), "Unknown scope 'x'"),
     (
         "topology",
+        // SAFETY: letters with their ends, and one element.
         |g| unsafe { Cdgebs2d(g.handle, letters(ALL), letters(b"q\0"), 1, 1, &1.0, 1) },
         "Unknown topology 'q'",
     ),
@@ -105,6 +106,7 @@ fn crash_body() {
     if me == 2 {
         std::thread::sleep(Duration::from_millis(50));
         // Without the handler of Rust's runtime, which looks for a fault.
+        // SAFETY: calls of numbers only; the process is about to end.
         unsafe {
             libc::signal(libc::SIGSEGV, libc::SIG_DFL);
             libc::raise(libc::SIGSEGV);

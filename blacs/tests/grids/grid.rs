@@ -31,12 +31,14 @@ pub const ALL: &[u8; 2] = b"A\0";
 /// (this process, all)
 pub fn pinfo() -> (i32, i32) {
     let (mut me, mut all) = (-1, -1);
+    // SAFETY: places for the two answers.
     unsafe { Cblacs_pinfo(&mut me, &mut all) };
     (me, all)
 }
 
 pub fn system() -> i32 {
     let mut handle = -1;
+    // SAFETY: a place for the one answer.
     unsafe { Cblacs_get(-1, 0, &mut handle) };
     handle
 }
@@ -45,17 +47,20 @@ impl Grid {
     /// The first processes of a system context.
     pub fn init(system: i32, order: &'static [u8; 2], rows: i32, columns: i32) -> Grid {
         let mut handle = system;
+        // SAFETY: a place for the handle, and a letter with its end.
         unsafe { Cblacs_gridinit(&mut handle, letters(order), rows, columns) };
         Grid::look(handle)
     }
     /// These processes, given by columns.
     pub fn map(system: i32, map: &[i32], rows: i32, columns: i32) -> Grid {
         let mut handle = system;
+        // SAFETY: a place for the handle; the map has `rows` x `columns` numbers, as callers give it.
         unsafe { Cblacs_gridmap(&mut handle, map.as_ptr(), rows, rows, columns) };
         Grid::look(handle)
     }
     pub fn look(handle: i32) -> Grid {
         let mut grid = Grid { handle, rows: 0, columns: 0, row: 0, col: 0 };
+        // SAFETY: places for the four answers.
         unsafe { Cblacs_gridinfo(handle, &mut grid.rows, &mut grid.columns, &mut grid.row, &mut grid.col) };
         grid
     }
@@ -66,19 +71,23 @@ impl Grid {
         Cblacs_gridexit(self.handle);
     }
     pub fn barrier(&self) {
+        // SAFETY: a letter with its end.
         unsafe { Cblacs_barrier(self.handle, letters(ALL)) };
     }
     pub fn send(&self, data: &[f64], row: i32, col: i32) {
+        // SAFETY: a column of so many elements, which stay for the length of the call.
         unsafe { Cdgesd2d(self.handle, data.len() as i32, 1, data.as_ptr(), data.len() as i32, row, col) };
     }
     pub fn receive(&self, n: usize, row: i32, col: i32) -> Vec<f64> {
         let mut data = vec![f64::NAN; n];
+        // SAFETY: a column of so many elements, the call's alone.
         unsafe { Cdgerv2d(self.handle, n as i32, 1, data.as_mut_ptr(), n as i32, row, col) };
         data
     }
     /// The sum over a scope, to all.
     pub fn sum(&self, scope: &'static [u8; 2], value: i32) -> i32 {
         let mut value = value;
+        // SAFETY: letters with their ends, and one element.
         unsafe { Cigsum2d(self.handle, letters(scope), letters(b" \0"), 1, 1, &mut value, 1, -1, -1) };
         value
     }
@@ -182,6 +191,7 @@ fn nested_body() {
     let whole = Grid::init(system(), b"C\0", 2, columns);
     assert_eq!((whole.row, whole.col), (me % 2, me / 2));
     let mut inner_system = -1;
+    // SAFETY: a place for the one answer.
     unsafe { Cblacs_get(whole.handle, 10, &mut inner_system) };
     // The second row of the grid: its numbers are columns .. 2 * columns, whatever their numbers in the world.
     let row = Grid::map(inner_system, &(columns..2 * columns).collect::<Vec<_>>(), 1, columns);
@@ -196,13 +206,16 @@ fn nested_body() {
         assert_eq!(first.sum(b"r\0", me), 2);
     }
     let (mut prow, mut pcol) = (0, 0);
+    // SAFETY: places for the two answers.
     unsafe { Cblacs_pcoord(whole.handle, columns + 1, &mut prow, &mut pcol) };
     assert_eq!((prow, pcol), (1, 1));
+    // SAFETY: as above.
     unsafe { Cblacs_pcoord(whole.handle, all, &mut prow, &mut pcol) };
     assert_eq!((prow, pcol), (-1, -1));
     // What is set reads back; what cannot be set warns only.
     for what in 11..=16 {
         let (two, mut read) = (2, 0);
+        // SAFETY: one number, and a place for one.
         unsafe {
             Cblacs_set(whole.handle, what, &two);
             Cblacs_get(whole.handle, what, &mut read);
@@ -213,10 +226,13 @@ fn nested_body() {
     for (context, what) in
         [(-1, 0), (-1, 1), (-1, 2), (whole.handle, 10), (whole.handle, 11), (whole.handle, 12), (whole.handle, 99)]
     {
+        // SAFETY: one number.
         unsafe { Cblacs_set(context, what, &wrong) };
     }
+    // SAFETY: places for the two answers.
     unsafe { Cblacs_get(-1, 1, ids.as_mut_ptr()) };
     assert!(ids[0] == 0 && ids[1] > 30_000);
+    // SAFETY: what is not known writes nothing.
     unsafe { Cblacs_get(-1, 99, ptr::null_mut()) };
     Cblacs_exit(0);
 }

@@ -1,10 +1,6 @@
 //! What the public testers of the BLACS leave out, on jobs of 1 to 8 processes: combines in double precision, ties, coherent and
 //! repeatable results, odd grids, hundreds of them, messages to oneself and across contexts, wrong arguments, the ends of a job.
 
-#![allow(
-    clippy::undocumented_unsafe_blocks,
-    reason = "each block is a call of a BLACS routine, with matrices of the sizes that it is given"
-)]
 #![allow(clippy::type_complexity, reason = "the types are those of the BLACS")]
 
 #[path = "../../../tests/ranks/mod.rs"]

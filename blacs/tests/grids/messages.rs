@@ -44,6 +44,7 @@ fn buffered_body() {
         let mine = matrix(me);
         let (im, il) = (m as i32, lda as i32);
         for to in 0..all {
+            // SAFETY: each is within the matrix of `lda` x `n`, which stays.
             unsafe {
                 for _ in 0..3 {
                     Cdgesd2d(grid.handle, im, n as i32, mine.as_ptr(), il, 0, to);
@@ -59,12 +60,14 @@ fn buffered_body() {
             let inside = |i: usize| i < m;
             for _ in 0..3 {
                 let mut got = vec![-1.0; lda * n];
+                // SAFETY: `m` x `n` elements, `lda` apart, are within `got`.
                 unsafe { Cdgerv2d(grid.handle, im, n as i32, got.as_mut_ptr(), il, 0, from) };
                 for k in 0..lda * n {
                     assert_eq!(got[k], if inside(k % lda) { theirs[k] } else { -1.0 }, "lda {lda}: element {k}");
                 }
             }
             let mut got = vec![-1.0; lda * n];
+            // SAFETY: as above.
             unsafe {
                 Cdtrrv2d(grid.handle, letters(b"U\0"), letters(b"u\0"), im, n as i32, got.as_mut_ptr(), il, 0, from)
             };
@@ -74,6 +77,7 @@ fn buffered_body() {
             }
             // A trapezoid may be received as a column, an empty message as one of three, six elements in another shape.
             let mut five = vec![-1.0; 5];
+            // SAFETY: five elements.
             unsafe { Cdgerv2d(grid.handle, 5, 1, five.as_mut_ptr(), 5, 0, from) };
             assert_eq!(
                 five,
@@ -145,6 +149,7 @@ fn broadcasts_body() {
                     let number = (at.0 * columns + at.1) + round;
                     let whole: Vec<f64> =
                         (0..(lda * n) as usize).map(|k| value(number, k % lda as usize, k / lda as usize)).collect();
+                    // SAFETY: letters with their ends; `m` x `n` elements, `lda` apart, are within each matrix.
                     unsafe {
                         if at == (grid.row, grid.col) {
                             Cdgebs2d(grid.handle, letters(scope), letters(top), m, n, whole.as_ptr(), lda);
@@ -248,6 +253,7 @@ fn huge_body() {
     let grid = Grid::init(system(), b"R\0", 1, 2);
     let (m, n) = (16_400, 16_400);
     let mut matrix = vec![me as f64 + 1.0; m as usize * n as usize];
+    // SAFETY: at most `m` x `n` elements, `m` apart, are within the matrix.
     unsafe {
         if me == 0 {
             matrix[0] = 5.0;
