@@ -51,6 +51,13 @@ module fmpl
   integer(c_int), parameter :: FMPL_COUNTER_RDMA_COPIED = 6
   !> A counter: completions of writes and reads that were taken.
   integer(c_int), parameter :: FMPL_COUNTER_RDMA_COMPLETIONS = 7
+  !> For fmpl_counter: connections (RC queue pairs) with ranks on other nodes that this process has now.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_PAIRS = 8
+  !> For fmpl_counter: those that all ranks of this node have now.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_NODE_PAIRS = 9
+  !> For fmpl_counter: connections of this process that were given up so far, because others needed their
+  !! place.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_RETIRED = 10
   !> The version that this header belongs to: 10000 * major + 100 * minor + patch.
   integer(c_int), parameter :: FMPL_VERSION_NUMBER = 100
   !> The library is not initialised, or has been finalized.

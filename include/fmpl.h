@@ -155,6 +155,17 @@ enum fmpl_error {
 /** A counter: completions of writes and reads that were taken. */
 #define FMPL_COUNTER_RDMA_COMPLETIONS 7
 
+/** For fmpl_counter: connections (RC queue pairs) with ranks on other nodes that this process has now. */
+#define FMPL_COUNTER_RDMA_PAIRS 8
+
+/** For fmpl_counter: those that all ranks of this node have now. */
+#define FMPL_COUNTER_RDMA_NODE_PAIRS 9
+
+/**
+ * For fmpl_counter: connections of this process that were given up so far, because others needed their place.
+ */
+#define FMPL_COUNTER_RDMA_RETIRED 10
+
 /** The version that this header belongs to: 10000 * major + 100 * minor + patch. */
 #define FMPL_VERSION 100
 

@@ -69,6 +69,17 @@
 ! A counter: completions of writes and reads that were taken.
       integer FMPL_COUNTER_RDMA_COMPLETIONS
       parameter (FMPL_COUNTER_RDMA_COMPLETIONS = 7)
+! For fmpl_counter: connections (RC queue pairs) with ranks on other
+! nodes that this process has now.
+      integer FMPL_COUNTER_RDMA_PAIRS
+      parameter (FMPL_COUNTER_RDMA_PAIRS = 8)
+! For fmpl_counter: those that all ranks of this node have now.
+      integer FMPL_COUNTER_RDMA_NODE_PAIRS
+      parameter (FMPL_COUNTER_RDMA_NODE_PAIRS = 9)
+! For fmpl_counter: connections of this process that were given up so
+! far, because others needed their place.
+      integer FMPL_COUNTER_RDMA_RETIRED
+      parameter (FMPL_COUNTER_RDMA_RETIRED = 10)
 ! The version that this header belongs to: 10000 * major + 100 * minor +
 ! patch.
       integer FMPL_VERSION_NUMBER

@@ -262,6 +262,8 @@ pub struct Config {
     pub verbs_mtu: Option<u32>,
     /// `FMPL_VERBS_PKEY`
     pub verbs_pkey: Option<u16>,
+    /// `FMPL_QUEUE_PAIRS`: connections of all processes of a node with other nodes, at most.
+    pub queue_pairs: usize,
     /// `FMPL_START_TIMEOUT`, seconds
     pub start_s: f64,
     /// `FMPL_BLACS_SPOOL`, bytes; read by `libfmpl_blacs`
@@ -319,6 +321,7 @@ impl Default for Config {
             verbs_gid: None,
             verbs_mtu: None,
             verbs_pkey: None,
+            queue_pairs: 128,
             blacs_spool_bytes: 1 << 30,
             log: 1,
         }
@@ -768,6 +771,14 @@ pub static SETTINGS: &[Setting] = &[
             let digits = v.strip_prefix("0x").unwrap_or(v);
             u16::from_str_radix(digits, 16).ok().map(|n| c.verbs_pkey = Some(n))
         },
+    },
+    Setting {
+        name: "FMPL_QUEUE_PAIRS",
+        default: "128",
+        values: "a number from 1 to 65536, the same for all ranks of a node",
+        meaning: "connections (RC queue pairs) of all ranks of a node with other nodes, together; beyond that the one used longest ago is \
+                  given up until it is used again",
+        set: |c, v| v.parse().ok().filter(|n| (1..=1 << 16).contains(n)).map(|n| c.queue_pairs = n),
     },
     Setting {
         name: "FMPL_START_TIMEOUT",

@@ -27,11 +27,17 @@ pub enum Counter {
     RdmaCopied = 6,
     /// Completions of writes and reads that were taken.
     RdmaCompletions = 7,
+    /// Connections (RC queue pairs) with ranks on other nodes that this process has now.
+    RdmaPairs = 8,
+    /// Those that all ranks of this node have now.
+    RdmaNodePairs = 9,
+    /// Connections of this process that were given up so far, because others needed their place.
+    RdmaRetired = 10,
 }
 
 impl Counter {
     /// All counters, in order.
-    pub const ALL: [Counter; 8] = [
+    pub const ALL: [Counter; 11] = [
         Counter::ShmPeers,
         Counter::ShmMessages,
         Counter::ShmBytes,
@@ -40,6 +46,9 @@ impl Counter {
         Counter::RdmaBytes,
         Counter::RdmaCopied,
         Counter::RdmaCompletions,
+        Counter::RdmaPairs,
+        Counter::RdmaNodePairs,
+        Counter::RdmaRetired,
     ];
 
     /// The counter with this number.

@@ -54,7 +54,7 @@ pub fn finalize_raw() -> Result<()> {
 
 /// Acknowledges what is received and was to be acknowledged by messages that will not be sent now.
 fn settle(ep: &Endpoint) {
-    for lane in ep.lanes.all().iter() {
+    for lane in ep.lanes.list() {
         for slot in 0..lane.limit() as usize {
             receive::settle(lane, slot);
         }
@@ -67,7 +67,7 @@ fn settle(ep: &Endpoint) {
 fn left_over(ep: &Endpoint) -> Result<()> {
     let mut first = None;
     let (mut messages, mut requests) = (0u64, 0u64);
-    for lane in ep.lanes.all().iter() {
+    for lane in ep.lanes.list() {
         for slot in SYSTEM_INDICES..lane.limit() as usize {
             let progress = lane.progress(slot);
             let sent = progress.sent.load(Ordering::Relaxed);

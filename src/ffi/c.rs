@@ -80,6 +80,12 @@ pub const FMPL_COUNTER_RDMA_BYTES: c_int = comm::Counter::RdmaBytes as c_int;
 pub const FMPL_COUNTER_RDMA_COPIED: c_int = comm::Counter::RdmaCopied as c_int;
 /// A counter: completions of writes and reads that were taken.
 pub const FMPL_COUNTER_RDMA_COMPLETIONS: c_int = comm::Counter::RdmaCompletions as c_int;
+/// For `fmpl_counter`: connections (RC queue pairs) with ranks on other nodes that this process has now.
+pub const FMPL_COUNTER_RDMA_PAIRS: c_int = comm::Counter::RdmaPairs as c_int;
+/// For `fmpl_counter`: those that all ranks of this node have now.
+pub const FMPL_COUNTER_RDMA_NODE_PAIRS: c_int = comm::Counter::RdmaNodePairs as c_int;
+/// For `fmpl_counter`: connections of this process that were given up so far, because others needed their place.
+pub const FMPL_COUNTER_RDMA_RETIRED: c_int = comm::Counter::RdmaRetired as c_int;
 /// The version that this header belongs to: 10000 * major + 100 * minor + patch.
 pub const FMPL_VERSION: c_int = 100
     * (100 * decimal(env!("CARGO_PKG_VERSION_MAJOR")) + decimal(env!("CARGO_PKG_VERSION_MINOR")))

@@ -341,6 +341,10 @@ impl Far {
         let chunks = (0..self.chunks.len()).filter(|c| self.chunk(c * CHUNK_SLOTS).is_some());
         chunks.flat_map(|c| c * CHUNK_SLOTS..(c + 1) * CHUNK_SLOTS)
     }
+    /// Chunks that this side has opened.
+    pub fn open_chunks(&self) -> usize {
+        self.chunks.iter().filter(|c| c.get().is_some()).count()
+    }
     /// What this side keeps of a slot, which is open.
     pub fn slot(&self, slot: usize) -> Option<&FarSlot> {
         self.chunk(slot).map(|c| &c.slots[slot % CHUNK_SLOTS])
@@ -352,7 +356,7 @@ impl Far {
     }
     /// Has the peer finalized?
     pub fn has_left(&self) -> bool {
-        self.page().side.state.load(Ordering::Acquire) == SIDE_FINALIZED
+        self.page().side.state.load(Ordering::Acquire) == SIDE_FINALIZED || self.link.has_left()
     }
     /// The announcements' memory, as the lane's accessors count it.
     pub(super) fn queue(&self) -> *mut u8 {
@@ -390,7 +394,12 @@ impl Far {
     }
     /// Somebody of this side goes to sleep and must be woken. What was published before this reached the peer wakes it as well, since
     /// the peer's thread confirms by the same connection.
+    ///
+    /// Without a connection nothing can come, and all sleepers are woken when there is one.
     pub fn fall_asleep(&self) {
+        if !self.link.is_up() {
+            return;
+        }
         if self.sleep.compare_exchange(UNTOLD, TOLD, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             let _ = self.link.write_with(
                 self.page_remote,
@@ -684,7 +693,7 @@ impl Far {
     /// What a lasting wait does for the connection.
     pub fn tend(&self) {
         self.pay();
-        self.link.tend(self.page_remote);
+        self.link.tend();
     }
 }
 
@@ -716,11 +725,12 @@ pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Asked) -> Answer) {
 
 /// Has the peer of this connection finalized, as far as it has said so on some lane?
 pub fn has_left(link: &Link) -> bool {
-    link.pages().iter().any(|window| {
-        // SAFETY: as in `answer`.
-        let page = unsafe { &*window.arena.as_ptr().cast::<Page>() };
-        page.side.state.load(Ordering::Acquire) == SIDE_FINALIZED
-    })
+    link.has_left()
+        || link.pages().iter().any(|window| {
+            // SAFETY: as in `answer`.
+            let page = unsafe { &*window.arena.as_ptr().cast::<Page>() };
+            page.side.state.load(Ordering::Acquire) == SIDE_FINALIZED
+        })
 }
 
 fn one(word: u64) -> ([u64; 16], usize) {

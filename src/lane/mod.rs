@@ -561,6 +561,11 @@ mod here {
             unsafe { &*self.receive_sides.add(slot * RECEIVE_STRIDE).cast::<ReceiveSide>() }
         }
 
+        /// This side's own memory for the indices.
+        pub fn private_memory(&self) -> (*const u8, usize) {
+            (self.progress, self.private)
+        }
+
         /// Why the peer can do nothing more, if it cannot.
         #[inline]
         pub fn gone(&self) -> Option<&str> {

@@ -173,6 +173,16 @@ impl LaneTable {
         self.all.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    /// The same, for who posts to other nodes meanwhile: that may take its time, and nobody is to wait for the guard. None may be freed
+    /// as long as the list is in use.
+    pub fn list(&self) -> Vec<&'static Lane> {
+        self.all().clone()
+    }
+    /// As [`list`](LaneTable::list); `None`: another thread has the lanes just now.
+    pub fn try_list(&self) -> Option<Vec<&'static Lane>> {
+        self.all.try_lock().ok().map(|all| all.clone())
+    }
+
     /// Frees the lanes of a communicator, not the world.
     ///
     /// # Safety

@@ -9,10 +9,11 @@ use crate::base::error::{Code, Error, Result, say};
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
-use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, LIVES_AT, Mapping, PLACES_AT, Region};
+use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, LIVES_AT, Mapping, NODE_AT, PLACES_AT, Region};
 use crate::fabric::verbs::Card;
-use crate::fabric::verbs::control::Fabric;
+use crate::fabric::verbs::control::{Fabric, Terms};
 use crate::fabric::verbs::device::{Port, Wishes};
+use crate::fabric::verbs::room::TABLE_BYTES;
 use crate::lane::far::{FAR, Far, has_left};
 use crate::lane::map::{
     COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, SIDE_FINALIZED, SYSTEM_INDICES,
@@ -258,7 +259,7 @@ impl Endpoint {
         attach.open(secret)?;
         let _ = self.attach.set(attach);
         if let Some(Ok(fabric)) = self.fabric.get() {
-            fabric.open(secret, Box::new(super::far::on_number))?;
+            fabric.open(secret, super::far::hooks())?;
         }
         Ok(())
     }
@@ -273,8 +274,16 @@ impl Endpoint {
         let here = self.launch.local_ranks().iter().position(|r| *r == self.rank).unwrap_or(0);
         let turn = here + self.launch.nodes().node_of(self.rank) as usize;
         let started = Port::choose(&Wishes::of(&self.config), turn).and_then(|port| {
-            let config = &self.config;
-            Fabric::start(self.region.clone(), port, config.log, config.verbs_cache, config.verbs_strict)
+            let (config, nodes, rank) = (&self.config, self.launch.nodes().clone(), self.rank);
+            let terms = Terms {
+                log: config.log,
+                keep: config.verbs_cache,
+                strict: config.verbs_strict,
+                places: config.queue_pairs,
+                patience: Duration::from_secs_f64(config.attach_s),
+                comes_before: Box::new(move |peer| nodes.node_of(rank) < nodes.node_of(peer)),
+            };
+            Fabric::start(self.region.clone(), port, terms)
         });
         let fabric = match started {
             Ok(fabric) => Ok(Arc::new(fabric)),
@@ -581,11 +590,11 @@ impl Endpoint {
         Ok(peer < self.size && attach.known(peer).is_none() && nodes.node_of(peer) != nodes.node_of(self.rank))
     }
 
-    /// What was done on the fabric between nodes: writes, reads, their bytes, bytes copied, completions taken.
-    pub fn fabric_done(&self) -> [u64; 5] {
+    /// What was done on the fabric between nodes, see [`Fabric::done`].
+    pub fn fabric_done(&self) -> [u64; 8] {
         match self.fabric.get() {
             Some(Ok(fabric)) => fabric.done(),
-            _ => [0; 5],
+            _ => [0; 8],
         }
     }
 
@@ -615,11 +624,7 @@ impl Endpoint {
             return;
         }
         LAST_NS.store(now, Ordering::Relaxed);
-        for link in fabric.links().iter().filter(|l| l.is_ready() && l.failure().is_none()) {
-            if let Some(page) = link.find_window(|_| true).and_then(|w| w.remote.get().copied()) {
-                link.tend(page);
-            }
-        }
+        fabric.links().iter().for_each(|link| link.tend());
     }
 
     /// The fabric between nodes.
@@ -679,7 +684,7 @@ impl Endpoint {
     /// go by other ranks.
     pub fn settle_fabric(&self) {
         let Some(Ok(fabric)) = self.fabric.get() else { return };
-        self.lanes.all().iter().filter_map(|lane| lane.far()).for_each(Far::pay);
+        self.lanes.list().into_iter().filter_map(|lane| lane.far()).for_each(Far::pay);
         let until = crate::base::clock::now_ns() + 1_000_000_000;
         fabric.links().iter().for_each(|link| link.drain(until));
     }
@@ -687,13 +692,27 @@ impl Endpoint {
     /// Tells the peers on other nodes that this rank has left, and sees to it that what was posted has gone out.
     fn leave_fabric(&self) {
         let Some(Ok(fabric)) = self.fabric.get() else { return };
-        for lane in self.lanes.all().iter() {
-            if let Some(far) = lane.far() {
+        for lane in self.lanes.list() {
+            if let Some(far) = lane.far().filter(|far| far.link.is_up()) {
                 far.say_side(lane.my_side());
             }
         }
         let until = crate::base::clock::now_ns() + 1_000_000_000;
         fabric.links().iter().for_each(|link| link.drain(until));
+        fabric.leave(until);
+    }
+
+    /// The table of the node's connections, which its lowest rank has in its region; if that has died already, this rank has its own.
+    pub fn node_table(&self) -> Option<Mapping> {
+        let lowest = *self.launch.local_ranks().first()?;
+        let of_lowest = || self.contact(lowest).and_then(|p| p.region.map(NODE_AT, TABLE_BYTES)).ok();
+        let own = || self.region.map(NODE_AT, TABLE_BYTES).ok();
+        if lowest == self.rank { own() } else { of_lowest().or_else(own) }
+    }
+
+    /// Where a process answers datagrams of the fabric.
+    pub fn card_of(&self, rank: u32) -> Result<Card> {
+        self.fabric_card(rank)
     }
 
     /// First contact, or the peer as it is known.

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use crate::base::error::Error;
 use crate::fabric::verbs::Place;
-use crate::fabric::verbs::control::BOUNCE_BYTES;
+use crate::fabric::verbs::control::{BOUNCE_BYTES, Hooks};
 use crate::fabric::verbs::link::{Link, PIECES, Piece};
 use crate::fabric::verbs::region::Region;
 use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
@@ -538,8 +538,34 @@ pub(super) fn take_back(receiver: &Receiver, far: &Far) -> bool {
     true
 }
 
+/// What the fabric calls.
+pub(super) fn hooks() -> Hooks {
+    Hooks {
+        on_number: Box::new(on_number),
+        came_up: Box::new(|link| {
+            let Ok(ep) = endpoint() else { return };
+            ring_all(ep);
+            if ep.event.get().is_some() {
+                far_lanes(ep.lanes.list(), link).for_each(Far::fall_asleep);
+            }
+        }),
+        settle: Box::new(|link| {
+            // What is not sent now is sent over the next connection.
+            let lanes = endpoint().ok().and_then(|ep| ep.lanes.try_list()).unwrap_or_default();
+            far_lanes(lanes, link).filter(|f| f.link.is_up()).for_each(Far::pay);
+        }),
+        card_of: Box::new(|rank| endpoint()?.card_of(rank)),
+        table: Box::new(|| endpoint().ok()?.node_table()),
+    }
+}
+
+/// The far parts of the lanes that use a link.
+fn far_lanes(lanes: Vec<&'static Lane>, link: &Link) -> impl Iterator<Item = &'static Far> {
+    lanes.into_iter().filter_map(|l| l.far()).filter(move |f| std::ptr::eq(&*f.link, link))
+}
+
 /// Serves a peer that asks; called by the thread of the fabric.
-pub(super) fn on_number(link: &Arc<Link>, number: u32) {
+fn on_number(link: &Arc<Link>, number: u32) {
     let Some((call, number)) = Call::of(number) else { return };
     let Ok(ep) = endpoint() else {
         // Between the others' start and the end of ours.

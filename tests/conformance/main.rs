@@ -11,6 +11,7 @@
 //! | `memory` | buffers in read-only, file, huge and shared memory |
 //! | `threads` | many threads of both processes at once |
 //! | `crowd` | three and four ranks |
+//! | `few` | between nodes: many peers, few queue pairs |
 //! | `wire` | between nodes: how many writes, bytes, copies |
 //! | `bulk` | 65 536 indices; messages of more than 4 GiB |
 
@@ -20,6 +21,7 @@ mod ranks;
 mod any;
 mod bulk;
 mod crowd;
+mod few;
 mod memory;
 mod requests;
 mod shapes;
@@ -244,6 +246,35 @@ fn between_nodes() {
     }
 }
 
+/// Many peers and few queue pairs: each rank on a node of its own, and four ranks on each node.
+fn few_queue_pairs() {
+    use fmpl::launch::embedded::Nodes;
+    if !has_devices() {
+        return println!("no active RDMA port here: nothing to try");
+    }
+    for (ranks, nodes, pairs, messages) in [(13, 13, 4, 100), (8, 4, 2, 100), (3, 3, 1, 60)] {
+        let messages = if ranks::long() { 40 * messages } else { messages };
+        let since = std::time::Instant::now();
+        let job = Job::new(ranks, "few queue pairs").nodes(Nodes::Cyclic(nodes)).env("FMPL_QUEUE_PAIRS", pairs);
+        let job = job
+            .env("FEW_MESSAGES", messages)
+            .env("FEW_SEED", 1 + nodes)
+            .env("FMPL_STALL", 60)
+            .env("FMPL_WAIT", "block");
+        let outcome = job.seconds(if ranks::long() { 3000 } else { 200 }).run();
+        let retired = |rank: usize| -> u64 {
+            let text = ranks::said(&outcome, rank);
+            text.trim().strip_prefix("retired ").and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+        };
+        let retired: u64 = (0..ranks).map(retired).sum();
+        assert!(retired >= ranks as u64, "{retired} connections given up by {ranks} ranks");
+        let time = since.elapsed().as_secs_f64();
+        println!(
+            "  {ranks} ranks on {nodes} nodes, {pairs} queue pairs each: {messages} messages, {retired} connections given up: {time:.1} s"
+        );
+    }
+}
+
 /// How much goes over the wire between nodes.
 fn writes_are_counted() {
     use fmpl::launch::embedded::Nodes;
@@ -266,6 +297,7 @@ fn on_the_wire() {
 const TESTS: &[Test] = &[
     ("every_way_keeps_every_promise", every_way),
     ("every_promise_is_kept_between_nodes", between_nodes),
+    ("many_peers_share_few_queue_pairs_between_nodes", few_queue_pairs),
     ("what_goes_over_the_wire_is_counted", writes_are_counted),
     ("three_ranks_and_four", crowds),
     ("indices_by_the_ten_thousands", many_indices),
@@ -274,6 +306,7 @@ const TESTS: &[Test] = &[
 const BODIES: &[Body] = &[
     ("scenes", scenes),
     ("wire", on_the_wire),
+    ("few queue pairs", few::random_traffic),
     ("crowd", crowd),
     ("bulk of indices", bulk::indices),
     ("long messages", bulk::lengths),

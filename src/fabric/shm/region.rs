@@ -22,6 +22,10 @@
 //!             │ global memory (16 MiB) │  registrations and remote commands; written by `rma`
 //!  RMA_END    ├────────────────────────┤
 //!             ┆                        ┆
+//!  NODE_AT    ├────────────────────────┤  3 GiB
+//!             │ connections (4 MiB)    │  those of all processes of the node, if this is its lowest rank; `verbs::room`
+//!             ├────────────────────────┤
+//!             ┆                        ┆
 //!  SPOOL_AT   ├────────────────────────┤  64 GiB
 //!             │ spools                 │
 //!  HEAP_AT    ├────────────────────────┤  1 TiB
@@ -54,7 +58,7 @@ use crate::base::clock;
 use crate::base::error::{Code, Error, Result};
 
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
-pub const LAYOUT_VERSION: u32 = 6;
+pub const LAYOUT_VERSION: u32 = 7;
 
 /// Where the notice board begins.
 pub const BOARD_AT: u64 = 4096;
@@ -73,6 +77,8 @@ pub const LIVES_AT: u64 = 1 << 30;
 pub const RMA_AT: u64 = 2 << 30;
 /// Where they end.
 pub const RMA_END: u64 = RMA_AT + (16 << 20);
+/// Where the lowest rank of a node has the table of the node's connections to others.
+pub const NODE_AT: u64 = 3 << 30;
 /// Where the spools begin.
 pub const SPOOL_AT: u64 = 1 << 36;
 /// Where the memory of `fmpl_alloc` begins.
@@ -320,6 +326,25 @@ impl Region {
     pub fn map(&self, offset: u64, len: usize) -> Result<Mapping> {
         Mapping::of(self.fd.as_fd(), offset, len)
             .map_err(|e| map_error(e, &format!("rank {}: its own region", self.header().rank()), offset, len))
+    }
+
+    /// Bytes of the pages between two offsets that are there.
+    pub fn allocated(&self, from: u64, to: u64) -> Result<u64> {
+        let seek = |at: u64, whence: libc::c_int| {
+            // SAFETY: an open file of ours, whose position nobody uses.
+            let found = unsafe { libc::lseek(self.fd.as_raw_fd(), at as libc::off_t, whence) };
+            u64::try_from(found).ok()
+        };
+        let (mut at, mut sum) = (from, 0);
+        // Beyond the last page there is no data: an error, and the end.
+        while at < to
+            && let Some(begin) = seek(at, libc::SEEK_DATA).filter(|begin| *begin < to)
+        {
+            let end = seek(begin, libc::SEEK_HOLE).unwrap_or(to).min(to);
+            sum += end - begin;
+            at = end;
+        }
+        Ok(sum)
     }
 
     /// Gives the pages of `len` bytes from `offset` on back to the system; they read as zero afterwards, for everybody.

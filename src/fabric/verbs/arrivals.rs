@@ -31,7 +31,7 @@ pub const COUNTED: u32 = 6 << 28;
 pub(super) enum Arrival {
     /// A datagram.
     Packet([u8; HELLO_LEN]),
-    /// A number, by the queue pair of this number.
+    /// A number of this peer.
     Number(u32, u32),
 }
 
@@ -45,8 +45,8 @@ pub(super) struct Arrivals {
     pub numbers: Arc<SharedReceives>,
     memory: Arena,
     pending: Mutex<VecDeque<Arrival>>,
-    /// How often [`COUNTED`] has come by each queue pair.
-    counted: Mutex<HashMap<u32, Arc<AtomicU64>>>,
+    /// Whose each queue pair is, and how often [`COUNTED`] has come from there.
+    known: Mutex<HashMap<u32, (u32, Arc<AtomicU64>)>>,
     /// Datagrams of a wrong length, or that came damaged.
     pub rejected: AtomicU64,
 }
@@ -72,7 +72,7 @@ impl Arrivals {
             numbers,
             memory,
             pending: Mutex::default(),
-            counted: Mutex::default(),
+            known: Mutex::default(),
             rejected: AtomicU64::new(0),
         };
         (0..DATAGRAMS).try_for_each(|n| arrivals.post_receive(n))?;
@@ -83,6 +83,11 @@ impl Arrivals {
         let at = self.memory.as_ptr() as u64 + (n * STRIDE) as u64;
         // SAFETY: places lie within the arena, and each is posted again only after its datagram has been read.
         unsafe { self.datagrams.post_receive(n as u64, at, (GRH + HELLO_LEN) as u32, self.memory.region().lkey()) }
+    }
+
+    /// Bytes of its buffers.
+    pub fn bytes(&self) -> usize {
+        self.memory.len()
     }
 
     /// Notes what has come, and posts its receives again.
@@ -98,14 +103,29 @@ impl Arrivals {
         }
     }
 
-    /// Counts [`COUNTED`] of a queue pair from now on.
-    pub fn count(&self, qp: u32) -> Arc<AtomicU64> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner).entry(qp).or_default().clone()
+    /// What comes by this queue pair is the peer's from now on, and its [`COUNTED`] are counted there.
+    pub fn know(&self, qp: u32, peer: u32, counted: &Arc<AtomicU64>) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(qp, (peer, counted.clone()));
+    }
+    /// Nothing comes by this queue pair any more: what has come is noted first.
+    pub fn forget(&self, qp: u32) {
+        self.collect();
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&qp);
     }
 
     /// The next of what has come.
     pub fn next(&self) -> Option<Arrival> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// The next datagram that has come.
+    pub fn next_packet(&self) -> Option<[u8; HELLO_LEN]> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = pending.iter().position(|a| matches!(a, Arrival::Packet(_)))?;
+        match pending.remove(at) {
+            Some(Arrival::Packet(packet)) => Some(packet),
+            _ => None,
+        }
     }
 
     fn note(&self, c: &Wc) -> Option<Arrival> {
@@ -114,15 +134,14 @@ impl Arrivals {
                 return None;
             }
             let _ = self.numbers.post_empty();
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let (peer, counted) = known.get(&c.qp_num)?;
             if u32::from_be(c.imm_data) == COUNTED {
-                let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(n) = counted.get(&c.qp_num) {
-                    // SYNC POINT: pairs with the acquire in `Link::has_arrived`.
-                    n.fetch_add(1, Ordering::Release);
-                }
+                // SYNC POINT: pairs with the acquire in `Link::until_arrived`.
+                counted.fetch_add(1, Ordering::Release);
                 return None;
             }
-            return Some(Arrival::Number(c.qp_num, u32::from_be(c.imm_data)));
+            return Some(Arrival::Number(*peer, u32::from_be(c.imm_data)));
         }
         let n = c.wr_id as usize;
         let mut arrival = None;
@@ -145,8 +164,8 @@ impl Arrivals {
 /// Puts it last. A number that waits there already counts once, from now on: all of them are calls to look at something.
 fn put(pending: &mut VecDeque<Arrival>, arrival: Arrival) {
     match &arrival {
-        Arrival::Number(qp, number) => {
-            pending.retain(|a| !matches!(a, Arrival::Number(q, n) if (q, n) == (qp, number)));
+        Arrival::Number(peer, number) => {
+            pending.retain(|a| !matches!(a, Arrival::Number(p, n) if (p, n) == (peer, number)));
         }
         Arrival::Packet(_) => {
             if pending.iter().filter(|a| matches!(a, Arrival::Packet(_))).count() >= DATAGRAMS {

@@ -1,20 +1,19 @@
-//! This process on the fabric: its port, its connections, and the thread that answers those who want one.
+//! This process on the fabric: its port, what it has with each peer, and the thread that answers the peers.
 //!
 //! ```text
 //!   caller                                  peer's thread (fmpl-verbs)
-//!   link made, queue pair in INIT
-//!   Connect: my end, my memory ───────────▶ link made if need be; connected: ready to receive and to send
-//!   (repeated until answered)  ◀─────────── Accept: its end, its memory
-//!   connected; may post
+//!   link and windows made
+//!   Open: my memory        ───────────────▶ link and windows made if need be; knows ours
+//!   (repeated until answered)  ◀─────────── Opened: its memory
+//!   knows the peer's
 //! ```
-//! Whoever wants to post asks, so both may ask at once: each side has one link for the other and takes the other's end from
-//! whichever packet comes first.
+//! Whoever wants to know asks, so both may ask at once. The connection itself is made when something is to be posted, see `super::turns`.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 use super::arrivals::{Arrival, Arrivals};
@@ -24,10 +23,13 @@ use super::device::Port;
 use super::ffi::{Access, Datagram, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
 use super::hello::{Card, HELLO_LEN, Hello, Kind, Place};
 use super::link::{Link, Window};
-use super::queue_pair::AddressHandle;
+use super::queue_pair::{AddressHandle, Remote};
 use super::region::{Arena, Domain, Ranges};
+use super::room::Room;
+use super::turns::TICK;
+use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::shm::region::Region;
+use crate::fabric::shm::region::{Mapping, Region};
 
 /// The key of our datagrams; others' are dropped by the device.
 const QKEY: u32 = 0x464d_504c;
@@ -40,8 +42,38 @@ pub const PAGE_BYTES: usize = 8192;
 /// Bytes of a chunk of fronts.
 pub const CHUNK_BYTES: usize = 64 << 10;
 
-/// What the thread does with a number that came with a write.
+/// What is called with a link and a number that came with a write.
 pub type OnNumber = Box<dyn Fn(&Arc<Link>, u32) + Send + Sync>;
+
+/// What the fabric asks of those above it.
+pub struct Hooks {
+    /// A number came with a write.
+    pub on_number: OnNumber,
+    /// The connection has come about, or the peer has left: whoever sleeps may want to look.
+    pub came_up: Box<dyn Fn(&Link) + Send + Sync>,
+    /// The connection is about to be given up: what is owed over it is sent.
+    pub settle: Box<dyn Fn(&Link) + Send + Sync>,
+    /// Where a process of this node answers datagrams.
+    pub card_of: Box<dyn Fn(u32) -> Result<Card> + Send + Sync>,
+    /// The table of the node's connections; `None`: not yet.
+    pub table: Box<dyn Fn() -> Option<Mapping> + Send + Sync>,
+}
+
+/// How a process takes part.
+pub struct Terms {
+    /// How much is said on standard error.
+    pub log: u8,
+    /// User memory stays registered from one message to the next.
+    pub keep: bool,
+    /// See [`Fabric::strict`].
+    pub strict: bool,
+    /// Connections of all processes of a node.
+    pub places: usize,
+    /// How long a peer may take to answer when a connection is made.
+    pub patience: Duration,
+    /// Does this process's node come before that of this rank?
+    pub comes_before: Box<dyn Fn(u32) -> bool + Send + Sync>,
+}
 
 /// This process on the fabric.
 pub struct Fabric {
@@ -50,20 +82,32 @@ pub struct Fabric {
     pid: u32,
 }
 
-struct Shared {
-    rank: u32,
+/// What the callers' threads and the fabric's share.
+pub(super) struct Shared {
+    this: Weak<Shared>,
+    pub rank: u32,
     region: Arc<Region>,
-    port: Port,
-    domain: Arc<Domain>,
+    pub port: Port,
+    pub domain: Arc<Domain>,
     secret: OnceLock<[u8; 16]>,
-    arrivals: Arc<Arrivals>,
+    pub arrivals: Arc<Arrivals>,
     /// What is sent by datagram; one at a time.
     sending: Mutex<Arena>,
     sent: Arc<CompletionQueue>,
     channel: Arc<Channel>,
     links: Mutex<Links>,
-    answered: Condvar,
-    on_number: OnceLock<OnNumber>,
+    /// Something has come that a caller may wait for; with the lock of the links.
+    pub answered: Condvar,
+    pub hooks: OnceLock<Hooks>,
+    /// Some connection is between two states.
+    pub restless: AtomicBool,
+    pub room: OnceLock<Arc<Room>>,
+    pub places: usize,
+    pub patience_ns: u64,
+    /// Connections that were given up for others.
+    pub retired: AtomicU64,
+    comes_before: Box<dyn Fn(u32) -> bool + Send + Sync>,
+    thread: OnceLock<ThreadId>,
     stop: AtomicBool,
     wake: OwnedFd,
     rejected: AtomicU64,
@@ -106,31 +150,30 @@ impl Drop for Bounce<'_> {
 const BOUNCES: usize = 8;
 
 #[derive(Default)]
-struct Links {
-    by_peer: HashMap<u32, Arc<Link>>,
-    by_number: HashMap<u32, Arc<Link>>,
+pub(super) struct Links {
+    pub by_peer: HashMap<u32, Arc<Link>>,
     /// Peers that refused, and why.
     refused: HashMap<u32, u32>,
 }
 
 impl Fabric {
     /// Takes part with this port. Requests are answered once the secret is known.
-    /// `keep`: user memory stays registered from one message to the next. `strict`: see [`Fabric::strict`].
-    pub fn start(region: Arc<Region>, port: Port, log: u8, keep: bool, strict: bool) -> Result<Fabric> {
+    pub fn start(region: Arc<Region>, port: Port, terms: Terms) -> Result<Fabric> {
         let rank = region.header().rank();
         let domain = Domain::new(&port.device)?;
         let channel = Channel::new(&port.device)?;
         let sent = CompletionQueue::new(&port.device, 16, None)?;
         let arrivals = Arc::new(Arrivals::new(&domain, &port, &channel, &sent, QKEY)?);
         let spool = Ranges::new(&domain);
-        let cache = Cache::new(&domain, keep)?;
+        let cache = Cache::new(&domain, terms.keep)?;
         let sending = Arena::new(&domain, HELLO_LEN, Access::LOCAL_WRITE)?;
         // SAFETY: no memory is involved.
         let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if wake < 0 {
             return Err(Error::system("a descriptor to wake the verbs thread (eventfd)"));
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new_cyclic(|this| Shared {
+            this: this.clone(),
             rank,
             region,
             port,
@@ -142,13 +185,20 @@ impl Fabric {
             channel,
             links: Mutex::default(),
             answered: Condvar::new(),
-            on_number: OnceLock::new(),
+            hooks: OnceLock::new(),
+            restless: AtomicBool::new(false),
+            room: OnceLock::new(),
+            places: terms.places,
+            patience_ns: terms.patience.as_nanos() as u64,
+            retired: AtomicU64::new(0),
+            comes_before: terms.comes_before,
+            thread: OnceLock::new(),
             stop: AtomicBool::new(false),
             // SAFETY: a new descriptor that nobody else has.
             wake: unsafe { OwnedFd::from_raw_fd(wake) },
             rejected: AtomicU64::new(0),
-            log,
-            strict,
+            log: terms.log,
+            strict: terms.strict,
             spool,
             cache,
             bounces: Mutex::default(),
@@ -157,11 +207,10 @@ impl Fabric {
         Ok(Fabric { shared, thread: Mutex::new(None), pid: std::process::id() })
     }
 
-    /// The secret of the job is known: requests are answered from now on, by a thread that calls `on_number` for the numbers that
-    /// come with writes.
-    pub fn open(&self, secret: [u8; 16], on_number: OnNumber) -> Result<()> {
+    /// The secret of the job is known: requests are answered from now on, by a thread.
+    pub fn open(&self, secret: [u8; 16], hooks: Hooks) -> Result<()> {
         let _ = self.shared.secret.set(secret);
-        let _ = self.shared.on_number.set(on_number);
+        let _ = self.shared.hooks.set(hooks);
         self.shared.arrivals.queue.arm()?;
         let shared = self.shared.clone();
         // SAFETY: both sets are valid; the thread inherits the mask, and ours is put back whatever comes of it.
@@ -225,14 +274,27 @@ impl Fabric {
     pub fn links(&self) -> Vec<Arc<Link>> {
         self.shared.lock().by_peer.values().cloned().collect()
     }
-    /// What was done on all connections so far: writes, reads, their bytes, bytes of messages that were copied, completions taken.
-    pub fn done(&self) -> [u64; 5] {
-        let mut sum = [0, 0, 0, self.shared.copied.load(Ordering::Relaxed), 0];
+    /// What was done on all connections so far: writes, reads, their bytes, bytes of messages that were copied, completions taken;
+    /// connections that there are, of this process and of the node; how many were given up.
+    pub fn done(&self) -> [u64; 8] {
+        let (mine, all) = self.shared.room.get().map_or((0, 0), |room| room.taken());
+        let retired = self.shared.retired.load(Ordering::Relaxed);
+        let mut sum = [0, 0, 0, self.shared.copied.load(Ordering::Relaxed), 0, mine as u64, all as u64, retired];
         for link in self.links() {
             let [writes, reads, bytes, completions] = link.done();
             [0, 1, 2, 4].into_iter().zip([writes, reads, bytes, completions]).for_each(|(i, n)| sum[i] += n);
         }
         sum
+    }
+    /// Bytes of its registered memory, by what it is for.
+    pub fn memory(&self) -> Vec<(&'static str, u64)> {
+        let bounces = self.shared.bounces.lock().unwrap_or_else(PoisonError::into_inner).len() * BOUNCE_BYTES;
+        let windows: usize = self.links().iter().map(|link| link.window_bytes()).sum();
+        vec![
+            ("between nodes: fronts and pages of lanes", windows as u64),
+            ("between nodes: bounce buffers", bounces as u64),
+            ("between nodes: datagrams", self.shared.arrivals.bytes() as u64),
+        ]
     }
     /// A processor has copied so many bytes of a message.
     pub fn count_copied(&self, bytes: usize) {
@@ -243,8 +305,8 @@ impl Fabric {
         self.shared.rejected.load(Ordering::Relaxed) + self.shared.arrivals.rejected.load(Ordering::Relaxed)
     }
 
-    /// The connection with a peer, and the page and a chunk of the fronts of a lane, made at first use. When this returns, both sides
-    /// are ready to receive.
+    /// The link with a peer, and the page and a chunk of the fronts of a lane, made at first use. When this returns, both sides know where
+    /// the other's are.
     ///
     /// `Peer`: no answer in time, or the connection is broken. `Version`: the peer runs another build.
     pub fn contact(
@@ -256,19 +318,19 @@ impl Fabric {
         timeout: Duration,
     ) -> Result<(Arc<Link>, Arc<Window>, Arc<Window>)> {
         let shared = &*self.shared;
-        let link = shared.link(peer)?;
+        let link = shared.link(peer);
+        let _ = link.card.set(*card);
         // A contact is also the way to learn how many indices the peer has by now, so one answer is awaited in any case.
         let before = link.answers();
         let done = |link: &Arc<Link>| {
             if link.answers() == before {
                 return None;
             }
-            let (page, fronts) = (link.open_window(lane, 0)?, link.open_window(lane, chunk + 1)?);
-            link.is_ready().then_some((page, fronts))
+            Some((link.open_window(lane, 0)?, link.open_window(lane, chunk + 1)?))
         };
         let deadline = Instant::now() + timeout;
         let mut patience = FIRST_PATIENCE;
-        let hello = shared.introduce(Kind::Connect, peer, &link, lane, chunk)?;
+        let hello = shared.introduce(Kind::Open, peer, &link, lane, chunk)?;
         loop {
             if let Some((page, fronts)) = done(&link) {
                 return Ok((link, page, fronts));
@@ -314,14 +376,35 @@ impl Fabric {
             return;
         }
         self.shared.stop.store(true, Ordering::Release);
-        let one = 1u64;
-        // SAFETY: eight readable bytes, an open descriptor.
-        unsafe { libc::write(self.shared.wake.as_raw_fd(), (&raw const one).cast(), 8) };
+        self.shared.wake();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
             let _ = thread.join();
         }
         self.shared.cache.stop();
         self.links().iter().for_each(|link| link.fail("is left: this process has finalized".into()));
+        self.shared.bury_all();
+    }
+
+    /// Tells the peers that this process has left. With those that have no connection that could be seen to end, until they know or
+    /// the time.
+    pub fn leave(&self, until_ns: u64) {
+        let links = self.links();
+        let asks = |link: &&Arc<Link>| link.failure().is_none() && !link.has_left() && link.card.get().is_some();
+        let tell = |link: &Arc<Link>| {
+            if let Some(card) = link.card.get() {
+                let _ = self.shared.send(card, &self.shared.hello(Kind::Leave, link.peer));
+            }
+        };
+        links.iter().filter(asks).for_each(tell);
+        loop {
+            let left: Vec<&Arc<Link>> = links.iter().filter(asks).filter(|l| !l.is_up() && !l.knows_end()).collect();
+            if left.is_empty() || now_ns() >= until_ns {
+                return;
+            }
+            let links = self.shared.lock();
+            drop(self.shared.answered.wait_timeout(links, FIRST_PATIENCE));
+            left.into_iter().filter(|l| !l.knows_end()).for_each(tell);
+        }
     }
 }
 
@@ -332,7 +415,7 @@ impl Drop for Fabric {
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Links> {
+    pub fn lock(&self) -> std::sync::MutexGuard<'_, Links> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn card(&self) -> Card {
@@ -342,40 +425,57 @@ impl Shared {
         self.region.header().layout_version()
     }
 
-    /// The link with a peer, made if need be.
-    fn link(&self, peer: u32) -> Result<Arc<Link>> {
-        let mut links = self.lock();
-        if let Some(link) = links.by_peer.get(&peer) {
-            return Ok(link.clone());
-        }
-        let link = Link::new(self.rank, peer, &self.domain, &self.port, &self.arrivals)?;
-        let link = Arc::new(link);
-        links.by_peer.insert(peer, link.clone());
-        links.by_number.insert(link.number(), link.clone());
-        Ok(link)
+    /// Wakes the thread.
+    pub fn wake(&self) {
+        let one = 1u64;
+        // SAFETY: eight readable bytes, an open descriptor.
+        unsafe { libc::write(self.wake.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+    /// Is the caller the fabric's thread?
+    pub fn is_its_thread(&self) -> bool {
+        self.thread.get() == Some(&std::thread::current().id())
     }
 
-    fn introduce(&self, kind: Kind, to: u32, link: &Arc<Link>, lane: u64, chunk: u32) -> Result<Hello> {
-        let page = link.window(lane, 0, PAGE_BYTES)?.place();
-        let fronts = link.window(lane, chunk + 1, CHUNK_BYTES)?.place();
-        Ok(Hello {
+    /// The link with a peer, made if need be.
+    fn link(&self, peer: u32) -> Arc<Link> {
+        let mut links = self.lock();
+        let make = || Arc::new(Link::new(self, &self.this, peer, (self.comes_before)(peer)));
+        links.by_peer.entry(peer).or_insert_with(make).clone()
+    }
+    /// The link with a peer, if there is one.
+    pub fn known(&self, peer: u32) -> Option<Arc<Link>> {
+        self.lock().by_peer.get(&peer).cloned()
+    }
+
+    /// A packet that says nothing yet but who sends it.
+    pub fn hello(&self, kind: Kind, to: u32) -> Hello {
+        let (gid, lid) = (self.port.address.gid, self.port.lid);
+        let nowhere = Place { addr: 0, rkey: 0 };
+        Hello {
             kind,
             version: self.version(),
             from: self.rank,
             to,
+            turn: 0,
             secret: self.secret.get().copied().unwrap_or_default(),
             card: self.card(),
-            end: link.end(&self.port),
-            lane,
-            chunk,
+            end: Remote { qp_num: 0, psn: 0, gid, lid, mtu: self.port.mtu },
+            lane: 0,
+            chunk: 0,
             indices: self.region.header().indices.load(Ordering::Acquire),
-            page,
-            fronts,
-        })
+            page: nowhere,
+            fronts: nowhere,
+        }
+    }
+
+    fn introduce(&self, kind: Kind, to: u32, link: &Link, lane: u64, chunk: u32) -> Result<Hello> {
+        let page = link.window(lane, 0, PAGE_BYTES)?.place();
+        let fronts = link.window(lane, chunk + 1, CHUNK_BYTES)?.place();
+        Ok(Hello { lane, chunk, page, fronts, ..self.hello(kind, to) })
     }
 
     /// Sends a datagram; it may be lost.
-    fn send(&self, to: &Card, hello: &Hello) -> Result<()> {
+    pub fn send(&self, to: &Card, hello: &Hello) -> Result<()> {
         let memory = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = hello.encode();
         // SAFETY: the arena has room, and the last datagram from it has been sent, see below.
@@ -405,13 +505,19 @@ impl Shared {
         Ok(())
     }
 
-    /// The thread: sleeps until something arrives.
+    /// The thread: sleeps until something arrives, or has to be done.
     fn run(&self) {
+        let _ = self.thread.set(std::thread::current().id());
         let mut fds =
             [self.channel.fd(), self.wake.as_raw_fd()].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         while !self.stop.load(Ordering::Acquire) {
-            // SAFETY: an array of that length.
-            unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, -1) };
+            let patience = if self.restless.load(Ordering::Acquire) { TICK.as_millis() as i32 } else { -1 };
+            let mut count = 0u64;
+            // SAFETY: an array of that length; eight writable bytes, and the descriptor does not block.
+            unsafe {
+                libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, patience);
+                libc::read(self.wake.as_raw_fd(), (&raw mut count).cast(), 8);
+            }
             self.channel.take_events();
             // Ask first, then look: what comes in between makes an event.
             if self.arrivals.queue.arm().is_err() {
@@ -422,20 +528,21 @@ impl Shared {
                 let Some(arrival) = self.arrivals.next() else { break };
                 match arrival {
                     Arrival::Packet(bytes) => self.packet(&bytes),
-                    Arrival::Number(qp, number) => self.number(qp, number),
+                    Arrival::Number(peer, number) => {
+                        if let (Some(link), Some(hooks)) = (self.known(peer), self.hooks.get()) {
+                            (hooks.on_number)(&link, number);
+                        }
+                    }
                 }
+            }
+            if self.restless.load(Ordering::Acquire) {
+                self.tick();
             }
         }
     }
 
-    fn number(&self, qp: u32, number: u32) {
-        let link = self.lock().by_number.get(&qp).cloned();
-        if let (Some(link), Some(on_number)) = (link, self.on_number.get()) {
-            on_number(&link, number);
-        }
-    }
-
-    fn packet(&self, bytes: &[u8]) {
+    /// Deals with a datagram.
+    pub fn packet(&self, bytes: &[u8]) {
         let Some(hello) = Hello::decode(bytes).filter(|h| Some(&h.secret) == self.secret.get()) else {
             if self.rejected.fetch_add(1, Ordering::Relaxed) == 0 && self.log >= 1 {
                 eprintln!(
@@ -450,26 +557,44 @@ impl Shared {
             return;
         }
         if hello.version != self.version() || hello.kind == Kind::Refuse {
-            if hello.kind == Kind::Connect
-                && let Ok(link) = self.link(hello.from)
-                && let Ok(answer) = self.introduce(Kind::Refuse, hello.from, &link, hello.lane, 0)
-            {
-                let _ = self.send(&hello.card, &answer);
+            if hello.kind != Kind::Refuse {
+                let _ = self.send(&hello.card, &self.hello(Kind::Refuse, hello.from));
             }
             self.lock().refused.insert(hello.from, hello.version);
             self.answered.notify_all();
             return;
         }
-        if let Err(e) = self.take_in(&hello)
-            && self.log >= 1
-        {
-            eprintln!("fmpl: rank {}: connecting with rank {}: {}", self.rank, hello.from, e.detail());
+        if hello.kind == Kind::Yield {
+            return self.make_room_for_others();
+        }
+        let link = self.link(hello.from);
+        let _ = link.card.set(hello.card);
+        match hello.kind {
+            Kind::Say(say) => self.said(&link, say, &hello),
+            Kind::Leave => {
+                link.set_left();
+                let _ = self.send(&hello.card, &self.hello(Kind::Left, hello.from));
+                if let Some(hooks) = self.hooks.get() {
+                    (hooks.came_up)(&link);
+                }
+            }
+            Kind::Left => {
+                link.end_is_known();
+                drop(self.lock());
+                self.answered.notify_all();
+            }
+            _ => {
+                if let Err(e) = self.take_in(&link, &hello)
+                    && self.log >= 1
+                {
+                    eprintln!("fmpl: rank {}: connecting with rank {}: {}", self.rank, hello.from, e.detail());
+                }
+            }
         }
     }
 
-    fn take_in(&self, hello: &Hello) -> Result<()> {
-        let link = self.link(hello.from)?;
-        link.connect(&hello.end)?;
+    /// The peer has told where its memory is.
+    fn take_in(&self, link: &Link, hello: &Hello) -> Result<()> {
         let tell = |number: u32, bytes: usize, place: Place| -> Result<()> {
             let _ = link.window(hello.lane, number, bytes)?.remote.set(place);
             Ok(())
@@ -477,14 +602,14 @@ impl Shared {
         tell(0, PAGE_BYTES, hello.page)?;
         tell(hello.chunk + 1, CHUNK_BYTES, hello.fronts)?;
         link.indices.fetch_max(hello.indices, Ordering::AcqRel);
-        if hello.kind == Kind::Accept {
-            link.set_ready();
+        if hello.kind == Kind::Opened {
+            link.count_answer();
             // Under the lock, so that who is about to wait does not miss it.
             drop(self.lock());
             self.answered.notify_all();
             return Ok(());
         }
-        let answer = self.introduce(Kind::Accept, hello.from, &link, hello.lane, hello.chunk)?;
+        let answer = self.introduce(Kind::Opened, hello.from, link, hello.lane, hello.chunk)?;
         self.send(&hello.card, &answer)
     }
 }

@@ -1,9 +1,11 @@
-//! What two processes say to each other over datagrams to set up their connection: one packet each way, repeated until answered.
+//! What two processes say to each other over datagrams: where their memory lies, and about their connection. Each packet is repeated until
+//! it is answered, and taking one in twice changes nothing.
 //!
-//! Both directions carry the same: where the sender is reached, its end of the connection, and where a lane's page and a chunk of its
-//! fronts lie, with their keys. Taking a packet in twice changes nothing.
+//! All packets carry the same: where the sender is reached, its end of the connection, and where a lane's page and a chunk of its
+//! fronts lie, with their keys; the kind says which of it is meant.
 
 use super::ffi::Gid;
+use super::handshake::Say;
 use super::queue_pair::Remote;
 
 /// Bytes of a packet.
@@ -12,15 +14,38 @@ const MAGIC: u64 = u64::from_le_bytes(*b"FMPLverb");
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub(super) enum Kind {
-    /// "This is my end; where is yours?"
-    Connect = 1,
-    /// The answer: "I can receive from you now."
-    Accept = 2,
-    /// "I will not have you": another build, or no memory.
-    Refuse = 3,
+    /// "Here is my memory; where is yours?"
+    Open,
+    /// The answer: "Here."
+    Opened,
+    /// "I will not have you": another build.
+    Refuse,
+    /// Of the connection of some turn.
+    Say(Say),
+    /// "I have finalized."
+    Leave,
+    /// The answer: "I know."
+    Left,
+    /// To a process of the same node: "I need one of your places."
+    Yield,
 }
+
+const KINDS: [Kind; 13] = [
+    Kind::Open,
+    Kind::Opened,
+    Kind::Refuse,
+    Kind::Leave,
+    Kind::Left,
+    Kind::Yield,
+    Kind::Say(Say::Want),
+    Kind::Say(Say::Connect),
+    Kind::Say(Say::Accept),
+    Kind::Say(Say::Confirm),
+    Kind::Say(Say::Busy),
+    Kind::Say(Say::Retire),
+    Kind::Say(Say::Retired),
+];
 
 /// Where a process answers datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +99,9 @@ pub(super) struct Hello {
     pub secret: [u8; 16],
     /// Where the sender answers.
     pub card: Card,
-    /// The sender's end of the connection.
+    /// Which turn of the connection.
+    pub turn: u32,
+    /// The sender's end of it.
     pub end: Remote,
     /// Which lane, by its key.
     pub lane: u64,
@@ -121,10 +148,12 @@ impl Hello {
         let mut b = [0u8; HELLO_LEN];
         let mut w = Writer(&mut b);
         w.put(&MAGIC.to_le_bytes());
-        for n in [self.kind as u32, self.version, self.from, self.to] {
+        let kind = KINDS.iter().position(|k| *k == self.kind).unwrap_or(0) as u32;
+        for n in [kind, self.version, self.from, self.to] {
             w.put(&n.to_le_bytes());
         }
         w.put(&self.secret);
+        w.put(&self.turn.to_le_bytes());
         w.put(&self.card.qp_num.to_le_bytes());
         w.put(&self.card.gid.0);
         w.put(&self.card.lid.to_le_bytes());
@@ -152,20 +181,15 @@ impl Hello {
         if r.u64()? != MAGIC {
             return None;
         }
-        let kind = match r.u32()? {
-            1 => Kind::Connect,
-            2 => Kind::Accept,
-            3 => Kind::Refuse,
-            _ => return None,
-        };
-        let (version, from, to, secret) = (r.u32()?, r.u32()?, r.u32()?, r.take()?);
+        let kind = *KINDS.get(r.u32()? as usize)?;
+        let (version, from, to, secret, turn) = (r.u32()?, r.u32()?, r.u32()?, r.take()?, r.u32()?);
         let card = Card { qp_num: r.u32()?, gid: Gid(r.take()?), lid: r.u16()? };
         let lid = r.u16()?;
         let end = Remote { lid, qp_num: r.u32()?, psn: r.u32()?, mtu: r.u32()?, gid: Gid(r.take()?) };
         let (lane, chunk, indices) = (r.u64()?, r.u32()?, r.u32()?);
         let page = Place { addr: r.u64()?, rkey: r.u32()? };
         let fronts = Place { addr: r.u64()?, rkey: r.u32()? };
-        Some(Hello { kind, version, from, to, secret, card, end, lane, chunk, indices, page, fronts })
+        Some(Hello { kind, version, from, to, turn, secret, card, end, lane, chunk, indices, page, fronts })
     }
 }
 
@@ -179,7 +203,8 @@ mod tests {
         let end = Remote { qp_num: 18, psn: 0xabcdef, gid: Gid([8; 16]), lid: 4, mtu: 4096 };
         let (page, fronts) = (Place { addr: 1 << 40, rkey: 5 }, Place { addr: 7 << 33, rkey: 6 });
         let hello = Hello {
-            kind: Kind::Accept,
+            kind: Kind::Say(Say::Accept),
+            turn: 5,
             version: 1,
             from: 2,
             to: 3,

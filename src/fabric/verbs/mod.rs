@@ -11,8 +11,11 @@
 //! | [`queue_pair`] | reliable connections and datagrams |
 //! | `arrivals` | what comes without being asked for |
 //! | `hello` | what two processes say to each other to connect |
-//! | [`link`] | the connection with one peer, and what is under way on it |
-//! | [`control`] | this process on the fabric: connecting on first use, and the thread that answers |
+//! | [`link`] | what a process has with one peer, and what is under way there |
+//! | `handshake` | how a connection is made, given up and made again: states and packets |
+//! | `turns` | doing it, on first use and when others need the place |
+//! | [`room`] | how many connections the processes of a node have together |
+//! | [`control`] | this process on the fabric: first contact, and the thread that answers |
 //!
 //! Resources hold what they were made from, so none outlives another: a queue pair keeps its queues, domain and device open.
 
@@ -22,10 +25,13 @@ pub mod completion;
 pub mod control;
 pub mod device;
 pub mod ffi;
+mod handshake;
 mod hello;
 pub mod link;
 pub mod load;
 pub mod queue_pair;
 pub mod region;
+pub mod room;
+mod turns;
 
 pub use hello::{Card, Place};

@@ -1,0 +1,384 @@
+//! Connections come and go: what [`handshake`](super::handshake) decides is done here, with packets, queue pairs and the node's
+//! [`room`](super::room).
+//!
+//! A thread that wants to post where there is no connection stays here until there is one, and takes part in what must be done for it;
+//! otherwise the thread of the fabric does it, which looks at all connections that are between two states every few moments, and sleeps
+//! when there are none.
+//!
+//! When no place is free on this node, the connection that was not used for longest is given up, whichever process has it. One that has
+//! come about just now is left alone until it was used, so that each makes its way.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::control::Shared;
+use super::handshake::{Deed, Outcome, Say, State};
+use super::hello::{Hello, Kind};
+use super::link::{Link, Posted};
+use super::queue_pair::Remote;
+use super::room::{Least, Room};
+use crate::base::clock::now_ns;
+use crate::base::error::Result;
+
+/// How often connections between two states are looked at.
+pub(super) const TICK: Duration = Duration::from_millis(5);
+/// How long a thread that waits for a connection sleeps if nobody wakes it.
+const DOZE: Duration = Duration::from_millis(20);
+/// From saying something to saying it again: at first, and at most.
+const FIRST_PATIENCE_NS: u64 = 20_000_000;
+const LAST_PATIENCE_NS: u64 = 200_000_000;
+/// A connection that was not used since it came about is left alone for so long.
+const FRESH_NS: u64 = 50_000_000;
+/// From making room, or asking for it, to the next time for the same connection.
+const ROOM_NS: u64 = 50_000_000;
+/// A peer that does not answer for so long while its connection is given up is tried over the connection itself.
+const SILENCE_NS: u64 = 1_000_000_000;
+
+/// When something was said and heard, in nanoseconds; 0: not.
+#[derive(Default)]
+pub(super) struct Times {
+    said: u64,
+    patience: u64,
+    heard: u64,
+    /// The state began.
+    since: u64,
+    /// It is up since then, and so many requests were posted before.
+    up: (u64, u64),
+    /// Room was made for it.
+    room: u64,
+    /// A ping is not answered since then.
+    pinged: u64,
+    /// The peer's end, until there is room for this side's.
+    end: Option<Remote>,
+    state: Option<State>,
+}
+
+/// What is left to be done when the lock of a connection is given back.
+#[derive(Default)]
+struct After {
+    came_up: bool,
+    needs_room: bool,
+}
+
+impl Shared {
+    /// The thread of a caller waits for the connection: does what can be done, then pauses for a moment.
+    pub(super) fn wait_for(&self, link: &Link) {
+        let outcome = {
+            let mut posted = link.lock();
+            let outcome = posted.hand.want();
+            self.take(link, &mut posted, outcome, None);
+            posted.hand.is_up()
+        };
+        if outcome || link.failure().is_some() {
+            return;
+        }
+        if self.is_its_thread() {
+            // Nobody else would.
+            self.pump();
+            self.tick();
+        } else {
+            self.advance(link);
+        }
+        let links = self.lock();
+        if link.is_up() || link.failure().is_some() {
+            return;
+        }
+        let doze = if self.is_its_thread() { TICK / 5 } else { DOZE };
+        drop(self.answered.wait_timeout(links, doze).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Takes the datagrams that have come. Numbers stay for the thread, which may be waiting itself.
+    pub(super) fn pump(&self) {
+        self.arrivals.collect();
+        while let Some(bytes) = self.arrivals.next_packet() {
+            self.packet(&bytes);
+        }
+    }
+
+    /// Has the thread look at all connections.
+    pub(super) fn nudge(&self) {
+        if !self.restless.swap(true, Ordering::AcqRel) {
+            self.wake();
+        }
+    }
+
+    /// Looks at all connections; while any is between two states it is to be called again soon.
+    pub(super) fn tick(&self) {
+        self.restless.store(false, Ordering::Release);
+        let links: Vec<Arc<Link>> = self.lock().by_peer.values().cloned().collect();
+        for link in links {
+            if self.advance(&link) {
+                self.restless.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    /// Does what can be done for a connection now. `true`: it is between two states.
+    pub(super) fn advance(&self, link: &Link) -> bool {
+        link.poll();
+        let Some(mut posted) = link.try_lock() else { return true };
+        if link.failure().is_some() {
+            return !bury(link, &mut posted);
+        }
+        let now = now_ns();
+        let mut after = After::default();
+        match posted.hand.state() {
+            State::Down | State::Up => return false,
+            State::Reserving => after.needs_room = !self.reserve(link, &mut posted, &mut after.came_up, now),
+            State::Closing if !posted.hand.is_quiet() && link.is_quiet(&mut posted) => {
+                let outcome = posted.hand.now_quiet();
+                after.came_up |= self.take(link, &mut posted, outcome, None);
+            }
+            // A stopped process does not answer, but its device does.
+            State::Closing
+                if posted.hand.is_quiet()
+                    && now.saturating_sub(posted.times.heard.max(posted.times.since)) > SILENCE_NS =>
+            {
+                posted.times.heard = now;
+                let _ = link.post_empty(&mut posted);
+            }
+            _ => {}
+        }
+        if now.saturating_sub(posted.times.said) >= posted.times.patience {
+            let outcome = posted.hand.again();
+            self.take(link, &mut posted, outcome, None);
+            posted.times.patience = (posted.times.patience * 2).clamp(FIRST_PATIENCE_NS, LAST_PATIENCE_NS);
+        }
+        let heard = posted.times.heard.max(posted.times.since);
+        let silent = matches!(posted.hand.state(), State::Asking | State::Offered | State::Accepted)
+            && now.saturating_sub(heard) > self.patience_ns;
+        let restless = !matches!(posted.hand.state(), State::Down | State::Up);
+        drop(posted);
+        if silent {
+            link.fail(self.no_answer());
+        }
+        self.follow(link, after);
+        restless
+    }
+
+    fn no_answer(&self) -> String {
+        format!(
+            "did not answer over {} within {:.1} s: it has died, it is stopped, or there is no way to its port (FMPL_ATTACH_TIMEOUT \
+             sets the time)",
+            self.port,
+            self.patience_ns as f64 / 1e9
+        )
+    }
+
+    fn follow(&self, link: &Link, after: After) {
+        if after.came_up {
+            // Under the lock, so that who is about to wait does not miss it.
+            drop(self.lock());
+            self.answered.notify_all();
+            if let Some(hooks) = self.hooks.get() {
+                (hooks.came_up)(link);
+            }
+        }
+        if after.needs_room {
+            self.make_room();
+        }
+    }
+
+    /// Takes a place and makes the queue pair. `false`: there is no place, and room is to be made.
+    fn reserve(&self, link: &Link, posted: &mut Posted, came_up: &mut bool, now: u64) -> bool {
+        let Some(room) = self.room() else { return true };
+        let Some(place) = room.take(link.peer) else {
+            let due = now.saturating_sub(posted.times.room) > ROOM_NS;
+            if due {
+                posted.times.room = now;
+            }
+            return !due;
+        };
+        let made = link.make_pair(&self.port, &room, place).and_then(|pair| match posted.times.end {
+            Some(end) => pair.qp.connect(&end, pair.psn).map(|()| pair),
+            None => Ok(pair),
+        });
+        match made {
+            Ok(pair) => {
+                posted.pair = Some(pair);
+                let outcome = posted.hand.reserved();
+                *came_up |= self.take(link, posted, outcome, None);
+            }
+            Err(e) => {
+                room.give_back(place);
+                link.fail(format!("cannot be connected with ({})", e.detail()));
+            }
+        }
+        true
+    }
+
+    /// Does what an event has led to. `true`: the connection has come about.
+    fn take(&self, link: &Link, posted: &mut Posted, outcome: Outcome, end: Option<&Remote>) -> bool {
+        for deed in [outcome.deed, outcome.then].into_iter().flatten() {
+            match deed {
+                Deed::Remember => posted.times.end = end.copied(),
+                Deed::Drop => {
+                    link.drop_pair(posted);
+                    posted.times.end = None;
+                }
+                Deed::Connect => {
+                    let connected = match (&posted.pair, end) {
+                        (Some(pair), Some(end)) => pair.qp.connect(end, pair.psn),
+                        _ => Ok(()),
+                    };
+                    if let Err(e) = connected {
+                        link.fail(format!("cannot be connected with ({})", e.detail()));
+                    }
+                }
+            }
+        }
+        let now = now_ns();
+        let state = posted.hand.state();
+        let changed = posted.times.state.replace(state) != Some(state);
+        if changed {
+            (posted.times.since, posted.times.patience, posted.times.heard) = (now, FIRST_PATIENCE_NS, 0);
+        }
+        if let Some((say, turn)) = outcome.say {
+            posted.times.said = now;
+            let _ = self.say(link, posted, say, turn);
+        }
+        let up = posted.hand.is_up();
+        link.set_up(up);
+        if !matches!(state, State::Down | State::Up) {
+            self.nudge();
+        }
+        if up && changed {
+            posted.times.up = (now, posted.last);
+        }
+        up && changed
+    }
+
+    fn say(&self, link: &Link, posted: &Posted, say: Say, turn: u32) -> Result<()> {
+        let Some(card) = link.card.get() else { return Ok(()) };
+        let hello = Hello { turn, end: link.end(posted, &self.port), ..self.hello(Kind::Say(say), link.peer) };
+        self.send(card, &hello)
+    }
+
+    /// A packet about the connection.
+    pub(super) fn said(&self, link: &Link, say: Say, hello: &Hello) {
+        if say == Say::Retire && link.is_up() {
+            self.settle(link);
+        }
+        let mut posted = link.lock();
+        (posted.times.heard, posted.times.pinged) = (now_ns(), 0);
+        if link.failure().is_some() {
+            return;
+        }
+        let outcome = posted.hand.packet(say, hello.turn);
+        let came_up = self.take(link, &mut posted, outcome, Some(&hello.end));
+        drop(posted);
+        self.follow(link, After { came_up, needs_room: false });
+        // What follows at once need not wait for the thread.
+        self.advance(link);
+    }
+
+    /// Asks the peer for a word, where there is no connection; a peer that has not answered for long is given up.
+    pub(super) fn ping(&self, link: &Link, posted: &mut Posted, now: u64) {
+        let pinged = posted.times.pinged;
+        if pinged != 0 && now - pinged > self.patience_ns {
+            link.fail(self.no_answer());
+            return;
+        }
+        posted.times.pinged = if pinged == 0 { now } else { pinged };
+        let _ = self.say(link, posted, Say::Retire, posted.hand.turn());
+    }
+
+    /// Sends what is owed over a connection before it is given up, so that it need not be made again for that.
+    fn settle(&self, link: &Link) {
+        if let Some(hooks) = self.hooks.get() {
+            (hooks.settle)(link);
+        }
+    }
+
+    /// The connections of the node are too many: the one used longest ago is given up, or its process is asked to.
+    fn make_room(&self) {
+        let Some(room) = self.room() else { return };
+        if room.reap() > 0 {
+            return;
+        }
+        match room.least_useful(|peer| self.known(peer).is_some_and(|link| may_go(&link))) {
+            Some(Least::Mine(peer)) => {
+                if let Some(link) = self.known(peer) {
+                    self.retire(&link);
+                }
+            }
+            Some(Least::Of(rank)) => {
+                let card = self.hooks.get().and_then(|h| (h.card_of)(rank).ok());
+                if let Some(card) = card {
+                    let _ = self.send(&card, &self.hello(Kind::Yield, rank));
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Another process of the node needs a place.
+    pub(super) fn make_room_for_others(&self) {
+        let Some(room) = self.room() else { return };
+        for link in room.asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
+            if may_go(&link) {
+                self.retire(&link);
+            }
+        }
+    }
+
+    /// Gives a connection up.
+    fn retire(&self, link: &Link) {
+        self.settle(link);
+        let mut posted = link.lock();
+        if link.has_left() && link.is_quiet(&mut posted) {
+            drop(posted);
+            link.fail("has finalized".into());
+        } else {
+            posted.hand.retire();
+            self.retired.fetch_add(1, Ordering::Relaxed);
+            self.take(link, &mut posted, Outcome::default(), None);
+            drop(posted);
+        }
+        self.advance(link);
+    }
+
+    /// The places of this node's connections; `None`: too early.
+    pub(super) fn room(&self) -> Option<Arc<Room>> {
+        if let Some(room) = self.room.get() {
+            return Some(room.clone());
+        }
+        let table = (self.hooks.get()?.table)()?;
+        let room = Arc::new(Room::new(table, self.places, self.rank));
+        Some(self.room.get_or_init(|| room).clone())
+    }
+
+    /// Takes down all queue pairs of this process.
+    pub(super) fn bury_all(&self) {
+        let links: Vec<Arc<Link>> = self.lock().by_peer.values().cloned().collect();
+        links.iter().for_each(|link| link.drop_pair(&mut link.lock()));
+    }
+}
+
+/// Takes down the queue pair of a connection that has failed, once its device is done with what was posted; has it?
+fn bury(link: &Link, posted: &mut Posted) -> bool {
+    link.set_up(false);
+    if posted.pair.is_none() {
+        return true;
+    }
+    let now = now_ns();
+    if posted.times.room != u64::MAX {
+        (posted.times.room, posted.times.since) = (u64::MAX, now);
+    }
+    // What was under way is flushed within moments; a device that does not report it is out of order.
+    if link.completed.load(Ordering::Acquire) < posted.last && now - posted.times.since < SILENCE_NS {
+        return false;
+    }
+    link.drop_pair(posted);
+    true
+}
+
+/// May this connection be given up now?
+fn may_go(link: &Link) -> bool {
+    let Some(posted) = link.try_lock() else { return false };
+    let (since, before) = posted.times.up;
+    posted.hand.is_up()
+        && link.failure().is_none()
+        && (link.has_left() || posted.last > before || now_ns().saturating_sub(since) > FRESH_NS)
+}

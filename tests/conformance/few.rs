@@ -1,0 +1,94 @@
+//! Few connections and many peers: nodes may have 4 queue pairs, and every rank talks to 12 others on nodes of their own, or several ranks of
+//! a node share them. Connections are given up and made again all the time; no message is lost, doubled or overtaken.
+
+use crate::ranks::bytes::*;
+use crate::ranks::calls::*;
+use fmpl::Counter;
+use std::collections::HashMap;
+
+/// Indices of a pair that are in use.
+const INDICES: usize = 3;
+
+struct Message {
+    src: i32,
+    dst: i32,
+    index: i32,
+    len: usize,
+    seq: u64,
+    waits: bool,
+}
+
+/// The same at all ranks: who sends what to whom, in which order.
+fn schedule(ranks: usize, count: usize, start: u64) -> Vec<Message> {
+    let mut draw = Draw(start);
+    let mut numbers: HashMap<(i32, i32, i32), u64> = HashMap::new();
+    (0..count)
+        .map(|_| {
+            let src = draw.below(ranks) as i32;
+            let dst = (src + 1 + draw.below(ranks - 1) as i32) % ranks as i32;
+            let index = draw.below(INDICES) as i32;
+            let len = if draw.one_in(12) { 20_000 + draw.below(80_000) } else { draw.size(5000) };
+            let seq = numbers.entry((src, dst, index)).or_default();
+            *seq += 1;
+            Message { src, dst, index, len, seq: *seq, waits: draw.one_in(3) }
+        })
+        .collect()
+}
+
+fn count(which: Counter) -> u64 {
+    fmpl::comm::counter(which as i32).expect("a counter")
+}
+
+fn number(name: &str) -> usize {
+    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{name} is a number"))
+}
+
+/// Everybody walks through the schedule and begins what is its own; what is pending on an index is completed before the next there, and
+/// some things at once. So the earliest message that is not over is always one that both sides have come to.
+pub fn random_traffic() {
+    init(INDICES as i32);
+    let (me, most) = (rank(), number("FMPL_QUEUE_PAIRS") as u64);
+    let mut pending: HashMap<(bool, i32, i32), (Vec<u8>, u64)> = HashMap::new();
+    let finish = |sends: bool, peer: i32, index: i32, (buf, seed): (Vec<u8>, u64)| {
+        if sends {
+            isend_wait(peer, index);
+        } else {
+            irecv_wait(peer, index);
+            assert_eq!(received(peer, index).0, buf.len(), "{peer} to {me} on {index}");
+            check(&buf, seed, &format!("{peer} to {me} on {index}"));
+        }
+    };
+    for (n, m) in schedule(size() as usize, number("FEW_MESSAGES"), number("FEW_SEED") as u64).into_iter().enumerate() {
+        if n % 50 == 0 {
+            sendbuf_set(64 << 20, [10, 0, -1][n / 50 % 3]);
+        }
+        let sends = m.src == me;
+        if !sends && m.dst != me {
+            continue;
+        }
+        let peer = if sends { m.dst } else { m.src };
+        if let Some(before) = pending.remove(&(sends, peer, m.index)) {
+            finish(sends, peer, m.index, before);
+        }
+        let seed = seed(m.src, m.dst, m.index, m.seq);
+        let mut buf = if sends { message(m.len, seed) } else { vec![0; m.len] };
+        if sends {
+            isend(&buf, peer, m.index);
+        } else {
+            irecv(&mut buf, peer, m.index);
+        }
+        if m.waits {
+            finish(sends, peer, m.index, (buf, seed));
+        } else {
+            pending.insert((sends, peer, m.index), (buf, seed));
+        }
+        let pairs = [Counter::RdmaPairs, Counter::RdmaNodePairs].map(count);
+        assert!(pairs.iter().all(|n| *n <= most), "{pairs:?} queue pairs where {most} may be");
+    }
+    for ((sends, peer, index), one) in pending {
+        finish(sends, peer, index, one);
+    }
+    barrier();
+    println!("retired {}", count(Counter::RdmaRetired));
+    finalize();
+}
