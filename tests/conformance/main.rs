@@ -249,7 +249,7 @@ fn between_nodes() {
 /// Many peers and few queue pairs: each rank on a node of its own, and four ranks on each node.
 fn few_queue_pairs() {
     use fmpl::launch::embedded::Nodes;
-    if !has_devices() {
+    if !ranks::has_devices() {
         return println!("no active RDMA port here: nothing to try");
     }
     for (ranks, nodes, pairs, messages) in [(13, 13, 4, 100), (8, 4, 2, 100), (3, 3, 1, 60)] {
