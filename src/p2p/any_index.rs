@@ -6,7 +6,7 @@
 //! the receiver takes these marks and does an ordinary receive on the index it finds. Raising the flag needs the order of both sides bought with `membarrier`, or a message could be
 //! missed for ever; then the landings of all groups of indices that were ever used are looked through once.
 //!
-//! One mark may stand for several messages, so a mark is kept until a look at its index finds nothing.
+//! One mark of the bitmap may stand for several messages, so a mark is kept until a look at its index finds nothing.
 //!
 //! A synchronous send wants to know that its receive is posted. So a receive that is begun leaves a **posting of kind any-index**, one word
 //! for the lane, which a synchronous send may *claim* for its message, by compare-and-swap; from then on the receive is that message's,
@@ -268,6 +268,17 @@ fn subscribe(lane: &Lane, state: &mut AnyState) {
 
 /// A slot on which a message is there, or on which the sender waits for a posting.
 fn next(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState) -> Option<usize> {
+    loop {
+        let slot = next_marked(ep, lane, state);
+        if slot.is_some() || !take_marks(lane, state) {
+            return slot;
+        }
+    }
+}
+
+/// Such a slot among those whose mark was taken.
+#[inline(always)]
+fn next_marked(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState) -> Option<usize> {
     let AnyState { marked, held, .. } = state;
     held.retain(|slot| {
         let waits = is_pending(lane, *slot as usize);
@@ -276,24 +287,20 @@ fn next(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState) -> Opt
         }
         waits
     });
-    loop {
-        while let Some(slot) = state.marked.last().map(|s| *s as usize) {
-            if slot >= SYSTEM_INDICES && is_open(ep, lane, slot) {
-                if is_pending(lane, slot) {
-                    // An indexed receive has precedence; what it leaves over may have been announced already.
-                    if !state.held.contains(&(slot as u32)) {
-                        state.held.push(slot as u32);
-                    }
-                } else if has_message(ep, lane, slot) {
-                    return Some(slot);
+    while let Some(slot) = state.marked.last().map(|s| *s as usize) {
+        if slot >= SYSTEM_INDICES && is_open(ep, lane, slot) {
+            if is_pending(lane, slot) {
+                // An indexed receive has precedence; what it leaves over may have been announced already.
+                if !state.held.contains(&(slot as u32)) {
+                    state.held.push(slot as u32);
                 }
+            } else if has_message(ep, lane, slot) {
+                return Some(slot);
             }
-            state.marked.pop();
         }
-        if !take_marks(lane, state) {
-            return None;
-        }
+        state.marked.pop();
     }
+    None
 }
 
 /// Has the lane this slot? The peer may use indices of a later init that it has not opened yet.
@@ -418,11 +425,17 @@ unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layou
     if state.request.is_some() || lane.my_side().any.load(Ordering::Relaxed) == 0 {
         return false;
     }
-    let Some(slot) = next(ep, lane, &mut state) else { return false };
-    // SAFETY: as the caller promises; the slot is below the limit, as `next` made sure.
-    if !unsafe { super::receive::recv_inline::<false>(lane, slot, ptr, len) } {
+    let marked = next_marked(ep, lane, &mut state);
+    let Some(slot) = marked.or_else(|| dequeue(lane)) else { return false };
+    let here = (SYSTEM_INDICES..lane.limit() as usize).contains(&slot);
+    // SAFETY: as the caller promises; the slot is below the limit.
+    if !here || !unsafe { super::receive::recv_inline::<false>(lane, slot, ptr, len) } {
+        if marked.is_none() {
+            state.marked.push(slot as u32);
+        }
         return false;
     }
+    // An entry of the queue stands for one message, which was this one or has its own: it leaves no mark.
     let len = lane.progress(slot).last_len.load(Ordering::Relaxed) as usize;
     state.last = Some(Received { len, index: slot as i32 - SYSTEM_INDICES as i32 });
     true

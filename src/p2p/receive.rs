@@ -15,7 +15,7 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::{Cursor, Layout};
 use crate::p2p::send::wake;
 use crate::p2p::{PROC_NULL, TAG_ANY};
-use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
+use crate::wait::{Board, Operation, Scene, Waiter, Waits, YIELDS, doorbell, patience};
 
 /// Receives of more bytes than this post before they spin.
 const POST_AT_ONCE: usize = if cfg!(loom) { 2048 } else { ANNEX_MOST };
@@ -614,12 +614,12 @@ impl Receiver {
         let scene = Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq };
         let mut waiter = Waiter::new();
         let mut turns = if self.cap > POST_AT_ONCE { POST_AFTER } else { 0 };
-        let mut post_after = POST_AFTER.min(patience());
+        let mut post_after = POST_AFTER.min(YIELDS * patience());
         let mut late_ns = 0;
         if self.far().is_some() {
             if self.cap > FAR_INLINE {
                 turns = post_after;
-            } else if patience() > 2 {
+            } else if patience() > 1 {
                 post_after = u32::MAX;
             }
         }

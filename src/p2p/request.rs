@@ -4,7 +4,7 @@
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::base::prefetch::prefetch;
+use crate::base::prefetch::{prefetch, prefetch_to_write};
 use crate::lane::far::Call;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::*;
@@ -43,7 +43,7 @@ pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()>
                 if ahead < lane.limit() as usize
                     && lane.progress(ahead).sent.load(Ordering::Relaxed) + 1 == progress.sent.load(Ordering::Relaxed)
                 {
-                    prefetch(lane.hot(ahead));
+                    prefetch_to_write(lane.hot(ahead));
                 }
                 return Ok(());
             }

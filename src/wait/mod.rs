@@ -33,8 +33,14 @@ const SHORT_SLEEPS: u32 = if cfg!(loom) { 0 } else { 2 };
 /// A wait goes onto the notice board when it has lasted so long.
 const NOTICE_NS: u64 = 100_000;
 
-/// Turns for which a call looks at its record before it makes a wait of it; few when other ranks need the core.
+/// Turns before the first slow one, and yields from one to the next, when ranks share cores.
+pub(crate) const YIELDS: u32 = 8;
+
+/// Turns for which a call looks at its record before it makes a wait of it; one when other ranks need the core.
 static PATIENCE: Setting = Setting::new(48);
+/// 1: ranks share cores, so a wait yields from its first turn on. Whoever is waited for may need this core, and looking again costs less
+/// than the pause of a spin.
+static SHARED: Setting = Setting::new(0);
 
 /// See [`PATIENCE`].
 #[inline(always)]
@@ -52,13 +58,8 @@ pub fn configure(config: &Config, ranks_here: usize, cores: usize) {
         WaitMode::Adaptive => (100_000, 400_000),
     };
     let spin = config.spin_us.map_or(spin, |us| us as u64 * 1000);
-    PATIENCE.set(if cfg!(loom) {
-        1
-    } else if spin == 0 {
-        2
-    } else {
-        48
-    });
+    PATIENCE.set(if cfg!(loom) || spin == 0 { 1 } else { 48 });
+    SHARED.set((spin == 0 && yields != 0) as u64);
     SPIN_NS.set(spin);
     YIELD_NS.set(yields);
     MIDWAY_SPIN_NS.set(if crowded || config.spin_us.is_some() { spin } else { spin.max(20_000) });
@@ -142,7 +143,7 @@ impl Waiter {
     pub fn new() -> Waiter {
         // Where patience is short, so are the turns to the first slow one.
         Waiter {
-            turns: SPINS.saturating_sub(2 * patience()),
+            turns: SPINS.saturating_sub(YIELDS * patience()),
             started_ns: 0,
             sleeps: 0,
             stalled: false,
@@ -158,11 +159,15 @@ impl Waiter {
         Waiter { deadline_ns, ..Waiter::new() }
     }
 
-    /// One short pause; `false` when it is time for a slow turn.
+    /// One short pause, or a yield; `false` when it is time for a slow turn.
     #[inline(always)]
     pub fn spin(&mut self) -> bool {
         self.turns += 1;
-        spin_loop();
+        if SHARED.get() == 0 {
+            spin_loop();
+        } else {
+            yield_core();
+        }
         self.turns & (SPINS - 1) != 0
     }
 
@@ -199,9 +204,12 @@ impl Waiter {
             self.notice = scene.board().hang(&Waits { since_ns: self.started_ns, ..scene.waits() });
         }
         if waited >= spin && waited - spin < yields {
-            // SAFETY: no preconditions.
-            unsafe { libc::sched_yield() };
-            self.turns = SPINS.saturating_sub(2);
+            // Where ranks share cores, the turns themselves yield.
+            let shared = SHARED.get() != 0;
+            if !shared {
+                yield_core();
+            }
+            self.turns = SPINS.saturating_sub(if shared { YIELDS } else { 2 });
             return Ok(Turn::Again);
         }
         if !self.stalled && waited > STALL_NS.get() {
@@ -244,6 +252,11 @@ impl Waiter {
         }
         scene.wake_up();
     }
+}
+
+fn yield_core() {
+    // SAFETY: no preconditions.
+    unsafe { libc::sched_yield() };
 }
 
 impl Default for Waiter {

@@ -22,7 +22,7 @@ pub struct Contestant {
 pub struct Start<'a> {
     /// Number of ranks.
     pub ranks: usize,
-    /// More ranks than cores: no binding, the advised settings for it.
+    /// More ranks than cores: the settings advised for it.
     pub crowded: bool,
     /// Indices for each peer.
     pub indices: i32,
