@@ -253,7 +253,8 @@ impl<'a> Pieces<'a> {
         let member = |number: usize| if number < extra { 2 * number } else { number + extra };
         let mut bit = 1;
         while bit < doubled {
-            self.scope.exchange(own, self.others, bytes, member(number ^ bit));
+            let other = member(number ^ bit);
+            self.scope.exchange((own, bytes, other), (self.others, bytes, other));
             let (first, second) = if number & bit == 0 { (own, self.others) } else { (self.others, own) };
             // SAFETY: `n` elements each.
             unsafe { (self.operator.kernel)(first, second, own, n) };

@@ -44,6 +44,24 @@ fn receive(handle: Int, shape: Shape, at: *mut u8, row: Int, col: Int, routine: 
     context.pairs(routine).receive(&shape.area(at), from);
 }
 
+/// Sends one rectangle and receives another: where, and the process's row and column.
+fn send_receive(
+    handle: Int,
+    (out, at, rdest, cdest): (Shape, *const u8, Int, Int),
+    (into, to, rsrc, csrc): (Shape, *mut u8, Int, Int),
+    routine: &'static str,
+) {
+    let context = find(handle, routine);
+    let (dest, source) = (number_of(context, rdest, cdest, routine), number_of(context, rsrc, csrc, routine));
+    let pairs = context.pairs(routine);
+    if out.is_run() && into.is_run() {
+        pairs.exchange((at, out.bytes(), dest), (to, into.bytes(), source));
+    } else {
+        pairs.send(&out.area(at.cast_mut()), dest);
+        pairs.receive(&into.area(to), source);
+    }
+}
+
 /// M, N, A, LDA.
 struct Matrix<T>(Int, Int, *mut T, Int);
 
@@ -282,6 +300,33 @@ routines!(Z:
     zgesd2d_ Czgesd2d, zgerv2d_ Czgerv2d, ztrsd2d_ Cztrsd2d, ztrrv2d_ Cztrrv2d,
     zgebs2d_ Czgebs2d, zgebr2d_ Czgebr2d, ztrbs2d_ Cztrbs2d, ztrbr2d_ Cztrbr2d,
     zgsum2d_ Czgsum2d, zgamx2d_ Czgamx2d, zgamn2d_ Czgamn2d);
+
+// ---- Beside the reference
+
+/// Sends a rectangle to process {rdest, cdest} and receives one from {rsrc, csrc}: `Cdgesd2d` and `Cdgerv2d` in one call, during which
+/// long matrices go both ways without a copy.
+///
+/// Some vendors' ScaLAPACK look for this name, which the reference does not have and nobody has described: the arguments are those of the
+/// two calls in turn.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn Cdsendrecv(
+    ctxt: Int,
+    m: Int,
+    n: Int,
+    a: *const f64,
+    lda: Int,
+    rdest: Int,
+    cdest: Int,
+    mb: Int,
+    nb: Int,
+    b: *mut f64,
+    ldb: Int,
+    rsrc: Int,
+    csrc: Int,
+) {
+    let (out, into) = (Shape::new(m, n, lda, size_of::<f64>(), None), Shape::new(mb, nb, ldb, size_of::<f64>(), None));
+    send_receive(ctxt, (out, a.cast(), rdest, cdest), (into, b.cast(), rsrc, csrc), "Cdsendrecv");
+}
 
 // ---- Support
 

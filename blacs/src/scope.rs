@@ -197,11 +197,13 @@ impl Scope<'_> {
         self.receive(&Area::Run { at, len }, from);
     }
 
-    /// Sends to and receives from a member that does the same.
-    pub fn exchange(&self, out: *const u8, into: *mut u8, len: usize, with: usize) {
-        let (peer, index, comm) = (self.rank(with), self.index, self.group.comm);
+    /// Sends a run of bytes to one member and receives one from another, at the same time: memory, bytes, member.
+    pub fn exchange(&self, out: (*const u8, usize, usize), into: (*mut u8, usize, usize)) {
+        let (index, comm) = (self.index, self.group.comm);
+        let (to, from) = (self.rank(out.2), self.rank(into.2));
         // SAFETY: two areas of the caller's that do not overlap.
-        let code = unsafe { (fmpl().sendrecv)(out.cast(), len, peer, index, into.cast(), len, peer, index, comm) };
+        let code =
+            unsafe { (fmpl().sendrecv)(out.0.cast(), out.1, to, index, into.0.cast(), into.1, from, index, comm) };
         check(code, self.handle, self.routine);
     }
 

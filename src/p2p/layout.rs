@@ -95,6 +95,14 @@ impl Layout {
     }
 }
 
+/// Runs of up to so many bytes are brought together before they go on.
+const TOGETHER_RUN: usize = 512;
+/// So many bytes at a time.
+const TOGETHER: usize = 2048;
+
+#[repr(align(64))]
+struct Room([MaybeUninit<u8>; TOGETHER]);
+
 /// A place in the stream of bytes of a layout, from which runs are taken in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor {
@@ -188,17 +196,51 @@ impl Cursor {
         }
     }
 
-    /// Copies the next `n` bytes to `to`.
+    /// Copies the next `n` bytes to `to`. That is mostly memory whose lines the other side has read last, where a line that two short
+    /// copies write in turn costs twice: short runs are brought together in the innermost cache before they go on.
     ///
     /// # Safety
     /// The layout must have `n` more readable bytes, and `to` room for them; the two must not overlap.
     #[inline]
     pub unsafe fn gather(&mut self, mut to: *mut u8, mut n: usize) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            while n >= TOGETHER / 2 && self.is_ragged(to) {
+                let mut room = Room([MaybeUninit::uninit(); TOGETHER]);
+                let (room, k) = (room.0.as_mut_ptr().cast::<u8>(), n.min(TOGETHER));
+                self.gather_runs(room, k);
+                crate::base::atomics::copy(room, to, k);
+                (to, n) = (to.add(k), n - k);
+            }
+            self.gather_runs(to, n);
+        }
+    }
+
+    /// Are the next runs short, and would their ends at `to` lie within lines?
+    #[inline]
+    fn is_ragged(&self, to: *mut u8) -> bool {
+        match self.layout {
+            Layout::Contiguous { .. } => false,
+            Layout::Block { block, .. } => {
+                let gaps = block.stride != block.run as isize;
+                gaps && (17..=TOGETHER_RUN).contains(&block.run) && !(to as usize | block.run).is_multiple_of(64)
+            }
+            // SAFETY: `piece` < n, and the descriptors are readable.
+            Layout::List { iov, n } => self.piece < n && unsafe { (*iov.add(self.piece)).iov_len } <= TOGETHER_RUN,
+        }
+    }
+
+    /// [`Cursor::gather`] run by run.
+    ///
+    /// # Safety
+    /// As for [`Cursor::gather`].
+    #[inline]
+    unsafe fn gather_runs(&mut self, mut to: *mut u8, mut n: usize) {
         while n > 0 {
             // SAFETY: as the caller promises; whole runs that are left are within the layout.
             unsafe {
                 if let Some((from, step, run, count)) = self.take_runs(n) {
-                    gather_runs(from, step, to, run, count);
+                    copy_runs(from, step, to, run as isize, run, count);
                     (to, n) = (to.add(run * count), n - run * count);
                     continue;
                 }
@@ -293,37 +335,6 @@ unsafe fn copy_runs(from: *const u8, from_step: isize, to: *mut u8, to_step: isi
             8 => each(from, from_step, to, to_step, 8, count),
             16 => each(from, from_step, to, to_step, 16, count),
             _ => each(from, from_step, to, to_step, run, count),
-        }
-    }
-}
-
-/// Runs of up to so many bytes are brought together in the innermost cache before they go on.
-const TOGETHER_RUN: usize = 256;
-/// So many bytes at a time.
-const TOGETHER: usize = 2048;
-
-/// [`copy_runs`] to where they follow each other. That is mostly memory whose lines the other side has read last, and then a line that
-/// two short copies write in turn, neither of them whole, costs twice; one long copy writes each line at once.
-///
-/// # Safety
-/// As for [`copy_runs`].
-#[inline]
-unsafe fn gather_runs(mut from: *const u8, step: isize, mut to: *mut u8, run: usize, mut count: usize) {
-    #[repr(align(64))]
-    struct Room([MaybeUninit<u8>; TOGETHER]);
-    // SAFETY: as the caller promises; the room holds the runs of one turn.
-    unsafe {
-        let whole_lines = (to as usize | run).is_multiple_of(64);
-        if run <= 16 || run > TOGETHER_RUN || run * count < TOGETHER / 2 || whole_lines {
-            return copy_runs(from, step, to, run as isize, run, count);
-        }
-        let mut room = Room([MaybeUninit::uninit(); TOGETHER]);
-        let room = room.0.as_mut_ptr().cast::<u8>();
-        while count > 0 {
-            let n = count.min(TOGETHER / run);
-            copy_runs(from, step, room, run as isize, run, n);
-            crate::base::atomics::copy(room, to, n * run);
-            (from, to, count) = (from.wrapping_offset(step * n as isize), to.add(n * run), count - n);
         }
     }
 }

@@ -12,6 +12,8 @@ pub const TABLE: Table = (
         ("contexts_and_scopes_do_not_mix", apart),
         ("broadcasts_of_every_topology", broadcasts),
         ("a_full_spool_says_what_to_set", full),
+        ("send_and_receive_in_one_call", both),
+        ("beyond_two_gigabytes", wide),
         ("two_gigabytes", huge),
     ],
     &[
@@ -19,6 +21,8 @@ pub const TABLE: Table = (
         ("apart", apart_body),
         ("broadcasts", broadcasts_body),
         ("full", full_body),
+        ("both", both_body),
+        ("wide", wide_body),
         ("huge", huge_body),
     ],
 );
@@ -241,13 +245,125 @@ fn full_body() {
     Cblacs_exit(0);
 }
 
-fn huge() {
-    if long() {
-        Job::new(2, "huge").seconds(300).run();
+fn both() {
+    for ranks in [1, 2, 5] {
+        Job::new(ranks, "both").run();
+        Job::new(ranks, "both").env("FMPL_CMA", "off").run();
     }
 }
 
-/// A matrix of more than 2 GiB there, part of it with gaps, and summed.
+/// Around in both directions and with the neighbour, of any shape, and between messages of the two calls that it stands for.
+fn both_body() {
+    let (me, all) = pinfo();
+    let grid = Grid::init(system(), b"R\0", 1, all);
+    for (round, (m, n, lda)) in
+        [(1, 1, 1), (30, 4, 30), (30, 40, 33), (500, 300, 500), (500, 300, 501), (0, 3, 1), (1, 900, 7)]
+            .into_iter()
+            .enumerate()
+    {
+        for step in [1, all - 1, 0] {
+            let (to, from) = ((me + step) % all, (me + all - step) % all);
+            let matrix = |p: i32| (0..lda * n).map(|k| value(p, k % lda, k / lda + round)).collect::<Vec<f64>>();
+            let (mine, theirs) = (matrix(me), matrix(from));
+            let mut got = vec![-1.0; lda * n + 1];
+            let (im, i_n, il) = (m as i32, n as i32, lda as i32);
+            grid.send(&[round as f64, to as f64], 0, to);
+            unsafe {
+                // What came before is received before; a shorter message than there is room for is one.
+                let mut before = [-1.0; 2];
+                Cdsendrecv(grid.handle, im, i_n, mine.as_ptr(), il, 0, to, 2, 1, before.as_mut_ptr(), 2, 0, from);
+                assert_eq!(before, [round as f64, me as f64]);
+                Cdsendrecv(grid.handle, 1, 1, &6.5, 1, 0, to, im, i_n, got.as_mut_ptr(), il, 0, from);
+            }
+            assert_eq!(grid.receive(1, 0, from), [6.5]);
+            for k in 0..lda * n {
+                assert_eq!(got[k], if k % lda < m { theirs[k] } else { -1.0 }, "{m} x {n} / {lda}, element {k}");
+            }
+            assert_eq!(got[lda * n], -1.0);
+            got.fill(-1.0);
+            unsafe {
+                Cdsendrecv(grid.handle, im, i_n, mine.as_ptr(), il, 0, to, im, i_n, got.as_mut_ptr(), il, 0, from)
+            };
+            assert!((0..lda * n).all(|k| got[k] == if k % lda < m { theirs[k] } else { -1.0 }), "{m} x {n} / {lda}");
+        }
+    }
+    Cblacs_exit(0);
+}
+
+fn wide() {
+    Job::new(2, "wide").run();
+}
+
+/// Matrices whose columns lie over more than 2 GiB of memory that is mostly never touched: every kind of call counts bytes in 64 bits.
+fn wide_body() {
+    let (me, _) = pinfo();
+    let grid = Grid::init(system(), b"R\0", 1, 2);
+    let (n, lda) = (5usize, 80_000_000usize);
+    // All zero, and so not there until it is written.
+    let mut a = vec![0.0f64; lda * n];
+    assert!(size_of_val(&a[..]) > 1 << 31);
+    // Packed, through the spool or the ring, and by the kernel.
+    for m in [3, 300, 20_000] {
+        a[..].chunks_mut(lda).for_each(|column| column[..m].fill(0.0));
+        wide_one(&grid, me, &mut a, m, n, lda);
+    }
+    Cblacs_exit(0);
+}
+
+fn wide_one(grid: &Grid, me: i32, a: &mut [f64], m: usize, n: usize, lda: usize) {
+    let (im, i_n, il) = (m as i32, n as i32, lda as i32);
+    let place = |k: usize| (k / m * lda + k % m, value(7, k % m, k / m));
+    let fill = |a: &mut [f64], factor: f64| (0..m * n).for_each(|k| a[place(k).0] = factor * place(k).1);
+    let check = |a: &[f64], factor: f64, inside: &dyn Fn(usize, usize) -> bool, what: &str| {
+        for k in 0..m * n {
+            let wanted = if inside(k % m, k / m) { factor * place(k).1 } else { 0.0 };
+            assert_eq!(a[place(k).0], wanted, "{what}: element {k}");
+            // And nothing beside them.
+            assert!(k % m != m - 1 || a[place(k).0 + 1] == 0.0, "{what}: behind element {k}");
+        }
+    };
+    let (at, u, top) = (a.as_mut_ptr(), letters(b"U\0"), letters(b" \0"));
+    unsafe {
+        if me == 0 {
+            fill(a, 1.0);
+            Cdgesd2d(grid.handle, im, i_n, at, il, 0, 1);
+            Cdtrsd2d(grid.handle, u, letters(b"N\0"), im, i_n, at, il, 0, 1);
+            Cdgebs2d(grid.handle, letters(ALL), top, im, i_n, at, il);
+            Cdtrbs2d(grid.handle, letters(ALL), top, u, letters(b"U\0"), im, i_n, at, il);
+        } else {
+            Cdgerv2d(grid.handle, im, i_n, at, il, 0, 0);
+            check(a, 1.0, &|_, _| true, "dgerv2d");
+            fill(a, 0.0);
+            Cdtrrv2d(grid.handle, u, letters(b"N\0"), im, i_n, at, il, 0, 0);
+            check(a, 1.0, &|i, j| i <= j + m.saturating_sub(n), "dtrrv2d");
+            fill(a, 0.0);
+            Cdgebr2d(grid.handle, letters(ALL), top, im, i_n, at, il, 0, 0);
+            check(a, 1.0, &|_, _| true, "dgebr2d");
+            fill(a, 0.0);
+            Cdtrbr2d(grid.handle, letters(ALL), top, u, letters(b"U\0"), im, i_n, at, il, 0, 0);
+            check(a, 1.0, &|i, j| i < j + m.saturating_sub(n), "dtrbr2d");
+        }
+        fill(a, me as f64 + 1.0);
+        Cdgsum2d(grid.handle, letters(ALL), top, im, i_n, at, il, -1, -1);
+        check(a, 3.0, &|_, _| true, "dgsum2d");
+        fill(a, me as f64 + 1.0);
+        let (mut rows, mut columns) = (vec![-1; m * n], vec![-1; m * n]);
+        Cdgamx2d(grid.handle, letters(ALL), top, im, i_n, at, il, rows.as_mut_ptr(), columns.as_mut_ptr(), im, -1, -1);
+        check(a, 2.0, &|_, _| true, "dgamx2d");
+        // Of elements that are all zero the nearest wins, of the others the larger.
+        assert!(rows.iter().all(|r| *r == 0) && (0..m * n).all(|k| columns[k] == (place(k).1 != 0.0) as i32));
+    }
+}
+
+fn huge() {
+    if long() {
+        Job::new(2, "huge").env("FMPL_BLACS_SPOOL", "5G").seconds(300).run();
+    } else {
+        println!("  only with FMPL_TEST_LONG=1: it takes 7 to 9 GB of memory");
+    }
+}
+
+/// A matrix of more than 2 GiB there, part of it with gaps, and summed. The sender may come first: then all of it is spooled.
 fn huge_body() {
     let (me, _) = pinfo();
     let grid = Grid::init(system(), b"R\0", 1, 2);
