@@ -268,6 +268,7 @@ fn both_body() {
             let mut got = vec![-1.0; lda * n + 1];
             let (im, i_n, il) = (m as i32, n as i32, lda as i32);
             grid.send(&[round as f64, to as f64], 0, to);
+            // SAFETY: both matrices are of `lda` x `n` elements, or of the one or two that are given.
             unsafe {
                 // What came before is received before; a shorter message than there is room for is one.
                 let mut before = [-1.0; 2];
@@ -281,6 +282,7 @@ fn both_body() {
             }
             assert_eq!(got[lda * n], -1.0);
             got.fill(-1.0);
+            // SAFETY: as above.
             unsafe {
                 Cdsendrecv(grid.handle, im, i_n, mine.as_ptr(), il, 0, to, im, i_n, got.as_mut_ptr(), il, 0, from)
             };
@@ -323,6 +325,7 @@ fn wide_one(grid: &Grid, me: i32, a: &mut [f64], m: usize, n: usize, lda: usize)
         }
     };
     let (at, u, top) = (a.as_mut_ptr(), letters(b"U\0"), letters(b" \0"));
+    // SAFETY: a matrix of `lda` x `n` elements; rows and columns have `m` x `n`.
     unsafe {
         if me == 0 {
             fill(a, 1.0);
