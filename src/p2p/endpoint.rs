@@ -13,6 +13,7 @@ use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, LIVES_AT, Mapping, 
 use crate::fabric::verbs::Card;
 use crate::fabric::verbs::control::{Fabric, Terms};
 use crate::fabric::verbs::device::{Port, Wishes};
+use crate::fabric::verbs::link::Link;
 use crate::fabric::verbs::room::TABLE_BYTES;
 use crate::lane::far::{FAR, Far, has_left};
 use crate::lane::map::{
@@ -614,6 +615,11 @@ impl Endpoint {
     pub fn lost_elsewhere(&self) -> Vec<u32> {
         let links = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
         links.iter().filter(|l| l.failure().is_some() && !has_left(l)).map(|l| l.peer).collect()
+    }
+
+    /// The connection with a rank on another node, if there is one.
+    pub fn link_to(&self, rank: u32) -> Option<Arc<Link>> {
+        self.fabric_here()?.links().into_iter().find(|l| l.peer == rank)
     }
 
     /// What a wait for nobody in particular does for the connections, now and then: a peer that died silently is noticed.

@@ -147,8 +147,13 @@ unsafe fn start_transfer<'a>(
             }
             _ => Remote::run((from as u64).wrapping_sub(at as u64), region.lkey()),
         };
-        let (mut done, mut ticket) = (0, 0);
+        let (mut done, mut ticket, mut before) = (0, 0, 0);
         while done < n {
+            if !push {
+                // Reads are under way two at a time: a device that is slow to answer takes a longer queue for a loss, and repeats it all.
+                link.wait(before).inspect_err(|_| _ = link.wait(ticket))?;
+                before = ticket;
+            }
             // One run there, of one or several here.
             let (place, run) = remote.at(done);
             let most = (n - done).min(run).min(link.longest());
@@ -161,7 +166,7 @@ unsafe fn start_transfer<'a>(
                 (bytes, count) = (bytes + len, count + 1);
             }
             // SAFETY: registered until the last ticket is over.
-            ticket = match unsafe { link.bulk(push, done + bytes == n, &pieces[..count], place) } {
+            ticket = match unsafe { link.bulk(push, !push || done + bytes == n, &pieces[..count], place) } {
                 Ok(ticket) => ticket,
                 Err(e) => {
                     let _ = link.wait(ticket);

@@ -25,9 +25,9 @@ pub fn over_rdma() {
             println!("  {name}: {:.1} s", since.elapsed().as_secs_f64());
         }
     };
-    // Two senders share a node with the receiver, or none does.
+    // A sender shares a node with the receiver, or none does.
     run("in order", &|| {
-        job(6, "in order", "FMPL_ANY_SLOTS=16 EACH=8").nodes(Nodes::Blocks(3)).run();
+        job(5, "in order", "FMPL_ANY_SLOTS=16 EACH=8").nodes(Nodes::Blocks(4)).run();
         if !short {
             apart(4, "in order", "FMPL_ANY_SLOTS=4 EACH=20 FMPL_WAIT=block").run();
         }
@@ -40,12 +40,21 @@ pub fn over_rdma() {
         }
     });
     run("facing", &|| drop(apart(2, "facing", "FMPL_ANY_SLOTS=16 ROUNDS=3").run()));
+    run("groups", &|| {
+        job(5, "groups", "ROUNDS=9").nodes(Nodes::Blocks(4)).run();
+        if !short {
+            job(8, "groups", "ROUNDS=40 FMPL_WAIT=block").nodes(Nodes::Cyclic(3)).run();
+            job(8, "mcast stopped", "APART=1").nodes(Nodes::Blocks(4)).run();
+        }
+    });
     run("dies", &|| {
         let outcome = apart(3, "dies with a slot", "FMPL_ANY_SLOTS=64").keep_going().outcome();
         assert!([0, 2].iter().all(|r| well(&outcome, *r)), "{}", story(&outcome));
     });
     if !short {
         run("traffic", &|| {
+            let outcome = apart(4, "mcast member dies", "").keep_going().outcome();
+            assert!([0, 1, 3].iter().all(|r| well(&outcome, *r)), "{}", story(&outcome));
             for us in [20_000, 200_000, 900_000] {
                 let job = apart(4, "dies in traffic", "FMPL_ANY_SLOTS=16 EACH=150").env("US", us);
                 let outcome = job.keep_going().outcome();

@@ -43,8 +43,8 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{FINALIZED, Mapping, Region, SPOOL_AT};
-use crate::lane::Place;
 use crate::lane::map::INDEX_MAX;
+use crate::lane::{BlockRef, Place};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
 use crate::p2p::group::Group;
@@ -87,6 +87,8 @@ pub struct AnySource {
     far_made: AtomicU32,
     /// Offers between nodes that were moved, and that their receivers have not fetched.
     moved: Mutex<Vec<Moved>>,
+    /// Blocks of multicasts to several nodes, as master or leader, that are not complete.
+    wides: Mutex<Vec<BlockRef>>,
 }
 
 /// The far rings of this process. Those of freed communicators are used again: one that a sender may still know stays registered.
@@ -150,6 +152,7 @@ impl AnySource {
             far_rings: Mutex::default(),
             far_made: AtomicU32::new(0),
             moved: Mutex::default(),
+            wides: Mutex::default(),
         })
     }
 
@@ -268,6 +271,10 @@ impl AnySource {
         self.moved.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    fn wides(&self) -> std::sync::MutexGuard<'_, Vec<BlockRef>> {
+        self.wides.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     fn add_moved(&self, moved: Moved) {
         self.moved().push(moved);
     }
@@ -283,6 +290,7 @@ impl AnySource {
     /// What is left to be done for other nodes without a call of the program. `true`: it still is.
     pub fn push_far(&self, ep: &Endpoint) -> bool {
         self.moved().retain(|moved| moved.stays(ep));
+        multicast::push_wide(ep);
         if self.far_stakes.is_empty() {
             return false;
         }

@@ -17,10 +17,13 @@
 //! The data is in the block, or, with a ticket, stays in the master's memory, from where the members read it through the kernel; the
 //! master may be stopped then, but must leave the buffer alone until the ticket is complete.
 //!
+//! When members are on other nodes the message goes from node to node first: see `multicast/wide.rs`.
+//!
 //! This file is the master's part; `multicast/record.rs` has the block and the tree, `multicast/member.rs` the members' part.
 
 mod member;
 mod record;
+mod wide;
 
 use record::{ACKED, ENTERED, Shared, TOLD_BYTES, Told, children, members};
 
@@ -30,6 +33,7 @@ use super::check_buffer;
 use super::send::Message;
 use super::table::key_of;
 use crate::base::atomics::{AtomicU32, Ordering, copy};
+use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::lane::BlockRef;
 use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES, UNIT_SLOTS};
@@ -84,6 +88,12 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
     let Some(root) = members(bits).next() else {
         return Err(Error::new(Code::Argument, format!("rank {}: mcast to nobody: no bit is set", ep.rank)));
     };
+    if wide::is_wide(ep, context, bits)? {
+        // SAFETY: as the caller promises.
+        let block = unsafe { wide::send(ep, context, ptr, len, bits)? };
+        ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
+        return Ok(ticket_of(block));
+    }
     // Members must be able to reach this process's memory even if it does nothing from now on.
     let mut reachable = true;
     for rank in members(bits) {
@@ -110,6 +120,7 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
     record.withdrawn.store(0, Ordering::Relaxed);
     record.asleep.store(0, Ordering::Relaxed);
     record.handle.store(comm as u32, Ordering::Relaxed);
+    record.extra.store(0, Ordering::Relaxed);
     for (w, word) in bits.iter().enumerate() {
         shared.bitmap(0, w).store(*word, Ordering::Relaxed);
         shared.bitmap(ENTERED, w).store(0, Ordering::Relaxed);
@@ -159,13 +170,18 @@ fn take(ep: &'static Endpoint, comm: i32, bytes: usize, charge: usize) -> Result
 
 /// Tells a rank of the communicator where a multicast is.
 fn tell(ep: &'static Endpoint, context: &Context, rank: u32, told: Told) -> Result<()> {
+    tell_bytes(ep, context, rank, (&raw const told).cast(), TOLD_BYTES)
+}
+
+/// Sends a rank a message of the library's own, which is read before this returns.
+fn tell_bytes(ep: &'static Endpoint, context: &Context, rank: u32, bytes: *const u8, len: usize) -> Result<()> {
     let index = index_of(context);
     let out = match ep.any_source.outgoing.find(key_of(context.handle, rank as i32, index)) {
         Some(out) => out,
         None => ep.outgoing_at(context, rank as i32, index)?,
     };
     out.check_peer(ep)?;
-    let mut message = Message::told(out, (&raw const told).cast(), TOLD_BYTES);
+    let mut message = Message::told(out, bytes, len);
     let mut waiter = Waiter::new();
     // SAFETY: the message lives on this stack until it is placed.
     while !unsafe { message.step(ep)? } {
@@ -201,7 +217,7 @@ pub fn mcast_test(ticket: u64) -> Result<bool> {
 pub fn mcast_wait(ticket: u64) -> Result<()> {
     let ep = endpoint()?;
     let block = check_ticket(ep, ticket)?;
-    let scene = Complete { ep, block };
+    let scene = Complete { ep, block, since_ns: now_ns() };
     let mut waiter = Waiter::new();
     while !is_complete(ep, block) {
         if !waiter.spin()
@@ -218,6 +234,11 @@ pub fn mcast_wait(ticket: u64) -> Result<()> {
     Ok(())
 }
 
+/// Looks after the blocks of multicasts to several nodes.
+pub(super) fn push_wide(ep: &Endpoint) {
+    wide::push(ep);
+}
+
 fn check_ticket(ep: &Endpoint, ticket: u64) -> Result<BlockRef> {
     let block = block_of(ticket);
     if block.at as usize + 4096 > SPOOL_WINDOW || block.generation == 0 {
@@ -228,7 +249,7 @@ fn check_ticket(ep: &Endpoint, ticket: u64) -> Result<BlockRef> {
 
 fn is_complete(ep: &Endpoint, block: BlockRef) -> bool {
     // Given back, and perhaps another's: it was complete then.
-    ep.spool.is_done(block) || !ep.spool.is_held(block)
+    ep.spool.is_done(block) || !ep.spool.is_held(block) || wide::settle(ep, block)
 }
 
 /// A multicast of this process that is not complete.
@@ -243,10 +264,11 @@ fn own<'a>(ep: &'a Endpoint, block: BlockRef) -> Shared<'a> {
 
 /// The error of a multicast of which a member has died without its data.
 fn of_the_dead(ep: &Endpoint, block: BlockRef) -> Option<Error> {
-    if ep.deaths() == 0 || is_complete(ep, block) {
+    let shared = own(ep, block);
+    let wide = shared.record.extra.load(Ordering::Relaxed) != 0;
+    if ep.deaths() == 0 && !wide || is_complete(ep, block) {
         return None;
     }
-    let shared = own(ep, block);
     let dies = is_dead_in(ep, &shared);
     let lost = members(&shared.members()).find(|r| dies(*r) && !shared.has(ACKED, *r))?;
     Some(dead(ep, lost))
@@ -255,7 +277,11 @@ fn of_the_dead(ep: &Endpoint, block: BlockRef) -> Option<Error> {
 /// Which ranks of a multicast's communicator are known to be dead.
 fn is_dead_in<'a>(ep: &'a Endpoint, shared: &Shared<'_>) -> impl Fn(u32) -> bool + 'a {
     let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32);
-    move |rank| context.is_some_and(|c| ep.is_dead(c.group.world_rank(rank)))
+    let elsewhere = if shared.record.extra.load(Ordering::Relaxed) != 0 { ep.lost_elsewhere() } else { Vec::new() };
+    move |rank| {
+        let world = context.map(|c| c.group.world_rank(rank));
+        world.is_some_and(|world| ep.is_dead(world) || elsewhere.contains(&world))
+    }
 }
 
 #[cold]
@@ -266,6 +292,10 @@ fn dead(ep: &Endpoint, rank: u32) -> Error {
 /// Gives a multicast up. `true`: nobody reads the master's buffer any more.
 fn withdraw(ep: &Endpoint, block: BlockRef) -> bool {
     let shared = own(ep, block);
+    if shared.record.extra.load(Ordering::Relaxed) != 0 {
+        // The master's buffer was copied before; the block stays until all have it, or the job ends.
+        return true;
+    }
     // SYNC POINT: pairs with a member's entry: either it sees this, or it is seen to have entered.
     shared.record.withdrawn.store(1, Ordering::SeqCst);
     crate::base::atomics::fence(Ordering::SeqCst);
@@ -283,6 +313,13 @@ struct ForRoom {
 struct Complete {
     ep: &'static Endpoint,
     block: BlockRef,
+    since_ns: u64,
+}
+
+impl Complete {
+    fn is_wide(&self) -> bool {
+        self.ep.spool.is_held(self.block) && own(self.ep, self.block).record.extra.load(Ordering::Relaxed) != 0
+    }
 }
 
 fn waits(ep: &Endpoint) -> Waits {
@@ -328,7 +365,15 @@ impl Scene for Complete {
     fn ready(&self) -> bool {
         is_complete(self.ep, self.block)
     }
+    fn fall_asleep(&self) -> bool {
+        // For units that come from other nodes nobody rings.
+        !self.is_wide() && self.sleep_word().map(crate::wait::mark_asleep).is_some()
+    }
     fn meanwhile(&self) -> bool {
+        if self.is_wide() {
+            self.ep.tend_links();
+            wide::acquaint(self.ep, self.block, self.since_ns);
+        }
         self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {

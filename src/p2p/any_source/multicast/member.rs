@@ -1,6 +1,7 @@
 //! A member's part of a multicast: receives the note, tells its children, takes the data, acknowledges.
 
 use super::record::{ENTERED, Record, Shared, TOLD_BYTES, Told, children, members};
+use super::wide::{self, NOTE_BYTES, Note};
 use super::{index_of, tell};
 use crate::base::atomics::{Ordering, copy};
 use crate::base::error::{Code, Error, Result};
@@ -28,9 +29,27 @@ pub unsafe fn mcast_recv(comm: i32, to: *mut u8, cap: usize) -> Result<Arrived> 
     if unsafe { (*inc.pending.get()).is_some() } {
         return Err(inc.busy_error("a request for the next multicast is not completed"));
     }
-    let told = next(ep, inc)?;
+    let told = next(ep, context, inc)?;
     // SAFETY: as the caller promises.
     unsafe { follow(ep, context, told, to, cap) }
+}
+
+/// What a member is told: of a block on this node, or of one that is to be forwarded to it.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct News([u64; NOTE_BYTES / 8]);
+
+impl News {
+    /// Where the multicast is on this node, after it has been forwarded if need be.
+    fn told(self, ep: &'static Endpoint, context: &Context, arrived: Arrived) -> Result<Told> {
+        match arrived.len {
+            // SAFETY: numbers only, and not longer.
+            TOLD_BYTES => Ok(unsafe { (&raw const self).cast::<Told>().read() }),
+            // SAFETY: as above.
+            NOTE_BYTES => wide::forward(ep, context, unsafe { (&raw const self).cast::<Note>().read() }),
+            _ => Err(garbled(ep, context.group.world_rank(arrived.source.max(0) as u32))),
+        }
+    }
 }
 
 fn incoming(ep: &'static Endpoint, comm: i32) -> Result<(&'static Context, &'static Incoming)> {
@@ -42,19 +61,19 @@ fn incoming(ep: &'static Endpoint, comm: i32) -> Result<(&'static Context, &'sta
     }
 }
 
-fn next(ep: &'static Endpoint, inc: &Incoming) -> Result<Told> {
-    let mut told = Told { at: 0, generation: 0, master: 0 };
-    let to = (&raw mut told).cast::<u8>();
+fn next(ep: &'static Endpoint, context: &Context, inc: &Incoming) -> Result<Told> {
+    let mut news = News::default();
+    let to = (&raw mut news).cast::<u8>();
     for _ in 0..crate::wait::patience() {
         // SAFETY: room for so many bytes.
-        if unsafe { inc.take(ep, to, TOLD_BYTES)? }.is_some() {
-            return Ok(told);
+        if let Some(arrived) = unsafe { inc.take(ep, to, NOTE_BYTES)? } {
+            return news.told(ep, context, arrived);
         }
         crate::base::atomics::spin_loop();
     }
     // SAFETY: as above.
-    unsafe { inc.wait(ep, to, TOLD_BYTES)? };
-    Ok(told)
+    let arrived = unsafe { inc.wait(ep, to, NOTE_BYTES)? };
+    news.told(ep, context, arrived)
 }
 
 /// Does a member's part of a multicast.
@@ -75,7 +94,7 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
     let record = unsafe { Shared::at(block, 0, 0) }.record;
     let (words, count) = (record.words.load(Ordering::Relaxed) as usize, record.count.load(Ordering::Relaxed));
     let (len, address) = (record.size.load(Ordering::Relaxed), record.address.load(Ordering::Relaxed));
-    let held = if address == 0 { len } else { 0 };
+    let held = if address == 0 { len + record.extra.load(Ordering::Relaxed) as u64 } else { 0 };
     let need = held.checked_add((BLOCK_HEADER + Shared::bytes(words.min(1 << 20), count as usize)) as u64);
     if words != (context.group.size() as usize).div_ceil(64)
         || count > context.group.size()
@@ -109,14 +128,14 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
         // SAFETY: the master keeps the bytes until all members have acknowledged; ours has room for `n`.
         unsafe { fetch(ep, &shared, told.master, address, to, n) }
     };
+    let arrived = wide::arrived(context, record, told, len as usize, cap);
     if shared.acknowledge(me, number) {
-        complete(ep, &shared, told);
+        complete(ep, context, &shared, told);
     }
-    let source = context.group.rank_of(told.master).map_or(-1, |r| r as i32);
     match (read, told_all) {
         (Err(e), _) => Err(e),
         (Ok(()), Err(e)) if e.code() != Code::Peer => Err(e),
-        _ => Ok(Arrived { source, len: len as usize, capacity: cap }),
+        _ => Ok(arrived),
     }
 }
 
@@ -163,7 +182,10 @@ unsafe fn fetch(
 }
 
 /// All members have their data: the block is the master's again.
-fn complete(ep: &'static Endpoint, shared: &Shared<'_>, told: Told) {
+fn complete(ep: &'static Endpoint, context: &Context, shared: &Shared<'_>, told: Told) {
+    if shared.record.extra.load(Ordering::Relaxed) != 0 {
+        return wide::complete(ep, context, shared);
+    }
     // SAFETY: the block's header; atomics only.
     let header = unsafe { &*shared.block.cast::<Block>() };
     // SYNC POINT: pairs with the acquire in `Spool::is_done`.
@@ -201,14 +223,14 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
         return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
     };
     let told = if wait {
-        next(ep, inc)
+        next(ep, context, inc)
     } else {
-        let mut told = Told { at: 0, generation: 0, master: 0 };
+        let mut news = News::default();
         ep.waiting_sends.push(ep);
         ep.any_source.push(ep);
         // SAFETY: room for so many bytes.
-        match unsafe { inc.take(ep, (&raw mut told).cast(), TOLD_BYTES) } {
-            Ok(Some(_)) => Ok(told),
+        match unsafe { inc.take(ep, (&raw mut news).cast(), NOTE_BYTES) } {
+            Ok(Some(arrived)) => news.told(ep, context, arrived),
             Ok(None) => {
                 inc.run_dry();
                 match inc.after_death(ep) {

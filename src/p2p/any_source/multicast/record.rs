@@ -23,7 +23,11 @@ pub(super) struct Record {
     pub(super) asleep: AtomicU32,
     /// The communicator, as the master knows it.
     pub(super) handle: AtomicU32,
-    _pad: [AtomicU32; 7],
+    /// Bytes between the records and the data: what a multicast to several nodes has there; 0: it is within this node.
+    pub(super) extra: AtomicU32,
+    /// Such a one's master: rank in the world.
+    pub(super) master: AtomicU32,
+    _pad: [AtomicU32; 5],
 }
 
 const_assert!(size_of::<Record>() == 64);
@@ -105,9 +109,12 @@ impl<'a> Shared<'a> {
         // SAFETY: within the block; atomics.
         unsafe { &*self.block.add(at).cast() }
     }
-    pub(super) fn data(&self) -> *mut u8 {
+    pub(super) fn records_end(&self) -> *mut u8 {
         // SAFETY: within the block.
         unsafe { self.block.add(BLOCK_HEADER + Shared::bytes(self.words, self.count)) }
+    }
+    pub(super) fn data(&self) -> *mut u8 {
+        self.records_end().wrapping_add(self.record.extra.load(Ordering::Relaxed) as usize)
     }
 
     /// A member has its data: acknowledges, and passes on what is complete. `true`: the root's part was completed by this.

@@ -1,0 +1,418 @@
+//! A multicast whose members are not all on the master's node: stored and forwarded from node to node, shared memory within each.
+//!
+//! On each node the member of the lowest rank is the **leader**. The leaders form the binomial tree of *dynamic multicast*, section 3, with
+//! the leader of the lowest rank as its root, which is the only one that the master tells. Who has been told fetches members and data from the
+//! block of who told it, into a block of its own spool, tells its children in the tree, and then is the master of a multicast of its
+//! node, from the same block.
+//!
+//! ```text
+//!   block of master or leader:  [ as within a node | near | far | whole, whole far | parent | the group's bitmap | data ]
+//!
+//!   leader's node has its data         ─▶ parent: one unit
+//!   leader's children have all theirs  ─▶ parent: another unit
+//! ```
+//! So acknowledgements go up the tree, each by whoever comes last: a member of the node, or a process of another node that brings `far` to its
+//! whole and goes on with the parent's, whose place stands in the block. `near` is counted by processors of the block's node, `far` by devices
+//! only. Nobody waits for others: a member that has its data returns. A leader's block is free when both counts are whole, which it looks
+//! after when it comes by; the master's multicast is complete then.
+
+use static_assertions::const_assert;
+
+use super::ForRoom;
+use super::record::{ACKED, ENTERED, Record, Shared, Told, children, members};
+use crate::base::atomics::{AtomicU64, Ordering, copy};
+use crate::base::clock::now_ns;
+use crate::base::error::Result;
+use crate::fabric::verbs::Place;
+use crate::fabric::verbs::link::Piece;
+use crate::lane::far::Far;
+use crate::lane::{BlockRef, Lane};
+use crate::p2p::any_source::{Arrived, garbled};
+use crate::p2p::context::Context;
+use crate::p2p::endpoint::Endpoint;
+use crate::p2p::far::{Remote, transfer};
+use crate::p2p::layout::Layout;
+use crate::p2p::spool::SPOOL_WINDOW;
+use crate::wait::Waiter;
+
+/// Behind the records of a multicast within a node.
+#[repr(C, align(64))]
+struct Wide {
+    /// Units counted by processors of this node.
+    near: AtomicU64,
+    /// Units counted by devices.
+    far: AtomicU64,
+    /// Units in all.
+    whole: AtomicU64,
+    /// Units of devices, after which something is to be said to the parent; the master's: never.
+    whole_far: AtomicU64,
+    /// The parent: rank in the world << 32 | key of its block; [`NOBODY`]: this is the master's.
+    parent: AtomicU64,
+    /// Where its wide record is: in its spool, and the address.
+    parent_at: AtomicU64,
+    parent_addr: AtomicU64,
+    _pad: AtomicU64,
+}
+
+const_assert!(size_of::<Wide>() == 64);
+const NOBODY: u64 = u64::MAX;
+/// See [`acquaint`].
+const ACQUAINTANCE_NS: u64 = 1_000_000_000;
+const FAR_AT: u64 = 8;
+
+/// What is sent to a leader.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct Note {
+    /// Where the wide record is: in the sender's spool, and its address and key.
+    at: u64,
+    addr: u64,
+    key: u32,
+    /// The master: rank in the world.
+    master: u32,
+    /// Bytes of the message.
+    size: u64,
+    /// Who has sent it: rank in the world.
+    holder: u32,
+    _pad: u32,
+}
+
+pub(super) const NOTE_BYTES: usize = size_of::<Note>();
+const_assert!(NOTE_BYTES == 40);
+
+/// Bytes between the records and the data.
+pub(super) fn wide_bytes(words: usize) -> usize {
+    size_of::<Wide>() + (words * 8).next_multiple_of(64)
+}
+
+/// Is some member, or are all, on another node?
+pub(super) fn is_wide(ep: &Endpoint, context: &Context, bits: &[u64]) -> Result<bool> {
+    for rank in members(bits) {
+        let world = context.group.world_rank(rank);
+        if world != ep.rank && ep.is_elsewhere(world)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The members of the lowest rank on each node, in order.
+fn leaders(ep: &Endpoint, context: &Context, bits: &[u64]) -> Vec<u32> {
+    let mut seen = std::collections::BTreeSet::new();
+    members(bits).filter(|r| seen.insert(node_of(ep, context, *r))).collect()
+}
+
+fn node_of(ep: &Endpoint, context: &Context, rank: u32) -> u32 {
+    ep.launch.nodes().node_of(context.group.world_rank(rank))
+}
+
+/// Units that come from a child of the tree: for its node, and for its own children if it has any.
+fn units(number: u32, count: u32) -> u64 {
+    1 + children(number, count).next().is_some() as u64
+}
+
+fn wide_of<'a>(shared: &Shared<'a>) -> &'a Wide {
+    // SAFETY: blocks of such multicasts have it behind their records; atomics only.
+    unsafe { &*shared.records_end().cast::<Wide>() }
+}
+
+/// Fills the records of a block.
+fn prepare<'a>(ep: &'a Endpoint, block: BlockRef, near: &[u64], len: u64, master: u32, comm: i32) -> Shared<'a> {
+    let count = near.iter().map(|w| w.count_ones()).sum::<u32>();
+    // SAFETY: taken with room for it, and ours alone until it is told of.
+    let shared = unsafe { Shared::at(ep.spool.bytes(block.at), near.len(), count as usize) };
+    let record = shared.record;
+    record.size.store(len, Ordering::Relaxed);
+    record.address.store(0, Ordering::Relaxed);
+    record.words.store(near.len() as u32, Ordering::Relaxed);
+    record.count.store(count, Ordering::Relaxed);
+    record.withdrawn.store(0, Ordering::Relaxed);
+    record.asleep.store(0, Ordering::Relaxed);
+    record.handle.store(comm as u32, Ordering::Relaxed);
+    record.extra.store(wide_bytes(near.len()) as u32, Ordering::Relaxed);
+    record.master.store(master, Ordering::Relaxed);
+    for (w, word) in near.iter().enumerate() {
+        shared.bitmap(0, w).store(*word, Ordering::Relaxed);
+        shared.bitmap(ENTERED, w).store(0, Ordering::Relaxed);
+        shared.bitmap(ACKED, w).store(0, Ordering::Relaxed);
+    }
+    for number in 0..count {
+        shared.pending(number).store(1 + children(number, count).count() as u32, Ordering::Relaxed);
+    }
+    shared
+}
+
+/// The note that tells of a block of this process.
+fn note_of(ep: &Endpoint, block: BlockRef, shared: &Shared<'_>, master: u32, size: u64) -> Result<Note> {
+    let (at, bytes) = ep.spool.extent(block);
+    let addr = shared.records_end() as u64;
+    let key = match ep.fabric_here() {
+        // SAFETY: the spool's memory stays mapped as long as the process is on the fabric, and the allocator gives out what is free.
+        Some(fabric) => unsafe { fabric.spool_key(at, bytes)? },
+        None => 0,
+    };
+    let at = addr - ep.spool.bytes(0) as u64;
+    Ok(Note { at, addr, key, master, size, holder: ep.rank, _pad: 0 })
+}
+
+/// The master's part.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`.
+pub(super) unsafe fn send(
+    ep: &'static Endpoint,
+    context: &Context,
+    ptr: *const u8,
+    len: usize,
+    bits: &[u64],
+) -> Result<BlockRef> {
+    let bytes = Shared::bytes(bits.len(), 0) + wide_bytes(bits.len()) + len;
+    let block = super::take(ep, context.handle, bytes, bytes)?;
+    let nobody = vec![0; bits.len()];
+    let shared = prepare(ep, block, &nobody, len as u64, ep.rank, context.handle);
+    for (w, word) in bits.iter().enumerate() {
+        // For the errors of the master's wait: all members, none of whom is of this block's tree within the node.
+        shared.bitmap(0, w).store(*word, Ordering::Relaxed);
+    }
+    let leaders = leaders(ep, context, bits);
+    let wide = wide_of(&shared);
+    wide.near.store(0, Ordering::Relaxed);
+    wide.far.store(0, Ordering::Relaxed);
+    wide.whole.store(units(0, leaders.len() as u32), Ordering::Relaxed);
+    wide.whole_far.store(u64::MAX, Ordering::Relaxed);
+    wide.parent.store(NOBODY, Ordering::Relaxed);
+    // SAFETY: the block has room for bitmap and data behind the wide record.
+    unsafe {
+        copy(bits.as_ptr().cast(), shared.records_end().add(size_of::<Wide>()), size_of_val(bits));
+        copy(ptr, shared.data(), len);
+    }
+    let told = note_of(ep, block, &shared, ep.rank, len as u64).and_then(|note| {
+        ep.any_source.wides().push(block);
+        super::tell_bytes(ep, context, leaders[0], (&raw const note).cast(), NOTE_BYTES)
+    });
+    told.inspect_err(|_| {
+        ep.any_source.wides().retain(|b| b.at != block.at);
+        ep.spool.give_back(block);
+    })?;
+    Ok(block)
+}
+
+/// Looks after blocks whose multicast is complete here. `true`: some are not.
+pub(super) fn push(ep: &Endpoint) -> bool {
+    let mut all = ep.any_source.wides();
+    all.retain(|block| ep.spool.is_held(*block) && !settle(ep, *block));
+    !all.is_empty()
+}
+
+/// Marks a block done if both its counts are whole. `true`: they are.
+pub(super) fn settle(ep: &Endpoint, block: BlockRef) -> bool {
+    let shared = super::own(ep, block);
+    if shared.record.extra.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    let wide = wide_of(&shared);
+    // SYNC POINT: pairs with the release of the last unit; the device's are behind its reads of the data.
+    let given = wide.near.load(Ordering::Acquire) + wide.far.load(Ordering::Acquire);
+    if given < wide.whole.load(Ordering::Relaxed) {
+        return false;
+    }
+    ep.spool.block(block.at).done.store(block.generation, Ordering::Release);
+    true
+}
+
+/// A master that waits long makes the acquaintance of all members on other nodes, so as to hear of their deaths.
+pub(super) fn acquaint(ep: &'static Endpoint, block: BlockRef, since_ns: u64) {
+    let shared = super::own(ep, block);
+    if now_ns().saturating_sub(since_ns) < ACQUAINTANCE_NS || shared.record.withdrawn.swap(1, Ordering::Relaxed) != 0 {
+        return;
+    }
+    let Some(context) = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32) else { return };
+    for rank in members(&shared.members()) {
+        if ep.is_elsewhere(context.group.world_rank(rank)).unwrap_or(false) {
+            // Who cannot be reached is lost: the connection says so.
+            if let Err(e) = ep.lane_of(context, rank as i32)
+                && let Some(link) = ep.link_to(context.group.world_rank(rank))
+            {
+                link.fail(format!("cannot be reached ({})", e.detail()));
+            }
+        }
+    }
+}
+
+/// A leader's part: fetches, tells its children. What is left is a multicast within the node, from the block that is returned.
+pub(super) fn forward(ep: &'static Endpoint, context: &Context, note: Note) -> Result<Told> {
+    let wrong = || garbled(ep, note.holder);
+    let words = (context.group.size() as usize).div_ceil(64);
+    let behind = wide_bytes(words) - size_of::<Wide>();
+    let size = usize::try_from(note.size).ok().filter(|n| *n < SPOOL_WINDOW).ok_or_else(wrong)?;
+    if note.at.saturating_add((wide_bytes(words) + size) as u64) > SPOOL_WINDOW as u64 {
+        return Err(wrong());
+    }
+    let from = Holder::of(ep, context, note.holder, note.at, note.addr, note.key)?;
+    let mut group = vec![0u64; words];
+    // SAFETY: so many words; the holder keeps them until this node has given its unit.
+    unsafe { from.read(size_of::<Wide>(), group.as_mut_ptr().cast(), words * 8)? };
+    if members(&group).any(|r| r >= context.group.size()) {
+        return Err(wrong());
+    }
+    let (me, here) = (context.group.rank(), node_of(ep, context, context.group.rank()));
+    let leaders = leaders(ep, context, &group);
+    let number = leaders.iter().position(|r| *r == me).ok_or_else(wrong)? as u32;
+    let count = leaders.len() as u32;
+    let mut near = vec![0u64; words];
+    for rank in members(&group).filter(|r| node_of(ep, context, *r) == here) {
+        near[rank as usize / 64] |= 1 << (rank % 64);
+    }
+    let count_near = near.iter().map(|w| w.count_ones()).sum::<u32>();
+    let bytes = Shared::bytes(words, count_near as usize) + wide_bytes(words) + size;
+    let block = take(ep, context.handle, bytes)?;
+    let shared = prepare(ep, block, &near, note.size, note.master, context.handle);
+    let wide = wide_of(&shared);
+    let units: u64 = children(number, count).map(|child| units(child, count)).sum();
+    wide.near.store(0, Ordering::Relaxed);
+    wide.far.store(0, Ordering::Relaxed);
+    wide.whole.store(1 + units, Ordering::Relaxed);
+    wide.whole_far.store(units, Ordering::Relaxed);
+    wide.parent.store((note.holder as u64) << 32 | note.key as u64, Ordering::Relaxed);
+    wide.parent_at.store(note.at, Ordering::Relaxed);
+    wide.parent_addr.store(note.addr, Ordering::Relaxed);
+    // SAFETY: the block has room for the data; bitmap and data lie at the holder's as they do here.
+    let fetched = unsafe {
+        copy(group.as_ptr().cast(), shared.records_end().add(size_of::<Wide>()), words * 8);
+        from.read(size_of::<Wide>() + behind, shared.data(), size)
+    };
+    let mine = fetched.and_then(|()| note_of(ep, block, &shared, note.master, note.size));
+    let mine = mine.inspect_err(|_| _ = ep.spool.give_back(block))?;
+    ep.any_source.wides().push(block);
+    // A child that is gone is the master's to find out.
+    for child in children(number, count) {
+        let _ = super::tell_bytes(ep, context, leaders[child as usize], (&raw const mine).cast(), NOTE_BYTES);
+    }
+    Ok(Told { at: block.at, generation: block.generation, master: ep.rank })
+}
+
+/// A block for what is to be forwarded. It is charged to nobody: the master's budget is what bounds multicasts.
+fn take(ep: &'static Endpoint, comm: i32, bytes: usize) -> Result<BlockRef> {
+    let mut waiter = Waiter::new();
+    loop {
+        push(ep);
+        if let Some(block) = ep.spool.take_beyond(comm, bytes, 0) {
+            return Ok(block);
+        }
+        if !waiter.spin() {
+            waiter.slow(&ForRoom { ep })?;
+        }
+    }
+}
+
+/// All members of this node have their data.
+pub(super) fn complete(ep: &'static Endpoint, context: &Context, shared: &Shared<'_>) {
+    let wide = wide_of(shared);
+    let parent = parent_of([&wide.parent, &wide.parent_at, &wide.parent_addr].map(|w| w.load(Ordering::Relaxed)));
+    // SYNC POINT: pairs with the acquire in `settle`. The block may be given back from here on.
+    wide.near.fetch_add(1, Ordering::AcqRel);
+    if let Some(parent) = parent {
+        // If the parent is gone, so is the multicast, and its master finds out.
+        let _ = give_unit(ep, context, parent);
+    }
+}
+
+/// A block that takes units: rank in the world, the place in its spool, its address and key.
+type Taker = (u32, u64, u64, u32);
+
+fn parent_of([parent, at, addr]: [u64; 3]) -> Option<Taker> {
+    (parent != NOBODY).then_some(((parent >> 32) as u32, at, addr, parent as u32))
+}
+
+/// Gives one unit to a block, and what follows from it to those above.
+fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<()> {
+    let mut next = Some(taker);
+    while let Some((rank, at, addr, key)) = next.take() {
+        match Holder::of(ep, context, rank, at, addr, key)? {
+            Holder::Near(wide) => {
+                // SAFETY: the record stays until it has this unit.
+                let wide = unsafe { &*wide.cast::<Wide>() };
+                wide.near.fetch_add(1, Ordering::AcqRel);
+            }
+            Holder::Far(far, place) => {
+                let mut record = [0u64; 8];
+                let local = Layout::Contiguous { ptr: record.as_mut_ptr().cast(), len: 64 };
+                // First: the record may go with the last unit.
+                // SAFETY: a record of ours of that size; the block stays until it has this unit.
+                unsafe { transfer(far, false, local, 0, 64, Remote::run(place.addr, place.rkey))? };
+                let bounce = far.fabric().bounce()?;
+                let arena = bounce.arena();
+                let piece = Piece { addr: arena.as_ptr() as u64, len: 8, lkey: arena.region().lkey() };
+                let counter = Place { addr: place.addr + FAR_AT, rkey: place.rkey };
+                // SAFETY: the buffer is ours until the wait is over.
+                let before = unsafe {
+                    let ticket = far.link.fetch_add(counter, 1, piece)?;
+                    far.link.wait(ticket)?;
+                    arena.as_ptr().cast::<u64>().read()
+                };
+                if before + 1 == record[3] {
+                    next = parent_of([record[4], record[5], record[6]]);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a block is, for this process.
+enum Holder {
+    /// Its wide record, in shared memory.
+    Near(*mut u8),
+    /// On another node.
+    Far(&'static Far, Place),
+}
+
+impl Holder {
+    fn of(ep: &'static Endpoint, context: &Context, rank: u32, at: u64, addr: u64, key: u32) -> Result<Holder> {
+        if rank == ep.rank || !ep.is_elsewhere(rank)? {
+            let end = at.checked_add(size_of::<Wide>() as u64);
+            if !at.is_multiple_of(64) || end.is_none_or(|end| end > SPOOL_WINDOW as u64) {
+                return Err(garbled(ep, rank));
+            }
+            if rank != ep.rank && ep.known(rank).is_none() {
+                ep.contact(rank)?;
+            }
+            // What is read behind it has been checked against the window by its size, and stays until this node has given its unit.
+            // SAFETY: within the window.
+            return Ok(Holder::Near(unsafe { ep.any_source.spool_of(ep, rank)?.add(at as usize) }));
+        }
+        let here = context.group.rank_of(rank).ok_or_else(|| garbled(ep, rank))?;
+        let lane: &'static Lane = ep.lane_of(context, here as i32)?;
+        let far = lane.far().ok_or_else(|| garbled(ep, rank))?;
+        Ok(Holder::Far(far, Place { addr, rkey: key }))
+    }
+
+    /// Copies bytes that lie behind the wide record's beginning.
+    ///
+    /// # Safety
+    /// The block has them; as many writable ones at `to`.
+    unsafe fn read(&self, from: usize, to: *mut u8, len: usize) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        match self {
+            Holder::Near(wide) => {
+                // SAFETY: as the caller promises.
+                unsafe { copy(wide.add(from), to, len) };
+                Ok(())
+            }
+            Holder::Far(far, place) => {
+                let local = Layout::Contiguous { ptr: to, len };
+                // SAFETY: as the caller promises.
+                unsafe { transfer(far, false, local, 0, len, Remote::run(place.addr + from as u64, place.rkey)) }
+            }
+        }
+    }
+}
+
+/// What a receive of a multicast says of it.
+pub(super) fn arrived(context: &Context, record: &Record, told: Told, len: usize, capacity: usize) -> Arrived {
+    let master =
+        if record.extra.load(Ordering::Relaxed) == 0 { told.master } else { record.master.load(Ordering::Relaxed) };
+    Arrived { source: context.group.rank_of(master).map_or(-1, |r| r as i32), len, capacity }
+}
