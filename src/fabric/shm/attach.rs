@@ -383,10 +383,11 @@ impl Shared {
                 ),
             ));
         }
-        let Some(pidfd) =
-            socket::pidfd(fd, them.pid).map_err(|e| failed("getting its pidfd (Linux 5.3 or later is needed)", e))?
-        else {
-            return Err(gone(peer));
+        let pidfd = match socket::pidfd(fd, them.pid) {
+            Ok(Some(pidfd)) => pidfd,
+            Ok(None) => return Err(gone(peer)),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => return Ok(Greeted::Again),
+            Err(e) => return Err(failed("getting its pidfd (Linux 5.3 or later is needed)", e)),
         };
         let hello = self.introduce(Kind::Hello, peer, secret, false);
         match socket::send(fd, &hello, Some(self.region.fd())) {

@@ -332,7 +332,11 @@ impl Thread<'_> {
                         }
                     })?;
                 // A peer that has ended since is taken in too: what it has left in its memory may still be wanted.
-                let pidfd = socket::pidfd(fd, pid).map_err(|_| Reason::Resources)?;
+                let pidfd = socket::pidfd(fd, pid).map_err(|e| match e.kind() {
+                    // It has given this attempt up, and lives: it greets again.
+                    io::ErrorKind::ConnectionAborted => Reason::Silent,
+                    _ => Reason::Resources,
+                })?;
                 let cma = pidfd.is_some() && shared.reaches(pid, &hello);
                 shared.install(Peer::new(pid, pidfd, region, cma)).map_err(|_| Reason::Resources)?
             }

@@ -4,7 +4,7 @@
 //! in the network namespace, not in a file system, and end with their socket.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use libc::{c_int, c_void};
@@ -124,8 +124,8 @@ pub(super) fn credentials(fd: BorrowedFd<'_>) -> io::Result<libc::ucred> {
     socket_option(fd, libc::SO_PEERCRED, libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX })
 }
 
-/// A pidfd of the process at the other end, which [`credentials`] gave this `pid`. `None`: it has ended, or there is no telling
-/// any more whether the number still means it.
+/// A pidfd of the process at the other end, which [`credentials`] gave this `pid`. `None`: it has ended. `ConnectionAborted`: it has closed
+/// the connection, and this kernel (older than 6.5) does not tell whether the number still means it.
 pub(super) fn pidfd(fd: BorrowedFd<'_>, pid: libc::pid_t) -> io::Result<Option<OwnedFd>> {
     match socket_option::<c_int>(fd, SO_PEERPIDFD, -1).and_then(owned) {
         Ok(pidfd) => return Ok(Some(pidfd)),
@@ -140,7 +140,10 @@ pub(super) fn pidfd(fd: BorrowedFd<'_>, pid: libc::pid_t) -> io::Result<Option<O
     // As long as its end of the connection is open the process lives, and a living process keeps its number.
     let mut p = [libc::pollfd { fd: fd.as_raw_fd(), events: 0, revents: 0 }];
     poll(&mut p, Duration::ZERO)?;
-    Ok(if p[0].revents & (libc::POLLHUP | libc::POLLERR) == 0 { Some(pidfd) } else { None })
+    if p[0].revents & (libc::POLLHUP | libc::POLLERR) == 0 || has_ended(pidfd.as_fd()) {
+        return Ok(Some(pidfd));
+    }
+    Err(io::ErrorKind::ConnectionAborted.into())
 }
 
 fn gone_or(e: io::Error) -> io::Result<Option<OwnedFd>> {

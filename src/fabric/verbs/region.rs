@@ -256,7 +256,10 @@ impl Ranges {
             .map(|(from, _)| *from)
             .collect();
         within.iter().for_each(|from| drop(kept.by_start.remove(from)));
-        let access = Access::LOCAL_WRITE | Access::REMOTE_READ | Access::REMOTE_WRITE;
+        let mut access = Access::LOCAL_WRITE | Access::REMOTE_READ | Access::REMOTE_WRITE;
+        if self.domain.device.attr().atomic_cap != 0 {
+            access |= Access::REMOTE_ATOMIC;
+        }
         // SAFETY: as the caller promises.
         let region = unsafe { self.domain.register(at, len, access)? };
         let key = region.rkey();

@@ -1,0 +1,452 @@
+//! The sender's part of far rings, and what is kept of long messages until their receivers have them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake};
+use crate::base::clock::now_ns;
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::verbs::Place;
+use crate::fabric::verbs::control::Bounce;
+use crate::fabric::verbs::link::Piece;
+use crate::fabric::verbs::region::Region;
+use crate::lane::far::{Ask, Asked, Call, Far, sum};
+use crate::lane::record::BLOCK_HEADER;
+use crate::lane::{BlockRef, Lane};
+use crate::p2p::any_source::ring::{AREA_BYTES, Kind};
+use crate::p2p::any_source::send::copy_into_spool;
+use crate::p2p::endpoint::Endpoint;
+use crate::p2p::far::registered;
+
+/// Up to this many bytes a long message is copied into the spool at once rather than registered.
+const COPIED_AT_ONCE: usize = 64 << 10;
+/// How long a sender leaves a full ring alone, at first and at most.
+const PAUSE_NS: [u64; 2] = [50_000, 4_000_000];
+/// A far ring of a rank on another node, as a sender.
+pub struct FarRoad {
+    lane: &'static Lane,
+    ring: Place,
+    slots: u64,
+    state: Mutex<Known>,
+}
+
+/// What is known of the ring.
+#[derive(Default)]
+struct Known {
+    sent: u64,
+    freed: u64,
+    limit: u64,
+    asleep: bool,
+    /// A ticket that was drawn and is not used yet.
+    held: Option<u64>,
+    /// Not to be looked at again before, and the pause after that.
+    until_ns: u64,
+    pause_ns: u64,
+}
+
+impl Known {
+    fn room(&self) -> u64 {
+        self.freed + self.limit
+    }
+    /// Backs off: longer each time.
+    fn rest(&mut self) {
+        self.pause_ns = (2 * self.pause_ns).clamp(PAUSE_NS[0], PAUSE_NS[1]);
+        self.until_ns = now_ns() + self.pause_ns;
+    }
+}
+
+impl FarRoad {
+    /// Asks the receiver for its ring of this index. `None`: it is not there yet, and the call is to be made again.
+    pub fn find(lane: &'static Lane, index: usize) -> Option<FarRoad> {
+        let far = lane.far()?;
+        let asked = Asked { what: Ask::Ring, slot: index, seq: 0, at: 0 };
+        let found = far.ask_for(asked, || lane.gone().is_none()).flatten();
+        found.map(|[addr, key]| FarRoad {
+            lane,
+            ring: Place { addr, rkey: key as u32 },
+            slots: (key >> 32).max(1),
+            state: Mutex::default(),
+        })
+    }
+
+    fn stake(&self, ticket: Option<u64>) -> Stake {
+        Stake { rank: self.lane.world, ring: self.ring.addr, ticket }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn far(&self) -> &'static Far {
+        self.lane.far().expect("made of a far lane")
+    }
+
+    /// Why the receiver can do nothing any more; `None`: it can.
+    pub fn gone(&self) -> Option<&str> {
+        self.lane.gone()
+    }
+
+    /// What a lasting wait does for the connection.
+    pub fn tend(&self) {
+        self.far().tend();
+    }
+
+    /// How many messages may be outstanding, as far as is known.
+    pub fn limit(&self) -> u64 {
+        self.lock().limit
+    }
+
+    fn piece(bounce: &Bounce<'_>, at: usize, len: usize) -> Piece {
+        let arena = bounce.arena();
+        Piece { addr: arena.as_ptr() as u64 + at as u64, len: len as u32, lkey: arena.region().lkey() }
+    }
+
+    /// Takes over the counters that have been read into the beginning of a bounce buffer.
+    fn note(&self, known: &mut Known, bounce: &Bounce<'_>) {
+        let word = |at: usize| {
+            // SAFETY: the buffer is longer, and the device is done with it.
+            unsafe { bounce.arena().as_ptr().add(at).cast::<u64>().read() }
+        };
+        known.sent = known.sent.max(word(SENT_AT));
+        known.freed = known.freed.max(word(FREED_AT));
+        known.limit = match word(FREED_AT + 8) {
+            0 => self.slots,
+            n => n.min(self.slots),
+        };
+        known.asleep = word(FREED_AT + 16) != 0;
+    }
+
+    fn look(&self, known: &mut Known) -> Result<()> {
+        let far = self.far();
+        let bounce = far.fabric().bounce()?;
+        // SAFETY: the buffer is ours until the wait is over.
+        let ticket = unsafe { far.link.bulk(false, true, &[FarRoad::piece(&bounce, 0, SLOTS_AT)], self.ring)? };
+        far.link.wait(ticket)?;
+        self.note(known, &bounce);
+        Ok(())
+    }
+
+    /// A ticket with room. `None`: the ring is full, as far as is known.
+    fn claim(&self, ep: &Endpoint, known: &mut Known) -> Result<Option<u64>> {
+        if known.held.map_or(known.sent, |t| t) >= known.room() {
+            if now_ns() < known.until_ns {
+                return Ok(None);
+            }
+            self.look(known)?;
+        }
+        let ticket = match known.held {
+            Some(ticket) => ticket,
+            None if known.sent >= known.room() => {
+                known.rest();
+                return Ok(None);
+            }
+            None => {
+                let drawing = self.stake(None);
+                ep.any_source.far_stakes.lock().push(drawing);
+                let drawn = self.draw();
+                match drawn {
+                    Ok(ticket) => {
+                        let mut all = ep.any_source.far_stakes.lock();
+                        if let Some(stake) = all.iter_mut().find(|s| **s == drawing) {
+                            stake.ticket = Some(ticket);
+                        }
+                    }
+                    Err(_) => ep.any_source.far_stakes.remove(drawing),
+                }
+                let ticket = drawn?;
+                known.sent = known.sent.max(ticket + 1);
+                known.held = Some(ticket);
+                if ticket >= known.room() {
+                    self.look(known)?;
+                }
+                ticket
+            }
+        };
+        if ticket >= known.room() {
+            known.rest();
+            return Ok(None);
+        }
+        known.pause_ns = 0;
+        Ok(Some(ticket))
+    }
+
+    /// The next ticket.
+    fn draw(&self) -> Result<u64> {
+        let far = self.far();
+        let bounce = far.fabric().bounce()?;
+        // SAFETY: the buffer is ours until the wait is over.
+        let ticket = unsafe { far.link.fetch_add(self.ring, 1, FarRoad::piece(&bounce, 0, 8))? };
+        far.link.wait(ticket)?;
+        // SAFETY: as in `note`.
+        Ok(unsafe { bounce.arena().as_ptr().cast::<u64>().read() })
+    }
+
+    /// Writes the record of a ticket and looks whether the receiver sleeps.
+    fn publish(
+        &self,
+        ep: &Endpoint,
+        known: &mut Known,
+        ticket: u64,
+        kind: Kind,
+        len: u32,
+        fill: &dyn Fn(*mut u8) -> usize,
+    ) -> Result<()> {
+        let far = self.far();
+        let bounce = far.fabric().bounce()?;
+        const AT: usize = SLOTS_AT;
+        // SAFETY: the buffer is longer than counters and a slot, and ours.
+        let (bytes, words) = unsafe {
+            let record = bounce.arena().as_ptr().add(AT);
+            let bytes = fill(record.add(HEAD));
+            let padded = bytes.next_multiple_of(8);
+            record.add(HEAD + bytes).write_bytes(0, padded - bytes);
+            let words = std::slice::from_raw_parts_mut(record.cast::<u64>(), (HEAD + padded) / 8);
+            (HEAD + padded, words)
+        };
+        words[0] = (ticket + 1) & 0xffff_ffff | (kind as u64) << 32 | (self.lane.epoch as u64) << 48;
+        words[1] = ep.rank as u64 | (len as u64) << 32;
+        let mut all = [0u64; 1 + AREA_BYTES / 8];
+        all[0] = words[1];
+        all[1..words.len() - 2].copy_from_slice(&words[3..]);
+        words[2] = sum(words[0], &all[..words.len() - 2]);
+        let slot = SLOTS_AT as u64 + ticket % self.slots * SLOT as u64;
+        let to = Place { addr: self.ring.addr + slot, rkey: self.ring.rkey };
+        // SAFETY: the buffer is ours until the wait is over, which is that of both.
+        let over = unsafe {
+            far.link.bulk(true, false, &[FarRoad::piece(&bounce, AT, bytes)], to)?;
+            // Behind the write: either the receiver sees the slot before it sleeps, or this sees that it does.
+            far.link.bulk(false, true, &[FarRoad::piece(&bounce, 0, SLOTS_AT)], self.ring)
+        };
+        known.held = None;
+        ep.any_source.far_stakes.remove(self.stake(Some(ticket)));
+        far.link.wait(over?)?;
+        self.note(known, &bounce);
+        if known.asleep {
+            far.call(Call::Wake);
+        }
+        Ok(())
+    }
+
+    /// Puts a message of up to [`AREA_BYTES`] bytes into a slot; its ticket. `None`: no room now.
+    ///
+    /// # Safety
+    /// `len` readable bytes at `ptr`.
+    pub unsafe fn place(&self, ep: &Endpoint, ptr: *const u8, len: usize) -> Result<Option<u64>> {
+        let mut known = self.lock();
+        let Some(ticket) = self.claim(ep, &mut known)? else { return Ok(None) };
+        let fill = |to: *mut u8| {
+            // SAFETY: as the caller promises; a slot has room for it.
+            unsafe { crate::base::atomics::copy(ptr, to, len) };
+            len
+        };
+        self.publish(ep, &mut known, ticket, Kind::Area, len as u32, &fill)?;
+        Ok(Some(ticket))
+    }
+
+    /// The same for a message that lies with this process.
+    pub fn place_away(&self, ep: &Endpoint, goods: &Goods) -> Result<Option<u64>> {
+        let mut known = self.lock();
+        let Some(ticket) = self.claim(ep, &mut known)? else { return Ok(None) };
+        let words = goods.away.encode();
+        let fill = |to: *mut u8| {
+            // SAFETY: a slot has room for it.
+            unsafe { to.cast::<[u64; Away::WORDS]>().write(words) };
+            size_of_val(&words)
+        };
+        let kind = if goods.is_offered() { Kind::Offered } else { Kind::Spooled };
+        self.publish(ep, &mut known, ticket, kind, 0, &fill)?;
+        Ok(Some(ticket))
+    }
+
+    /// Uses a ticket up for which there is no message. `true`: there is one still.
+    pub fn settle(&self, ep: &Endpoint) -> bool {
+        let Ok(mut known) = self.state.try_lock() else { return true };
+        if known.held.is_none() || self.gone().is_some() {
+            return false;
+        }
+        match self.claim(ep, &mut known) {
+            Ok(Some(ticket)) => {
+                let _ = self.publish(ep, &mut known, ticket, Kind::Nothing, 0, &|_| 0);
+                false
+            }
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// Is the message of this ticket taken?
+    pub fn is_taken(&self, ticket: u64) -> Result<bool> {
+        let mut known = self.lock();
+        if known.freed <= ticket && now_ns() >= known.until_ns {
+            self.look(&mut known)?;
+            if known.freed <= ticket {
+                known.rest();
+            }
+        }
+        Ok(known.freed > ticket)
+    }
+
+    /// Is it worth looking again?
+    pub fn is_due(&self) -> bool {
+        now_ns() >= self.lock().until_ns
+    }
+
+    /// Messages that are sent and not taken, of all senders of other nodes.
+    pub fn outstanding(&self) -> u64 {
+        let mut known = self.lock();
+        if self.gone().is_some() || self.look(&mut known).is_err() {
+            return 0;
+        }
+        known.sent.saturating_sub(known.freed)
+    }
+
+    /// Prepares a long message. `None`: there is no room in the spool now. `copy`: it must not stay where it is.
+    ///
+    /// # Safety
+    /// `len` readable bytes at `ptr`; if the goods are offered, until they are done or moved.
+    pub unsafe fn pack(
+        &self,
+        ep: &Endpoint,
+        comm: i32,
+        ptr: *const u8,
+        len: usize,
+        timeout: i32,
+    ) -> Result<Option<Goods>> {
+        let far = self.far();
+        let copy = || -> Result<Option<Goods>> {
+            // SAFETY: as the caller promises.
+            let Some(block) = (unsafe { copy_into_spool(ep, comm, ptr, len) }) else { return Ok(None) };
+            self.goods(ep, block, None, len, ptr).map(Some)
+        };
+        if timeout == 0 || timeout > 0 && len <= COPIED_AT_ONCE {
+            return copy();
+        }
+        // SAFETY: as the caller promises; the registration lives as long as the goods.
+        let Some(region) = (unsafe { registered(far, ptr.cast_mut(), len, false) }) else {
+            let goods = copy()?;
+            if goods.is_none() && len > ep.spool.budget(comm).limit() {
+                return Err(Error::new(
+                    Code::Memory,
+                    format!(
+                        "rank {}: any-source send of {len} bytes to another node: they cannot be registered with the RDMA device, and \
+                         the spool is limited to {}",
+                        ep.rank,
+                        ep.spool.budget(comm).limit()
+                    ),
+                ));
+            }
+            return Ok(goods);
+        };
+        let Some(block) = ep.spool.take(comm, 64, 0) else { return Ok(None) };
+        self.goods(ep, block, Some(region), len, ptr).map(Some)
+    }
+
+    fn goods(
+        &self,
+        ep: &Endpoint,
+        block: BlockRef,
+        region: Option<Arc<Region>>,
+        len: usize,
+        ptr: *const u8,
+    ) -> Result<Goods> {
+        let (at, bytes) = ep.spool.extent(block);
+        // SAFETY: the spool's memory stays mapped as long as the process is on the fabric, and the allocator gives out what is free.
+        let key = unsafe { self.far().fabric().spool_key(at, bytes) };
+        let rkey = key.inspect_err(|_| _ = ep.spool.give_back(block))?;
+        let start = ep.spool.bytes(block.at) as u64;
+        let data = match &region {
+            Some(region) => Place { addr: ptr as u64, rkey: region.rkey() },
+            None => Place { addr: start + BLOCK_HEADER as u64, rkey },
+        };
+        let away = Away { len: len as u64, data, block: Place { addr: start, rkey }, generation: block.generation };
+        let goods = Goods { block, away, region };
+        if goods.is_offered() {
+            say_where(ep, &goods, data);
+        }
+        Ok(goods)
+    }
+
+    /// Copies an offered message into the spool, so that its memory is the program's again. The goods come back if there is no room.
+    ///
+    /// # Safety
+    /// The message's bytes at `ptr`.
+    pub unsafe fn withdraw(
+        &self,
+        ep: &Endpoint,
+        comm: i32,
+        ptr: *const u8,
+        goods: Goods,
+    ) -> std::result::Result<(), Goods> {
+        // SAFETY: as the caller promises.
+        let copy = unsafe { copy_into_spool(ep, comm, ptr, goods.away.len as usize) };
+        let Some(copy) = copy else { return Err(goods) };
+        let (at, bytes) = ep.spool.extent(copy);
+        // SAFETY: as in `goods`.
+        let Ok(rkey) = (unsafe { self.far().fabric().spool_key(at, bytes) }) else {
+            ep.spool.give_back(copy);
+            return Err(goods);
+        };
+        say_where(ep, &goods, Place { addr: ep.spool.bytes(copy.at) as u64 + BLOCK_HEADER as u64, rkey });
+        ep.any_source.add_moved(Moved { goods, copy: Some(copy) });
+        Ok(())
+    }
+}
+
+/// Writes the record of an offer.
+fn say_where(ep: &Endpoint, goods: &Goods, data: Place) {
+    let record = ep.spool.bytes(goods.block.at + BLOCK_HEADER as u64);
+    let words = [data.addr, data.rkey as u64];
+    let check = sum(goods.away.generation as u64, &words);
+    for (n, word) in [words[0], words[1], check].into_iter().enumerate() {
+        // SAFETY: the block was taken with room for three words, which are atomics from now on.
+        unsafe { &*record.cast::<AtomicU64>().add(n) }.store(word, Ordering::SeqCst);
+    }
+    // What the program does with the message's memory comes after.
+    crate::base::atomics::fence(crate::base::atomics::Ordering::SeqCst);
+}
+
+/// Goods of a long message, ready to be published or published.
+pub struct Goods {
+    block: BlockRef,
+    away: Away,
+    /// The program's memory, registered: the message is offered.
+    region: Option<Arc<Region>>,
+}
+
+impl Goods {
+    /// Is the message where the program has it?
+    pub fn is_offered(&self) -> bool {
+        self.region.is_some()
+    }
+    /// They were not published, or are done.
+    pub fn give_back(self, ep: &Endpoint) {
+        ep.spool.give_back(self.block);
+    }
+    /// Gives an offered message up, of whose sending an error has been told. The receiver may be reading it.
+    pub fn abandon(self, ep: &Endpoint) {
+        ep.any_source.add_moved(Moved { goods: self, copy: None });
+    }
+    /// Has the receiver the message?
+    pub fn is_done(&self, ep: &Endpoint) -> bool {
+        !ep.spool.is_held(self.block) || ep.spool.is_done(self.block)
+    }
+}
+
+/// A message whose offer was moved into the spool: what must stay until the receiver has it.
+pub struct Moved {
+    goods: Goods,
+    /// None: a message that was given up, whose memory stays registered.
+    copy: Option<BlockRef>,
+}
+
+impl Moved {
+    /// Gives back what is not needed any more. `true`: it still is.
+    pub fn stays(&self, ep: &Endpoint) -> bool {
+        let stays = !self.goods.is_done(ep);
+        if !stays {
+            self.copy.map(|copy| ep.spool.give_back(copy));
+            ep.spool.give_back(self.goods.block);
+        }
+        stays
+    }
+}
