@@ -30,6 +30,9 @@ impl<T> Zeroed<T> {
         if at == libc::MAP_FAILED {
             return Err(Error::memory(format!("{bytes} bytes of addresses for a table (mmap)")));
         }
+        // A huge page for the first entry would be most of what the table ever takes. Only advice: its failure harms nobody.
+        // SAFETY: mapped just now.
+        unsafe { libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE) };
         Ok(Zeroed { at: at.cast(), n })
     }
 }

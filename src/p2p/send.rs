@@ -538,7 +538,9 @@ impl Sender {
         }
         let block = block.or_else(|| spool.take(self.lane.comm(), need, self.len));
         let Some(block) = block.or_else(|| {
-            (posted && self.lane.far().is_none()).then(|| spool.take_beyond(self.lane.comm(), need, self.len))?
+            // Between nodes a posted message goes straight into its buffer, but one for a receive of any index, which has told of none.
+            (posted && (self.claimed || self.lane.far().is_none()))
+                .then(|| spool.take_beyond(self.lane.comm(), need, self.len))?
         }) else {
             return false;
         };

@@ -135,6 +135,15 @@ fn class_of(bytes: usize) -> Option<usize> {
 }
 
 impl Spool {
+    /// Where its private tables lie, and their bytes.
+    pub fn tables(&self) -> [(*const u8, usize); 4] {
+        fn of<T>(table: &[T]) -> (*const u8, usize) {
+            (table.as_ptr().cast(), size_of_val(table))
+        }
+        let t = &self.tables;
+        [of(&t.pages), of(&t.states), of(&t.page_bits), of(&t.budgets)]
+    }
+
     /// An empty spool with the job's budget.
     pub fn new(region: &Region, limit: usize, timeout_ms: i32) -> Result<Spool> {
         let spool = Spool {

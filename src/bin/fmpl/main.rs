@@ -8,6 +8,7 @@ mod bench;
 mod doctor;
 mod info;
 mod install;
+mod memory;
 mod run;
 
 #[derive(Parser)]
@@ -24,7 +25,11 @@ enum Command {
     /// What a message costs here, and beside the MPIs of this machine
     Bench(Box<bench::Options>),
     /// What this build and machine offer, and every setting
-    Info,
+    Info {
+        /// Instead: what memory a rank takes that talks to three others, by component; of a job of so many ranks
+        #[arg(long, value_name = "RANKS", num_args = 0..=1, default_missing_value = "4")]
+        memory: Option<u32>,
+    },
     /// What is missing on this machine, and what that costs
     Doctor,
     /// Put the command, the libraries and the headers under a prefix
@@ -35,7 +40,8 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(o) => run::main(*o),
         Command::Bench(o) => bench::main(&o),
-        Command::Info => info::main(),
+        Command::Info { memory: Some(ranks) } => memory::main(ranks),
+        Command::Info { memory: None } => info::main(),
         Command::Doctor => doctor::main(),
         Command::Install(o) => install::main(&o),
     }

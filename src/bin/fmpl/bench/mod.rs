@@ -28,7 +28,7 @@ mod incast;
 mod json;
 mod mcast;
 mod measure;
-mod memory;
+pub mod memory;
 mod overlap;
 mod pingpong;
 mod plot;

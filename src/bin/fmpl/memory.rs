@@ -1,0 +1,119 @@
+//! `fmpl info --memory`: what memory a rank takes, by component, beside what the kernel says.
+//!
+//! A small job is started, whose ranks talk to three others each: the ranks of a group of four to each other. Where there is an RDMA
+//! device each rank is on a pretended node of its own, so that they talk by RDMA. The figures are those of rank 0, when it has joined the job and
+//! when it has talked to its three.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use fmpl::comm::{Counter, Part, memory};
+use fmpl::launch::embedded::{Launcher, Nodes, Output};
+
+use super::bench::memory::proc_kb;
+
+/// Set for a rank.
+const RANK: &str = "INFO_MEMORY_RANK";
+/// Messages of these sizes go both ways.
+const SIZES: [usize; 4] = [8, 1000, 10_000, 100_000];
+const INDICES: usize = 16;
+
+/// Starts the job, or is one of its ranks.
+pub fn main(ranks: u32) -> ExitCode {
+    if std::env::var_os(RANK).is_some() {
+        return match rank() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("{e}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    match start(ranks.max(4).next_multiple_of(4)) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(e) => {
+            eprintln!("fmpl info: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(ranks: u32) -> Result<String, String> {
+    use fmpl::fabric::verbs::device::{Wishes, survey};
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let devices = survey(&Wishes::default()).is_ok_and(|all| all.iter().any(|(_, port)| port.is_ok()));
+    let many = ranks.to_string();
+    let mut launcher =
+        Launcher::new(ranks as usize, [program.as_os_str(), "info".as_ref(), "--memory".as_ref(), many.as_ref()])
+            .env(RANK, "1")
+            // There may be many more ranks than cores.
+            .env("FMPL_WAIT", "block")
+            .env("FMPL_STALL", "0")
+            .timeout(Duration::from_secs(600))
+            .stdout(Output::Capture)
+            .quiet(true);
+    if devices {
+        launcher = launcher.nodes(Nodes::Cyclic(ranks));
+    }
+    let outcome = launcher.run().map_err(|e| e.to_string())?;
+    if outcome.code != 0 {
+        return Err(format!("the job ended with {}: {}", outcome.code, outcome.reports.join("; ")));
+    }
+    let way = if devices { "between nodes of their own, by RDMA" } else { "on one node; no RDMA device here" };
+    let head = format!("Rank 0 of {ranks}, {way}: bytes when it has joined, and what three peers add\n");
+    Ok(head + &String::from_utf8_lossy(&outcome.stdout[0]))
+}
+
+/// Pages of this process that belong to no file of a disk, as the kernel counts them: its own, and those of regions and devices.
+fn kernel() -> u64 {
+    let own = proc_kb("/proc/self/smaps_rollup", "Anonymous:") as u64 * 1024;
+    own + ["/memfd:", "/dev/infiniband"].map(fmpl::comm::mapped_by).iter().sum::<u64>()
+}
+
+fn rank() -> fmpl::Result<()> {
+    let job = fmpl::init(INDICES)?;
+    let world = job.world();
+    let me = world.rank();
+    let mut buffers: Vec<(Vec<u8>, Vec<u8>)> = SIZES.iter().map(|n| (vec![1; *n], vec![2; *n])).collect();
+    // The tables of the kernel are read once before, since that takes memory too.
+    let _ = (memory()?, kernel());
+    let (before, kernel_before) = (memory()?, kernel());
+    for partner in [1, 2, 3].map(|k| me ^ k) {
+        for (k, (out, inn)) in buffers.iter_mut().enumerate() {
+            for index in [k, k + INDICES / 2] {
+                world.scope(|s| {
+                    let arriving = s.irecv(inn, partner, index)?;
+                    let leaving = s.isend(&out[..], partner, index)?;
+                    arriving.wait()?;
+                    leaving.wait()
+                })?;
+            }
+        }
+    }
+    let (after, kernel_after) = (memory()?, kernel());
+    let pairs = job.counter(Counter::RdmaPairs)?;
+    if me == 0 {
+        report(&before, &after, kernel_after.saturating_sub(kernel_before), pairs);
+    }
+    job.finalize()
+}
+
+fn report(before: &[Part], after: &[Part], kernel: u64, pairs: u64) {
+    let old = |name: &str| before.iter().find(|p| p.name == name).map_or(0, |p| p.bytes);
+    for part in after {
+        println!("{:>12} {:>+12}  {}", old(part.name), part.bytes as i64 - old(part.name) as i64, part.name);
+    }
+    let sum = |parts: &[Part]| parts.iter().map(|p| p.bytes).sum::<u64>();
+    let growth = sum(after) as i64 - sum(before) as i64;
+    println!("{:>12} {:>+12}  together", sum(before), growth);
+    println!(
+        "{:>12} {:>+12}  as the kernel counts it ({:+.1} %)",
+        "",
+        kernel,
+        (growth as f64 / kernel as f64 - 1.0) * 100.0
+    );
+    println!("{:>12} {:>+12}  queue pairs", "", pairs);
+}
