@@ -1,0 +1,482 @@
+//! The table of settings.
+
+use super::*;
+
+/// Every setting, in the order in which `fmpl info` prints them.
+pub static SETTINGS: &[Setting] = &[
+    Setting {
+        name: "FMPL_WAIT",
+        default: "adaptive",
+        values: "spin | adaptive | block",
+        meaning: "how a thread waits: never sleep; spin, yield, then sleep; sleep almost at once",
+        set: |c, v| {
+            choose(
+                &mut c.wait,
+                v,
+                &[("spin", WaitMode::Spin), ("adaptive", WaitMode::Adaptive), ("block", WaitMode::Block)],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_SPIN",
+        default: "by the number of ranks and cores",
+        values: "microseconds",
+        meaning: "how long a waiter spins before it yields its core",
+        set: |c, v| v.parse().ok().map(|n| c.spin_us = Some(n)),
+    },
+    Setting {
+        name: "FMPL_STALL",
+        default: "10",
+        values: "seconds, 0 = never",
+        meaning: "a wait longer than this prints who waits for whom",
+        set: |c, v| v.parse().ok().filter(|s: &f64| *s >= 0.0).map(|s| c.stall_s = s),
+    },
+    Setting {
+        name: "FMPL_DEADLOCK",
+        default: "report",
+        values: "report | abort",
+        meaning: "a cycle of waits is printed once; with abort the waits also end with FMPL_ERR_DEADLOCK",
+        set: |c, v| choose(&mut c.deadlock, v, &[("report", OnDeadlock::Report), ("abort", OnDeadlock::Abort)]),
+    },
+    Setting {
+        name: "FMPL_SHM_PATH",
+        default: "auto",
+        values: "auto | spool | ring | store | cma | coop",
+        meaning: "the way of messages that do not fit inline, on a node: by the tuning table, or this one wherever it can be taken",
+        set: |c, v| {
+            choose(
+                &mut c.way,
+                v,
+                &[
+                    ("auto", Way::Auto),
+                    ("spool", Way::Spool),
+                    ("ring", Way::Ring),
+                    ("store", Way::Store),
+                    ("cma", Way::Cma),
+                    ("coop", Way::Coop),
+                ],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_CMA",
+        default: "on",
+        values: "on | off",
+        meaning: "use process_vm_readv and process_vm_writev where the system allows it",
+        set: |c, v| on_off(v).map(|b| c.cma = b),
+    },
+    Setting {
+        name: "FMPL_SPOOL",
+        default: "16M",
+        values: "bytes, with k, M or G",
+        meaning: "the size of the spool when fmpl_sendbuf_set was not called",
+        set: |c, v| bytes(v).map(|n| c.spool_bytes = n),
+    },
+    Setting {
+        name: "FMPL_TIMEOUT",
+        default: "10",
+        values: "milliseconds, 0 = buffered, -1 = synchronous",
+        meaning: "how long a send waits for its receive before it buffers, when fmpl_sendbuf_set was not called",
+        set: |c, v| v.parse().ok().filter(|t| *t >= -1).map(|t| c.timeout_ms = t),
+    },
+    Setting {
+        name: "FMPL_EAGER",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "up to this size a message is sent without waiting for its receive",
+        set: |c, v| bytes(v).map(|n| c.eager_bytes = Some(n)),
+    },
+    Setting {
+        name: "FMPL_RING_MAX",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "up to this size a message to a waiting receiver goes through the ring of chunks, above it by CMA",
+        set: |c, v| bytes(v).map(|n| c.ring_max = Some(n)),
+    },
+    Setting {
+        name: "FMPL_RING_CHUNK",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "the size of a chunk of the ring",
+        set: |c, v| {
+            bytes(v).filter(|n| n.is_power_of_two() && (256..=65536).contains(n)).map(|n| c.ring_chunk = Some(n))
+        },
+    },
+    Setting {
+        name: "FMPL_RING_CHUNKS",
+        default: "tuning table",
+        values: "2 to 16",
+        meaning: "the chunks of the ring: few, so that they stay in the innermost caches",
+        set: |c, v| v.parse().ok().filter(|n| (2..=16).contains(n)).map(|n| c.ring_chunks = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COOP_MIN",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on sender and waiting receiver share the copying",
+        set: |c, v| bytes(v).map(|n| c.coop_min = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COOP_PIECE",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "the size of the pieces in which the copying is shared",
+        set: |c, v| bytes(v).filter(|n| *n >= 4096).map(|n| c.coop_piece = Some(n)),
+    },
+    Setting {
+        name: "FMPL_ANY_SLOTS",
+        default: "512",
+        values: "2 to 4096, a power of two",
+        meaning: "messages of any source that an index of this rank holds before their senders wait",
+        set: |c, v| {
+            let n = v.parse().ok().filter(|n: &usize| n.is_power_of_two() && (2..=4096).contains(n))?;
+            c.any_slots = n;
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_RMA_STARTER",
+        default: "10k",
+        values: "bytes, with k, M or G; the same on all ranks",
+        meaning: "the starter memory of each rank, which global addresses reach right after init",
+        set: |c, v| bytes(v).filter(|n| (8..=1 << 30).contains(n)).map(|n| c.rma_starter = n),
+    },
+    Setting {
+        name: "FMPL_RMA_KEYS",
+        default: "255",
+        values: "1 to 65535; the same on all ranks",
+        meaning: "registrations of global memory that a rank can have at a time; more than 255 take bits from the rank in an address",
+        set: |c, v| v.parse().ok().filter(|n| (1..=65535).contains(n)).map(|n| c.rma_keys = n),
+    },
+    Setting {
+        name: "FMPL_RMA_COMMANDS",
+        default: "4096",
+        values: "2 to 4096, a power of two",
+        meaning: "remote commands of all ranks together that this rank holds before those that come later wait",
+        set: |c, v| {
+            let n = v.parse().ok().filter(|n: &usize| n.is_power_of_two() && (2..=4096).contains(n))?;
+            c.rma_commands = n;
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_RMA_PEERS",
+        default: "1024",
+        values: "1 to 65536",
+        meaning: "ranks whose tables of registered memory this rank has at hand at a time",
+        set: |c, v| v.parse().ok().filter(|n| (1..=65536).contains(n)).map(|n| c.rma_peers = n),
+    },
+    Setting {
+        name: "FMPL_COLL_BARRIER",
+        default: "auto",
+        values: "auto | flat | groups",
+        meaning: "how a barrier meets; the settings of collective calls must be the same on all ranks",
+        set: |c, v| {
+            choose(
+                &mut c.coll_barrier,
+                v,
+                &[("auto", BarrierWay::Auto), ("flat", BarrierWay::Flat), ("groups", BarrierWay::Groups)],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_BCAST",
+        default: "auto",
+        values: "auto | cells | pull | coop",
+        meaning: "how a broadcast of more than 56 bytes travels",
+        set: |c, v| {
+            choose(
+                &mut c.coll_bcast,
+                v,
+                &[
+                    ("auto", BcastWay::Auto),
+                    ("cells", BcastWay::Cells),
+                    ("pull", BcastWay::Pull),
+                    ("coop", BcastWay::Coop),
+                ],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_REDUCE",
+        default: "auto",
+        values: "auto | cells | pull",
+        meaning: "how a reduce works",
+        set: |c, v| {
+            choose(
+                &mut c.coll_reduce,
+                v,
+                &[("auto", ReduceWay::Auto), ("cells", ReduceWay::Cells), ("pull", ReduceWay::Pull)],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_ALLREDUCE",
+        default: "auto",
+        values: "auto | cells | slices | pull",
+        meaning: "how an allreduce of more than 24 bytes works",
+        set: |c, v| {
+            choose(
+                &mut c.coll_allreduce,
+                v,
+                &[
+                    ("auto", AllreduceWay::Auto),
+                    ("cells", AllreduceWay::Cells),
+                    ("slices", AllreduceWay::Slices),
+                    ("pull", AllreduceWay::Pull),
+                ],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_EXCHANGE",
+        default: "auto",
+        values: "auto | cells | pull",
+        meaning: "how gather, allgather, scatter, alltoall and reduce_scatter move their blocks",
+        set: |c, v| {
+            choose(
+                &mut c.coll_exchange,
+                v,
+                &[("auto", ExchangeWay::Auto), ("cells", ExchangeWay::Cells), ("pull", ExchangeWay::Pull)],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_SCAN",
+        default: "auto",
+        values: "auto | cells | chain",
+        meaning: "how a scan works",
+        set: |c, v| {
+            choose(
+                &mut c.coll_scan,
+                v,
+                &[("auto", ScanWay::Auto), ("cells", ScanWay::Cells), ("chain", ScanWay::Chain)],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_BETWEEN",
+        default: "auto",
+        values: "auto | leaders | flat",
+        meaning: "who talks between nodes in a collective call: one rank of each node, or all",
+        set: |c, v| {
+            choose(
+                &mut c.coll_between,
+                v,
+                &[("auto", BetweenWay::Auto), ("leaders", BetweenWay::Leaders), ("flat", BetweenWay::Flat)],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_FAR_BCAST",
+        default: "auto",
+        values: "auto | tree | ring",
+        meaning: "how a broadcast travels between nodes",
+        set: |c, v| {
+            choose(
+                &mut c.far_bcast,
+                v,
+                &[("auto", FarBcastWay::Auto), ("tree", FarBcastWay::Tree), ("ring", FarBcastWay::Ring)],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_FAR_ALLREDUCE",
+        default: "auto",
+        values: "auto | doubling | halving",
+        meaning: "how an allreduce works between nodes",
+        set: |c, v| {
+            choose(
+                &mut c.far_allreduce,
+                v,
+                &[
+                    ("auto", FarAllreduceWay::Auto),
+                    ("doubling", FarAllreduceWay::Doubling),
+                    ("halving", FarAllreduceWay::Halving),
+                ],
+            )
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_NODES",
+        default: "off",
+        values: "off | a number of nodes, of neighbouring ranks | c and a number, of ranks in turn",
+        meaning: "collective calls take the ranks of this node for those of several",
+        set: |c, v| {
+            let count = |text: &str| text.parse().ok().filter(|n: &u32| *n > 0);
+            c.coll_nodes = match v.strip_prefix('c') {
+                _ if v == "off" => PretendedNodes::Off,
+                Some(n) => PretendedNodes::Cyclic(count(n)?),
+                None => PretendedNodes::Blocks(count(v)?),
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_COLL_BCAST_PULL",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on a broadcast is copied from the root's memory",
+        set: |c, v| bytes(v).map(|n| c.bcast_pull = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_REDUCE_PULL",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on a reduce reads the ranks' memory",
+        set: |c, v| bytes(v).map(|n| c.reduce_pull = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_ALLREDUCE_PULL",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on an allreduce reads the ranks' memory",
+        set: |c, v| bytes(v).map(|n| c.allreduce_pull = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_ALLREDUCE_SLICES",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on each rank of an allreduce reduces a slice",
+        set: |c, v| bytes(v).map(|n| c.allreduce_slices = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_EXCHANGE_PULL",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from so many bytes of a rank on blocks are copied from the ranks' memory",
+        set: |c, v| bytes(v).map(|n| c.exchange_pull = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_SCAN_CHAIN",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on the ranks of a scan hand their results on",
+        set: |c, v| bytes(v).map(|n| c.scan_chain = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_CHUNK",
+        default: "tuning table",
+        values: "bytes, from 1k to 8k",
+        meaning: "how much of a collective call's payload goes into a cell",
+        set: |c, v| bytes(v).filter(|n| (1024..=8192).contains(n)).map(|n| c.coll_chunk = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_PIECE",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "the size of the pieces in which the ranks share the copying of a collective call",
+        set: |c, v| bytes(v).filter(|n| *n >= 4096).map(|n| c.coll_piece = Some(n)),
+    },
+    Setting {
+        name: "FMPL_ATTACH_TIMEOUT",
+        default: "30",
+        values: "seconds",
+        meaning: "how long the first contact with a peer may take",
+        set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0).map(|s| c.attach_s = s),
+    },
+    Setting {
+        name: "FMPL_VERBS",
+        default: "on",
+        values: "on | off",
+        meaning: "reach ranks on other nodes by RDMA (libibverbs), where there are devices",
+        set: |c, v| on_off(v).map(|b| c.verbs = b),
+    },
+    Setting {
+        name: "FMPL_VERBS_DEVICE",
+        default: "the nearest active ports, in turn",
+        values: "names as fmpl info shows them, with :port or without, separated by commas",
+        meaning: "the RDMA ports among which the ranks of a node are spread",
+        set: |c, v| (!v.is_empty()).then(|| c.verbs_devices = Some(v.to_owned())),
+    },
+    Setting {
+        name: "FMPL_VERBS_CACHE",
+        default: "on",
+        values: "on | off",
+        meaning: "user memory stays registered from one message to the next, until it is unmapped",
+        set: |c, v| on_off(v).map(|b| c.verbs_cache = b),
+    },
+    Setting {
+        name: "FMPL_VERBS_POLL",
+        default: "memory",
+        values: "memory | cq",
+        meaning: "cq: bytes that a device has put into a buffer count as there when their completion says so, as the specification demands",
+        set: |c, v| match v {
+            "memory" | "cq" => {
+                c.verbs_strict = v == "cq";
+                Some(())
+            }
+            _ => None,
+        },
+    },
+    Setting {
+        name: "FMPL_VERBS_GID",
+        default: "RoCE v2 with IPv4, then v2 with IPv6, then v1",
+        values: "an index of the port's table of addresses",
+        meaning: "the address (gid) of the port",
+        set: |c, v| v.parse().ok().map(|n| c.verbs_gid = Some(n)),
+    },
+    Setting {
+        name: "FMPL_VERBS_MTU",
+        default: "the port's active one",
+        values: "256 | 512 | 1024 | 2048 | 4096",
+        meaning: "bytes in a packet",
+        set: |c, v| v.parse().ok().map(|n| c.verbs_mtu = Some(n)),
+    },
+    Setting {
+        name: "FMPL_VERBS_PKEY",
+        default: "the first with full membership",
+        values: "a key, such as 0x8001",
+        meaning: "the InfiniBand partition",
+        set: |c, v| {
+            let digits = v.strip_prefix("0x").unwrap_or(v);
+            u16::from_str_radix(digits, 16).ok().map(|n| c.verbs_pkey = Some(n))
+        },
+    },
+    Setting {
+        name: "FMPL_QUEUE_PAIRS",
+        default: "128",
+        values: "a number from 1 to 65536, the same for all ranks of a node",
+        meaning: "connections (RC queue pairs) of all ranks of a node with other nodes, together; beyond that the one used longest ago is \
+                  given up until it is used again",
+        set: |c, v| v.parse().ok().filter(|n| (1..=1 << 16).contains(n)).map(|n| c.queue_pairs = n),
+    },
+    Setting {
+        name: "FMPL_START_TIMEOUT",
+        default: "120",
+        values: "seconds",
+        meaning: "how long the ranks of a job started by FMPL_RANK and FMPL_ROOT may take to find each other",
+        set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0 && *s < 1e6).map(|s| c.start_s = s),
+    },
+    Setting {
+        name: "FMPL_BLACS_SPOOL",
+        default: "1G",
+        values: "bytes, with k, M or G",
+        meaning: "what a grid of the BLACS (libfmpl_blacs) may spool: a send never waits for its receive",
+        set: |c, v| bytes(v).map(|n| c.blacs_spool_bytes = n),
+    },
+    Setting {
+        name: "FMPL_LOG",
+        default: "warn",
+        values: "off | warn | info | debug",
+        meaning: "what is written to standard error",
+        set: |c, v| {
+            c.log = ["off", "warn", "info", "debug"].iter().position(|n| *n == v)? as u8;
+            Some(())
+        },
+    },
+];
+
+/// Sets a setting to the one of its values that has this name.
+fn choose<T: Copy>(setting: &mut T, name: &str, values: &[(&str, T)]) -> Option<()> {
+    *setting = values.iter().find(|(n, _)| *n == name)?.1;
+    Some(())
+}
+
+fn on_off(v: &str) -> Option<bool> {
+    match v {
+        "on" | "1" | "yes" | "true" => Some(true),
+        "off" | "0" | "no" | "false" => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,336 @@
+//! How other ranks are reached: first contact, the lanes on a node and between nodes, and which ranks can be reached no more.
+
+use super::*;
+
+impl Endpoint {
+    /// The lane to a rank of a communicator, made when first asked for.
+    pub fn lane_of(&self, context: &Context, peer: i32) -> Result<&'static Lane> {
+        self.check_rank(context, peer)?;
+        let rank = peer as u32;
+        if context.handle == crate::p2p::COMM_WORLD {
+            return self.lane(rank);
+        }
+        let key = Lane::key_of(context.handle, rank);
+        if let Some(lane) = self.lanes.find(key).or_else(|| self.lanes.find(key | FAR)) {
+            return Ok(lane);
+        }
+        let of_world = self.lane(context.group.world_rank(rank))?;
+        if of_world.far().is_some() {
+            return self.far_lane_of(context, rank, of_world);
+        }
+        let lane = self.lanes.find_or_make(key, || {
+            let (place, guest) = (context.place, self.rank.max(of_world.world));
+            let at = PLACES_AT + guest as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
+            let bytes = Map::of_units(place.units as usize).bytes;
+            let window = match &of_world.peer {
+                Some(p) if of_world.world < self.rank => p.region.map(at, bytes)?,
+                _ => self.region.map(at, bytes)?,
+            };
+            let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?;
+            while !lane.come_alive(self.common_indices(&lane))? {
+                if let Some(what) = of_world.gone() {
+                    return Err(lane.peer_error(self.rank, what, "first contact with", crate::p2p::TAG_ANY));
+                }
+                std::thread::yield_now();
+            }
+            self.apply_mode(&lane);
+            Ok(lane)
+        })?;
+        if of_world.gone().is_some() {
+            lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
+        }
+        Ok(lane)
+    }
+
+    /// The world's lane to a peer, made at first contact.
+    pub fn lane(&self, peer: u32) -> Result<&'static Lane> {
+        let key = Lane::key_of(crate::p2p::COMM_WORLD, peer);
+        if let Some(lane) = self.lanes.find(key).or_else(|| self.lanes.find(key | FAR)) {
+            return Ok(lane);
+        }
+        if self.is_elsewhere(peer)? {
+            return self.far_lane(peer);
+        }
+        let known = if peer == self.rank { None } else { Some(self.contact(peer)?) };
+        let lane = self.lanes.find_or_make(key, || {
+            let host = self.rank.min(peer);
+            let guest = self.rank.max(peer);
+            let at = LANES_AT + guest as u64 * LANE_STRIDE;
+            let window = match &known {
+                Some(p) if host == peer => p.region.map(at, LANE_BYTES)?,
+                _ => self.region.map(at, LANE_BYTES)?,
+            };
+            let mine = self.region.header().indices.load(Ordering::Acquire);
+            let theirs = known.as_ref().map_or(mine, |p| p.region.header().indices.load(Ordering::Acquire));
+            let board: *const Board = known.as_ref().map_or(self.region.board(), |p| p.region.board()).cast();
+            let lane = Lane::new(
+                crate::p2p::COMM_WORLD,
+                WORLD_EPOCH,
+                self.rank,
+                peer,
+                known.clone(),
+                board,
+                window,
+                mine.min(theirs) as usize,
+            )?;
+            self.apply_mode(&lane);
+            Ok(lane)
+        })?;
+        // A death between contact and the lane's coming into the table was not seen by the lane.
+        if self.is_dead(peer) {
+            self.bury(peer);
+        }
+        Ok(lane)
+    }
+
+    /// Are there ranks on other nodes?
+    pub(super) fn has_other_nodes(&self) -> bool {
+        self.launch.nodes().nodes() > 1
+    }
+
+    /// The first of these ranks that is on another node than the first; all ranks give the same answer.
+    pub fn first_elsewhere(&self, ranks: &[u32]) -> Option<u32> {
+        let nodes = self.launch.nodes();
+        ranks.iter().copied().find(|rank| nodes.node_of(*rank) != nodes.node_of(ranks[0]))
+    }
+
+    /// Is this rank on another node?
+    pub fn is_elsewhere(&self, peer: u32) -> Result<bool> {
+        let Some(attach) = self.attach.get() else { return Ok(false) };
+        let nodes = self.launch.nodes();
+        Ok(peer < self.size && attach.known(peer).is_none() && nodes.node_of(peer) != nodes.node_of(self.rank))
+    }
+
+    /// What was done on the fabric between nodes, see [`Fabric::done`].
+    pub fn fabric_done(&self) -> [u64; 8] {
+        match self.fabric.get() {
+            Some(Ok(fabric)) => fabric.done(),
+            _ => [0; 8],
+        }
+    }
+
+    /// The fabric between nodes, if this process is on it.
+    pub fn fabric_here(&self) -> Option<&Arc<Fabric>> {
+        self.fabric.get().and_then(|fabric| fabric.as_ref().ok())
+    }
+
+    /// Are there members on other nodes that this process can reach?
+    pub fn spans_nodes(&self, group: &Group) -> bool {
+        let nodes = self.launch.nodes();
+        let elsewhere = |rank| nodes.node_of(rank) != nodes.node_of(self.rank);
+        self.fabric_here().is_some() && group.members().any(elsewhere)
+    }
+
+    /// The ranks on other nodes whose connection has failed and that have not said that they leave.
+    pub fn lost_elsewhere(&self) -> Vec<u32> {
+        let links = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
+        links.iter().filter(|l| l.failure().is_some() && !has_left(l)).map(|l| l.peer).collect()
+    }
+
+    /// The connection with a rank on another node, if there is one.
+    pub fn link_to(&self, rank: u32) -> Option<Arc<Link>> {
+        self.fabric_here()?.links().into_iter().find(|l| l.peer == rank)
+    }
+
+    /// What a wait for nobody in particular does for the connections, now and then: a peer that died silently is noticed.
+    pub fn tend_links(&self) {
+        static LAST_NS: AtomicU64 = AtomicU64::new(0);
+        let (Some(fabric), now) = (self.fabric_here(), crate::base::clock::now_ns()) else { return };
+        if now.saturating_sub(LAST_NS.load(Ordering::Relaxed)) < 20_000_000 {
+            return;
+        }
+        LAST_NS.store(now, Ordering::Relaxed);
+        fabric.links().iter().for_each(|link| link.tend());
+    }
+
+    /// The fabric between nodes.
+    fn fabric(&self, peer: u32) -> Result<&Arc<Fabric>> {
+        match self.fabric.get() {
+            Some(Ok(fabric)) => Ok(fabric),
+            _ => Err(self.no_way_to(peer, &self.launch.get(&card_key(peer))?)),
+        }
+    }
+
+    fn fabric_card(&self, peer: u32) -> Result<Card> {
+        let value = self.launch.get(&fabric_key(peer)).map_err(|_| {
+            let text = format!("rank {}: rank {peer} is on another node and has no RDMA device there", self.rank);
+            Error::new(Code::Unsupported, text)
+        })?;
+        Card::decode(&value).ok_or_else(|| {
+            Error::new(Code::Launch, format!("what rank {peer} published with the launcher is no card of FMPL"))
+        })
+    }
+
+    /// The world's lane to a peer on another node, made at first contact. Its view lies where this rank's region has room for that peer.
+    fn far_lane(&self, peer: u32) -> Result<&'static Lane> {
+        let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
+        // Outside the lock of the lanes, since it may take its time.
+        let far = Far::open(fabric, peer, card, 0, self.config.attach_s)?;
+        self.lanes.find_or_make(Lane::key_of(crate::p2p::COMM_WORLD, peer) | FAR, || {
+            let window = self.region.map(LANES_AT + peer as u64 * LANE_STRIDE, LANE_BYTES)?;
+            let mine = self.region.header().indices.load(Ordering::Acquire);
+            let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
+            let (comm, board) = (crate::p2p::COMM_WORLD, self.region.board().cast_const().cast::<Board>());
+            let lane = Lane::new(comm, WORLD_EPOCH, self.rank, peer, None, board, window, both)?.between_nodes(far);
+            self.apply_mode(&lane);
+            Ok(lane)
+        })
+    }
+
+    /// The same of another communicator.
+    fn far_lane_of(&self, context: &Context, rank: u32, of_world: &Lane) -> Result<&'static Lane> {
+        let (peer, place) = (of_world.world, context.place);
+        let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
+        let far = Far::open(fabric, peer, card, place.epoch as u64, self.config.attach_s)?;
+        self.lanes.find_or_make(Lane::key_of(context.handle, rank) | FAR, || {
+            let at = PLACES_AT + peer as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
+            let window = self.region.map(at, Map::of_units(place.units as usize).bytes)?;
+            let mine = self.region.header().indices.load(Ordering::Acquire);
+            let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
+            let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?.between_nodes(far);
+            while !lane.come_alive(both.min(lane.most_indices()))? {
+                std::thread::yield_now();
+            }
+            self.apply_mode(&lane);
+            Ok(lane)
+        })
+    }
+
+    /// Sends the acknowledgements that are owed to other nodes, and sees to it that they have arrived: the news that this rank finalizes may
+    /// go by other ranks.
+    pub fn settle_fabric(&self) {
+        let Some(Ok(fabric)) = self.fabric.get() else { return };
+        self.lanes.list().into_iter().filter_map(|lane| lane.far()).for_each(Far::pay);
+        let until = crate::base::clock::now_ns() + 1_000_000_000;
+        fabric.links().iter().for_each(|link| link.drain(until));
+    }
+
+    /// Tells the peers on other nodes that this rank has left, and sees to it that what was posted has gone out.
+    pub(super) fn leave_fabric(&self) {
+        let Some(Ok(fabric)) = self.fabric.get() else { return };
+        for lane in self.lanes.list() {
+            if let Some(far) = lane.far().filter(|far| far.link.is_up()) {
+                far.say_side(lane.my_side());
+            }
+        }
+        let until = crate::base::clock::now_ns() + 1_000_000_000;
+        fabric.links().iter().for_each(|link| link.drain(until));
+        fabric.leave(until);
+    }
+
+    /// The table of the node's connections, which its lowest rank has in its region; if that has died already, this rank has its own.
+    pub fn node_table(&self) -> Option<Mapping> {
+        let lowest = *self.launch.local_ranks().first()?;
+        let of_lowest = || self.contact(lowest).and_then(|p| p.region.map(NODE_AT, TABLE_BYTES)).ok();
+        let own = || self.region.map(NODE_AT, TABLE_BYTES).ok();
+        if lowest == self.rank { own() } else { of_lowest().or_else(own) }
+    }
+
+    /// Where a process answers datagrams of the fabric.
+    pub fn card_of(&self, rank: u32) -> Result<Card> {
+        self.fabric_card(rank)
+    }
+
+    /// First contact, or the peer as it is known.
+    pub fn contact(&self, peer: u32) -> Result<Arc<Peer>> {
+        let attach =
+            self.attach.get().ok_or_else(|| Error::new(Code::Rank, format!("rank {}: no peer {peer}", self.rank)))?;
+        if let Some(p) = attach.known(peer) {
+            return Ok(p.clone());
+        }
+        let card = self.launch.get(&card_key(peer))?;
+        if !attach.same_node(&card) {
+            return Err(self.no_way_to(peer, &card));
+        }
+        let found = attach.contact(peer, &card, Duration::from_secs_f64(self.config.attach_s));
+        if let Err(e) = &found
+            && e.code() == Code::Peer
+        {
+            self.count_death(peer);
+        }
+        found
+    }
+
+    /// The peer is on another node, and nothing leads there.
+    fn no_way_to(&self, peer: u32, card: &[u8]) -> Error {
+        let nodes = self.launch.nodes();
+        let theirs = Attach::node_of(card).unwrap_or_else(|| "unknown".into());
+        Error::new(
+            Code::Unsupported,
+            format!(
+                "rank {} on node {} ({}) and rank {peer} on node {} ({theirs}) share no memory, and nothing else leads from one to the other: {}",
+                self.rank,
+                nodes.node_of(self.rank),
+                self.launch.node(),
+                nodes.node_of(peer),
+                match self.fabric.get() {
+                    Some(Ok(_)) => "multicast does not go over RDMA yet",
+                    Some(Err(why)) => why,
+                    None => "RDMA devices are not used, since FMPL_VERBS=off",
+                },
+            ),
+        )
+    }
+
+    /// The peer as it is known, or as it becomes known within moments; for those who can do without.
+    #[cold]
+    pub fn contact_soon(&self, peer: u32) -> Option<Arc<Peer>> {
+        let attach = self.attach.get()?;
+        if let Some(p) = attach.known(peer) {
+            return Some(p.clone());
+        }
+        let card = self.launch.get(&card_key(peer)).ok().filter(|card| attach.same_node(card))?;
+        match attach.contact_soon(peer, &card, Duration::from_millis(5)) {
+            Ok(found) => found,
+            Err(e) => {
+                if e.code() == Code::Peer {
+                    self.dead[peer as usize].store(true, Ordering::Release);
+                }
+                None
+            }
+        }
+    }
+
+    /// The peer, if there has been contact.
+    pub fn known(&self, peer: u32) -> Option<Arc<Peer>> {
+        self.attach.get()?.known(peer).cloned()
+    }
+
+    /// Is this rank known to be dead?
+    pub fn is_dead(&self, rank: u32) -> bool {
+        self.dead.get(rank as usize).is_some_and(|d| d.load(Ordering::Acquire))
+    }
+
+    fn count_death(&self, rank: u32) {
+        if !self.dead[rank as usize].swap(true, Ordering::AcqRel) {
+            self.deaths.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// How many ranks are known to be dead.
+    #[inline]
+    pub fn deaths(&self) -> u32 {
+        self.deaths.load(Ordering::Acquire)
+    }
+
+    /// A peer has died: its lanes say so from now on, and whoever sleeps looks.
+    pub(super) fn bury(&self, rank: u32) {
+        let _one = self.bound.lock().unwrap_or_else(|e| e.into_inner());
+        self.count_death(rank);
+        for lane in self.lanes.all().iter().filter(|l| l.world == rank) {
+            lane.dead.store(1, Ordering::Release);
+            lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
+        }
+        let board = self.board();
+        doorbell::ring(&board.bell, u32::MAX);
+        doorbell::ring(&board.event_bell, u32::MAX);
+    }
+}
+
+pub(super) fn fabric_key(rank: u32) -> String {
+    format!("fmpl-verbs-{rank}")
+}
+
+pub(super) fn card_key(rank: u32) -> String {
+    format!("fmpl-card-{rank}")
+}

@@ -1,0 +1,352 @@
+//! Non-blocking receives: posting, completing, cancelling, probing.
+
+use super::*;
+
+/// Non-blocking receive.
+///
+/// # Safety
+/// `data` must stay writable and untouched until the request is completed or cancelled.
+#[inline(always)]
+pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    let Layout::Contiguous { ptr, len } = data else {
+        // SAFETY: as the caller promises.
+        return unsafe { irecv_slow(ep, comm, data, src, index) };
+    };
+    if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
+        let slot = index as u32 as usize + SYSTEM_INDICES;
+        if slot < lane.limit() as usize && !(ptr.is_null() && len != 0) && ep.event.get().is_none() {
+            let flags = &lane.progress(slot).recv_flags;
+            let now = flags.load(Ordering::Relaxed);
+            // SAFETY: as the caller promises; nothing is pending.
+            if now & RECV_PENDING == 0 && unsafe { post_short(ep, lane, slot, ptr, len) } {
+                // SYNC POINT: pairs with `holds_annex`, as all stores of these flags do: each may cover the one after which the last
+                // annex belongs to the sending thread.
+                flags.store(now | RECV_PENDING, Ordering::Release);
+                return Ok(());
+            }
+        }
+    }
+    // As in `send`.
+    // SAFETY: as the caller promises.
+    unsafe { irecv_slow(ep, comm, Layout::Contiguous { ptr, len }, src, index) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn irecv_slow(ep: &'static Endpoint, comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
+    if src == PROC_NULL {
+        return ep.check_comm(comm);
+    }
+    if index == TAG_ANY {
+        // SAFETY: as the caller promises.
+        return unsafe { any_index::irecv(ep, comm, data, src) };
+    }
+    let (lane, slot) = find(ep, comm, src, index)?;
+    // SAFETY: as the caller promises.
+    unsafe { irecv_on(ep, lane, slot, data) }
+}
+
+/// Non-blocking receive on a slot.
+///
+/// # Safety
+/// As for [`irecv`].
+pub(in crate::p2p) unsafe fn irecv_on(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    data: Layout,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let cap = unsafe { data.len_checked()? };
+    let progress = lane.progress(slot);
+    if progress.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
+        return Err(busy(ep, lane, slot, "irecv"));
+    }
+    // SAFETY: as the caller promises.
+    unsafe { begin(&Receiver::new(ep, lane, slot, data, cap)) }
+}
+
+/// The short path of completing a receive: it is of one run of bytes, and its message is in the landing or an annex, or will be
+/// within so many turns. `false`: not this way.
+#[inline(always)]
+fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
+    let flags = &lane.progress(slot).recv_flags;
+    if flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_READY | RECV_CHAIN) != RECV_PENDING {
+        return false;
+    }
+    let posting = lane.posting(lane.inn, slot);
+    if posting.meta.load(Ordering::Relaxed) as u8 != PostingKind::Contiguous as u8 {
+        return false;
+    }
+    // A window of requests is completed in the order of its indices: have the line of one further on come meanwhile.
+    let ahead = slot + AHEAD;
+    if ahead < lane.limit() as usize && lane.progress(ahead).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
+        prefetch(lane.hot(ahead));
+    }
+    let (ptr, cap) = (posting.addr.load(Ordering::Relaxed) as *mut u8, posting.cap.load(Ordering::Relaxed) as usize);
+    // SAFETY: the request's buffer, writable until completion.
+    if !unsafe { take_short::<false>(lane, slot, ptr, cap, patience) } {
+        return false;
+    }
+    flags.store(flags.load(Ordering::Relaxed) & !RECV_PENDING, Ordering::Release);
+    true
+}
+
+/// Takes the message if it is there, else posts.
+pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
+    let (ep, lane, slot) = (receiver.ep, receiver.lane, receiver.slot);
+    let progress = lane.progress(slot);
+    let set = |bits: u32| {
+        let flags = progress.recv_flags.load(Ordering::Relaxed);
+        progress.recv_flags.store(flags | RECV_PENDING | bits, Ordering::Release);
+    };
+    if let Some(found) = receiver.look() {
+        // SAFETY: the buffer is writable, as the caller promises.
+        match unsafe { receiver.take(found) } {
+            Ok(()) => set(RECV_READY),
+            Err(e) => {
+                lane.receive_side(slot).error.set(Some(Box::new(e)));
+                set(RECV_READY | RECV_TRUNCATED);
+            }
+        }
+        if let Some(event) = ep.event.get() {
+            event.signal();
+        }
+        return Ok(());
+    }
+    if !matches!(receiver.data, Layout::Contiguous { .. }) {
+        let side = lane.receive_side(slot);
+        side.layout.set(receiver.data);
+        side.cap.set(receiver.cap);
+    }
+    if let Some(event) = ep.event.get() {
+        let rx = &lane.receiving(slot).1.rx;
+        // SYNC POINT: pairs with the sender's look at the sleep byte after publishing.
+        rx.store(rx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
+        doorbell::barrier();
+        if let Some(far) = lane.far() {
+            far.fall_asleep();
+        }
+        if receiver.look().is_some() {
+            event.signal();
+        }
+    }
+    receiver.post(false);
+    set(0);
+    Ok(())
+}
+
+/// The pending receive of a slot, as it was posted.
+fn pending(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Receiver {
+    let posting = lane.posting(lane.inn, slot);
+    let (data, cap) = if posting.meta.load(Ordering::Relaxed) as u8 == PostingKind::Contiguous as u8 {
+        let cap = posting.cap.load(Ordering::Relaxed) as usize;
+        (Layout::Contiguous { ptr: posting.addr.load(Ordering::Relaxed) as *mut u8, len: cap }, cap)
+    } else {
+        let side = lane.receive_side(slot);
+        (side.layout.get(), side.cap.get())
+    };
+    Receiver::new(ep, lane, slot, data, cap)
+}
+
+/// Completes the receive on (peer, index).
+#[inline(always)]
+pub fn irecv_wait(comm: i32, src: i32, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
+        let slot = index as u32 as usize + SYSTEM_INDICES;
+        if slot < lane.limit() as usize && ep.event.get().is_none() && complete_short(lane, slot, patience()) {
+            return Ok(());
+        }
+    }
+    irecv_wait_slow(ep, comm, src, index)
+}
+
+#[cold]
+#[inline(never)]
+fn irecv_wait_slow(ep: &'static Endpoint, comm: i32, src: i32, index: i32) -> Result<()> {
+    if src == PROC_NULL {
+        return ep.check_comm(comm);
+    }
+    if index == TAG_ANY {
+        return any_index::complete(ep, comm, src, true).map(|_| ());
+    }
+    let (lane, slot) = find(ep, comm, src, index)?;
+    complete_receive(ep, lane, slot, true).map(|_| ())
+}
+
+/// Completes the receive if its message is there.
+#[inline(always)]
+pub fn irecv_test(comm: i32, src: i32, index: i32) -> Result<bool> {
+    let ep = endpoint()?;
+    if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
+        let slot = index as u32 as usize + SYSTEM_INDICES;
+        if slot < lane.limit() as usize && ep.event.get().is_none() && complete_short(lane, slot, 1) {
+            return Ok(true);
+        }
+    }
+    irecv_test_slow(ep, comm, src, index)
+}
+
+#[inline(never)]
+fn irecv_test_slow(ep: &'static Endpoint, comm: i32, src: i32, index: i32) -> Result<bool> {
+    if src == PROC_NULL {
+        return ep.check_comm(comm).map(|()| true);
+    }
+    if index == TAG_ANY {
+        return any_index::complete(ep, comm, src, false);
+    }
+    let (lane, slot) = find(ep, comm, src, index)?;
+    complete_receive(ep, lane, slot, false)
+}
+
+pub(in crate::p2p) fn complete_receive(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    wait: bool,
+) -> Result<bool> {
+    let progress = lane.progress(slot);
+    let flags = progress.recv_flags.load(Ordering::Relaxed);
+    if flags & RECV_PENDING == 0 {
+        return Err(no_request(ep, "irecv", lane, slot));
+    }
+    let finish = || {
+        let flags = progress.recv_flags.load(Ordering::Relaxed);
+        progress.recv_flags.store(flags & !(RECV_PENDING | RECV_READY | RECV_TRUNCATED), Ordering::Release);
+    };
+    if flags & RECV_READY != 0 {
+        finish();
+        if flags & RECV_TRUNCATED != 0
+            && let Some(e) = lane.receive_side(slot).error.take()
+        {
+            return Err(*e);
+        }
+        return Ok(true);
+    }
+    let receiver = pending(ep, lane, slot);
+    let result = match receiver.look() {
+        // SAFETY: the request's buffer is writable until completion.
+        Some(found) => unsafe { receiver.take(found) },
+        None if !wait => {
+            ep.tend(lane);
+            ep.waiting_sends.push(ep);
+            return match lane.gone() {
+                None => Ok(false),
+                // The last thing the peer did may have been to answer.
+                Some(_) if receiver.look().is_some() => complete_receive(ep, lane, slot, wait),
+                Some(what) => {
+                    withdraw(lane, slot);
+                    finish();
+                    Err(lane.peer_error(ep.rank, what, "irecv from", receiver.index()))
+                }
+            };
+        }
+        // SAFETY: as above.
+        None => unsafe { receiver.until_received(true) },
+    };
+    if ep.event.get().is_some() {
+        let rx = &lane.receiving(slot).1.rx;
+        rx.store(rx.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
+    }
+    finish();
+    result.map(|()| true)
+}
+
+fn withdraw(lane: &Lane, slot: usize) {
+    lane.posting(lane.inn, slot).seq.store(0, Ordering::Relaxed);
+}
+
+/// Withdraws a receive. `false`: too late, the message is there or being put; complete the request as usual.
+pub fn irecv_cancel(comm: i32, src: i32, index: i32) -> Result<bool> {
+    let ep = endpoint()?;
+    if src == PROC_NULL {
+        return ep.check_comm(comm).map(|()| true);
+    }
+    if index == TAG_ANY {
+        return any_index::cancel(ep, comm, src);
+    }
+    let (lane, slot) = find(ep, comm, src, index)?;
+    cancel(ep, lane, slot)
+}
+
+pub(in crate::p2p) fn cancel(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Result<bool> {
+    let progress = lane.progress(slot);
+    let flags = progress.recv_flags.load(Ordering::Relaxed);
+    if flags & RECV_PENDING == 0 {
+        return Err(no_request(ep, "irecv", lane, slot));
+    }
+    if flags & RECV_READY != 0 {
+        return Ok(false);
+    }
+    if !take_back(&pending(ep, lane, slot)) {
+        return Ok(false);
+    }
+    progress.recv_flags.store(flags & !RECV_PENDING, Ordering::Release);
+    Ok(true)
+}
+
+/// Takes a posting back. `false`: its message is there or being put; the posting stays, and the message must be received.
+pub(in crate::p2p) fn take_back(receiver: &Receiver) -> bool {
+    let (lane, slot) = (receiver.lane, receiver.slot);
+    withdraw(lane, slot);
+    if let Some(far) = lane.far() {
+        return crate::p2p::far::take_back(receiver, far);
+    }
+    // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or we see its mark.
+    if !doorbell::barrier() {
+        crate::base::atomics::fence(Ordering::SeqCst);
+    }
+    let puts = lane.head(lane.inn, slot).mark.load(Ordering::Acquire) == (receiver.seq << 2 | PUTS);
+    if puts || receiver.look().is_some() {
+        // Post again what was withdrawn, so that completing it finds its buffer; who puts has seen the rest of the posting.
+        lane.posting(lane.inn, slot).seq.store(receiver.seq, Ordering::Relaxed);
+        return false;
+    }
+    true
+}
+
+/// Length and index of the last completed receive on (source, index).
+pub fn received(comm: i32, src: i32, index: i32) -> Result<Received> {
+    let ep = endpoint()?;
+    if src == PROC_NULL {
+        ep.check_comm(comm)?;
+        return Ok(Received { len: 0, index });
+    }
+    if index == TAG_ANY {
+        return any_index::received(ep, comm, src);
+    }
+    let (lane, slot) = find(ep, comm, src, index)?;
+    let progress = lane.progress(slot);
+    if progress.received.load(Ordering::Relaxed) == 0 {
+        return Err(Error::new(
+            Code::Request,
+            format!("rank {}: nothing has been received on {} yet", ep.rank, lane.name(index)),
+        ));
+    }
+    Ok(Received { len: progress.last_len.load(Ordering::Relaxed) as usize, index })
+}
+
+/// The length of the message that a receive would take now, if there is one.
+pub fn probe(comm: i32, src: i32, index: i32) -> Result<Option<usize>> {
+    let ep = endpoint()?;
+    if src == PROC_NULL {
+        ep.check_comm(comm)?;
+        return Ok(Some(0));
+    }
+    if index == TAG_ANY {
+        return any_index::probe(ep, comm, src);
+    }
+    let (lane, slot) = find(ep, comm, src, index)?;
+    if lane.progress(slot).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
+        return Err(busy(ep, lane, slot, "probe"));
+    }
+    Ok(peek(ep, lane, slot))
+}
+
+pub(in crate::p2p) fn peek(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Option<usize> {
+    let nowhere = Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 };
+    let receiver = Receiver::new(ep, lane, slot, nowhere, 0);
+    receiver.look().map(|found| receiver.length(found))
+}

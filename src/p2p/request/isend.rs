@@ -1,0 +1,217 @@
+//! Non-blocking sends: what goes at once, and their completion.
+
+use super::*;
+
+/// Non-blocking send. Its time-out runs from here.
+///
+/// # Safety
+/// `data` must stay readable and unchanged until the request is completed.
+#[inline(always)]
+pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    let Layout::Contiguous { ptr, len } = data else {
+        // SAFETY: as the caller promises.
+        return unsafe { isend_slow(ep, comm, data, dst, index) };
+    };
+    if len <= INLINE_BYTES
+        && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
+    {
+        let slot = index as u32 as usize + SYSTEM_INDICES;
+        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !(ptr.is_null() && len != 0) {
+            // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
+            if unsafe { crate::p2p::send::send_inline(lane, slot, ptr, len) } {
+                let progress = lane.progress(slot);
+                let flags = &progress.send_flags;
+                flags.store(flags.load(Ordering::Relaxed) | SEND_PENDING, Ordering::Relaxed);
+                // A window of requests goes over the indices in order: one that is a message behind is likely to be next.
+                let ahead = slot + AHEAD;
+                if ahead < lane.limit() as usize
+                    && lane.progress(ahead).sent.load(Ordering::Relaxed) + 1 == progress.sent.load(Ordering::Relaxed)
+                {
+                    prefetch_to_write(lane.hot(ahead));
+                }
+                return Ok(());
+            }
+        }
+    }
+    // As in `send`.
+    // SAFETY: as the caller promises.
+    unsafe { isend_slow(ep, comm, Layout::Contiguous { ptr, len }, dst, index) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
+    if dst == PROC_NULL {
+        return ep.check_comm(comm);
+    }
+    let (lane, slot) = find(ep, comm, dst, index)?;
+    let timeout = ep.spool.budget(lane.comm()).timeout_ms();
+    // SAFETY: as the caller promises.
+    unsafe { isend_on(ep, lane, slot, data, timeout) }
+}
+
+/// Non-blocking send on a slot; `timeout`: milliseconds, negative: synchronous.
+///
+/// # Safety
+/// As for [`isend`].
+pub(in crate::p2p) unsafe fn isend_on(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    data: Layout,
+    timeout: i32,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let len = unsafe { data.len_checked()? };
+    let progress = lane.progress(slot);
+    if progress.send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
+        return Err(busy(ep, lane, slot, "isend"));
+    }
+    let pending = |state: SendState| {
+        let flags = progress.send_flags.load(Ordering::Relaxed);
+        // What is sent already has nothing to look up when it is completed.
+        let open = if state == SendState::Sent { 0 } else { SEND_OPEN };
+        progress.send_flags.store(flags | SEND_PENDING | open, Ordering::Relaxed);
+        if open != 0 {
+            lane.send_side(slot).state.set(state);
+        }
+    };
+    let mut sender = Sender::new(ep, lane, slot, data, len);
+    sender.check_peer()?;
+    // SAFETY: as the caller promises.
+    if sender.is_short() && timeout >= 0 && unsafe { sender.place_short() } {
+        pending(SendState::Sent);
+        return Ok(());
+    }
+    let side = lane.send_side(slot);
+    // Another thread may still come by for the request before, which it finds done.
+    let _hold = side.hold();
+    side.layout.set(data);
+    side.len.set(len);
+    side.deadline_ns.set(match timeout {
+        t if t < 0 => u64::MAX,
+        t => now_ns() + t as u64 * 1_000_000,
+    });
+    // SAFETY: the data stays readable until completion.
+    let state = unsafe { start(&mut sender, timeout)? };
+    if state == SendState::Waits {
+        let mark = &lane.head(lane.out, slot).mark;
+        lane.touch(slot);
+        mark.store(sender.seq << 2 | WANTS, Ordering::Relaxed);
+        if let Some(far) = lane.far() {
+            // Before the announcement: who finds that looks for this.
+            far.mark(slot, sender.seq, true);
+        }
+        doorbell::light_barrier();
+        if lane.is_subscribed() {
+            any_index::announce(lane, slot);
+        }
+    }
+    pending(state);
+    if state == SendState::Waits {
+        ep.waiting_sends.add(lane, slot);
+        if let Some(far) = lane.far() {
+            // In the list first: the peer's call comes to the fabric's thread, which moves on what it finds there.
+            far.call(Call::Marks);
+        }
+    }
+    if state != SendState::Sent {
+        arm_send(ep, lane, slot, state, len);
+    }
+    Ok(())
+}
+
+/// What an isend can do at once.
+unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
+    // SAFETY (all calls): the data is readable until completion.
+    if sender.posting().is(sender.seq) {
+        // SAFETY: see above.
+        match unsafe { sender.put(Ring::IfAwaited) } {
+            Put::Done => return Ok(SendState::Sent),
+            Put::Failed(e) => return Err(e),
+            Put::NotNow => {}
+        }
+        // As in `step`.
+        // SAFETY: see above.
+        if (timeout < 0 || sender.fits_nowhere() || sender.lane.far().is_some()) && unsafe { sender.spool() } {
+            return Ok(SendState::Sent);
+        }
+    }
+    // SAFETY: see above.
+    if timeout < 0 && unsafe { sender.place_claimed() } {
+        return Ok(SendState::Sent);
+    }
+    if sender.is_short() {
+        // SAFETY: see above.
+        if timeout < 0 && !sender.lane.is_self() && sender.consumed_all() && unsafe { sender.place_synchronous() } {
+            return Ok(SendState::Unconfirmed);
+        }
+        return Ok(SendState::Waits);
+    }
+    // SAFETY: see above.
+    if unsafe { sender.offer() } {
+        return Ok(SendState::Offered);
+    }
+    Ok(SendState::Waits)
+}
+
+/// With an event descriptor, asks the receiver to ring when it posts or acknowledges.
+fn arm_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, state: SendState, len: usize) {
+    let Some(event) = ep.event.get() else { return };
+    let tx = &lane.sending(slot).0.tx;
+    // SYNC POINT: pairs with the receiver's look at the sleep byte after it has posted or acknowledged.
+    tx.store(tx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
+    if lane.special.load(Ordering::Relaxed) & SPECIAL_SYNCHRONOUS != 0 {
+        any_index::want_posting(lane);
+    }
+    doorbell::barrier();
+    if let Some(far) = lane.far() {
+        far.fall_asleep();
+    }
+    let published = state != SendState::Waits;
+    let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + !published as u64;
+    if (Waiting { ep, lane, slot, seq, len, confirm: published, midway: false }).ready() {
+        event.signal();
+    }
+}
+
+/// Completes the send on (peer, index), spooling when its time-out has passed.
+#[inline(always)]
+pub fn isend_wait(comm: i32, dst: i32, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    if is_sent(ep, comm, dst, index) { Ok(()) } else { isend_complete(ep, comm, dst, index, true).map(|_| ()) }
+}
+
+/// The short path of completing a send: the message went at once.
+#[inline(always)]
+fn is_sent(ep: &Endpoint, comm: i32, dst: i32, index: i32) -> bool {
+    let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32)) else { return false };
+    let slot = index as u32 as usize + SYSTEM_INDICES;
+    if slot >= lane.limit() as usize {
+        return false;
+    }
+    let flags = &lane.progress(slot).send_flags;
+    let now = flags.load(Ordering::Relaxed);
+    if now & (SEND_PENDING | SEND_OPEN) != SEND_PENDING {
+        return false;
+    }
+    flags.store(now & !SEND_PENDING, Ordering::Relaxed);
+    true
+}
+
+#[inline(never)]
+fn isend_complete(ep: &'static Endpoint, comm: i32, dst: i32, index: i32, wait: bool) -> Result<bool> {
+    if dst == PROC_NULL {
+        return ep.check_comm(comm).map(|()| true);
+    }
+    let (lane, slot) = find(ep, comm, dst, index)?;
+    complete_send(ep, lane, slot, wait)
+}
+
+/// Completes the send if that takes no waiting.
+#[inline(always)]
+pub fn isend_test(comm: i32, dst: i32, index: i32) -> Result<bool> {
+    let ep = endpoint()?;
+    if is_sent(ep, comm, dst, index) { Ok(true) } else { isend_complete(ep, comm, dst, index, false) }
+}

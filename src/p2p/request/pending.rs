@@ -1,0 +1,278 @@
+//! Sends that are not complete yet: the calls that complete them move them on, and any wait of the process does.
+
+use super::*;
+
+pub(in crate::p2p) fn complete_send(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    wait: bool,
+) -> Result<bool> {
+    let flags = &lane.progress(slot).send_flags;
+    let now = flags.load(Ordering::Relaxed);
+    if now & SEND_PENDING == 0 {
+        return Err(no_request(ep, "isend", lane, slot));
+    }
+    if now & SEND_OPEN == 0 {
+        flags.store(now & !SEND_PENDING, Ordering::Relaxed);
+        return Ok(true);
+    }
+    // SAFETY: the memory stays the request's until it is completed here.
+    let done = unsafe { drive(ep, lane, slot, wait) };
+    if done != Ok(false) {
+        let tx = &lane.sending(slot).0.tx;
+        tx.store(tx.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
+        flags.store(flags.load(Ordering::Relaxed) & !(SEND_PENDING | SEND_OPEN), Ordering::Relaxed);
+    }
+    done
+}
+
+/// Sends of this process that nothing moves but itself. Whoever of its threads waits for something moves them on meanwhile, so that
+/// two ranks that both first wait and then complete their sends do not wait for ever.
+#[derive(Default)]
+pub struct WaitingSends {
+    /// How many are in the list: read without its lock, and late at worst.
+    count: AtomicU32,
+    list: std::sync::Mutex<Vec<(&'static Lane, usize)>>,
+    beside: std::sync::OnceLock<fn() -> bool>,
+}
+
+impl WaitingSends {
+    pub(super) fn add(&self, lane: &'static Lane, slot: usize) {
+        let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());
+        list.push((lane, slot));
+        self.count.store(list.len() as u32, Ordering::Relaxed);
+    }
+
+    /// A communicator is freed, all of whose requests are completed; some may still be listed.
+    pub fn forget(&self, comm: i32) {
+        let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());
+        list.retain(|(lane, _)| lane.comm() != comm);
+        self.count.store(list.len() as u32, Ordering::Relaxed);
+    }
+
+    /// Something else to be moved on at the same times: collective calls that do not wait. It says whether some are left.
+    pub fn beside(&self, push: fn() -> bool) {
+        self.beside.get_or_init(|| push);
+    }
+
+    /// Moves them on, as far as they go. `true`: some are left.
+    pub fn push(&self, ep: &'static Endpoint) -> bool {
+        let left = self.beside.get().is_some_and(|push| push());
+        self.push_sends(ep) | left
+    }
+
+    fn push_sends(&self, ep: &'static Endpoint) -> bool {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        // Somebody else is at it.
+        let Ok(mut list) = self.list.try_lock() else { return true };
+        list.retain(|(lane, slot)| {
+            let side = lane.send_side(*slot);
+            // The request's own thread has it.
+            let Some(_hold) = side.try_hold() else { return true };
+            if side.state.get() != SendState::Waits {
+                return false;
+            }
+            // SAFETY: the request is not completed, so its memory is still readable.
+            match unsafe { step(ep, lane, *slot, Ring::Never) } {
+                Ok(Step::Done) => side.state.set(SendState::Sent),
+                Ok(Step::Not) => {}
+                Err(e) => {
+                    side.error.set(Some(Box::new(e)));
+                    side.state.set(SendState::Sent);
+                }
+            }
+            if side.state.get() == SendState::Sent
+                && let Some(event) = ep.event.get()
+            {
+                event.signal();
+            }
+            side.state.get() == SendState::Waits
+        });
+        self.count.store(list.len() as u32, Ordering::Relaxed);
+        !list.is_empty()
+    }
+}
+
+/// What a step of a pending send came to.
+#[derive(PartialEq, Eq)]
+enum Step {
+    Done,
+    Not,
+}
+
+/// Moves a pending send on; `true` when it is complete.
+unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
+    let side = lane.send_side(slot);
+    let synchronous = side.deadline_ns.get() == u64::MAX;
+    // To itself: nobody but this thread could receive it.
+    let alone = wait && synchronous && lane.is_self() && ep.single_threaded();
+    let mut waiter = Waiter::until((!synchronous).then_some(side.deadline_ns.get()));
+    let mut published = false;
+    loop {
+        if let Some(_hold) = side.try_hold() {
+            if let Some(e) = side.error.take() {
+                return Err(*e);
+            }
+            // SAFETY: as the caller promises.
+            match unsafe { step(ep, lane, slot, Ring::IfAwaited) } {
+                Ok(Step::Done) => {
+                    side.state.set(SendState::Sent);
+                    return Ok(true);
+                }
+                Ok(Step::Not) => {}
+                Err(e) => {
+                    side.state.set(SendState::Sent);
+                    return Err(e);
+                }
+            }
+            published = side.state.get() != SendState::Waits;
+            if alone {
+                let sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
+                if !lane.posting(lane.out, slot).is(sender.seq) && !any_index::is_posted(lane) {
+                    side.state.set(SendState::Sent);
+                    return Err(sender.never_received());
+                }
+            }
+        }
+        if !wait {
+            // Another of this process's sends may be what the peer needs before it comes to this one.
+            ep.tend(lane);
+            ep.waiting_sends.push(ep);
+            if let Some(what) = lane.gone() {
+                return Err(give_up(
+                    ep,
+                    lane,
+                    slot,
+                    lane.peer_error(ep.rank, what, "isend to", slot as i32 - SYSTEM_INDICES as i32),
+                ));
+            }
+            return Ok(false);
+        }
+        if waiter.spin() {
+            continue;
+        }
+        let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + !published as u64;
+        let scene = Waiting { ep, lane, slot, seq, len: side.len.get(), confirm: published, midway: false };
+        match waiter.slow(&scene) {
+            Ok(Turn::Again) => {}
+            Ok(Turn::TimedOut) => waiter = Waiter::new(),
+            Err(e) => return Err(give_up(ep, lane, slot, e)),
+        }
+    }
+}
+
+/// The peer is gone: nobody will touch the request's memory or its offer any more.
+#[cold]
+fn give_up(ep: &'static Endpoint, lane: &'static Lane, slot: usize, e: Error) -> Error {
+    let side = lane.send_side(slot);
+    let _hold = side.hold();
+    if side.state.get() == SendState::Offered {
+        Sender::new(ep, lane, slot, side.layout.get(), side.len.get()).end_offer();
+    }
+    side.state.set(SendState::Sent);
+    e
+}
+
+/// Gives a pending send up: nobody of this process will touch its memory any more.
+pub(in crate::p2p) fn abandon_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize) {
+    let flags = &lane.progress(slot).send_flags;
+    if flags.load(Ordering::Relaxed) & SEND_OPEN != 0 {
+        let side = lane.send_side(slot);
+        let _hold = side.hold();
+        if side.state.get() == SendState::Offered {
+            Sender::new(ep, lane, slot, side.layout.get(), side.len.get()).end_offer();
+        }
+        side.state.set(SendState::Sent);
+    }
+    flags.store(flags.load(Ordering::Relaxed) & !(SEND_PENDING | SEND_OPEN), Ordering::Relaxed);
+}
+
+/// One attempt to move a pending send on. The side is held. A thread that does it by the way, while it waits for something else, must
+/// not be held up by a ring: two of them would wait for each other.
+unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ring) -> Result<Step> {
+    let side = lane.send_side(slot);
+    let synchronous = side.deadline_ns.get() == u64::MAX;
+    let mut sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
+    if matches!(side.state.get(), SendState::Offered | SendState::Unconfirmed) {
+        // The request's message is the last one sent, not the next.
+        sender.seq -= 1;
+    }
+    // SAFETY (all calls): the request's memory is readable until completion.
+    match side.state.get() {
+        SendState::Sent => return Ok(Step::Done),
+        SendState::Waits => {
+            if sender.posting().is(sender.seq) {
+                // SAFETY: see above.
+                match unsafe { sender.put(ring) } {
+                    Put::Done => return Ok(Step::Done),
+                    Put::Failed(e) => return Err(e),
+                    Put::NotNow => {}
+                }
+                // The receive is known to be posted, which is all that a synchronous send waits for.
+                // SAFETY: see above.
+                if (synchronous || sender.fits_nowhere() || sender.lane.far().is_some()) && unsafe { sender.spool() } {
+                    return Ok(Step::Done);
+                }
+            }
+            // SAFETY: see above.
+            if synchronous && unsafe { sender.place_claimed() } {
+                return Ok(Step::Done);
+            }
+            // SAFETY: see above.
+            if sender.is_short() && !synchronous && unsafe { sender.place_short() } {
+                return Ok(Step::Done);
+            }
+            if sender.is_short()
+                && synchronous
+                && !lane.is_self()
+                && sender.consumed_all()
+                // SAFETY: see above.
+                && unsafe { sender.place_synchronous() }
+            {
+                side.state.set(SendState::Unconfirmed);
+                return Ok(Step::Not);
+            }
+            // SAFETY: see above.
+            if !sender.is_short() && unsafe { sender.offer() } {
+                side.state.set(SendState::Offered);
+                return Ok(Step::Not);
+            }
+            if !synchronous && now_ns() >= side.deadline_ns.get() {
+                // SAFETY: see above.
+                if !sender.is_short() && unsafe { sender.spool() } {
+                    return Ok(Step::Done);
+                }
+                if ep.spool.budget(lane.comm()).timeout_ms() == 0 {
+                    return Err(sender.spool_full());
+                }
+            }
+        }
+        SendState::Unconfirmed => {
+            if sender.confirmed() || any_index::claim(lane, slot, sender.seq) {
+                return Ok(Step::Done);
+            }
+        }
+        SendState::Offered => {
+            if sender.acknowledged() {
+                sender.end_offer();
+                return Ok(Step::Done);
+            }
+            let late = || !synchronous && now_ns() >= side.deadline_ns.get();
+            // A receive that was posted when the offer was just being made: synchronous sends wait for no more than that, and the receiver
+            // may look for the offer long after.
+            let posting = lane.posting(lane.out, slot);
+            let awaited = || (posting.meta.load(Ordering::Relaxed) >> 8) as u8 & HINT_WAITING != 0;
+            let posted =
+                synchronous && (posting.is(sender.seq) && !awaited() || any_index::claim(lane, slot, sender.seq));
+            // SAFETY: see above.
+            if (posted || sender.is_refused() || late()) && unsafe { sender.move_offer(posted) } {
+                sender.end_offer();
+                return Ok(Step::Done);
+            }
+        }
+    }
+    Ok(Step::Not)
+}
