@@ -11,6 +11,8 @@
 //! **Loss.** A member that is lost makes the team fail, for good: whoever finds out says so in the arena's header, where all that
 //! wait look. A call that fails returns only when nobody can be writing into this member's buffers any more.
 
+mod scene;
+
 use core::cell::UnsafeCell;
 use core::future::Future;
 use core::pin::{Pin, pin};
@@ -21,8 +23,7 @@ use super::arena::{Arena, CELLS, MEMBERS_MOST, arena_at};
 use super::between::Span;
 use super::choose::Choices;
 use super::request::Pending;
-use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence, spin_loop};
-use crate::base::clock::now_ns;
+use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::FINALIZED;
@@ -31,7 +32,8 @@ use crate::lane::record::ASLEEP;
 use crate::lane::{Lane, Place};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
-use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
+use crate::wait::{Board, Operation, Scene, Waiter, doorbell};
+use scene::{TeamScene, Until};
 
 /// A communicator's members on this node, and what they share.
 pub struct Team {
@@ -657,106 +659,5 @@ impl Drop for Unwinding<'_> {
     fn drop(&mut self) {
         let error = self.0.fail(Reason::Panicked, self.0.me);
         let _ = self.0.settle::<()>(Err(error));
-    }
-}
-
-/// A wait for one word.
-pub(super) struct Until<'a> {
-    team: &'a Team,
-    word: &'a AtomicU64,
-    number: u64,
-    who: usize,
-}
-
-impl Future for Until<'_> {
-    type Output = Result<()>;
-    #[inline(always)]
-    fn poll(self: Pin<&mut Self>, _: &mut core::task::Context<'_>) -> Poll<Result<()>> {
-        for _ in 0..patience() {
-            // SYNC POINT: pairs with the release store of whoever publishes.
-            if self.word.load(Ordering::Acquire) >= self.number {
-                return Poll::Ready(Ok(()));
-            }
-            spin_loop();
-        }
-        self.team.state().awaited = Some(Awaited { word: self.word, number: self.number, who: self.who });
-        Poll::Pending
-    }
-}
-
-struct TeamScene<'a> {
-    team: &'a Team,
-    word: &'a AtomicU64,
-    number: u64,
-    who: usize,
-}
-
-impl<'a> TeamScene<'a> {
-    fn new(team: &'a Team, awaited: Awaited) -> TeamScene<'a> {
-        // SAFETY: the word is the arena's, which lives as long as the team.
-        let word = unsafe { &*awaited.word };
-        TeamScene { team, word, number: awaited.number, who: awaited.who }
-    }
-
-    #[inline(always)]
-    fn arrived(&self) -> bool {
-        self.word.load(Ordering::Acquire) >= self.number
-    }
-}
-
-/// Who waits so long makes the acquaintance of the one it waits for, so as to hear of its death.
-const ACQUAINTANCE_NS: u64 = 2_000_000;
-
-impl Scene for TeamScene<'_> {
-    fn board(&self) -> &'static Board {
-        self.team.ep.board()
-    }
-    fn sleep_word(&self) -> Option<&crate::base::atomics::AtomicU32> {
-        Some(self.team.arena.get()?.sleep(self.team.me))
-    }
-    fn bits(&self) -> u32 {
-        doorbell::bit(self.team.comm as usize)
-    }
-    fn ready(&self) -> bool {
-        self.arrived() || self.team.arena.get().is_some_and(|a| a.header().failed.load(Ordering::Acquire) != 0)
-    }
-    fn meanwhile(&self) -> bool {
-        self.team.ep.waiting_sends.push(self.team.ep)
-    }
-    fn gone(&self) -> Option<Error> {
-        let team = self.team;
-        let arena = team.arena.get()?;
-        if self.arrived() {
-            return None;
-        }
-        if let Some(error) = team.failure(arena) {
-            return Some(error);
-        }
-        if team.peers[self.who].get().is_none() {
-            let (now, stranger) = (now_ns(), &mut team.state().stranger);
-            match *stranger {
-                (who, since) if who == self.who && since != 0 => {
-                    if now - since > ACQUAINTANCE_NS {
-                        stranger.1 = now;
-                        team.peer_soon(self.who);
-                    }
-                }
-                _ => *stranger = (self.who, now),
-            }
-        }
-        let reason = team.loss_of(self.who)?;
-        // What it did last comes before its end.
-        if self.arrived() { None } else { Some(team.fail(reason, self.who)) }
-    }
-    fn waits(&self) -> Waits {
-        let state = self.team.state();
-        Waits {
-            operation: state.operation,
-            peer: self.team.ranks[self.who],
-            index: 0,
-            comm: self.team.comm,
-            bytes: state.bytes,
-            since_ns: 0,
-        }
     }
 }

@@ -1,0 +1,113 @@
+//! One member's wait for a word of another: how it looks, what it does meanwhile, how it hears of a loss.
+
+use core::future::Future;
+use core::pin::Pin;
+use core::task::Poll;
+
+use super::{Awaited, Team};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, spin_loop};
+use crate::base::clock::now_ns;
+use crate::base::error::{Error, Result};
+use crate::wait::{Board, Scene, Waits, doorbell, patience};
+
+/// A wait for one word.
+pub(in crate::coll) struct Until<'a> {
+    pub(super) team: &'a Team,
+    pub(super) word: &'a AtomicU64,
+    pub(super) number: u64,
+    pub(super) who: usize,
+}
+
+impl Future for Until<'_> {
+    type Output = Result<()>;
+    #[inline(always)]
+    fn poll(self: Pin<&mut Self>, _: &mut core::task::Context<'_>) -> Poll<Result<()>> {
+        for _ in 0..patience() {
+            // SYNC POINT: pairs with the release store of whoever publishes.
+            if self.word.load(Ordering::Acquire) >= self.number {
+                return Poll::Ready(Ok(()));
+            }
+            spin_loop();
+        }
+        self.team.state().awaited = Some(Awaited { word: self.word, number: self.number, who: self.who });
+        Poll::Pending
+    }
+}
+
+/// What a member waits for.
+pub(super) struct TeamScene<'a> {
+    team: &'a Team,
+    word: &'a AtomicU64,
+    number: u64,
+    who: usize,
+}
+
+impl<'a> TeamScene<'a> {
+    pub(super) fn new(team: &'a Team, awaited: Awaited) -> TeamScene<'a> {
+        // SAFETY: the word is the arena's, which lives as long as the team.
+        let word = unsafe { &*awaited.word };
+        TeamScene { team, word, number: awaited.number, who: awaited.who }
+    }
+
+    #[inline(always)]
+    pub(super) fn arrived(&self) -> bool {
+        self.word.load(Ordering::Acquire) >= self.number
+    }
+}
+
+/// Who waits so long makes the acquaintance of the one it waits for, so as to hear of its death.
+const ACQUAINTANCE_NS: u64 = 2_000_000;
+
+impl Scene for TeamScene<'_> {
+    fn board(&self) -> &'static Board {
+        self.team.ep.board()
+    }
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        Some(self.team.arena.get()?.sleep(self.team.me))
+    }
+    fn bits(&self) -> u32 {
+        doorbell::bit(self.team.comm as usize)
+    }
+    fn ready(&self) -> bool {
+        self.arrived() || self.team.arena.get().is_some_and(|a| a.header().failed.load(Ordering::Acquire) != 0)
+    }
+    fn meanwhile(&self) -> bool {
+        self.team.ep.waiting_sends.push(self.team.ep)
+    }
+    fn gone(&self) -> Option<Error> {
+        let team = self.team;
+        let arena = team.arena.get()?;
+        if self.arrived() {
+            return None;
+        }
+        if let Some(error) = team.failure(arena) {
+            return Some(error);
+        }
+        if team.peers[self.who].get().is_none() {
+            let (now, stranger) = (now_ns(), &mut team.state().stranger);
+            match *stranger {
+                (who, since) if who == self.who && since != 0 => {
+                    if now - since > ACQUAINTANCE_NS {
+                        stranger.1 = now;
+                        team.peer_soon(self.who);
+                    }
+                }
+                _ => *stranger = (self.who, now),
+            }
+        }
+        let reason = team.loss_of(self.who)?;
+        // What it did last comes before its end.
+        if self.arrived() { None } else { Some(team.fail(reason, self.who)) }
+    }
+    fn waits(&self) -> Waits {
+        let state = self.team.state();
+        Waits {
+            operation: state.operation,
+            peer: self.team.ranks[self.who],
+            index: 0,
+            comm: self.team.comm,
+            bytes: state.bytes,
+            since_ns: 0,
+        }
+    }
+}
