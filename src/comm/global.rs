@@ -225,7 +225,8 @@ impl<'g, T: Plain> Shared<'g, T> {
 }
 
 impl Shared<'_, u64> {
-    /// A word as the processor's atomic, which goes together with the atomic operations of all ranks.
+    /// A word as the processor's atomic. It goes together with the atomic operations of all ranks as long as these are on one node; with ranks
+    /// on several nodes it is for reading only, unless the RDMA device says that it goes together with processors (`IBV_ATOMIC_GLOB`).
     pub fn atomic(&self, index: usize) -> &std::sync::atomic::AtomicU64 {
         assert!(index < self.len, "word {index} of {}", self.len);
         // SAFETY: within the memory, aligned, and an atomic has the size of its word.
@@ -234,7 +235,8 @@ impl Shared<'_, u64> {
 }
 
 impl Shared<'_, u32> {
-    /// A word as the processor's atomic, which goes together with the atomic operations of all ranks.
+    /// A word as the processor's atomic. It goes together with the atomic operations of all ranks as long as these are on one node; with ranks
+    /// on several nodes it is for reading only, unless the RDMA device says that it goes together with processors (`IBV_ATOMIC_GLOB`).
     pub fn atomic(&self, index: usize) -> &std::sync::atomic::AtomicU32 {
         assert!(index < self.len, "word {index} of {}", self.len);
         // SAFETY: as above.

@@ -76,6 +76,8 @@ pub struct Endpoint {
     pub left_over: AtomicBool,
     /// The event descriptor, once asked for.
     pub event: OnceLock<Event>,
+    /// Called by the thread of the fabric when a remote command has come, or a reply.
+    pub on_command: OnceLock<fn()>,
     event_making: Mutex<()>,
     attach: OnceLock<Attach>,
     /// The fabric between nodes, or why there is none; nothing when all ranks are here.
@@ -171,6 +173,7 @@ impl Endpoint {
             delivered_gone: AtomicU64::new(0),
             left_over: AtomicBool::new(false),
             event: OnceLock::new(),
+            on_command: OnceLock::new(),
             event_making: Mutex::new(()),
             attach: OnceLock::new(),
             fabric: OnceLock::new(),
@@ -222,6 +225,7 @@ impl Endpoint {
             delivered_gone: AtomicU64::new(0),
             left_over: AtomicBool::new(false),
             event: OnceLock::new(),
+            on_command: OnceLock::new(),
             event_making: Mutex::new(()),
             attach: OnceLock::new(),
             fabric: OnceLock::new(),

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use crate::base::error::Error;
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::{BOUNCE_BYTES, Hooks};
-use crate::fabric::verbs::link::{Link, PIECES, Piece};
+use crate::fabric::verbs::link::{COMMANDED, Link, PIECES, Piece};
 use crate::fabric::verbs::region::Region;
 use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
 use crate::lane::record::*;
@@ -571,6 +571,12 @@ fn far_lanes(lanes: Vec<&'static Lane>, link: &Link) -> impl Iterator<Item = &'s
 
 /// Serves a peer that asks; called by the thread of the fabric.
 fn on_number(link: &Arc<Link>, number: u32) {
+    if number == COMMANDED {
+        if let Some(come) = endpoint().ok().and_then(|ep| ep.on_command.get()) {
+            come();
+        }
+        return;
+    }
     let Some((call, number)) = Call::of(number) else { return };
     let Ok(ep) = endpoint() else {
         // Between the others' start and the end of ours.

@@ -120,6 +120,8 @@ pub(super) enum Done {
     Yes,
     /// The rank must, whose memory it is.
     Ask(u32),
+    /// The device can: to the other rank (`true`) or from it.
+    Device(bool),
 }
 
 impl Rma {
@@ -156,6 +158,7 @@ impl Rma {
         let to = self.resolve(dst, len, &to_use, "copy, to")?;
         let from = self.resolve(src, len, &from_use, "copy, from")?;
         match (to.here, from.here) {
+            _ if to.view.near().is_none() || from.view.near().is_none() => Ok(self.copy_by_device(&to, &from, len)),
             (Some(to), Some(from)) => {
                 // SAFETY: both are registered with that many bytes, and the uses keep them so; that nobody uses them in a way that
                 // does not go together with the copy is the program's business, as with any memory that ranks share.
@@ -163,6 +166,18 @@ impl Rma {
                 Ok(Done::Yes)
             }
             _ => self.copy_by_kernel(&to, &from, len),
+        }
+    }
+
+    /// Who can, when one end is on another node: this rank, if the other end is its own; else the rank of the source.
+    #[cold]
+    fn copy_by_device(&self, to: &Place<'_>, from: &Place<'_>, len: usize) -> Done {
+        let me = self.rank();
+        match (to.view.rank == me, from.view.rank == me) {
+            _ if len == 0 => Done::Yes,
+            (false, true) => Done::Device(true),
+            (true, false) => Done::Device(false),
+            _ => Done::Ask(from.view.rank),
         }
     }
 
@@ -202,7 +217,7 @@ impl Rma {
         match done {
             Ok(()) => Ok(Done::Yes),
             Err((place, CmaError::Denied)) => {
-                if let Some(p) = &place.view.peer {
+                if let Some(p) = place.view.near().and_then(|n| n.peer.as_ref()) {
                     p.cma_off();
                 }
                 Ok(Done::Ask(place.view.rank))
@@ -222,7 +237,8 @@ impl Rma {
 
     /// The process id to which the kernel copies, if it does.
     fn open_to_copies(&self, place: &Place<'_>) -> Result<Option<libc::pid_t>> {
-        let Some(peer) = place.view.peer.as_ref().filter(|p| p.cma()) else { return Ok(None) };
+        let peer = place.view.near().and_then(|n| n.peer.as_ref());
+        let Some(peer) = peer.filter(|p| p.cma()) else { return Ok(None) };
         // A process id may come to mean another process.
         if peer.check_dead() {
             return Err(self.peer_error(place.view.rank, "has died", "copy"));
@@ -239,6 +255,18 @@ impl Rma {
             return Err(self.misaligned(f.at, what));
         }
         let place = self.resolve(f.at, f.bytes(), &usage, what)?;
+        if place.view.changes {
+            // Never mixed with the processor's on a word.
+            if !place.addr.is_multiple_of(f.bytes() as u64) {
+                return Err(self.misaligned(f.at, what));
+            }
+            return match &self.device {
+                Some(device) if place.view.rank == self.rank() => {
+                    device.fetch(self.split.key(f.at), place.addr, f).map(Some)
+                }
+                _ => Ok(None),
+            };
+        }
         match place.here {
             Some(at) if (at as usize).is_multiple_of(f.bytes()) => {
                 // SAFETY: registered, of that size, aligned; others use it by atomic instructions too, or have agreed with this rank.

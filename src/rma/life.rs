@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use super::command::Served;
+use super::device::{Changes, Device};
 use super::queue::Queue;
 use super::record::{COMMANDS_AT, WINDOW_BYTES, Window, ring};
 use super::registry::Registry;
@@ -11,6 +12,7 @@ use super::{ALL, Rma, Split, Starter};
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::coll;
+use crate::coll::function::{Function, PREDEFINED};
 use crate::fabric::shm::region::RMA_AT;
 use crate::p2p::COMM_WORLD;
 use crate::p2p::any_source::ring::Ring;
@@ -19,6 +21,20 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 static RMA: AtomicPtr<Rma> = AtomicPtr::new(core::ptr::null_mut());
 /// Opening and closing take turns.
 static LIFE: Mutex<()> = Mutex::new(());
+/// Times that it was opened in this process, and so in all.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+/// What the thread of the fabric rings for.
+static RUNG: Mutex<Option<&'static Rma>> = Mutex::new(None);
+
+/// A remote command has come from another node, or a reply.
+fn come() {
+    if let Some(rma) = *RUNG.lock().unwrap_or_else(|e| e.into_inner()) {
+        rma.own.header().replied.fetch_add(1, Ordering::AcqRel);
+        // Who cannot have a helper serves when it calls the library.
+        let _ = rma.start_helper();
+        rma.own.wake();
+    }
+}
 
 /// This process's global memory, or the error of a call before it is there.
 #[inline(always)]
@@ -48,9 +64,14 @@ pub fn open() -> Result<&'static Rma> {
         return Ok(rma);
     }
     let rma: &'static Rma = Box::leak(Box::new(Rma::new(endpoint()?)?));
-    rma.announce();
+    let announced = rma.announce();
     RMA.store(core::ptr::from_ref(rma).cast_mut(), Ordering::Release);
-    if let Err(error) = coll::barrier(COMM_WORLD) {
+    if rma.device.is_some() {
+        let _ = rma.ep.on_command.set(come);
+        *RUNG.lock().unwrap_or_else(|e| e.into_inner()) = Some(rma);
+    }
+    let announced = announced.and_then(|()| rma.serve_others());
+    if let Err(error) = announced.and_then(|()| coll::barrier(COMM_WORLD)) {
         rma.leave();
         return Err(error);
     }
@@ -95,12 +116,19 @@ impl Rma {
         let own = Window::new(ep.region.map(RMA_AT, WINDOW_BYTES)?);
         let slots = ep.config.rma_commands;
         let served = Served::new(ring(ep.region.map(COMMANDS_AT, Ring::bytes(slots))?, slots));
+        let device = Device::new(ep, &own, slots, split.keys())?;
+        if let Some(device) = &device {
+            device.tell(u64::from(ep.rank) + 1, ep.rank);
+            own.header().changes.store(u64::from(device.changes == Changes::Device), Ordering::Relaxed);
+        }
         let len = ep.config.rma_starter;
         let starter = Starter { at: ep.heap.alloc(len)?, len };
         own.header().commands.store(slots as u64, Ordering::Relaxed);
         Ok(Rma {
             ep,
             split,
+            device,
+            generation: GENERATION.fetch_add(1, Ordering::Relaxed),
             own,
             number: AtomicU32::new(ep.rank),
             renumbered: AtomicBool::new(false),
@@ -121,28 +149,33 @@ impl Rma {
     }
 
     /// Shows the starter memory, empty, and then that all is ready.
-    fn announce(&self) {
+    fn announce(&self) -> Result<()> {
         // SAFETY: the heap's block of that length; nobody uses it yet, or any more.
         unsafe { self.starter.at.write_bytes(0, self.starter.len) };
-        self.fill(0, self.starter.at, self.starter.len, 0, true);
+        self.fill(0, self.starter.at, self.starter.len, 0, true)?;
         let header = self.own.header();
         header.rank_claim.store(u64::from(self.ep.rank) + 1, Ordering::Relaxed);
+        header.number.store(u64::from(self.ep.rank), Ordering::Relaxed);
         // SYNC POINT: pairs with the acquire in `open_view`.
         header.digest.store(self.split.digest(), Ordering::Release);
+        self.publish_card()
     }
 
     /// The end: nobody uses this rank's memory, and this rank nobody's.
     fn leave(&'static self) {
         self.own.header().digest.store(0, Ordering::Release);
+        *RUNG.lock().unwrap_or_else(|e| e.into_inner()) = None;
         self.stop_helper();
         RMA.store(core::ptr::null_mut(), Ordering::Release);
         let bounce = self.own.entry(BOUNCE as usize).base.load(Ordering::Relaxed) as *mut u8;
-        for memory in [self.starter.at, bounce] {
-            let _ = self.ep.heap.free(memory);
-        }
-        let _ = self.ep.region.punch(RMA_AT, WINDOW_BYTES as u64);
+        let (ep, starter) = (self.ep, self.starter.at);
         // SAFETY: leaked in `open`, no longer to be found; the helper has ended, and the interface forbids calls at the same time.
         drop(unsafe { Box::from_raw(core::ptr::from_ref(self).cast_mut()) });
+        // From here on the device has nothing of it.
+        for memory in [starter, bounce] {
+            let _ = ep.heap.free(memory);
+        }
+        let _ = ep.region.punch(RMA_AT, WINDOW_BYTES as u64);
     }
 
     /// The rank in the world of a number.
@@ -151,7 +184,7 @@ impl Rma {
             return Ok(number);
         }
         // Who has the number says so where the process of that rank in the world keeps its records.
-        let claim = self.window_of(number)?.header().rank_claim.load(Ordering::Acquire);
+        let (claim, _) = self.told_by(number)?;
         match u32::try_from(claim).ok().and_then(|c| c.checked_sub(1)).filter(|w| *w < self.ep.size) {
             Some(world) => Ok(world),
             None => Err(self.peer_error(number, "has left global memory", "first use")),
@@ -163,8 +196,19 @@ impl Rma {
         if !self.renumbered.load(Ordering::Acquire) {
             return world;
         }
-        let has = |number: &u32| self.world_of(*number).is_ok_and(|w| w == world);
-        (0..self.ep.size).find(has).unwrap_or(world)
+        self.told_by(world).map_or(world, |(_, number)| number)
+    }
+
+    /// What a rank of the world tells: who has the number that is its rank, + 1, and its own number.
+    fn told_by(&self, world: u32) -> Result<(u64, u32)> {
+        if let Some(device) = &self.device
+            && self.ep.is_elsewhere(world)?
+        {
+            return device.told(&self.open_far(world)?);
+        }
+        let window = self.window_of(world)?;
+        let claim = window.header().rank_claim.load(Ordering::Acquire);
+        Ok((claim, window.header().number.load(Ordering::Acquire) as u32))
     }
 
     fn renumber(&'static self, number: i32) -> Result<()> {
@@ -174,26 +218,23 @@ impl Rma {
         // Nobody has an operation under way. All stay in step from here on, whatever is wrong with a number.
         coll::barrier(COMM_WORLD)?;
         let before = header.rank_claim.swap(0, Ordering::AcqRel);
-        if self.ep.rank == 0 {
-            header.failed.store(0, Ordering::Release);
-        }
+        self.device.iter().for_each(|d| d.claim().store(0, Ordering::Release));
         coll::barrier(COMM_WORLD)?;
-        let claimed = u32::try_from(number).ok().filter(|n| *n < size).map_or(Ok(false), |n| {
-            let (window, mine) = (self.window_of(n)?, u64::from(self.ep.rank) + 1);
-            Ok(window.header().rank_claim.compare_exchange(0, mine, Ordering::AcqRel, Ordering::Acquire).is_ok())
-        });
-        let judge = self.window_of(0);
-        if !matches!(claimed, Ok(true))
-            && let Ok(judge) = &judge
-        {
-            judge.header().failed.store(1, Ordering::Release);
-        }
+        let claimed = u32::try_from(number).ok().filter(|n| *n < size).map_or(Ok(false), |n| self.claim(n));
         coll::barrier(COMM_WORLD)?;
-        let failed = judge?.header().failed.load(Ordering::Acquire) != 0;
-        if failed {
-            header.rank_claim.store(before, Ordering::Release);
-        } else {
-            self.begin_anew(number as u32)?;
+        // Ranks of this node claim by processor and others by device, each in a word of its own.
+        let far = self.device.as_ref().map_or(0, |d| d.claim().load(Ordering::Acquire));
+        let near = header.rank_claim.load(Ordering::Acquire);
+        let wrong = !matches!(claimed, Ok(true)) || (near == 0) == (far == 0);
+        let failed = is_true_anywhere(wrong)?;
+        let claim = if failed { before } else { near | far };
+        header.rank_claim.store(claim, Ordering::Release);
+        let mine = if failed { self.rank() } else { number as u32 };
+        header.number.store(u64::from(mine), Ordering::Release);
+        self.device.iter().for_each(|d| d.tell(claim, mine));
+        if !failed {
+            self.begin_anew(mine)?;
+            self.serve_others()?;
         }
         coll::barrier(COMM_WORLD)?;
         claimed?;
@@ -206,6 +247,22 @@ impl Rma {
             return Err(Error::new(Code::Argument, text));
         }
         completed
+    }
+
+    /// With a device that alone may change words, ranks of this node ask the helper.
+    fn serve_others(&'static self) -> Result<()> {
+        if self.device.is_some() { self.start_helper() } else { Ok(()) }
+    }
+
+    /// Claims a number for this process; `false`: another has it.
+    fn claim(&self, number: u32) -> Result<bool> {
+        if let Some(device) = &self.device
+            && self.ep.is_elsewhere(number)?
+        {
+            return device.claim_number(&self.open_far(number)?, self.ep.rank);
+        }
+        let (window, mine) = (self.window_of(number)?, u64::from(self.ep.rank) + 1);
+        Ok(window.header().rank_claim.compare_exchange(0, mine, Ordering::AcqRel, Ordering::Acquire).is_ok())
     }
 
     /// Takes the new number; nothing of the old is left.
@@ -223,9 +280,22 @@ impl Rma {
                 life.store(turn << super::record::Entry::TURN_AT, Ordering::Release);
             }
         }
+        if let Some(device) = &self.device {
+            device.begin_anew(|n| n == 0 || n == BOUNCE);
+        }
         *registry = Registry::new(self.ep.config.rma_keys);
         // SAFETY: the heap's block of that length; all ranks are here, between two barriers, and use nothing.
         unsafe { self.starter.at.write_bytes(0, self.starter.len) };
         Ok(())
     }
+}
+
+/// Is this true at any rank? Collective.
+fn is_true_anywhere(here: bool) -> Result<bool> {
+    let mut sum = i32::from(here);
+    let name = |n: &usize| PREDEFINED[*n].name.trim_end_matches('\0') == "fmpl_isum";
+    let function = Function::predefined((0..PREDEFINED.len()).find(name).unwrap_or(0));
+    // SAFETY: one number, which lives until the call returns.
+    unsafe { coll::allreduce(COMM_WORLD, (&raw mut sum).cast(), 1, &function)? };
+    Ok(sum != 0)
 }

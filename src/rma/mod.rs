@@ -11,10 +11,11 @@
 //! | memory | copies | atomic operations |
 //! |---|---|---|
 //! | starter memory, `fmpl_alloc` | loads and stores by whoever asks: all ranks of the node have it mapped | by the processor, on the spot |
+//! | any, of a rank on another node | by the RDMA device for whoever asks | by the device, then for all ranks |
 //! | any other | by the kernel for whoever asks (`process_vm_readv`, `process_vm_writev`); where that is refused, by the owner | by the owner |
 //!
 //! so atomic operations on a word are always made by processors of one machine on the memory itself, and go together with each other and
-//! with those of the owner's program. What the owner must do, it does by its **helper**, a thread that sleeps when there is nothing and
+//! with those of the owner's program; or, in a job with ranks on several nodes, by the owner's device, and go together with each other. What the owner must do, it does by its **helper**, a thread that sleeps when there is nothing and
 //! does not exist until something is registered that may need it.
 //!
 //! | file | what it does |
@@ -24,15 +25,18 @@
 //! | `registry` | this rank's registrations |
 //! | `view` | other ranks' registrations: the seam to the fabric |
 //! | `direct` | what can be done at once |
-//! | `queue` | handles, order, what has to wait |
+//! | `device` | what the RDMA device does |
+//! | `queue`, `progress` | handles, order, what has to wait; how that moves on |
 //! | `command`, `helper` | what only the owner can do |
 //! | `life` | init, finalize, renumbering, meeting |
 
 pub mod address;
 mod command;
+mod device;
 mod direct;
 mod helper;
 mod life;
+mod progress;
 mod queue;
 pub mod record;
 mod registry;
@@ -51,6 +55,7 @@ use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Result;
 use crate::p2p::endpoint::Endpoint;
 use command::Served;
+use device::Device;
 use queue::Queue;
 use record::Window;
 use registry::Registry;
@@ -65,6 +70,10 @@ pub const CONT: i64 = -2;
 pub struct Rma {
     ep: &'static Endpoint,
     split: Split,
+    /// Where ranks are on several nodes.
+    device: Option<Device>,
+    /// Times that the job has opened global memory before.
+    generation: u64,
     own: Window,
     /// This rank's number in global addresses: its rank in the world, until it is changed.
     number: AtomicU32,

@@ -8,7 +8,7 @@
 //!  4 MiB    replies     16 B for each remote command under way: how it went
 //!  8 MiB    commands    the ring in which remote commands arrive (the ring of messages of any source, `p2p::any_source::ring`)
 //! ```
-//! Written by the owner, except `rank_claim` and `failed` of the header (renumbering), the holders, `replied` and the replies, which
+//! Written by the owner, except `rank_claim` of the header (renumbering), the holders, `replied` and the replies, which
 //! whoever served a command writes, and the ring.
 
 use static_assertions::const_assert;
@@ -47,11 +47,13 @@ pub struct Header {
     pub digest: AtomicU64,
     /// Which process has the number of this one as its rank of global memory: rank in the world + 1; 0: nobody yet.
     pub rank_claim: AtomicU64,
-    /// A renumbering has failed, for everybody (used at the world's rank 0).
-    pub failed: AtomicU64,
+    /// This process's number.
+    pub number: AtomicU64,
     /// Slots of the ring of commands.
     pub commands: AtomicU64,
-    _pad0: [AtomicU64; 4],
+    /// 1: atomic operations on this rank's memory are made by its RDMA device only.
+    pub changes: AtomicU64,
+    _pad0: [AtomicU64; 3],
     /// Replies that have come.
     pub replied: AtomicU64,
     /// The helper thread sleeps.
@@ -76,7 +78,8 @@ pub struct Entry {
     pub base: AtomicU64,
     /// Bytes.
     pub len: AtomicU64,
-    _pad: AtomicU64,
+    /// The device's key, where ranks are on several nodes.
+    pub rkey: AtomicU64,
 }
 
 const_assert!(size_of::<Entry>() == 32);
@@ -88,6 +91,8 @@ impl Entry {
     pub const SHARED: u64 = 2;
     /// [`Entry::life`]: where the colour is.
     pub const COLOUR_AT: u32 = 2;
+    /// [`Entry::life`]: the device cannot write it.
+    pub const READ_ONLY: u64 = 8;
     /// [`Entry::life`]: where the count of uses of the key is.
     pub const TURN_AT: u32 = 8;
 }
@@ -139,6 +144,12 @@ impl Window {
     pub fn entry(&self, n: usize) -> &Entry {
         debug_assert!(n < ENTRIES_MOST);
         self.at(TABLE_AT + n * size_of::<Entry>())
+    }
+
+    /// The table of so many keys, and its bytes: for the device to be read.
+    pub fn table(&self, keys: usize) -> (*mut u8, usize) {
+        let entries: *const Entry = self.entry(0);
+        (entries.cast::<u8>().cast_mut(), keys.min(ENTRIES_MOST) * size_of::<Entry>())
     }
 
     /// A reply; `n` below [`REPLIES`].

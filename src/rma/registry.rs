@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use super::Rma;
 use super::address::{COLOUR_BITS, GlobalAddress, OFFSET_BITS};
+use super::queue::What;
 use super::record::Entry;
 use super::view::{RECORDS, is_used, using};
 use crate::base::atomics::{AtomicU32, Ordering, fence};
@@ -84,7 +85,13 @@ impl Rma {
                 ),
             ));
         };
-        let turn = self.fill(key, at, len, colour, shared);
+        let turn = match self.fill(key, at, len, colour, shared) {
+            Ok(turn) => turn,
+            Err(error) => {
+                registry.free.push_front(key);
+                return Err(error);
+            }
+        };
         drop(registry);
         if !shared && self.ep.size > 1 {
             // Others cannot do everything to this memory by themselves.
@@ -93,23 +100,50 @@ impl Rma {
         Ok(AddressKey(self.split.address(self.rank(), colour, key, turn).bits()))
     }
 
-    /// Writes an entry; its turn.
-    pub(super) fn fill(&self, n: u32, at: *mut u8, len: usize, colour: u32, shared: bool) -> u64 {
+    /// Writes an entry, and registers its memory with the device if there is one; its turn.
+    pub(super) fn fill(&self, n: u32, at: *mut u8, len: usize, colour: u32, shared: bool) -> Result<u64> {
         let entry = self.own.entry(n as usize);
+        let (mut writable, mut rkey) = (true, 0);
+        if let Some(device) = &self.device {
+            // SAFETY: registered memory stays until its registration has ended, and so it has with the device.
+            (writable, rkey) = unsafe { device.register(n, at, len)? };
+        }
+        entry.rkey.store(rkey, Ordering::Relaxed);
         let turn = ((entry.life.load(Ordering::Relaxed) >> Entry::TURN_AT) + 1) % TURNS;
         entry.base.store(at as u64, Ordering::Relaxed);
         entry.len.store(len as u64, Ordering::Relaxed);
-        let flags = Entry::VALID | if shared { Entry::SHARED } else { 0 } | u64::from(colour) << Entry::COLOUR_AT;
+        let flags = Entry::VALID
+            | if shared { Entry::SHARED } else { 0 }
+            | if writable { 0 } else { Entry::READ_ONLY }
+            | u64::from(colour) << Entry::COLOUR_AT;
         // SYNC POINT: pairs with the acquire in `Rma::resolve`.
         entry.life.store(flags | turn << Entry::TURN_AT, Ordering::Release);
-        turn
+        Ok(turn)
     }
 
     /// Ends a registration; returns when no operation of any rank uses the memory any more. `Argument`: there is no such one.
     pub fn unregister(&'static self, key: AddressKey) -> Result<()> {
         let (n, _) = self.entry_of(key, "unregister")?;
         self.clear_entry(n)?;
+        if let Some(device) = &self.device {
+            self.have_discarded()?;
+            self.attend(|| device.forget(n))?;
+        }
         self.registry.lock().unwrap_or_else(|e| e.into_inner()).free.push_back(n);
+        Ok(())
+    }
+
+    /// Has the ranks that keep entries of this one's table discard them, and waits for their word.
+    fn have_discarded(&'static self) -> Result<()> {
+        let Some(device) = &self.device else { return Ok(()) };
+        // One at a time: who finds no holder any more may rely on all having answered.
+        let _one = device.discarding.lock().unwrap_or_else(|e| e.into_inner());
+        let holders = device.take_holders()?;
+        let asked = holders.into_iter().map(|world| Ok(self.enqueue(What::Discard { world }, 0)? as u64));
+        let asked: Vec<u64> = asked.collect::<Result<_>>()?;
+        self.attend(|| asked.iter().all(|number| self.is_through(*number)))?;
+        // Nobody who is dead uses anything.
+        let _ = self.take_failure(|number| asked.contains(&number));
         Ok(())
     }
 
@@ -232,7 +266,7 @@ impl Scene for Unused {
         }
         let number = self.rma.number_of(world);
         let usage = using(&self.rma.own, number, RECORDS);
-        self.rma.view(number, &usage).is_ok_and(|view| !used(&view.window))
+        self.rma.view(number, &usage).is_ok_and(|view| view.near().is_none_or(|near| !used(&near.window)))
             || self.rma.ep.known(world).is_none_or(|p| p.is_dead())
     }
     fn gone(&self) -> Option<Error> {

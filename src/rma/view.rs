@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Rma;
 use super::address::GlobalAddress;
+use super::device::Far;
 use super::record::{COMMANDS_AT, ENTRIES_MOST, Entry, USES, WINDOW_BYTES, Window, ring};
 use crate::base::atomics::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
 use crate::base::error::{Code, Error, Result};
@@ -41,6 +42,16 @@ pub(super) struct View {
     pub rank: u32,
     /// Its rank in the world.
     pub world: u32,
+    /// `None`: it shares no memory with this process.
+    pub near: Option<Near>,
+    /// As the device reaches it, if it shares no memory with this process.
+    pub far: Option<Far>,
+    /// Atomic operations on its memory are made by its device only.
+    pub changes: bool,
+}
+
+/// A rank of this node, or this one itself.
+pub(super) struct Near {
     pub window: Window,
     /// Remote commands to it.
     pub ring: Ring,
@@ -53,7 +64,28 @@ pub(super) struct View {
 impl View {
     /// Why nothing can be done with this rank any more, if so.
     #[inline]
-    pub fn gone(&self) -> Option<&'static str> {
+    pub fn gone(&self) -> Option<&str> {
+        match &self.near {
+            Some(near) => near.gone(),
+            None => self.far.as_ref()?.gone(),
+        }
+    }
+
+    /// Does this process have its device make atomic operations?
+    pub fn by_device(&self) -> bool {
+        self.far.as_ref().is_some_and(Far::able)
+    }
+
+    /// It shares memory with this process.
+    #[inline(always)]
+    pub fn near(&self) -> Option<&Near> {
+        self.near.as_ref()
+    }
+}
+
+impl Near {
+    #[inline(always)]
+    fn gone(&self) -> Option<&'static str> {
         let peer = self.peer.as_ref()?;
         if peer.is_dead() {
             Some("has died")
@@ -239,6 +271,11 @@ impl Rma {
 
     fn open_view(&self, rank: u32) -> Result<View> {
         let world = self.world_of(rank)?;
+        if self.device.is_some() && self.ep.is_elsewhere(world)? {
+            let far = self.open_far(world)?;
+            let changes = far.changes();
+            return Ok(View { rank, world, near: None, far: Some(far), changes });
+        }
         let window = self.window_of(world)?;
         let digest = window.header().digest.load(Ordering::Acquire);
         if digest != self.split.digest() {
@@ -261,7 +298,9 @@ impl Rma {
         let me = self.ep.rank as usize;
         window.holders(me / 64).fetch_or(1 << (me % 64), Ordering::AcqRel);
         fence(Ordering::SeqCst);
-        Ok(View { rank, world, window, ring, room: AtomicU64::new(0), peer })
+        let changes = window.header().changes.load(Ordering::Acquire) != 0;
+        let near = Near { window, ring, room: AtomicU64::new(0), peer };
+        Ok(View { rank, world, near: Some(near), far: None, changes })
     }
 
     /// The window of a rank of the world.
@@ -287,8 +326,11 @@ impl Rma {
         if let Some(why) = view.gone() {
             return Err(self.peer_error(rank, why, what));
         }
-        let (addr, life) = self.look_up(&view.window, ga, n, offset, len, what)?;
-        let here = match &view.peer {
+        let Some(near) = view.near() else {
+            return Ok(Place { view, addr: self.reach(view, ga, len, false, what)?.place.addr, here: None });
+        };
+        let (addr, life) = self.look_up(&near.window, ga, n, offset, len, what)?;
+        let here = match &near.peer {
             None => Some(addr as *mut u8),
             Some(p) if life & Entry::SHARED != 0 => p.region.heap().and_then(|h| h.translate(addr, len)),
             Some(_) => None,
@@ -312,6 +354,20 @@ impl Rma {
         // valid.
         let life = entry.life.load(Ordering::Acquire);
         let (base, have) = (entry.base.load(Ordering::Relaxed), entry.len.load(Ordering::Relaxed));
+        self.judge([life, base, have], ga, n, offset, len, what)
+    }
+
+    /// Is what an entry says what an address wants? The owner's address, and the entry's life.
+    #[inline(always)]
+    pub(super) fn judge(
+        &self,
+        [life, base, have]: [u64; 3],
+        ga: GlobalAddress,
+        n: u32,
+        offset: u64,
+        len: usize,
+        what: &str,
+    ) -> Result<(u64, u64)> {
         let colour = if n == BOUNCE { 0 } else { self.split.colour(ga) };
         let fits = have.checked_sub(offset).is_some_and(|rest| rest >= len as u64);
         if life & Entry::VALID == 0 || !fits || (life >> Entry::COLOUR_AT) as u32 & 1 != colour {

@@ -7,6 +7,7 @@
 //! | `keys` | registration, keys that are used again, wrong addresses |
 //! | `sums` | many ranks on the same words: the sums are right |
 //! | `life` | renumbering, several inits, dead ranks |
+//! | `between` | the same between nodes, where there are RDMA devices: see `tests/rig` |
 //!
 //! `FMPL_TEST_LONG=1` does as much as is promised: 10 million mixed atomic operations, 3 million remote commands.
 
@@ -14,6 +15,7 @@
 mod ranks;
 
 mod acp;
+mod between;
 mod keys;
 mod life;
 mod order;
@@ -22,7 +24,7 @@ mod sums;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 13] = [
+const TESTS: [Test; 14] = [
     ("every_memory_is_reached", reach::everywhere),
     ("operations_start_in_their_order", order::in_order),
     ("full_queues_go_on", order::full),
@@ -36,6 +38,7 @@ const TESTS: [Test; 13] = [
     ("inits_are_counted", life::counted),
     ("a_dead_rank_is_an_error", life::dead),
     ("dead_ranks_leave_no_hole_in_the_queue", life::holes),
+    ("the_same_between_nodes", between::nodes),
 ];
 
 const BODIES: [Body; 14] = [

@@ -103,6 +103,18 @@ pub struct Piece {
     pub lkey: u32,
 }
 
+/// What becomes of a word of eight bytes; whoever asks gets what was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// So much is added, wrapping.
+    Add(u64),
+    /// The second takes its place if it is the first.
+    Swap(u64, u64),
+}
+
+/// A number that comes with a write of a remote command or its reply.
+pub const COMMANDED: u32 = 15 << 28;
+
 /// What this process has with one peer.
 pub struct Link {
     /// This process's rank.
@@ -475,12 +487,24 @@ impl Link {
     /// the ticket.
     ///
     /// # Safety
-    /// The piece, eight bytes long, stays registered and is left alone until the ticket is over.
+    /// As for [`atomic`](Link::atomic).
     pub unsafe fn fetch_add(&self, remote: Place, add: u64, before: Piece) -> Result<u64> {
-        let mut sge = Sge { addr: before.addr, length: before.len, lkey: before.lkey };
-        let target =
-            Target { atomic: Atomic { remote_addr: remote.addr, compare_add: add, swap: 0, rkey: remote.rkey } };
-        let mut wr = SendWr::new(opcode::ATOMIC_FETCH_AND_ADD, SendFlags::empty(), target);
+        // SAFETY: as the caller promises.
+        unsafe { self.atomic(Change::Add(add), before, remote) }
+    }
+
+    /// Starts a change of an aligned word of eight bytes of the peer's, by its device. What was there goes to `old`, eight bytes.
+    ///
+    /// # Safety
+    /// `old` stays registered, and unread, until the ticket is over.
+    pub unsafe fn atomic(&self, change: Change, old: Piece, remote: Place) -> Result<u64> {
+        let (code, compare_add, swap) = match change {
+            Change::Add(n) => (opcode::ATOMIC_FETCH_AND_ADD, n, 0),
+            Change::Swap(expected, new) => (opcode::ATOMIC_CMP_AND_SWP, expected, new),
+        };
+        let target = Target { atomic: Atomic { remote_addr: remote.addr, compare_add, swap, rkey: remote.rkey } };
+        let mut sge = Sge { addr: old.addr, length: 8, lkey: old.lkey };
+        let mut wr = SendWr::new(code, SendFlags::empty(), target);
         (wr.sg_list, wr.num_sge) = (&mut sge, 1);
         let mut posted = self.lock_up()?;
         posted.count(true, 8);

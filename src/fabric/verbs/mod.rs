@@ -15,6 +15,7 @@
 //! | `handshake` | how a connection is made, given up and made again: states and packets |
 //! | `turns` | doing it, on first use and when others need the place |
 //! | [`room`] | how many connections the processes of a node have together |
+//! | [`own`] | the connection with oneself |
 //! | [`control`] | this process on the fabric: first contact, and the thread that answers |
 //!
 //! Resources hold what they were made from, so none outlives another: a queue pair keeps its queues, domain and device open.
@@ -29,6 +30,7 @@ mod handshake;
 mod hello;
 pub mod link;
 pub mod load;
+pub mod own;
 pub mod queue_pair;
 pub mod region;
 pub mod room;

@@ -84,7 +84,7 @@ impl Endpoint {
     }
 
     /// Are there ranks on other nodes?
-    pub(super) fn has_other_nodes(&self) -> bool {
+    pub fn has_other_nodes(&self) -> bool {
         self.launch.nodes().nodes() > 1
     }
 
@@ -141,6 +141,12 @@ impl Endpoint {
         }
         LAST_NS.store(now, Ordering::Relaxed);
         fabric.links().iter().for_each(|link| link.tend());
+    }
+
+    /// The connection with a rank of another node, made at first contact.
+    pub fn link(&self, peer: u32) -> Result<Arc<Link>> {
+        let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
+        Ok(fabric.contact(peer, &card, 0, 0, Duration::from_secs_f64(self.config.attach_s))?.0)
     }
 
     /// The fabric between nodes.
