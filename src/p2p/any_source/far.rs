@@ -19,7 +19,7 @@
 //! ```
 //! The fetch-and-add is done whether there is room or not, since a compare-and-swap that fails costs a way there and back. A sender looks
 //! for room before, so it holds a ticket beyond the room only when others came in between. If its message is not sent after all, the next
-//! one to that ring goes under the ticket, or, if there is none, an empty slot ([`FarKind::Nothing`]) does.
+//! one to that ring goes under the ticket, or, if there is none, an empty slot ([`Kind::Nothing`]) does.
 //!
 //! A message of more than 1 KiB stays at its sender: copied into the spool, or where it is, registered; then a record in the spool
 //! says where. The receiver reads it, and when it has, looks at the record: a sender whose patience ends copies the message into the spool and
