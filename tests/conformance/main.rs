@@ -252,7 +252,7 @@ fn few_queue_pairs() {
     if !ranks::has_devices() {
         return println!("no active RDMA port here: nothing to try");
     }
-    for (ranks, nodes, pairs, messages) in [(13, 13, 4, 100), (8, 4, 2, 100), (3, 3, 1, 60)] {
+    for (ranks, nodes, pairs, messages) in [(13, 13, 4, 60), (8, 4, 2, 40), (3, 3, 1, 30)] {
         let messages = if ranks::long() { 40 * messages } else { messages };
         let since = std::time::Instant::now();
         let job = Job::new(ranks, "few queue pairs").nodes(Nodes::Cyclic(nodes)).env("FMPL_QUEUE_PAIRS", pairs);
@@ -288,7 +288,7 @@ fn writes_are_counted() {
 fn on_the_wire() {
     init(256);
     mode(10);
-    for scene in [wire::posted, wire::ping_pong, wire::long] {
+    for scene in [wire::posted, wire::ping_pong, wire::long, wire::strided] {
         scene(rank());
     }
     finalize();

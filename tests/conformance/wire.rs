@@ -1,7 +1,9 @@
 //! What goes over the wire between two nodes, counted; and how long it takes, for `tests/shows verbs`, which reads the lines that begin
 //! with `figure`.
 
+use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
+use crate::ranks::placed::*;
 use fmpl::Counter;
 use std::time::Instant;
 
@@ -118,6 +120,34 @@ pub fn long(me: i32) {
         println!("figure wire {wire:.4}");
         assert!((1.0..1.01).contains(&posted), "{posted} bytes posted for one of the message's");
         assert!((1.0..1.03).contains(&wire), "{wire} bytes on the wire for one of the message's");
+    }
+    barrier();
+}
+
+/// 1 MB in runs of 4 KiB, strided on both sides, whose receive is posted: the device gathers the runs, and no byte is copied by a processor.
+pub fn strided(me: i32) {
+    let mut place = Placed::new(Shape::Block, LONG);
+    for turn in 0..3 {
+        let content = seed(0, 1, 220, turn);
+        if me == 0 {
+            place.put(&message(LONG, content));
+        }
+        barrier();
+        let before = count(Counter::RdmaCopied);
+        if me == 1 {
+            ok(place.recv(0, 220, true));
+            send(&[0; 8], 0, 221);
+            irecv_wait(0, 220);
+            check(&place.get(LONG, "strided"), content, "1 MB strided to strided");
+        } else {
+            recv(&mut [0; 8], 1, 221);
+            ok(place.send(1, 220, false));
+        }
+        let copied = count(Counter::RdmaCopied) - before;
+        assert_eq!(copied, 0, "bytes of a strided message copied by a processor");
+        if turn == 0 {
+            println!("figure strided_copied {copied}");
+        }
     }
     barrier();
 }
