@@ -130,12 +130,10 @@ impl Shape {
             let block = fmpl_block { run: self.rows * self.size, count: self.columns, stride: self.stride as isize };
             return Area::Block { at, block };
         }
-        let list = process().list();
-        list.clear();
-        for (from, len) in (0..self.columns).map(|j| self.column(j)).filter(|(_, len)| *len > 0) {
-            list.push(iovec { iov_base: at.wrapping_add(from).cast(), iov_len: len });
-        }
-        Area::List { n: list.len() }
+        let columns = (0..self.columns).map(|j| self.column(j)).filter(|(_, len)| *len > 0);
+        let n = process()
+            .set_list(columns.map(|(from, len)| iovec { iov_base: at.wrapping_add(from).cast(), iov_len: len }));
+        Area::List { n }
     }
 
     /// Copies the elements to `to`, without gaps.

@@ -16,7 +16,7 @@ pub struct Process {
     spool: Cell<usize>,
     contexts: UnsafeCell<Vec<Option<Box<Context>>>>,
     world: UnsafeCell<Option<Group>>,
-    list: UnsafeCell<Vec<iovec>>,
+    list: Cell<Vec<iovec>>,
     work: Cell<(*mut u8, usize)>,
 }
 
@@ -30,7 +30,7 @@ static PROCESS: Process = Process {
     spool: Cell::new(0),
     contexts: UnsafeCell::new(Vec::new()),
     world: UnsafeCell::new(None),
-    list: UnsafeCell::new(Vec::new()),
+    list: Cell::new(Vec::new()),
     work: Cell::new((core::ptr::null_mut(), 0)),
 };
 
@@ -157,11 +157,20 @@ impl Process {
         at
     }
 
-    /// Room for the descriptors of a list, kept from call to call.
-    #[allow(clippy::mut_from_ref)] // one thread at a time, and one message at a time
-    pub fn list(&self) -> &mut Vec<iovec> {
-        // SAFETY: used by one message at a time.
-        unsafe { &mut *self.list.get() }
+    /// Writes the descriptors of a list, in room that is kept from call to call: their number.
+    pub fn set_list(&self, entries: impl Iterator<Item = iovec>) -> usize {
+        let mut list = self.list.take();
+        list.clear();
+        list.extend(entries);
+        let n = list.len();
+        self.list.set(list);
+        n
+    }
+
+    /// The descriptors that were written last: good until others are.
+    pub fn list(&self) -> *const iovec {
+        // SAFETY: nobody has a reference to the list, and one thread at a time calls (see `Sync` above).
+        unsafe { (*self.list.as_ptr()).as_ptr() }
     }
 }
 

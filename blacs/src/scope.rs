@@ -152,7 +152,7 @@ impl Scope<'_> {
                     (fmpl().send)(packed.at().cast(), shape.bytes(), peer, index, comm)
                 }
                 Area::Block { at, block } => (fmpl().send_block)(at.cast(), block, peer, index, comm),
-                Area::List { n } => (fmpl().send_list)(process().list().as_ptr(), n as c_int, peer, index, comm),
+                Area::List { n } => (fmpl().send_list)(process().list(), n as c_int, peer, index, comm),
             }
         };
         check(code, self.handle, self.routine);
@@ -181,7 +181,7 @@ impl Scope<'_> {
                     code
                 }
                 Area::Block { at, block } => (fmpl().recv_block)(at.cast(), block, peer, index, comm),
-                Area::List { n } => (fmpl().recv_list)(process().list().as_ptr(), n as c_int, peer, index, comm),
+                Area::List { n } => (fmpl().recv_list)(process().list(), n as c_int, peer, index, comm),
             }
         };
         check(code, self.handle, self.routine);
