@@ -5,7 +5,7 @@
 //! groups, and lets its own go.
 
 use super::arena::{Arena, GROUP};
-use super::team::Team;
+use super::team::{Team, next};
 use crate::base::atomics::Ordering;
 use crate::base::config::BarrierWay;
 use crate::base::error::Result;
@@ -16,9 +16,7 @@ use crate::wait::Operation;
 pub(super) async fn barrier(team: &Team) -> Result<()> {
     let arena = team.arena()?;
     team.name(Operation::Barrier, 0);
-    let state = team.state();
-    state.barriers += 1;
-    let number = state.barriers;
+    let number = next(&team.state.barriers);
     if team.choices.barrier == BarrierWay::Groups {
         groups(team, arena, number).await
     } else {

@@ -109,7 +109,7 @@ impl Team {
 
     /// Do copies between processes work for everybody with everybody? Found out at the first call that would use them.
     pub(super) async fn copies_work(&self, arena: &Arena) -> Result<bool> {
-        if let Some(known) = self.state().copies {
+        if let Some(known) = self.state.copies.get() {
             return Ok(known);
         }
         let mut mine = true;
@@ -128,7 +128,7 @@ impl Team {
             self.until(word, 1, member).await?;
             all &= word.load(Ordering::Acquire) == 1;
         }
-        self.state().copies = Some(all);
+        self.state.copies.set(Some(all));
         Ok(all)
     }
 }

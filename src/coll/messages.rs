@@ -223,13 +223,13 @@ impl Message<'_> {
 impl Future for Message<'_> {
     type Output = Result<()>;
     fn poll(mut self: Pin<&mut Self>, _: &mut Poller<'_>) -> Poll<Result<()>> {
-        let (ep, lane, slot, wait) = (self.team.ep, self.lane, self.slot, self.team.state().patient);
+        let (ep, lane, slot, wait) = (self.team.ep, self.lane, self.slot, self.team.state.patient.get());
         let done =
             if self.sends { signal::end_send(ep, lane, slot, wait) } else { signal::end_receive(ep, lane, slot, wait) };
         match done {
             Ok(false) => match ep.gone(lane, slot, "collective call") {
                 None => {
-                    self.team.state().awaits_message();
+                    self.team.state.awaited.set(None);
                     Poll::Pending
                 }
                 Some(error) => Poll::Ready(Err(self.failed(error))),

@@ -15,7 +15,7 @@ use super::bcast::into_flag;
 use super::choose::SEGMENT;
 use super::copies::{Offer, claim, piece_of};
 use super::function::Function;
-use super::team::Team;
+use super::team::{Team, next};
 use crate::base::atomics::Ordering;
 use crate::base::config::{AllreduceWay, ReduceWay};
 use crate::base::error::Result;
@@ -108,9 +108,7 @@ unsafe fn fold(
 
 async unsafe fn small(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f: &Function<'_>) -> Result<()> {
     let len = count * f.size;
-    let state = team.state();
-    state.smalls += 1;
-    let number = state.smalls;
+    let number = next(&team.state.smalls);
     let turn = (number & 1) as usize;
     let mine = arena.small(turn, team.me);
     // SAFETY: the line is ours: whoever read it two calls ago has published in the last call since.

@@ -12,8 +12,8 @@
 //! wait look. A call that fails returns only when nobody can be writing into this member's buffers any more.
 
 mod scene;
+mod state;
 
-use core::cell::UnsafeCell;
 use core::future::Future;
 use core::pin::{Pin, pin};
 use core::task::{Poll, Waker};
@@ -32,8 +32,10 @@ use crate::lane::record::ASLEEP;
 use crate::lane::{Lane, Place};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
-use crate::wait::{Board, Operation, Scene, Waiter, doorbell};
+use crate::wait::{Board, Scene, Waiter, doorbell};
 use scene::{TeamScene, Until};
+use state::State;
+pub(super) use state::next;
 
 /// A communicator's members on this node, and what they share.
 pub struct Team {
@@ -58,7 +60,7 @@ pub struct Team {
     failed: AtomicU64,
     arena: OnceLock<Arena>,
     pub(super) choices: Choices,
-    state: UnsafeCell<State>,
+    pub(super) state: State,
     pub(super) busy: AtomicBool,
     peers: Box<[OnceLock<Arc<Peer>>]>,
     /// A call that does not wait, from its beginning until it is completed.
@@ -66,63 +68,11 @@ pub struct Team {
 }
 
 // SAFETY: `state` is used by the one thread that is in a collective call of this communicator, which is the interface's demand
-// and in Rust's safe interface enforced by a claim; everything else is shared by design.
+// and in Rust's safe interface enforced by a claim; a call that does not wait is moved on by whoever has `pending` locked. All
+// else is shared by design.
 unsafe impl Sync for Team {}
 // SAFETY: as above.
 unsafe impl Send for Team {}
-
-/// What a member keeps for itself. All members' numbers move in step.
-pub(super) struct State {
-    /// The number of the last call.
-    pub call: u64,
-    /// Barriers so far, and small payloads.
-    pub barriers: u64,
-    pub smalls: u64,
-    /// Cells of the members' rings that were used so far, and of the shared ring.
-    pub own_cells: u64,
-    pub shared_cells: u64,
-    /// The next cell of the shared ring; who broadcast last, and from which cell on.
-    shared_at: usize,
-    shared_last: (usize, usize),
-    /// The call that used a cell last: of the members' rings, of the shared ring.
-    pub own_used: [u64; CELLS],
-    pub shared_used: [u64; CELLS],
-    /// Calls that each member is known to have done with.
-    pub known: Box<[u64]>,
-    /// Do copies between processes work for everybody?
-    pub copies: Option<bool>,
-    /// What the call waits for.
-    awaited: Option<Awaited>,
-    /// A member that it waits for and does not know, and since when.
-    stranger: (usize, u64),
-    /// A message is waited for where it is; otherwise it is looked at, and the call polled again.
-    pub patient: bool,
-    /// What the call is, for those who ask what this process waits for.
-    pub operation: Operation,
-    pub bytes: u64,
-    /// Memory for partial results.
-    pub scratch: Vec<Chunk>,
-}
-
-/// A cell of the shared ring.
-pub(super) struct Cell {
-    /// Its place in the ring.
-    pub index: usize,
-    /// The call that used it before.
-    pub used: u64,
-}
-
-/// Scratch memory comes in lines, so that vectors in it are aligned.
-#[repr(C, align(64))]
-#[derive(Clone, Copy)]
-pub struct Chunk([u8; 64]);
-
-#[derive(Clone, Copy)]
-struct Awaited {
-    word: *const AtomicU64,
-    number: u64,
-    who: usize,
-}
 
 /// Why a team has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,13 +88,6 @@ pub(super) enum Reason {
     Panicked = 4,
     /// A rank that may be on another node has died or left; its number in the world follows.
     Elsewhere = 5,
-}
-
-impl State {
-    /// The call waits for a message, and for no word.
-    pub fn awaits_message(&mut self) {
-        self.awaited = None;
-    }
 }
 
 impl Team {
@@ -185,25 +128,7 @@ impl Team {
             n,
             arena: OnceLock::new(),
             choices: Choices::new(ep, n),
-            state: UnsafeCell::new(State {
-                call: 0,
-                barriers: 0,
-                smalls: 0,
-                own_cells: 0,
-                shared_cells: 0,
-                shared_at: 0,
-                shared_last: (0, 0),
-                own_used: [0; CELLS],
-                shared_used: [0; CELLS],
-                known: vec![0; n].into(),
-                copies: None,
-                awaited: None,
-                stranger: (0, 0),
-                patient: false,
-                operation: Operation::Barrier,
-                bytes: 0,
-                scratch: Vec::new(),
-            }),
+            state: State::new(n),
             busy: AtomicBool::new(false),
             peers: (0..n).map(|_| OnceLock::new()).collect(),
             pending: Mutex::new(None),
@@ -282,94 +207,6 @@ impl Team {
         Some(self.peers[member].get_or_init(|| peer))
     }
 
-    /// What this member keeps for itself.
-    #[inline(always)]
-    #[expect(clippy::mut_from_ref, reason = "one thread at a time is in a collective call: the interface's demand")]
-    pub(super) fn state(&self) -> &mut State {
-        // SAFETY: see the `Sync` above; the callers keep no reference over an await or a call of their own.
-        unsafe { &mut *self.state.get() }
-    }
-
-    /// What the program has called, for those who ask what this process waits for.
-    #[inline(always)]
-    pub(super) fn name(&self, operation: Operation, bytes: usize) {
-        let state = self.state();
-        (state.operation, state.bytes) = (operation, bytes as u64);
-    }
-
-    /// Begins a call: its number. A call of the program is one or more of these.
-    #[inline(always)]
-    pub(super) fn begin(&self) -> u64 {
-        let state = self.state();
-        state.call += 1;
-        state.call
-    }
-
-    /// The shared ring is `root`'s now. Of two members each takes over the cells that it has read last: lines are cheapest to write for
-    /// whoever has read them last, and who has read all of them knows that nobody needs them.
-    #[inline(always)]
-    pub(super) fn share_ring(&self, root: usize) {
-        let state = self.state();
-        let (last, first) = state.shared_last;
-        if self.n == 2 && last != root {
-            while state.shared_at != first {
-                state.shared_at = (state.shared_at + CELLS - 1) % CELLS;
-                state.shared_used[state.shared_at] = 0;
-            }
-        }
-        state.shared_last = (root, state.shared_at);
-    }
-
-    /// The next cell of the shared ring: the number of what goes into it, its place, and the call that used it before.
-    #[inline(always)]
-    pub(super) fn next_shared(&self, call: u64) -> (u64, Cell) {
-        let state = self.state();
-        let index = state.shared_at;
-        state.shared_at = (index + 1) % CELLS;
-        state.shared_cells += 1;
-        let used = core::mem::replace(&mut state.shared_used[index], call);
-        (state.shared_cells, Cell { index, used })
-    }
-
-    /// Cells of each member's ring that were used so far.
-    #[inline(always)]
-    pub(super) fn own_cells(&self) -> u64 {
-        self.state().own_cells
-    }
-
-    /// The call that used a cell of the members' rings last.
-    #[inline(always)]
-    pub(super) fn own_used(&self, cell: u64) -> u64 {
-        self.state().own_used[(cell % CELLS as u64) as usize]
-    }
-
-    /// Notes that `call` has used the next cells of the members' rings.
-    #[inline(always)]
-    pub(super) fn use_own(&self, call: u64, cells: usize) {
-        let state = self.state();
-        for k in 0..cells as u64 {
-            state.own_used[((state.own_cells + k) % CELLS as u64) as usize] = call;
-        }
-        state.own_cells += cells as u64;
-    }
-
-    /// Takes so many neighbouring cells of the members' rings, at most all: the number of what goes into the first one (the
-    /// following ones have the following numbers), its place, and the last call that used one of them.
-    pub(super) fn own_run(&self, call: u64, cells: usize) -> (u64, usize, u64) {
-        debug_assert!((1..=CELLS).contains(&cells));
-        let state = self.state();
-        let mut first = state.own_cells;
-        if first as usize % CELLS + cells > CELLS {
-            first = first.next_multiple_of(CELLS as u64);
-        }
-        let at = first as usize % CELLS;
-        let run = &mut state.own_used[at..at + cells];
-        let used = run.iter().copied().max().unwrap_or(0);
-        run.fill(call);
-        state.own_cells = first + cells as u64;
-        (first + 1, at, used)
-    }
-
     /// The ring that a member writes. Of two members each takes in turn the one that it has read last: lines are cheapest to write
     /// for whoever has read them last.
     #[inline(always)]
@@ -414,7 +251,7 @@ impl Team {
     #[inline(always)]
     pub(super) fn run<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         let mut call = pin!(call);
-        self.state().patient = true;
+        self.state.patient.set(true);
         let mut context = core::task::Context::from_waker(Waker::noop());
         // A panic of the program's function leaves the call, while others may still use this member's buffer.
         let unwinding = Unwinding(self);
@@ -429,12 +266,12 @@ impl Team {
     /// Polls a call that does not wait: what it came to, or nothing yet.
     pub(super) fn poll<T>(&self, call: Pin<&mut (impl Future<Output = Result<T>> + ?Sized)>) -> Option<Result<T>> {
         let unwinding = Unwinding(self);
-        self.state().patient = false;
+        self.state.patient.set(false);
         let polled = call.poll(&mut core::task::Context::from_waker(Waker::noop()));
         core::mem::forget(unwinding);
         let Poll::Ready(done) = polled else {
             // A member that is lost publishes nothing more: nobody else looks for that here.
-            let awaited = self.state().awaited?;
+            let awaited = self.state.awaited.get()?;
             return TeamScene::new(self, awaited).gone().map(|error| self.settle(Err(error)));
         };
         Some(if done.is_ok() { done } else { self.settle(done) })
@@ -449,7 +286,7 @@ impl Team {
         let mut waiter = Waiter::new();
         let mut word = core::ptr::null();
         loop {
-            let awaited = self.state().awaited.take();
+            let awaited = self.state.awaited.take();
             if let Some(awaited) = awaited {
                 if awaited.word != word {
                     // Another wait: it begins with spinning again.
@@ -593,7 +430,7 @@ impl Team {
 
     fn error(&self, reason: Reason, rank: u32) -> Error {
         let (me, comm) = (self.ep.rank, self.comm);
-        let call = self.state().operation.name();
+        let call = self.state.operation.get().name();
         match reason {
             Reason::Died | Reason::Elsewhere => {
                 Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has died"))
@@ -614,13 +451,6 @@ impl Team {
         }
     }
 
-    /// Notes that a member has published for `call`, so it has done with all calls before.
-    #[inline(always)]
-    pub(super) fn saw(&self, member: usize, call: u64) {
-        let known = &mut self.state().known[member];
-        *known = (*known).max(call - 1);
-    }
-
     /// Says that this member has done with the shared memory of `call`.
     #[inline(always)]
     pub(super) fn finish(&self, arena: &Arena, call: u64) {
@@ -632,23 +462,13 @@ impl Team {
     /// Waits until all have done with `call`.
     pub(super) async fn until_done(&self, arena: &Arena, call: u64) -> Result<()> {
         for member in 0..self.n {
-            if member != self.me && self.state().known[member] < call {
+            if member != self.me && self.state.known[member].get() < call {
                 let finished = &arena.post(member).finished;
                 self.until(finished, call, member).await?;
-                self.state().known[member] = finished.load(Ordering::Relaxed);
+                self.state.known[member].set(finished.load(Ordering::Relaxed));
             }
         }
         Ok(())
-    }
-
-    /// Scratch memory of `bytes`; used by one call at a time.
-    pub(super) fn scratch(&self, bytes: usize) -> *mut u8 {
-        let scratch = &mut self.state().scratch;
-        let chunks = bytes.div_ceil(64);
-        if scratch.len() < chunks {
-            scratch.resize(chunks, Chunk([0; 64]));
-        }
-        scratch.as_mut_ptr().cast()
     }
 }
 

@@ -4,7 +4,8 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::Poll;
 
-use super::{Awaited, Team};
+use super::Team;
+use super::state::Awaited;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Error, Result};
@@ -29,7 +30,8 @@ impl Future for Until<'_> {
             }
             spin_loop();
         }
-        self.team.state().awaited = Some(Awaited { word: self.word, number: self.number, who: self.who });
+        let awaited = Awaited { word: self.word, number: self.number, who: self.who };
+        self.team.state.awaited.set(Some(awaited));
         Poll::Pending
     }
 }
@@ -84,15 +86,15 @@ impl Scene for TeamScene<'_> {
             return Some(error);
         }
         if team.peers[self.who].get().is_none() {
-            let (now, stranger) = (now_ns(), &mut team.state().stranger);
-            match *stranger {
+            let (now, stranger) = (now_ns(), &team.state.stranger);
+            match stranger.get() {
                 (who, since) if who == self.who && since != 0 => {
                     if now - since > ACQUAINTANCE_NS {
-                        stranger.1 = now;
-                        team.peer_soon(self.who);
+                        stranger.set((who, now));
+                        team.peer_soon(who);
                     }
                 }
-                _ => *stranger = (self.who, now),
+                _ => stranger.set((self.who, now)),
             }
         }
         let reason = team.loss_of(self.who)?;
@@ -100,13 +102,13 @@ impl Scene for TeamScene<'_> {
         if self.arrived() { None } else { Some(team.fail(reason, self.who)) }
     }
     fn waits(&self) -> Waits {
-        let state = self.team.state();
+        let state = &self.team.state;
         Waits {
-            operation: state.operation,
+            operation: state.operation.get(),
             peer: self.team.ranks[self.who],
             index: 0,
             comm: self.team.comm,
-            bytes: state.bytes,
+            bytes: state.bytes.get(),
             since_ns: 0,
         }
     }

@@ -25,7 +25,7 @@ mod member;
 mod record;
 mod wide;
 
-use record::{ACKED, ENTERED, Shared, TOLD_BYTES, Told, children, members};
+use record::{ACKED, ENTERED, Shared, TOLD_BYTES, Told, members};
 
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
@@ -111,23 +111,9 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
     let bytes = Shared::bytes(words, count as usize) + if stays { 0 } else { len };
     let block = take(ep, comm, bytes, if stays { 0 } else { bytes })?;
     // SAFETY: taken with this many bytes, and ours alone until it is told of.
-    let shared = unsafe { Shared::at(ep.spool.bytes(block.at), words, count as usize) };
-    let record = shared.record;
-    record.size.store(len as u64, Ordering::Relaxed);
-    record.address.store(if stays { ptr as u64 } else { 0 }, Ordering::Relaxed);
-    record.words.store(words as u32, Ordering::Relaxed);
-    record.count.store(count, Ordering::Relaxed);
-    record.withdrawn.store(0, Ordering::Relaxed);
-    record.asleep.store(0, Ordering::Relaxed);
-    record.handle.store(comm as u32, Ordering::Relaxed);
-    record.extra.store(0, Ordering::Relaxed);
-    for (w, word) in bits.iter().enumerate() {
-        shared.bitmap(0, w).store(*word, Ordering::Relaxed);
-        shared.bitmap(ENTERED, w).store(0, Ordering::Relaxed);
-        shared.bitmap(ACKED, w).store(0, Ordering::Relaxed);
-    }
-    for number in 0..count {
-        shared.pending(number).store(1 + children(number, count).count() as u32, Ordering::Relaxed);
+    let shared = unsafe { Shared::begin(ep.spool.bytes(block.at), comm, len, bits) };
+    if stays {
+        shared.record.address.store(ptr as u64, Ordering::Relaxed);
     }
     if !stays {
         // SAFETY: the block has room for `len` bytes behind its records.

@@ -88,6 +88,35 @@ impl<'a> Shared<'a> {
         Shared { block, record, words, count }
     }
 
+    /// Fills the records of a block for `len` bytes, which lie in the block, to the members of `bits`, of whom none has done anything.
+    ///
+    /// # Safety
+    /// The block at `block` was taken with [`Shared::bytes`] of the bitmap's words and members, stays for `'a`, and nobody has been
+    /// told of it.
+    pub(super) unsafe fn begin(block: *mut u8, comm: i32, len: usize, bits: &[u64]) -> Shared<'a> {
+        let count = bits.iter().map(|w| w.count_ones()).sum::<u32>();
+        // SAFETY: as the caller promises.
+        let shared = unsafe { Shared::at(block, bits.len(), count as usize) };
+        let record = shared.record;
+        record.size.store(len as u64, Ordering::Relaxed);
+        record.address.store(0, Ordering::Relaxed);
+        record.words.store(bits.len() as u32, Ordering::Relaxed);
+        record.count.store(count, Ordering::Relaxed);
+        record.withdrawn.store(0, Ordering::Relaxed);
+        record.asleep.store(0, Ordering::Relaxed);
+        record.handle.store(comm as u32, Ordering::Relaxed);
+        record.extra.store(0, Ordering::Relaxed);
+        for (w, word) in bits.iter().enumerate() {
+            shared.bitmap(0, w).store(*word, Ordering::Relaxed);
+            shared.bitmap(ENTERED, w).store(0, Ordering::Relaxed);
+            shared.bitmap(ACKED, w).store(0, Ordering::Relaxed);
+        }
+        for number in 0..count {
+            shared.pending(number).store(1 + children(number, count).count() as u32, Ordering::Relaxed);
+        }
+        shared
+    }
+
     pub(super) fn bitmap(&self, which: usize, word: usize) -> &'a AtomicU64 {
         assert!(which < 3 && word < self.words);
         let at = BLOCK_HEADER + size_of::<Record>() + (which * self.words + word) * 8;

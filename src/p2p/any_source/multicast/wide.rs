@@ -19,7 +19,7 @@
 use static_assertions::const_assert;
 
 use super::ForRoom;
-use super::record::{ACKED, ENTERED, Record, Shared, Told, children, members};
+use super::record::{Record, Shared, Told, children, members};
 use crate::base::atomics::{AtomicU64, Ordering, copy};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
@@ -116,29 +116,12 @@ fn wide_of<'a>(shared: &Shared<'a>) -> &'a Wide {
     unsafe { &*shared.records_end().cast::<Wide>() }
 }
 
-/// Fills the records of a block.
-fn prepare<'a>(ep: &'a Endpoint, block: BlockRef, near: &[u64], len: u64, master: u32, comm: i32) -> Shared<'a> {
-    let count = near.iter().map(|w| w.count_ones()).sum::<u32>();
+/// Fills the records of a block; `near`: the members on its node.
+fn prepare<'a>(ep: &'a Endpoint, block: BlockRef, near: &[u64], len: usize, master: u32, comm: i32) -> Shared<'a> {
     // SAFETY: taken with room for it, and ours alone until it is told of.
-    let shared = unsafe { Shared::at(ep.spool.bytes(block.at), near.len(), count as usize) };
-    let record = shared.record;
-    record.size.store(len, Ordering::Relaxed);
-    record.address.store(0, Ordering::Relaxed);
-    record.words.store(near.len() as u32, Ordering::Relaxed);
-    record.count.store(count, Ordering::Relaxed);
-    record.withdrawn.store(0, Ordering::Relaxed);
-    record.asleep.store(0, Ordering::Relaxed);
-    record.handle.store(comm as u32, Ordering::Relaxed);
-    record.extra.store(wide_bytes(near.len()) as u32, Ordering::Relaxed);
-    record.master.store(master, Ordering::Relaxed);
-    for (w, word) in near.iter().enumerate() {
-        shared.bitmap(0, w).store(*word, Ordering::Relaxed);
-        shared.bitmap(ENTERED, w).store(0, Ordering::Relaxed);
-        shared.bitmap(ACKED, w).store(0, Ordering::Relaxed);
-    }
-    for number in 0..count {
-        shared.pending(number).store(1 + children(number, count).count() as u32, Ordering::Relaxed);
-    }
+    let shared = unsafe { Shared::begin(ep.spool.bytes(block.at), comm, len, near) };
+    shared.record.extra.store(wide_bytes(near.len()) as u32, Ordering::Relaxed);
+    shared.record.master.store(master, Ordering::Relaxed);
     shared
 }
 
@@ -169,7 +152,7 @@ pub(super) unsafe fn send(
     let bytes = Shared::bytes(bits.len(), 0) + wide_bytes(bits.len()) + len;
     let block = super::take(ep, context.handle, bytes, bytes)?;
     let nobody = vec![0; bits.len()];
-    let shared = prepare(ep, block, &nobody, len as u64, ep.rank, context.handle);
+    let shared = prepare(ep, block, &nobody, len, ep.rank, context.handle);
     for (w, word) in bits.iter().enumerate() {
         // For the errors of the master's wait: all members, none of whom is of this block's tree within the node.
         shared.bitmap(0, w).store(*word, Ordering::Relaxed);
@@ -266,7 +249,7 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, note: Note) -> R
     let count_near = near.iter().map(|w| w.count_ones()).sum::<u32>();
     let bytes = Shared::bytes(words, count_near as usize) + wide_bytes(words) + size;
     let block = take(ep, context.handle, bytes)?;
-    let shared = prepare(ep, block, &near, note.size, note.master, context.handle);
+    let shared = prepare(ep, block, &near, size, note.master, context.handle);
     let wide = wide_of(&shared);
     let units: u64 = children(number, count).map(|child| units(child, count)).sum();
     wide.near.store(0, Ordering::Relaxed);

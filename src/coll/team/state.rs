@@ -1,0 +1,195 @@
+//! What a member keeps for itself: how many calls there were, and which cells they have used. All members' numbers move in step.
+//!
+//! The team is shared by the threads of the process, and a call nests: it waits, and what it does meanwhile looks here too. So
+//! everything is a cell, for the one thread that is in a collective call of the communicator, and nobody has a reference into it.
+
+use core::cell::Cell;
+
+use super::Team;
+use crate::base::atomics::AtomicU64;
+use crate::coll::arena::CELLS;
+use crate::wait::Operation;
+
+/// A member's own numbers.
+pub(in crate::coll) struct State {
+    /// The number of the last call.
+    call: Cell<u64>,
+    /// Barriers so far, and small payloads.
+    pub barriers: Cell<u64>,
+    pub smalls: Cell<u64>,
+    /// Cells of the members' rings that were used so far, and of the shared ring.
+    own_cells: Cell<u64>,
+    shared_cells: Cell<u64>,
+    /// The next cell of the shared ring; who broadcast last, and from which cell on.
+    shared_at: Cell<usize>,
+    shared_last: Cell<(usize, usize)>,
+    /// The call that used a cell last: of the members' rings, of the shared ring.
+    own_used: [Cell<u64>; CELLS],
+    shared_used: [Cell<u64>; CELLS],
+    /// Calls that each member is known to have done with.
+    pub known: Box<[Cell<u64>]>,
+    /// Do copies between processes work for everybody?
+    pub copies: Cell<Option<bool>>,
+    /// What the call waits for, if that is a word.
+    pub awaited: Cell<Option<Awaited>>,
+    /// A member that it waits for and does not know, and since when.
+    pub stranger: Cell<(usize, u64)>,
+    /// A message is waited for where it is; otherwise it is looked at, and the call polled again.
+    pub patient: Cell<bool>,
+    /// What the call is, for those who ask what this process waits for.
+    pub operation: Cell<Operation>,
+    pub bytes: Cell<u64>,
+    /// Memory for partial results.
+    scratch: Cell<Vec<Chunk>>,
+}
+
+/// A word that a call waits for, until it is `number` or more; `who` writes it.
+#[derive(Clone, Copy)]
+pub(in crate::coll) struct Awaited {
+    pub word: *const AtomicU64,
+    pub number: u64,
+    pub who: usize,
+}
+
+/// A cell of the shared ring, taken for a call.
+pub(in crate::coll) struct Taken {
+    /// Its place in the ring.
+    pub index: usize,
+    /// The call that used it before.
+    pub used: u64,
+}
+
+/// Scratch memory comes in lines, so that vectors in it are aligned.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Chunk([u8; 64]);
+
+/// Counts on.
+#[inline(always)]
+pub(in crate::coll) fn next(counter: &Cell<u64>) -> u64 {
+    counter.set(counter.get() + 1);
+    counter.get()
+}
+
+impl State {
+    pub fn new(members: usize) -> State {
+        State {
+            call: Cell::new(0),
+            barriers: Cell::new(0),
+            smalls: Cell::new(0),
+            own_cells: Cell::new(0),
+            shared_cells: Cell::new(0),
+            shared_at: Cell::new(0),
+            shared_last: Cell::new((0, 0)),
+            own_used: [const { Cell::new(0) }; CELLS],
+            shared_used: [const { Cell::new(0) }; CELLS],
+            known: (0..members).map(|_| Cell::new(0)).collect(),
+            copies: Cell::new(None),
+            awaited: Cell::new(None),
+            stranger: Cell::new((0, 0)),
+            patient: Cell::new(false),
+            operation: Cell::new(Operation::Barrier),
+            bytes: Cell::new(0),
+            scratch: Cell::new(Vec::new()),
+        }
+    }
+}
+
+impl Team {
+    /// What the program has called, for those who ask what this process waits for.
+    #[inline(always)]
+    pub(in crate::coll) fn name(&self, operation: Operation, bytes: usize) {
+        self.state.operation.set(operation);
+        self.state.bytes.set(bytes as u64);
+    }
+
+    /// Begins a call: its number. A call of the program is one or more of these.
+    #[inline(always)]
+    pub(in crate::coll) fn begin(&self) -> u64 {
+        next(&self.state.call)
+    }
+
+    /// The shared ring is `root`'s now. Of two members each takes over the cells that it has read last: lines are cheapest to write for
+    /// whoever has read them last, and who has read all of them knows that nobody needs them.
+    #[inline(always)]
+    pub(in crate::coll) fn share_ring(&self, root: usize) {
+        let state = &self.state;
+        let (last, first) = state.shared_last.get();
+        let mut at = state.shared_at.get();
+        if self.n == 2 && last != root {
+            while at != first {
+                at = (at + CELLS - 1) % CELLS;
+                state.shared_used[at].set(0);
+            }
+            state.shared_at.set(at);
+        }
+        state.shared_last.set((root, at));
+    }
+
+    /// The next cell of the shared ring, and the number of what goes into it.
+    #[inline(always)]
+    pub(in crate::coll) fn next_shared(&self, call: u64) -> (u64, Taken) {
+        let state = &self.state;
+        let index = state.shared_at.get();
+        state.shared_at.set((index + 1) % CELLS);
+        (next(&state.shared_cells), Taken { index, used: state.shared_used[index].replace(call) })
+    }
+
+    /// Cells of each member's ring that were used so far.
+    #[inline(always)]
+    pub(in crate::coll) fn own_cells(&self) -> u64 {
+        self.state.own_cells.get()
+    }
+
+    /// The call that used a cell of the members' rings last.
+    #[inline(always)]
+    pub(in crate::coll) fn own_used(&self, cell: u64) -> u64 {
+        self.state.own_used[(cell % CELLS as u64) as usize].get()
+    }
+
+    /// Notes that `call` has used the next cells of the members' rings.
+    #[inline(always)]
+    pub(in crate::coll) fn use_own(&self, call: u64, cells: usize) {
+        let state = &self.state;
+        let first = state.own_cells.get();
+        for k in 0..cells as u64 {
+            state.own_used[((first + k) % CELLS as u64) as usize].set(call);
+        }
+        state.own_cells.set(first + cells as u64);
+    }
+
+    /// Takes so many neighbouring cells of the members' rings, at most all: the number of what goes into the first one (the
+    /// following ones have the following numbers), its place, and the last call that used one of them.
+    pub(in crate::coll) fn own_run(&self, call: u64, cells: usize) -> (u64, usize, u64) {
+        debug_assert!((1..=CELLS).contains(&cells));
+        let state = &self.state;
+        let mut first = state.own_cells.get();
+        if first as usize % CELLS + cells > CELLS {
+            first = first.next_multiple_of(CELLS as u64);
+        }
+        let at = first as usize % CELLS;
+        let run = &state.own_used[at..at + cells];
+        let used = run.iter().map(|used| used.replace(call)).max().unwrap_or(0);
+        state.own_cells.set(first + cells as u64);
+        (first + 1, at, used)
+    }
+
+    /// Notes that a member has published for `call`, so it has done with all calls before.
+    #[inline(always)]
+    pub(in crate::coll) fn saw(&self, member: usize, call: u64) {
+        let known = &self.state.known[member];
+        known.set(known.get().max(call - 1));
+    }
+
+    /// Scratch memory of `bytes`; used by one call at a time, and valid until it asks for more.
+    pub(in crate::coll) fn scratch(&self, bytes: usize) -> *mut u8 {
+        let mut scratch = self.state.scratch.take();
+        let chunks = bytes.div_ceil(64);
+        if scratch.len() < chunks {
+            scratch.resize(chunks, Chunk([0; 64]));
+        }
+        let at = scratch.as_mut_ptr().cast();
+        self.state.scratch.set(scratch);
+        at
+    }
+}
