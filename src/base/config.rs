@@ -205,6 +205,8 @@ pub struct Config {
     pub ring_chunks: Option<usize>,
     /// `FMPL_ANY_SLOTS`
     pub any_slots: usize,
+    /// `FMPL_SPREAD`; 0: by the number of senders
+    pub spread: usize,
     /// `FMPL_RMA_STARTER`, bytes
     pub rma_starter: usize,
     /// `FMPL_RMA_KEYS`
@@ -293,6 +295,7 @@ impl Default for Config {
             ring_chunk: None,
             ring_chunks: None,
             any_slots: 512,
+            spread: 0,
             rma_starter: 10 << 10,
             rma_keys: 255,
             rma_commands: 4096,

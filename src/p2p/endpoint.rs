@@ -22,7 +22,7 @@ use crate::lane::map::{
 };
 use crate::lane::{Lane, LaneTable, Place, SPECIAL_GONE};
 use crate::launch::Launch;
-use crate::p2p::any_source::AnySource;
+use crate::p2p::any_source::{AnySource, share};
 use crate::p2p::context::{Context, Contexts};
 use crate::p2p::group::Group;
 use crate::p2p::spool::Spool;
@@ -150,10 +150,12 @@ impl Endpoint {
         let (rank, size) = (launch.rank(), launch.size());
         let region = Arc::new(Region::create(rank, size)?);
         region.header().indices.store(indices as u32, Ordering::Release);
-        region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
         doorbell::register();
         let cores = cores();
         let here = launch.local_ranks().len();
+        let shares = share::shares(config.spread, here, config.any_slots);
+        region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
+        region.header().any_shares.store(shares as u32, Ordering::Release);
         crate::wait::configure(&config, here, cores);
         let tuning = Tuning::new(&config, here > cores);
         let spool = Spool::new(&region, config.spool_bytes, config.timeout_ms)?;

@@ -6,6 +6,7 @@ use fmpl::fabric::verbs::{Place, link::Piece};
 use fmpl::lane::far::{Ask, Asked};
 use fmpl::launch::embedded::Outcome;
 use fmpl::p2p::any_source::ring::{Claimed, Ring, ring_at};
+use fmpl::p2p::any_source::share::{of_region, share_at, share_of};
 use fmpl::p2p::endpoint::{WORLD_EPOCH, endpoint};
 
 fn die() -> ! {
@@ -23,7 +24,8 @@ pub fn dies_with_a_slot() {
         0 => {
             let mut buf = [0; 3000];
             let (mut of, mut deaths) = ([0; 3], 0);
-            while of[2] < 20 {
+            // In another share the others are not held up, so they may be through before the death is told.
+            while of[2] < 20 || deaths == 0 {
                 let (code, src, len) = try_recv_any(&mut buf, 1);
                 if code == PEER {
                     deaths += 1;
@@ -51,8 +53,8 @@ pub fn dies_with_a_slot() {
                 draw_and_die();
             }
             let peer = ep.contact(0).unwrap();
-            let slots = peer.region.header().any_slots.load(std::sync::atomic::Ordering::Acquire) as usize;
-            let at = ring_at(None, 1);
+            let (slots, shares) = of_region(peer.region.header());
+            let at = share_at(ring_at(None, 1), slots, share_of(1, shares));
             let ring = Ring::new(peer.region.map(at, Ring::bytes(slots)).unwrap(), slots, WORLD_EPOCH);
             ep.any_source.stakes.with(0, at, |stake| {
                 while ring.claim(&AtomicU64::new(0), |ticket| stake.on(ticket)) == Claimed::Full {
@@ -145,13 +147,19 @@ pub fn well(outcome: &Outcome, rank: usize) -> bool {
 }
 
 pub fn dead() {
-    for settings in ["FMPL_ANY_SLOTS=256", "FMPL_ANY_SLOTS=4 FMPL_WAIT=block"] {
+    for settings in [
+        "FMPL_ANY_SLOTS=256",
+        "FMPL_ANY_SLOTS=4 FMPL_WAIT=block",
+        "FMPL_ANY_SLOTS=64 FMPL_SPREAD=2",
+        "FMPL_ANY_SLOTS=64 FMPL_SPREAD=4",
+    ] {
         let outcome = Job::new(3, "dies with a slot").settings(settings).seconds(20).keep_going().outcome();
         assert!([0, 2].iter().all(|r| well(&outcome, *r)), "{}", crate::ranks::story(&outcome));
     }
     for k in 0..12u64 {
         let us = 300 + k * k * 200;
         let job = Job::new(4, "dies in traffic").env("US", us).env("FMPL_ANY_SLOTS", [4, 64][k as usize % 2]);
+        let job = job.env("FMPL_SPREAD", 1 << (k % 3));
         let outcome = job.seconds(30).keep_going().outcome();
         assert!([0, 2, 3].iter().all(|r| well(&outcome, *r)), "after {us} us: {}", crate::ranks::story(&outcome));
     }

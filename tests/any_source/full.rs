@@ -126,6 +126,54 @@ pub fn stopped() {
             Job::new(ranks, "stopped").settings(settings).seconds(30).run();
         }
     }
+    // In shares, of which each has a sender or two.
+    for settings in [
+        "FMPL_ANY_SLOTS=256 FMPL_SPREAD=4",
+        "FMPL_ANY_SLOTS=64 FMPL_SPREAD=2 FMPL_WAIT=block LIMIT=5",
+        "FMPL_ANY_SLOTS=64 FMPL_SPREAD=4 LIMIT=4",
+    ] {
+        Job::new(5, "stopped").settings(settings).seconds(30).run();
+    }
+}
+
+/// With a share for each sender, the receiver takes from one after the other, whatever each has brought.
+pub fn takes_turns() {
+    init(4);
+    let (me, n) = (rank(), size());
+    let each = 20;
+    if me != 0 {
+        for k in 0..each * me as u64 {
+            send_any(&message(8 + (k % 90) as usize, seed(me, 0, 0, k)), 0, 0);
+        }
+        barrier();
+        barrier();
+        return finalize();
+    }
+    barrier();
+    let mut next = vec![0u64; n as usize];
+    let mut buf = [0; 100];
+    let total: u64 = (1..n as u64).map(|r| each * r).sum();
+    for _ in 0..total {
+        let probed = probe_any(0).unwrap();
+        let (src, len) = recv_any(&mut buf, 0);
+        assert_eq!(probed, (src, len));
+        let seq = &mut next[src as usize];
+        assert_eq!(len, 8 + (*seq % 90) as usize);
+        check(&buf[..len], seed(src, 0, 0, *seq), "a message of its turn");
+        *seq += 1;
+        // Who has more is never ahead of who has some left by more than one.
+        let least = (1..n).filter(|r| next[*r as usize] < each * *r as u64).map(|r| next[r as usize]).min();
+        assert!(least.is_none_or(|least| next[src as usize] <= least + 1), "{next:?}");
+    }
+    barrier();
+    finalize();
+}
+
+pub fn turns() {
+    for (spread, wait) in [(4, "spin"), (8, "block")] {
+        let settings = format!("FMPL_ANY_SLOTS=1024 FMPL_SPREAD={spread} FMPL_WAIT={wait}");
+        Job::new(4, "takes turns").settings(&settings).run();
+    }
 }
 
 /// Bytes of this process that are in memory, shared ones included.

@@ -3,7 +3,7 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `traffic` | order, sizes, modes, requests, threads, by every way that long messages take |
-//! | `full` | a full ring: how many sends complete, who is woken, what memory it takes |
+//! | `full` | a full ring: how many sends complete, who is woken, what memory it takes; a ring in shares |
 //! | `multicast` | groups of all kinds, many at once; non-members and the master stopped; a member that dies |
 //! | `rdma` | the same between nodes |
 //! | `faults` | senders that die, with and without a slot of their own; stopped ones; wrong arguments |
@@ -19,11 +19,12 @@ mod traffic;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 12] = [
+const TESTS: [Test; 13] = [
     ("all_send_to_one_in_order", traffic::in_order),
     ("threads_send_and_receive_at_once", traffic::threads),
     ("requests_and_probes", traffic::requests),
     ("a_stopped_receiver_takes_exactly_as_many_as_fit", full::stopped),
+    ("shares_take_turns", full::turns),
     ("memory_stays_and_nothing_is_lost", full::memory),
     ("two_full_rings_facing_each_other", full::facing),
     ("a_dead_sender_is_told_and_passed_over", faults::dead),
@@ -34,11 +35,12 @@ const TESTS: [Test; 12] = [
     ("wrong_arguments_do_no_harm", faults::wrong),
 ];
 
-const BODIES: [Body; 12] = [
+const BODIES: [Body; 13] = [
     ("in order", traffic::sends_in_order),
     ("threads", traffic::uses_threads),
     ("requests", traffic::uses_requests),
     ("stopped", full::is_stopped),
+    ("takes turns", full::takes_turns),
     ("memory", full::counts_memory),
     ("facing", full::faces),
     ("dies with a slot", faults::dies_with_a_slot),

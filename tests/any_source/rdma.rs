@@ -28,8 +28,11 @@ pub fn over_rdma() {
     // A sender shares a node with the receiver, or none does.
     run("in order", &|| {
         job(5, "in order", "FMPL_ANY_SLOTS=16 EACH=8").nodes(Nodes::Blocks(4)).run();
+        // In shares, on the node and between nodes.
+        job(5, "in order", "FMPL_ANY_SLOTS=16 FMPL_SPREAD=4 EACH=8").nodes(Nodes::Cyclic(2)).run();
         if !short {
             apart(4, "in order", "FMPL_ANY_SLOTS=4 EACH=20 FMPL_WAIT=block").run();
+            apart(4, "takes turns", "FMPL_ANY_SLOTS=1024 FMPL_SPREAD=4").run();
         }
     });
     run("requests", &|| drop(apart(2, "requests", "FMPL_ANY_SLOTS=64").run()));
@@ -37,6 +40,7 @@ pub fn over_rdma() {
         apart(4, "stopped", "FMPL_ANY_SLOTS=64 LIMIT=5 FMPL_WAIT=block").run();
         if !short {
             apart(4, "stopped", "FMPL_ANY_SLOTS=64").run();
+            apart(4, "stopped", "FMPL_ANY_SLOTS=64 FMPL_SPREAD=2 LIMIT=5").run();
         }
     });
     run("facing", &|| drop(apart(2, "facing", "FMPL_ANY_SLOTS=16 ROUNDS=3").run()));
@@ -48,8 +52,10 @@ pub fn over_rdma() {
         }
     });
     run("dies", &|| {
-        let outcome = apart(3, "dies with a slot", "FMPL_ANY_SLOTS=64").keep_going().outcome();
-        assert!([0, 2].iter().all(|r| well(&outcome, *r)), "{}", story(&outcome));
+        for settings in ["FMPL_ANY_SLOTS=64", "FMPL_ANY_SLOTS=64 FMPL_SPREAD=4"] {
+            let outcome = apart(3, "dies with a slot", settings).keep_going().outcome();
+            assert!([0, 2].iter().all(|r| well(&outcome, *r)), "{}", story(&outcome));
+        }
     });
     if !short {
         run("traffic", &|| {

@@ -85,6 +85,8 @@ pub fn in_order() {
         "FMPL_ANY_SLOTS=2 FMPL_WAIT=block",
         "FMPL_CMA=off FMPL_ANY_SLOTS=16",
         "FMPL_ANY_SLOTS=8 FMPL_WAIT=spin",
+        "FMPL_ANY_SLOTS=16 FMPL_SPREAD=4",
+        "FMPL_ANY_SLOTS=4 FMPL_SPREAD=2 FMPL_CMA=off FMPL_WAIT=block",
     ] {
         let ranks = if settings.contains("spin") { 2 } else { 5 };
         Job::new(ranks, "in order").settings(settings).run();

@@ -135,6 +135,18 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "FMPL_SPREAD",
+        default: "auto",
+        values: "auto, or 1 to 64, a power of two",
+        meaning: "shares, each with a counter of its own, into which this rank's rings for messages of any source and for remote \
+                  commands are split, so that many senders do not meet at one counter; auto: 1 for few senders",
+        set: |c, v| {
+            let n = |v: &str| v.parse().ok().filter(|n: &usize| n.is_power_of_two() && *n <= 64);
+            c.spread = if v == "auto" { 0 } else { n(v)? };
+            Some(())
+        },
+    },
+    Setting {
         name: "FMPL_RMA_STARTER",
         default: "10k",
         values: "bytes, with k, M or G; the same on all ranks",

@@ -107,10 +107,10 @@ pub const FINALIZED: u32 = 2;
 /// The first bytes of a region.
 ///
 /// ```text
-///  0         8         12     16     20    24        28       32          40         48         56
-///  ┌─────────┬─────────┬──────┬──────┬─────┬─────────┬────────┬───────────┬──────────┬──────────┬───────────┐
-///  │ magic   │ version │ rank │ size │ pid │ indices │ state  │ heap_base │ heap_len │ start_ns │ any_slots │
-///  └─────────┴─────────┴──────┴──────┴─────┴─────────┴────────┴───────────┴──────────┴──────────┴───────────┘
+///  0         8         12     16     20    24        28       32          40         48         56          60
+///  ┌─────────┬─────────┬──────┬──────┬─────┬─────────┬────────┬───────────┬──────────┬──────────┬───────────┬────────────┐
+///  │ magic   │ version │ rank │ size │ pid │ indices │ state  │ heap_base │ heap_len │ start_ns │ any_slots │ any_shares │
+///  └─────────┴─────────┴──────┴──────┴─────┴─────────┴────────┴───────────┴──────────┴──────────┴───────────┴────────────┘
 /// ```
 /// Written by the owner only. Magic, version, rank, size, pid and start are written once, before anybody else has the file.
 #[repr(C)]
@@ -131,7 +131,8 @@ pub struct RegionHeader {
     start_ns: AtomicU64,
     /// The slots of each ring of this rank in which messages of any source arrive; written once, before anybody else has the file.
     pub any_slots: AtomicU32,
-    _pad: AtomicU32,
+    /// How many shares these are split into (`FMPL_SPREAD`); written once, as above. 0 is 1.
+    pub any_shares: AtomicU32,
 }
 
 const_assert!(size_of::<usize>() == 8);
@@ -148,6 +149,7 @@ const_assert!(core::mem::offset_of!(RegionHeader, heap_base) == 32);
 const_assert!(core::mem::offset_of!(RegionHeader, heap_len) == 40);
 const_assert!(core::mem::offset_of!(RegionHeader, start_ns) == 48);
 const_assert!(core::mem::offset_of!(RegionHeader, any_slots) == 56);
+const_assert!(core::mem::offset_of!(RegionHeader, any_shares) == 60);
 
 impl RegionHeader {
     /// The owner's version of the shared layout.

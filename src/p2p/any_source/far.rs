@@ -36,6 +36,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use static_assertions::const_assert;
 
 use super::ring::{AREA_BYTES, Arrival, Kind};
+use super::share::limit_of;
 use crate::base::error::Result;
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::Fabric;
@@ -59,19 +60,22 @@ const DONE_AT: u64 = 68;
 const_assert!(core::mem::offset_of!(crate::lane::record::Block, done) == DONE_AT as usize);
 const_assert!(HEAD + AREA_BYTES <= SLOT);
 
-/// A far ring of this process.
+/// A far ring of this process, in one share or several ([`super::share`]), each laid out as in the drawing.
 pub struct FarRing {
     memory: Arena,
+    /// Slots of a share, less one.
     mask: u64,
+    shares: usize,
     epoch: AtomicU16,
 }
 
 impl FarRing {
-    /// An empty ring of so many slots, a power of two.
-    pub fn new(fabric: &Fabric, slots: usize, epoch: u16) -> Result<FarRing> {
+    /// An empty ring of so many slots in so many shares, both powers of two.
+    pub fn new(fabric: &Fabric, slots: usize, shares: usize, epoch: u16) -> Result<FarRing> {
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
-        let memory = Arena::new(fabric.domain(), SLOTS_AT + slots * SLOT, access)?;
-        let ring = FarRing { memory, mask: slots as u64 - 1, epoch: AtomicU16::new(epoch) };
+        let memory = Arena::new(fabric.domain(), shares * SLOTS_AT + slots * SLOT, access)?;
+        let mask = (slots / shares) as u64 - 1;
+        let ring = FarRing { memory, mask, shares, epoch: AtomicU16::new(epoch) };
         ring.set_asleep(true);
         Ok(ring)
     }
@@ -79,27 +83,73 @@ impl FarRing {
     /// Makes an empty ring of one whose communicator is freed. Until somebody looks at it, whoever sends calls this process.
     pub fn renew(&self, epoch: u16) {
         self.epoch.store(epoch, Ordering::Relaxed);
-        for at in [SENT_AT, FREED_AT, FREED_AT + 8] {
-            self.word(at).store(0, Ordering::Release);
+        for share in self.all() {
+            for at in [SENT_AT, FREED_AT, FREED_AT + 8] {
+                share.word(at).store(0, Ordering::Release);
+            }
         }
         self.set_asleep(true);
     }
 
-    /// Where senders find it, and how many slots it has.
+    /// How many shares it has.
+    pub fn shares(&self) -> usize {
+        self.shares
+    }
+
+    /// One of them.
+    #[inline(always)]
+    pub fn share(&self, n: usize) -> FarShare<'_> {
+        debug_assert!(n < self.shares);
+        FarShare { ring: self, at: n * (SLOTS_AT + (self.mask as usize + 1) * SLOT) }
+    }
+
+    fn all(&self) -> impl Iterator<Item = FarShare<'_>> {
+        (0..self.shares).map(|n| self.share(n))
+    }
+
+    /// How many messages may be outstanding; 0: as many as there are slots.
+    pub fn set_limit(&self, most: u64) {
+        for (n, share) in self.all().enumerate() {
+            share.word(FREED_AT + 8).store(limit_of(most, self.shares, n), Ordering::Release);
+        }
+    }
+
+    /// The receiver sleeps, or does not any more. The caller orders this with its look at the slots.
+    pub fn set_asleep(&self, asleep: bool) {
+        self.all().for_each(|share| share.word(FREED_AT + 16).store(asleep as u64, Ordering::SeqCst));
+        crate::base::atomics::fence(crate::base::atomics::Ordering::SeqCst);
+    }
+
+    /// Does the receiver sleep, or has it an event descriptor?
+    pub fn is_asleep(&self) -> bool {
+        self.share(0).word(FREED_AT + 16).load(Ordering::Relaxed) != 0
+    }
+}
+
+/// A share of a far ring of this process.
+#[derive(Clone, Copy)]
+pub struct FarShare<'a> {
+    ring: &'a FarRing,
+    /// Its offset in the ring's memory.
+    at: usize,
+}
+
+impl FarShare<'_> {
+    /// Where its senders find it, and how many slots it has.
     pub fn place(&self) -> (Place, u32) {
-        let region = self.memory.region();
-        (Place { addr: region.addr(), rkey: region.rkey() }, self.mask as u32 + 1)
+        let region = self.ring.memory.region();
+        (Place { addr: region.addr() + self.at as u64, rkey: region.rkey() }, self.ring.mask as u32 + 1)
     }
 
     #[inline(always)]
     fn word(&self, at: usize) -> &AtomicU64 {
         // SAFETY: offsets are those of the drawing, within the arena; a ring is atomics only.
-        unsafe { &*self.memory.as_ptr().add(at).cast() }
+        unsafe { &*self.ring.memory.as_ptr().add(self.at + at).cast() }
     }
 
     #[inline(always)]
     fn slot(&self, ticket: u64) -> usize {
-        SLOTS_AT + (ticket & self.mask) as usize * SLOT
+        SLOTS_AT + (ticket & self.ring.mask) as usize * SLOT
     }
 
     /// Messages taken so far.
@@ -112,7 +162,7 @@ impl FarRing {
     pub fn arrival(&self, ticket: u64) -> Option<Arrival> {
         let at = self.slot(ticket);
         let mark = self.word(at).load(Ordering::Acquire);
-        if mark as u32 != (ticket + 1) as u32 || (mark >> 48) as u16 != self.epoch.load(Ordering::Relaxed) {
+        if mark as u32 != (ticket + 1) as u32 || (mark >> 48) as u16 != self.ring.epoch.load(Ordering::Relaxed) {
             return None;
         }
         let source = self.word(at + 8).load(Ordering::Acquire);
@@ -138,7 +188,7 @@ impl FarRing {
     pub unsafe fn deliver(&self, ticket: u64, to: *mut u8, n: usize) {
         // SAFETY: as the caller promises; the bytes stay until the slot is freed.
         unsafe {
-            let from = self.memory.as_ptr().add(self.slot(ticket) + HEAD);
+            let from = self.ring.memory.as_ptr().add(self.at + self.slot(ticket) + HEAD);
             crate::base::atomics::copy(from, to, n.min(AREA_BYTES));
         }
     }
@@ -159,22 +209,6 @@ impl FarRing {
     /// Has somebody taken this ticket?
     pub fn is_claimed(&self, ticket: u64) -> bool {
         self.word(SENT_AT).load(Ordering::Acquire) > ticket
-    }
-
-    /// How many messages may be outstanding; 0: as many as there are slots.
-    pub fn set_limit(&self, most: u64) {
-        self.word(FREED_AT + 8).store(most, Ordering::Release);
-    }
-
-    /// The receiver sleeps, or does not any more. The caller orders this with its look at the slots.
-    pub fn set_asleep(&self, asleep: bool) {
-        self.word(FREED_AT + 16).store(asleep as u64, Ordering::SeqCst);
-        crate::base::atomics::fence(crate::base::atomics::Ordering::SeqCst);
-    }
-
-    /// Does the receiver sleep, or has it an event descriptor?
-    pub fn is_asleep(&self) -> bool {
-        self.word(FREED_AT + 16).load(Ordering::Relaxed) != 0
     }
 }
 

@@ -16,6 +16,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `ring` | the shared records and what is done to them: the seam to the fabric |
+//! | `share` | a ring split over groups of senders |
 //! | `stake` | who has a slot that stays empty: the death of a sender |
 //! | `send`, `receive` | one message out, one message in |
 //! | `far` | the second ring, for senders of other nodes |
@@ -33,6 +34,7 @@ pub mod receive;
 pub mod request;
 pub mod ring;
 pub mod send;
+pub mod share;
 pub mod stake;
 mod table;
 
@@ -252,7 +254,8 @@ impl AnySource {
             None => {
                 // Half as many as for the senders of this node: a slot here is memory that stays.
                 let slots = (ep.region.header().any_slots.load(Ordering::Relaxed) as usize / 2).max(1);
-                Arc::new(FarRing::new(ep.fabric_here()?, slots, epoch).ok()?)
+                let shares = share::shares(ep.config.spread, ep.size as usize, slots);
+                Arc::new(FarRing::new(ep.fabric_here()?, slots, shares, epoch).ok()?)
             }
         };
         rings.used.push(((number, index), ring.clone()));
@@ -261,9 +264,10 @@ impl AnySource {
         Some(ring)
     }
 
-    /// Answers a sender of another node that asks for a ring; called by the thread of the fabric.
-    pub fn serve_ring(&self, ep: &Endpoint, number: u32, index: i32) -> Option<[u64; 2]> {
-        let (place, slots) = self.make_far_ring(ep, number, index)?.place();
+    /// Answers a sender of another node that asks for a ring, with the share that it is to use; called by the thread of the fabric.
+    pub fn serve_ring(&self, ep: &Endpoint, number: u32, index: i32, sender: u32) -> Option<[u64; 2]> {
+        let ring = self.make_far_ring(ep, number, index)?;
+        let (place, slots) = ring.share(share::share_of(sender, ring.shares())).place();
         Some([place.addr, place.rkey as u64 | (slots as u64) << 32])
     }
 
@@ -387,9 +391,11 @@ impl Endpoint {
                 format!("rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank),
             ));
         }
-        let slots = (header.any_slots.load(Ordering::Acquire) as usize).clamp(1, ring::SLOTS_MOST);
+        let (slots, shares) = share::of_region(header);
         let domain = Domain::of(context);
-        let at = ring_at(domain.unit, index as usize);
+        // Neighbours among the ranks of the node are in different shares.
+        let number = self.launch.local_ranks().iter().position(|r| *r == self.rank).unwrap_or(0);
+        let at = share::share_at(ring_at(domain.unit, index as usize), slots, share::share_of(number as u32, shares));
         self.any_source.outgoing.find_or_make(key, || {
             let window = match &peer {
                 Some(p) => p.region.map(at, Ring::bytes(slots))?,
@@ -449,13 +455,17 @@ impl Endpoint {
         let comm = context.handle;
         let key = key_of(comm, -1, index);
         let domain = Domain::of(context);
-        let slots = self.region.header().any_slots.load(Ordering::Relaxed) as usize;
+        let (slots, shares) = share::of_region(self.region.header());
         let at = ring_at(domain.unit, index as usize);
         self.any_source.incoming.find_or_make(key, || {
-            let window = self.region.map(at, Ring::bytes(slots))?;
+            let share = |k| {
+                let at = share::share_at(at, slots, k);
+                let ring = Ring::new(self.region.map(at, Ring::bytes(slots))?, slots, domain.epoch);
+                Ok(share::Share::new(at, ring))
+            };
             let spans = self.spans_nodes(&domain.group);
-            let ring = Ring::new(window, slots, domain.epoch);
-            Ok(Incoming::new(key, domain.clone(), (comm, index), at, ring, spans))
+            let all = (0..shares).map(share).collect::<Result<Vec<_>>>()?;
+            Ok(Incoming::new(key, domain.clone(), (comm, index), all, spans))
         })
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::ring::{Ring, ring_at};
 use super::send::{Near, Way};
+use super::share::Share;
 use super::table::key_of;
 use super::{AnySource, Incoming, Outgoing};
 use crate::base::shadow;
@@ -68,7 +69,7 @@ impl AnySource {
         let key = key_of(COMM_WORLD, -1, 0);
         let inc = self.incoming.find_or_make(key, || {
             let domain = super::Domain::of(me.context(COMM_WORLD)?);
-            Ok(Incoming::new(key, domain, (COMM_WORLD, 0), at, ring(me.rank), false))
+            Ok(Incoming::new(key, domain, (COMM_WORLD, 0), vec![Share::new(at, ring(me.rank))], false))
         });
         let (out, inc) = (out.expect("a ring"), inc.expect("a ring"));
         shadow::share((&raw const *out).cast(), size_of::<Outgoing>());

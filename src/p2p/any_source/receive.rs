@@ -4,24 +4,20 @@ mod either;
 
 use std::cell::UnsafeCell;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use super::offer::Fetching;
 use super::ring::*;
+use super::share::{Share, limit_of};
 use super::stake::{Stakes, is_orphan};
 use super::table::{Key, Keyed, key_of};
 use super::{Domain, check_buffer};
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::lane::record::{ASLEEP, EVENT};
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
-use either::FarSide;
-
-/// The bit of the ring's bell on which those sleep who wait for room; those who wait for a message to be taken have the others.
-pub(super) const ROOM_BITS: u32 = 1;
-/// How many of those who wait for room are woken at a time: each of them has many messages, most likely.
-const WAKE_AT_ONCE: i32 = 2;
+use either::Sides;
 
 /// What a receive has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,17 +59,13 @@ pub struct Incoming {
     key: Key,
     /// 1: a thread is in a call.
     busy: AtomicU32,
-    ring: Ring,
-    /// The next ticket to be taken.
-    next: AtomicU64,
-    /// `next` when senders were woken last.
-    rung: AtomicU64,
+    /// The ring for senders of this node, or its first share.
+    first: Share,
     pub(super) comm: i32,
     pub(super) index: i32,
     domain: Domain,
-    ring_at: u64,
-    /// Senders of other nodes, if there are such members.
-    far: Option<FarSide>,
+    /// Where else messages come, if they do: other shares, senders of other nodes.
+    sides: Option<Sides>,
     /// A request that is not completed.
     pub(super) pending: UnsafeCell<Option<Wanted>>,
     /// Dead ranks that a receive here has told of.
@@ -104,10 +96,10 @@ impl Drop for Claim<'_> {
 
 /// What a death means for a receive that finds nothing.
 enum Death {
-    /// The next slot was this rank's, and stays empty.
-    Hole(u32),
+    /// The next slot of this share was this rank's, and stays empty.
+    Hole(usize, u32),
     /// The same in the far ring; if several have died it is one of them.
-    FarHole(u32),
+    FarHole(usize, u32),
     /// This rank has died; others may still send.
     News(u32),
     /// Nobody is left who could send.
@@ -119,27 +111,18 @@ impl Incoming {
         key: Key,
         domain: Domain,
         (comm, index): (i32, i32),
-        ring_at: u64,
-        ring: Ring,
+        mut shares: Vec<Share>,
         spans: bool,
     ) -> Incoming {
-        let next = ring.header().freed.load(Ordering::Acquire);
+        let first = shares.remove(0);
         Incoming {
             key,
             busy: AtomicU32::new(0),
-            ring,
-            next: AtomicU64::new(next),
-            rung: AtomicU64::new(next),
+            first,
             comm,
             index,
             domain,
-            ring_at,
-            far: spans.then(|| FarSide {
-                ring: OnceLock::new(),
-                looked: AtomicU32::new(0),
-                next: AtomicU64::new(0),
-                turn: AtomicU32::new(0),
-            }),
+            sides: (spans || !shares.is_empty()).then(|| Sides::new(shares, spans)),
             pending: UnsafeCell::new(None),
             told: Mutex::default(),
         }
@@ -166,10 +149,6 @@ impl Incoming {
         Error::new(Code::Busy, format!("any-source receive on index {}: {what}", self.index))
     }
 
-    fn next(&self) -> u64 {
-        self.next.load(Ordering::Relaxed)
-    }
-
     /// Begins a request.
     pub(super) fn begin(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<()> {
         let _claim = self.claim()?;
@@ -191,95 +170,65 @@ impl Incoming {
     pub(super) unsafe fn take(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
         // SAFETY: as the caller promises.
         unsafe {
-            match &self.far {
-                None => self.take_near(ep, to, cap),
-                Some(far) => self.take_either(ep, far, to, cap),
+            match &self.sides {
+                None => self.take_near(ep, &self.first, to, cap),
+                Some(sides) => self.take_any(ep, sides, to, cap),
             }
         }
     }
 
-    /// Takes the next message of this node if it is there.
+    /// Takes the next message of a share if it is there.
     ///
     /// # Safety
     /// As for [`Incoming::take`].
     #[inline(always)]
-    unsafe fn take_near(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
-        let ticket = self.next();
-        let Some(arrival) = self.ring.arrival(ticket) else { return Ok(None) };
+    unsafe fn take_near(
+        &self,
+        ep: &'static Endpoint,
+        share: &Share,
+        to: *mut u8,
+        cap: usize,
+    ) -> Result<Option<Arrived>> {
+        let ticket = share.next();
+        let Some(arrival) = share.ring.arrival(ticket) else { return Ok(None) };
         let len = match arrival.kind {
             Kind::Inline | Kind::Area => {
                 // SAFETY: `to` has room for `cap` bytes; `deliver` bounds by slot and area.
-                unsafe { self.ring.deliver(ticket, arrival.kind, to, cap.min(arrival.len as usize)) };
+                unsafe { share.ring.deliver(ticket, arrival.kind, to, cap.min(arrival.len as usize)) };
                 arrival.len as usize
             }
             Kind::Nothing => 0,
             // SAFETY: as the caller promises.
-            Kind::Spooled | Kind::Offered => match unsafe { self.fetch(ep, arrival, to, cap) } {
+            Kind::Spooled | Kind::Offered => match unsafe { self.fetch(ep, share, arrival, to, cap) } {
                 Ok(None) => return Ok(None),
                 Ok(Some(len)) => len,
                 Err(e) => {
-                    self.advance(ticket);
+                    share.advance(ticket);
                     return Err(e);
                 }
             },
         };
-        self.advance(ticket);
+        share.advance(ticket);
         Ok(Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: cap }))
-    }
-
-    /// The slot of this ticket is done with.
-    #[inline(always)]
-    fn advance(&self, ticket: u64) {
-        self.next.store(ticket + 1, Ordering::Relaxed);
-        self.ring.free(ticket + 1);
-        // SYNC POINT: the sleeper sets the word and has the order bought by `membarrier`; no fence here.
-        doorbell::light_barrier();
-        let wanted = self.ring.header().wanted.load(Ordering::Relaxed);
-        if wanted != 0 {
-            self.wake_senders(wanted, false);
-        }
-    }
-
-    /// Wakes senders that sleep, as far as it is worth it: a few, when half of the slots are free. They fill those before they sleep
-    /// again, so that a message does not cost a wake-up. `dry`: there is nothing to be taken, so whoever can send should.
-    #[cold]
-    #[inline(never)]
-    fn wake_senders(&self, wanted: u32, dry: bool) {
-        let header = self.ring.header();
-        let next = self.next();
-        if wanted & TAKEN != 0 {
-            header.wanted.fetch_and(!TAKEN, Ordering::AcqRel);
-            doorbell::ring(&header.bell, !ROOM_BITS);
-        }
-        if wanted & ROOM == 0 {
-            return;
-        }
-        let limit = self.ring.limit();
-        let left = header.sent.load(Ordering::Relaxed).saturating_sub(next);
-        let rung = self.rung.load(Ordering::Relaxed);
-        if !(dry || left * 2 <= limit && next - rung >= limit / 4 || left == 0) {
-            return;
-        }
-        self.rung.store(next, Ordering::Relaxed);
-        // Taken away before the bell is rung: who says it again after that has read the bell before, and does not sleep; or sleeps
-        // on its new value.
-        header.wanted.fetch_and(!ROOM, Ordering::AcqRel);
-        if doorbell::ring_some(&header.bell, ROOM_BITS, WAKE_AT_ONCE) == WAKE_AT_ONCE {
-            // There may be more of them.
-            header.wanted.fetch_or(ROOM, Ordering::AcqRel);
-        }
     }
 
     /// Nothing is there: senders that sleep are needed.
     pub(super) fn run_dry(&self) {
-        let wanted = self.ring.header().wanted.load(Ordering::Relaxed);
-        if wanted & ROOM != 0 && !self.ring.is_claimed(self.next()) {
-            self.wake_senders(wanted, true);
-        }
+        self.first.run_dry();
+        self.others().iter().for_each(Share::run_dry);
     }
 
-    fn fetching(&self, ep: &'static Endpoint, source: u32) -> Fetching<'_> {
-        Fetching { ep, inc: self, source, away: self.ring.away(self.next()) }
+    /// The shares behind the first one.
+    fn others(&self) -> &[Share] {
+        self.sides.as_ref().map_or(&[], |sides| &sides.shares)
+    }
+
+    fn shares(&self) -> impl Iterator<Item = &Share> {
+        std::iter::once(&self.first).chain(self.others())
+    }
+
+    fn fetching(&self, ep: &'static Endpoint, share: &Share, source: u32) -> Fetching<'_> {
+        Fetching { ep, inc: self, source, away: share.ring.away(share.next()) }
     }
 
     /// Fetches a long message; its length. `None`: its sender has to do something first.
@@ -287,8 +236,15 @@ impl Incoming {
     /// # Safety
     /// As for [`Incoming::take`].
     #[cold]
-    unsafe fn fetch(&self, ep: &'static Endpoint, arrival: Arrival, to: *mut u8, cap: usize) -> Result<Option<usize>> {
-        let fetching = self.fetching(ep, arrival.source);
+    unsafe fn fetch(
+        &self,
+        ep: &'static Endpoint,
+        share: &Share,
+        arrival: Arrival,
+        to: *mut u8,
+        cap: usize,
+    ) -> Result<Option<usize>> {
+        let fetching = self.fetching(ep, share, arrival.source);
         let len = fetching.away.len as usize;
         if arrival.kind == Kind::Spooled {
             // SAFETY: as the caller promises.
@@ -308,67 +264,73 @@ impl Incoming {
 
     /// Would `take` find something to do?
     fn is_ready(&self, ep: &'static Endpoint) -> bool {
-        if self.far.as_ref().is_some_and(|far| self.far_arrival(ep, far).is_some()) {
-            return true;
-        }
-        match self.ring.arrival(self.next()) {
-            None => false,
-            Some(a) if a.kind == Kind::Offered => ep.is_dead(a.source) || self.fetching(ep, a.source).is_ready(),
-            Some(_) => true,
-        }
+        self.has_far_arrival(ep)
+            || self.shares().any(|share| match share.arrival() {
+                None => false,
+                Some(a) if a.kind == Kind::Offered => {
+                    ep.is_dead(a.source) || self.fetching(ep, share, a.source).is_ready()
+                }
+                Some(_) => true,
+            })
     }
 
     /// Are parts of the next message in the buffer of the pending request already?
     pub(super) fn is_underway(&self, ep: &'static Endpoint) -> bool {
-        match self.ring.arrival(self.next()) {
-            Some(a) if a.kind == Kind::Offered => self.fetching(ep, a.source).is_underway(),
-            _ => false,
-        }
+        self.shares().any(|share| self.is_underway_in(ep, share))
     }
 
-    fn peek_near(&self) -> Option<Arrived> {
-        let arrival = self.ring.arrival(self.next())?;
+    /// Are they of the next message of this share?
+    fn is_underway_in(&self, ep: &'static Endpoint, share: &Share) -> bool {
+        let offered = share.arrival().filter(|a| a.kind == Kind::Offered);
+        offered.is_some_and(|a| self.fetching(ep, share, a.source).is_underway())
+    }
+
+    fn peek_near(&self, share: &Share) -> Option<Arrived> {
+        let arrival = share.arrival()?;
         let len = match arrival.kind {
             Kind::Inline | Kind::Area | Kind::Nothing => arrival.len as usize,
-            Kind::Spooled | Kind::Offered => self.ring.away(self.next()).len as usize,
+            Kind::Spooled | Kind::Offered => share.ring.away(share.next()).len as usize,
         };
         Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: 0 })
     }
 
     /// What deaths mean for a receive that finds nothing. Changes nothing.
     fn look_for_the_dead(&self, ep: &'static Endpoint) -> Option<Death> {
-        let elsewhere = self.far.as_ref().map_or(Vec::new(), |_| ep.lost_elsewhere());
-        if ep.deaths() == 0 && elsewhere.is_empty() || self.ring.arrival(self.next()).is_some() {
+        let elsewhere = if self.spans() { ep.lost_elsewhere() } else { Vec::new() };
+        if ep.deaths() == 0 && elsewhere.is_empty() || self.shares().any(|share| share.arrival().is_some()) {
             return None;
         }
         let is_dead = |rank: &u32| ep.is_dead(*rank) || elsewhere.contains(rank);
         let dead: Vec<u32> = self.domain.group.members().filter(is_dead).collect();
-        if let Some(far) = self.far.as_ref().filter(|_| !dead.is_empty())
-            && let Some((ring, ticket)) = self.far_ring(ep, far).map(|ring| (ring, far.next.load(Ordering::Relaxed)))
-            && ring.is_claimed(ticket)
+        if !dead.is_empty()
+            && let Some(found) = self.look_for_far_holes(ep, &dead, &elsewhere)
         {
-            // Everything that the others have written under it is here when they have answered.
-            let has = |rank: &u32| !dead.contains(rank) && self.has_ticket(ep, *rank, ring, ticket);
-            if self.domain.group.members().any(|r| has(&r)) || ring.arrival(ticket).is_some() {
-                return None;
-            }
-            let owner = dead.iter().find(|r| elsewhere.contains(r)).or(dead.first());
-            return owner.map(|r| Death::FarHole(*r));
+            return found;
         }
-        let ticket = self.next();
-        if self.ring.is_claimed(ticket) {
+        let mut claimed = false;
+        for (n, share) in self.shares().enumerate() {
+            let ticket = share.next();
+            if !share.ring.is_claimed(ticket) {
+                continue;
+            }
+            claimed = true;
             let has = |rank: u32| {
                 let stakes = |p: &crate::fabric::shm::peer::Peer| Stakes::of(&p.region).ok();
                 let theirs = ep.known(rank).and_then(|p| stakes(&p));
-                theirs.is_some_and(|s| s.has(ep.rank, self.ring_at, ticket))
+                theirs.is_some_and(|s| s.has(ep.rank, share.at, ticket))
             };
             let owner = dead.iter().copied().find(|r| has(*r));
             let living = |r: &u32| *r != ep.rank && !dead.contains(r);
             let living = || {
-                ep.any_source.stakes.has(ep.rank, self.ring_at, ticket)
+                ep.any_source.stakes.has(ep.rank, share.at, ticket)
                     || self.domain.group.members().filter(living).any(has)
             };
-            return owner.filter(|_| is_orphan(&self.ring, ticket, || true, living)).map(Death::Hole);
+            if let Some(rank) = owner.filter(|_| is_orphan(&share.ring, ticket, || true, living)) {
+                return Some(Death::Hole(n, rank));
+            }
+        }
+        if claimed {
+            return None;
         }
         let told = self.told.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(rank) = dead.iter().find(|r| !told.contains(r)) {
@@ -380,7 +342,7 @@ impl Incoming {
     fn death_error(&self, ep: &Endpoint, death: &Death) -> Error {
         let of = |rank: u32| self.domain.rank_here(rank);
         let what = match death {
-            Death::Hole(rank) | Death::FarHole(rank) => {
+            Death::Hole(_, rank) | Death::FarHole(_, rank) => {
                 format!(
                     "rank {} has died while it was sending here; that message is lost, later receives go on",
                     of(*rank)
@@ -399,18 +361,13 @@ impl Incoming {
     pub(super) fn after_death(&self, ep: &'static Endpoint) -> Option<Error> {
         let death = self.look_for_the_dead(ep)?;
         match death {
-            Death::Hole(rank) => {
+            Death::Hole(share, rank) => {
                 self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
-                self.advance(self.next());
+                self.shares().nth(share).into_iter().for_each(|share| share.advance(share.next()));
             }
-            Death::FarHole(rank) => {
+            Death::FarHole(share, rank) => {
                 self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
-                if let Some(far) = &self.far
-                    && let Some(ring) = far.ring.get()
-                {
-                    let next = far.next.fetch_add(1, Ordering::Relaxed) + 1;
-                    ring.free(next);
-                }
+                self.pass_over_far(share);
             }
             Death::News(rank) => drop(self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
             Death::Alone => {}
@@ -458,15 +415,13 @@ impl Incoming {
     /// With an event descriptor: the sender of the next message is to ring.
     fn arm(&self, ep: &'static Endpoint) {
         let Some(event) = ep.event.get() else { return };
-        let word = &self.ring.header().asleep;
-        // SYNC POINT: pairs with the sender's look at it after it has published; ordered by `membarrier`.
-        word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
-        doorbell::barrier();
-        if let Some(far) = &self.far
-            && let Some(ring) = self.far_ring(ep, far)
-        {
-            ring.set_asleep(true);
+        for share in self.shares() {
+            let word = &share.ring.header().asleep;
+            // SYNC POINT: pairs with the sender's look at it after it has published; ordered by `membarrier`.
+            word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
         }
+        doorbell::barrier();
+        self.arm_far(ep);
         if self.is_ready(ep) {
             event.signal();
         }
@@ -474,11 +429,14 @@ impl Incoming {
 
     /// The request is over.
     pub(super) fn disarm(&self) {
-        let word = &self.ring.header().asleep;
-        if word.load(Ordering::Relaxed) & EVENT != 0 {
-            word.store(word.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
-            self.set_asleep_far(false);
+        if self.first.ring.header().asleep.load(Ordering::Relaxed) & EVENT == 0 {
+            return;
         }
+        for share in self.shares() {
+            let word = &share.ring.header().asleep;
+            word.store(word.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
+        }
+        self.set_asleep_far(false);
     }
 }
 
@@ -533,16 +491,18 @@ pub fn probe_any(comm: i32, index: i32) -> Result<Option<Arrived>> {
 
 /// Limits how many messages may be outstanding on an index of this process: sent and not yet received. 0: as many as the ring has
 /// slots, `FMPL_ANY_SLOTS`, which is also the most. Senders of other nodes have a ring of their own, of half as many slots, with the
-/// same limit.
+/// same limit. A ring in several shares (`FMPL_SPREAD`) has the limit divided among them, at least one message for each.
 pub fn recv_any_limit(comm: i32, most: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
     if most < 0 {
         return Err(Error::new(Code::Argument, format!("rank {}: a limit of {most} messages", ep.rank)));
     }
     let inc = find(ep, comm, index)?;
-    inc.ring.header().limit.store(most as u64, Ordering::Release);
-    doorbell::ring(&inc.ring.header().bell, ROOM_BITS);
-    if inc.far.is_some()
+    let shares = 1 + inc.others().len();
+    for (n, share) in inc.shares().enumerate() {
+        share.set_limit(limit_of(most as u64, shares, n));
+    }
+    if inc.spans()
         && let Some(ring) = ep.any_source.make_far_ring(ep, inc.domain.number, index)
     {
         ring.set_limit(most as u64);
@@ -561,20 +521,22 @@ impl Scene for Waiting<'_> {
         self.ep.board()
     }
     fn sleep_word(&self) -> Option<&AtomicU32> {
-        Some(&self.inc.ring.header().asleep)
+        Some(&self.inc.first.ring.header().asleep)
     }
     fn bits(&self) -> u32 {
         doorbell::bit(self.inc.index as usize)
     }
     fn fall_asleep(&self) -> bool {
-        crate::wait::mark_asleep(&self.inc.ring.header().asleep);
+        self.inc.shares().for_each(|share| crate::wait::mark_asleep(&share.ring.header().asleep));
         self.inc.set_asleep_far(true);
         true
     }
     fn wake_up(&self) {
-        let word = &self.inc.ring.header().asleep;
-        word.store(word.load(Ordering::Relaxed) & !ASLEEP, Ordering::Relaxed);
-        if word.load(Ordering::Relaxed) & EVENT == 0 {
+        for share in self.inc.shares() {
+            let word = &share.ring.header().asleep;
+            word.store(word.load(Ordering::Relaxed) & !ASLEEP, Ordering::Relaxed);
+        }
+        if self.inc.first.ring.header().asleep.load(Ordering::Relaxed) & EVENT == 0 {
             self.inc.set_asleep_far(false);
         }
     }
@@ -582,7 +544,7 @@ impl Scene for Waiting<'_> {
         self.inc.is_ready(self.ep)
     }
     fn meanwhile(&self) -> bool {
-        if self.inc.far.is_some() {
+        if self.inc.spans() {
             self.ep.tend_links();
         }
         self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)

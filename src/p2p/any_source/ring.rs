@@ -18,11 +18,14 @@
 //! ```
 //! A mark is for one ticket only, so nobody has to clear it: in the next round the slot is given out under another number.
 //!
+//! With many senders a ring is several of these, one behind the other, each with a share of the slots: see [`super::share`].
+//!
 //! This file is the seam to the fabric: all that a sender does to a ring is [`Ring::claim`] (a fetch-and-add that adds only while there
 //! is room), the read of `freed` in it, and [`Ring::publish`] (a put of one line, mark last, with an area before it).
 
 use static_assertions::const_assert;
 
+use super::share::SHARES_MOST;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
 use crate::fabric::shm::region::{ANY_AT, Mapping, PLACES_AT};
 use crate::lane::map::{SLOTS as INDICES, UNIT_SLOTS, UNITS};
@@ -39,7 +42,7 @@ const SLOTS_AT: usize = 4096;
 /// Rings of communicators other than the world come behind the world's: so many for each of their units.
 const PER_UNIT: u64 = UNIT_SLOTS as u64;
 
-const_assert!(SLOTS_AT + SLOTS_MOST * (64 + AREA_BYTES) <= STRIDE as usize);
+const_assert!(SHARES_MOST * SLOTS_AT + SLOTS_MOST * (64 + AREA_BYTES) <= STRIDE as usize);
 const_assert!(ANY_AT + (INDICES as u64 + UNITS as u64 * PER_UNIT) * STRIDE <= PLACES_AT);
 
 /// Where in the receiver's region the ring of an index lies; `unit`: the communicator's first, none for the world.
@@ -166,7 +169,7 @@ impl Ring {
     /// The first lines.
     #[inline(always)]
     pub fn header(&self) -> &Header {
-        // SAFETY: the window begins at a page and holds a header, which is atomics only.
+        // SAFETY: the window begins at a line and holds a header, which is atomics only.
         unsafe { &*self.window.as_ptr().cast::<Header>() }
     }
 

@@ -537,8 +537,8 @@ impl Scene for Waiting<'_> {
     }
     fn bits(&self) -> u32 {
         match &self.message.stage {
-            Stage::Waits => super::receive::ROOM_BITS,
-            Stage::Unconfirmed(_) => !super::receive::ROOM_BITS,
+            Stage::Waits => super::share::ROOM_BITS,
+            Stage::Unconfirmed(_) => !super::share::ROOM_BITS,
             Stage::Offered(_) | Stage::FarOffered(_) => doorbell::bit(self.message.out.index as usize),
         }
     }

@@ -1,96 +1,174 @@
-//! Two rings for one index: that of this node's senders and that of all others', in turn.
+//! Several rings for one index, looked at in turn: the shares of that of this node's senders, and those of all others'.
 
 use std::sync::{Arc, OnceLock};
 
-use super::{Arrived, Incoming};
+use super::{Arrived, Death, Incoming};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::lane::far::{Ask, Asked};
-use crate::p2p::any_source::far::FarRing;
+use crate::p2p::any_source::far::{FarRing, FarShare};
 use crate::p2p::any_source::garbled;
 use crate::p2p::any_source::ring::{Arrival, Kind};
+use crate::p2p::any_source::share::Share;
 use crate::p2p::endpoint::Endpoint;
 
-/// The receiver's part of a far ring. The thread that has the ring claimed uses it.
-pub(super) struct FarSide {
-    pub(super) ring: OnceLock<Arc<FarRing>>,
+/// Where messages come besides the first share. The thread that has the ring claimed uses it.
+///
+/// All are counted through: the shares of this node's senders first, from 0 on, then those of senders of other nodes.
+pub(super) struct Sides {
+    /// The shares of this node's senders from the second one on.
+    pub(super) shares: Box<[Share]>,
+    /// Senders of other nodes, if there are such members.
+    far: Option<FarSide>,
+    /// Which is looked at first.
+    turn: AtomicU32,
+    /// A share + 1 of which a message is in the caller's buffer in part: nothing else may go there. 0: none.
+    underway: AtomicU32,
+}
+
+/// The receiver's part of a far ring.
+struct FarSide {
+    made: OnceLock<Made>,
     /// How many far rings this process had when this one was looked for last.
-    pub(super) looked: AtomicU32,
-    /// The next ticket to be taken.
-    pub(super) next: AtomicU64,
-    /// 1: the far ring is looked at first.
-    pub(super) turn: AtomicU32,
+    looked: AtomicU32,
+}
+
+/// A far ring, once a sender of another node has asked for it.
+struct Made {
+    ring: Arc<FarRing>,
+    /// The next ticket to be taken, of each share.
+    next: Box<[AtomicU64]>,
+}
+
+impl Sides {
+    /// `spans`: there are members on other nodes.
+    pub(super) fn new(shares: Vec<Share>, spans: bool) -> Sides {
+        let far = spans.then(|| FarSide { made: OnceLock::new(), looked: AtomicU32::new(0) });
+        Sides { shares: shares.into(), far, turn: AtomicU32::new(0), underway: AtomicU32::new(0) }
+    }
 }
 
 impl Incoming {
-    /// From the two rings in turn.
+    /// Are there members on other nodes?
+    pub(super) fn spans(&self) -> bool {
+        self.far_side().is_some()
+    }
+
+    fn far_side(&self) -> Option<&FarSide> {
+        self.sides.as_ref()?.far.as_ref()
+    }
+
+    /// Takes the next message from whichever has one, in turn.
     ///
     /// # Safety
     /// As for [`Incoming::take`].
     #[inline(never)]
-    pub(super) unsafe fn take_either(
+    pub(super) unsafe fn take_any(
         &self,
         ep: &'static Endpoint,
-        far: &FarSide,
+        sides: &Sides,
         to: *mut u8,
         cap: usize,
     ) -> Result<Option<Arrived>> {
-        let first = far.turn.load(Ordering::Relaxed);
-        for turn in [first, 1 - first] {
-            // SAFETY: as the caller promises.
-            let taken =
-                unsafe { if turn == 1 { self.take_far(ep, far, to, cap)? } else { self.take_near(ep, to, cap)? } };
+        let near = 1 + sides.shares.len();
+        let all = near + sides.far.as_ref().map_or(0, |far| self.far_shares(ep, far));
+        let (first, looks) = match sides.underway.load(Ordering::Relaxed) {
+            0 => (sides.turn.load(Ordering::Relaxed) as usize, all),
+            n => (n as usize - 1, 1),
+        };
+        for n in 0..looks {
+            let at = (first + n) % all;
+            let taken = if at < near {
+                let share = if at == 0 { &self.first } else { &sides.shares[at - 1] };
+                // SAFETY: as the caller promises.
+                let taken = unsafe { self.take_near(ep, share, to, cap) };
+                let underway = matches!(taken, Ok(None)) && self.is_underway_in(ep, share);
+                sides.underway.store(if underway { at as u32 + 1 } else { 0 }, Ordering::Relaxed);
+                if underway {
+                    return taken;
+                }
+                taken?
+            } else {
+                // SAFETY: as the caller promises.
+                unsafe { self.take_far(ep, at - near, to, cap)? }
+            };
             if taken.is_some() {
-                far.turn.store(1 - turn, Ordering::Relaxed);
+                sides.turn.store(((at + 1) % all) as u32, Ordering::Relaxed);
                 return Ok(taken);
             }
         }
         Ok(None)
     }
 
-    /// The far ring, once a sender of another node has asked for it.
-    pub(super) fn far_ring<'a>(&self, ep: &Endpoint, far: &'a FarSide) -> Option<&'a FarRing> {
-        if let Some(ring) = far.ring.get() {
-            return Some(ring);
-        }
-        // SYNC POINT: pairs with the release in `make_far_ring`.
-        let made = ep.any_source.far_made.load(Ordering::Acquire);
-        if made == far.looked.swap(made, Ordering::Relaxed) {
-            return None;
-        }
-        let ring = ep.any_source.far_ring(self.domain.number, self.index)?;
-        far.next.store(ring.freed(), Ordering::Relaxed);
-        let ring = far.ring.get_or_init(|| ring);
-        // SAFETY: claimed, as for all that takes messages.
-        let armed = unsafe { (*self.pending.get()).is_some() } && ep.event.get().is_some();
-        ring.set_asleep(armed);
-        Some(ring)
+    /// Where the message is that `take` would take: who sent it, how long it is. The next `take` takes it.
+    pub(super) fn peek(&self, ep: &Endpoint) -> Option<Arrived> {
+        let Some(sides) = &self.sides else { return self.peek_near(&self.first) };
+        let near = 1 + sides.shares.len();
+        let all = near + sides.far.as_ref().map_or(0, |far| self.far_shares(ep, far));
+        let first = sides.turn.load(Ordering::Relaxed) as usize;
+        (0..all).map(|n| (first + n) % all).find_map(|at| {
+            let found = match at {
+                0 => self.peek_near(&self.first),
+                at if at < near => self.peek_near(&sides.shares[at - 1]),
+                at => self.peek_far(at - near),
+            };
+            found.inspect(|_| sides.turn.store(at as u32, Ordering::Relaxed))
+        })
     }
 
-    /// What is next in the far ring. Slots that turned out not to be needed are passed over.
-    pub(super) fn far_arrival<'a>(&self, ep: &Endpoint, far: &'a FarSide) -> Option<(&'a FarRing, u64, Arrival)> {
-        let ring = self.far_ring(ep, far)?;
+    // ---- the far ring
+
+    /// How many shares the far ring has: none, before a sender of another node has asked for it.
+    fn far_shares(&self, ep: &Endpoint, far: &FarSide) -> usize {
+        if let Some(made) = far.made.get() {
+            return made.next.len();
+        }
+        // SYNC POINT: pairs with the release in `make_far_ring`.
+        let count = ep.any_source.far_made.load(Ordering::Acquire);
+        if count == far.looked.swap(count, Ordering::Relaxed) {
+            return 0;
+        }
+        let Some(ring) = ep.any_source.far_ring(self.domain.number, self.index) else { return 0 };
+        let next = (0..ring.shares()).map(|n| AtomicU64::new(ring.share(n).freed())).collect();
+        let made = far.made.get_or_init(|| Made { ring, next });
+        // SAFETY: claimed, as for all that takes messages.
+        let armed = unsafe { (*self.pending.get()).is_some() } && ep.event.get().is_some();
+        made.ring.set_asleep(armed);
+        made.next.len()
+    }
+
+    /// What is next in a share of the far ring. Slots that turned out not to be needed are passed over.
+    fn far_arrival(&self, share: usize) -> Option<(FarShare<'_>, u64, Arrival)> {
+        let made = self.far_side()?.made.get()?;
+        let (next, share) = (made.next.get(share)?, made.ring.share(share));
         loop {
-            let ticket = far.next.load(Ordering::Relaxed);
-            let arrival = ring.arrival(ticket)?;
+            let ticket = next.load(Ordering::Relaxed);
+            let arrival = share.arrival(ticket)?;
             if arrival.kind != Kind::Nothing {
-                return Some((ring, ticket, arrival));
+                return Some((share, ticket, arrival));
             }
-            far.next.store(ticket + 1, Ordering::Relaxed);
-            ring.free(ticket + 1);
+            next.store(ticket + 1, Ordering::Relaxed);
+            share.free(ticket + 1);
+        }
+    }
+
+    /// Is there a message of another node?
+    pub(super) fn has_far_arrival(&self, ep: &Endpoint) -> bool {
+        self.far_side().is_some_and(|far| (0..self.far_shares(ep, far)).any(|n| self.far_arrival(n).is_some()))
+    }
+
+    /// The slot that is next in a share of the far ring is done with.
+    pub(super) fn pass_over_far(&self, share: usize) {
+        if let Some(made) = self.far_side().and_then(|far| far.made.get()) {
+            let next = made.next[share].fetch_add(1, Ordering::Relaxed) + 1;
+            made.ring.share(share).free(next);
         }
     }
 
     /// # Safety
     /// As for [`Incoming::take`].
-    pub(super) unsafe fn take_far(
-        &self,
-        ep: &'static Endpoint,
-        far: &FarSide,
-        to: *mut u8,
-        cap: usize,
-    ) -> Result<Option<Arrived>> {
-        let Some((ring, ticket, arrival)) = self.far_arrival(ep, far) else { return Ok(None) };
+    unsafe fn take_far(&self, ep: &'static Endpoint, share: usize, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
+        let Some((ring, ticket, arrival)) = self.far_arrival(share) else { return Ok(None) };
         let mut len = arrival.len as usize;
         let mut fetched = Ok(());
         if arrival.kind == Kind::Area {
@@ -107,14 +185,13 @@ impl Incoming {
                 _ => Err(garbled(ep, arrival.source)),
             };
         }
-        far.next.store(ticket + 1, Ordering::Relaxed);
-        ring.free(ticket + 1);
+        self.pass_over_far(share);
         fetched.map_err(|e| self.lost(ep, arrival.source, len, &e))?;
         Ok(Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: cap }))
     }
 
     #[cold]
-    pub(super) fn lost(&self, ep: &Endpoint, source: u32, len: usize, why: &Error) -> Error {
+    fn lost(&self, ep: &Endpoint, source: u32, len: usize, why: &Error) -> Error {
         let (me, index) = (ep.rank, self.index);
         Error::new(
             Code::Peer,
@@ -126,41 +203,61 @@ impl Incoming {
         )
     }
 
-    /// Where the message is that `take` would take: who sent it, how long it is. The next `take` takes it.
-    pub(super) fn peek(&self, ep: &Endpoint) -> Option<Arrived> {
-        let Some(far) = &self.far else { return self.peek_near() };
-        let first = far.turn.load(Ordering::Relaxed);
-        for turn in [first, 1 - first] {
-            let found = if turn == 1 { self.peek_far(ep, far) } else { self.peek_near() };
-            if found.is_some() {
-                far.turn.store(turn, Ordering::Relaxed);
-                return found;
-            }
-        }
-        None
-    }
-
-    pub(super) fn peek_far(&self, ep: &Endpoint, far: &FarSide) -> Option<Arrived> {
-        let (ring, ticket, arrival) = self.far_arrival(ep, far)?;
+    fn peek_far(&self, share: usize) -> Option<Arrived> {
+        let (ring, ticket, arrival) = self.far_arrival(share)?;
         let len = if arrival.kind == Kind::Area { arrival.len as u64 } else { ring.away(ticket).len };
         Some(Arrived { source: self.domain.rank_here(arrival.source), len: len as usize, capacity: 0 })
     }
 
-    /// Has a rank of another node this ticket of the far ring?
-    pub(super) fn has_ticket(&self, ep: &'static Endpoint, rank: u32, ring: &FarRing, ticket: u64) -> bool {
+    /// What deaths mean for the far ring, of which nothing has come. `None`: nothing; `Some(None)`: what is missing is on its way.
+    pub(super) fn look_for_far_holes(
+        &self,
+        ep: &'static Endpoint,
+        dead: &[u32],
+        elsewhere: &[u32],
+    ) -> Option<Option<Death>> {
+        let far = self.far_side()?;
+        let shares = self.far_shares(ep, far);
+        let made = far.made.get()?;
+        let mut claimed = false;
+        for n in 0..shares {
+            let (share, ticket) = (made.ring.share(n), made.next[n].load(Ordering::Relaxed));
+            if !share.is_claimed(ticket) {
+                continue;
+            }
+            claimed = true;
+            // Everything that the others have written under it is here when they have answered.
+            let has = |rank: &u32| !dead.contains(rank) && self.has_ticket(ep, *rank, share, ticket);
+            if !self.domain.group.members().any(|r| has(&r)) && share.arrival(ticket).is_none() {
+                let owner = dead.iter().find(|r| elsewhere.contains(r)).or(dead.first());
+                return Some(owner.map(|r| Death::FarHole(n, *r)));
+            }
+        }
+        claimed.then_some(None)
+    }
+
+    /// Has a rank of another node this ticket of a share of the far ring?
+    fn has_ticket(&self, ep: &'static Endpoint, rank: u32, share: FarShare<'_>, ticket: u64) -> bool {
         let known = ep.fabric_here().is_some_and(|fabric| fabric.links().iter().any(|l| l.peer == rank));
         let here = self.domain.rank_here(rank);
         let lane = || ep.context(self.comm).and_then(|context| ep.lane_of(context, here)).ok();
         // Who has no connection with this process has drawn no ticket.
         let Some(lane) = known.then(lane).flatten() else { return false };
-        let asked = Asked { what: Ask::Ticket, slot: 0, seq: ticket, at: ring.place().0.addr };
+        let asked = Asked { what: Ask::Ticket, slot: 0, seq: ticket, at: share.place().0.addr };
         lane.far().and_then(|far| far.ask_for(asked, || lane.gone().is_none())).flatten().is_some()
+    }
+
+    /// With an event descriptor: senders of other nodes call this process.
+    pub(super) fn arm_far(&self, ep: &Endpoint) {
+        if self.far_side().is_some_and(|far| self.far_shares(ep, far) != 0) {
+            self.set_asleep_far(true);
+        }
     }
 
     /// Senders of other nodes call this process when they have sent something, or do not.
     pub(super) fn set_asleep_far(&self, asleep: bool) {
-        if let Some(ring) = self.far.as_ref().and_then(|far| far.ring.get()) {
-            ring.set_asleep(asleep);
+        if let Some(made) = self.far_side().and_then(|far| far.made.get()) {
+            made.ring.set_asleep(asleep);
         }
     }
 }
