@@ -339,12 +339,14 @@ impl Spool {
 
     fn charge(&self, budget: &Budget, charge: usize) -> bool {
         let limit = budget.limit();
-        budget
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(charge).filter(|sum| *sum <= limit)
-            })
-            .is_ok()
+        let mut used = budget.used.load(Ordering::Relaxed);
+        loop {
+            let Some(sum) = used.checked_add(charge).filter(|sum| *sum <= limit) else { return false };
+            match budget.used.compare_exchange_weak(used, sum, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => used = now,
+            }
+        }
     }
 
     /// Takes a block again that its receiver has finished with, under a new generation and charge. `None`: somebody else has it.

@@ -118,6 +118,38 @@ fn any_source_offer_refused() {
     one_long("any_source_offer_refused", Terms { timeout_ms: -1, pages: 4, refuses: true, ..Terms::default() });
 }
 
+/// The kernel refuses to copy, and the spool has no room for the message: it goes in three pieces through a block that holds two.
+#[test]
+fn any_source_in_pieces() {
+    let terms = Terms { timeout_ms: -1, pages: 2, refuses: true, ..Terms::default() };
+    one_long("any_source_in_pieces", terms);
+}
+
+/// Two threads receive on one index, once each: one is told that it is busy, or each gets a message of its own.
+#[test]
+fn any_source_receivers_in_turn() {
+    model("any_source_receivers_in_turn", waits(), |w| {
+        let a = w.spawn(0, move || (1..=2).for_each(|n| send(Buffer::new(w, 0, 0, 24), n)));
+        let receivers = [0usize, 1].map(|k| {
+            w.spawn(1, move || {
+                let buffer = Buffer::new(w, 1, k * 512, 24);
+                let (ptr, len) = buffer.parts();
+                // SAFETY: the buffer lives as long as the world.
+                if let Err(e) = unsafe { any_source::recv_any(COMM_WORLD, ptr, len, 0) } {
+                    assert_eq!(e.code(), fmpl::Code::Busy);
+                    return 0;
+                }
+                let n = buffer.number();
+                buffer.holds(n, 24);
+                n
+            })
+        });
+        a.join().expect("rank 0");
+        let got = receivers.map(|r| r.join().expect("rank 1"));
+        assert!(matches!(got, [0 | 2, 1] | [1, 0 | 2]), "{got:?}");
+    });
+}
+
 fn ring(w: World) -> Ring {
     Ring::new(w.ring(1), SLOTS, WORLD_EPOCH)
 }

@@ -22,4 +22,5 @@ mod sleeping;
 mod spooled;
 mod stage;
 mod threads;
+mod tickets;
 mod weakened;

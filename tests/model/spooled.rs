@@ -1,7 +1,10 @@
 //! The spool: messages announced by the landing, blocks used again, blocks that threads take from each other, want of room.
 
 use crate::stage::{Buffer, model, pause, recv, send};
-use fmpl::p2p::model::Terms;
+use fmpl::base::atomics::Ordering;
+use fmpl::base::shadow;
+use fmpl::p2p::COMM_WORLD;
+use fmpl::p2p::model::{Terms, World};
 
 #[test]
 fn blocks_used_again() {
@@ -149,5 +152,47 @@ fn a_page_serves_another_size() {
         });
         a.join().expect("rank 0");
         b.join().expect("rank 1");
+    });
+}
+
+/// Takes a block of rank 0's spool, if there is one, and writes its payload; where it is, and its generation.
+fn take_and_write(w: World, payload: usize) -> Option<(u64, u32)> {
+    let spool = &w.endpoint(0).spool;
+    let block = spool.take(COMM_WORLD, payload, 0)?;
+    shadow::writes(spool.bytes(block.at).wrapping_add(128), payload);
+    Some((block.at, block.generation))
+}
+
+/// The only page, of small blocks, is given back and taken for larger ones, while another thread looks for a small block in it. Either
+/// it has one, or the page is the other's.
+#[test]
+fn a_page_changes_its_size_under_a_look() {
+    let terms = Terms { pages: 1, preemptions: 3, ..Terms::default() };
+    model("a_page_changes_its_size_under_a_look", terms, |w| {
+        let spool = &w.endpoint(0).spool;
+        let before = w.spawn(0, move || spool.take(COMM_WORLD, 100, 0).is_some_and(|block| spool.give_back(block)));
+        assert!(before.join().expect("the first use"));
+        let a = w.spawn(0, move || take_and_write(w, 300));
+        let b = w.spawn(0, move || take_and_write(w, 100));
+        a.join().expect("who wants a large block");
+        b.join().expect("who wants a small block");
+    });
+}
+
+/// A small block is given back when its receiver has read it; then its page serves larger ones.
+#[test]
+fn a_page_that_was_read() {
+    model("a_page_that_was_read", Terms { pages: 1, preemptions: 3, ..Terms::default() }, |w| {
+        let spool = &w.endpoint(0).spool;
+        let block = w.spawn(0, move || spool.take(COMM_WORLD, 100, 0).expect("a block")).join().expect("the first use");
+        let reads = w.spawn(1, move || {
+            shadow::reads(spool.bytes(block.at).wrapping_add(128), 100);
+            spool.block(block.at).done.store(block.generation, Ordering::Release);
+        });
+        let gives = w.spawn(0, move || spool.is_done(block) && spool.give_back(block));
+        let wants = w.spawn(0, move || take_and_write(w, 300));
+        reads.join().expect("rank 1");
+        gives.join().expect("rank 0");
+        wants.join().expect("rank 0, its other thread");
     });
 }

@@ -73,6 +73,10 @@ impl Buffer {
             assert_eq!(got, byte(n, k), "byte {k} of message {n}");
         }
     }
+    /// Is read, whatever it holds.
+    pub fn is_read(self) {
+        shadow::reads(self.ptr, self.len);
+    }
     /// Where it is, and how long.
     pub fn parts(self) -> (*mut u8, usize) {
         (self.ptr, self.len)

@@ -48,6 +48,8 @@ pub fn renew() {
     NUMBERS.with(|n| n.borrow_mut().clear());
 }
 
+pub use super::multicast::MulticastTree;
+
 impl AnySource {
     /// The other rank's spool as this one sees it.
     pub fn spool_in_model(&self, rank: u32, spool: Mapping) {

@@ -27,6 +27,9 @@ mod wide;
 
 use record::{ACKED, ENTERED, Shared, TOLD_BYTES, Told, members};
 
+#[cfg(loom)]
+pub use record::MulticastTree;
+
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
 use super::check_buffer;

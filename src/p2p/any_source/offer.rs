@@ -37,7 +37,7 @@ const MOVED: u32 = 5;
 const STREAM: u32 = 6;
 
 /// Bytes of a piece of a message that goes through a small block; the block holds two.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = if cfg!(loom) { 384 } else { 64 << 10 };
 
 /// The record of an offer, behind its block's header.
 #[repr(C, align(64))]

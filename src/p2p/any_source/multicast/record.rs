@@ -160,6 +160,28 @@ impl<'a> Shared<'a> {
     }
 }
 
+/// A multicast's block as models use it: the tree of acknowledgements, with no data.
+#[cfg(loom)]
+pub struct MulticastTree;
+
+#[cfg(loom)]
+impl MulticastTree {
+    /// Makes one for so many members, ranks from 0 on, at memory that nobody uses yet.
+    pub fn make(block: *mut u8, count: u32) {
+        // SAFETY: the memory of a model is long enough.
+        let shared = unsafe { Shared::at(block, 1, count as usize) };
+        for number in 0..count {
+            shared.pending(number).store(1 + children(number, count).count() as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// Member `number` has its data; `true`: all have.
+    pub fn acknowledge(block: *mut u8, count: u32, number: u32) -> bool {
+        // SAFETY: as above.
+        unsafe { Shared::at(block, 1, count as usize) }.acknowledge(number, number)
+    }
+}
+
 pub(super) const ENTERED: usize = 1;
 pub(super) const ACKED: usize = 2;
 
