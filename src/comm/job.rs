@@ -63,8 +63,26 @@ fn settle(ep: &Endpoint) {
     ep.settle_fabric();
 }
 
+/// The error of a message to another node, the library's own included, that has not arrived and never will: it was posted with success, and its
+/// connection has failed since.
+fn lost(ep: &Endpoint) -> Result<()> {
+    for lane in ep.lanes.list() {
+        let Some(far) = lane.far().filter(|far| !far.has_left()) else { continue };
+        let Some(why) = far.link.failure() else { continue };
+        for slot in 0..lane.limit() as usize {
+            let sent = lane.progress(slot).sent.load(Ordering::Relaxed);
+            if sent != 0 && !received_all(ep, lane, slot, sent) {
+                let index = slot as i32 - SYSTEM_INDICES as i32;
+                return Err(lane.peer_error(ep.rank, why, "a message that may not have arrived, to", index));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The first thing that was not completed.
 fn left_over(ep: &Endpoint) -> Result<()> {
+    lost(ep)?;
     let mut first = None;
     let (mut messages, mut requests) = (0u64, 0u64);
     for lane in ep.lanes.list() {
@@ -143,27 +161,56 @@ pub fn comm_size(comm: i32) -> Result<i32> {
     Ok(endpoint()?.context(comm)?.group.size() as i32)
 }
 
-/// Waits for all ranks, by messages between pairs. Dissemination: in round k each rank tells the rank 2^k further on, so log2 of
-/// the size rounds (Hensgen, Finkel, Manber 1988). One slot does for all rounds, since each has other partners.
-fn meet(ep: &'static Endpoint, context: &Context, slot: usize) -> Result<()> {
-    let (rank, size) = (context.group.rank(), context.group.size());
-    let nothing = Layout::Contiguous { ptr: std::ptr::null_mut(), len: 0 };
+/// Waits for all ranks of the world, by messages between pairs. On one node by dissemination: in round k each rank tells the rank 2^k
+/// further on, so log2 of the size rounds (Hensgen, Finkel, Manber 1988). One slot does for all rounds, since each has other partners.
+fn meet(ep: &'static Endpoint, world: &Context, slot: usize) -> Result<()> {
+    if ep.has_other_nodes() {
+        return meet_by_a_tree(ep, world, slot);
+    }
+    let (rank, size) = (world.group.rank(), world.group.size());
     let mut distance = 1;
     while distance < size {
-        let to = ep.lane_of(context, ((rank + distance) % size) as i32)?;
-        let from = ep.lane_of(context, ((rank + size - distance) % size) as i32)?;
-        // SAFETY: messages of no bytes touch no memory; the slots are the system's, below every lane's limit.
-        unsafe {
-            if to.far().is_some() || !send::send_inline(to, slot, std::ptr::null(), 0) {
-                signal::signal(ep, to, slot)?;
-            }
-            if from.far().is_some() || !receive::recv_inline::<false>(from, slot, std::ptr::null_mut(), 0) {
-                receive::recv_on(ep, from, slot, nothing)?;
-            }
-        }
+        let to = ep.lane_of(world, ((rank + distance) % size) as i32)?;
+        let from = ep.lane_of(world, ((rank + size - distance) % size) as i32)?;
+        tell(ep, to, slot)?;
+        hear(ep, from, slot)?;
         distance *= 2;
     }
     Ok(())
+}
+
+/// The same where a partner costs a connection: up a tree over all ranks and down again, so that nobody needs more than a few.
+fn meet_by_a_tree(ep: &'static Endpoint, world: &Context, slot: usize) -> Result<()> {
+    let nodes = ep.launch.nodes();
+    let (parent, children) = nodes.in_tree(ep.rank);
+    let lane = |rank: u32| ep.lane_of(world, rank as i32);
+    let parent = parent.map(lane).transpose()?;
+    let children = children.into_iter().map(lane).collect::<Result<Vec<_>>>()?;
+    children.iter().try_for_each(|child| hear(ep, child, slot))?;
+    if let Some(parent) = parent {
+        tell(ep, parent, slot)?;
+        hear(ep, parent, slot)?;
+    }
+    children.iter().try_for_each(|child| tell(ep, child, slot))
+}
+
+fn tell(ep: &'static Endpoint, to: &'static Lane, slot: usize) -> Result<()> {
+    // SAFETY: messages of no bytes touch no memory; the slots are the system's, below every lane's limit.
+    if to.far().is_none() && unsafe { send::send_inline(to, slot, std::ptr::null(), 0) } {
+        return Ok(());
+    }
+    signal::signal(ep, to, slot)
+}
+
+fn hear(ep: &'static Endpoint, from: &'static Lane, slot: usize) -> Result<()> {
+    let nothing = Layout::Contiguous { ptr: std::ptr::null_mut(), len: 0 };
+    // SAFETY: as in `tell`.
+    unsafe {
+        if from.far().is_none() && receive::recv_inline::<false>(from, slot, std::ptr::null_mut(), 0) {
+            return Ok(());
+        }
+        receive::recv_on(ep, from, slot, nothing)
+    }
 }
 
 /// `fmpl_progress`: moves pending sends on that only this process can move. All else moves without its sender.

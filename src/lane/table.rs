@@ -13,6 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::Lane;
+use super::far::{Far, Held};
 use crate::base::error::{Code, Error, Result};
 use crate::base::zeroed::Zeroed;
 
@@ -178,15 +179,21 @@ impl LaneTable {
     pub fn list(&self) -> Vec<&'static Lane> {
         self.all().clone()
     }
-    /// As [`list`](LaneTable::list); `None`: another thread has the lanes just now.
-    pub fn try_list(&self) -> Option<Vec<&'static Lane>> {
-        self.all.try_lock().ok().map(|all| all.clone())
+    /// The lanes between nodes that fit, none of which is freed while it is held: for threads that serve peers, whatever the program does.
+    pub fn hold(&self, fits: impl Fn(&Far) -> bool) -> Vec<Held> {
+        self.all().iter().filter_map(|lane| Held::of(lane, &fits)).collect()
+    }
+    /// As [`hold`](LaneTable::hold); none, if another thread has the lanes just now.
+    pub fn try_hold(&self, fits: impl Fn(&Far) -> bool) -> Vec<Held> {
+        let Ok(all) = self.all.try_lock() else { return Vec::new() };
+        all.iter().filter_map(|lane| Held::of(lane, &fits)).collect()
     }
 
     /// Frees the lanes of a communicator, not the world.
     ///
     /// # Safety
-    /// No reference to one of them may be in use, and none may be used afterwards.
+    /// No reference to one of them may be in use, and none may be used afterwards, but those that are [held](LaneTable::hold): these are
+    /// waited for.
     pub unsafe fn forget(&self, comm: i32) {
         let mut all = self.all();
         let mut replaced = self.replaced.lock().unwrap_or_else(|e| e.into_inner());
@@ -196,8 +203,14 @@ impl LaneTable {
             // SAFETY: a box leaked in `add`; the caller promises that nobody looks into it.
             drop(unsafe { Box::from_raw(few) });
         }
-        for lane in all.extract_if(.., |l| l.comm() == comm) {
-            // SAFETY: a box leaked in `find_or_make`; the caller promises that nobody uses it.
+        let freed: Vec<&'static Lane> = all.extract_if(.., |l| l.comm() == comm).collect();
+        // Whoever holds one may need the others.
+        drop((replaced, all));
+        for lane in freed {
+            if let Some(far) = lane.far() {
+                far.until_released();
+            }
+            // SAFETY: a box leaked in `find_or_make`; the caller promises that nobody uses it, and nobody holds it or can hold it again.
             drop(unsafe { Box::from_raw(std::ptr::from_ref(lane).cast_mut()) });
         }
     }

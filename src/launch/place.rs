@@ -112,6 +112,9 @@ impl Run {
     }
 }
 
+/// Children in the tree over nodes, and in that over the ranks of a node.
+const BRANCHES: u32 = 4;
+
 /// The node of each rank: nodes have numbers from 0 on, in the order of their lowest ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeMap {
@@ -167,6 +170,22 @@ impl NodeMap {
                 .take_while(move |start| here && *start < end as u64)
                 .flat_map(move |start| start as u32..(start + run.each as u64).min(end as u64) as u32)
         })
+    }
+
+    /// The place of a rank in a tree over all ranks: its parent and its children. On each node the ranks form a tree below the lowest, and
+    /// these form one over the nodes, so that nobody has more than [`BRANCHES`] children of other nodes, and as many of its own.
+    pub fn in_tree(&self, rank: u32) -> (Option<u32>, Vec<u32>) {
+        let lowest = |node: u32| self.ranks_on(node).next().expect("every node has a rank");
+        let below = |n: u32, count: u32| (n * BRANCHES + 1..=n * BRANCHES + BRANCHES).filter(move |k| *k < count);
+        let node = self.node_of(rank);
+        let here: Vec<u32> = self.ranks_on(node).collect();
+        let place = here.iter().position(|r| *r == rank).unwrap_or(0) as u32;
+        let mut children: Vec<u32> = below(place, here.len() as u32).map(|k| here[k as usize]).collect();
+        if place > 0 {
+            return (Some(here[((place - 1) / BRANCHES) as usize]), children);
+        }
+        children.extend(below(node, self.nodes).map(lowest));
+        ((node > 0).then(|| lowest((node - 1) / BRANCHES)), children)
     }
 
     /// Bytes that the map takes.
@@ -277,6 +296,26 @@ mod tests {
         }
         assert_eq!(NodeMap::new(&[0, 0, 1, 1, 1, 2]).runs.len(), 2);
         assert_eq!(NodeMap::one_node(5), NodeMap::new(&[0; 5]));
+    }
+
+    /// Everybody but rank 0 has a parent whose child it is, parents come earlier, and nobody needs many connections.
+    #[test]
+    fn all_ranks_are_in_one_tree() {
+        let few: [&[u32]; 4] = [&[0], &[0, 0, 0, 0, 0, 0, 0], &[0, 1, 0, 1, 0], &[0, 0, 1, 2, 1, 3, 3, 3, 4, 5, 0]];
+        let many: [Vec<u32>; 2] = [(0..256).collect(), (0..1000).map(|r| r % 300).collect()];
+        for of in few.into_iter().chain(many.iter().map(Vec::as_slice)) {
+            let map = NodeMap::new(of);
+            for rank in 0..of.len() as u32 {
+                let (parent, children) = map.in_tree(rank);
+                assert_eq!(parent.is_none(), rank == 0);
+                if let Some(parent) = parent {
+                    assert!(parent < rank && map.in_tree(parent).1.contains(&rank), "{rank} of {of:?}");
+                }
+                assert!(children.iter().all(|child| map.in_tree(*child).0 == Some(rank)));
+                let elsewhere = children.iter().chain(&parent).filter(|r| of[**r as usize] != of[rank as usize]);
+                assert!(elsewhere.count() <= BRANCHES as usize + 1, "{rank} of {of:?}");
+            }
+        }
     }
 
     #[test]

@@ -238,14 +238,13 @@ unsafe fn start_transfer<'a>(
 }
 
 impl Sender {
-    /// Sends a short message without waiting; everything before it is received. `false`: not possible now.
+    /// Sends a short message without waiting; everything before it is received. `false`: not possible now, or never again.
     pub(super) unsafe fn place_far(&mut self, far: &Far) -> bool {
         if self.len <= FAR_INLINE {
             let mut words = [0u64; FAR_INLINE / 8];
             // SAFETY: the data is readable, as the caller promises; up to FAR_INLINE bytes into as many.
             unsafe { Cursor::new(self.data, 0).gather(words.as_mut_ptr().cast(), self.len) };
-            self.land_far(far, Kind::FarInline, self.len, &words[..self.len.div_ceil(8)]);
-            return true;
+            return self.land_far(far, Kind::FarInline, self.len, &words[..self.len.div_ceil(8)]);
         }
         if self.posting().is(self.seq) {
             // SAFETY: as above.
@@ -260,12 +259,16 @@ impl Sender {
         unsafe { self.spool_by_landing(false) }
     }
 
-    /// Publishes by the landing at the peer.
-    pub(super) fn land_far(&self, far: &Far, kind: Kind, inline_len: usize, words: &[u64]) {
+    /// Publishes by the landing at the peer. `false`: the connection has failed; the message is not sent, and who sends it finds the cause
+    /// with the peer.
+    #[must_use]
+    pub(super) fn land_far(&self, far: &Far, kind: Kind, inline_len: usize, words: &[u64]) -> bool {
         let land = Land::new(self.seq, self.got(), kind, inline_len, self.lane.epoch);
-        // An error is the connection's, and every wait finds it there.
-        let _ = far.land(self.slot, if self.now { land.now() } else { land }, words);
-        self.sent();
+        let landed = far.land(self.slot, if self.now { land.now() } else { land }, words).is_ok();
+        if landed {
+            self.sent();
+        }
+        landed
     }
 
     /// The key of a block of the spool. `None`: its memory cannot be registered.
@@ -275,15 +278,16 @@ impl Sender {
         unsafe { far.fabric().spool_key(at, len) }.ok()
     }
 
-    /// Says where a spooled message lies, by the landing.
-    pub(super) fn publish_spooled_far(&self, far: &Far, block: BlockRef, at: u64, key: u32) {
+    /// Says where a spooled message lies, by the landing, as [`land_far`](Sender::land_far).
+    #[must_use]
+    pub(super) fn publish_spooled_far(&self, far: &Far, block: BlockRef, at: u64, key: u32) -> bool {
         far.fabric().count_copied(self.len);
         let addr = self.ep.spool.bytes(at) as u64;
         let words = [self.len as u64, addr, key as u64 | (block.generation as u64) << 32];
-        self.land_far(far, Kind::Spooled, 24, &words);
+        self.land_far(far, Kind::Spooled, 24, &words)
     }
 
-    /// Tells the peer that its chain begins with this message.
+    /// Tells the peer that its chain begins with this message. If that fails so does [`Far::tail`], which says that it is there.
     pub(super) fn begin_chain_far(&self, far: &Far, block: BlockRef, key: u32) {
         let _ = far.begin_chain(
             self.slot,
@@ -322,15 +326,18 @@ impl Sender {
             Err(e) => return Put::Failed(e),
         };
         self.take_landing();
-        if far.fabric().strict() {
+        let landed = if far.fabric().strict() {
             let land = Land::new(self.seq, self.got(), Kind::Direct, 16, self.lane.epoch);
-            // An error is the connection's, and every wait finds it there.
-            let _ = far.land_counted(self.slot, if self.now { land.now() } else { land }, self.len as u64);
-            self.sent();
+            let land = if self.now { land.now() } else { land };
+            let landed = far.land_counted(self.slot, land, self.len as u64).is_ok();
+            if landed {
+                self.sent();
+            }
+            landed
         } else {
-            self.land_far(far, Kind::Direct, 8, &[self.len as u64]);
-        }
-        match started.finish() {
+            self.land_far(far, Kind::Direct, 8, &[self.len as u64])
+        };
+        match started.finish().and_then(|()| if landed { Ok(()) } else { far.link.check() }) {
             Err(e) => Put::Failed(e),
             Ok(()) => Put::Done,
         }
@@ -551,22 +558,22 @@ pub(super) fn hooks() -> Hooks {
             let Ok(ep) = endpoint() else { return };
             ring_all(ep);
             if ep.event.get().is_some() {
-                far_lanes(ep.lanes.list(), link).for_each(Far::fall_asleep);
+                ep.lanes.hold(|far| is_of(far, link)).iter().for_each(|lane| lane.far().fall_asleep());
             }
         }),
         settle: Box::new(|link| {
             // What is not sent now is sent over the next connection.
-            let lanes = endpoint().ok().and_then(|ep| ep.lanes.try_list()).unwrap_or_default();
-            far_lanes(lanes, link).filter(|f| f.link.is_up()).for_each(Far::pay);
+            let lanes = endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold(|far| is_of(far, link) && link.is_up()));
+            lanes.iter().for_each(|lane| lane.far().pay());
         }),
         card_of: Box::new(|rank| endpoint()?.card_of(rank)),
         table: Box::new(|| endpoint().ok()?.node_table()),
     }
 }
 
-/// The far parts of the lanes that use a link.
-fn far_lanes(lanes: Vec<&'static Lane>, link: &Link) -> impl Iterator<Item = &'static Far> {
-    lanes.into_iter().filter_map(|l| l.far()).filter(move |f| std::ptr::eq(&*f.link, link))
+/// Does this lane use the link?
+fn is_of(far: &Far, link: &Link) -> bool {
+    std::ptr::eq(&*far.link, link)
 }
 
 /// Serves a peer that asks; called by the thread of the fabric.
@@ -585,13 +592,10 @@ fn on_number(link: &Arc<Link>, number: u32) {
         }
         return;
     };
-    let all = ep.lanes.all();
-    let mut mine = all.iter().filter(|l| l.far().is_some_and(|f| Arc::ptr_eq(&f.link, link)));
-    let lane: Option<&'static Lane> =
-        mine.find(|l| l.far().is_some_and(|f| f.number() as u32 & 0xfff_ffff == number)).copied();
-    drop(all);
+    let held = ep.lanes.hold(|far| is_of(far, link) && far.number() as u32 & 0xfff_ffff == number);
+    let lane = held.first();
     if call != Call::Asks {
-        let Some((lane, far)) = lane.and_then(|l| Some((l, l.far()?))) else {
+        let Some((lane, far)) = lane.map(|lane| (lane, lane.far())) else {
             // A sender that this side has no lane to, of a message of any source.
             if call == Call::Wake {
                 ring_all(ep);

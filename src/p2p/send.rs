@@ -558,12 +558,16 @@ impl Sender {
         let at = block.at + BLOCK_HEADER as u64;
         // SAFETY: the block has room for the record.
         unsafe { self.write_payload(at) };
+        if let Some((far, Some(key))) = far
+            && !self.publish_spooled_far(far, block, at + self.payload_at(), key)
+        {
+            return false;
+        }
         self.lane.count_spooled(self.slot);
         side.spooled_landing.set(self.seq);
         self.lane.note_spooled(self.slot);
-        match far {
-            Some((far, Some(key))) => self.publish_spooled_far(far, block, at + self.payload_at(), key),
-            _ => self.publish(Kind::Spooled, self.len as u64, at + self.payload_at()),
+        if far.is_none() {
+            self.publish(Kind::Spooled, self.len as u64, at + self.payload_at());
         }
         true
     }
@@ -655,11 +659,12 @@ impl Sender {
             side.used.set((BLOCK_HEADER + need) as u64);
             self.lane.note_spooled(self.slot);
         }
-        self.lane.count_spooled(self.slot);
-        if let Some(far) = self.lane.far() {
-            // An error is the connection's, and every wait finds it there.
-            let _ = far.tail(self.slot, self.seq);
+        if let Some(far) = self.lane.far()
+            && far.tail(self.slot, self.seq).is_err()
+        {
+            return false;
         }
+        self.lane.count_spooled(self.slot);
         self.sent();
         true
     }
@@ -793,6 +798,7 @@ impl Sender {
                 }
             }
             if late && timeout == 0 {
+                self.check_peer()?;
                 return Err(self.spool_full());
             }
             if !wants {

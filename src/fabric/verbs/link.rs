@@ -311,6 +311,11 @@ impl Link {
         }
     }
 
+    /// An error if nothing goes any more.
+    pub fn check(&self) -> Result<()> {
+        if self.failure().is_some() { Err(self.broken()) } else { Ok(()) }
+    }
+
     #[cold]
     fn broken(&self) -> Error {
         let (me, peer) = (self.me, self.peer);

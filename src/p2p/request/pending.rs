@@ -246,6 +246,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                     return Ok(Step::Done);
                 }
                 if ep.spool.budget(lane.comm()).timeout_ms() == 0 {
+                    sender.check_peer()?;
                     return Err(sender.spool_full());
                 }
             }

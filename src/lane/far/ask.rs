@@ -1,0 +1,196 @@
+//! What one side asks of the other's thread, by a number that comes with a write: to be woken, to be answered. `docs/protocol.md` has the
+//! table of the calls.
+
+use std::sync::atomic::Ordering;
+
+use super::Far;
+use super::front::{ANSWER_AT, ASLEEP_AT, FOUND_AT, Page, REQUEST_AT, sum};
+use crate::fabric::verbs::link::Link;
+use crate::lane::map::SLOTS;
+
+/// The peer has been told of no sleeper, or has woken it.
+pub(super) const UNTOLD: u32 = 0;
+/// It has been told, and will answer with *noted* or *wake*, either of which rings for all sleepers of this process.
+const TOLD: u32 = 1;
+/// It knows, and wakes with the next thing that it publishes.
+const NOTED: u32 = 2;
+
+/// What a number that comes with a write is about; the number also has the lane's.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// A request, see [`Ask`].
+    Asks = 0,
+    /// A pending send has marked what it waits for: if that is posted, it wants to be called.
+    Marks = 1,
+    /// What a pending send waits for is posted.
+    Posted = 2,
+    /// Somebody sleeps: confirm it.
+    Sleeps = 3,
+    /// Confirmed: from now on a publication wakes.
+    Noted = 4,
+    /// Something was published for a sleeper.
+    Wake = 5,
+}
+
+impl Call {
+    fn number(self, lane: u64) -> u32 {
+        (self as u32) << 28 | lane as u32 & 0xfff_ffff
+    }
+    /// The call, and the number of the lane as far as it was sent.
+    pub fn of(number: u32) -> Option<(Call, u32)> {
+        let all = [Call::Asks, Call::Marks, Call::Posted, Call::Sleeps, Call::Noted, Call::Wake];
+        Some((*all.get((number >> 28) as usize)?, number & 0xfff_ffff))
+    }
+}
+
+/// What this side asks the peer's thread to do for it, in [`Far::ask`].
+#[repr(u64)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// The posting of this message is withdrawn: is it too late?
+    Withdraw = 1,
+    /// Announcements are wanted from now on. Everything published before is here when the answer is.
+    Subscribe = 2,
+    /// May this message have the receive of any index that is posted?
+    Claim = 3,
+    /// Where is the ring of this index for messages of any source?
+    Ring = 4,
+    /// Is this ticket of the ring at this address in use? Everything published before under it is here when the answer is.
+    Ticket = 5,
+}
+
+impl Ask {
+    fn of(number: u64) -> Option<Ask> {
+        let all = [Ask::Withdraw, Ask::Subscribe, Ask::Claim, Ask::Ring, Ask::Ticket];
+        all.into_iter().find(|a| *a as u64 == number)
+    }
+}
+
+/// What somebody asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// See there.
+    pub what: Ask,
+    /// The slot; for [`Ask::Ring`] the index.
+    pub slot: usize,
+    /// The message or ticket.
+    pub seq: u64,
+    /// The address of a ring.
+    pub at: u64,
+}
+
+/// The answer: no, or yes with two words.
+pub type Answer = Option<[u64; 2]>;
+
+impl Far {
+    /// The number that wakes the peer's sleeper, if there is one.
+    #[inline]
+    pub(super) fn wakes(&self) -> Option<u32> {
+        let asleep = &self.page().asleep;
+        (asleep.load(Ordering::Acquire) != 0 && asleep.swap(0, Ordering::AcqRel) != 0)
+            .then(|| Call::Wake.number(self.number))
+    }
+    /// Calls the peer's thread.
+    pub fn call(&self, call: Call) {
+        let _ = self.link.write_with(self.page_remote, 0, || Some(call.number(self.number)), |_| 0);
+    }
+    /// Somebody of this side goes to sleep and must be woken. What was published before this reached the peer wakes it as well, since
+    /// the peer's thread confirms by the same connection.
+    ///
+    /// Without a connection nothing can come, and all sleepers are woken when there is one.
+    pub fn fall_asleep(&self) {
+        if !self.link.is_up() {
+            return;
+        }
+        if self.sleep.compare_exchange(UNTOLD, TOLD, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            let _ = self.link.write_with(
+                self.page_remote,
+                ASLEEP_AT,
+                || Some(Call::Sleeps.number(self.number)),
+                |record| {
+                    record[..8].copy_from_slice(&1u64.to_ne_bytes());
+                    8
+                },
+            );
+        }
+    }
+    /// Confirms to the peer that this side knows of its sleeper, unless that was woken already.
+    pub fn confirm_sleep(&self) {
+        // Asked under the lock, under which publications take the flag too: so a wake never overtakes the confirmation.
+        let asleep = &self.page().asleep;
+        let call = || if asleep.load(Ordering::Acquire) != 0 { Call::Noted } else { Call::Wake };
+        let _ = self.link.write_with(self.page_remote, 0, || Some(call().number(self.number)), |_| 0);
+    }
+    /// The peer knows of this side's sleeper, or has woken it.
+    pub fn set_noted(&self, noted: bool) {
+        self.sleep.store(if noted { NOTED } else { UNTOLD }, Ordering::Release);
+    }
+    /// Has the peer's thread do something, and gives its answer. `goes_on` is asked now and then whether there is still hope.
+    pub fn ask(&self, what: Ask, slot: usize, seq: u64, goes_on: impl Fn() -> bool) -> Option<bool> {
+        self.ask_for(Asked { what, slot, seq, at: 0 }, goes_on).map(|answer| answer.is_some())
+    }
+
+    /// The same with all of the answer.
+    pub fn ask_for(&self, what: Asked, goes_on: impl Fn() -> bool) -> Option<Answer> {
+        let mut asked = self.asked.lock().unwrap_or_else(|e| e.into_inner());
+        *asked += 1;
+        let n = *asked;
+        let call = || Some(Call::Asks.number(self.number));
+        let posted = self.link.write_with(self.page_remote, REQUEST_AT, call, |record| {
+            for (to, w) in record.chunks_exact_mut(8).zip([n, what.what as u64, what.slot as u64, what.seq, what.at]) {
+                to.copy_from_slice(&w.to_ne_bytes());
+            }
+            40
+        });
+        posted.ok()?;
+        let mut turns = 0u32;
+        loop {
+            let answer = self.page().answer.load(Ordering::Acquire);
+            if answer >> 1 == n {
+                let [first, second, check] = [0, 1, 2].map(|i| self.page().found[i].load(Ordering::Acquire));
+                if answer & 1 == 0 {
+                    return Some(None);
+                }
+                if check == sum(n, &[first, second]) {
+                    return Some(Some([first, second]));
+                }
+            }
+            turns += 1;
+            if turns.is_multiple_of(64) {
+                self.tend();
+                if !goes_on() {
+                    return None;
+                }
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Answers a request of the peer of `link` about the lane of this number; called by the thread that got its number. `decide` does
+/// what is asked for.
+pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Asked) -> Answer) {
+    let Some(window) = link.find_window(|lane| lane as u32 & 0xfff_ffff == number) else { return };
+    // SAFETY: the arena is longer and lives as long as the window; a page is atomics only.
+    let page = unsafe { &*window.arena.as_ptr().cast::<Page>() };
+    let [n, what, slot, seq, at] = [0, 1, 2, 3, 4].map(|i| page.request[i].load(Ordering::Acquire));
+    let answer = match Ask::of(what) {
+        Some(what) if slot < SLOTS as u64 => decide(Asked { what, slot: slot as usize, seq, at }),
+        _ => None,
+    };
+    let Some(remote) = window.remote.get() else { return };
+    if let Some([first, second]) = answer {
+        let _ = link.write(*remote, FOUND_AT, |record| {
+            for (to, w) in record.chunks_exact_mut(8).zip([first, second, sum(n, &[first, second])]) {
+                to.copy_from_slice(&w.to_ne_bytes());
+            }
+            24
+        });
+    }
+    let _ = link.write(*remote, ANSWER_AT, |record| {
+        record[..8].copy_from_slice(&(n << 1 | answer.is_some() as u64).to_ne_bytes());
+        8
+    });
+}

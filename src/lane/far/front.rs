@@ -1,0 +1,223 @@
+//! What the peer's device writes for this side: the front of each index, and the page of the lane. And what this side keeps beside them.
+//!
+//! ```text
+//!  front of an index, 256 bytes, written by the peer's device
+//!  0     landing   land | check | ack | 104 bytes of data             the peer as sender
+//!  128   posting   addr | cap | meta + key | seq | shape (3) | check  the peer as receiver: where this side may put
+//!  192   ack                                                          the peer as receiver
+//!  200   mark      208 tail    216 (unused)                           the peer as sender
+//!  224   chain     first | addr | key 32, generation 32 | size/64 32, check 32
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use static_assertions::const_assert;
+
+use super::{CHUNK_SLOTS, FAR_INLINE, HINT_KEYED};
+use crate::fabric::verbs::Place;
+use crate::fabric::verbs::control::{CHUNK_BYTES, PAGE_BYTES};
+use crate::fabric::verbs::link::Window;
+use crate::fabric::verbs::region::Region;
+use crate::lane::map::{ANNOUNCED_QUEUE, Side};
+use crate::lane::record::{Land, PostingKind};
+
+/// In a front's mark: as [`WANTS`](crate::lane::record::WANTS), and nobody looks for the posting.
+pub(super) const PENDING: u64 = 3;
+
+/// See the drawing above.
+#[repr(C, align(64))]
+pub(super) struct Front {
+    pub(super) landing: [AtomicU64; 16],
+    pub(super) posting: [AtomicU64; 8],
+    pub(super) ack: AtomicU64,
+    pub(super) mark: AtomicU64,
+    pub(super) tail: AtomicU64,
+    _pad: AtomicU64,
+    pub(super) chain: [AtomicU64; 4],
+}
+pub(super) const POSTING_AT: usize = 128;
+pub(super) const ACK_AT: usize = 192;
+pub(super) const MARK_AT: usize = 200;
+pub(super) const TAIL_AT: usize = 208;
+pub(super) const CHAIN_AT: usize = 224;
+const_assert!(size_of::<Front>() == 256 && size_of::<Front>() * CHUNK_SLOTS == CHUNK_BYTES);
+const_assert!(core::mem::offset_of!(Front, posting) == POSTING_AT && core::mem::offset_of!(Front, ack) == ACK_AT);
+const_assert!(core::mem::offset_of!(Front, tail) == TAIL_AT && core::mem::offset_of!(Front, chain) == CHAIN_AT);
+
+/// What is said of the lane as a whole, written by the peer: its side, how many announcements it has taken, and those it makes.
+#[repr(C, align(64))]
+pub(super) struct Page {
+    pub(super) side: Side,
+    pub(super) taken: AtomicU64,
+    _pad: [AtomicU64; 7],
+    /// number of the request, what, slot, seq, an address
+    pub(super) request: [AtomicU64; 8],
+    /// number of the request << 1 | yes
+    pub(super) answer: AtomicU64,
+    /// 1: somebody of the peer sleeps; who publishes next wakes it, and sets this to 0.
+    pub(super) asleep: AtomicU64,
+    /// What comes with an answer: two words, their sum.
+    pub(super) found: [AtomicU64; 3],
+}
+pub(super) const TAKEN_AT: usize = 64;
+pub(super) const REQUEST_AT: usize = 128;
+pub(super) const ANSWER_AT: usize = 192;
+pub(super) const ASLEEP_AT: usize = 200;
+pub(super) const FOUND_AT: usize = 208;
+/// Announcements: a line of the reader's own, then the entries, as on a node.
+pub(super) const QUEUE_AT: usize = 1024;
+const_assert!(core::mem::offset_of!(Page, taken) == TAKEN_AT && core::mem::offset_of!(Page, request) == REQUEST_AT);
+const_assert!(core::mem::offset_of!(Page, answer) == ANSWER_AT && core::mem::offset_of!(Page, asleep) == ASLEEP_AT);
+const_assert!(core::mem::offset_of!(Page, found) == FOUND_AT);
+const_assert!(QUEUE_AT + 64 + ANNOUNCED_QUEUE * 8 <= PAGE_BYTES);
+
+/// The chain of an index as its receiver follows it.
+#[derive(Default)]
+pub struct FarChain {
+    /// The block in the sender's memory, its key, the generation of its use, its bytes.
+    pub addr: u64,
+    /// See above.
+    pub key: u32,
+    /// See above.
+    pub generation: u32,
+    /// See above.
+    pub size: u64,
+    /// Offset of the next record in the block.
+    pub next: u64,
+    /// A piece of the block, fetched when the chain had come as far as `sure`, from offset `from` on.
+    pub piece: Vec<u8>,
+    /// See above.
+    pub from: u64,
+    /// See above.
+    pub sure: u64,
+}
+
+/// What this side keeps of an index of a far lane. Each field belongs to the index's sending or receiving thread, but `acked`.
+#[derive(Default)]
+pub struct FarSlot {
+    /// As sender: everything up to this message is known to be received.
+    pub(super) acked: AtomicU64,
+    /// As receiver: everything up to this message is received, its reads are over.
+    pub(super) received: AtomicU64,
+    /// As sender: the sum of the posting that was taken over last.
+    pub(super) posting_seen: AtomicU64,
+    /// As receiver: the registration of the posted buffer.
+    pub buffer: Mutex<Option<Arc<Region>>>,
+    /// As receiver: the chain.
+    pub chain: Mutex<FarChain>,
+}
+
+pub(super) struct Chunk {
+    pub(super) window: Arc<Window>,
+    pub(super) remote: Place,
+    pub(super) slots: Box<[FarSlot]>,
+}
+
+/// A posting as its sender reads it from its front, whole.
+#[derive(Clone, Copy, Debug)]
+pub struct FarPosting {
+    /// Virtual address in the receiver.
+    pub addr: u64,
+    /// Capacity.
+    pub cap: usize,
+    /// [`PostingKind`], hints, key.
+    pub meta: u64,
+    /// Run, count, stride of a block.
+    pub shape: [u64; 3],
+}
+
+impl FarPosting {
+    /// The key, if its memory is registered.
+    pub fn key(&self) -> Option<u32> {
+        ((self.meta >> 8) as u8 & HINT_KEYED != 0).then_some((self.meta >> 32) as u32)
+    }
+    /// Its kind.
+    pub fn kind(&self) -> u8 {
+        self.meta as u8
+    }
+}
+
+/// Where a chain begins, as its receiver reads it from its front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainStart {
+    /// Its first message.
+    pub first: u64,
+    /// The block.
+    pub addr: u64,
+    /// Its key.
+    pub key: u32,
+    /// The generation of its use.
+    pub generation: u32,
+    /// Its bytes.
+    pub size: u64,
+}
+
+/// The word of a posting that is withdrawn.
+pub const WITHDRAWN: FarPosting = FarPosting { addr: 0, cap: 0, meta: PostingKind::Contiguous as u64, shape: [0; 3] };
+
+/// The sum that shows that a record is whole.
+pub fn sum(key: u64, words: &[u64]) -> u64 {
+    let mut h = key ^ 0x9e37_79b9_7f4a_7c15;
+    for w in words {
+        h = (h ^ w).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        h ^= h >> 32;
+    }
+    h | 1
+}
+
+impl Chunk {
+    pub(super) fn new(window: Arc<Window>) -> Chunk {
+        let remote = *window.remote.get().expect("chunks are made of windows that the peer has told of");
+        Chunk { window, remote, slots: (0..CHUNK_SLOTS).map(|_| FarSlot::default()).collect() }
+    }
+}
+
+impl Front {
+    pub(super) fn whole_posting(&self) -> Option<[u64; 8]> {
+        let mut words = [0u64; 8];
+        words.iter_mut().zip(&self.posting).for_each(|(to, w)| *to = w.load(Ordering::Acquire));
+        (sum(POSTING_AT as u64, &words[..7]) == words[7]).then_some(words)
+    }
+
+    /// The acknowledgement that comes with this landing, if the landing is whole.
+    pub(super) fn whole_landing(&self, land: Land) -> Option<[u64; 3]> {
+        let count = 1 + land.inline_len().min(FAR_INLINE).div_ceil(8);
+        let mut words = [0u64; 14];
+        words.iter_mut().zip(&self.landing[2..]).for_each(|(to, w)| *to = w.load(Ordering::Acquire));
+        let check = self.landing[1].load(Ordering::Acquire);
+        (sum(land.0, &words[..count]) == check).then_some([words[0], words[1], words[2]])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::record::Kind;
+
+    /// A mixture of two records of one place is not taken for a record.
+    #[test]
+    fn torn_records_are_not_whole() {
+        // SAFETY: a front is atomics only; all zero is its first state.
+        let front: Box<Front> = unsafe { Box::new(core::mem::zeroed()) };
+        let record = |seq: u64, byte: u8| {
+            let land = Land::new(seq, 0, Kind::Inline, 40, 7);
+            let mut words = [0u64; 8];
+            words[0] = land.0;
+            words[2] = seq * 3;
+            words[3..].fill(u64::from_ne_bytes([byte; 8]));
+            words[1] = sum(land.0, &words[2..]);
+            (land, words)
+        };
+        let ((old_land, old), (land, new)) = (record(4, 0x11), record(5, 0x22));
+        for mixture in 0..1u32 << 8 {
+            for (n, word) in front.landing.iter().enumerate().take(8) {
+                word.store(if mixture >> n & 1 == 1 { new[n] } else { old[n] }, Ordering::Relaxed);
+            }
+            // The words of the data are equal, so which of them came does not matter, as long as it is one of each record's.
+            let whole = front.whole_landing(land).is_some();
+            assert_eq!(whole && mixture & 1 == 1, mixture == 0xff, "{mixture:#b}");
+            assert_eq!(front.whole_landing(old_land).is_some(), mixture & 0xfe == 0, "{mixture:#b}");
+        }
+    }
+}

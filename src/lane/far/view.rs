@@ -1,0 +1,76 @@
+//! A far lane's view: what the peer has written into the fronts is taken over from there by whoever looks.
+
+use std::sync::atomic::Ordering;
+
+use super::Far;
+use super::front::PENDING;
+use crate::lane::Lane;
+use crate::lane::record::{Half, Land, WANTS, word24};
+
+impl Lane {
+    /// The far part; `None`: the peer is on this node.
+    #[inline(always)]
+    pub fn far(&self) -> Option<&Far> {
+        self.far.as_deref()
+    }
+
+    /// Does the peer receive from any index, so that it wants to be told of each?
+    pub fn is_subscribed(&self) -> bool {
+        match self.far() {
+            None => self.peer_side().any.load(Ordering::Relaxed) != 0,
+            Some(far) => far.is_subscribed(),
+        }
+    }
+
+    /// Takes over what the peer has published for message `seq`, which is waited for, if that is there and whole.
+    pub fn take_over_incoming(&self, slot: usize, seq: u64) {
+        let Some(far) = self.far() else { return };
+        let Some(front) = far.front(slot) else { return };
+        let view: &Half = self.receiving(slot).0;
+        let land = Land(front.landing[0].load(Ordering::Acquire));
+        if land.is(seq, self.epoch)
+            && view.landing() != land
+            && let Some([ack, first, second]) = front.whole_landing(land)
+        {
+            view.data[0].store(first, Ordering::Relaxed);
+            view.data[1].store(second, Ordering::Relaxed);
+            if let Some(mine) = far.slot(slot) {
+                mine.acked.fetch_max(ack, Ordering::AcqRel);
+            }
+            view.publish(land);
+        }
+        if front.chain[0].load(Ordering::Acquire) == seq && far.chain_start(slot).is_some_and(|s| s.first == seq) {
+            view.tx.store(word24(seq, 0), Ordering::Release);
+        }
+        let mark = front.mark.load(Ordering::Acquire);
+        let mark = if mark & 3 == PENDING { mark - PENDING + WANTS } else { mark };
+        self.head(self.inn, slot).mark.store(mark, Ordering::Release);
+    }
+
+    /// Takes over what the peer has said about this side's messages: acknowledgements, and its posting if that is whole.
+    pub fn take_over_outgoing(&self, slot: usize) {
+        let Some(far) = self.far() else { return };
+        let (Some(front), Some(mine)) = (far.front(slot), far.slot(slot)) else { return };
+        let mut acked = front.ack.load(Ordering::Acquire).max(mine.acked.load(Ordering::Acquire));
+        let view = self.posting(self.out, slot);
+        if front.posting[7].load(Ordering::Acquire) != mine.posting_seen.load(Ordering::Relaxed)
+            && let Some(words) = front.whole_posting()
+        {
+            let shape = self.shape(self.out, slot);
+            shape.run.store(words[4], Ordering::Relaxed);
+            shape.count.store(words[5], Ordering::Relaxed);
+            shape.stride.store(words[6], Ordering::Relaxed);
+            view.addr.store(words[0], Ordering::Relaxed);
+            view.cap.store(words[1], Ordering::Relaxed);
+            view.meta.store(words[2], Ordering::Relaxed);
+            view.seq.store(words[3], Ordering::Release);
+            mine.posting_seen.store(words[7], Ordering::Relaxed);
+        }
+        acked = acked.max(view.seq.load(Ordering::Relaxed).saturating_sub(1));
+        let acked = mine.acked.fetch_max(acked, Ordering::AcqRel).max(acked);
+        self.sending(slot).1.rx.store(word24(acked, 0), Ordering::Release);
+        let (theirs, mine) = (&far.page().side, self.peer_side());
+        mine.any.store(theirs.any.load(Ordering::Acquire), Ordering::Release);
+        mine.state.store(theirs.state.load(Ordering::Acquire), Ordering::Release);
+    }
+}
