@@ -58,6 +58,13 @@ module fmpl
   !> For fmpl_counter: connections of this process that were given up so far, because others needed their
   !! place.
   integer(c_int), parameter :: FMPL_COUNTER_RDMA_RETIRED = 10
+  !> For fmpl_counter: packets sent to multicast groups, each to all members at once.
+  integer(c_int), parameter :: FMPL_COUNTER_MULTICAST_PACKETS = 11
+  !> For fmpl_counter: of these packets the ones that some member did not get, and that this process sent to
+  !! it alone.
+  integer(c_int), parameter :: FMPL_COUNTER_MULTICAST_AGAIN = 12
+  !> For fmpl_counter: multicast groups that this process is in now.
+  integer(c_int), parameter :: FMPL_COUNTER_MULTICAST_GROUPS = 13
   !> The version that this header belongs to: 10000 * major + 100 * minor + patch.
   integer(c_int), parameter :: FMPL_VERSION_NUMBER = 100
   !> The library is not initialised, or has been finalized.

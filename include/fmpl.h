@@ -166,6 +166,18 @@ enum fmpl_error {
  */
 #define FMPL_COUNTER_RDMA_RETIRED 10
 
+/** For fmpl_counter: packets sent to multicast groups, each to all members at once. */
+#define FMPL_COUNTER_MULTICAST_PACKETS 11
+
+/**
+ * For fmpl_counter: of these packets the ones that some member did not get, and that this process sent to it
+ * alone.
+ */
+#define FMPL_COUNTER_MULTICAST_AGAIN 12
+
+/** For fmpl_counter: multicast groups that this process is in now. */
+#define FMPL_COUNTER_MULTICAST_GROUPS 13
+
 /** The version that this header belongs to: 10000 * major + 100 * minor + patch. */
 #define FMPL_VERSION 100
 

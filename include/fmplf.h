@@ -80,6 +80,17 @@
 ! far, because others needed their place.
       integer FMPL_COUNTER_RDMA_RETIRED
       parameter (FMPL_COUNTER_RDMA_RETIRED = 10)
+! For fmpl_counter: packets sent to multicast groups, each to all
+! members at once.
+      integer FMPL_COUNTER_MULTICAST_PACKETS
+      parameter (FMPL_COUNTER_MULTICAST_PACKETS = 11)
+! For fmpl_counter: of these packets the ones that some member did not
+! get, and that this process sent to it alone.
+      integer FMPL_COUNTER_MULTICAST_AGAIN
+      parameter (FMPL_COUNTER_MULTICAST_AGAIN = 12)
+! For fmpl_counter: multicast groups that this process is in now.
+      integer FMPL_COUNTER_MULTICAST_GROUPS
+      parameter (FMPL_COUNTER_MULTICAST_GROUPS = 13)
 ! The version that this header belongs to: 10000 * major + 100 * minor +
 ! patch.
       integer FMPL_VERSION_NUMBER

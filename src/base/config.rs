@@ -102,6 +102,8 @@ pub enum FarBcastWay {
     Tree,
     /// In parts down the tree, which then go round a ring.
     Ring,
+    /// To all at once by a multicast group.
+    Multicast,
 }
 
 /// How an allreduce works between nodes.

@@ -10,7 +10,7 @@ use super::function::Function;
 use super::messages::Party;
 use super::reduce::{self, To};
 use super::team::Team;
-use super::{barrier as node_barrier, bcast as node_bcast, tree};
+use super::{barrier as node_barrier, bcast as node_bcast, multicast, tree};
 use crate::base::config::{BetweenWay, FarAllreduceWay, FarBcastWay, PretendedNodes};
 use crate::base::error::Result;
 use crate::p2p::context::Context;
@@ -49,6 +49,15 @@ impl Span {
             last = Some(at);
         }
         (firsts.len() > 1).then_some(Span { firsts, here, blocks })
+    }
+
+    /// The first rank of each node.
+    pub fn first_ranks(&self) -> Vec<u32> {
+        self.firsts.iter().map(|f| f.0).collect()
+    }
+    /// The place among the members here of a rank that is one.
+    fn place_here(&self, rank: usize) -> Option<usize> {
+        self.here.iter().position(|r| *r as usize == rank)
     }
 
     /// One rank of each node; `root` stands for its own.
@@ -114,10 +123,7 @@ pub(super) async fn barrier(team: &Team, span: &Span) -> Result<()> {
 }
 
 async unsafe fn bcast_among(p: &Party<'_>, team: &Team, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
-    let ring = match team.choices.far_bcast {
-        FarBcastWay::Auto => len >= team.choices.far_bcast_ring && p.len() > 2,
-        way => way == FarBcastWay::Ring,
-    };
+    let ring = team.choices.far_bcast(len, p.len(), false) == FarBcastWay::Ring;
     // SAFETY: as the caller promises.
     unsafe { if ring { tree::bcast_ring(p, ptr, len, root).await } else { tree::bcast(p, ptr, len, root).await } }
 }
@@ -133,6 +139,10 @@ pub(super) async unsafe fn bcast(team: &Team, span: &Span, ptr: *mut u8, len: us
         if is_flat(&team.choices) {
             return bcast_among(&Party::all(team), team, ptr, len, root).await;
         }
+        let by_multicast = team.choices.far_bcast(len, span.firsts.len(), true) == FarBcastWay::Multicast;
+        if by_multicast && multicast::is_possible(team, span).await? {
+            return bcast_by_multicast(team, span, ptr, len, root).await;
+        }
         let stand = Stand::new(team, span, Some(root))?;
         if let Some(party) = &stand.party
             && let Some(root) = party.place_of(root)
@@ -141,6 +151,27 @@ pub(super) async unsafe fn bcast(team: &Team, span: &Span, ptr: *mut u8, len: us
         }
         if stand.shares() {
             node_bcast::bcast(stand.team, ptr, len, stand.leader).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The members of the group are always the first ranks of the nodes: another root's bytes come to the first of its node beforehand.
+async unsafe fn bcast_by_multicast(team: &Team, span: &Span, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
+    let stand = Stand::new(team, span, None)?;
+    let node = node_of(team.ep, team.ep.context(team.comm)?, root as u32);
+    let (of_root, here) = (span.firsts.iter().position(|f| f.1 == node).unwrap_or(0), span.place_here(root));
+    let early = here.filter(|place| *place != stand.leader);
+    // SAFETY: all of it as the caller promises.
+    unsafe {
+        if let Some(place) = early {
+            node_bcast::bcast(team, ptr, len, place).await?;
+        }
+        if let Some(party) = &stand.party {
+            multicast::bcast(party, team, ptr, len, of_root).await?;
+        }
+        if early.is_none() && stand.shares() {
+            node_bcast::bcast(team, ptr, len, stand.leader).await?;
         }
     }
     Ok(())

@@ -47,6 +47,8 @@ pub struct Choices {
     pub far_allreduce: FarAllreduceWay,
     /// From this many bytes on a broadcast between nodes goes round a ring.
     pub far_bcast_ring: usize,
+    /// From this many bytes on a broadcast between nodes goes by multicast, if it can.
+    pub far_bcast_multicast: usize,
     /// From this many bytes on an allreduce between nodes halves its vectors.
     pub far_allreduce_halving: usize,
     /// More ranks than cores: nobody has time to share copying.
@@ -88,6 +90,7 @@ impl Choices {
             far_bcast: config.far_bcast,
             far_allreduce: config.far_allreduce,
             far_bcast_ring: 512 << 10,
+            far_bcast_multicast: usize::MAX,
             far_allreduce_halving: 16 << 10,
             crowded: ep.crowded,
             copies,
@@ -102,6 +105,18 @@ impl Choices {
             BcastWay::Auto if self.crowded => BcastWay::Pull,
             BcastWay::Auto => BcastWay::Coop,
             BcastWay::Pull | BcastWay::Coop if !self.copies => BcastWay::Cells,
+            forced => forced,
+        }
+    }
+
+    /// The way of a broadcast of this many bytes between so many nodes. `multicast`: it may go that way.
+    pub fn far_bcast(&self, bytes: usize, nodes: usize, multicast: bool) -> FarBcastWay {
+        let plain = if bytes >= self.far_bcast_ring && nodes > 2 { FarBcastWay::Ring } else { FarBcastWay::Tree };
+        let worth = bytes >= self.far_bcast_multicast && nodes > 2;
+        match self.far_bcast {
+            FarBcastWay::Auto if multicast && worth => FarBcastWay::Multicast,
+            FarBcastWay::Auto => plain,
+            FarBcastWay::Multicast if !multicast => plain,
             forced => forced,
         }
     }

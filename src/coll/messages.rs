@@ -107,6 +107,30 @@ impl<'a> Party<'a> {
         unsafe { self.begin_receive(from, ptr, len)? }.await
     }
 
+    /// Receives while something else is looked after: as long as `meanwhile` says that it is busy, the message is only looked at.
+    ///
+    /// # Safety
+    /// As for [`Party::receive`].
+    pub async unsafe fn receive_while(
+        &self,
+        from: usize,
+        ptr: *mut u8,
+        len: usize,
+        mut meanwhile: impl FnMut() -> bool,
+    ) -> Result<()> {
+        // SAFETY: as the caller promises.
+        let mut message = unsafe { self.begin_receive(from, ptr, len)? };
+        core::future::poll_fn(|poller| {
+            let busy = meanwhile();
+            let patient = self.team.state.patient.get();
+            self.team.state.patient.set(patient && !busy);
+            let polled = Pin::new(&mut message).poll(poller);
+            self.team.state.patient.set(patient);
+            polled
+        })
+        .await
+    }
+
     /// Bytes of the message received last from a member.
     pub fn received_len(&self, from: usize) -> Result<u64> {
         Ok(signal::received_len(self.lane(from)?, self.slot))

@@ -9,6 +9,7 @@
 //! | `arena` | the shared memory: what lies where |
 //! | `team` | the members, waiting for each other, the loss of one |
 //! | `between`, `tree`, `messages` | members on several nodes: who talks with whom; the algorithms; what they talk with |
+//! | `multicast` | broadcast between nodes by a multicast group |
 //! | `barrier`, `bcast`, `reduce` | the algorithms of the calls of these names, and of allreduce |
 //! | `exchange` | gather, allgather, scatter, alltoall |
 //! | `partial` | reduce-scatter, scan |
@@ -29,6 +30,7 @@ pub mod function;
 mod group;
 mod kernel;
 mod messages;
+mod multicast;
 mod partial;
 mod reduce;
 mod request;

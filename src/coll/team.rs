@@ -391,6 +391,12 @@ impl Team {
         self.explain(word)
     }
 
+    /// What its multicast group is named by: communicators that were made together differ in their first member.
+    pub(super) fn name_of_group(&self) -> Result<[u64; 2]> {
+        let first = self.ep.context(self.comm)?.group.world_rank(0);
+        Ok([(self.epoch as u64) << 32 | self.unit as u64, first as u64])
+    }
+
     /// The unit under which this process tells of its part in the communicator.
     fn unit_of_life(&self) -> u32 {
         if self.comm == crate::p2p::COMM_WORLD { WORLD_UNIT } else { self.unit }

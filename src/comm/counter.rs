@@ -33,11 +33,17 @@ pub enum Counter {
     RdmaNodePairs = 9,
     /// Connections of this process that were given up so far, because others needed their place.
     RdmaRetired = 10,
+    /// Packets sent to multicast groups, each to all members at once.
+    MulticastPackets = 11,
+    /// Of these packets the ones that some member did not get, and that this process sent to it alone.
+    MulticastAgain = 12,
+    /// Multicast groups that this process is in now.
+    MulticastGroups = 13,
 }
 
 impl Counter {
     /// All counters, in order.
-    pub const ALL: [Counter; 11] = [
+    pub const ALL: [Counter; 14] = [
         Counter::ShmPeers,
         Counter::ShmMessages,
         Counter::ShmBytes,
@@ -49,6 +55,9 @@ impl Counter {
         Counter::RdmaPairs,
         Counter::RdmaNodePairs,
         Counter::RdmaRetired,
+        Counter::MulticastPackets,
+        Counter::MulticastAgain,
+        Counter::MulticastGroups,
     ];
 
     /// The counter with this number.

@@ -86,6 +86,12 @@ pub const FMPL_COUNTER_RDMA_PAIRS: c_int = comm::Counter::RdmaPairs as c_int;
 pub const FMPL_COUNTER_RDMA_NODE_PAIRS: c_int = comm::Counter::RdmaNodePairs as c_int;
 /// For `fmpl_counter`: connections of this process that were given up so far, because others needed their place.
 pub const FMPL_COUNTER_RDMA_RETIRED: c_int = comm::Counter::RdmaRetired as c_int;
+/// For `fmpl_counter`: packets sent to multicast groups, each to all members at once.
+pub const FMPL_COUNTER_MULTICAST_PACKETS: c_int = comm::Counter::MulticastPackets as c_int;
+/// For `fmpl_counter`: of these packets the ones that some member did not get, and that this process sent to it alone.
+pub const FMPL_COUNTER_MULTICAST_AGAIN: c_int = comm::Counter::MulticastAgain as c_int;
+/// For `fmpl_counter`: multicast groups that this process is in now.
+pub const FMPL_COUNTER_MULTICAST_GROUPS: c_int = comm::Counter::MulticastGroups as c_int;
 /// The version that this header belongs to: 10000 * major + 100 * minor + patch.
 pub const FMPL_VERSION: c_int = 100
     * (100 * decimal(env!("CARGO_PKG_VERSION_MAJOR")) + decimal(env!("CARGO_PKG_VERSION_MINOR")))

@@ -3,6 +3,7 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `random` | random sizes, roots, functions on 1 to 16 ranks; every byte is compared with what one process computes |
+//! | `multicast` | broadcasts between nodes by a multicast group: each packet leaves its root once, lost ones come all the same |
 //! | `lost` | a rank that is killed is an error at all others within moments, in every call |
 //! | `calls` | zero sizes, one rank, wrong arguments |
 //!
@@ -13,23 +14,28 @@ mod ranks;
 
 mod calls;
 mod lost;
+mod multicast;
 mod random;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 7] = [
+const TESTS: [Test; 9] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("every_way_agrees_with_one_process", random::forced),
     ("every_way_between_nodes_agrees_too", random::between),
     ("every_call_between_nodes_over_rdma", random::over_rdma),
+    ("broadcasts_by_multicast_over_rdma", multicast::over_rdma),
+    ("where_no_group_can_be_joined_broadcasts_go_by_trees", multicast::without),
     ("a_lost_rank_is_an_error_for_all", lost::killed),
     ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),
 ];
 
-const BODIES: [Body; 5] = [
+const BODIES: [Body; 7] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
+    ("broadcasts", multicast::broadcasts),
+    ("loses in a broadcast", multicast::loses),
     ("compares bits", random::compares_bits),
     ("loses", lost::loses),
     ("calls", calls::calls),

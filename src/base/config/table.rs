@@ -282,13 +282,18 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_COLL_FAR_BCAST",
         default: "auto",
-        values: "auto | tree | ring",
-        meaning: "how a broadcast travels between nodes",
+        values: "auto | tree | ring | multicast",
+        meaning: "how a broadcast travels between nodes; multicast: where no group can be joined, as with auto",
         set: |c, v| {
             choose(
                 &mut c.far_bcast,
                 v,
-                &[("auto", FarBcastWay::Auto), ("tree", FarBcastWay::Tree), ("ring", FarBcastWay::Ring)],
+                &[
+                    ("auto", FarBcastWay::Auto),
+                    ("tree", FarBcastWay::Tree),
+                    ("ring", FarBcastWay::Ring),
+                    ("multicast", FarBcastWay::Multicast),
+                ],
             )
         },
     },

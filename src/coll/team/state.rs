@@ -8,6 +8,7 @@ use core::cell::Cell;
 use super::Team;
 use crate::base::atomics::AtomicU64;
 use crate::coll::arena::CELLS;
+use crate::coll::multicast::Means;
 use crate::wait::Operation;
 
 /// A member's own numbers.
@@ -36,6 +37,9 @@ pub(in crate::coll) struct State {
     pub stranger: Cell<(usize, u64)>,
     /// A message is waited for where it is; otherwise it is looked at, and the call polled again.
     pub patient: Cell<bool>,
+    /// Can the communicator broadcast to other nodes by multicast, and what a node's first member has for it.
+    pub multicast: Cell<Option<bool>>,
+    pub means: Cell<Option<Box<Means>>>,
     /// What the call is, for those who ask what this process waits for.
     pub operation: Cell<Operation>,
     pub bytes: Cell<u64>,
@@ -88,6 +92,8 @@ impl State {
             awaited: Cell::new(None),
             stranger: Cell::new((0, 0)),
             patient: Cell::new(false),
+            multicast: Cell::new(None),
+            means: Cell::new(None),
             operation: Cell::new(Operation::Barrier),
             bytes: Cell::new(0),
             scratch: Cell::new(Vec::new()),

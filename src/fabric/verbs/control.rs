@@ -23,6 +23,7 @@ use super::device::Port;
 use super::ffi::{Access, Datagram, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
 use super::hello::{Card, HELLO_LEN, Hello, Kind, Place};
 use super::link::{Link, Window};
+use super::multicast::{self, Group, Name};
 use super::queue_pair::{AddressHandle, Remote};
 use super::region::{Arena, Domain, Ranges};
 use super::room::Room;
@@ -117,6 +118,7 @@ pub(super) struct Shared {
     cache: Cache,
     bounces: Mutex<Vec<Arena>>,
     copied: AtomicU64,
+    multicast: Arc<multicast::Counts>,
 }
 
 /// Bytes of a bounce buffer.
@@ -203,6 +205,7 @@ impl Fabric {
             cache,
             bounces: Mutex::default(),
             copied: AtomicU64::new(0),
+            multicast: Arc::default(),
         });
         Ok(Fabric { shared, thread: Mutex::new(None), pid: std::process::id() })
     }
@@ -275,11 +278,15 @@ impl Fabric {
         self.shared.lock().by_peer.values().cloned().collect()
     }
     /// What was done on all connections so far: writes, reads, their bytes, bytes of messages that were copied, completions taken;
-    /// connections that there are, of this process and of the node; how many were given up.
-    pub fn done(&self) -> [u64; 8] {
+    /// connections that there are, of this process and of the node; how many were given up; packets sent to multicast groups, packets of
+    /// these that were sent again, groups that this process is in.
+    pub fn done(&self) -> [u64; 11] {
         let (mine, all) = self.shared.room.get().map_or((0, 0), |room| room.taken());
         let retired = self.shared.retired.load(Ordering::Relaxed);
-        let mut sum = [0, 0, 0, self.shared.copied.load(Ordering::Relaxed), 0, mine as u64, all as u64, retired];
+        let copied = self.shared.copied.load(Ordering::Relaxed);
+        let counts = &*self.shared.multicast;
+        let [sent, again, groups] = [&counts.sent, &counts.resent, &counts.groups].map(|n| n.load(Ordering::Relaxed));
+        let mut sum = [0, 0, 0, copied, 0, mine as u64, all as u64, retired, sent, again, groups];
         for link in self.links() {
             let [writes, reads, bytes, completions] = link.done();
             [0, 1, 2, 4].into_iter().zip([writes, reads, bytes, completions]).for_each(|(i, n)| sum[i] += n);
@@ -295,6 +302,11 @@ impl Fabric {
             ("between nodes: bounce buffers", bounces as u64),
             ("between nodes: datagrams", self.shared.arrivals.bytes() as u64),
         ]
+    }
+    /// Joins the multicast group for this purpose, the same with all its members. `Unsupported`: it cannot be joined, and why.
+    pub fn join_group(&self, purpose: [u64; 2]) -> Result<Group> {
+        let name = Name::new(self.shared.secret.get().copied().unwrap_or_default(), purpose);
+        Group::join(&self.shared.domain, &self.shared.port, name, &self.shared.multicast)
     }
     /// A processor has copied so many bytes of a message.
     pub fn count_copied(&self, bytes: usize) {

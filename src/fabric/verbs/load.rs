@@ -55,6 +55,8 @@ functions! {
     modify_qp = c"ibv_modify_qp" @ c"IBVERBS_1.1": fn(*mut Qp, *mut QpAttr, c_int) -> c_int;
     create_ah = c"ibv_create_ah" @ c"IBVERBS_1.1": fn(*mut Pd, *mut AhAttr) -> *mut Ah;
     destroy_ah = c"ibv_destroy_ah" @ c"IBVERBS_1.1": fn(*mut Ah) -> c_int;
+    attach_mcast = c"ibv_attach_mcast" @ c"IBVERBS_1.1": fn(*mut Qp, *const Gid, u16) -> c_int;
+    detach_mcast = c"ibv_detach_mcast" @ c"IBVERBS_1.1": fn(*mut Qp, *const Gid, u16) -> c_int;
     wc_status_str = c"ibv_wc_status_str" @ c"IBVERBS_1.1": fn(c_int) -> *const c_char;
 }
 

@@ -14,6 +14,7 @@
 //! | [`link`] | what a process has with one peer, and what is under way there |
 //! | `handshake` | how a connection is made, given up and made again: states and packets |
 //! | `turns` | doing it, on first use and when others need the place |
+//! | [`multicast`] | groups to all of whose members a packet goes at once |
 //! | [`room`] | how many connections the processes of a node have together |
 //! | [`own`] | the connection with oneself |
 //! | [`control`] | this process on the fabric: first contact, and the thread that answers |
@@ -30,6 +31,7 @@ mod handshake;
 mod hello;
 pub mod link;
 pub mod load;
+pub mod multicast;
 pub mod own;
 pub mod queue_pair;
 pub mod region;

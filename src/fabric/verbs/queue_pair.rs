@@ -117,6 +117,9 @@ const RETRY_TIMEOUT: u8 = 16;
 /// And, when the peer has no receive posted, never: the receives are replenished by a thread of the library.
 const RNR_RETRIES: u8 = 7;
 
+/// The first multicast address of an InfiniBand subnet; Ethernet has none, and drivers ask for one all the same.
+const MULTICAST_LID: u16 = 0xc000;
+
 impl QueuePair {
     fn new(
         domain: &Arc<Domain>,
@@ -256,6 +259,19 @@ impl QueuePair {
                 | QpAttrMask::SQ_PSN
                 | QpAttrMask::MAX_QP_RD_ATOMIC,
         )
+    }
+
+    /// A datagram queue pair takes what is sent to this multicast address from now on.
+    pub fn attach(&self, group: Gid) -> Result<()> {
+        // SAFETY: the queue pair lives, the address is readable.
+        let r = unsafe { (self.domain.device.lib.attach_mcast)(self.qp, &group, MULTICAST_LID) };
+        posted(r, "ibv_attach_mcast")
+    }
+    /// It does not any more.
+    pub fn detach(&self, group: Gid) -> Result<()> {
+        // SAFETY: as above.
+        let r = unsafe { (self.domain.device.lib.detach_mcast)(self.qp, &group, MULTICAST_LID) };
+        posted(r, "ibv_detach_mcast")
     }
 
     /// Puts it into the error state: what is under way is flushed, and the other end can reach nothing by it any more.

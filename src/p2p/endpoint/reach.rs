@@ -102,10 +102,10 @@ impl Endpoint {
     }
 
     /// What was done on the fabric between nodes, see [`Fabric::done`].
-    pub fn fabric_done(&self) -> [u64; 8] {
+    pub fn fabric_done(&self) -> [u64; 11] {
         match self.fabric.get() {
             Some(Ok(fabric)) => fabric.done(),
-            _ => [0; 8],
+            _ => [0; 11],
         }
     }
 

@@ -1,0 +1,405 @@
+//! Multicast groups: packets that the network brings to all members, at most once each, in any order or not at all.
+//!
+//! A group is a multicast address that its members derive from the job's secret and what it is for, so nobody hands it out. On Ethernet
+//! (RoCE version 2) that is an IP address, and joining takes two things: the queue pair is attached to the address, so that the device
+//! takes its packets, and a socket joins it on the port's network interface, so that interface, switches and kernel bring them to the
+//! device. A packet whose tag is not the group's, of another job or communicator at the same address, is dropped and counted.
+//!
+//! ```text
+//!   packet:   [ tag 16 | operation 8 | number 4 | length 4 | bytes of the message ]        at most the port's MTU
+//!   memory:   [ headers, one for each packet of a window | an empty message | places of two windows, each 40 bytes longer than a packet ]
+//! ```
+//! Packets are sent from where the message lies, the header gathered from its own memory. They arrive in places of registered memory that the
+//! device fills in turn, so those of one window are copied out while the next one's come. What is lost is for those above to find out.
+
+use std::fmt;
+use std::hash::Hasher;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::completion::CompletionQueue;
+use super::device::{GidKind, Port};
+use super::ffi::{Access, Datagram, Gid, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
+use super::queue_pair::{AddressHandle, Depth, QueuePair};
+use super::region::{Arena, Domain, Region};
+use crate::base::clock::now_ns;
+use crate::base::error::{Code, Error, Result};
+
+/// Packets of a window.
+pub const WINDOW: usize = 64;
+/// Groups that a process is in at most.
+pub const GROUPS_MOST: u64 = 8;
+/// Bytes that a receive has in front: the global route header.
+const GRH: usize = 40;
+/// The queue pair that stands for all members.
+const EVERYBODY: u32 = 0xff_ffff;
+/// How long packets may take to leave.
+const LEAVING_NS: u64 = 5_000_000_000;
+
+/// In front of each packet's bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    tag: [u64; 2],
+    /// Which operation of the group it belongs to.
+    pub operation: u64,
+    /// Which packet of it.
+    pub number: u32,
+    /// Bytes behind the header.
+    pub len: u32,
+}
+
+/// Bytes of a [`Header`].
+pub const HEADER: usize = size_of::<Header>();
+static_assertions::const_assert!(HEADER == 32);
+
+/// What a process has done in all its groups.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Packets sent to a group, each once.
+    pub sent: AtomicU64,
+    /// Packets that a member did not get, and that were sent to it alone.
+    pub resent: AtomicU64,
+    /// Packets of others that came to a group's address.
+    pub strange: AtomicU64,
+    /// Groups that the process is in.
+    pub groups: AtomicU64,
+}
+
+/// What a group is called: the same with all members, different from all others'.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Name {
+    tag: [u64; 2],
+    /// The device takes packets with this key only.
+    qkey: u32,
+    /// Where the address comes from.
+    place: u64,
+}
+
+impl Name {
+    /// The name of a group of the job with this secret, for this purpose.
+    pub fn new(secret: [u8; 16], purpose: [u64; 2]) -> Name {
+        let word = |k: u64| {
+            let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| secret[at + i]));
+            #[expect(deprecated, reason = "a keyed hash that is the same in all processes")]
+            let mut hasher = std::hash::SipHasher::new_with_keys(half(0), half(8));
+            [k, purpose[0], purpose[1]].into_iter().for_each(|n| hasher.write_u64(n));
+            hasher.finish()
+        };
+        // A key with its highest bit set is for privileged programs.
+        Name { tag: [word(1), word(2)], qkey: word(3) as u32 & 0x7fff_ffff, place: word(4) }
+    }
+
+    /// Its address on a port like this. `Unsupported`: the port's kind has none.
+    fn address(&self, port: &Port) -> Result<IpAddr> {
+        let b = self.place.to_le_bytes();
+        match port.address.kind {
+            _ if !port.ethernet => Err(Error::new(
+                Code::Unsupported,
+                format!("{port}: a group on InfiniBand is made by the subnet manager, which is not asked"),
+            )),
+            // RFC 2365: addresses within an organization, 239.192.0.0/14.
+            GidKind::V2Ipv4 => Ok(IpAddr::V4(Ipv4Addr::new(239, 192 | b[0] & 3, b[1], b[2]))),
+            // RFC 4291: transient, of the scope of a site (5).
+            GidKind::V2Ipv6 | GidKind::V2LinkLocal => {
+                let at = |k: usize| u16::from_le_bytes([b[k], b[k + 1]]);
+                Ok(IpAddr::V6(Ipv6Addr::new(0xff15, 0, 0, 0, 0x464d, 0x504c, at(0), at(2))))
+            }
+            kind => Err(Error::new(Code::Unsupported, format!("{port}: {kind} has no multicast over IP"))),
+        }
+    }
+}
+
+fn gid_of(address: IpAddr) -> Gid {
+    match address {
+        IpAddr::V4(v4) => Gid(v4.to_ipv6_mapped().octets()),
+        IpAddr::V6(v6) => Gid(v6.octets()),
+    }
+}
+
+/// A socket that has joined the address on the port's network interface; the membership lasts as long as it.
+fn join(port: &Port, address: IpAddr) -> Result<UdpSocket> {
+    let cannot =
+        |e: std::io::Error| Error::new(Code::Unsupported, format!("joining {address} on the interface of {port}: {e}"));
+    let socket = UdpSocket::bind(match address {
+        IpAddr::V4(_) => "0.0.0.0:0",
+        IpAddr::V6(_) => "[::]:0",
+    });
+    let socket = socket.map_err(cannot)?;
+    let own = Ipv6Addr::from(port.address.gid.0);
+    match (address, own.to_ipv4_mapped()) {
+        (IpAddr::V4(group), Some(own)) => socket.join_multicast_v4(&group, &own).map_err(cannot)?,
+        (IpAddr::V6(group), _) => socket.join_multicast_v6(&group, interface(port)?).map_err(cannot)?,
+        _ => return Err(Error::new(Code::Unsupported, format!("{port} has no IPv4 address to join {address} by"))),
+    }
+    Ok(socket)
+}
+
+/// The number of the network interface behind the port's address.
+fn interface(port: &Port) -> Result<u32> {
+    let path = format!(
+        "/sys/class/infiniband/{}/ports/{}/gid_attrs/ndevs/{}",
+        port.device.name(),
+        port.number,
+        port.address.index
+    );
+    let name = std::fs::read_to_string(&path).unwrap_or_default();
+    let index = std::fs::read_to_string(format!("/sys/class/net/{}/ifindex", name.trim()));
+    let index = index.ok().and_then(|text| text.trim().parse().ok());
+    index.ok_or_else(|| Error::new(Code::Unsupported, format!("the network interface of {port} is not known ({path})")))
+}
+
+/// A group that this process is a member of. One thread at a time uses it.
+pub struct Group {
+    // Before what it uses: dropped first.
+    qp: QueuePair,
+    way: AddressHandle,
+    address: IpAddr,
+    _member: UdpSocket,
+    sent: Arc<CompletionQueue>,
+    arrived: Arc<CompletionQueue>,
+    memory: Arena,
+    name: Name,
+    mtu: usize,
+    /// Since when packets are leaving; 0: none are.
+    leaving_ns: u64,
+    /// It has failed: nothing is sent any more.
+    failed: bool,
+    wrs: Vec<SendWr>,
+    sges: Vec<[Sge; 2]>,
+    counts: Arc<Counts>,
+}
+
+// SAFETY: the pointers in the lists of requests are set before each use.
+unsafe impl Send for Group {}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "group {} of packets of {} bytes", self.address, self.mtu)
+    }
+}
+
+impl Group {
+    /// Joins a group. `Unsupported`: no group can be joined by this port, and why.
+    pub fn join(domain: &Arc<Domain>, port: &Port, name: Name, counts: &Arc<Counts>) -> Result<Group> {
+        let address = name.address(port)?;
+        if domain.device().attr().max_mcast_grp <= 0 {
+            return Err(Error::new(Code::Unsupported, format!("{} has no multicast groups", domain.device().name())));
+        }
+        if counts.groups.fetch_add(1, Ordering::Relaxed) >= GROUPS_MOST {
+            counts.groups.fetch_sub(1, Ordering::Relaxed);
+            let text = format!("this process is in {GROUPS_MOST} multicast groups already, which is the most");
+            return Err(Error::new(Code::Unsupported, text));
+        }
+        Group::enter(domain, port, name, address, counts)
+            .inspect_err(|_| _ = counts.groups.fetch_sub(1, Ordering::Relaxed))
+    }
+
+    fn enter(domain: &Arc<Domain>, port: &Port, name: Name, address: IpAddr, counts: &Arc<Counts>) -> Result<Group> {
+        let mtu = port.mtu as usize;
+        let memory = Arena::new(domain, places_at(mtu) + 2 * WINDOW * stride(mtu), Access::LOCAL_WRITE)?;
+        let sent = CompletionQueue::new(&port.device, WINDOW as u32 + 1, None)?;
+        let arrived = CompletionQueue::new(&port.device, 2 * WINDOW as u32, None)?;
+        let depth = Depth { sends: WINDOW as u32, receives: 2 * WINDOW as u32, pieces: 2, inline: 0 };
+        let qp = QueuePair::datagrams(domain, port, [&sent, &arrived], depth, name.qkey)?;
+        let way = AddressHandle::new(domain, port, gid_of(address), 0)?;
+        let member = join(port, address)?;
+        qp.attach(gid_of(address))?;
+        let nowhere = Target { ud: Datagram { ah: way.ah, remote_qpn: EVERYBODY, remote_qkey: name.qkey } };
+        let group = Group {
+            qp,
+            way,
+            address,
+            _member: member,
+            sent,
+            arrived,
+            memory,
+            name,
+            mtu,
+            leaving_ns: 0,
+            failed: false,
+            wrs: vec![SendWr::new(opcode::SEND, SendFlags::empty(), nowhere); WINDOW],
+            sges: vec![[Sge::default(); 2]; WINDOW],
+            counts: counts.clone(),
+        };
+        (0..2 * WINDOW).try_for_each(|place| group.post(place))?;
+        Ok(group)
+    }
+
+    /// Its address.
+    pub fn address(&self) -> IpAddr {
+        self.address
+    }
+    /// Bytes of a message that a packet carries at most.
+    pub fn payload(&self) -> usize {
+        self.mtu - HEADER
+    }
+    /// What the process has done in its groups.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn place(&self, place: usize) -> *mut u8 {
+        self.memory.as_ptr().wrapping_add(places_at(self.mtu) + place * stride(self.mtu))
+    }
+
+    fn post(&self, place: usize) -> Result<()> {
+        let lkey = self.memory.region().lkey();
+        // SAFETY: places lie within the arena, and each is posted again only after its packet has been read.
+        unsafe { self.qp.post_receive(place as u64, self.place(place) as u64, (GRH + self.mtu) as u32, lkey) }
+    }
+
+    /// Sends `len` bytes at `from` to all members, as packets of `size` bytes from number `first` on, [`WINDOW`] of them at most. `from`
+    /// null: packets of `len` zeros in all. [`has_left`](Group::has_left) says when they have left; before that nothing else is sent.
+    /// What cannot be sent counts as lost.
+    ///
+    /// # Safety
+    /// `region` covers the bytes, which stay unchanged until they have left.
+    pub unsafe fn send(
+        &mut self,
+        operation: u64,
+        first: u32,
+        from: *const u8,
+        len: usize,
+        size: usize,
+        region: Option<&Region>,
+    ) {
+        debug_assert!(self.leaving_ns == 0 && len.div_ceil(size) <= WINDOW && size <= self.payload());
+        if self.failed || len == 0 {
+            return;
+        }
+        let packets = len.div_ceil(size);
+        let own = self.memory.region().lkey();
+        for k in 0..packets {
+            let n = size.min(len - k * size);
+            let header = Header { tag: self.name.tag, operation, number: first + k as u32, len: n as u32 };
+            let at = self.memory.as_ptr().wrapping_add(k * HEADER);
+            // SAFETY: the headers lie in front of the arena, and the packets before have left.
+            unsafe { at.cast::<Header>().write_unaligned(header) };
+            let bytes = match region {
+                Some(region) => Sge { addr: from as u64 + (k * size) as u64, length: n as u32, lkey: region.lkey() },
+                None => Sge { addr: self.memory.as_ptr() as u64 + zeros_at() as u64, length: n as u32, lkey: own },
+            };
+            self.sges[k] = [Sge { addr: at as u64, length: HEADER as u32, lkey: own }, bytes];
+        }
+        for k in 0..packets {
+            let last = k + 1 == packets;
+            let next = if last { std::ptr::null_mut() } else { &raw mut self.wrs[k + 1] };
+            let flags = if last { SendFlags::SIGNALED } else { SendFlags::empty() };
+            let list = self.sges[k].as_mut_ptr();
+            let wr = &mut self.wrs[k];
+            (wr.next, wr.sg_list, wr.num_sge, wr.send_flags) = (next, list, 2, flags.bits());
+            wr.wr.ud.ah = self.way.ah;
+        }
+        self.leaving_ns = now_ns();
+        // SAFETY: the list of requests is whole and lives in self; the memory is as the caller promises.
+        match unsafe { self.qp.post(&mut self.wrs[0]) } {
+            Ok(()) => _ = self.counts.sent.fetch_add(packets as u64, Ordering::Relaxed),
+            // Some may have been posted without the one that would tell.
+            Err(_) => self.give_up(),
+        }
+    }
+
+    /// Has all left that was sent?
+    pub fn has_left(&mut self) -> bool {
+        if self.leaving_ns == 0 {
+            return true;
+        }
+        let mut wc = [Wc::default()];
+        match self.sent.poll(&mut wc) {
+            Ok(0) if now_ns() - self.leaving_ns < LEAVING_NS => return false,
+            Ok(1) if wc[0].status == wc_status::SUCCESS => self.leaving_ns = 0,
+            _ => self.give_up(),
+        }
+        true
+    }
+
+    /// Waits until all has left.
+    pub fn until_left(&mut self) {
+        while !self.has_left() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Nothing more is sent: the queue pair lets go of all memory.
+    #[cold]
+    fn give_up(&mut self) {
+        (self.failed, self.leaving_ns) = (true, 0);
+        let _ = self.qp.break_off();
+    }
+
+    /// Hands the packets that have come to `with`, each with its header and where its bytes lie; how many.
+    pub fn take(&mut self, mut with: impl FnMut(&Header, *const u8)) -> usize {
+        let mut wc = [Wc::default(); 16];
+        let (mut all, mut whole) = (0, true);
+        // No more than there are places, so that one who sends without end holds nobody up.
+        while whole && all < 2 * WINDOW {
+            let n = self.arrived.poll(&mut wc).unwrap_or(0);
+            for c in &wc[..n] {
+                let place = c.wr_id as usize;
+                if c.status != wc_status::SUCCESS || place >= 2 * WINDOW {
+                    // Flushed: the queue pair has been broken off.
+                    continue;
+                }
+                let at = self.place(place).wrapping_add(GRH);
+                let len = (c.byte_len as usize).saturating_sub(GRH);
+                // SAFETY: the device has finished with the place, which is longer than a header.
+                let header = unsafe { at.cast::<Header>().read_unaligned() };
+                if len >= HEADER && header.tag == self.name.tag && len - HEADER == header.len as usize {
+                    with(&header, at.wrapping_add(HEADER));
+                } else {
+                    self.counts.strange.fetch_add(1, Ordering::Relaxed);
+                }
+                let _ = self.post(place);
+            }
+            all += n;
+            whole = n == wc.len();
+        }
+        all
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.until_left();
+        let _ = self.qp.detach(gid_of(self.address));
+        self.counts.groups.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn zeros_at() -> usize {
+    WINDOW * HEADER
+}
+fn places_at(mtu: usize) -> usize {
+    zeros_at() + mtu.next_multiple_of(64)
+}
+fn stride(mtu: usize) -> usize {
+    (GRH + mtu).next_multiple_of(64)
+}
+
+/// Tries whether a group can be joined by this port: its address.
+pub fn try_port(port: &Port) -> Result<IpAddr> {
+    let domain = Domain::new(&port.device)?;
+    let mut secret = [0; 16];
+    secret[..8].copy_from_slice(&now_ns().to_le_bytes());
+    let name = Name::new(secret, [std::process::id() as u64, 0]);
+    Group::join(&domain, port, name, &Arc::default()).map(|group| group.address())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ_with_the_secret_and_the_purpose() {
+        let all =
+            [([1; 16], [7, 8]), ([2; 16], [7, 8]), ([1; 16], [8, 7]), ([1; 16], [7, 9])].map(|(s, p)| Name::new(s, p));
+        for (i, a) in all.iter().enumerate() {
+            assert!(*a == all[i] && a.qkey >> 31 == 0);
+            for b in &all[..i] {
+                assert!(a.tag[0] != b.tag[0] && a.tag[1] != b.tag[1] && a.place != b.place);
+            }
+        }
+    }
+}
