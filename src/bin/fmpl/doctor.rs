@@ -384,22 +384,32 @@ fn rdma() -> Vec<Finding> {
         }
         Err(e) => return vec![Finding::good(NAME, format!("{}; not needed within a node", e.detail()))],
     };
-    ports
-        .into_iter()
-        .map(|(name, port)| {
-            let tried = port.map_err(|why| (why, "")).and_then(|port| match try_port(&port) {
-                Ok(()) => Ok(port),
-                Err(e) => Err((
-                    e.detail().to_owned(),
-                    "raise the limit on locked memory (ulimit -l), and let the user open /dev/infiniband/uverbs*",
-                )),
-            });
-            match tried {
-                Ok(port) => Finding::good(NAME, format!("{port}: works (memory registered, queue pair made)")),
-                Err((why, mend)) => Finding::note(NAME, format!("{name}: {why}"), "this port is not used", mend),
-            }
-        })
-        .collect()
+    let mut all = Vec::new();
+    for (name, port) in ports {
+        let multicast = port.as_ref().ok().map(multicast);
+        let tried = port.map_err(|why| (why, "")).and_then(|port| match try_port(&port) {
+            Ok(()) => Ok(port),
+            Err(e) => Err((
+                e.detail().to_owned(),
+                "raise the limit on locked memory (ulimit -l), and let the user open /dev/infiniband/uverbs*",
+            )),
+        });
+        all.push(match tried {
+            Ok(port) => Finding::good(NAME, format!("{port}: works (memory registered, queue pair made)")),
+            Err((why, mend)) => Finding::note(NAME, format!("{name}: {why}"), "this port is not used", mend),
+        });
+        all.extend(multicast);
+    }
+    all
+}
+
+/// Whether a multicast group can be joined by a port, tried.
+fn multicast(port: &fmpl::fabric::verbs::device::Port) -> Finding {
+    const NAME: &str = "multicast between nodes";
+    match fmpl::fabric::verbs::multicast::try_port(port) {
+        Ok(group) => Finding::good(NAME, format!("{}:{} can join a group ({group})", port.device.name(), port.number)),
+        Err(e) => Finding::good(NAME, format!("no: {}; broadcasts go by trees and rings", e.detail())),
+    }
 }
 
 fn try_port(port: &fmpl::fabric::verbs::device::Port) -> fmpl::Result<()> {
