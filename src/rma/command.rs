@@ -13,18 +13,12 @@
 //! Serving never waits for anything: an order is carried out with what the owner can reach by itself, or refused. So two ranks whose rings
 //! are full of each other's commands both go on; who finds a ring full tries again, and serves its own ring meanwhile.
 
-use std::sync::Arc;
-
 use super::Rma;
 use super::address::GlobalAddress;
 use super::device::WORDS;
-use super::direct::{Atomic, Done, Fetch};
-use super::record::COMMANDS_AT;
-use super::view::{Near, RECORDS, using};
-use crate::base::atomics::Ordering;
-use crate::base::error::{Code, Result};
-use crate::p2p::any_source::ring::{Claimed, Ring};
-use crate::p2p::any_source::stake::{Stakes, is_orphan};
+use super::direct::{Atomic, Fetch};
+use super::view::Near;
+use crate::p2p::any_source::ring::Claimed;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug)]
@@ -52,14 +46,16 @@ pub(super) struct Command {
 }
 
 /// Bytes of a command: they fit the slot's line.
-const BYTES: usize = WORDS * 8;
+pub(super) const BYTES: usize = WORDS * 8;
 const DISCARD: u8 = 255;
+const NOTHING: u64 = 254;
 const WIDE: u64 = 1 << 8;
 const TOKEN_AT: u32 = 16;
-/// Commands carried out before something else gets a look in.
-const BURST: usize = 64;
 
 impl Command {
+    /// What a slot has whose command was not needed after all: nobody obeys it.
+    pub const NOTHING: [u64; WORDS] = [NOTHING, 0, 0, 0, 0];
+
     pub fn encode(&self) -> [u64; WORDS] {
         let tail = u64::from(self.reply) | u64::from(self.from) << 32;
         match self.order {
@@ -72,7 +68,7 @@ impl Command {
         }
     }
 
-    fn decode(w: [u64; WORDS]) -> Option<Command> {
+    pub fn decode(w: [u64; WORDS]) -> Option<Command> {
         let (at, token) = (GlobalAddress::from_bits(w[1]), w[0] >> TOKEN_AT);
         let order = match w[0] as u8 {
             0 => Order::Copy { dst: at, src: GlobalAddress::from_bits(w[2]), len: w[3] },
@@ -89,29 +85,11 @@ impl Command {
     }
 }
 
-/// The own ring, as the one who serves it sees it.
-pub(super) struct Served {
-    pub ring: Ring,
-    /// Commands taken.
-    pub taken: u64,
-    /// Those of other nodes.
-    pub far_taken: u64,
-    /// Since when the next of these has a ticket and no command; 0: it has not.
-    far_empty_ns: u64,
-}
-
-impl Served {
-    pub fn new(ring: Ring) -> Served {
-        let taken = ring.header().freed.load(Ordering::Acquire);
-        Served { ring, taken, far_taken: 0, far_empty_ns: 0 }
-    }
-}
-
 impl Rma {
     /// Puts a command into a rank's ring. `false`: there is no room just now.
     pub(super) fn send_command(&self, world: u32, near: &Near, command: &Command) -> bool {
         let words = command.encode();
-        let sent = self.ep.any_source.stakes.with(world, COMMANDS_AT, |stake| {
+        let sent = self.ep.any_source.stakes.with(world, near.ring_at, |stake| {
             match near.ring.claim(&near.room, |ticket| stake.on(ticket)) {
                 // SAFETY: forty bytes; the ticket is ours.
                 Claimed::Ticket(ticket) => unsafe {
@@ -125,141 +103,6 @@ impl Rma {
             near.window.wake();
         }
         sent
-    }
-
-    /// Is there a command to be served?
-    pub(super) fn has_commands(&self) -> bool {
-        self.served.try_lock().is_ok_and(|s| {
-            let far = || self.device.as_ref().is_some_and(|d| d.arrival(s.far_taken).is_some());
-            s.ring.arrival(s.taken).is_some() || far()
-        })
-    }
-
-    /// Carries out commands that have come, unless another thread is about to. `true`: there were some.
-    pub(super) fn serve(&'static self) -> bool {
-        let Ok(mut served) = self.served.try_lock() else { return false };
-        let served = &mut *served;
-        self.serve_near(served) | self.serve_far(served)
-    }
-
-    fn serve_near(&'static self, served: &mut Served) -> bool {
-        for n in 0..BURST {
-            let ticket = served.taken;
-            let Some(arrival) = served.ring.arrival(ticket) else {
-                self.pass_over_the_dead(served);
-                return n > 0;
-            };
-            let mut words = [0u64; WORDS];
-            // SAFETY: forty bytes, which a slot has room for whatever its mark says.
-            unsafe { served.ring.deliver(ticket, arrival.kind, words.as_mut_ptr().cast(), BYTES) };
-            served.taken += 1;
-            served.ring.free(served.taken);
-            self.obey(words);
-        }
-        true
-    }
-
-    fn serve_far(&'static self, served: &mut Served) -> bool {
-        let Some(device) = &self.device else { return false };
-        for n in 0..BURST {
-            let ticket = served.far_taken;
-            let Some(words) = device.arrival(ticket) else {
-                if n == 0 && device.is_claimed(ticket) {
-                    let now = crate::base::clock::now_ns();
-                    served.far_empty_ns = if served.far_empty_ns == 0 { now } else { served.far_empty_ns };
-                    if device.is_orphan(now - served.far_empty_ns) {
-                        served.far_taken += 1;
-                        device.free(served.far_taken);
-                        served.far_empty_ns = 0;
-                        return true;
-                    }
-                }
-                return n > 0;
-            };
-            served.far_taken += 1;
-            served.far_empty_ns = 0;
-            device.free(served.far_taken);
-            self.obey(words);
-        }
-        true
-    }
-
-    fn obey(&'static self, words: [u64; WORDS]) {
-        if let Some(command) = Command::decode(words).filter(|c| c.from < self.ep.size) {
-            let done = self.carry_out(&command);
-            self.reply(&command, done);
-        }
-    }
-
-    fn carry_out(&'static self, command: &Command) -> Result<u64> {
-        match command.order {
-            Order::Fetch(fetch) => match self.fetch_at_once(&fetch)? {
-                Some(old) => Ok(old),
-                None => Err(self.refused()),
-            },
-            Order::Copy { dst, src, len } => match self.copy_at_once::<true>(dst, src, len as usize)? {
-                Done::Yes => Ok(0),
-                Done::Ask(_) => Err(self.refused()),
-                Done::Device(push) => self.copy_between(push, dst, src, len as usize)?.wait().map(|()| 0),
-            },
-            Order::Discard => {
-                if let Some(table) = self.device.as_ref().and_then(|d| d.discard(command.from)) {
-                    // What is under way ends by itself, in success or not, since the device does it.
-                    while Arc::strong_count(&table) > 1 {
-                        self.drive();
-                        std::thread::yield_now();
-                    }
-                }
-                Ok(0)
-            }
-        }
-    }
-
-    #[cold]
-    fn refused(&self) -> crate::Error {
-        crate::Error::new(Code::Unsupported, "this rank cannot reach the other end by itself")
-    }
-
-    fn reply(&self, command: &Command, done: Result<u64>) {
-        let usage = using(&self.own, command.from, RECORDS);
-        // Who cannot be reached any more waits for nothing.
-        let Ok(view) = self.view(command.from, &usage) else { return };
-        let (value, code) = match done {
-            Ok(value) => (value, 0),
-            Err(error) => (0, error.code() as u64),
-        };
-        let Some(near) = view.near() else {
-            if let Ok((device, far)) = self.far(view) {
-                let _ = device.reply(far, command.reply as usize, command.token << 8 | code, value);
-            }
-            return;
-        };
-        let reply = near.window.reply(command.reply as usize);
-        reply.value.store(value, Ordering::Relaxed);
-        // SYNC POINT: pairs with the acquire in `Rma::step`.
-        reply.word.store(command.token << 8 | code, Ordering::Release);
-        // SYNC POINT: pairs with the acquire in `Rma::move_on`.
-        near.window.header().replied.fetch_add(1, Ordering::AcqRel);
-        near.window.wake();
-    }
-
-    /// A slot that stays empty was a dead rank's: it is passed over.
-    fn pass_over_the_dead(&self, served: &mut Served) {
-        let ticket = served.taken;
-        if self.ep.deaths() == 0 || !served.ring.is_claimed(ticket) {
-            return;
-        }
-        let ranks = || (0..self.ep.size).filter(|r| *r != self.ep.rank);
-        let has = |rank: u32| {
-            let stakes = self.ep.known(rank).and_then(|p| Stakes::of(&p.region).ok());
-            stakes.is_some_and(|s| s.has(self.ep.rank, COMMANDS_AT, ticket))
-        };
-        let dead = || ranks().filter(|r| self.ep.is_dead(*r)).any(has);
-        let living = || ranks().filter(|r| !self.ep.is_dead(*r)).any(has);
-        if is_orphan(&served.ring, ticket, dead, living) {
-            served.taken += 1;
-            served.ring.free(served.taken);
-        }
     }
 }
 
@@ -280,6 +123,6 @@ mod tests {
             let words = command.encode();
             assert_eq!(format!("{:?}", Command::decode(words).unwrap()), format!("{command:?}"));
         }
-        assert!(Command::decode([200, 0, 0, 0, 0]).is_none());
+        assert!(Command::decode([200, 0, 0, 0, 0]).is_none() && Command::decode(Command::NOTHING).is_none());
     }
 }

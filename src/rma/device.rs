@@ -3,56 +3,51 @@
 //! With ranks on several nodes each registers what it makes reachable with its device as well, and has a **block** of registered memory:
 //!
 //! ```text
-//!  0        sent          tickets of the ring of commands given out, by the devices
-//!  64       freed         commands taken; by this rank's processor
-//!  128      claim         which process from elsewhere wants this one's number, + 1; 136: who has it, and this one's number
-//!  192      holders       a bit for each rank that may have entries of this rank's table; by the devices
+//!  0        shares        128 B for each share of the ring of commands: sent, tickets given out, by the devices
+//!                         64: freed, commands taken, by this rank's processor
+//!  …        claim         which process from elsewhere wants this one's number, + 1; 8: who has it, and this one's number
+//!  …        holders       a bit for each rank that may have entries of this rank's table; by the devices
 //!  …        replies       32 B each: word | value | sum | what was there before an atomic operation of this rank's
 //!  …        slots         64 B for each command: five words, and their sum with the ticket + 1
 //! ```
-//! **Tickets.** A sender adds one to `sent`, waits until its ticket is below `freed` and the number of slots, and writes its slot, with a
-//! number that wakes the owner's thread. (Acquisition of a buffer by remote atomics; what a slot holds is whole when its sum fits.)
-//!
-//! **Entries** are read from the owner's table and kept, a table for each of a bounded number of ranks. Who keeps any has its bit in the
-//! owner's holders. An owner that takes a key back clears the bits that it finds, and asks those ranks to discard what they keep of it;
-//! their answer comes when no operation of theirs uses it any more. A rank sets its bit before it reads, and the owner clears the entry
-//! before it looks at the bits, so one of the two sees the other, as with uses on a node ([`super::view`]).
+//! | file | what it does |
+//! |---|---|
+//! | `word` | atomic operations |
+//! | `table` | other ranks' tables of registered memory |
+//! | `ring` | remote commands and their replies |
+
+mod ring;
+mod table;
+mod word;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Rma;
-use super::address::GlobalAddress;
-use super::direct::{Atomic, Fetch};
-use super::record::{Entry, Window};
+use super::record::Window;
 use super::view::View;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::Fabric;
 use crate::fabric::verbs::ffi::Access;
-use crate::fabric::verbs::link::{COMMANDED, Change, Link, Piece};
+use crate::fabric::verbs::link::{Change, Link, Piece};
 use crate::fabric::verbs::own::Own;
 use crate::fabric::verbs::region::{Arena, Region};
-use crate::lane::far::sum;
+use crate::p2p::any_source::share::{share_of, shares};
 use crate::p2p::endpoint::Endpoint;
 
+pub(super) use ring::WORDS;
+pub(super) use table::Table;
+pub(super) use word::Next;
+
+/// Bytes of a share's counters, and where the second one is.
+const COUNTERS: usize = 128;
 const FREED_AT: usize = 64;
-const CLAIM_AT: usize = 128;
-const TOLD_AT: usize = 136;
-const HOLDERS_AT: usize = 192;
 const REPLY: usize = 32;
 /// Replies that can be awaited; the queue has no more operations.
 pub(super) const FAR_REPLIES: usize = 4096;
 const SLOT: usize = 64;
-/// Words of a command.
-pub(super) const WORDS: usize = 5;
-/// Entries that are fetched at a time.
-const CHUNK: usize = 256;
-/// A ticket that its holder has had for so long may have been given up by the owner.
-pub(super) const OLD_TICKET_NS: u64 = 1_000_000_000;
-/// A slot that has been empty for so long, while somebody has died, was a dead rank's.
-const DEAD_TICKET_NS: u64 = 3_000_000_000;
 
 /// `enum ibv_atomic_cap`.
 const ATOMIC_NONE: i32 = 0;
@@ -75,9 +70,7 @@ pub(super) struct Device {
     fabric: Arc<Fabric>,
     rank: u32,
     block: Arena,
-    replies_at: usize,
-    slots_at: usize,
-    mask: u64,
+    plan: Plan,
     table: Region,
     pub changes: Changes,
     /// By which this rank's device changes this rank's words.
@@ -91,10 +84,51 @@ pub(super) struct Device {
     pub discarding: Mutex<()>,
 }
 
-/// What is kept of a rank's table. An operation under way has it too.
-#[derive(Debug, Default)]
-pub(super) struct Table {
-    chunks: Mutex<HashMap<u32, Box<[[u64; 4]]>>>,
+/// Where things are in a rank's block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Plan {
+    /// Slots of the ring of commands, and shares: powers of two.
+    slots: usize,
+    shares: usize,
+    /// Ranks of the job.
+    size: usize,
+}
+
+impl Plan {
+    /// The tickets of a share that are given out.
+    fn sent(self, share: usize) -> usize {
+        share * COUNTERS
+    }
+    fn freed(self, share: usize) -> usize {
+        share * COUNTERS + FREED_AT
+    }
+    fn claim(self) -> usize {
+        self.shares * COUNTERS
+    }
+    /// What others read: who has this rank's number, and its own.
+    fn told(self) -> usize {
+        self.claim() + 8
+    }
+    fn holders(self) -> usize {
+        self.claim() + 64
+    }
+    fn replies(self) -> usize {
+        (self.holders() + self.size.div_ceil(64) * 8).next_multiple_of(64)
+    }
+    fn reply(self, place: usize) -> usize {
+        self.replies() + place % FAR_REPLIES * REPLY
+    }
+    /// Slots of a share.
+    fn each(self) -> u64 {
+        (self.slots / self.shares) as u64
+    }
+    fn slot(self, share: usize, ticket: u64) -> usize {
+        let n = share as u64 * self.each() + ticket % self.each();
+        self.replies() + FAR_REPLIES * REPLY + n as usize * SLOT
+    }
+    fn bytes(self) -> usize {
+        self.replies() + FAR_REPLIES * REPLY + self.slots * SLOT
+    }
 }
 
 /// What a rank publishes with the launcher.
@@ -103,7 +137,8 @@ pub(super) struct Card {
     block: Place,
     table: Place,
     slots: u32,
-    changes: u32,
+    shares: u16,
+    changes: u16,
     digest: u64,
 }
 
@@ -115,6 +150,7 @@ impl Card {
             b.extend(place.rkey.to_le_bytes());
         }
         b.extend(self.slots.to_le_bytes());
+        b.extend(self.shares.to_le_bytes());
         b.extend(self.changes.to_le_bytes());
         b.extend(self.digest.to_le_bytes());
         b
@@ -124,9 +160,11 @@ impl Card {
         let word = |at: usize| Some(u64::from_le_bytes(b.get(at..at + 8)?.try_into().ok()?));
         let half = |at: usize| Some(u32::from_le_bytes(b.get(at..at + 4)?.try_into().ok()?));
         let place = |at: usize| Some(Place { addr: word(at)?, rkey: half(at + 8)? });
-        let card =
-            Card { block: place(0)?, table: place(12)?, slots: half(24)?, changes: half(28)?, digest: word(32)? };
-        (b.len() == 40 && card.slots.is_power_of_two()).then_some(card)
+        let (shares, changes) = (half(28)? as u16, (half(28)? >> 16) as u16);
+        let (block, table) = (place(0)?, place(12)?);
+        let card = Card { block, table, slots: half(24)?, shares, changes, digest: word(32)? };
+        let even = card.slots.is_power_of_two() && shares.is_power_of_two() && u32::from(shares) <= card.slots;
+        (b.len() == 40 && even).then_some(card)
     }
 }
 
@@ -134,6 +172,9 @@ impl Card {
 pub(super) struct Far {
     pub link: Arc<Link>,
     card: Card,
+    plan: Plan,
+    /// The share of its ring that is this rank's.
+    share: usize,
     /// Below which ticket there was room in its ring when somebody looked last.
     room: AtomicU64,
 }
@@ -146,12 +187,12 @@ impl Far {
 
     /// Are atomic operations on its memory made by its device only?
     pub fn changes(&self) -> bool {
-        self.card.changes == Changes::Device as u32
+        self.card.changes == Changes::Device as u16
     }
 
     /// Can its device make them?
     pub fn able(&self) -> bool {
-        self.card.changes != Changes::Processors as u32
+        self.card.changes != Changes::Processors as u16
     }
 
     /// Tries the connection when nothing has gone by it for long.
@@ -216,10 +257,9 @@ impl Device {
     pub fn new(ep: &Endpoint, own: &Window, slots: usize, keys: usize) -> Result<Option<Device>> {
         let Some(fabric) = ep.fabric_here().filter(|_| ep.has_other_nodes()) else { return Ok(None) };
         let domain = fabric.domain();
-        let replies_at = HOLDERS_AT + (ep.size as usize).div_ceil(64) * 8;
-        let replies_at = replies_at.next_multiple_of(64);
-        let slots_at = replies_at + FAR_REPLIES * REPLY;
-        let block = Arena::new(domain, slots_at + slots * SLOT, ALL_ACCESS)?;
+        let size = ep.size as usize;
+        let plan = Plan { slots, shares: shares(ep.config.spread, size, slots), size };
+        let block = Arena::new(domain, plan.bytes(), ALL_ACCESS)?;
         let (at, bytes) = own.table(keys);
         // SAFETY: the window stays mapped longer than this; others read it only.
         let table = unsafe { domain.register(at, bytes, Access::REMOTE_READ)? };
@@ -227,9 +267,7 @@ impl Device {
             fabric: fabric.clone(),
             rank: ep.rank,
             block,
-            replies_at,
-            slots_at,
-            mask: slots as u64 - 1,
+            plan,
             table,
             changes: match domain.device().attr().atomic_cap {
                 ATOMIC_NONE => Changes::Processors,
@@ -248,7 +286,8 @@ impl Device {
     pub fn card(&self, digest: u64) -> Vec<u8> {
         let place = |r: &Region| Place { addr: r.addr(), rkey: r.rkey() };
         let (block, table) = (place(self.block.region()), place(&self.table));
-        Card { block, table, slots: self.mask as u32 + 1, changes: self.changes as u32, digest }.encode()
+        let (slots, shares) = (self.plan.slots as u32, self.plan.shares as u16);
+        Card { block, table, slots, shares, changes: self.changes as u16, digest }.encode()
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
@@ -261,7 +300,8 @@ impl Device {
     pub fn begin_anew(&self, keep: impl Fn(u32) -> bool) {
         lock(&self.held).clear();
         lock(&self.regions).retain(|n, _| keep(*n));
-        (HOLDERS_AT..self.replies_at).step_by(8).for_each(|at| self.word(at).store(0, Ordering::Relaxed));
+        let holders = self.plan.holders()..self.plan.replies();
+        holders.step_by(8).for_each(|at| self.word(at).store(0, Ordering::Relaxed));
     }
 
     // ---- this rank's memory
@@ -346,176 +386,25 @@ impl Device {
 
     /// Claims a rank's number for this process; `false`: another from elsewhere has it.
     pub fn claim_number(&self, far: &Far, world: u32) -> Result<bool> {
-        Ok(self.change(far, far.word(CLAIM_AT), Change::Swap(0, u64::from(world) + 1))? == 0)
+        Ok(self.change(far, far.word(far.plan.claim()), Change::Swap(0, u64::from(world) + 1))? == 0)
     }
 
     /// Who from elsewhere has claimed this rank's number.
     pub fn claim(&self) -> &AtomicU64 {
-        self.word(CLAIM_AT)
+        self.word(self.plan.claim())
     }
 
     /// What others read: who has this rank's number, + 1, and this one's number.
     pub fn tell(&self, claim: u64, number: u32) {
-        self.word(TOLD_AT).store(claim, Ordering::Release);
-        self.word(TOLD_AT + 8).store(u64::from(number), Ordering::Release);
+        self.word(self.plan.told()).store(claim, Ordering::Release);
+        self.word(self.plan.told() + 8).store(u64::from(number), Ordering::Release);
     }
 
     /// What a rank tells.
     pub fn told(&self, far: &Far) -> Result<(u64, u32)> {
         let mut words = [0; 2];
-        self.read(far, far.word(TOLD_AT), &mut words)?;
+        self.read(far, far.word(far.plan.told()), &mut words)?;
         Ok((words[0], words[1] as u32))
-    }
-
-    /// Does an atomic operation on a word of this rank; what was there.
-    pub fn fetch(&self, n: u32, at: u64, fetch: &Fetch) -> Result<u64> {
-        let rkey = self.region(n).map_or(0, |r| r.rkey());
-        let (high, place) = (!at.is_multiple_of(8), Place { addr: at & !7, rkey });
-        let (mut there, mut guess) = (None, None);
-        loop {
-            match fetch.by_device(there, guess, high) {
-                Next::Over(old) => return Ok(old),
-                Next::Try(change) => {
-                    guess = if let Change::Swap(expected, _) = change { Some(expected) } else { None };
-                    there = Some(self.own.change(place, change)?);
-                }
-            }
-        }
-    }
-
-    // ---- other ranks' entries
-
-    /// What is kept of a rank's table; from here on the rank knows it.
-    fn table_of(&self, far: &Far, rank: u32) -> Result<Arc<Table>> {
-        let mut held = lock(&self.held);
-        if let Some(table) = held.get(&rank) {
-            return Ok(table.clone());
-        }
-        if held.len() >= self.held_most {
-            let unused = held.iter().find(|(_, t)| Arc::strong_count(t) == 1).map(|(rank, _)| *rank);
-            unused.and_then(|rank| held.remove(&rank));
-        }
-        // Under the lock: who is asked to discard in the meantime waits for it, and finds the table.
-        let (word, bit) = (far.word(HOLDERS_AT + self.rank as usize / 64 * 8), 1u64 << (self.rank % 64));
-        // Only this rank sets its bit, and only the owner clears it.
-        if self.change(far, word, Change::Add(0))? & bit == 0 {
-            self.change(far, word, Change::Add(bit))?;
-        }
-        let table = Arc::new(Table::default());
-        held.insert(rank, table.clone());
-        Ok(table)
-    }
-
-    /// Words of an entry: life, first byte, length, keys.
-    fn entry(&self, far: &Far, table: &Table, n: u32, anew: bool) -> Result<[u64; 4]> {
-        let chunk = n / CHUNK as u32;
-        if let Some(kept) = lock(&table.chunks).get(&chunk).filter(|_| !anew) {
-            return Ok(kept[n as usize % CHUNK]);
-        }
-        let mut words = [0u64; CHUNK * 4];
-        let place = Place {
-            addr: far.card.table.addr + u64::from(chunk) * (CHUNK * size_of::<Entry>()) as u64,
-            rkey: far.card.table.rkey,
-        };
-        self.read(far, place, &mut words)?;
-        let fresh: Box<[[u64; 4]]> = words.chunks_exact(4).map(|w| [w[0], w[1], w[2], w[3]]).collect();
-        let entry = fresh[n as usize % CHUNK];
-        lock(&table.chunks).insert(chunk, fresh);
-        Ok(entry)
-    }
-
-    /// Takes out what is kept of a rank.
-    pub fn discard(&self, rank: u32) -> Option<Arc<Table>> {
-        lock(&self.held).remove(&rank)
-    }
-
-    /// Takes out the ranks of the world that may have entries of this one.
-    pub fn take_holders(&self) -> Result<Vec<u32>> {
-        let mut ranks = Vec::new();
-        for (group, at) in (HOLDERS_AT..self.replies_at).step_by(8).enumerate() {
-            let mut bits = self.word(at).load(Ordering::Acquire);
-            if bits != 0 {
-                // What another rank sets meanwhile stays: it is a bit of its own.
-                let region = self.block.region();
-                let place = Place { addr: region.addr() + at as u64, rkey: region.rkey() };
-                self.own.change(place, Change::Add(bits.wrapping_neg()))?;
-            }
-            while bits != 0 {
-                ranks.push(group as u32 * 64 + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
-        }
-        Ok(ranks)
-    }
-
-    // ---- remote commands
-
-    /// Takes the next ticket of a rank's ring.
-    pub fn ticket(&self, far: &Far) -> Result<u64> {
-        self.change(far, far.word(0), Change::Add(1))
-    }
-
-    /// Puts a command under a ticket into a rank's ring. `Some(false)`: there is no room yet; `None`: the owner has given the ticket up, which
-    /// is asked only of one that is `old`.
-    pub fn put(&self, far: &Far, ticket: u64, old: bool, words: [u64; WORDS]) -> Result<Option<bool>> {
-        let slots = u64::from(far.card.slots);
-        if old || ticket >= far.room.load(Ordering::Relaxed) {
-            let mut freed = [0];
-            self.read(far, far.word(FREED_AT), &mut freed)?;
-            far.room.fetch_max(freed[0] + slots, Ordering::Relaxed);
-            if ticket < freed[0] {
-                return Ok(None);
-            }
-            if ticket >= freed[0] + slots {
-                return Ok(Some(false));
-            }
-        }
-        // Its block is laid out as this one's.
-        let at = self.slots_at + (ticket & (slots - 1)) as usize * SLOT;
-        let mut slot = [0u64; SLOT / 8];
-        slot[..WORDS].copy_from_slice(&words);
-        slot[WORDS] = sum(ticket + 1, &words);
-        let number = || Some(COMMANDED);
-        far.link.write_with(far.card.block, at, number, |record| put_words(record, &slot[..=WORDS]))?;
-        Ok(Some(true))
-    }
-
-    /// The command of a ticket of this rank's ring, if it is there.
-    pub fn arrival(&self, ticket: u64) -> Option<[u64; WORDS]> {
-        let at = self.slots_at + (ticket & self.mask) as usize * SLOT;
-        let words: [u64; WORDS] = std::array::from_fn(|k| self.word(at + 8 * k).load(Ordering::Acquire));
-        (self.word(at + 8 * WORDS).load(Ordering::Acquire) == sum(ticket + 1, &words)).then_some(words)
-    }
-
-    /// So many commands are taken.
-    pub fn free(&self, taken: u64) {
-        self.word(FREED_AT).store(taken, Ordering::Release);
-    }
-
-    /// Has somebody this ticket?
-    pub fn is_claimed(&self, ticket: u64) -> bool {
-        self.word(0).load(Ordering::Acquire) > ticket
-    }
-
-    /// Is the holder of a ticket dead, whose slot has been empty for so long? A holder that lives, and is slower than that, looks whether its
-    /// ticket is still good.
-    pub fn is_orphan(&self, empty_ns: u64) -> bool {
-        empty_ns > DEAD_TICKET_NS && self.fabric.links().iter().any(|l| l.failure().is_some())
-    }
-
-    /// Answers a rank's command.
-    pub fn reply(&self, far: &Far, place: usize, word: u64, value: u64) -> Result<()> {
-        let reply = [word, value, sum(word, &[value])];
-        let number = || Some(COMMANDED);
-        let at = self.replies_at + (place % FAR_REPLIES) * REPLY;
-        far.link.write_with(far.card.block, at, number, |record| put_words(record, &reply)).map(|_| ())
-    }
-
-    /// The reply at a place: its word and value, if it is whole.
-    pub fn replied(&self, place: usize) -> Option<(u64, u64)> {
-        let at = self.replies_at + (place % FAR_REPLIES) * REPLY;
-        let [word, value, check] = [0, 8, 16].map(|k| self.word(at + k).load(Ordering::Acquire));
-        (check == sum(word, &[value])).then_some((word, value))
     }
 
     // ---- operations
@@ -542,7 +431,7 @@ impl Device {
 
     /// Starts a change of a word; what was there comes to the place of a reply.
     pub fn start_change(&self, far: &Far, reach: &Reach, change: Change, place: usize) -> Result<Flight> {
-        let at = self.replies_at + (place % FAR_REPLIES) * REPLY + 24;
+        let at = self.plan.reply(place) + 24;
         let old = Piece { addr: self.block.region().addr() + at as u64, len: 8, lkey: self.block.region().lkey() };
         // SAFETY: the block lives longer than any operation; the place is the operation's.
         let ticket = unsafe { far.link.atomic(change, old, reach.place)? };
@@ -551,63 +440,8 @@ impl Device {
 
     /// What was there.
     pub fn changed(&self, place: usize) -> u64 {
-        self.word(self.replies_at + (place % FAR_REPLIES) * REPLY + 24).load(Ordering::Acquire)
+        self.word(self.plan.reply(place) + 24).load(Ordering::Acquire)
     }
-}
-
-fn put_words(record: &mut [u8], words: &[u64]) -> usize {
-    for (to, w) in record.chunks_exact_mut(8).zip(words) {
-        to.copy_from_slice(&w.to_ne_bytes());
-    }
-    words.len() * 8
-}
-
-/// What comes next in an atomic operation that the device does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// It is over; what was there.
-    Over(u64),
-    /// This change of the eight bytes in which the word lies.
-    Try(Change),
-}
-
-impl Fetch {
-    /// How the device does it: additions and comparisons of eight bytes by itself. All else is computed here from what is there, and put in its
-    /// place if that is still there; the other half of the eight bytes stays as it is. `there`: what was there at the last look, and
-    /// whether that look was a try that had to find `guess`.
-    pub(super) fn by_device(&self, there: Option<u64>, guess: Option<u64>, high: bool) -> Next {
-        let Some(old) = there else {
-            return Next::Try(match (self.wide, self.op) {
-                (true, Atomic::Add) => Change::Add(self.value),
-                (true, Atomic::Cas) => Change::Swap(self.expected, self.value),
-                _ => Change::Add(0),
-            });
-        };
-        let shift = if high { 32 } else { 0 };
-        let part = |word: u64| if self.wide { word } else { word >> shift & 0xffff_ffff };
-        if self.wide && matches!(self.op, Atomic::Add | Atomic::Cas) || guess == Some(old) {
-            return Next::Over(part(old));
-        }
-        let was = part(old);
-        let value = if self.wide { self.value } else { self.value & 0xffff_ffff };
-        let new = match self.op {
-            Atomic::Cas if was != part_of(self.expected, self.wide) => was,
-            Atomic::Cas | Atomic::Swap => value,
-            Atomic::Add => part_of(was.wrapping_add(value), self.wide),
-            Atomic::Xor => was ^ value,
-            Atomic::Or => was | value,
-            Atomic::And => was & value,
-        };
-        if new == was {
-            return Next::Over(was);
-        }
-        let word = if self.wide { new } else { old & !(0xffff_ffff << shift) | new << shift };
-        Next::Try(Change::Swap(old, word))
-    }
-}
-
-fn part_of(value: u64, wide: bool) -> u64 {
-    if wide { value } else { value & 0xffff_ffff }
 }
 
 impl Rma {
@@ -626,7 +460,10 @@ impl Rma {
             );
             return Err(Error::new(Code::Setting, text));
         }
-        Ok(Far { link, card, room: AtomicU64::new(u64::from(card.slots)) })
+        let (slots, shares) = (card.slots as usize, usize::from(card.shares));
+        let plan = Plan { slots, shares, size: self.ep.size as usize };
+        let share = share_of(self.ep.rank, shares);
+        Ok(Far { link, card, plan, share, room: AtomicU64::new(plan.each()) })
     }
 
     /// Tells the others where this rank's block is; collective where ranks are on several nodes.
@@ -649,33 +486,6 @@ impl Rma {
         })?;
         Ok((device, far))
     }
-
-    /// What an address means to the device.
-    pub(super) fn reach(&self, view: &View, ga: GlobalAddress, len: usize, writes: bool, what: &str) -> Result<Reach> {
-        let (device, far) = self.far(view)?;
-        if let Some(why) = far.gone() {
-            return Err(self.peer_error(view.rank, why, what));
-        }
-        let table = device.table_of(far, view.rank)?;
-        let n = self.split.key(ga);
-        let mut looked = false;
-        loop {
-            // What is not there in the copy may have come since it was made.
-            let [life, base, have, keys] = device.entry(far, &table, n, looked)?;
-            match self.judge([life, base, have], ga, n, self.split.offset(ga), len, what) {
-                Ok((addr, _)) if writes && life & Entry::READ_ONLY != 0 => {
-                    let text = format!(
-                        "rank {}: {what}: the memory at {ga} ({addr:#x} of its owner) can only be read",
-                        self.rank()
-                    );
-                    return Err(Error::new(Code::Argument, text));
-                }
-                Ok((addr, _)) => return Ok(Reach { place: Place { addr, rkey: keys as u32 }, table }),
-                Err(e) if looked => return Err(e),
-                Err(_) => looked = true,
-            }
-        }
-    }
 }
 
 fn card_key(generation: u64, rank: u32) -> String {
@@ -689,51 +499,26 @@ mod tests {
     #[test]
     fn cards_come_back_as_they_went() {
         let place = |addr, rkey| Place { addr, rkey };
-        let card = Card { block: place(1 << 50, 7), table: place(3, u32::MAX), slots: 4096, changes: 1, digest: 77 };
+        let (block, table) = (place(1 << 50, 7), place(3, u32::MAX));
+        let card = Card { block, table, slots: 4096, shares: 8, changes: 1, digest: 77 };
         assert_eq!(Card::decode(&card.encode()), Some(card));
         assert_eq!(Card::decode(&[]), None);
+        assert_eq!(Card::decode(&Card { shares: 3, ..card }.encode()), None);
     }
 
-    /// Every operation on words that a device changes, with others that change them in between, against the processor's.
+    /// Nothing in a block lies on something else.
     #[test]
-    fn the_device_does_what_the_processor_does() {
-        use Atomic::*;
-        let mut seed = 5u64;
-        let mut draw = move || {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            seed ^ seed >> 29
-        };
-        for round in 0..4000 {
-            let op = [Cas, Swap, Add, Xor, Or, And][round % 6];
-            let (wide, high) = (round % 4 < 2, round % 4 == 3);
-            let mut memory = [draw(), draw()];
-            let there = |m: [u64; 2]| if wide { m[0] } else { m[0] >> if high { 32 } else { 0 } & 0xffff_ffff };
-            let expected = if draw() % 2 == 0 { there(memory) } else { draw() };
-            let fetch = Fetch { at: GlobalAddress::NULL, op, wide, value: draw(), expected };
-            let (mut before, mut guess, mut last) = (memory, None, None);
-            let old = loop {
-                match fetch.by_device(last, guess, high) {
-                    Next::Over(old) => break old,
-                    Next::Try(change) => {
-                        if draw() % 4 == 0 {
-                            memory[0] ^= draw();
-                        }
-                        before = memory;
-                        last = Some(memory[0]);
-                        match change {
-                            Change::Add(n) => memory[0] = memory[0].wrapping_add(n),
-                            Change::Swap(expected, new) if memory[0] == expected => memory[0] = new,
-                            Change::Swap(..) => {}
-                        }
-                        guess = if let Change::Swap(expected, _) = change { Some(expected) } else { None };
-                    }
-                }
-            };
-            let mut want = before;
-            let at = want.as_mut_ptr().cast::<u8>().wrapping_add(if high { 4 } else { 0 });
-            // SAFETY: an aligned word of the array.
-            assert_eq!(unsafe { fetch.apply(at) }, old, "{fetch:?}");
-            assert_eq!(memory, want, "{fetch:?} {high}");
+    fn a_block_has_room_for_all() {
+        for (slots, shares, size) in [(2, 1, 1), (4096, 1, 2), (4096, 64, 1 << 20), (16, 8, 65)] {
+            let plan = Plan { slots, shares, size };
+            let mut at: Vec<(usize, usize)> =
+                (0..shares).flat_map(|k| [(plan.sent(k), 8), (plan.freed(k), 8)]).collect();
+            at.extend([(plan.claim(), 8), (plan.told(), 16), (plan.holders(), size.div_ceil(64) * 8)]);
+            at.extend((0..FAR_REPLIES).map(|n| (plan.reply(n), REPLY)));
+            at.extend((0..shares).flat_map(|k| (0..plan.each()).map(move |t| (plan.slot(k, t), SLOT))));
+            at.sort_unstable();
+            assert!(at.windows(2).all(|w| w[0].0 + w[0].1 <= w[1].0), "{plan:?}");
+            assert_eq!(at.last().map(|(at, len)| at + len), Some(plan.bytes()));
         }
     }
 }

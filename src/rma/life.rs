@@ -2,11 +2,11 @@
 
 use std::sync::Mutex;
 
-use super::command::Served;
 use super::device::{Changes, Device};
 use super::queue::Queue;
-use super::record::{COMMANDS_AT, WINDOW_BYTES, Window, ring};
+use super::record::{WINDOW_BYTES, Window};
 use super::registry::Registry;
+use super::served::Served;
 use super::view::{BOUNCE, Views};
 use super::{ALL, Rma, Split, Starter};
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::coll;
 use crate::coll::function::{Function, PREDEFINED};
 use crate::fabric::shm::region::RMA_AT;
 use crate::p2p::COMM_WORLD;
-use crate::p2p::any_source::ring::Ring;
+use crate::p2p::any_source::share::shares;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 
 static RMA: AtomicPtr<Rma> = AtomicPtr::new(core::ptr::null_mut());
@@ -115,12 +115,14 @@ impl Rma {
         let split = Split::of(ep.size, ep.config.rma_keys)?;
         let own = Window::new(ep.region.map(RMA_AT, WINDOW_BYTES)?);
         let slots = ep.config.rma_commands;
-        let served = Served::new(ring(ep.region.map(COMMANDS_AT, Ring::bytes(slots))?, slots));
         let device = Device::new(ep, &own, slots, split.keys())?;
         if let Some(device) = &device {
             device.tell(u64::from(ep.rank) + 1, ep.rank);
             own.header().changes.store(u64::from(device.changes == Changes::Device), Ordering::Relaxed);
         }
+        let near = shares(ep.config.spread, ep.launch.local_ranks().len(), slots);
+        let served = Served::new(ep, slots, near, device.as_ref().map_or(0, Device::shares))?;
+        own.header().shares.store(near as u64, Ordering::Relaxed);
         let len = ep.config.rma_starter;
         let starter = Starter { at: ep.heap.alloc(len)?, len };
         own.header().commands.store(slots as u64, Ordering::Relaxed);

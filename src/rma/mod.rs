@@ -27,7 +27,7 @@
 //! | `direct` | what can be done at once |
 //! | `device` | what the RDMA device does |
 //! | `queue`, `progress` | handles, order, what has to wait; how that moves on |
-//! | `command`, `helper` | what only the owner can do |
+//! | `command`, `served`, `helper` | what only the owner can do: asked for, done, by whom |
 //! | `life` | init, finalize, renumbering, meeting |
 
 pub mod address;
@@ -40,6 +40,7 @@ mod progress;
 mod queue;
 pub mod record;
 mod registry;
+mod served;
 mod view;
 
 use std::sync::Mutex;
@@ -54,11 +55,11 @@ pub use registry::AddressKey;
 use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Result;
 use crate::p2p::endpoint::Endpoint;
-use command::Served;
 use device::Device;
 use queue::Queue;
 use record::Window;
 use registry::Registry;
+use served::Served;
 use view::Views;
 
 /// As an order or in `complete`: everything issued so far.

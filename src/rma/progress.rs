@@ -3,12 +3,11 @@
 use super::Rma;
 use super::address::GlobalAddress;
 use super::command::{Command, Order};
-use super::device::{Far, Flight, Next, OLD_TICKET_NS};
+use super::device::{Far, Flight, Next};
 use super::direct::{Done, Fetch};
 use super::queue::{Into, Leg, NOBODY, Queue, Sent, What};
 use super::view::{BOUNCE, RECORDS, View, using};
 use crate::base::atomics::Ordering;
-use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::verbs::link::Change;
 
@@ -51,6 +50,9 @@ impl Rma {
 
     pub(super) fn move_on(&'static self, queue: &mut Queue) -> bool {
         if queue.ops.is_empty() {
+            if !queue.unused.is_empty() {
+                queue.again = self.use_tickets_up(queue);
+            }
             return false;
         }
         // SYNC POINT: pairs with the addition in `Rma::reply`.
@@ -62,7 +64,7 @@ impl Rma {
         (queue.seen, queue.deaths) = (replied, deaths);
         let mut changed = false;
         loop {
-            queue.again = false;
+            queue.again = !queue.unused.is_empty() && self.use_tickets_up(queue);
             let mut over = false;
             // One that is full now is not asked again in this round; which others are, few ranks are remembered.
             let (mut full, mut full_count) = ([NOBODY; 8], 0);
@@ -88,6 +90,8 @@ impl Rma {
                     Ok(Step::Over) => {
                         queue.ops[n].over = true;
                         over = true;
+                        let ticket = queue.ops[n].away.as_mut().and_then(|away| away.ticket.take());
+                        queue.unused.extend(ticket);
                     }
                     Err(error) => {
                         self.fail(queue, n, error);
@@ -125,6 +129,7 @@ impl Rma {
         }
         if let Some(away) = queue.ops[n].away.take() {
             queue.free_replies.extend(away.place);
+            queue.unused.extend(away.ticket);
         }
         if queue.bounced == Some(number) {
             queue.bounced = None;
@@ -437,23 +442,34 @@ impl Rma {
     /// Puts a command into the ring of a rank of another node; a ticket that there is no room for yet is kept.
     fn send_far(&self, queue: &mut Queue, n: usize, view: &View, command: &Command) -> Result<bool> {
         let (device, far) = self.far(view)?;
+        let stakes = &self.ep.any_source.far_stakes;
         let away = queue.ops[n].away.get_or_insert_default();
-        loop {
-            let (ticket, since) = match away.ticket {
-                Some(ticket) => ticket,
-                None => *away.ticket.insert((device.ticket(far)?, now_ns())),
-            };
-            let old = now_ns() - since > OLD_TICKET_NS;
-            match device.put(far, ticket, old, command.encode())? {
-                Some(true) => {
-                    away.ticket = None;
-                    return Ok(true);
-                }
-                Some(false) => return Ok(false),
-                // The owner has taken this rank for dead.
-                None => away.ticket = None,
-            }
+        let (_, ticket) = match away.ticket {
+            Some(ticket) => ticket,
+            None => *away.ticket.insert((view.rank, device.draw(stakes, far)?)),
+        };
+        let put = device.put(far, ticket, command.encode());
+        if !matches!(put, Ok(false)) {
+            away.ticket = None;
+            device.give_up(stakes, far, ticket);
         }
+        put
+    }
+
+    /// Puts empty commands under tickets that are not needed any more. `true`: there is no room yet for all of them.
+    #[cold]
+    fn use_tickets_up(&self, queue: &mut Queue) -> bool {
+        queue.unused.retain(|(owner, ticket)| {
+            let usage = using(&self.own, *owner, RECORDS);
+            let Ok(view) = self.view(*owner, &usage) else { return false };
+            let Ok((device, far)) = self.far(view) else { return false };
+            if far.gone().is_none() && matches!(device.put(far, *ticket, Command::NOTHING), Ok(false)) {
+                return true;
+            }
+            device.give_up(&self.ep.any_source.far_stakes, far, *ticket);
+            false
+        });
+        !queue.unused.is_empty()
     }
 }
 

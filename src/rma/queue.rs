@@ -89,8 +89,8 @@ pub(super) struct Away {
     pub flight: Option<Flight>,
     /// Bytes of a copy that these move.
     pub bytes: usize,
-    /// The ticket of a command that is not sent yet, and when it was taken.
-    pub ticket: Option<(u64, u64)>,
+    /// The ticket of a command that is not sent yet, and whose ring it is for.
+    pub ticket: Option<(u32, u64)>,
     /// Of an atomic operation: the place where what was there comes to, and what had to be there.
     pub place: Option<u16>,
     pub guess: Option<u64>,
@@ -128,6 +128,8 @@ pub(super) struct Queue {
     pub deaths: u32,
     /// Something goes on without anybody's telling: it could not be sent for want of room, or the device has it.
     pub again: bool,
+    /// Tickets of commands that will not be sent, and whose rings they are for: to be used up, since nothing behind them is served before.
+    pub unused: Vec<(u32, u64)>,
     pub failures: VecDeque<(u64, Error)>,
     /// The memory between two legs, once there is any.
     pub bounce: Option<GlobalAddress>,

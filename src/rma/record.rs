@@ -6,7 +6,8 @@
 //!  64 KiB   table       32 B a key: what is registered under it
 //!  3 MiB    holders     a bit for each rank that has mapped this window, and so may use a key
 //!  4 MiB    replies     16 B for each remote command under way: how it went
-//!  8 MiB    commands    the ring in which remote commands arrive (the ring of messages of any source, `p2p::any_source::ring`)
+//!  8 MiB    commands    the ring in which remote commands arrive (the ring of messages of any source, `p2p::any_source::ring`), or its
+//!                       shares
 //! ```
 //! Written by the owner, except `rank_claim` of the header (renumbering), the holders, `replied` and the replies, which
 //! whoever served a command writes, and the ring.
@@ -16,6 +17,7 @@ use static_assertions::const_assert;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::fabric::shm::region::{Mapping, RMA_AT, RMA_END};
 use crate::p2p::any_source::ring::{Ring, SLOTS_MOST};
+use crate::p2p::any_source::share::SHARES_MOST;
 
 /// Threads of a process that can be in an operation at the same moment; more wait for a moment.
 pub const USES: usize = 64;
@@ -38,7 +40,7 @@ const_assert!(USES_AT + USES * 64 <= TABLE_AT);
 const_assert!(TABLE_AT + ENTRIES_MOST * size_of::<Entry>() <= HOLDERS_AT);
 const_assert!(HOLDERS_AT + (1 << super::address::RANK_BITS) / 8 <= REPLIES_AT);
 const_assert!(REPLIES_AT + REPLIES * size_of::<Reply>() <= RING_AT);
-const_assert!(RING_AT + 4096 + SLOTS_MOST * (64 + 1024) <= WINDOW_BYTES);
+const_assert!(RING_AT + SHARES_MOST * 4096 + SLOTS_MOST * (64 + 1024) <= WINDOW_BYTES);
 
 /// What concerns everything.
 #[repr(C, align(64))]
@@ -53,7 +55,9 @@ pub struct Header {
     pub commands: AtomicU64,
     /// 1: atomic operations on this rank's memory are made by its RDMA device only.
     pub changes: AtomicU64,
-    _pad0: [AtomicU64; 3],
+    /// Shares that the ring is split into; 0 is 1.
+    pub shares: AtomicU64,
+    _pad0: [AtomicU64; 2],
     /// Replies that have come.
     pub replied: AtomicU64,
     /// The helper thread sleeps.
@@ -183,7 +187,7 @@ impl Window {
     }
 }
 
-/// The ring of commands of a rank, in a mapping of its own.
+/// A share of a rank's ring of commands, in a mapping of its own.
 pub fn ring(mapping: Mapping, slots: usize) -> Ring {
     Ring::new(mapping, slots, EPOCH)
 }

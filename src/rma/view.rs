@@ -29,6 +29,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{FINALIZED, RMA_AT};
 use crate::p2p::any_source::ring::{Ring, SLOTS_MOST};
+use crate::p2p::any_source::share::{SHARES_MOST, share_at, share_of};
 
 /// The entry of the library's own memory, through which copies go where the system copies for nobody. Its addresses have key 0 and
 /// colour 1.
@@ -53,8 +54,9 @@ pub(super) struct View {
 /// A rank of this node, or this one itself.
 pub(super) struct Near {
     pub window: Window,
-    /// Remote commands to it.
+    /// Remote commands to it: the share of its ring that is this rank's, and where that lies.
     pub ring: Ring,
+    pub ring_at: u64,
     /// Below which ticket there was room in that ring when somebody looked last.
     pub room: AtomicU64,
     /// `None`: this process itself.
@@ -293,13 +295,17 @@ impl Rma {
             Some(p) => p.region.map(at, len),
             None => self.ep.region.map(at, len),
         };
-        let ring = ring(map(COMMANDS_AT, Ring::bytes(slots))?, slots);
+        let shares = (window.header().shares.load(Ordering::Acquire) as usize).clamp(1, SHARES_MOST.min(slots));
+        let slots = slots / shares;
+        let number = self.ep.launch.local_ranks().iter().position(|r| *r == self.ep.rank).unwrap_or(0);
+        let ring_at = share_at(COMMANDS_AT, slots, share_of(number as u32, shares));
+        let ring = ring(map(ring_at, Ring::bytes(slots))?, slots);
         // From here on the owner looks at this rank's uses. SYNC POINT: pairs with the owner's look at the holders, behind its fence.
         let me = self.ep.rank as usize;
         window.holders(me / 64).fetch_or(1 << (me % 64), Ordering::AcqRel);
         fence(Ordering::SeqCst);
         let changes = window.header().changes.load(Ordering::Acquire) != 0;
-        let near = Near { window, ring, room: AtomicU64::new(0), peer };
+        let near = Near { window, ring, ring_at, room: AtomicU64::new(0), peer };
         Ok(View { rank, world, near: Some(near), far: None, changes })
     }
 

@@ -191,7 +191,8 @@ pub fn loses() {
 /// Ranks that are killed while they send commands to one: whatever slot they had taken, the living go on.
 pub fn holes() {
     for round in 0..if crate::ranks::long() { 60 } else { 4 } {
-        let job = Job::new(4, "dies").settings("FMPL_RMA_COMMANDS=4").seconds(60).keep_going();
+        let way = ["FMPL_RMA_COMMANDS=4", "FMPL_RMA_COMMANDS=8 FMPL_SPREAD=4"][round as usize % 2];
+        let job = Job::new(4, "dies").settings(way).seconds(60).keep_going();
         let running = job.launcher().start().unwrap();
         let victims = [running.pids()[2], running.pids()[3]];
         let killer = std::thread::spawn(move || {

@@ -7,6 +7,7 @@
 //! | `keys` | registration, keys that are used again, wrong addresses |
 //! | `sums` | many ranks on the same words: the sums are right |
 //! | `life` | renumbering, several inits, dead ranks |
+//! | `tickets` | tickets of remote commands between nodes that nobody uses; dead ranks there |
 //! | `between` | the same between nodes, where there are RDMA devices: see `tests/rig` |
 //!
 //! `FMPL_TEST_LONG=1` does as much as is promised: 10 million mixed atomic operations, 3 million remote commands.
@@ -21,6 +22,7 @@ mod life;
 mod order;
 mod reach;
 mod sums;
+mod tickets;
 
 use ranks::{Body, Test};
 
@@ -41,7 +43,7 @@ const TESTS: [Test; 14] = [
     ("the_same_between_nodes", between::nodes),
 ];
 
-const BODIES: [Body; 14] = [
+const BODIES: [Body; 17] = [
     ("reaches", reach::reaches),
     ("orders", order::orders),
     ("follows", order::follows),
@@ -56,6 +58,9 @@ const BODIES: [Body; 14] = [
     ("counts", life::counts),
     ("loses", life::loses),
     ("dies", life::dies),
+    ("leaves", tickets::leaves),
+    ("asks", tickets::asks),
+    ("draws", tickets::draws),
 ];
 
 fn main() {

@@ -124,7 +124,13 @@ pub fn follows() {
 
 /// Every rank's queue is full of the others' commands, and nobody computes anything but commands.
 pub fn full() {
-    for way in ["FMPL_RMA_COMMANDS=2", "FMPL_RMA_COMMANDS=2 FMPL_WAIT=block", "FMPL_RMA_COMMANDS=16", ""] {
+    for way in [
+        "FMPL_RMA_COMMANDS=2",
+        "FMPL_RMA_COMMANDS=2 FMPL_WAIT=block",
+        "FMPL_RMA_COMMANDS=16",
+        "FMPL_RMA_COMMANDS=16 FMPL_SPREAD=8",
+        "",
+    ] {
         for ranks in [2, 4] {
             Job::new(ranks, "fills").settings(way).run();
         }

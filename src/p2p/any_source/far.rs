@@ -297,6 +297,24 @@ impl FarStakes {
     pub fn has(&self, rank: u32, ring: u64, ticket: u64) -> bool {
         self.lock().iter().any(|s| (s.rank, s.ring) == (rank, ring) && s.ticket.is_none_or(|t| t == ticket))
     }
+    /// A ticket is about to be drawn.
+    pub fn begin(&self, rank: u32, ring: u64) {
+        self.lock().push(Stake { rank, ring, ticket: None });
+    }
+    /// It is drawn, or cannot be.
+    pub fn hold(&self, rank: u32, ring: u64, ticket: Option<u64>) {
+        let (mut all, drawing) = (self.lock(), Stake { rank, ring, ticket: None });
+        if let Some(n) = all.iter().position(|s| *s == drawing) {
+            match ticket {
+                Some(_) => all[n].ticket = ticket,
+                None => drop(all.swap_remove(n)),
+            }
+        }
+    }
+    /// What it was drawn for is on its way, or will never be.
+    pub fn end(&self, rank: u32, ring: u64, ticket: u64) {
+        self.remove(Stake { rank, ring, ticket: Some(ticket) });
+    }
     /// None at all?
     pub fn is_empty(&self) -> bool {
         self.lock().is_empty()
