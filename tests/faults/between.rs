@@ -152,3 +152,158 @@ pub fn stopped_there() {
         Job::new(2, "stops on another node").nodes(Nodes::Cyclic(2)).run();
     }
 }
+
+/// Ranks 0 and 2 on one node, 1 on another. `harm` is done by rank 0 to its connection with rank 1, of which both hear what is the matter; rank 2
+/// is not concerned. `theirs`: what rank 1 may hear.
+fn hurt(harm: impl Fn(&fmpl::fabric::verbs::link::Link), mine: &str, theirs: &[&str]) {
+    init(8);
+    let mut got = [0; 8];
+    match rank() {
+        0 => {
+            send(&[1; 8], 1, 0);
+            recv(&mut got, 1, 0);
+            harm(&endpoint().link_to(1).expect("a connection"));
+            for (what, code) in [
+                ("receive", try_recv(&mut got, 1, 1)),
+                ("send", try_send(&[3; 8], 1, 2)),
+                ("long send", try_send(&vec![3; 1 << 20], 1, 3)),
+            ] {
+                let text = last_error();
+                assert_eq!(code, PEER, "{what}: {text}");
+                assert!(text.contains("rank 1") && text.contains(mine), "{what}: {text}");
+            }
+            send(&[7; 8], 2, 0);
+            recv(&mut got, 2, 0);
+            assert_eq!(got, [8; 8]);
+        }
+        1 => {
+            recv(&mut got, 0, 0);
+            send(&[2; 8], 0, 0);
+            let code = try_recv(&mut got, 0, 1);
+            let text = last_error();
+            assert_eq!(code, PEER, "{text}");
+            assert!(text.contains("rank 0") && theirs.iter().any(|t| text.contains(t)), "{text}");
+        }
+        _ => {
+            recv(&mut got, 0, 0);
+            assert_eq!(got, [7; 8]);
+            send(&[8; 8], 0, 0);
+        }
+    }
+    // Whose connection is gone cannot finalize well.
+    let code = try_finalize();
+    assert!(code == PEER || rank() == 2, "{}", last_error());
+}
+
+fn endpoint() -> &'static fmpl::p2p::endpoint::Endpoint {
+    fmpl::p2p::endpoint::endpoint().expect("in a job")
+}
+
+/// What rank 1 may hear when rank 0 has broken the connection off, by the time at which it notices.
+const BROKEN_OFF: [&str; 3] = ["does not answer", "error state", "has finalized"];
+
+pub fn uses_a_wrong_key() {
+    let write = |link: &fmpl::fabric::verbs::link::Link| {
+        let place = fmpl::fabric::verbs::Place { addr: 1 << 40, rkey: 0x5a5a_5a5a };
+        let posted = link.write(place, 0, |record| {
+            record[..8].fill(1);
+            8
+        });
+        posted.expect("it is posted; the peer's device refuses it");
+    };
+    hurt(write, "refused a key", &BROKEN_OFF);
+}
+
+pub fn breaks_its_queue_pair() {
+    hurt(|link| link.break_off(), "error state", &BROKEN_OFF);
+}
+
+/// Rank 1 is stopped for good, and rank 0 goes on calling its thread until no receive is left there.
+pub fn takes_nothing_more() {
+    init(8);
+    let (me, mut got) = (rank(), [0; 8]);
+    match me {
+        0 => {
+            let mut pid = [0u8; 4];
+            send(&[0; 8], 1, 0);
+            recv(&mut pid, 1, 1);
+            let pid = i32::from_ne_bytes(pid);
+            // SAFETY: a process of this job.
+            assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
+            let far = endpoint().lane(1).expect("a lane").far().expect("on another node");
+            // More than there are receives, and than the queue pair has room for.
+            (0..900).for_each(|_| far.call(fmpl::lane::far::Call::Marks));
+            let code = try_recv(&mut got, 1, 2);
+            let text = last_error();
+            assert_eq!(code, PEER, "{text}");
+            assert!(text.contains("rank 1 takes nothing more") && text.contains("stopped"), "{text}");
+            send(&[7; 8], 2, 0);
+            recv(&mut got, 2, 0);
+            assert_eq!(got, [8; 8]);
+            // SAFETY: as above.
+            assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+        }
+        1 => {
+            recv(&mut got, 0, 0);
+            send(&std::process::id().to_ne_bytes(), 0, 1);
+            try_recv(&mut got, 0, 2);
+        }
+        _ => {
+            recv(&mut got, 0, 0);
+            send(&[8; 8], 0, 0);
+        }
+    }
+    try_finalize();
+}
+
+pub fn connections_break() {
+    if !devices() {
+        return;
+    }
+    for (body, dies) in [("uses a wrong key", false), ("breaks its queue pair", false), ("takes nothing more", true)] {
+        let since = std::time::Instant::now();
+        let outcome =
+            Job::new(3, body).nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=4").keep_going().outcome();
+        let well = |(rank, end): (usize, &End)| matches!(end, End::Exit(0)) || dies && rank == 1;
+        assert!(outcome.ends.iter().enumerate().all(well), "{body}: {}", story(&outcome));
+        println!("  {body}: {:.1} s", since.elapsed().as_secs_f64());
+    }
+}
+
+/// The ranks of even numbers are in one kernel, those of odd numbers in another, which ends all of a sudden: `tests/rig/across`.
+pub fn loses_a_kernel() {
+    init(8);
+    let (me, mut got) = (rank(), [0; 8]);
+    match me {
+        1 => {
+            send(&[1; 8], 0, 0);
+            recv(&mut got, 0, 0);
+            std::fs::write("/proc/sysrq-trigger", "b").expect("the right to end the kernel");
+            sleep_ms(60_000);
+        }
+        3 => {
+            recv(&mut got, 0, 0);
+        }
+        _ => {
+            if me == 0 {
+                recv(&mut got, 1, 0);
+                send(&[2; 8], 1, 0);
+            }
+            let since = std::time::Instant::now();
+            for peer in [1, 3] {
+                let code = try_recv(&mut got, peer, 1);
+                let text = last_error();
+                assert_eq!(code, PEER, "{text}");
+                assert!(text.contains(&format!("rank {peer}")) && text.contains("not answer"), "{text}");
+                println!("after {:.1} s: {text}", since.elapsed().as_secs_f64());
+            }
+            // The rest of the job goes on.
+            let beside = 2 - me;
+            ok(try_isend(&[me as u8; 8], beside, 4));
+            recv(&mut got, beside, 4);
+            ok(try_isend_wait(beside, 4));
+            assert_eq!(got, [beside as u8; 8]);
+            assert_eq!(try_finalize(), PEER, "{}", last_error());
+        }
+    }
+}

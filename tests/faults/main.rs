@@ -5,7 +5,7 @@
 //! | `kill` | SIGKILL of a random rank in random traffic: who waits for it gets an error, the others go on, nothing is left behind; a rank that executes another program |
 //! | `stop` | a stopped process does not hold up what is not its turn; fork, `system` and `popen` after init |
 //! | `stall` | who waits for whom; deadlocks, reported or ended |
-//! | `between` | a rank killed on another node |
+//! | `between` | a rank killed on another node, links and connections that break, a whole kernel lost (`tests/rig/across`) |
 //! | `life` | finalize, init several times, calls outside, wrong arguments, different counts, a stranger at the socket |
 
 #[path = "../ranks/mod.rs"]
@@ -41,6 +41,7 @@ const TESTS: &[Test] = &[
     ("a_rank_killed_on_another_node_is_an_error_for_who_needs_it", between::killed_there),
     ("a_lost_link_to_another_node_is_an_error_of_the_pair", between::link_lost),
     ("a_stopped_rank_on_another_node_is_waited_for", between::stopped_there),
+    ("a_connection_to_another_node_that_breaks_is_an_error_of_the_pair", between::connections_break),
 ];
 
 const BODIES: &[Body] = &[
@@ -67,6 +68,10 @@ const BODIES: &[Body] = &[
     ("dies on another node", between::dies_on_another_node),
     ("loses its link", between::loses_its_link),
     ("stops on another node", between::stops_on_another_node),
+    ("uses a wrong key", between::uses_a_wrong_key),
+    ("breaks its queue pair", between::breaks_its_queue_pair),
+    ("takes nothing more", between::takes_nothing_more),
+    ("loses a kernel", between::loses_a_kernel),
 ];
 
 fn main() {

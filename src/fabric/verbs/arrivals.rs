@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::completion::{Channel, CompletionQueue};
 use super::device::Port;
@@ -47,6 +47,8 @@ pub(super) struct Arrivals {
     pending: Mutex<VecDeque<Arrival>>,
     /// Whose each queue pair is, and how often [`COUNTED`] has come from there.
     known: Mutex<HashMap<u32, (u32, Arc<AtomicU64>)>>,
+    /// Why nothing comes any more, if so.
+    pub broken: OnceLock<String>,
     /// Datagrams of a wrong length, or that came damaged.
     pub rejected: AtomicU64,
 }
@@ -73,6 +75,7 @@ impl Arrivals {
             memory,
             pending: Mutex::default(),
             known: Mutex::default(),
+            broken: OnceLock::new(),
             rejected: AtomicU64::new(0),
         };
         (0..DATAGRAMS).try_for_each(|n| arrivals.post_receive(n))?;
@@ -95,7 +98,11 @@ impl Arrivals {
         // Held over the polling, so that what comes later is noted later.
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let mut wc = [Wc::default(); 32];
-        while let Ok(n) = self.queue.poll(&mut wc) {
+        loop {
+            let n = match self.queue.poll(&mut wc) {
+                Ok(n) => n,
+                Err(e) => return drop(self.broken.set(e.detail().to_owned())),
+            };
             wc[..n].iter().filter_map(|c| self.note(c)).for_each(|arrival| put(&mut pending, arrival));
             if n < wc.len() {
                 return;

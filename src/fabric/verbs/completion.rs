@@ -78,9 +78,15 @@ unsafe impl Send for CompletionQueue {}
 unsafe impl Sync for CompletionQueue {}
 
 impl CompletionQueue {
-    /// A queue with room for `entries`; its events go to `channel`.
+    /// A queue with room for `entries`; its events go to `channel`. Whoever makes one has never more under way that completes there, so it
+    /// is never overrun.
     pub fn new(device: &Arc<Device>, entries: u32, channel: Option<&Arc<Channel>>) -> Result<Arc<CompletionQueue>> {
-        let entries = (entries as c_int).min(device.attr().max_cqe);
+        // A queue that is shorter than what it may have to take would be overrun.
+        let (entries, most) = (entries as c_int, device.attr().max_cqe);
+        if entries > most {
+            let text = format!("a completion queue of {entries} on {}, which has {most} at most", device.name());
+            return Err(Error::new(Code::Unsupported, text));
+        }
         let to = channel.map_or(std::ptr::null_mut(), |c| c.channel);
         // SAFETY: the context is open, the channel lives as long as the queue, vector 0 is always there.
         let cq = unsafe { (device.lib.create_cq)(device.context, entries, std::ptr::null_mut(), to, 0) };

@@ -27,7 +27,7 @@ use super::multicast::{self, Group, Name};
 use super::queue_pair::{AddressHandle, Remote};
 use super::region::{Arena, Domain, Ranges};
 use super::room::Room;
-use super::turns::TICK;
+use super::turns::SETTLED;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::region::{Mapping, Region};
@@ -36,6 +36,7 @@ use crate::fabric::shm::region::{Mapping, Region};
 const QKEY: u32 = 0x464d_504c;
 /// From one request to its first repetition; later ones wait longer.
 const FIRST_PATIENCE: Duration = Duration::from_millis(20);
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
 const STACK: usize = 256 << 10;
 
 /// Bytes of a lane's page.
@@ -100,8 +101,8 @@ pub(super) struct Shared {
     /// Something has come that a caller may wait for; with the lock of the links.
     pub answered: Condvar,
     pub hooks: OnceLock<Hooks>,
-    /// Some connection is between two states.
-    pub restless: AtomicBool,
+    /// When a connection that is between two states is to be looked at next, in nanoseconds; [`SETTLED`]: none is.
+    pub due_ns: AtomicU64,
     pub room: OnceLock<Arc<Room>>,
     pub places: usize,
     pub patience_ns: u64,
@@ -112,6 +113,8 @@ pub(super) struct Shared {
     stop: AtomicBool,
     wake: OwnedFd,
     rejected: AtomicU64,
+    /// Datagrams sent.
+    datagrams: AtomicU64,
     log: u8,
     strict: bool,
     spool: Ranges,
@@ -188,7 +191,7 @@ impl Fabric {
             links: Mutex::default(),
             answered: Condvar::new(),
             hooks: OnceLock::new(),
-            restless: AtomicBool::new(false),
+            due_ns: AtomicU64::new(SETTLED),
             room: OnceLock::new(),
             places: terms.places,
             patience_ns: terms.patience.as_nanos() as u64,
@@ -199,6 +202,7 @@ impl Fabric {
             // SAFETY: a new descriptor that nobody else has.
             wake: unsafe { OwnedFd::from_raw_fd(wake) },
             rejected: AtomicU64::new(0),
+            datagrams: AtomicU64::new(0),
             log: terms.log,
             strict: terms.strict,
             spool,
@@ -296,7 +300,7 @@ impl Fabric {
     /// Bytes of its registered memory, by what it is for.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let bounces = self.shared.bounces.lock().unwrap_or_else(PoisonError::into_inner).len() * BOUNCE_BYTES;
-        let windows: usize = self.links().iter().map(|link| link.window_bytes()).sum();
+        let windows: usize = self.links().iter().map(|link| link.window_bytes() + link.copy_bytes()).sum();
         vec![
             ("between nodes: fronts and pages of lanes", windows as u64),
             ("between nodes: bounce buffers", bounces as u64),
@@ -369,14 +373,14 @@ impl Fabric {
                     ),
                 ));
             }
-            shared.send(card, &hello)?;
+            shared.send_to(&link, &hello)?;
             let links = shared.lock();
             let until = patience.min(deadline.saturating_duration_since(Instant::now()));
             let waited = shared.answered.wait_timeout_while(links, until, |links| {
                 done(&link).is_none() && !links.refused.contains_key(&peer) && link.failure().is_none()
             });
             drop(waited);
-            patience = (patience * 2).min(Duration::from_millis(500));
+            patience = (patience * 2).min(LAST_PATIENCE);
         }
     }
 }
@@ -403,9 +407,7 @@ impl Fabric {
         let links = self.links();
         let asks = |link: &&Arc<Link>| link.failure().is_none() && !link.has_left() && link.card.get().is_some();
         let tell = |link: &Arc<Link>| {
-            if let Some(card) = link.card.get() {
-                let _ = self.shared.send(card, &self.shared.hello(Kind::Leave, link.peer));
-            }
+            let _ = self.shared.send_to(link, &self.shared.hello(Kind::Leave, link.peer));
         };
         links.iter().filter(asks).for_each(tell);
         loop {
@@ -486,13 +488,38 @@ impl Shared {
         Ok(Hello { lane, chunk, page, fronts, ..self.hello(kind, to) })
     }
 
-    /// Sends a datagram; it may be lost.
+    /// Asks a peer for an answer, whatever its connection is at.
+    pub fn ask_for_a_word(&self, link: &Link) {
+        if let Ok(hello) = self.introduce(Kind::Open, link.peer, link, 0, 0) {
+            let _ = self.send_to(link, &hello);
+        }
+    }
+
+    /// Sends a datagram to whom there is no link with; it may be lost.
     pub fn send(&self, to: &Card, hello: &Hello) -> Result<()> {
+        let way = Arc::new(AddressHandle::new(&self.domain, &self.port, to.gid, to.lid)?);
+        self.send_by(&way, to, hello)
+    }
+
+    /// Sends a datagram to a peer, whose card is known; it may be lost.
+    pub fn send_to(&self, link: &Link, hello: &Hello) -> Result<()> {
+        let Some(card) = link.card.get() else { return Ok(()) };
+        let way = match link.way.get() {
+            Some(way) => way,
+            None => {
+                let way = Arc::new(AddressHandle::new(&self.domain, &self.port, card.gid, card.lid)?);
+                link.way.get_or_init(|| way)
+            }
+        };
+        self.send_by(way, card, hello)
+    }
+
+    fn send_by(&self, way: &Arc<AddressHandle>, to: &Card, hello: &Hello) -> Result<()> {
+        self.datagrams.fetch_add(1, Ordering::Relaxed);
         let memory = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = hello.encode();
         // SAFETY: the arena has room, and the last datagram from it has been sent, see below.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory.as_ptr(), HELLO_LEN) };
-        let way = AddressHandle::new(&self.domain, &self.port, to.gid, to.lid)?;
         let mut sge = Sge { addr: memory.as_ptr() as u64, length: HELLO_LEN as u32, lkey: memory.region().lkey() };
         let target = Target { ud: Datagram { ah: way.ah, remote_qpn: to.qp_num, remote_qkey: QKEY } };
         let mut wr = SendWr::new(opcode::SEND, SendFlags::SIGNALED, target);
@@ -505,7 +532,7 @@ impl Shared {
         while self.sent.poll(&mut wc)? == 0 {
             if since.elapsed() > Duration::from_secs(5) {
                 // The device is out of order: better to lose the way's memory than to have it used under the device.
-                std::mem::forget(way);
+                std::mem::forget(way.clone());
                 return Err(Error::new(Code::System, format!("a datagram has not left {} for 5 s", self.port)));
             }
             std::thread::yield_now();
@@ -517,24 +544,39 @@ impl Shared {
         Ok(())
     }
 
-    /// The thread: sleeps until something arrives, or has to be done.
-    fn run(&self) {
-        let _ = self.thread.set(std::thread::current().id());
+    /// The thread sleeps until something arrives, or has to be done.
+    pub fn rest(&self) {
+        let patience = match self.due_ns.load(Ordering::Acquire) {
+            SETTLED => -1,
+            due => due.saturating_sub(now_ns()).div_ceil(1_000_000).min(1000) as i32,
+        };
         let mut fds =
             [self.channel.fd(), self.wake.as_raw_fd()].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        let mut count = 0u64;
+        // SAFETY: an array of that length; eight writable bytes, and the descriptor does not block.
+        unsafe {
+            libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, patience);
+            libc::read(self.wake.as_raw_fd(), (&raw mut count).cast(), 8);
+        }
+        self.channel.take_events();
+        // Ask first, then look: what comes in between makes an event.
+        if let Err(e) = self.arrivals.queue.arm() {
+            let _ = self.arrivals.broken.set(e.detail().to_owned());
+        }
+    }
+
+    /// Nothing comes here any more: all connections end, and whoever waits hears of it.
+    fn is_broken(&self) -> bool {
+        let Some(why) = self.arrivals.broken.get() else { return false };
+        let links: Vec<Arc<Link>> = self.lock().by_peer.values().cloned().collect();
+        links.iter().for_each(|link| link.fail(format!("is out of reach: the device of this node has failed ({why})")));
+        true
+    }
+
+    fn run(&self) {
+        let _ = self.thread.set(std::thread::current().id());
         while !self.stop.load(Ordering::Acquire) {
-            let patience = if self.restless.load(Ordering::Acquire) { TICK.as_millis() as i32 } else { -1 };
-            let mut count = 0u64;
-            // SAFETY: an array of that length; eight writable bytes, and the descriptor does not block.
-            unsafe {
-                libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, patience);
-                libc::read(self.wake.as_raw_fd(), (&raw mut count).cast(), 8);
-            }
-            self.channel.take_events();
-            // Ask first, then look: what comes in between makes an event.
-            if self.arrivals.queue.arm().is_err() {
-                return;
-            }
+            self.rest();
             loop {
                 self.arrivals.collect();
                 let Some(arrival) = self.arrivals.next() else { break };
@@ -547,7 +589,10 @@ impl Shared {
                     }
                 }
             }
-            if self.restless.load(Ordering::Acquire) {
+            if self.is_broken() {
+                return;
+            }
+            if self.due_ns.load(Ordering::Acquire) <= now_ns() {
                 self.tick();
             }
         }
@@ -585,7 +630,7 @@ impl Shared {
             Kind::Say(say) => self.said(&link, say, &hello),
             Kind::Leave => {
                 link.set_left();
-                let _ = self.send(&hello.card, &self.hello(Kind::Left, hello.from));
+                let _ = self.send_to(&link, &self.hello(Kind::Left, hello.from));
                 if let Some(hooks) = self.hooks.get() {
                     (hooks.came_up)(&link);
                 }
@@ -622,6 +667,6 @@ impl Shared {
             return Ok(());
         }
         let answer = self.introduce(Kind::Opened, hello.from, link, hello.lane, hello.chunk)?;
-        self.send(&hello.card, &answer)
+        self.send_to(link, &answer)
     }
 }

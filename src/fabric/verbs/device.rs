@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::ffi::{self, Gid};
-use super::load::{Library, library, query_gid_ex};
+use super::load::{Library, library, query_gid_table};
 use crate::base::config::Config;
 use crate::base::error::{Code, Error, Result};
 
@@ -77,9 +77,17 @@ impl Device {
     /// Opens the device of this name.
     pub fn open(name: &str) -> Result<Arc<Device>> {
         let list = List::get()?;
-        let Some((device, _)) = list.devices().find(|(_, n)| n == name) else {
+        if !list.devices().any(|(_, n)| n == name) {
             let all: Vec<String> = list.devices().map(|(_, n)| n).collect();
             return Err(Error::new(Code::Setting, format!("no RDMA device {name}; there are: {}", listed(&all))));
+        }
+        Device::of(&list, name)
+    }
+
+    /// Opens a device of the list.
+    fn of(list: &List, name: &str) -> Result<Arc<Device>> {
+        let Some((device, _)) = list.devices().find(|(_, n)| n == name) else {
+            return Err(Error::new(Code::Unsupported, format!("there is no RDMA device {name} any more")));
         };
         // SAFETY: the device is in the list, which lives.
         let context = unsafe { (list.lib.open_device)(device) };
@@ -137,33 +145,39 @@ impl Device {
 
     /// The addresses of a port, those that are set.
     pub fn addresses(&self, port: u8) -> Result<Vec<Address>> {
-        let n = self.port(port)?.gid_tbl_len.max(0) as u32;
-        Ok((0..n).filter_map(|index| self.address(port, index)).collect())
+        let places = self.port(port)?.gid_tbl_len.max(0) as u32;
+        if let Some(all) = self.address_table(places) {
+            let here = |e: &&ffi::GidEntry| e.port_num == port as u32 && e.gid != Gid::default() && e.gid_index <= 255;
+            let address = |e: &ffi::GidEntry| Address {
+                gid: e.gid,
+                index: e.gid_index as u8,
+                kind: GidKind::of(e.gid, e.gid_type),
+            };
+            return Ok(all.iter().filter(here).map(address).collect());
+        }
+        Ok((0..places.min(256)).filter_map(|index| self.address(port, index)).collect())
+    }
+
+    /// All addresses of the device, whose ports have tables of so many places; `None`: the library or the system is too old for that.
+    fn address_table(&self, places: u32) -> Option<Vec<ffi::GidEntry>> {
+        let query = query_gid_table()?;
+        let mut all = vec![ffi::GidEntry::default(); places as usize * self.attr.phys_port_cnt.max(1) as usize];
+        // SAFETY: the context is open; there are as many entries as is said, of the size given.
+        let n = unsafe { query(self.context, all.as_mut_ptr(), all.len(), 0, size_of::<ffi::GidEntry>()) };
+        all.truncate(usize::try_from(n).ok()?);
+        Some(all)
     }
 
     fn address(&self, port: u8, index: u32) -> Option<Address> {
-        let (gid, kind) = match query_gid_ex() {
-            Some(query) => {
-                let mut entry = ffi::GidEntry::default();
-                // SAFETY: the context is open, the entry has the size given.
-                let r = unsafe { query(self.context, port as u32, index, &mut entry, 0, size_of::<ffi::GidEntry>()) };
-                if r != 0 {
-                    return None;
-                }
-                (entry.gid, entry.gid_type)
-            }
-            None => {
-                let mut gid = Gid::default();
-                // SAFETY: the context is open, the gid is writable.
-                if unsafe { (self.lib.query_gid)(self.context, port, index as c_int, &mut gid) } != 0 {
-                    return None;
-                }
-                let path = format!("/sys/class/infiniband/{}/ports/{port}/gid_attrs/types/{index}", self.name);
-                let text = std::fs::read_to_string(path).unwrap_or_default();
-                (gid, if text.contains("v2") { ffi::GID_ROCE_V2 } else { ffi::GID_ROCE_V1 })
-            }
-        };
-        (gid != Gid::default()).then_some(Address { gid, index: index as u8, kind: GidKind::of(gid, kind) })
+        let mut gid = Gid::default();
+        // SAFETY: the context is open, the gid is writable.
+        if unsafe { (self.lib.query_gid)(self.context, port, index as c_int, &mut gid) } != 0 || gid == Gid::default() {
+            return None;
+        }
+        let path = format!("/sys/class/infiniband/{}/ports/{port}/gid_attrs/types/{index}", self.name);
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let kind = if text.contains("v2") { ffi::GID_ROCE_V2 } else { ffi::GID_ROCE_V1 };
+        Some(Address { gid, index: index as u8, kind: GidKind::of(gid, kind) })
     }
 
     /// The keys of a port's partitions, by index.
@@ -399,11 +413,12 @@ fn is_active(attr: &ffi::PortAttr) -> bool {
     attr.state == ffi::PORT_ACTIVE
 }
 
-/// All active ports of devices that can be opened.
+/// All active ports of devices that can be opened. (One list for all: making it reads many files.)
 fn active() -> Result<Vec<(Arc<Device>, u8)>> {
     let mut all = Vec::new();
-    for name in names()? {
-        let Ok(device) = Device::open(&name) else { continue };
+    let list = List::get()?;
+    for (_, name) in list.devices() {
+        let Ok(device) = Device::of(&list, &name) else { continue };
         for number in 1..=device.attr().phys_port_cnt {
             if device.port(number).is_ok_and(|a| is_active(&a)) {
                 all.push((device.clone(), number));

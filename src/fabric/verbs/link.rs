@@ -12,17 +12,20 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::arrivals::Arrivals;
 pub use super::arrivals::COUNTED;
-use super::completion::{CompletionQueue, status_text};
+use super::completion::CompletionQueue;
 use super::control::Shared;
 use super::device::Port;
-use super::ffi::{Access, Atomic, Rdma, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
-use super::handshake::{Handshake, State};
+use super::ffi::{Access, Atomic, Rdma, SendFlags, SendWr, Sge, Target, opcode};
+use super::handshake::Handshake;
 use super::hello::{Card, Place};
-use super::queue_pair::{Depth, QueuePair, Remote};
+use super::queue_pair::{AddressHandle, Depth, QueuePair, Remote};
 use super::region::{Arena, Domain};
 use super::room::Room;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use under_way::Stuck;
+
+mod under_way;
 
 /// Requests under way at most.
 const DEPTH: u32 = 256;
@@ -66,6 +69,7 @@ pub(super) struct Posted {
     pub silent: u64,
     /// When the connection was last tried, in nanoseconds.
     at_ns: u64,
+    stuck: Stuck,
     /// Writes, reads, their bytes.
     done: [u64; 3],
     /// How far the connection is made or given up.
@@ -83,6 +87,8 @@ pub(super) struct Pair {
     pub place: usize,
     /// Last use, by the room's clock.
     pub used: u32,
+    /// Copies of records where the device takes too little inline: a place for each request.
+    copies: Option<Arena>,
 }
 
 impl Posted {
@@ -123,6 +129,8 @@ pub struct Link {
     pub peer: u32,
     /// Where the peer answers datagrams, once it is known.
     pub(super) card: OnceLock<Card>,
+    /// The way there, once something was sent.
+    pub(super) way: OnceLock<Arc<AddressHandle>>,
     pub(super) home: Weak<Shared>,
     domain: Arc<Domain>,
     arrivals: Arc<Arrivals>,
@@ -143,8 +151,6 @@ pub struct Link {
     queue: Mutex<Option<Arc<CompletionQueue>>>,
     /// The queue pair, to break it off without the lock.
     current: Mutex<Option<Arc<QueuePair>>>,
-    /// Copies of records where the device takes too little inline: a place for each request.
-    copies: OnceLock<Arena>,
     failure: OnceLock<String>,
     /// The peer has finalized.
     left: AtomicBool,
@@ -162,6 +168,7 @@ impl Link {
             me: home.rank,
             peer,
             card: OnceLock::new(),
+            way: OnceLock::new(),
             home: this.clone(),
             domain: home.domain.clone(),
             arrivals: home.arrivals.clone(),
@@ -174,6 +181,7 @@ impl Link {
                 last: 0,
                 silent: 0,
                 at_ns: now_ns(),
+                stuck: Stuck::default(),
                 done: [0; 3],
                 hand: Handshake::new(first),
                 pair: None,
@@ -184,7 +192,6 @@ impl Link {
             taken: AtomicU64::new(0),
             queue: Mutex::default(),
             current: Mutex::default(),
-            copies: OnceLock::new(),
             failure: OnceLock::new(),
             left: AtomicBool::new(false),
             end_known: AtomicBool::new(false),
@@ -199,14 +206,14 @@ impl Link {
         let depth = Depth { sends: DEPTH + 8, receives: 0, pieces: PIECES, inline: RECORD_MOST as u32 };
         let qp =
             QueuePair::reliable(&self.domain, port, [&queue, &self.arrivals.queue], &self.arrivals.numbers, depth)?;
-        if qp.depth.inline < RECORD_MOST as u32 && self.copies.get().is_none() {
-            let _ = self.copies.set(Arena::new(&self.domain, DEPTH as usize * RECORD_MOST, Access::LOCAL_WRITE)?);
-        }
+        let copies = (qp.depth.inline < RECORD_MOST as u32)
+            .then(|| Arena::new(&self.domain, DEPTH as usize * RECORD_MOST, Access::LOCAL_WRITE))
+            .transpose()?;
         let qp = Arc::new(qp);
         self.arrivals.know(qp.number(), self.peer, &self.arrived);
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(qp.clone());
-        Ok(Pair { qp, psn: now_ns() as u32 & 0xff_ffff, room: room.clone(), place, used: room.now() })
+        Ok(Pair { qp, psn: now_ns() as u32 & 0xff_ffff, room: room.clone(), place, used: room.now(), copies })
     }
 
     /// Takes the queue pair down and gives its place back. All that came by it is noted; all that was posted counts as over.
@@ -214,8 +221,8 @@ impl Link {
         let Some(pair) = posted.pair.take() else { return };
         self.arrivals.forget(pair.qp.number());
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let Pair { qp, room, place, .. } = pair;
-        drop(qp);
+        let Pair { qp, room, place, copies, .. } = pair;
+        drop((qp, copies));
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
         room.give_back(place);
         posted.silent = 0;
@@ -269,10 +276,14 @@ impl Link {
         all.insert((lane, number), w.clone());
         Ok(w)
     }
-    /// Bytes of all windows, and of copies of records.
+    /// Bytes of copies of records.
+    pub(super) fn copy_bytes(&self) -> usize {
+        self.lock().pair.as_ref().and_then(|pair| pair.copies.as_ref()).map_or(0, Arena::len)
+    }
+    /// Bytes of all windows.
     pub(super) fn window_bytes(&self) -> usize {
         let all = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        all.values().map(|w| w.arena.len()).sum::<usize>() + self.copies.get().map_or(0, Arena::len)
+        all.values().map(|w| w.arena.len()).sum()
     }
     /// The first window of a lane whose number fits, if it is known what the peer has there.
     pub fn find_window(&self, fits: impl Fn(u64) -> bool) -> Option<Arc<Window>> {
@@ -300,14 +311,19 @@ impl Link {
     /// Ends the connection for this reason. Afterwards the peer can write nothing here.
     pub fn fail(&self, why: String) {
         if self.failure.set(why).is_ok() {
-            if let Some(qp) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
-                let _ = qp.break_off();
-            }
+            self.break_off();
             // What is left of it is cleared away by the thread.
             if let Some(home) = self.home.upgrade() {
                 home.nudge();
                 home.answered.notify_all();
             }
+        }
+    }
+
+    /// Puts the queue pair into the error state, as a device does that cannot go on with it.
+    pub fn break_off(&self) {
+        if let Some(qp) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = qp.break_off();
         }
     }
 
@@ -363,9 +379,15 @@ impl Link {
 
     /// Posts one request; `signal`: somebody will wait for it.
     fn post(&self, posted: &mut Posted, wr: &mut SendWr, signal: bool) -> Result<u64> {
+        let mut turns = 0u32;
         while posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
             if self.failure().is_some() {
                 return Err(self.broken());
+            }
+            turns += 1;
+            if turns.is_multiple_of(1024) {
+                self.is_stuck(posted, now_ns());
+                std::thread::yield_now();
             }
             // Of so many requests one asked for a completion. What is under way may wait for the peer's receives as the peer's does for
             // ours.
@@ -418,8 +440,9 @@ impl Link {
         let imm = imm();
         let mut sge = Sge { addr: record.as_ptr() as u64, length: len as u32, lkey: 0 };
         let mut flags = SendFlags::INLINE;
-        if posted.pair.as_ref().is_some_and(|p| len > p.qp.depth.inline as usize)
-            && let Some(copies) = self.copies.get()
+        if let Some(pair) = &posted.pair
+            && len > pair.qp.depth.inline as usize
+            && let Some(copies) = &pair.copies
         {
             let place = (posted.last % DEPTH as u64) as usize * RECORD_MOST;
             // SAFETY: the place's last request was DEPTH requests ago, so it has completed, see `post`; places lie in the arena.
@@ -516,137 +539,9 @@ impl Link {
         self.post(&mut posted, &mut wr, true)
     }
 
-    /// Takes completions. Cheap when there are none; one thread at a time.
-    pub fn poll(&self) {
-        let Ok(one) = self.queue.try_lock() else { return };
-        let Some(queue) = &*one else { return };
-        let mut wc = [Wc::default(); 16];
-        loop {
-            let n = match queue.poll(&mut wc) {
-                Ok(n) => n,
-                Err(e) => return self.fail(format!("is cut off ({})", e.detail())),
-            };
-            self.taken.fetch_add(n as u64, Ordering::Relaxed);
-            for c in &wc[..n] {
-                match c.status {
-                    wc_status::SUCCESS => {}
-                    wc_status::FLUSHED => self.fail("is cut off: this side gave the connection up".into()),
-                    _ => self.fail(self.cause(c)),
-                }
-                // Failed or not: the device is done with it.
-                self.completed.fetch_max(c.wr_id, Ordering::AcqRel);
-            }
-            if n < wc.len() {
-                return;
-            }
-        }
-    }
-
-    #[cold]
-    fn cause(&self, c: &Wc) -> String {
-        let text = status_text(c.status);
-        match c.status {
-            wc_status::RETRY_EXCEEDED => {
-                format!("does not answer any more: its process or node has died, or the link is down ({text})")
-            }
-            wc_status::LOCAL_QP_OP => {
-                format!("is out of reach: the link of this node is down, or its device has failed ({text})")
-            }
-            wc_status::REMOTE_ACCESS => format!("refused a key ({text})"),
-            _ => format!("is cut off ({text})"),
-        }
-    }
-
     /// Writes and reads posted so far, their bytes, and completions taken.
     pub fn done(&self) -> [u64; 4] {
         let [writes, reads, bytes] = self.lock().done;
         [writes, reads, bytes, self.taken.load(Ordering::Relaxed)]
-    }
-
-    /// Is this request over?
-    pub fn is_over(&self, ticket: u64) -> bool {
-        self.completed.load(Ordering::Acquire) >= ticket || {
-            self.poll();
-            self.completed.load(Ordering::Acquire) >= ticket
-        }
-    }
-
-    /// Waits for a request of [`bulk`](Link::bulk): when it returns the device is done with its memory. It ends: the device reports
-    /// success or, within about two seconds of silence, failure.
-    pub fn wait(&self, ticket: u64) -> Result<()> {
-        let mut turns = 0u32;
-        let mut failed_ns = 0;
-        while !self.is_over(ticket) {
-            if self.failure().is_some() && turns.is_multiple_of(64) {
-                let now = now_ns();
-                failed_ns = if failed_ns == 0 { now } else { failed_ns };
-                // What was under way is flushed, and reported, within moments; a device that does not is out of order.
-                if now - failed_ns > 1_000_000_000 {
-                    return Err(self.broken());
-                }
-            }
-            turns += 1;
-            if turns.is_multiple_of(64) {
-                self.arrivals.collect();
-                // SAFETY: no preconditions.
-                unsafe { libc::sched_yield() };
-            } else {
-                std::hint::spin_loop();
-            }
-        }
-        if ticket != 0 && self.failure().is_some() { Err(self.broken()) } else { Ok(()) }
-    }
-
-    /// What a lasting wait does for the connection: takes completions, and tries it when nothing was posted for long, so that
-    /// a peer that died silently is noticed. Without a connection the peer's thread is asked for a word.
-    pub fn tend(&self) {
-        self.poll();
-        let now = now_ns();
-        let Some(mut posted) = self.try_lock() else { return };
-        if now.saturating_sub(posted.at_ns) < PROBE_NS || self.failure().is_some() {
-            return;
-        }
-        posted.at_ns = now;
-        match posted.hand.state() {
-            State::Up => {
-                let _ = self.post_empty(&mut posted);
-            }
-            State::Down => {
-                if let Some(home) = self.home.upgrade() {
-                    home.ping(self, &mut posted, now);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Posts a request that does nothing but complete after all before it.
-    pub(super) fn post_empty(&self, posted: &mut Posted) -> Result<u64> {
-        let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = windows.values().find_map(|w| w.remote.get().copied()).unwrap_or(Place { addr: 0, rkey: 0 });
-        drop(windows);
-        let target = Target { rdma: Rdma { remote_addr: place.addr, rkey: place.rkey } };
-        let mut wr = SendWr::new(opcode::RDMA_WRITE, SendFlags::empty(), target);
-        self.post(posted, &mut wr, true)
-    }
-
-    /// Is all that was posted over? Sees to it that it will be known.
-    pub(super) fn is_quiet(&self, posted: &mut Posted) -> bool {
-        if posted.silent > 0 && self.failure().is_none() {
-            let _ = self.post_empty(posted);
-        }
-        self.poll();
-        self.completed.load(Ordering::Acquire) >= posted.last
-    }
-
-    /// Waits until all that was posted is over, or the time.
-    pub fn drain(&self, until_ns: u64) {
-        loop {
-            if self.failure().is_some() || self.is_quiet(&mut self.lock()) || now_ns() >= until_ns {
-                return;
-            }
-            self.arrivals.collect();
-            std::thread::yield_now();
-        }
     }
 }

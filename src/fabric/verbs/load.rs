@@ -60,8 +60,9 @@ functions! {
     wc_status_str = c"ibv_wc_status_str" @ c"IBVERBS_1.1": fn(c_int) -> *const c_char;
 }
 
-/// `_ibv_query_gid_ex`, in rdma-core from version 33 on: which kind of RoCE an address is of.
-type QueryGidEx = unsafe extern "C" fn(*mut Context, u32, u32, *mut GidEntry, u32, usize) -> c_int;
+/// `_ibv_query_gid_table`, in rdma-core from version 33 on: all addresses of a device that are set, with their kinds of RoCE, in one call. (A
+/// table may have a thousand places of which three are set.)
+type QueryGidTable = unsafe extern "C" fn(*mut Context, *mut GidEntry, usize, u32, usize) -> isize;
 
 fn symbol(handle: *mut c_void, name: &CStr, version: &CStr) -> Result<*mut c_void, String> {
     // SAFETY: an open handle, and strings that end with NUL.
@@ -74,7 +75,7 @@ fn symbol(handle: *mut c_void, name: &CStr, version: &CStr) -> Result<*mut c_voi
 
 struct Found {
     library: Library,
-    query_gid_ex: Option<QueryGidEx>,
+    query_gid_table: Option<QueryGidTable>,
 }
 
 fn found() -> &'static Result<Found, String> {
@@ -92,10 +93,10 @@ fn found() -> &'static Result<Found, String> {
             return Err(unsafe { CStr::from_ptr(why) }.to_string_lossy().into_owned());
         }
         let library = Library::find(handle)?;
-        let query_gid_ex = symbol(handle, c"_ibv_query_gid_ex", c"IBVERBS_1.11").ok();
+        let table = symbol(handle, c"_ibv_query_gid_table", c"IBVERBS_1.11").ok();
         // SAFETY: the symbol of this name and version has this type.
-        let query_gid_ex = query_gid_ex.map(|p| unsafe { std::mem::transmute::<*mut c_void, QueryGidEx>(p) });
-        Ok(Found { library, query_gid_ex })
+        let query_gid_table = table.map(|p| unsafe { std::mem::transmute::<*mut c_void, QueryGidTable>(p) });
+        Ok(Found { library, query_gid_table })
     })
 }
 
@@ -104,6 +105,6 @@ pub fn library() -> Result<&'static Library, &'static str> {
     found().as_ref().map(|f| &f.library).map_err(String::as_str)
 }
 
-pub(super) fn query_gid_ex() -> Option<QueryGidEx> {
-    found().as_ref().ok().and_then(|f| f.query_gid_ex)
+pub(super) fn query_gid_table() -> Option<QueryGidTable> {
+    found().as_ref().ok().and_then(|f| f.query_gid_table)
 }

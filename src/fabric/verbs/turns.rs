@@ -21,17 +21,21 @@ use super::room::{Least, Room};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 
-/// How often connections between two states are looked at.
-pub(super) const TICK: Duration = Duration::from_millis(5);
+/// How often a connection is looked at that waits for something nobody tells of: for room, or for what it has posted.
+const TICK_NS: u64 = 5_000_000;
+/// No connection is between two states.
+pub(super) const SETTLED: u64 = u64::MAX;
 /// How long a thread that waits for a connection sleeps if nobody wakes it.
-const DOZE: Duration = Duration::from_millis(20);
+const DOZE: Duration = Duration::from_millis(100);
 /// From saying something to saying it again: at first, and at most.
 const FIRST_PATIENCE_NS: u64 = 20_000_000;
-const LAST_PATIENCE_NS: u64 = 200_000_000;
+const LAST_PATIENCE_NS: u64 = 250_000_000;
 /// A connection that was not used since it came about is left alone for so long.
 const FRESH_NS: u64 = 50_000_000;
 /// From making room, or asking for it, to the next time for the same connection.
 const ROOM_NS: u64 = 50_000_000;
+/// The same where none could be given up.
+const ROOM_SOON_NS: u64 = 10_000_000;
 /// A peer that does not answer for so long while its connection is given up is tried over the connection itself.
 const SILENCE_NS: u64 = 1_000_000_000;
 
@@ -70,6 +74,9 @@ impl Shared {
             self.take(link, &mut posted, outcome, None);
             posted.hand.is_up()
         };
+        if let Some(why) = self.arrivals.broken.get() {
+            link.fail(format!("is out of reach: the device of this node has failed ({why})"));
+        }
         if outcome || link.failure().is_some() {
             return;
         }
@@ -77,15 +84,17 @@ impl Shared {
             // Nobody else would.
             self.pump();
             self.tick();
-        } else {
-            self.advance(link);
+            if !link.is_up() && link.failure().is_none() {
+                self.rest();
+            }
+            return;
         }
+        self.advance(link);
         let links = self.lock();
         if link.is_up() || link.failure().is_some() {
             return;
         }
-        let doze = if self.is_its_thread() { TICK / 5 } else { DOZE };
-        drop(self.answered.wait_timeout(links, doze).unwrap_or_else(PoisonError::into_inner));
+        drop(self.answered.wait_timeout(links, DOZE).unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Takes the datagrams that have come. Numbers stay for the thread, which may be waiting itself.
@@ -98,33 +107,30 @@ impl Shared {
 
     /// Has the thread look at all connections.
     pub(super) fn nudge(&self) {
-        if !self.restless.swap(true, Ordering::AcqRel) {
+        if self.due_ns.swap(0, Ordering::AcqRel) != 0 {
             self.wake();
         }
     }
 
-    /// Looks at all connections; while any is between two states it is to be called again soon.
+    /// Looks at all connections, and notes when one that is between two states is to be looked at again.
     pub(super) fn tick(&self) {
-        self.restless.store(false, Ordering::Release);
+        self.due_ns.store(SETTLED, Ordering::Release);
         let links: Vec<Arc<Link>> = self.lock().by_peer.values().cloned().collect();
-        for link in links {
-            if self.advance(&link) {
-                self.restless.store(true, Ordering::Release);
-            }
-        }
+        let due = links.iter().map(|link| self.advance(link)).min().unwrap_or(SETTLED);
+        self.due_ns.fetch_min(due, Ordering::AcqRel);
     }
 
-    /// Does what can be done for a connection now. `true`: it is between two states.
-    pub(super) fn advance(&self, link: &Link) -> bool {
+    /// Does what can be done for a connection now. When it is to be looked at again, unless a packet comes before; [`SETTLED`]: not at all.
+    pub(super) fn advance(&self, link: &Link) -> u64 {
         link.poll();
-        let Some(mut posted) = link.try_lock() else { return true };
-        if link.failure().is_some() {
-            return !bury(link, &mut posted);
-        }
         let now = now_ns();
+        let Some(mut posted) = link.try_lock() else { return now + TICK_NS };
+        if link.failure().is_some() {
+            return if bury(link, &mut posted) { SETTLED } else { now + TICK_NS };
+        }
         let mut after = After::default();
         match posted.hand.state() {
-            State::Down | State::Up => return false,
+            State::Down | State::Up => return SETTLED,
             State::Reserving => after.needs_room = !self.reserve(link, &mut posted, &mut after.came_up, now),
             State::Closing if !posted.hand.is_quiet() && link.is_quiet(&mut posted) => {
                 let outcome = posted.hand.now_quiet();
@@ -148,13 +154,18 @@ impl Shared {
         let heard = posted.times.heard.max(posted.times.since);
         let silent = matches!(posted.hand.state(), State::Asking | State::Offered | State::Accepted)
             && now.saturating_sub(heard) > self.patience_ns;
-        let restless = !matches!(posted.hand.state(), State::Down | State::Up);
+        let due = match posted.hand.state() {
+            State::Down | State::Up => SETTLED,
+            State::Reserving => now + TICK_NS,
+            State::Closing if !posted.hand.is_quiet() => now + TICK_NS,
+            _ => posted.times.said + posted.times.patience.max(FIRST_PATIENCE_NS),
+        };
         drop(posted);
         if silent {
             link.fail(self.no_answer());
         }
         self.follow(link, after);
-        restless
+        due
     }
 
     fn no_answer(&self) -> String {
@@ -175,8 +186,12 @@ impl Shared {
                 (hooks.came_up)(link);
             }
         }
-        if after.needs_room {
-            self.make_room();
+        if after.needs_room
+            && !self.make_room()
+            && let Some(mut posted) = link.try_lock()
+        {
+            // All are in use for the first time.
+            posted.times.room = posted.times.room.saturating_sub(ROOM_NS - ROOM_SOON_NS);
         }
     }
 
@@ -216,6 +231,8 @@ impl Shared {
                 Deed::Drop => {
                     link.drop_pair(posted);
                     posted.times.end = None;
+                    // Another connection may wait for its place.
+                    self.nudge();
                 }
                 Deed::Connect => {
                     let connected = match (&posted.pair, end) {
@@ -240,7 +257,7 @@ impl Shared {
         }
         let up = posted.hand.is_up();
         link.set_up(up);
-        if !matches!(state, State::Down | State::Up) {
+        if changed && !matches!(state, State::Down | State::Up) {
             self.nudge();
         }
         if up && changed {
@@ -250,9 +267,8 @@ impl Shared {
     }
 
     fn say(&self, link: &Link, posted: &Posted, say: Say, turn: u32) -> Result<()> {
-        let Some(card) = link.card.get() else { return Ok(()) };
         let hello = Hello { turn, end: link.end(posted, &self.port), ..self.hello(Kind::Say(say), link.peer) };
-        self.send(card, &hello)
+        self.send_to(link, &hello)
     }
 
     /// A packet about the connection.
@@ -291,11 +307,11 @@ impl Shared {
         }
     }
 
-    /// The connections of the node are too many: the one used longest ago is given up, or its process is asked to.
-    fn make_room(&self) {
-        let Some(room) = self.room() else { return };
+    /// The connections of the node are too many: the one used longest ago is given up, or its process is asked to. `false`: none can be now.
+    fn make_room(&self) -> bool {
+        let Some(room) = self.room() else { return false };
         if room.reap() > 0 {
-            return;
+            return true;
         }
         match room.least_useful(|peer| self.known(peer).is_some_and(|link| may_go(&link))) {
             Some(Least::Mine(peer)) => {
@@ -309,8 +325,9 @@ impl Shared {
                     let _ = self.send(&card, &self.hello(Kind::Yield, rank));
                 }
             }
-            None => {}
+            None => return false,
         }
+        true
     }
 
     /// Another process of the node needs a place.

@@ -1,0 +1,193 @@
+//! What becomes of requests that are under way: completions, whether they move, and what a lasting wait does to find out.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::{Link, PROBE_NS, Posted};
+use crate::base::clock::now_ns;
+use crate::base::error::Result;
+use crate::fabric::verbs::completion::status_text;
+use crate::fabric::verbs::ffi::{Rdma, SendFlags, SendWr, Target, Wc, opcode, wc_status};
+use crate::fabric::verbs::handshake::State;
+use crate::fabric::verbs::hello::Place;
+
+/// What is under way is flushed although this side has not ended the connection.
+const FLUSHED: &str = "is cut off: the queue pair here is in the error state, since a request from there was refused or the device of this node \
+                       cannot go on";
+/// Requests that do not move for so long make the peer be asked for a word.
+const STUCK_NS: u64 = 1_000_000_000;
+
+/// Requests that are under way and do not move: the peer has no receives left for numbers that come with writes, and its device says so (RNR)
+/// as long as it lives.
+#[derive(Default)]
+pub(super) struct Stuck {
+    /// So many had completed,
+    completed: u64,
+    /// since then,
+    since_ns: u64,
+    /// and the peer had given so many answers.
+    answers: u32,
+    /// When it was asked last.
+    asked_ns: u64,
+}
+
+impl Link {
+    /// Takes completions. Cheap when there are none; one thread at a time.
+    pub fn poll(&self) {
+        let Ok(one) = self.queue.try_lock() else { return };
+        let Some(queue) = &*one else { return };
+        let mut wc = [Wc::default(); 16];
+        loop {
+            let n = match queue.poll(&mut wc) {
+                Ok(n) => n,
+                Err(e) => return self.fail(format!("is cut off ({})", e.detail())),
+            };
+            self.taken.fetch_add(n as u64, Ordering::Relaxed);
+            for c in &wc[..n] {
+                match c.status {
+                    wc_status::SUCCESS => {}
+                    wc_status::FLUSHED => self.fail(FLUSHED.into()),
+                    _ => self.fail(self.cause(c)),
+                }
+                // Failed or not: the device is done with it.
+                self.completed.fetch_max(c.wr_id, Ordering::AcqRel);
+            }
+            if n < wc.len() {
+                return;
+            }
+        }
+    }
+
+    #[cold]
+    fn cause(&self, c: &Wc) -> String {
+        let text = status_text(c.status);
+        match c.status {
+            wc_status::RETRY_EXCEEDED => {
+                format!("does not answer any more: its process or node has died, or the link is down ({text})")
+            }
+            wc_status::LOCAL_QP_OP => {
+                format!("is out of reach: the link of this node is down, or its device has failed ({text})")
+            }
+            wc_status::REMOTE_ACCESS => format!("refused a key ({text})"),
+            _ => format!("is cut off ({text})"),
+        }
+    }
+
+    /// Is this request over?
+    pub fn is_over(&self, ticket: u64) -> bool {
+        self.completed.load(Ordering::Acquire) >= ticket || {
+            self.poll();
+            self.completed.load(Ordering::Acquire) >= ticket
+        }
+    }
+
+    /// Waits for a request of [`bulk`](Link::bulk): when it returns the device is done with its memory. It ends: the device reports
+    /// success or, within about two seconds of silence, failure.
+    pub fn wait(&self, ticket: u64) -> Result<()> {
+        let mut turns = 0u32;
+        let mut failed_ns = 0;
+        while !self.is_over(ticket) {
+            if self.failure().is_some() && turns.is_multiple_of(64) {
+                let now = now_ns();
+                failed_ns = if failed_ns == 0 { now } else { failed_ns };
+                // What was under way is flushed, and reported, within moments; a device that does not is out of order.
+                if now - failed_ns > 1_000_000_000 {
+                    return Err(self.broken());
+                }
+            }
+            turns += 1;
+            if turns.is_multiple_of(64) {
+                self.arrivals.collect();
+                if turns.is_multiple_of(4096) {
+                    self.tend();
+                }
+                // SAFETY: no preconditions.
+                unsafe { libc::sched_yield() };
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        if ticket != 0 && self.failure().is_some() { Err(self.broken()) } else { Ok(()) }
+    }
+
+    /// What a lasting wait does for the connection: takes completions, and tries it when nothing was posted for long, so that
+    /// a peer that died silently is noticed. Without a connection the peer's thread is asked for a word.
+    pub fn tend(&self) {
+        self.poll();
+        let now = now_ns();
+        let Some(mut posted) = self.try_lock() else { return };
+        if now.saturating_sub(posted.at_ns) < PROBE_NS || self.failure().is_some() {
+            return;
+        }
+        posted.at_ns = now;
+        match posted.hand.state() {
+            State::Up if self.is_stuck(&mut posted, now) => {}
+            State::Up => {
+                let _ = self.post_empty(&mut posted);
+            }
+            State::Down => {
+                if let Some(home) = self.home.upgrade() {
+                    home.ping(self, &mut posted, now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Is something under way that has not moved for long? Then the peer is asked for a word, and given up when there is none for as long as
+    /// a first contact may take: its process is stopped, or its thread does not run. (A device or node that is silent is noticed by the device
+    /// of this side.)
+    pub(super) fn is_stuck(&self, posted: &mut Posted, now: u64) -> bool {
+        let (completed, answers) = (self.completed.load(Ordering::Acquire), self.answers());
+        let stuck = &mut posted.stuck;
+        if completed >= posted.last || completed != stuck.completed || answers != stuck.answers {
+            *stuck = Stuck { completed, answers, since_ns: now, asked_ns: 0 };
+            return false;
+        }
+        if now - stuck.since_ns < STUCK_NS {
+            return false;
+        }
+        let Some(home) = self.home.upgrade() else { return true };
+        if now - stuck.since_ns > home.patience_ns + STUCK_NS {
+            let seconds = home.patience_ns as f64 / 1e9;
+            self.fail(format!(
+                "takes nothing more: its device asks to wait, and its process has not answered for {seconds:.1} s, so it is stopped \
+                 (FMPL_ATTACH_TIMEOUT sets the time)"
+            ));
+        } else if now - stuck.asked_ns > PROBE_NS {
+            stuck.asked_ns = now;
+            home.ask_for_a_word(self);
+        }
+        true
+    }
+
+    /// Posts a request that does nothing but complete after all before it.
+    pub(in crate::fabric::verbs) fn post_empty(&self, posted: &mut Posted) -> Result<u64> {
+        let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = windows.values().find_map(|w| w.remote.get().copied()).unwrap_or(Place { addr: 0, rkey: 0 });
+        drop(windows);
+        let target = Target { rdma: Rdma { remote_addr: place.addr, rkey: place.rkey } };
+        let mut wr = SendWr::new(opcode::RDMA_WRITE, SendFlags::empty(), target);
+        self.post(posted, &mut wr, true)
+    }
+
+    /// Is all that was posted over? Sees to it that it will be known.
+    pub(in crate::fabric::verbs) fn is_quiet(&self, posted: &mut Posted) -> bool {
+        if posted.silent > 0 && self.failure().is_none() {
+            let _ = self.post_empty(posted);
+        }
+        self.poll();
+        self.completed.load(Ordering::Acquire) >= posted.last
+    }
+
+    /// Waits until all that was posted is over, or the time.
+    pub fn drain(&self, until_ns: u64) {
+        loop {
+            if self.failure().is_some() || self.is_quiet(&mut self.lock()) || now_ns() >= until_ns {
+                return;
+            }
+            self.arrivals.collect();
+            std::thread::yield_now();
+        }
+    }
+}
