@@ -102,6 +102,8 @@ pub enum FarBcastWay {
     Tree,
     /// In parts down the tree, which then go round a ring.
     Ring,
+    /// From each node to the next, in pieces.
+    Chain,
     /// To all at once by a multicast group.
     Multicast,
 }
@@ -235,6 +237,10 @@ pub struct Config {
     pub coll_between: BetweenWay,
     /// `FMPL_COLL_FAR_BCAST`
     pub far_bcast: FarBcastWay,
+    /// `FMPL_COLL_FAR_BCAST_LONG`, bytes
+    pub far_bcast_long: Option<usize>,
+    /// `FMPL_COLL_FAR_BCAST_MULTICAST`, bytes
+    pub far_bcast_multicast: Option<usize>,
     /// `FMPL_COLL_FAR_ALLREDUCE`
     pub far_allreduce: FarAllreduceWay,
     /// `FMPL_COLL_EXCHANGE_PULL`, bytes
@@ -311,6 +317,8 @@ impl Default for Config {
             coll_nodes: PretendedNodes::Off,
             coll_between: BetweenWay::Auto,
             far_bcast: FarBcastWay::Auto,
+            far_bcast_long: None,
+            far_bcast_multicast: None,
             far_allreduce: FarAllreduceWay::Auto,
             exchange_pull: None,
             scan_chain: None,

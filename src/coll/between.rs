@@ -123,9 +123,14 @@ pub(super) async fn barrier(team: &Team, span: &Span) -> Result<()> {
 }
 
 async unsafe fn bcast_among(p: &Party<'_>, team: &Team, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
-    let ring = team.choices.far_bcast(len, p.len(), false) == FarBcastWay::Ring;
     // SAFETY: as the caller promises.
-    unsafe { if ring { tree::bcast_ring(p, ptr, len, root).await } else { tree::bcast(p, ptr, len, root).await } }
+    unsafe {
+        match team.choices.far_bcast(len, p.len(), false) {
+            FarBcastWay::Chain => tree::bcast_chain(p, ptr, len, root, team.choices.far_piece).await,
+            FarBcastWay::Ring => tree::bcast_ring(p, ptr, len, root).await,
+            _ => tree::bcast(p, ptr, len, root).await,
+        }
+    }
 }
 
 /// `fmpl_bcast`

@@ -45,8 +45,10 @@ pub struct Choices {
     pub far_bcast: FarBcastWay,
     /// `FMPL_COLL_FAR_ALLREDUCE`
     pub far_allreduce: FarAllreduceWay,
-    /// From this many bytes on a broadcast between nodes goes round a ring.
-    pub far_bcast_ring: usize,
+    /// From this many bytes on a broadcast between nodes goes along a chain, or round a ring.
+    pub far_bcast_long: usize,
+    /// Bytes of a piece that is handed on along a chain.
+    pub far_piece: usize,
     /// From this many bytes on a broadcast between nodes goes by multicast, if it can.
     pub far_bcast_multicast: usize,
     /// From this many bytes on an allreduce between nodes halves its vectors.
@@ -89,8 +91,9 @@ impl Choices {
             between: config.coll_between,
             far_bcast: config.far_bcast,
             far_allreduce: config.far_allreduce,
-            far_bcast_ring: 512 << 10,
-            far_bcast_multicast: usize::MAX,
+            far_bcast_long: config.far_bcast_long.unwrap_or(512 << 10),
+            far_piece: 128 << 10,
+            far_bcast_multicast: config.far_bcast_multicast.unwrap_or(usize::MAX),
             far_allreduce_halving: 16 << 10,
             crowded: ep.crowded,
             copies,
@@ -111,7 +114,11 @@ impl Choices {
 
     /// The way of a broadcast of this many bytes between so many nodes. `multicast`: it may go that way.
     pub fn far_bcast(&self, bytes: usize, nodes: usize, multicast: bool) -> FarBcastWay {
-        let plain = if bytes >= self.far_bcast_ring && nodes > 2 { FarBcastWay::Ring } else { FarBcastWay::Tree };
+        let plain = match bytes >= self.far_bcast_long && nodes > 2 {
+            true if bytes >= nodes * self.far_piece => FarBcastWay::Chain,
+            true => FarBcastWay::Ring,
+            false => FarBcastWay::Tree,
+        };
         let worth = bytes >= self.far_bcast_multicast && nodes > 2;
         match self.far_bcast {
             FarBcastWay::Auto if multicast && worth => FarBcastWay::Multicast,

@@ -10,7 +10,7 @@ use core::task::{Context as Poller, Poll};
 use super::team::Team;
 use crate::base::error::{Error, Result};
 use crate::lane::Lane;
-use crate::lane::map::{COLLECTIVE_SLOT, GROUP_SLOT};
+use crate::lane::map::{CHAIN_SLOT, COLLECTIVE_SLOT, GROUP_SLOT};
 use crate::p2p::signal;
 
 /// Some members of a communicator, in the order of their ranks.
@@ -59,8 +59,8 @@ impl<'a> Party<'a> {
         let context = team.ep.context(team.comm)?;
         let lane = team.ep.lane_of(context, rank as i32);
         let lane = lane.map_err(|error| match self.slot {
-            COLLECTIVE_SLOT => team.fail_elsewhere(None, context.group.world_rank(rank), error),
-            _ => error,
+            GROUP_SLOT => error,
+            _ => team.fail_elsewhere(None, context.group.world_rank(rank), error),
         })?;
         if let Some(far) = lane.far() {
             far.open_slot(self.slot)?;
@@ -68,11 +68,16 @@ impl<'a> Party<'a> {
         Ok(lane)
     }
 
+    /// The same members on the slot for every other message of two that follow each other closely.
+    fn beside(&self) -> Party<'a> {
+        Party { team: self.team, who: self.who.clone(), me: self.me, slot: CHAIN_SLOT }
+    }
+
     fn begun(&self, lane: &'static Lane, sends: bool, begun: Result<()>) -> Result<Message<'a>> {
         let team = self.team;
         match begun {
             Ok(()) => Ok(Message { team, lane, slot: self.slot, sends, over: false }),
-            Err(error) if self.slot != COLLECTIVE_SLOT => Err(error),
+            Err(error) if self.slot == GROUP_SLOT => Err(error),
             Err(error) => Err(team.fail_elsewhere(Some(lane), lane.world, error)),
         }
     }
@@ -129,6 +134,49 @@ impl<'a> Party<'a> {
             polled
         })
         .await
+    }
+
+    /// Passes `len` bytes at `ptr` on from one member to another, in pieces: the next two are awaited while one is sent.
+    ///
+    /// # Safety
+    /// `len` bytes at `ptr`, writable if they come from somebody.
+    pub async unsafe fn hand_on(
+        &self,
+        from: Option<usize>,
+        to: Option<usize>,
+        ptr: *mut u8,
+        len: usize,
+        piece: usize,
+    ) -> Result<()> {
+        let (beside, pieces) = (self.beside(), len.div_ceil(piece));
+        let on = |k: usize| if k.is_multiple_of(2) { self } else { &beside };
+        let part = |k: usize| (ptr.wrapping_add(k * piece), piece.min(len - k * piece));
+        // SAFETY: parts of the buffer.
+        let await_piece = |from: usize, k: usize| unsafe { on(k).begin_receive(from, part(k).0, part(k).1) };
+        let (mut coming, mut going) = ([None, None], [None, None]);
+        if let Some(from) = from {
+            for (k, first) in coming.iter_mut().enumerate().take(pieces) {
+                *first = Some(await_piece(from, k)?);
+            }
+        }
+        for k in 0..pieces {
+            if let Some(from) = from {
+                if let Some(message) = coming[k % 2].take() {
+                    message.await?;
+                }
+                if k + 2 < pieces {
+                    coming[k % 2] = Some(await_piece(from, k + 2)?);
+                }
+            }
+            if let Some(to) = to {
+                if let Some(message) = going[k % 2].take() {
+                    message.await?;
+                }
+                // SAFETY: a part of the buffer, which has come.
+                going[k % 2] = Some(unsafe { on(k).begin_send(to, part(k).0, part(k).1)? });
+            }
+        }
+        All(going.into_iter().flatten().collect()).await
     }
 
     /// Bytes of the message received last from a member.
@@ -236,11 +284,7 @@ struct Message<'a> {
 
 impl Message<'_> {
     fn failed(&self, error: Error) -> Error {
-        if self.slot == COLLECTIVE_SLOT {
-            self.team.fail_elsewhere(Some(self.lane), self.lane.world, error)
-        } else {
-            error
-        }
+        if self.slot == GROUP_SLOT { error } else { self.team.fail_elsewhere(Some(self.lane), self.lane.world, error) }
     }
 }
 

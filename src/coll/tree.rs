@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | barrier | dissemination (Hensgen, Finkel, Manber 1988) | log n |
 //! | bcast | binomial tree | log n |
+//! | | chain: each member hands on to the next, in pieces | n + pieces, of a piece each |
 //! | | scatter by a binomial tree, allgather round a ring | log n + n, of a n-th each |
 //! | reduce | binomial tree whose subtrees are neighbours | log n |
 //! | allreduce | doubling: pairs of blocks of neighbours, all elements | log n |
@@ -95,6 +96,24 @@ pub(super) async unsafe fn bcast_ring(p: &Party<'_>, ptr: *mut u8, len: usize, r
         }
     }
     Ok(())
+}
+
+/// The same for long messages: from member to member, in pieces.
+///
+/// # Safety
+/// As for [`bcast`].
+pub(super) async unsafe fn bcast_chain(
+    p: &Party<'_>,
+    ptr: *mut u8,
+    len: usize,
+    root: usize,
+    piece: usize,
+) -> Result<()> {
+    let n = p.len();
+    let v = (p.me + n - root) % n;
+    let (from, to) = ((v > 0).then_some((p.me + n - 1) % n), (v + 1 < n).then_some((p.me + 1) % n));
+    // SAFETY: as the caller promises.
+    unsafe { p.hand_on(from, to, ptr, len, piece).await }
 }
 
 /// Room for partial results: two vectors of so many bytes.

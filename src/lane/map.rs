@@ -47,6 +47,8 @@ pub const CREATE_SLOT: usize = 17;
 pub const COLLECTIVE_SLOT: usize = 18;
 /// The slot of reductions in groups that are chosen for each.
 pub const GROUP_SLOT: usize = COLLECTIVE_SLOT + 1;
+/// The slot that collective calls use in turn with theirs when two messages follow each other closely.
+pub const CHAIN_SLOT: usize = COLLECTIVE_SLOT + 2;
 /// Most indices that a rank may ask for.
 pub const INDEX_MAX: usize = (1 << 17) - SYSTEM_INDICES;
 /// Slots of the world's lanes: the system's indices and the user's.

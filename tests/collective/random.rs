@@ -455,7 +455,7 @@ pub fn over_rdma() {
         "FMPL_WAIT=adaptive",
         "FMPL_WAIT=block FMPL_COLL_FAR_BCAST=ring FMPL_COLL_FAR_ALLREDUCE=halving",
         "FMPL_COLL_BETWEEN=flat FMPL_COLL_FAR_BCAST=tree FMPL_COLL_FAR_ALLREDUCE=doubling",
-        "FMPL_COLL_BETWEEN=flat FMPL_COLL_FAR_BCAST=ring FMPL_COLL_FAR_ALLREDUCE=halving",
+        "FMPL_COLL_BETWEEN=flat FMPL_COLL_FAR_BCAST=chain FMPL_COLL_FAR_ALLREDUCE=halving",
     ];
     for (k, way) in ways.iter().enumerate().take(if short { 1 } else { ways.len() }) {
         let programs = if short { 1 } else { 2 };
@@ -528,7 +528,7 @@ const BETWEEN: [&str; 6] = [
     "FMPL_COLL_NODES=3 FMPL_COLL_FAR_BCAST=ring FMPL_COLL_FAR_ALLREDUCE=halving",
     "FMPL_COLL_NODES=16 FMPL_COLL_FAR_BCAST=tree FMPL_COLL_FAR_ALLREDUCE=halving FMPL_WAIT=block",
     "FMPL_COLL_NODES=2 FMPL_COLL_BETWEEN=flat FMPL_COLL_FAR_ALLREDUCE=doubling FMPL_CMA=off",
-    "FMPL_COLL_NODES=4 FMPL_COLL_BETWEEN=flat FMPL_COLL_FAR_BCAST=ring FMPL_COLL_FAR_ALLREDUCE=halving",
+    "FMPL_COLL_NODES=4 FMPL_COLL_BETWEEN=flat FMPL_COLL_FAR_BCAST=chain FMPL_COLL_FAR_ALLREDUCE=halving",
 ];
 
 pub fn between() {

@@ -282,7 +282,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_COLL_FAR_BCAST",
         default: "auto",
-        values: "auto | tree | ring | multicast",
+        values: "auto | tree | ring | chain | multicast",
         meaning: "how a broadcast travels between nodes; multicast: where no group can be joined, as with auto",
         set: |c, v| {
             choose(
@@ -292,10 +292,25 @@ pub static SETTINGS: &[Setting] = &[
                     ("auto", FarBcastWay::Auto),
                     ("tree", FarBcastWay::Tree),
                     ("ring", FarBcastWay::Ring),
+                    ("chain", FarBcastWay::Chain),
                     ("multicast", FarBcastWay::Multicast),
                 ],
             )
         },
+    },
+    Setting {
+        name: "FMPL_COLL_FAR_BCAST_LONG",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this many bytes on a broadcast between nodes goes along a chain or round a ring",
+        set: |c, v| bytes(v).map(|n| c.far_bcast_long = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_FAR_BCAST_MULTICAST",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this many bytes on a broadcast between nodes goes by multicast, where a group can be joined",
+        set: |c, v| bytes(v).map(|n| c.far_bcast_multicast = Some(n)),
     },
     Setting {
         name: "FMPL_COLL_FAR_ALLREDUCE",

@@ -12,7 +12,9 @@ pub fn ours(name: &str, settings: &[(&str, String)]) -> Contestant {
     let launch = move |s: &Start| {
         let me = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("fmpl"));
         let mut c = Command::new(&me);
-        c.args(["run", "-n", &s.ranks.to_string(), "--bind", "core", "--"]);
+        c.args(["run", "-n", &s.ranks.to_string(), "--bind", "core"]);
+        c.args(s.nodes.map(|n| format!("--nodes={n}")));
+        c.arg("--");
         c.arg(&me).args(["bench", "--indices", &s.indices.to_string()]);
         match s.dir {
             Some(dir) => c.arg("--rank").arg(dir),

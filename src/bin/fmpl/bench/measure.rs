@@ -68,7 +68,7 @@ pub fn measure(
             continue;
         }
         note(o, &format!("starting {ranks} ranks of {}", who.name));
-        match Session::start(who, place, ranks, ranks > cores, bench.indices) {
+        match Session::start(who, place, ranks, ranks > cores, bench.indices, o.nodes) {
             Ok(s) => sessions.push(Some(s)),
             Err(e) if n == 0 => return Err(e),
             Err(e) => {

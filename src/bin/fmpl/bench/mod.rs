@@ -182,6 +182,9 @@ pub struct Options {
     /// Number of ranks, in place of the benchmark's own
     #[arg(long)]
     ranks: Option<usize>,
+    /// FMPL's ranks are on so many pretended nodes, each with neighbouring ranks
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    nodes: Option<u32>,
     /// Also write all figures to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,

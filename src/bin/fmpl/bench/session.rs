@@ -28,6 +28,8 @@ pub struct Start<'a> {
     pub indices: i32,
     /// The directory of the fifos; `None`: init, barrier, finalize, and nothing else.
     pub dir: Option<&'a Path>,
+    /// So many pretended nodes.
+    pub nodes: Option<u32>,
 }
 
 /// A directory that goes when it is dropped.
@@ -65,7 +67,14 @@ const BLOCK_LIMIT: Duration = Duration::from_secs(300);
 
 impl Session {
     /// Starts the ranks and waits until all of them have joined.
-    pub fn start(who: &Contestant, place: &Path, ranks: usize, crowded: bool, indices: i32) -> Result<Session, String> {
+    pub fn start(
+        who: &Contestant,
+        place: &Path,
+        ranks: usize,
+        crowded: bool,
+        indices: i32,
+        nodes: Option<u32>,
+    ) -> Result<Session, String> {
         let dir = place.join(&who.name);
         fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         // Opened for both directions, so that neither side's opening waits; a rank sees the end when this process is gone.
@@ -80,7 +89,7 @@ impl Session {
         let sink = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let log = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let twin = sink.try_clone().map_err(|e| e.to_string())?;
-        let mut command = (who.launch)(&Start { ranks, crowded, indices, dir: Some(&dir) });
+        let mut command = (who.launch)(&Start { ranks, crowded, indices, dir: Some(&dir), nodes });
         let child = command
             .stdin(Stdio::null())
             .stdout(sink)
@@ -164,7 +173,7 @@ impl Drop for Session {
 
 /// Seconds from the start of the command to the end of all its ranks, which init, meet and finalize.
 pub fn startup(who: &Contestant, ranks: usize, crowded: bool, indices: i32) -> Result<f64, String> {
-    let mut command = (who.launch)(&Start { ranks, crowded, indices, dir: None });
+    let mut command = (who.launch)(&Start { ranks, crowded, indices, dir: None, nodes: None });
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let begin = Instant::now();
     let done = command.output().map_err(|e| format!("{}: {e}", who.name))?;

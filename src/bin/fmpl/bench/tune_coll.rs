@@ -9,7 +9,8 @@ use super::measure::{cores, measure};
 use super::tune::crossover;
 use super::{Bench, Options, size_text};
 
-pub const ABOUT: &str = "the crossovers of the ways of collective calls, as settings (--ranks)";
+pub const ABOUT: &str =
+    "the crossovers of the ways of collective calls, as settings (--ranks); with --nodes of those between nodes";
 
 /// Measures, prints the comparison and the settings.
 pub fn main(o: &Options, place: &Path) -> Result<(), String> {
@@ -19,19 +20,18 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
         o.sizes = (7..=11).map(|b| 1usize << (2 * b)).chain([1 << 15, 1 << 17, 1 << 19, 1 << 21, 1 << 23]).collect();
         o.sizes.sort_unstable();
     }
+    if let Some(nodes) = o.nodes {
+        return between(o, place, nodes);
+    }
     let ranks = o.ranks.unwrap_or(2);
     let shared = if ranks > cores().len() { "pull" } else { "coop" };
     let bcast = times(&o, place, &BCAST, "FMPL_COLL_BCAST", &["cells", shared])?;
     let reduce = times(&o, place, &REDUCE, "FMPL_COLL_REDUCE", &["cells", "pull"])?;
     let allreduce = times(&o, place, &ALLREDUCE, "FMPL_COLL_ALLREDUCE", &["cells", "slices", "pull"])?;
     println!("\nSettings for this machine and {ranks} ranks, the same for all of them:");
-    let line = |name: &str, from: usize, what: &str| match o.sizes.get(from) {
-        Some(n) => println!("export {name}={n:<10} # {what}: {}", size_text(*n)),
-        None => println!("# {name}: no crossover within the sizes measured ({what})"),
-    };
+    let line = |name: &str, from: usize, what: &str| line(&o.sizes, name, from, what);
     line("FMPL_COLL_BCAST_PULL", crossover(&bcast[0], &bcast[1]), "from here on a bcast copies from the root's memory");
     line("FMPL_COLL_REDUCE_PULL", crossover(&reduce[0], &reduce[1]), "from here on a reduce reads the ranks' memory");
-    let best = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a.min(*b)).collect() };
     let slices = crossover(&allreduce[0], &best(&allreduce[1], &allreduce[2]));
     let pull = crossover(&best(&allreduce[0], &allreduce[1]), &allreduce[2]);
     // What begins to pay no earlier than the next way never does.
@@ -39,6 +39,31 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
     line("FMPL_COLL_ALLREDUCE_SLICES", slices, "from here on each rank of an allreduce reduces a slice");
     line("FMPL_COLL_ALLREDUCE_PULL", pull, "from here on an allreduce reads the ranks' memory");
     Ok(())
+}
+
+/// The same for what goes between nodes.
+fn between(mut o: Options, place: &Path, nodes: u32) -> Result<(), String> {
+    o.ranks = Some(o.ranks.unwrap_or(nodes as usize));
+    let t = times(&o, place, &BCAST, "FMPL_COLL_FAR_BCAST", &["tree", "ring", "chain", "multicast"])?;
+    let long = best(&t[1], &t[2]);
+    println!(
+        "\nSettings for {nodes} nodes, the same for all ranks (multicast is another of the four where no group can be joined):"
+    );
+    line(&o.sizes, "FMPL_COLL_FAR_BCAST_LONG", crossover(&t[0], &long), "from here on a bcast goes by chain or ring");
+    let rest = best(&t[0], &long);
+    line(&o.sizes, "FMPL_COLL_FAR_BCAST_MULTICAST", crossover(&rest, &t[3]), "from here on a bcast goes by multicast");
+    Ok(())
+}
+
+fn best(a: &[f64], b: &[f64]) -> Vec<f64> {
+    a.iter().zip(b).map(|(a, b)| a.min(*b)).collect()
+}
+
+fn line(sizes: &[usize], name: &str, from: usize, what: &str) {
+    match sizes.get(from) {
+        Some(n) => println!("export {name}={n:<10} # {what}: {}", size_text(*n)),
+        None => println!("# {name}: no crossover within the sizes measured ({what})"),
+    }
 }
 
 /// The median times of a call, `[way][size]`, in µs; also printed.
