@@ -367,7 +367,7 @@ impl Team {
         }
         let told = match lane.map(|lane| lane.pair.life(self.unit_of_life(), self.epoch)) {
             Some(Life::Broken(dead)) => Some(dead),
-            _ => None,
+            _ => lane.and_then(|lane| lane.far()?.broken()),
         };
         let known = self.ep.context(self.comm).ok().and_then(|context| self.ep.dead_member(context));
         // What it was told comes first: who told it may have left since.
@@ -387,6 +387,9 @@ impl Team {
             // Those who wait for a message of this process look there.
             let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
             let _ = self.ep.say_life(place, Life::Broken(lost));
+            if let Ok(context) = self.ep.context(self.comm) {
+                self.ep.say_broken_far(context, lost);
+            }
         }
         self.explain(word)
     }

@@ -394,6 +394,24 @@ impl Far {
             8
         });
     }
+    /// The rank of the world for whose death the peer has left what all members of the communicator do together.
+    pub fn broken(&self) -> Option<u32> {
+        (self.page().broken.load(Ordering::Acquire) as u32).checked_sub(1)
+    }
+    /// Tells the peer that this side has left it for this death.
+    pub fn say_broken(&self, dead: u32) {
+        if self.link.failure().is_none() && !self.has_left() {
+            let _ = self.link.write_with(
+                self.page_remote,
+                BROKEN_AT,
+                || self.wakes(),
+                |record| {
+                    record[..8].copy_from_slice(&(dead as u64 + 1).to_ne_bytes());
+                    8
+                },
+            );
+        }
+    }
     /// Announces: entry `n` of the peer's queue.
     pub fn announce(&self, n: u64, entry: u64) {
         let at = QUEUE_AT + 64 + (n as usize % ANNOUNCED_QUEUE) * 8;

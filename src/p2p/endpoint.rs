@@ -17,8 +17,8 @@ use crate::fabric::verbs::link::Link;
 use crate::fabric::verbs::room::TABLE_BYTES;
 use crate::lane::far::{FAR, Far, has_left};
 use crate::lane::map::{
-    COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, SIDE_FINALIZED, SYSTEM_INDICES,
-    UNIT_BYTES, UNITS,
+    CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, SIDE_FINALIZED,
+    SYSTEM_INDICES, UNIT_BYTES, UNITS,
 };
 use crate::lane::{Lane, LaneTable, Place, SPECIAL_GONE};
 use crate::launch::Launch;
@@ -476,7 +476,7 @@ impl Endpoint {
     /// long as all of them live: who hears of a death says so to those who wait for him, and they to others.
     #[cold]
     pub fn gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
-        if matches!(slot, CREATE_SLOT | COLLECTIVE_SLOT)
+        if matches!(slot, CREATE_SLOT | COLLECTIVE_SLOT | CHAIN_SLOT)
             && let Some(context) = self.contexts.find(lane.comm())
         {
             let place = context.place_of_life();
@@ -484,13 +484,24 @@ impl Endpoint {
                 Life::Broken(dead) => Some(dead),
                 _ => None,
             };
+            let told = told.or_else(|| lane.far()?.broken());
             if let Some(dead) = told.or_else(|| self.dead_member(context)) {
                 let _ = self.say_life(place, Life::Broken(dead));
+                self.say_broken_far(context, dead);
                 return Some(self.member_died(context, dead));
             }
         }
         let what = lane.gone()?;
         Some(lane.peer_error(self.rank, what, call, slot as i32 - SYSTEM_INDICES as i32))
+    }
+
+    /// Tells the members on other nodes with whom there is a lane that what all do together can never be completed.
+    pub fn say_broken_far(&self, context: &Context, dead: u32) {
+        for lane in self.lanes.list().into_iter().filter(|lane| lane.comm() == context.handle) {
+            if let Some(far) = lane.far().filter(|_| lane.world != dead) {
+                far.say_broken(dead);
+            }
+        }
     }
 
     /// The error of an agreement that can never be.

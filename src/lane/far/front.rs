@@ -50,7 +50,9 @@ const_assert!(core::mem::offset_of!(Front, tail) == TAIL_AT && core::mem::offset
 pub(super) struct Page {
     pub(super) side: Side,
     pub(super) taken: AtomicU64,
-    _pad: [AtomicU64; 7],
+    /// The peer knows that what all members do together can never be completed: a rank of the world that has died, plus one.
+    pub(super) broken: AtomicU64,
+    _pad: [AtomicU64; 6],
     /// number of the request, what, slot, seq, an address
     pub(super) request: [AtomicU64; 8],
     /// number of the request << 1 | yes
@@ -61,6 +63,7 @@ pub(super) struct Page {
     pub(super) found: [AtomicU64; 3],
 }
 pub(super) const TAKEN_AT: usize = 64;
+pub(super) const BROKEN_AT: usize = 72;
 pub(super) const REQUEST_AT: usize = 128;
 pub(super) const ANSWER_AT: usize = 192;
 pub(super) const ASLEEP_AT: usize = 200;
@@ -69,7 +72,7 @@ pub(super) const FOUND_AT: usize = 208;
 pub(super) const QUEUE_AT: usize = 1024;
 const_assert!(core::mem::offset_of!(Page, taken) == TAKEN_AT && core::mem::offset_of!(Page, request) == REQUEST_AT);
 const_assert!(core::mem::offset_of!(Page, answer) == ANSWER_AT && core::mem::offset_of!(Page, asleep) == ASLEEP_AT);
-const_assert!(core::mem::offset_of!(Page, found) == FOUND_AT);
+const_assert!(core::mem::offset_of!(Page, found) == FOUND_AT && core::mem::offset_of!(Page, broken) == BROKEN_AT);
 const_assert!(QUEUE_AT + 64 + ANNOUNCED_QUEUE * 8 <= PAGE_BYTES);
 
 /// The chain of an index as its receiver follows it.
