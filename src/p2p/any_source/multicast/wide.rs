@@ -1,12 +1,13 @@
 //! A multicast whose members are not all on the master's node: stored and forwarded from node to node, shared memory within each.
 //!
 //! On each node the member of the lowest rank is the **leader**. The leaders form the binomial tree of *dynamic multicast*, section 3, with
-//! the leader of the lowest rank as its root, which is the only one that the master tells. Who has been told fetches members and data from the
-//! block of who told it, into a block of its own spool, tells its children in the tree, and then is the master of a multicast of its
-//! node, from the same block.
+//! the leader of the lowest rank as its root, which is the only one that the master tells; for long messages they form a chain. Who has been
+//! told fetches members and data from the block of who told it, into a block of its own spool, tells its children, and then is
+//! the master of a multicast of its node, from the same block. It tells its children as soon as it has the first piece, and says in its
+//! block how much is there; they fetch what is, so all of a chain fetch at the same time.
 //!
 //! ```text
-//!   block of master or leader:  [ as within a node | near | far | whole, whole far | parent | the group's bitmap | data ]
+//!   block of master or leader:  [ as within a node | near | far | whole, whole far | parent | ready | the group's bitmap | data ]
 //!
 //!   leader's node has its data         ─▶ parent: one unit
 //!   leader's children have all theirs  ─▶ parent: another unit
@@ -22,7 +23,7 @@ use super::ForRoom;
 use super::record::{Record, Shared, Told, children, members};
 use crate::base::atomics::{AtomicU64, Ordering, copy};
 use crate::base::clock::now_ns;
-use crate::base::error::Result;
+use crate::base::error::{Code, Error, Result};
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::link::Piece;
 use crate::lane::far::Far;
@@ -51,7 +52,8 @@ struct Wide {
     /// Where its wide record is: in its spool, and the address.
     parent_at: AtomicU64,
     parent_addr: AtomicU64,
-    _pad: AtomicU64,
+    /// Bytes of the data that are there; [`GIVEN_UP`]: no more come.
+    ready: AtomicU64,
 }
 
 const_assert!(size_of::<Wide>() == 64);
@@ -59,6 +61,15 @@ const NOBODY: u64 = u64::MAX;
 /// See [`acquaint`].
 const ACQUAINTANCE_NS: u64 = 1_000_000_000;
 const FAR_AT: u64 = 8;
+const READY_AT: usize = 56;
+const_assert!(core::mem::offset_of!(Wide, ready) == READY_AT && core::mem::offset_of!(Wide, far) as u64 == FAR_AT);
+const GIVEN_UP: u64 = u64::MAX;
+/// Bytes that are fetched at a time.
+const PIECE: usize = 128 << 10;
+/// From this many bytes on the leaders form a chain.
+const CHAIN_FROM: usize = 4 * PIECE;
+/// A leader that finds nothing new at who told it looks again after so long, and then after twice that, up to the longest.
+const PAUSES_NS: [u64; 2] = [2_000, 200_000];
 
 /// What is sent to a leader.
 #[repr(C)]
@@ -106,9 +117,16 @@ fn node_of(ep: &Endpoint, context: &Context, rank: u32) -> u32 {
     ep.launch.nodes().node_of(context.group.world_rank(rank))
 }
 
-/// Units that come from a child of the tree: for its node, and for its own children if it has any.
-fn units(number: u32, count: u32) -> u64 {
-    1 + children(number, count).next().is_some() as u64
+/// The children of a leader, by number.
+fn below(number: u32, count: u32, size: usize) -> impl Iterator<Item = u32> {
+    let chain = size >= CHAIN_FROM;
+    let next = (chain && number + 1 < count).then_some(number + 1);
+    next.into_iter().chain(children(number, if chain { 0 } else { count }))
+}
+
+/// Units that come from a child: for its node, and for its own children if it has any.
+fn units(number: u32, count: u32, size: usize) -> u64 {
+    1 + below(number, count, size).next().is_some() as u64
 }
 
 fn wide_of<'a>(shared: &Shared<'a>) -> &'a Wide {
@@ -161,7 +179,7 @@ pub(super) unsafe fn send(
     let wide = wide_of(&shared);
     wide.near.store(0, Ordering::Relaxed);
     wide.far.store(0, Ordering::Relaxed);
-    wide.whole.store(units(0, leaders.len() as u32), Ordering::Relaxed);
+    wide.whole.store(units(0, leaders.len() as u32, len), Ordering::Relaxed);
     wide.whole_far.store(u64::MAX, Ordering::Relaxed);
     wide.parent.store(NOBODY, Ordering::Relaxed);
     // SAFETY: the block has room for bitmap and data behind the wide record.
@@ -169,6 +187,8 @@ pub(super) unsafe fn send(
         copy(bits.as_ptr().cast(), shared.records_end().add(size_of::<Wide>()), size_of_val(bits));
         copy(ptr, shared.data(), len);
     }
+    // SYNC POINT: pairs with the acquire, or the device's read, in `Holder::ready`.
+    wide.ready.store(len as u64, Ordering::Release);
     let told = note_of(ep, block, &shared, ep.rank, len as u64).and_then(|note| {
         ep.any_source.wides().push(block);
         super::tell_bytes(ep, context, leaders[0], (&raw const note).cast(), NOTE_BYTES)
@@ -251,7 +271,7 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, note: Note) -> R
     let block = take(ep, context.handle, bytes)?;
     let shared = prepare(ep, block, &near, size, note.master, context.handle);
     let wide = wide_of(&shared);
-    let units: u64 = children(number, count).map(|child| units(child, count)).sum();
+    let units: u64 = below(number, count, size).map(|child| units(child, count, size)).sum();
     wide.near.store(0, Ordering::Relaxed);
     wide.far.store(0, Ordering::Relaxed);
     wide.whole.store(1 + units, Ordering::Relaxed);
@@ -259,19 +279,76 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, note: Note) -> R
     wide.parent.store((note.holder as u64) << 32 | note.key as u64, Ordering::Relaxed);
     wide.parent_at.store(note.at, Ordering::Relaxed);
     wide.parent_addr.store(note.addr, Ordering::Relaxed);
-    // SAFETY: the block has room for the data; bitmap and data lie at the holder's as they do here.
+    wide.ready.store(0, Ordering::Relaxed);
+    let mut fetch = Fetch { ep, from, holder: note.holder, data_at: size_of::<Wide>() + behind, known: 0 };
+    let first = size.min(PIECE);
+    // SAFETY: the block has room for bitmap and data, which lie at the holder's as they do here.
     let fetched = unsafe {
         copy(group.as_ptr().cast(), shared.records_end().add(size_of::<Wide>()), words * 8);
-        from.read(size_of::<Wide>() + behind, shared.data(), size)
+        fetch.piece(shared.data(), 0, first, &wide.ready)
     };
     let mine = fetched.and_then(|()| note_of(ep, block, &shared, note.master, note.size));
     let mine = mine.inspect_err(|_| _ = ep.spool.give_back(block))?;
     ep.any_source.wides().push(block);
     // A child that is gone is the master's to find out.
-    for child in children(number, count) {
+    for child in below(number, count, size) {
         let _ = super::tell_bytes(ep, context, leaders[child as usize], (&raw const mine).cast(), NOTE_BYTES);
     }
+    let mut at = first;
+    while at < size {
+        let len = PIECE.min(size - at);
+        // SAFETY: as above.
+        unsafe { fetch.piece(shared.data(), at, len, &wide.ready) }.inspect_err(|_| {
+            // The block stays: the children look into it.
+            wide.ready.store(GIVEN_UP, Ordering::Release);
+        })?;
+        at += len;
+    }
     Ok(Told { at: block.at, generation: block.generation, master: ep.rank })
+}
+
+/// Fetching the data from the block of who told of it, as it comes there.
+struct Fetch {
+    ep: &'static Endpoint,
+    from: Holder,
+    /// Who that is: rank in the world.
+    holder: u32,
+    /// Where the data begins, behind the wide record's beginning.
+    data_at: usize,
+    /// Bytes that are known to be there.
+    known: u64,
+}
+
+impl Fetch {
+    /// Fetches `len` bytes from byte `at` on to the same place behind `data`, and says that they are there.
+    ///
+    /// # Safety
+    /// Both blocks have them; nobody else writes there.
+    unsafe fn piece(&mut self, data: *mut u8, at: usize, len: usize, ready: &AtomicU64) -> Result<()> {
+        let mut pause = PAUSES_NS[0];
+        while self.known < (at + len) as u64 {
+            self.known = self.from.ready()?;
+            if self.known == GIVEN_UP {
+                return Err(self.lost("has given a multicast up that it was to pass on"));
+            }
+            if self.known < (at + len) as u64 {
+                if self.ep.is_dead(self.holder) {
+                    return Err(self.lost("has died before it had passed a multicast on"));
+                }
+                std::thread::sleep(std::time::Duration::from_nanos(pause));
+                pause = (2 * pause).min(PAUSES_NS[1]);
+            }
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.from.read(self.data_at + at, data.add(at), len)? };
+        // SYNC POINT: pairs with the acquire, or the device's read, in `Holder::ready`.
+        ready.store((at + len) as u64, Ordering::Release);
+        Ok(())
+    }
+
+    fn lost(&self, what: &str) -> Error {
+        Error::new(Code::Peer, format!("rank {}: rank {} {what}", self.ep.rank, self.holder))
+    }
 }
 
 /// A block for what is to be forwarded. It is charged to nobody: the master's budget is what bounds multicasts.
@@ -368,6 +445,20 @@ impl Holder {
         let lane: &'static Lane = ep.lane_of(context, here as i32)?;
         let far = lane.far().ok_or_else(|| garbled(ep, rank))?;
         Ok(Holder::Far(far, Place { addr, rkey: key }))
+    }
+
+    /// Bytes of the data that are there.
+    fn ready(&self) -> Result<u64> {
+        match self {
+            // SAFETY: the record stays until this node has given its unit.
+            Holder::Near(wide) => Ok(unsafe { &*wide.cast::<Wide>() }.ready.load(Ordering::Acquire)),
+            Holder::Far(..) => {
+                let mut word = 0u64;
+                // SAFETY: a word of ours; eight aligned bytes, which a device reads whole.
+                unsafe { self.read(READY_AT, (&raw mut word).cast(), 8)? };
+                Ok(word)
+            }
+        }
     }
 
     /// Copies bytes that lie behind the wide record's beginning.
