@@ -200,7 +200,7 @@ fn endpoint() -> &'static fmpl::p2p::endpoint::Endpoint {
 }
 
 /// What rank 1 may hear when rank 0 has broken the connection off, by the time at which it notices.
-const BROKEN_OFF: [&str; 3] = ["does not answer", "error state", "has finalized"];
+const BROKEN_OFF: [&str; 4] = ["does not answer", "error state", "has given the connection up", "has finalized"];
 
 pub fn uses_a_wrong_key() {
     let write = |link: &fmpl::fabric::verbs::link::Link| {

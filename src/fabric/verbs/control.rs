@@ -635,6 +635,10 @@ impl Shared {
                     (hooks.came_up)(&link);
                 }
             }
+            Kind::Broken => link.fail(
+                "has given the connection up: it had no answer over it for two seconds, or a request was refused"
+                    .into(),
+            ),
             Kind::Left => {
                 link.end_is_known();
                 drop(self.lock());

@@ -29,15 +29,18 @@ pub(super) enum Kind {
     Left,
     /// To a process of the same node: "I need one of your places."
     Yield,
+    /// "Our connection has failed here, for good." Not answered; said again whenever the peer speaks of the connection.
+    Broken,
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind::Open,
     Kind::Opened,
     Kind::Refuse,
     Kind::Leave,
     Kind::Left,
     Kind::Yield,
+    Kind::Broken,
     Kind::Say(Say::Want),
     Kind::Say(Say::Connect),
     Kind::Say(Say::Accept),

@@ -126,6 +126,11 @@ impl Shared {
         let now = now_ns();
         let Some(mut posted) = link.try_lock() else { return now + TICK_NS };
         if link.failure().is_some() {
+            if posted.times.room != u64::MAX {
+                // The first time: the peer need not find out by itself.
+                (posted.times.room, posted.times.since) = (u64::MAX, now);
+                self.say_broken(link);
+            }
             return if bury(link, &mut posted) { SETTLED } else { now + TICK_NS };
         }
         let mut after = After::default();
@@ -279,7 +284,7 @@ impl Shared {
         let mut posted = link.lock();
         (posted.times.heard, posted.times.pinged) = (now_ns(), 0);
         if link.failure().is_some() {
-            return;
+            return self.say_broken(link);
         }
         let outcome = posted.hand.packet(say, hello.turn);
         let came_up = self.take(link, &mut posted, outcome, Some(&hello.end));
@@ -287,6 +292,13 @@ impl Shared {
         self.follow(link, After { came_up, needs_room: false });
         // What follows at once need not wait for the thread.
         self.advance(link);
+    }
+
+    /// Tells the peer that the connection has failed, unless it has left.
+    fn say_broken(&self, link: &Link) {
+        if !link.has_left() {
+            let _ = self.send_to(link, &self.hello(Kind::Broken, link.peer));
+        }
     }
 
     /// Asks the peer for a word, where there is no connection; a peer that has not answered for long is given up.
@@ -379,12 +391,8 @@ fn bury(link: &Link, posted: &mut Posted) -> bool {
     if posted.pair.is_none() {
         return true;
     }
-    let now = now_ns();
-    if posted.times.room != u64::MAX {
-        (posted.times.room, posted.times.since) = (u64::MAX, now);
-    }
     // What was under way is flushed within moments; a device that does not report it is out of order.
-    if link.completed.load(Ordering::Acquire) < posted.last && now - posted.times.since < SILENCE_NS {
+    if link.completed.load(Ordering::Acquire) < posted.last && now_ns() - posted.times.since < SILENCE_NS {
         return false;
     }
     link.drop_pair(posted);
