@@ -109,6 +109,13 @@ predefined! {
     MinVal: i32 = 18, f32 = 19, f64 = 20;
 }
 
+/// How many elements a call combines; no more than the core can count.
+pub(super) fn elements(len: usize) -> Result<i32> {
+    i32::try_from(len).map_err(|_| {
+        Error::new(Code::Argument, format!("{len} elements; at most {} can be combined at once", i32::MAX))
+    })
+}
+
 /// What collective calls have in common: every rank of the communicator makes them, in the same order, with the same sizes and root; one
 /// thread of each process at a time ([`Code::Busy`](crate::Code::Busy)). After a rank has died they end with
 /// [`Code::Peer`](crate::Code::Peer), this one and all later ones.
@@ -144,7 +151,7 @@ impl Comm<'_> {
     /// # Ok::<(), fmpl::Error>(())
     /// ```
     pub fn reduce<T: Plain>(&self, data: &mut [T], function: impl Reduce<T>, root: usize) -> Result<()> {
-        let (ptr, count) = (data.as_mut_ptr().cast(), number(data.len()));
+        let (ptr, count) = (data.as_mut_ptr().cast(), elements(data.len())?);
         // SAFETY: the borrow lasts for the call, and the function is one of such elements.
         function.with(|f| self.claims.collective(|| unsafe { coll::reduce(self.id, ptr, count, f, number(root)) }))?
     }
@@ -160,7 +167,7 @@ impl Comm<'_> {
     /// # Ok::<(), fmpl::Error>(())
     /// ```
     pub fn allreduce<T: Plain>(&self, data: &mut [T], function: impl Reduce<T>) -> Result<()> {
-        let (ptr, count) = (data.as_mut_ptr().cast(), number(data.len()));
+        let (ptr, count) = (data.as_mut_ptr().cast(), elements(data.len())?);
         // SAFETY: as above.
         function.with(|f| self.claims.collective(|| unsafe { coll::allreduce(self.id, ptr, count, f) }))?
     }
@@ -215,7 +222,7 @@ impl Comm<'_> {
     /// Combines the ranks' slices `all` element by element; each rank gets its block of the result, in the order of the ranks.
     pub fn reduce_scatter<T: Plain>(&self, all: &[T], data: &mut [T], function: impl Reduce<T>) -> Result<()> {
         self.check_length("reduce_scatter", all.len(), data.len())?;
-        let (give, take, count) = (all.as_ptr().cast(), data.as_mut_ptr().cast(), number(data.len()));
+        let (give, take, count) = (all.as_ptr().cast(), data.as_mut_ptr().cast(), elements(data.len())?);
         // SAFETY: the borrows last for the call and cannot overlap; the function is one of such elements.
         function.with(|f| self.claims.collective(|| unsafe { coll::reduce_scatter(self.id, give, take, count, f) }))?
     }
@@ -232,7 +239,7 @@ impl Comm<'_> {
     /// # Ok::<(), fmpl::Error>(())
     /// ```
     pub fn scan<T: Plain>(&self, data: &mut [T], function: impl Reduce<T>) -> Result<()> {
-        let (ptr, count) = (data.as_mut_ptr().cast(), number(data.len()));
+        let (ptr, count) = (data.as_mut_ptr().cast(), elements(data.len())?);
         // SAFETY: as for `allreduce`.
         function.with(|f| self.claims.collective(|| unsafe { coll::scan(self.id, ptr, count, f) }))?
     }
@@ -257,7 +264,7 @@ impl Comm<'_> {
         root: usize,
     ) -> Result<()> {
         let bits = self.bitmap("mcast_reduce", members)?;
-        let (ptr, count) = (data.as_mut_ptr().cast(), number(data.len()));
+        let (ptr, count) = (data.as_mut_ptr().cast(), elements(data.len())?);
         // SAFETY: the borrow lasts for the call, the function is one of such elements, and there is a word for each 64 ranks.
         let call =
             |f: &Function<'_>| unsafe { coll::mcast_reduce(self.id, ptr, count, f, bits.as_ptr(), number(root)) };

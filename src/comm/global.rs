@@ -39,7 +39,8 @@ impl<'job> Global<'job> {
         match rma::rma() {
             Ok(rma) => Ok(Global { rma, _job: PhantomData }),
             Err(error) => {
-                let _ = job::global_close();
+                // SAFETY: the opening was this call's own, and its job lives.
+                let _ = unsafe { job::global_close() };
                 Err(error)
             }
         }
@@ -49,7 +50,8 @@ impl<'job> Global<'job> {
     /// when nobody is waited for.
     pub fn close(self) -> Result<()> {
         std::mem::forget(self);
-        job::global_close()
+        // SAFETY: what was made from it borrowed it, and its job lives.
+        unsafe { job::global_close() }
     }
 
     /// This rank's number in global addresses.
@@ -137,7 +139,8 @@ impl<'job> Global<'job> {
 impl Drop for Global<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            let _ = job::global_close();
+            // SAFETY: as in `close`.
+            let _ = unsafe { job::global_close() };
         }
     }
 }

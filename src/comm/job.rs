@@ -31,7 +31,10 @@ pub fn init_raw(count: i32) -> Result<()> {
 /// `fmpl_finalize`: leaves the job when it was called as often as init. Collective: it waits for all ranks, so that everything
 /// they will ever receive is received. `Pending` names the first message that nobody received, or request never completed; the
 /// job is left all the same.
-pub fn finalize_raw() -> Result<()> {
+///
+/// # Safety
+/// Before the last one all requests are completed or their memory stays for ever, and no other thread is in a call of the library.
+pub unsafe fn finalize_raw() -> Result<()> {
     let _one = LIFE.lock().unwrap_or_else(|e| e.into_inner());
     let ep = endpoint()?;
     if ep.uses.load(Ordering::Acquire) > 1 {
@@ -46,7 +49,7 @@ pub fn finalize_raw() -> Result<()> {
         // Nobody may take memory away while another still looks at what it left there.
         let _ = meet(ep, world, FINALIZE_SLOT);
     }
-    // SAFETY: nobody else may call the library in the last finalize: the interface's demand.
+    // SAFETY: nobody else is in a call, as the caller promises.
     unsafe { coll::close() };
     let closed = ep.close();
     met.and(left_over).and(closed)
@@ -247,19 +250,24 @@ pub unsafe fn free(ptr: *mut u8) -> Result<()> {
 pub fn global_open() -> Result<()> {
     init_raw(0)?;
     if let Err(error) = rma::open() {
-        let _ = finalize_raw();
+        // SAFETY: the init was this call's own; if it was the first, nobody knows of it.
+        let _ = unsafe { finalize_raw() };
         return Err(error);
     }
     Ok(())
 }
 
 /// `acp_finalize`
-pub fn global_close() -> Result<()> {
+///
+/// # Safety
+/// As for [`finalize_raw`].
+pub unsafe fn global_close() -> Result<()> {
     let closed = rma::close();
     if closed.as_ref().is_err_and(|e| matches!(e.code(), Code::Init | Code::Fork)) {
         return closed;
     }
-    let left = finalize_raw();
+    // SAFETY: as the caller promises.
+    let left = unsafe { finalize_raw() };
     closed.and(left)
 }
 

@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use crate::base::error::{Code, Error, Result, say};
 use crate::coll::{self, Kind};
 use crate::comm::claim::{Claim, Direction};
-use crate::comm::collective::{Boxed, Reduce};
+use crate::comm::collective::{Boxed, Reduce, elements};
 use crate::comm::communicator::number;
 use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{List, pieces, pieces_mut};
@@ -399,7 +399,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         data: &'scope mut [T],
         function: impl Reduce<T> + Send + 'scope,
     ) -> Result<CollectiveRequest<'scope, 'env>> {
-        let (comm, ptr, count) = (self.comm.id, data.as_mut_ptr().cast(), number(data.len()));
+        let (comm, ptr, count) = (self.comm.id, data.as_mut_ptr().cast(), elements(data.len())?);
         let function = function.boxed();
         let f = function.function();
         // SAFETY: only `f`'s bound on its life is lifted: what it points to is in the box, which the record keeps until the call is over.

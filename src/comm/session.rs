@@ -32,7 +32,8 @@ pub fn init(count: usize) -> Result<Job> {
     match join() {
         Ok((rank, size)) => Ok(Job { rank, size, claims: Claims::of_job(size) }),
         Err(error) => {
-            let _ = job::finalize_raw();
+            // SAFETY: the init was this call's own; if it was the first, nobody knows of it.
+            let _ = unsafe { job::finalize_raw() };
             Err(error)
         }
     }
@@ -96,7 +97,8 @@ impl Job {
     /// left all the same.
     pub fn finalize(self) -> Result<()> {
         let mut job = std::mem::ManuallyDrop::new(self);
-        let ended = job::finalize_raw();
+        // SAFETY: what was made from this job borrowed it, requests among it; other jobs of the process count for themselves.
+        let ended = unsafe { job::finalize_raw() };
         // SAFETY: taken once, and the drop of the job itself does not run.
         drop(unsafe { std::ptr::read(&raw mut job.claims) });
         ended
@@ -129,7 +131,8 @@ impl Drop for Job {
     fn drop(&mut self) {
         // The others may wait for what a panicking rank will never send: waiting for them would make a hang of the panic.
         if !std::thread::panicking() {
-            let _ = job::finalize_raw();
+            // SAFETY: as in `finalize`.
+            let _ = unsafe { job::finalize_raw() };
         }
     }
 }

@@ -95,7 +95,8 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
 /// Returns: 0, or -1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_finalize() -> c_int {
-    outcome(comm::global_close())
+    // SAFETY: the interface's demand, as for fmpl_finalize.
+    outcome(unsafe { comm::global_close() })
 }
 
 /// Begins anew with another rank; collective. All registrations end, starter memory is zero. (The ranks of `fmpl_comm_rank` stay.)

@@ -140,7 +140,8 @@ pub unsafe extern "C" fn fmpl_init(ma: *mut c_void, fa: *mut c_void, count: c_in
 /// Source: FMPL paper, section 3.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_finalize() -> c_int {
-    number(comm::finalize_raw())
+    // SAFETY: the interface's demand: in the last finalize no thread is in a call, and what is not completed keeps its memory.
+    number(unsafe { comm::finalize_raw() })
 }
 
 /// Tells whether the library is initialised (and not finalized). May be called at any time.
