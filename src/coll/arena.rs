@@ -89,7 +89,9 @@ pub struct Post {
     pub pushed: AtomicU64,
     /// Copies between processes: 0 not tried, 1 they work with every member, 2 they do not.
     pub copies: AtomicU64,
-    _pad: [AtomicU64; 2],
+    /// Bytes of its buffer, with `addr`.
+    pub bytes: AtomicU64,
+    _pad: AtomicU64,
     /// The last call whose shared memory this member has done with.
     pub finished: AtomicU64,
     /// The call for which this member may be writing into other members' buffers; 0: none.

@@ -44,7 +44,16 @@ pub(super) fn claim(word: &AtomicU64, call: u64, total: usize) -> Option<usize> 
 pub(super) struct Offer {
     pub member: usize,
     addr: u64,
+    /// What it has there. Others may have made the call with more: that is an error, and nobody's other memory is touched.
+    pub bytes: usize,
     in_heap: bool,
+}
+
+impl Offer {
+    /// Are there `bytes` bytes from `at` on?
+    fn holds(&self, at: usize, bytes: usize) -> bool {
+        at.checked_add(bytes).is_some_and(|end| end <= self.bytes)
+    }
 }
 
 impl Team {
@@ -52,6 +61,7 @@ impl Team {
     pub(super) fn offer(&self, arena: &Arena, call: u64, ptr: *const u8, bytes: usize) {
         let post = arena.post(self.me);
         post.addr.store(ptr as u64, Ordering::Relaxed);
+        post.bytes.store(bytes as u64, Ordering::Relaxed);
         post.in_heap.store(self.ep.heap.contains(ptr, bytes) as u64, Ordering::Relaxed);
         // SYNC POINT: pairs with the acquire in `Until` before `offered`.
         post.call.store(call, Ordering::Release);
@@ -61,12 +71,17 @@ impl Team {
     /// Another member's offer, which has been waited for.
     pub(super) fn offered(&self, arena: &Arena, member: usize) -> Offer {
         let post: &Post = arena.post(member);
-        Offer { member, addr: post.addr.load(Ordering::Relaxed), in_heap: post.in_heap.load(Ordering::Relaxed) != 0 }
+        Offer {
+            member,
+            addr: post.addr.load(Ordering::Relaxed),
+            bytes: post.bytes.load(Ordering::Relaxed) as usize,
+            in_heap: post.in_heap.load(Ordering::Relaxed) != 0,
+        }
     }
 
     /// Where this process has a part of an offered buffer mapped, if it has.
     pub(super) fn mapped(&self, offer: Offer, at: usize, bytes: usize) -> Option<*mut u8> {
-        if !offer.in_heap {
+        if !offer.in_heap || !offer.holds(at, bytes) {
             return None;
         }
         self.peer(offer.member).ok()?.region.heap()?.translate(offer.addr + at as u64, bytes)
@@ -82,6 +97,9 @@ impl Team {
             unsafe { to.copy_from_nonoverlapping(from, bytes) };
             return Ok(());
         }
+        if !offer.holds(at, bytes) {
+            return Err(self.fail(Reason::Lengths, offer.member));
+        }
         let peer = self.peer(offer.member)?;
         // SAFETY: as the caller promises.
         unsafe { cma::read_run(peer.pid, to, offer.addr + at as u64, bytes) }.map_err(|e| self.copy_failed(offer, e))
@@ -96,6 +114,9 @@ impl Team {
             // SAFETY: as the caller promises.
             unsafe { to.copy_from_nonoverlapping(from, bytes) };
             return Ok(());
+        }
+        if !offer.holds(at, bytes) {
+            return Err(self.fail(Reason::Lengths, offer.member));
         }
         let peer = self.peer(offer.member)?;
         // SAFETY: as the caller promises.

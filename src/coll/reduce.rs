@@ -15,7 +15,7 @@ use super::bcast::into_flag;
 use super::choose::SEGMENT;
 use super::copies::{Offer, claim, piece_of};
 use super::function::Function;
-use super::team::{Team, next};
+use super::team::{Reason, Team, next};
 use crate::base::atomics::Ordering;
 use crate::base::config::{AllreduceWay, ReduceWay};
 use crate::base::error::Result;
@@ -262,6 +262,9 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f
     for member in (0..team.n).filter(|m| *m != team.me) {
         team.until(&arena.post(member).call, call, member).await?;
         team.saw(member, call);
+        if team.offered(arena, member).bytes != len {
+            return Err(team.fail(Reason::Lengths, member));
+        }
     }
     let bytes = elements * f.size;
     // Two vectors that were fetched, a partial result, and what a function of the program needs.

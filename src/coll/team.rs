@@ -88,6 +88,8 @@ pub(super) enum Reason {
     Panicked = 4,
     /// A rank that may be on another node has died or left; its number in the world follows.
     Elsewhere = 5,
+    /// A member makes the call with less memory than another needs of it.
+    Lengths = 6,
 }
 
 impl Team {
@@ -432,6 +434,7 @@ impl Team {
             2 => Reason::Finalized,
             4 => Reason::Panicked,
             5 => Reason::Elsewhere,
+            6 => Reason::Lengths,
             _ => Reason::Fault,
         };
         self.error(reason, rank)
@@ -450,6 +453,12 @@ impl Team {
             Reason::Panicked => Error::new(
                 Code::Peer,
                 format!("rank {me}: {call} (communicator {comm}): the function of rank {rank} has panicked"),
+            ),
+            Reason::Lengths => Error::new(
+                Code::Argument,
+                format!(
+                    "rank {me}: {call} (communicator {comm}): rank {rank} makes the call with another number of elements"
+                ),
             ),
             Reason::Fault => Error::new(
                 Code::Argument,

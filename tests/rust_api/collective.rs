@@ -113,3 +113,24 @@ on_ranks!(a_panic_in_a_function_is_an_error_for_the_others, [2, 3], 1, |_job, wo
     let error = world.barrier().unwrap_err();
     assert!(error.code() == Code::Peer && error.detail().contains("panicked"), "{error}");
 });
+
+/// Rank 0 gives half of a vector where the others give a whole one: who needs the other half is told, and does not touch it.
+fn with_half_a_vector(call: impl FnOnce(&mut [f64]) -> fmpl::Result<()>, rank: usize) {
+    const HALF: usize = 1 << 20;
+    let mut all = vec![1.0; 2 * HALF];
+    let ended = call(&mut all[..if rank == 0 { HALF } else { 2 * HALF }]);
+    assert!(all[HALF..].iter().all(|x| *x == 1.0) || rank != 0, "memory that was not given to the call has changed");
+    if let Err(error) = ended {
+        assert!(error.code() == Code::Argument && error.detail().contains("another number of elements"), "{error}");
+    } else {
+        assert_eq!(rank, 0);
+    }
+}
+
+on_ranks!(a_sum_over_slices_of_different_lengths, [2, 3], 1, |_job, world| {
+    with_half_a_vector(|slice| world.allreduce(slice, Sum), world.rank());
+});
+
+on_ranks!(a_broadcast_into_a_slice_that_is_too_short, [2], 1, |_job, world| {
+    with_half_a_vector(|slice| world.bcast(slice, 1), world.rank());
+});
