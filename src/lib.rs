@@ -40,6 +40,10 @@
 //! | [`launch`] | who am I, how many are we, where are the others |
 //! | [`wait`] | spin, yield, sleep; doorbells; the stall report |
 //! | [`base`] | errors, settings, the atomics that a model checker can replace |
+//!
+//! A Rust program uses what is named at the top of this page. The calls of the layers below are what the C interface is made of, and ask of
+//! their caller what it asks: one thread at a time for each direction of a (peer, index), and for the completion of a request, also
+//! where they are no `unsafe fn`.
 
 pub mod base;
 pub mod coll;

@@ -2,7 +2,10 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 use crate::base::error::{Code, Error, Result};
 use crate::comm::{Job, Plain, job};
@@ -166,6 +169,80 @@ unsafe impl<T: Plain> Send for Shared<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Plain> Sync for Shared<'_, T> {}
 
+/// A value in shared memory as words that are accessed atomically, each as long as its place allows: other threads and ranks may do so, too.
+///
+/// # Safety
+/// `bytes` bytes at `shared`, which everybody accesses in this way only as long as this lasts.
+unsafe fn words(shared: *mut u8, bytes: usize, mut access: impl FnMut(usize, AtomicWord<'_>)) {
+    let mut k = 0;
+    while k < bytes {
+        let (at, left) = (shared.wrapping_add(k), bytes - k);
+        let fits = |n: usize| left >= n && at.addr().is_multiple_of(n);
+        // SAFETY: within the value, aligned, and accessed atomically, whichever it is.
+        let word = unsafe {
+            match () {
+                () if fits(8) => AtomicWord::U64(&*at.cast()),
+                () if fits(4) => AtomicWord::U32(&*at.cast()),
+                () if fits(2) => AtomicWord::U16(&*at.cast()),
+                () => AtomicWord::U8(&*at.cast()),
+            }
+        };
+        let n = word.bytes();
+        access(k, word);
+        k += n;
+    }
+}
+
+enum AtomicWord<'a> {
+    U64(&'a AtomicU64),
+    U32(&'a AtomicU32),
+    U16(&'a AtomicU16),
+    U8(&'a AtomicU8),
+}
+
+impl AtomicWord<'_> {
+    fn bytes(&self) -> usize {
+        match self {
+            AtomicWord::U64(_) => 8,
+            AtomicWord::U32(_) => 4,
+            AtomicWord::U16(_) => 2,
+            AtomicWord::U8(_) => 1,
+        }
+    }
+}
+
+/// Reads a value out of shared memory.
+///
+/// # Safety
+/// As for [`words`]; as many writable bytes at `to`.
+unsafe fn load(shared: *mut u8, to: *mut u8, bytes: usize) {
+    // SAFETY: as the caller promises; the words are of these bytes.
+    unsafe {
+        words(shared, bytes, |k, word| match word {
+            AtomicWord::U64(w) => to.add(k).cast::<u64>().write_unaligned(w.load(Relaxed)),
+            AtomicWord::U32(w) => to.add(k).cast::<u32>().write_unaligned(w.load(Relaxed)),
+            AtomicWord::U16(w) => to.add(k).cast::<u16>().write_unaligned(w.load(Relaxed)),
+            AtomicWord::U8(w) => to.add(k).write(w.load(Relaxed)),
+        });
+    }
+}
+
+/// Writes a value into shared memory.
+///
+/// # Safety
+/// As for [`words`]; as many readable bytes at `from`.
+unsafe fn store(from: *const u8, shared: *mut u8, bytes: usize) {
+    // SAFETY: as above.
+    unsafe {
+        words(shared, bytes, |k, word| match word {
+            AtomicWord::U64(w) => w.store(from.add(k).cast::<u64>().read_unaligned(), Relaxed),
+            AtomicWord::U32(w) => w.store(from.add(k).cast::<u32>().read_unaligned(), Relaxed),
+            AtomicWord::U16(w) => w.store(from.add(k).cast::<u16>().read_unaligned(), Relaxed),
+            AtomicWord::U8(w) => w.store(from.add(k).read(), Relaxed),
+        });
+    }
+}
+
 impl<'g, T: Plain> Shared<'g, T> {
     fn new(global: &'g Global<'_>, len: usize) -> Result<Shared<'g, T>> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|b| *b > 0 && align_of::<T>() <= 64);
@@ -205,15 +282,19 @@ impl<'g, T: Plain> Shared<'g, T> {
     /// A value as it is now; panics when there is no such one. A value of more than 8 bytes may be half old, half new.
     pub fn get(&self, index: usize) -> T {
         assert!(index < self.len, "value {index} of {}", self.len);
-        // SAFETY: within the memory; whatever bytes are found are a value.
-        unsafe { self.at.add(index).read_volatile() }
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: within the memory; all bytes of the value are written, and whatever they are they are a value.
+        unsafe {
+            load(self.at.add(index).cast().as_ptr(), value.as_mut_ptr().cast(), size_of::<T>());
+            value.assume_init()
+        }
     }
 
     /// Sets a value; panics when there is no such one.
     pub fn set(&self, index: usize, value: T) {
         assert!(index < self.len, "value {index} of {}", self.len);
-        // SAFETY: within the memory.
-        unsafe { self.at.add(index).write_volatile(value) };
+        // SAFETY: within the memory; a plain value has no byte that is not written.
+        unsafe { store((&raw const value).cast(), self.at.add(index).cast().as_ptr(), size_of::<T>()) };
     }
 
     fn read_bytes(&self, to: *mut u8, bytes: usize) {
@@ -421,5 +502,42 @@ impl<'g, T: Word> Remote<'g, T> {
 impl<T: Word> fmt::Debug for Remote<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Remote({})", self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Threads read and write the same values at once, of every size and place. (Under Miri: without a data race.)
+    #[test]
+    fn values_are_words() {
+        #[repr(align(64))]
+        struct Memory([u8; 64]);
+        let mut memory = Memory([0; 64]);
+        let at = (&raw mut memory.0).cast::<u8>().addr();
+        let base = std::sync::atomic::AtomicPtr::new((&raw mut memory.0).cast::<u8>());
+        assert!(at.is_multiple_of(64));
+        for (from, bytes) in [(0, 8), (8, 4), (12, 4), (16, 2), (18, 1), (19, 3), (24, 24), (49, 15)] {
+            std::thread::scope(|s| {
+                for value in [1u8, 2] {
+                    let base = &base;
+                    s.spawn(move || {
+                        let (mine, mut got) = ([value; 32], [0u8; 32]);
+                        let shared = base.load(Relaxed).wrapping_add(from);
+                        // SAFETY: within the memory, which is accessed in this way only while the threads run.
+                        unsafe {
+                            store(mine.as_ptr(), shared, bytes);
+                            load(shared, got.as_mut_ptr(), bytes);
+                        }
+                        assert!(
+                            got[..bytes].iter().all(|b| [1, 2].contains(b)) && got[bytes..].iter().all(|b| *b == 0)
+                        );
+                    });
+                }
+            });
+        }
+        // Nothing between them was touched.
+        assert!([22, 23, 48].iter().all(|k| memory.0[*k] == 0));
     }
 }

@@ -21,6 +21,18 @@ use crate::p2p::layout::Layout;
 ///
 /// `bool`, `char`, references, and enums are not plain: not all of their bit patterns are values.
 ///
+/// ```compile_fail,E0277
+/// # let job = fmpl::init(1)?;
+/// job.world().recv(&mut [true], 0, 0)?; // `bool` is not plain
+/// # Ok::<(), fmpl::Error>(())
+/// ```
+///
+/// ```compile_fail,E0277
+/// # let job = fmpl::init(1)?;
+/// job.world().send(&["text"], 0, 0)?; // a reference means nothing to another process
+/// # Ok::<(), fmpl::Error>(())
+/// ```
+///
 /// # Safety
 /// Every bit pattern is a value; no byte is padding; nothing in it is a pointer or reference, whose meaning ends with the process.
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}

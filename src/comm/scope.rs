@@ -213,6 +213,32 @@ impl<'job> Comm<'job> {
     /// })?;
     /// # Ok::<(), fmpl::Error>(())
     /// ```
+    ///
+    /// Nor can it be lent twice, or a scope be used by another thread:
+    ///
+    /// ```compile_fail,E0499
+    /// # let job = fmpl::init(2)?;
+    /// # let world = job.world();
+    /// let mut halo = [0.0; 100];
+    /// world.scope(|s| {
+    ///     s.irecv(&mut halo, 1, 0)?;
+    ///     s.irecv(&mut halo, 1, 1)?;
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ///
+    /// ```compile_fail,E0277
+    /// # let job = fmpl::init(2)?;
+    /// # let world = job.world();
+    /// world.scope(|s| {
+    ///     std::thread::scope(|t| {
+    ///         t.spawn(|| s.isend(&[1.0], 1, 0).map(drop));
+    ///     });
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
     pub fn scope<'env, F, R>(&self, work: F) -> Result<R>
     where
         F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<R>,

@@ -8,9 +8,9 @@
 //! src/p2p/transfer.rs Receiver::share | t.claim.load( | acquire | why no model notices: …
 //! ```
 //!
-//! - A place that is not found, or twice, is an error of every run of the models.
-//! - `cargo test --test model -- --ignored` makes the experiments, one process each, and fails for what no model notices. It also
-//!   wants every ordering stronger than relaxed in `src/lane`, `src/p2p` and `src/wait` to be in the table.
+//! - A place that is not found, or twice, is an error of every run of the models, and so is an ordering stronger than relaxed in `src/lane`,
+//!   `src/p2p` or `src/wait` that the table does not speak of.
+//! - `cargo test --test model -- --ignored` makes the experiments, one process each, and fails for what no model notices.
 //! - `FMPL_MODEL_LINES=20-40` makes those of these lines of the table only.
 //! - `FMPL_MODEL_WEAKEN=N tests/model/run MODEL` makes experiment N (its line in the table) by hand.
 
@@ -263,7 +263,6 @@ fn experiment(row: &Row, model: &str) -> Option<String> {
 }
 
 #[test]
-#[ignore = "with the experiments"]
 fn every_ordering_is_spoken_of() {
     let wrong = unspoken(&table());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
