@@ -7,4 +7,5 @@ pub mod error;
 pub mod prefetch;
 #[cfg(loom)]
 pub mod shadow;
+pub mod stream;
 pub mod zeroed;

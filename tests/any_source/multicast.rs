@@ -49,13 +49,21 @@ pub fn sends_to_groups() {
     init(4);
     let (me, n) = (rank(), size());
     let mut draw = Draw(4);
-    let mut buf = vec![0; 600_000];
+    let mut buf = vec![0; 1_400_000];
+    // What every rank has mapped.
+    // SAFETY: checked, and freed below.
+    let mapped = unsafe { fmpl_alloc(1_400_000) };
+    assert!(!mapped.is_null());
     let rounds = crate::number_of("ROUNDS").unwrap_or(300);
     barrier();
     for round in 0..rounds {
         let master = (round % n as u64) as i32;
         let group = 1 + draw.number() % ((1 << n) - 1);
-        let len = if round % 40 == 7 { 500_000 } else { draw.size(60_000) };
+        let len = match round % 80 {
+            7 => 500_000,
+            27 | 47 => 1_300_000 + round as usize,
+            _ => draw.size(60_000),
+        };
         let with = draw.below(3);
         let many = if round % 30 == 5 { 20 } else { 1 };
         let data: Vec<Vec<u8>> = (0..many).map(|k| message(len, round * 100 + k)).collect();
@@ -64,6 +72,14 @@ pub fn sends_to_groups() {
             for data in &data {
                 let mut ticket = 0;
                 let keeps = with != 1;
+                // SAFETY: so many bytes were allocated; one multicast at a time is that long, and is waited for below.
+                let in_heap = unsafe { std::slice::from_raw_parts_mut(mapped.cast::<u8>(), len.min(1_400_000)) };
+                let data = if round % 80 == 47 {
+                    in_heap.copy_from_slice(data);
+                    &*in_heap
+                } else {
+                    data
+                };
                 ok(try_mcast(data, &[group], keeps.then_some(&mut ticket)));
                 tickets.extend(keeps.then_some(ticket));
             }
@@ -105,6 +121,8 @@ pub fn sends_to_groups() {
         assert_eq!(mcast_recv(&mut buf, 1), (0, 0));
     }
     barrier();
+    // SAFETY: from above, and nobody uses it any more.
+    ok(unsafe { fmpl_free(mapped) });
     finalize();
 }
 

@@ -91,6 +91,8 @@ pub struct AnySource {
     moved: Mutex<Vec<Moved>>,
     /// Blocks of multicasts to several nodes, as master or leader, that are not complete.
     wides: Mutex<Vec<BlockRef>>,
+    /// Blocks of multicasts whose end nobody asks for.
+    unasked: Mutex<std::collections::VecDeque<BlockRef>>,
 }
 
 /// The far rings of this process. Those of freed communicators are used again: one that a sender may still know stays registered.
@@ -155,6 +157,7 @@ impl AnySource {
             far_made: AtomicU32::new(0),
             moved: Mutex::default(),
             wides: Mutex::default(),
+            unasked: Mutex::default(),
         })
     }
 

@@ -14,8 +14,9 @@
 //! returns has nothing left to do. The block that is marked done is the one word that the master looks at; a ticket names it. A member that
 //! cannot take part because it died is told at the master's wait.
 //!
-//! The data is in the block, or, with a ticket, stays in the master's memory, from where the members read it through the kernel; the
-//! master may be stopped then, but must leave the buffer alone until the ticket is complete.
+//! The data is in the block, or, with a ticket, may stay in the master's memory if the members have that mapped or the spool is full; the
+//! members read it there, if need be through the kernel. The master may be stopped then, but must leave the buffer alone until the
+//! ticket is complete.
 //!
 //! When members are on other nodes the message goes from node to node first: see `multicast/wide.rs`.
 //!
@@ -45,8 +46,8 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::spool::SPOOL_WINDOW;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits};
 
-/// Up to this many bytes are copied into the block in any case: less than a call of the kernel by each member.
-const COPIED_AT_ONCE: usize = 256 << 10;
+/// Up to this many bytes are copied into the block in any case, and at a time: a part of a core's own cache.
+const CHUNK: usize = 256 << 10;
 
 /// The index of a communicator's ring for multicasts, behind those of the program.
 fn index_of(context: &Context) -> i32 {
@@ -95,6 +96,9 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
         // SAFETY: as the caller promises.
         let block = unsafe { wide::send(ep, context, ptr, len, bits)? };
         ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
+        if !keeps {
+            leave(ep, block);
+        }
         return Ok(ticket_of(block));
     }
     // Members must be able to reach this process's memory even if it does nothing from now on.
@@ -110,15 +114,18 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
             return Err(dead(ep, rank));
         }
     }
-    let stays = keeps && reachable && len > COPIED_AT_ONCE;
-    let bytes = Shared::bytes(words, count as usize) + if stays { 0 } else { len };
-    let block = take(ep, comm, bytes, if stays { 0 } else { bytes })?;
-    // SAFETY: taken with this many bytes, and ours alone until it is told of.
-    let shared = unsafe { Shared::begin(ep.spool.bytes(block.at), comm, len, bits) };
-    if stays {
+    let place = place(ep, comm, ptr, len, Shared::bytes(words, count as usize), keeps && reachable)?;
+    // SAFETY: taken with room for these records, and ours alone until it is told of.
+    let shared = unsafe { Shared::begin(ep.spool.bytes(place.block.at), comm, len, bits) };
+    let block = place.block;
+    // Members follow a long copy while it is made.
+    let followed = !place.stays && len > CHUNK;
+    if place.stays {
+        shared.record.in_heap.store(ep.heap.contains(ptr, len) as u32, Ordering::Relaxed);
         shared.record.address.store(ptr as u64, Ordering::Relaxed);
-    }
-    if !stays {
+    } else if followed {
+        shared.record.there.store(0, Ordering::Relaxed);
+    } else {
         // SAFETY: the block has room for `len` bytes behind its records.
         unsafe { copy(ptr, shared.data(), len) };
     }
@@ -127,8 +134,76 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
         ep.spool.give_back(block);
         return Err(e);
     }
+    if followed {
+        // SAFETY: as above; no member is done before all is there.
+        unsafe { fill(&shared, ptr, len) };
+    }
     ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
+    if !keeps {
+        leave(ep, block);
+    }
     Ok(ticket_of(block))
+}
+
+/// Copies the data into the block, chunk after chunk, which stay in the caches until the members have them.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`; the block has room for them, and its members have been told that none is there.
+unsafe fn fill(shared: &Shared<'_>, ptr: *const u8, len: usize) {
+    let mut there = 0;
+    while there < len {
+        let n = CHUNK.min(len - there);
+        // SAFETY: a part of both.
+        unsafe { copy(ptr.add(there), shared.data().add(there), n) };
+        there += n;
+        // SYNC POINT: pairs with the acquire in `Arriving`. After the last one the block is the members'.
+        shared.record.there.store(there as u64, Ordering::Release);
+        crate::wait::give_way();
+    }
+}
+
+/// Where a multicast's data is: in its block, or where the program has it.
+struct Place {
+    block: BlockRef,
+    stays: bool,
+}
+
+/// Chooses the place of a multicast's data and takes the block. Data that `may_stay` does if the members have its memory mapped, or if
+/// the spool has no room now: a copy into shared memory and one out of it by each member take less time than a copy by each member
+/// through the kernel, which looks for the owner of every page.
+fn place(
+    ep: &'static Endpoint,
+    comm: i32,
+    ptr: *const u8,
+    len: usize,
+    records: usize,
+    may_stay: bool,
+) -> Result<Place> {
+    let all = records + len;
+    if may_stay && len > CHUNK {
+        if !ep.heap.contains(ptr, len)
+            && let Some(block) = ep.spool.take(comm, all, all)
+        {
+            return Ok(Place { block, stays: false });
+        }
+        return Ok(Place { block: take(ep, comm, records, 0)?, stays: true });
+    }
+    Ok(Place { block: take(ep, comm, all, all)?, stays: false })
+}
+
+/// A multicast whose end nobody asks for: its block is given back in passing, by the multicasts that follow.
+fn leave(ep: &Endpoint, block: BlockRef) {
+    let mut unasked = ep.any_source.unasked.lock().unwrap_or_else(|e| e.into_inner());
+    unasked.push_back(block);
+    // Several go for each that comes, and those that stay make room for others' turns.
+    for _ in 0..unasked.len().min(4) {
+        let Some(oldest) = unasked.pop_front() else { break };
+        if ep.spool.is_done(oldest) {
+            ep.spool.give_back(oldest);
+        } else if ep.spool.is_held(oldest) {
+            unasked.push_back(oldest);
+        }
+    }
 }
 
 /// A block for a multicast; waits for room in standard and synchronous mode.

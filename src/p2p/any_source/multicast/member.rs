@@ -3,8 +3,9 @@
 use super::record::{ENTERED, Record, Shared, TOLD_BYTES, Told, children, members};
 use super::wide::{self, NOTE_BYTES, Note};
 use super::{index_of, tell};
-use crate::base::atomics::{Ordering, copy};
+use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
+use crate::base::stream::copy_part;
 use crate::fabric::shm::cma;
 use crate::lane::record::{BLOCK_HEADER, Block};
 use crate::p2p::any_source::receive::Incoming;
@@ -13,7 +14,7 @@ use crate::p2p::any_source::{Arrived, check_buffer, garbled};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::spool::SPOOL_WINDOW;
-use crate::wait::{Board, doorbell};
+use crate::wait::{Board, Scene, Waiter, Waits, doorbell};
 
 /// Blocking receive of the next multicast of which this rank is a member; who is its master. A longer message is cut: see
 /// [`Arrived::whole`].
@@ -149,22 +150,33 @@ unsafe fn fetch(
     to: *mut u8,
     n: usize,
 ) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if address == 0 {
-            copy(shared.data(), to, n);
-            return Ok(());
+    if address == 0 {
+        let whole = shared.record.size.load(Ordering::Relaxed) as usize;
+        let mut at = 0;
+        // Who is done with the block before the master is would give it away under the master's hands.
+        while at < whole {
+            let end = Arriving { ep, record: shared.record, master, at }.wait()?.min(whole);
+            let (from, until) = (at.min(n), end.min(n));
+            // SAFETY: as the caller promises, and these bytes are there.
+            unsafe { copy_part(shared.data().add(from), to.add(from), until - from, n) };
+            at = end;
         }
-        if master == ep.rank {
-            copy(address as *const u8, to, n);
-            return Ok(());
-        }
+        return Ok(());
+    }
+    if master == ep.rank {
+        // SAFETY: as the caller promises.
+        unsafe { copy_part(address as *const u8, to, n, n) };
+        return Ok(());
     }
     let peer = ep.known(master).ok_or_else(|| garbled(ep, master))?;
-    let gone = || {
-        let text = format!("rank {}: rank {master}, master of a multicast, has died with its message", ep.rank);
-        Error::new(Code::Peer, text)
-    };
+    if shared.record.in_heap.load(Ordering::Relaxed) != 0
+        && let Some(from) = peer.region.heap().and_then(|heap| heap.translate(address, n))
+    {
+        // SAFETY: as the caller promises; the peer's memory stays mapped as long as the peer is known.
+        unsafe { copy_part(from, to, n, n) };
+        return Ok(());
+    }
+    let gone = || died(ep, master);
     if peer.check_dead() {
         return Err(gone());
     }
@@ -179,6 +191,63 @@ unsafe fn fetch(
             ),
         ),
     })
+}
+
+#[cold]
+fn died(ep: &Endpoint, master: u32) -> Error {
+    let text = format!("rank {}: rank {master}, master of a multicast, has died with its message", ep.rank);
+    Error::new(Code::Peer, text)
+}
+
+/// A wait for more of a message that its master is copying into the block.
+struct Arriving<'a> {
+    ep: &'static Endpoint,
+    record: &'a Record,
+    master: u32,
+    /// What this member has.
+    at: usize,
+}
+
+impl Arriving<'_> {
+    /// How much of the message is there: more than this member has.
+    fn wait(&self) -> Result<usize> {
+        let mut waiter = Waiter::new();
+        while !self.ready() {
+            if !waiter.spin() {
+                waiter.slow(self)?;
+            }
+        }
+        Ok(self.there())
+    }
+    fn there(&self) -> usize {
+        // SYNC POINT: pairs with the release in `fill`.
+        self.record.there.load(Ordering::Acquire) as usize
+    }
+}
+
+impl Scene for Arriving<'_> {
+    fn board(&self) -> &'static Board {
+        self.ep.board()
+    }
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        None
+    }
+    fn bits(&self) -> u32 {
+        u32::MAX
+    }
+    fn ready(&self) -> bool {
+        self.there() > self.at
+    }
+    fn gone(&self) -> Option<Error> {
+        let peer = self.ep.known(self.master)?;
+        (peer.check_dead() && !self.ready()).then(|| died(self.ep, self.master))
+    }
+    fn may_end(&self) -> bool {
+        false
+    }
+    fn waits(&self) -> Waits {
+        Waits { peer: self.master, ..super::waits(self.ep) }
+    }
 }
 
 /// All members have their data: the block is the master's again.

@@ -27,7 +27,11 @@ pub(super) struct Record {
     pub(super) extra: AtomicU32,
     /// Such a one's master: rank in the world.
     pub(super) master: AtomicU32,
-    _pad: [AtomicU32; 5],
+    /// 1: the address is in the master's heap.
+    pub(super) in_heap: AtomicU32,
+    /// Bytes of the message that are in the block so far.
+    pub(super) there: AtomicU64,
+    _pad: [AtomicU32; 2],
 }
 
 const_assert!(size_of::<Record>() == 64);
@@ -106,6 +110,8 @@ impl<'a> Shared<'a> {
         record.asleep.store(0, Ordering::Relaxed);
         record.handle.store(comm as u32, Ordering::Relaxed);
         record.extra.store(0, Ordering::Relaxed);
+        record.in_heap.store(0, Ordering::Relaxed);
+        record.there.store(len as u64, Ordering::Relaxed);
         for (w, word) in bits.iter().enumerate() {
             shared.bitmap(0, w).store(*word, Ordering::Relaxed);
             shared.bitmap(ENTERED, w).store(0, Ordering::Relaxed);
