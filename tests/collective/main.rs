@@ -3,6 +3,7 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `random` | random sizes, roots, functions on 1 to 16 ranks; every byte is compared with what one process computes |
+//! | `communicators` | the same on communicators that are made and freed meanwhile, of members drawn anew each time |
 //! | `multicast` | broadcasts between nodes by a multicast group: each packet leaves its root once, lost ones come all the same |
 //! | `lost` | a rank that is killed is an error at all others within moments, in every call |
 //! | `calls` | zero sizes, one rank, wrong arguments |
@@ -13,14 +14,16 @@
 mod ranks;
 
 mod calls;
+mod communicators;
 mod lost;
 mod multicast;
 mod random;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 9] = [
+const TESTS: [Test; 10] = [
     ("random_programs_agree_with_one_process", random::automatic),
+    ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
     ("every_way_between_nodes_agrees_too", random::between),
     ("every_call_between_nodes_over_rdma", random::over_rdma),
@@ -31,9 +34,10 @@ const TESTS: [Test; 9] = [
     ("arguments", calls::arguments),
 ];
 
-const BODIES: [Body; 7] = [
+const BODIES: [Body; 8] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
+    ("plays on communicators", communicators::plays),
     ("broadcasts", multicast::broadcasts),
     ("loses in a broadcast", multicast::loses),
     ("compares bits", random::compares_bits),

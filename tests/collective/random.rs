@@ -224,85 +224,109 @@ fn same(got: &[u8], want: &[u8], what: &str) {
     }
 }
 
-/// A rank of a random program: all ranks draw the same calls.
-pub fn plays() {
-    init(1);
+/// Begins a rank of a random program: seed, calls, most bytes.
+pub fn begins(indices: i32) -> (u64, usize, usize) {
+    init(indices);
     // SAFETY: functions of elements of these sizes.
     unsafe {
         ok(fmpl_func_register(Some(product), 16, 0));
         ok(fmpl_func_register(Some(large), 1000, 0));
     }
+    let number = |name: &str| std::env::var(name).unwrap().parse().unwrap();
+    (number("SEED"), number("CALLS") as usize, number("MOST") as usize)
+}
+
+/// A rank of a random program: all ranks draw the same calls.
+pub fn plays() {
+    let (seed, calls, most) = begins(1);
     let (me, ranks) = (rank(), size());
-    let seed: u64 = std::env::var("SEED").unwrap().parse().unwrap();
-    let calls: usize = std::env::var("CALLS").unwrap().parse().unwrap();
-    let most: usize = std::env::var("MOST").unwrap().parse().unwrap();
     let mut draw = Draw(seed);
     // What only this rank does: pauses, places of buffers.
     let mut own = Draw(seed ^ (me as u64 + 1) << 40);
     for call in 0..calls {
-        let number = draw.number();
-        let what = draw.below(22);
-        let root = draw.below(ranks as usize) as i32;
-        let kind = KINDS[draw.below(KINDS.len())];
-        let bytes = draw.size(most);
-        let count = bytes / kind.bytes();
+        let drawn = Call::new(&mut draw, ranks, most);
         let text = format!("seed {seed}, call {call} of {ranks} ranks, rank {me}");
         if own.one_in(20) {
             std::thread::sleep(Duration::from_micros(own.below(3000) as u64));
         }
+        drawn.plays(&mut own, &text);
+    }
+    finalize();
+}
+
+/// A call that all ranks of a communicator make.
+pub struct Call {
+    number: u64,
+    what: usize,
+    root: i32,
+    kind: Kind,
+    bytes: usize,
+}
+
+impl Call {
+    pub fn new(draw: &mut Draw, ranks: i32, most: usize) -> Call {
+        let (number, what) = (draw.number(), draw.below(22));
+        let (root, kind) = (draw.below(ranks as usize) as i32, KINDS[draw.below(KINDS.len())]);
+        Call { number, what, root, kind, bytes: draw.size(most) }
+    }
+
+    /// Makes the call on the current communicator, and compares what comes of it.
+    pub fn plays(&self, own: &mut Draw, text: &str) {
+        let Call { number, what, root, kind, bytes } = *self;
+        let (me, ranks) = (rank(), size());
+        let count = bytes / kind.bytes();
         match what {
             0 => barrier(),
             1..=3 => {
                 let sent = message(bytes, number);
                 let mine = if me == root { sent.clone() } else { vec![0x55; bytes] };
-                let mut m = Memory::new(&mine, &mut own);
+                let mut m = Memory::new(&mine, own);
                 let p = m.bytes().as_mut_ptr().cast();
                 // SAFETY: a buffer of that many bytes.
-                ok(unsafe { fmpl_bcast(p, bytes, root, WORLD) });
+                ok(unsafe { fmpl_bcast(p, bytes, root, comm()) });
                 same(m.bytes(), &sent, &format!("{text}: bcast from {root}"));
             }
             4..=6 => {
                 let mine = kind.vector(count, number, me);
-                let mut m = Memory::new(&mine, &mut own);
+                let mut m = Memory::new(&mine, own);
                 let p = m.bytes().as_mut_ptr().cast();
                 // SAFETY: a buffer of that many elements.
-                ok(unsafe { fmpl_reduce(p, count as i32, kind.function(), root, WORLD, null_mut()) });
+                ok(unsafe { fmpl_reduce(p, count as i32, kind.function(), root, comm(), null_mut()) });
                 let want = if me == root { kind.reference(count, number, ranks) } else { mine };
                 same(m.bytes(), &want, &format!("{text}: reduce {kind:?} to {root}"));
             }
             7..=9 => {
-                let mut m = Memory::new(&kind.vector(count, number, me), &mut own);
+                let mut m = Memory::new(&kind.vector(count, number, me), own);
                 let p = m.bytes().as_mut_ptr().cast();
                 // SAFETY: as above.
-                ok(unsafe { fmpl_allreduce(p, count as i32, kind.function(), WORLD, null_mut()) });
+                ok(unsafe { fmpl_allreduce(p, count as i32, kind.function(), comm(), null_mut()) });
                 same(m.bytes(), &kind.reference(count, number, ranks), &format!("{text}: allreduce {kind:?}"));
             }
-            10..=13 => moves_blocks(what - 10, bytes / ranks as usize, root, number, &mut own, &text),
+            10..=13 => moves_blocks(what - 10, bytes / ranks as usize, root, number, own, text),
             14 => {
                 // A part of everybody's blocks comes to each.
                 let count = count / ranks as usize;
-                let mut all = Memory::new(&kind.vector(count * ranks as usize, number, me), &mut own);
-                let mut part = Memory::new(&vec![0xaa; count * kind.bytes()], &mut own);
+                let mut all = Memory::new(&kind.vector(count * ranks as usize, number, me), own);
+                let mut part = Memory::new(&vec![0xaa; count * kind.bytes()], own);
                 let (a, p) = (all.bytes().as_ptr().cast(), part.bytes().as_mut_ptr().cast());
                 // SAFETY: buffers of that many elements.
-                ok(unsafe { fmpl_reduce_scatter(a, p, count as i32, kind.function(), WORLD) });
+                ok(unsafe { fmpl_reduce_scatter(a, p, count as i32, kind.function(), comm()) });
                 let want = kind.reference(count * ranks as usize, number, ranks);
                 let at = me as usize * count * kind.bytes();
                 let want = &want[at..at + count * kind.bytes()];
                 same(part.bytes(), want, &format!("{text}: reduce_scatter {kind:?}"));
             }
             15 => {
-                let mut m = Memory::new(&kind.vector(count, number, me), &mut own);
+                let mut m = Memory::new(&kind.vector(count, number, me), own);
                 let p = m.bytes().as_mut_ptr().cast();
                 // SAFETY: as above.
-                ok(unsafe { fmpl_scan(p, count as i32, kind.function(), WORLD) });
+                ok(unsafe { fmpl_scan(p, count as i32, kind.function(), comm()) });
                 same(m.bytes(), &kind.reference(count, number, me + 1), &format!("{text}: scan {kind:?}"));
             }
-            20 | 21 => reduces_in_a_group(kind, count, number, &mut own, &text),
-            _ => does_not_wait((what - 16).min(2), kind, count, root, number, &mut own, &text),
+            20 | 21 => reduces_in_a_group(kind, count, number, own, text),
+            _ => does_not_wait((what - 16).min(2), kind, count, root, number, own, text),
         }
     }
-    finalize();
 }
 
 /// Gather, allgather, scatter, alltoall of blocks of `size` bytes.
@@ -332,15 +356,15 @@ fn moves_blocks(call: usize, size: usize, root: i32, number: u64, own: &mut Draw
     // SAFETY: buffers as each call wants them.
     unsafe {
         match call {
-            0 => ok(fmpl_gather(g.cast(), size, t.cast(), root, WORLD)),
+            0 => ok(fmpl_gather(g.cast(), size, t.cast(), root, comm())),
             1 => {
                 if in_place {
                     g = t.add(me * size);
                 }
-                ok(fmpl_allgather(g.cast(), size, t.cast(), WORLD));
+                ok(fmpl_allgather(g.cast(), size, t.cast(), comm()));
             }
-            2 => ok(fmpl_scatter(g.cast(), size, t.cast(), root, WORLD)),
-            _ => ok(fmpl_alltoall(g.cast(), size, t.cast(), WORLD)),
+            2 => ok(fmpl_scatter(g.cast(), size, t.cast(), root, comm())),
+            _ => ok(fmpl_alltoall(g.cast(), size, t.cast(), comm())),
         }
     }
     let name = ["gather", "allgather", "scatter", "alltoall"][call];
@@ -363,7 +387,7 @@ fn reduces_in_a_group(kind: Kind, count: usize, number: u64, own: &mut Draw, tex
     let mut m = Memory::new(&mine, own);
     let p = m.bytes().as_mut_ptr().cast();
     // SAFETY: a vector of that many elements, a word for up to 64 ranks.
-    ok(unsafe { fmpl_mcast_reduce(p, count as i32, kind.function(), bits.as_ptr(), root, WORLD) });
+    ok(unsafe { fmpl_mcast_reduce(p, count as i32, kind.function(), bits.as_ptr(), root, comm()) });
     let mut want = kind.vector(count, number, group[0]);
     group[1..].iter().for_each(|r| kind.fold(&mut want, &kind.vector(count, number, *r)));
     let want = if me == root { want } else { mine };
@@ -386,11 +410,11 @@ fn does_not_wait(call: usize, kind: Kind, count: usize, root: i32, number: u64, 
     // SAFETY: the buffer stays until the call is completed below.
     unsafe {
         ok(match call {
-            0 => fmpl_ibarrier(WORLD),
-            1 => fmpl_ibcast(p, bytes, root, WORLD),
-            _ => fmpl_iallreduce(p, count as i32, kind.function(), WORLD, null_mut()),
+            0 => fmpl_ibarrier(comm()),
+            1 => fmpl_ibcast(p, bytes, root, comm()),
+            _ => fmpl_iallreduce(p, count as i32, kind.function(), comm(), null_mut()),
         });
-        fails(fmpl_barrier(WORLD), BUSY);
+        fails(fmpl_barrier(comm()), BUSY);
     }
     if number.is_multiple_of(3) {
         // The ranks wait for each other while the call is under way.
@@ -408,15 +432,15 @@ fn does_not_wait(call: usize, kind: Kind, count: usize, root: i32, number: u64, 
     // SAFETY: no memory but the flag.
     unsafe {
         match (call, wait) {
-            (0, true) => ok(fmpl_ibarrier_wait(WORLD)),
-            (1, true) => ok(fmpl_ibcast_wait(WORLD)),
-            (_, true) => ok(fmpl_iallreduce_wait(WORLD)),
+            (0, true) => ok(fmpl_ibarrier_wait(comm())),
+            (1, true) => ok(fmpl_ibcast_wait(comm())),
+            (_, true) => ok(fmpl_iallreduce_wait(comm())),
             (..) => {
                 while done == 0 {
                     ok(match call {
-                        0 => fmpl_ibarrier_test(WORLD, &mut done),
-                        1 => fmpl_ibcast_test(WORLD, &mut done),
-                        _ => fmpl_iallreduce_test(WORLD, &mut done),
+                        0 => fmpl_ibarrier_test(comm(), &mut done),
+                        1 => fmpl_ibcast_test(comm(), &mut done),
+                        _ => fmpl_iallreduce_test(comm(), &mut done),
                     });
                     std::thread::yield_now();
                 }
@@ -437,11 +461,11 @@ fn play(seed: u64, settings: &str) {
     let ranks = 1 + draw.below(most_ranks);
     let most = [100, 5000, 100_000, 1_000_000][draw.below(4)];
     let calls = if most > 100_000 { 12 } else { 60 };
-    program(ranks, seed, calls, most, settings).seconds(60).run();
+    program(ranks, "plays", seed, calls, most, settings).seconds(60).run();
 }
 
-fn program(ranks: usize, seed: u64, calls: usize, most: usize, settings: &str) -> Job {
-    Job::new(ranks, "plays").env("SEED", seed).env("CALLS", calls).env("MOST", most).settings(settings)
+pub fn program(ranks: usize, body: &str, seed: u64, calls: usize, most: usize, settings: &str) -> Job {
+    Job::new(ranks, body).env("SEED", seed).env("CALLS", calls).env("MOST", most).settings(settings)
 }
 
 /// Between four nodes that share no memory, over RDMA: all calls of a random program, by every way between nodes. Emulated processors are
@@ -463,7 +487,10 @@ pub fn over_rdma() {
             let (ranks, nodes) = if short || n == 0 { (5, Nodes::Blocks(4)) } else { (8, Nodes::Cyclic(4)) };
             let (calls, most) = if short { (30, 20_000) } else { (60, [5000, 200_000][k % 2]) };
             let since = Instant::now();
-            program(ranks, seed, calls, most, &format!("WHOLE_NUMBERS=1 {way}")).nodes(nodes).seconds(240).run();
+            program(ranks, "plays", seed, calls, most, &format!("WHOLE_NUMBERS=1 {way}"))
+                .nodes(nodes)
+                .seconds(240)
+                .run();
             println!("  {calls} calls of {ranks} ranks on 4 nodes, {way}: {:.1} s", since.elapsed().as_secs_f64());
         }
     }
@@ -474,7 +501,7 @@ pub fn over_rdma() {
     }
 }
 
-fn seeds() -> Box<dyn Iterator<Item = u64>> {
+pub fn seeds() -> Box<dyn Iterator<Item = u64>> {
     if let Ok(seed) = std::env::var("FMPL_TEST_SEED") {
         return Box::new([seed.parse().unwrap()].into_iter());
     }
@@ -494,7 +521,7 @@ pub fn automatic() {
 }
 
 /// Every way by itself, for all sizes that it can serve.
-const WAYS: [&str; 16] = [
+const WAYS: [&str; 17] = [
     "FMPL_COLL_BARRIER=flat",
     "FMPL_COLL_BARRIER=groups",
     "FMPL_COLL_BCAST=cells",
@@ -504,6 +531,7 @@ const WAYS: [&str; 16] = [
     "FMPL_COLL_REDUCE=cells",
     "FMPL_COLL_REDUCE=pull FMPL_COLL_PIECE=4k",
     "FMPL_COLL_ALLREDUCE=cells",
+    "FMPL_COLL_ALLREDUCE=root",
     "FMPL_COLL_ALLREDUCE=slices",
     "FMPL_COLL_ALLREDUCE=pull FMPL_COLL_PIECE=4k",
     "FMPL_COLL_ALLREDUCE=pull FMPL_COLL_REDUCE=pull",
@@ -556,13 +584,13 @@ pub fn compares_bits() {
             }
             let mut v = Kind::DoubleSum.vector(count, 77, me);
             // SAFETY: a vector of so many elements.
-            ok(unsafe { fmpl_allreduce(v.as_mut_ptr().cast(), count as i32, Some(fmpl_dsum), WORLD, null_mut()) });
+            ok(unsafe { fmpl_allreduce(v.as_mut_ptr().cast(), count as i32, Some(fmpl_dsum), comm(), null_mut()) });
             results.push(v);
         }
         same(&results[0], &results[1], "the second time");
         let mut all = vec![0; results[0].len() * ranks as usize];
         // SAFETY: room for everybody's vector.
-        ok(unsafe { fmpl_allgather(results[0].as_ptr().cast(), results[0].len(), all.as_mut_ptr().cast(), WORLD) });
+        ok(unsafe { fmpl_allgather(results[0].as_ptr().cast(), results[0].len(), all.as_mut_ptr().cast(), comm()) });
         all.chunks_exact(results[0].len()).for_each(|theirs| same(theirs, &results[0], "at another rank"));
     }
     finalize();

@@ -1,6 +1,7 @@
 use crate::ranks::bytes::{check, message, seed};
 use crate::ranks::calls::*;
 use crate::ranks::{Job, long};
+use fmpl::ffi::c::*;
 
 pub fn ten_thousand() {
     Job::new(3, "makes and frees").env("TIMES", if long() { 100_000 } else { 10_000 }).run();
@@ -45,12 +46,58 @@ fn one_round(turn: i32) {
     let (sent, mut got) = (message(len, seed(rank(), next, 1, turn as u64)), vec![0; len]);
     sendrecv(&sent, next, 1, &mut got, last, 1);
     check(&got, seed(last, rank(), 1, turn as u64), "in a ring");
+    // What a communicator has beside its lanes is made when it is first called for.
+    match turn / 4 % 5 {
+        1 => barrier(),
+        2 => sums(),
+        3 => all_to_the_first(),
+        _ => {}
+    }
     on(WORLD);
     free(made);
 }
 
+/// A sum over all ranks, of so many that it goes through the members' rings.
+fn sums() {
+    let mut v = vec![1.0f64; 900];
+    // SAFETY: a vector of so many elements.
+    ok(unsafe { fmpl_allreduce(v.as_mut_ptr().cast(), 900, Some(fmpl_dsum), comm(), std::ptr::null_mut()) });
+    assert!(v.iter().all(|x| *x == size() as f64));
+}
+
+/// Everybody sends to the first rank, which receives from any and tells all by a multicast.
+fn all_to_the_first() {
+    let (me, n) = (rank(), size());
+    let mut got = [0; 600];
+    // SAFETY: memory that stays until the call returns; a word for up to 64 ranks.
+    unsafe {
+        if me != 0 {
+            send_any(&[me as u8; 500], 0, 2);
+            ok(fmpl_mcast_recv(got.as_mut_ptr().cast(), 600, comm(), std::ptr::null_mut(), std::ptr::null_mut()));
+            assert_eq!(got[599], 7);
+            return;
+        }
+        for _ in 1..n {
+            assert_eq!(recv_any(&mut got, 2).1, 500);
+        }
+        let others = (1u64 << n) - 2;
+        if others != 0 {
+            ok(fmpl_mcast([7u8; 600].as_ptr().cast(), 600, &others, comm(), std::ptr::null_mut()));
+        }
+    }
+}
+
+/// Everybody has met everybody: who waits long makes the acquaintance of whom it waits for, which is no growth.
+fn meets_all() {
+    let (me, n) = (rank(), size());
+    for d in 1..n {
+        sendrecv(&[1], (me + d) % n, 0, &mut [0], (me + n - d) % n, 0);
+    }
+}
+
 pub fn makes_and_frees() {
     init(4);
+    meets_all();
     let times: i32 = std::env::var("TIMES").unwrap().parse().unwrap();
     for turn in 0..200 {
         one_round(turn);
@@ -79,6 +126,7 @@ pub fn makes_and_frees() {
 
 pub fn keeps_hundreds() {
     init(4);
+    meets_all();
     let me = rank();
     (0..8).for_each(one_round);
     barrier();
