@@ -161,6 +161,8 @@ pub enum AllreduceWay {
     Auto,
     /// Through cells in shared memory, everybody reduces everything.
     Cells,
+    /// Through cells, one rank reduces and broadcasts.
+    Root,
     /// Through shared memory, everybody reduces a slice.
     Slices,
     /// From the ranks' own memory, by all of them.
@@ -243,6 +245,8 @@ pub struct Config {
     pub far_bcast_multicast: Option<usize>,
     /// `FMPL_COLL_FAR_ALLREDUCE`
     pub far_allreduce: FarAllreduceWay,
+    /// `FMPL_COLL_FAR_ALLREDUCE_HALVING`, bytes
+    pub far_allreduce_halving: Option<usize>,
     /// `FMPL_COLL_EXCHANGE_PULL`, bytes
     pub exchange_pull: Option<usize>,
     /// `FMPL_COLL_SCAN_CHAIN`, bytes
@@ -253,6 +257,8 @@ pub struct Config {
     pub reduce_pull: Option<usize>,
     /// `FMPL_COLL_ALLREDUCE_PULL`, bytes
     pub allreduce_pull: Option<usize>,
+    /// `FMPL_COLL_ALLREDUCE_ROOT`, bytes
+    pub allreduce_root: Option<usize>,
     /// `FMPL_COLL_ALLREDUCE_SLICES`, bytes
     pub allreduce_slices: Option<usize>,
     /// `FMPL_COLL_CHUNK`, bytes
@@ -320,6 +326,8 @@ impl Default for Config {
             far_bcast_long: None,
             far_bcast_multicast: None,
             far_allreduce: FarAllreduceWay::Auto,
+            allreduce_root: None,
+            far_allreduce_halving: None,
             exchange_pull: None,
             scan_chain: None,
             bcast_pull: None,

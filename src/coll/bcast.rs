@@ -23,8 +23,17 @@ use crate::wait::Operation;
 /// # Safety
 /// The buffer stays the call's until it is complete.
 pub(super) async unsafe fn bcast(team: &Team, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
-    let arena = team.arena()?;
     team.name(Operation::Bcast, len);
+    // SAFETY: as the caller promises.
+    unsafe { share(team, ptr, len, root).await }
+}
+
+/// A broadcast, or the part of another call that is one.
+///
+/// # Safety
+/// As for [`bcast`].
+pub(super) async unsafe fn share(team: &Team, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
+    let arena = team.arena()?;
     let way = team.choices.bcast(len);
     if len <= FLAG_BYTES {
         // SAFETY: as the caller promises.

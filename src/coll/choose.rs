@@ -33,6 +33,8 @@ pub struct Choices {
     pub reduce_pull: usize,
     /// From this many bytes on an allreduce reads the members' memory.
     pub allreduce_pull: usize,
+    /// From this many bytes on one member of an allreduce reduces and broadcasts.
+    pub allreduce_root: usize,
     /// From this many bytes on each member of an allreduce reduces a slice.
     pub allreduce_slices: usize,
     /// Most bytes of a payload that go into a cell.
@@ -67,6 +69,7 @@ impl Choices {
     pub fn new(ep: &Endpoint, members: usize) -> Choices {
         let config = &ep.config;
         let copies = config.cma;
+        let crowd = ep.crowded && members > 2;
         let pull = |measured: usize, set: Option<usize>| if copies { set.unwrap_or(measured) } else { usize::MAX };
         Choices {
             barrier: match config.coll_barrier {
@@ -84,8 +87,22 @@ impl Choices {
             // Many readers on few cores: the kernel looks for the root's pages once for each.
             bcast_pull: pull(if ep.crowded && members > 4 { usize::MAX } else { 512 << 10 }, config.bcast_pull),
             reduce_pull: pull(512 << 10, config.reduce_pull),
-            allreduce_pull: pull(if members == 2 { 8 << 20 } else { 128 << 10 }, config.allreduce_pull),
-            allreduce_slices: config.allreduce_slices.unwrap_or(if members == 2 { usize::MAX } else { 16 << 10 }),
+            allreduce_pull: pull(
+                match members {
+                    2 => 8 << 20,
+                    3 | 4 if crowd => 512 << 10,
+                    _ if crowd => usize::MAX,
+                    _ => 128 << 10,
+                },
+                config.allreduce_pull,
+            ),
+            allreduce_slices: config.allreduce_slices.unwrap_or(match members {
+                2 => usize::MAX,
+                _ if crowd => 32 << 10,
+                _ => 16 << 10,
+            }),
+            // Where members share cores, what all do together counts, and one does less than all.
+            allreduce_root: config.allreduce_root.unwrap_or(if crowd { 8 << 10 } else { usize::MAX }),
             chunk: config.coll_chunk.unwrap_or(2048),
             piece: config.coll_piece.unwrap_or(64 << 10),
             between: config.coll_between,
@@ -94,7 +111,7 @@ impl Choices {
             far_bcast_long: config.far_bcast_long.unwrap_or(512 << 10),
             far_piece: 128 << 10,
             far_bcast_multicast: config.far_bcast_multicast.unwrap_or(usize::MAX),
-            far_allreduce_halving: 16 << 10,
+            far_allreduce_halving: config.far_allreduce_halving.unwrap_or(16 << 10),
             crowded: ep.crowded,
             copies,
         }
@@ -145,6 +162,7 @@ impl Choices {
         match self.allreduce {
             AllreduceWay::Auto if bytes >= self.allreduce_pull => AllreduceWay::Pull,
             AllreduceWay::Auto if bytes >= self.allreduce_slices => AllreduceWay::Slices,
+            AllreduceWay::Auto if bytes >= self.allreduce_root => AllreduceWay::Root,
             AllreduceWay::Auto => AllreduceWay::Cells,
             AllreduceWay::Pull if !self.copies => AllreduceWay::Slices,
             forced => forced,

@@ -7,11 +7,12 @@
 //! |---|---|
 //! | small | allreduce of up to 24 bytes: two members' payloads share a line, everybody reads all of them |
 //! | cells | each member puts its vector into its own ring; the root, or everybody, folds them, cell by cell |
+//! | root | allreduce: the first member folds as for a reduce, and broadcasts: less work than everybody's where members share cores |
 //! | slices | allreduce: each member folds one slice of all rings, puts the result there, and takes the others' |
 //! | pull | pieces are claimed by whoever has time, folded from the members' memory, and written to where they belong |
 
 use super::arena::{Arena, CELL_BYTES, CELLS, FLAG_BYTES, RING_BYTES, SMALL_BYTES};
-use super::bcast::into_flag;
+use super::bcast::{into_flag, share};
 use super::choose::SEGMENT;
 use super::copies::{Offer, claim, piece_of};
 use super::function::Function;
@@ -41,15 +42,15 @@ impl To {
 pub(super) async unsafe fn reduce(team: &Team, ptr: *mut u8, count: usize, f: &Function<'_>, to: To) -> Result<()> {
     let arena = team.arena()?;
     let len = count * f.size;
-    let (pull, slices) = match to {
+    let (pull, slices, root) = match to {
         To::Root(_) => {
             team.name(Operation::Reduce, len);
-            (team.choices.reduce(len) == ReduceWay::Pull, false)
+            (team.choices.reduce(len) == ReduceWay::Pull, false, false)
         }
         To::All => {
             team.name(Operation::Allreduce, len);
             let way = team.choices.allreduce(len);
-            (way == AllreduceWay::Pull, way == AllreduceWay::Slices)
+            (way == AllreduceWay::Pull, way == AllreduceWay::Slices, way == AllreduceWay::Root)
         }
     };
     if to == To::All && len <= SMALL_BYTES {
@@ -72,6 +73,9 @@ pub(super) async unsafe fn reduce(team: &Team, ptr: *mut u8, count: usize, f: &F
             let ptr = ptr.add(at * f.size);
             if sliced {
                 in_slices(team, arena, ptr, n, f).await?;
+            } else if root {
+                through_cells(team, arena, ptr, n, f, To::Root(0)).await?;
+                share(team, ptr, n * f.size, 0).await?;
             } else {
                 through_cells(team, arena, ptr, n, f, to).await?;
             }

@@ -225,7 +225,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_COLL_ALLREDUCE",
         default: "auto",
-        values: "auto | cells | slices | pull",
+        values: "auto | cells | root | slices | pull",
         meaning: "how an allreduce of more than 24 bytes works",
         set: |c, v| {
             choose(
@@ -234,6 +234,7 @@ pub static SETTINGS: &[Setting] = &[
                 &[
                     ("auto", AllreduceWay::Auto),
                     ("cells", AllreduceWay::Cells),
+                    ("root", AllreduceWay::Root),
                     ("slices", AllreduceWay::Slices),
                     ("pull", AllreduceWay::Pull),
                 ],
@@ -366,6 +367,13 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| bytes(v).map(|n| c.allreduce_pull = Some(n)),
     },
     Setting {
+        name: "FMPL_COLL_ALLREDUCE_ROOT",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on one rank of an allreduce reduces and broadcasts",
+        set: |c, v| bytes(v).map(|n| c.allreduce_root = Some(n)),
+    },
+    Setting {
         name: "FMPL_COLL_ALLREDUCE_SLICES",
         default: "tuning table",
         values: "bytes, with k, M or G",
@@ -385,6 +393,13 @@ pub static SETTINGS: &[Setting] = &[
         values: "bytes, with k, M or G",
         meaning: "from this size on the ranks of a scan hand their results on",
         set: |c, v| bytes(v).map(|n| c.scan_chain = Some(n)),
+    },
+    Setting {
+        name: "FMPL_COLL_FAR_ALLREDUCE_HALVING",
+        default: "tuning table",
+        values: "bytes, with k, M or G",
+        meaning: "from this size on an allreduce between nodes halves its vectors",
+        set: |c, v| bytes(v).map(|n| c.far_allreduce_halving = Some(n)),
     },
     Setting {
         name: "FMPL_COLL_CHUNK",

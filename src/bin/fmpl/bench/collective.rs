@@ -1,4 +1,4 @@
-//! Collective calls: barrier, bcast, reduce, allreduce, by size and number of ranks.
+//! Collective calls: barrier, bcast, reduce, allreduce, allgather, scan, by size and number of ranks.
 //!
 //! The root goes round with every call, so that a call cannot begin before the last one has come to its root; the buffers are taken
 //! in turn from a pool that is larger than the inner caches; the first and the last element are changed and checked in every call.
@@ -20,6 +20,8 @@ pub static BARRIER: Bench = bench("barrier", "all ranks meet (--ranks)", |o| {
 pub static BCAST: Bench = bench("bcast", "a buffer of one rank to all; the root goes round", |o| plan("bcast", o));
 pub static REDUCE: Bench = bench("reduce", "sum of double to one rank; the root goes round", |o| plan("reduce", o));
 pub static ALLREDUCE: Bench = bench("allreduce", "sum of double to all ranks", |o| plan("allreduce", o));
+pub static ALLGATHER: Bench = bench("allgather", "so many bytes of each rank to all ranks", |o| plan("allgather", o));
+pub static SCAN: Bench = bench("scan", "sum of double over the ranks up to each", |o| plan("scan", o));
 
 /// A line for each size.
 pub fn plan(name: &str, o: &Options) -> Vec<Case> {
@@ -33,7 +35,9 @@ pub fn plan(name: &str, o: &Options) -> Vec<Case> {
         });
         Case::sized(n, format!("{name} {n} {k} {}", o.warm(k)))
     };
-    sizes(o, 8, 8 << 20).into_iter().filter(|n| n % 8 == 0).map(make).collect()
+    // All ranks' blocks are in every rank's memory.
+    let most = if name == ALLGATHER.name { 1 << 20 } else { usize::MAX };
+    sizes(o, 8, 8 << 20).into_iter().filter(|n| n % 8 == 0 && *n <= most).map(make).collect()
 }
 
 /// Bytes of buffers that are used in turn.
@@ -78,6 +82,28 @@ pub fn allreduce(r: &mut Rank, a: &[i64]) -> Outcome {
         mark_ends(p, n, i as f64);
         r.allreduce(p, n / 8)?;
         check_ends(p, n, i as f64 * r.size as f64, i)
+    })
+}
+
+/// `allgather SIZE K WARM`: SIZE bytes of each rank
+pub fn allgather(r: &mut Rank, a: &[i64]) -> Outcome {
+    let (n, ranks) = (a[0] as usize, r.size as usize);
+    let whole = [(n * ranks) as i64, a[1], a[2]];
+    calls(r, &whole, |r, p, _, i| {
+        // SAFETY: a block for each rank is at `p`.
+        let block = |rank: usize| unsafe { p.add(rank * n) };
+        mark_ends(block(r.rank as usize), n, i as f64);
+        r.allgather(p, n)?;
+        (0..ranks).try_for_each(|rank| check_ends(block(rank), n, i as f64, i))
+    })
+}
+
+/// `scan SIZE K WARM`
+pub fn scan(r: &mut Rank, a: &[i64]) -> Outcome {
+    calls(r, a, |r, p, n, i| {
+        mark_ends(p, n, i as f64);
+        r.scan(p, n / 8)?;
+        check_ends(p, n, i as f64 * (r.rank + 1) as f64, i)
     })
 }
 

@@ -530,7 +530,7 @@ static inline void check_ends(const double *p, size_t n, double want, long i)
     if (p[0] != want || p[n / 8 - 1] != want) fail("wrong values", i);
 }
 
-/* bcast|reduce|allreduce SIZE K WARM: the root goes round, buffers from a pool are used in turn: ns per call of the slowest rank */
+/* bcast|reduce|allreduce|scan SIZE K WARM: the root goes round, buffers from a pool are used in turn: ns per call of the slowest rank */
 static void collective(const long *a, int kind)
 {
     size_t n = a[0], buffers = (8u << 20) / n;
@@ -554,6 +554,10 @@ static void collective(const long *a, int kind)
             double *q = (double *)(rb + (i % buffers) * n);
             MPI_Reduce(p, q, (int)(n / 8), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
             check_ends(rank == root ? q : p, n, (double)i * (rank == root ? size : 1), i);
+        } else if (kind == 3) {
+            mark_ends(p, n, (double)i);
+            MPI_Scan(MPI_IN_PLACE, p, (int)(n / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+            check_ends(p, n, (double)i * (rank + 1), i);
         } else {
             mark_ends(p, n, (double)i);
             MPI_Allreduce(MPI_IN_PLACE, p, (int)(n / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -565,6 +569,27 @@ static void collective(const long *a, int kind)
 static void bcast(const long *a) { collective(a, 0); }
 static void reduce(const long *a) { collective(a, 1); }
 static void allreduce(const long *a) { collective(a, 2); }
+static void scan(const long *a) { collective(a, 3); }
+
+/* allgather SIZE K WARM: SIZE bytes of each rank, in place: ns per call of the slowest rank */
+static void allgather(const long *a)
+{
+    size_t n = a[0], whole = n * size, buffers = (8u << 20) / whole;
+    if (buffers < 2) buffers = 2;
+    if (buffers > 64) buffers = 64;
+    need(buffers * whole);
+    memset(sb, 0, buffers * whole);
+    MPI_Barrier(MPI_COMM_WORLD);
+    double t0 = now_ns();
+    for (long i = 0; i < a[1] + a[2]; i++) {
+        if (i == a[2]) t0 = now_ns();
+        char *p = sb + (i % buffers) * whole;
+        mark_ends((double *)(p + rank * n), n, (double)i);
+        MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, p, (int)n, MPI_BYTE, MPI_COMM_WORLD);
+        for (int r = 0; r < size; r++) check_ends((double *)(p + r * n), n, (double)i, i);
+    }
+    slowest((now_ns() - t0) / a[1]);
+}
 
 /* rma KIND SIZE K WARM: put, get or fetch-add at rank 1, each flushed: ns each */
 static void rma(const long *a)
@@ -604,6 +629,7 @@ static const struct {
     {"pingpong", pingpong}, {"exchange", exchange}, {"stream", stream}, {"window", window},     {"prepost", prepost}, {"anyindex", anyindex},
     {"unexpected", unexpected}, {"overlap", overlap}, {"ring", ring}, {"memory", memory}, {"anysource", anysource}, {"incast", incast}, {"mcast", mcast},
     {"barrier", barrier}, {"bcast", bcast}, {"reduce", reduce}, {"allreduce", allreduce}, {"rma", rma},
+    {"allgather", allgather}, {"scan", scan},
 };
 
 int main(int argc, char **argv)

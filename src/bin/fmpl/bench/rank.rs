@@ -235,6 +235,19 @@ impl Rank {
         self.ok(unsafe { (self.calls.allreduce)(p.cast(), count as c_int, Some(f), WORLD, none) })
     }
 
+    /// In place: this rank's `n` bytes are where they belong.
+    #[inline]
+    pub fn allgather(&self, p: *mut u8, n: usize) -> Result<(), String> {
+        // SAFETY: callers pass room for `n` bytes of each rank.
+        self.ok(unsafe { (self.calls.allgather)(p.add(self.rank as usize * n).cast(), n, p.cast(), WORLD) })
+    }
+
+    #[inline]
+    pub fn scan(&self, p: *mut u8, count: usize) -> Result<(), String> {
+        // SAFETY: callers pass `count` doubles.
+        self.ok(unsafe { (self.calls.scan)(p.cast(), count as c_int, Some(self.calls.dsum), WORLD) })
+    }
+
     /// The largest of the ranks' figures, off the timed path.
     pub fn slowest(&self, mine: f64) -> Outcome {
         let mut v = [mine];

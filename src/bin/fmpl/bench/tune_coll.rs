@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::against::ours;
-use super::collective::{ALLREDUCE, BCAST, REDUCE, plan};
+use super::collective::{ALLGATHER, ALLREDUCE, BARRIER, BCAST, REDUCE, SCAN, plan};
 use super::measure::{cores, measure};
 use super::tune::crossover;
 use super::{Bench, Options, size_text};
@@ -27,17 +27,32 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
     let shared = if ranks > cores().len() { "pull" } else { "coop" };
     let bcast = times(&o, place, &BCAST, "FMPL_COLL_BCAST", &["cells", shared])?;
     let reduce = times(&o, place, &REDUCE, "FMPL_COLL_REDUCE", &["cells", "pull"])?;
-    let allreduce = times(&o, place, &ALLREDUCE, "FMPL_COLL_ALLREDUCE", &["cells", "slices", "pull"])?;
+    let allreduce = times(&o, place, &ALLREDUCE, "FMPL_COLL_ALLREDUCE", &["cells", "root", "slices", "pull"])?;
+    let gather = times(&o, place, &ALLGATHER, "FMPL_COLL_EXCHANGE", &["cells", "pull"])?;
+    let scan = times(&o, place, &SCAN, "FMPL_COLL_SCAN", &["cells", "chain"])?;
+    let barrier = times(&o, place, &BARRIER, "FMPL_COLL_BARRIER", &["flat", "groups"])?;
     println!("\nSettings for this machine and {ranks} ranks, the same for all of them:");
     let line = |name: &str, from: usize, what: &str| line(&o.sizes, name, from, what);
     line("FMPL_COLL_BCAST_PULL", crossover(&bcast[0], &bcast[1]), "from here on a bcast copies from the root's memory");
     line("FMPL_COLL_REDUCE_PULL", crossover(&reduce[0], &reduce[1]), "from here on a reduce reads the ranks' memory");
-    let slices = crossover(&allreduce[0], &best(&allreduce[1], &allreduce[2]));
-    let pull = crossover(&best(&allreduce[0], &allreduce[1]), &allreduce[2]);
+    let cells = best(&allreduce[0], &allreduce[1]);
+    let slices = crossover(&cells, &best(&allreduce[2], &allreduce[3]));
+    let pull = crossover(&best(&cells, &allreduce[2]), &allreduce[3]);
     // What begins to pay no earlier than the next way never does.
     let slices = if slices >= pull { o.sizes.len() } else { slices };
+    let root = crossover(&allreduce[0], &allreduce[1]);
+    // As above.
+    let root = if root >= slices.min(pull) { o.sizes.len() } else { root };
+    line("FMPL_COLL_ALLREDUCE_ROOT", root, "from here on one rank of an allreduce reduces and broadcasts");
     line("FMPL_COLL_ALLREDUCE_SLICES", slices, "from here on each rank of an allreduce reduces a slice");
     line("FMPL_COLL_ALLREDUCE_PULL", pull, "from here on an allreduce reads the ranks' memory");
+    // Fewer sizes than of the others.
+    let pull = Some(crossover(&gather[0], &gather[1])).filter(|n| *n < gather[0].len()).unwrap_or(o.sizes.len());
+    line("FMPL_COLL_EXCHANGE_PULL", pull, "from here on blocks are copied from the ranks' memory");
+    let chain = crossover(&scan[0], &scan[1]);
+    line("FMPL_COLL_SCAN_CHAIN", chain, "from here on the ranks of a scan hand their results on");
+    let way = if barrier[0][0] <= barrier[1][0] { "flat" } else { "groups" };
+    println!("export FMPL_COLL_BARRIER={way} # of so many ranks");
     Ok(())
 }
 
@@ -45,6 +60,7 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
 fn between(mut o: Options, place: &Path, nodes: u32) -> Result<(), String> {
     o.ranks = Some(o.ranks.unwrap_or(nodes as usize));
     let t = times(&o, place, &BCAST, "FMPL_COLL_FAR_BCAST", &["tree", "ring", "chain", "multicast"])?;
+    let allreduce = times(&o, place, &ALLREDUCE, "FMPL_COLL_FAR_ALLREDUCE", &["doubling", "halving"])?;
     let long = best(&t[1], &t[2]);
     println!(
         "\nSettings for {nodes} nodes, the same for all ranks (multicast is another of the four where no group can be joined):"
@@ -52,6 +68,8 @@ fn between(mut o: Options, place: &Path, nodes: u32) -> Result<(), String> {
     line(&o.sizes, "FMPL_COLL_FAR_BCAST_LONG", crossover(&t[0], &long), "from here on a bcast goes by chain or ring");
     let rest = best(&t[0], &long);
     line(&o.sizes, "FMPL_COLL_FAR_BCAST_MULTICAST", crossover(&rest, &t[3]), "from here on a bcast goes by multicast");
+    let halving = crossover(&allreduce[0], &allreduce[1]);
+    line(&o.sizes, "FMPL_COLL_FAR_ALLREDUCE_HALVING", halving, "from here on an allreduce halves its vectors");
     Ok(())
 }
 
@@ -71,7 +89,8 @@ fn times(o: &Options, place: &Path, bench: &Bench, setting: &str, ways: &[&str])
     let name = bench.name;
     let contestants: Vec<_> =
         ways.iter().map(|w| ours(&format!("{name}-{w}"), &[(setting, (*w).to_string())])).collect();
-    let m = measure(bench, plan(name, o), &contestants, o, place)?;
+    let cases = if name == BARRIER.name { (BARRIER.plan)(o) } else { plan(name, o) };
+    let m = measure(bench, cases, &contestants, o, place)?;
     if m.names.len() != ways.len() {
         return Err(format!("not every way of {name} could be measured"));
     }
@@ -80,8 +99,8 @@ fn times(o: &Options, place: &Path, bench: &Bench, setting: &str, ways: &[&str])
     print!("\n{:<10}", format!("{name}, us"));
     ways.iter().for_each(|w| print!(" {w:>10}"));
     println!();
-    for (n, size) in o.sizes.iter().enumerate() {
-        print!("{:<10}", size_text(*size));
+    for (n, case) in m.cases.iter().enumerate() {
+        print!("{:<10}", case.case.label);
         all.iter().for_each(|t| print!(" {:>10.2}", t[n]));
         println!();
     }
