@@ -37,6 +37,7 @@ mod rank;
 mod ring;
 mod rma;
 mod session;
+mod simulate;
 mod startup;
 mod stopped;
 mod stream;
@@ -179,6 +180,12 @@ pub struct Options {
     /// Both buffers in runs of this many bytes (pingpong, strided)
     #[arg(long, value_name = "RUN", value_parser = parse_bytes)]
     strided: Option<usize>,
+    /// Plays very many senders, with times that are measured first (incast)
+    #[arg(long)]
+    simulate: bool,
+    /// The times for --simulate, as --json has written them or made up for another machine, in place of measuring
+    #[arg(long, value_name = "FILE", requires = "simulate")]
+    times: Option<PathBuf>,
     /// Number of ranks, in place of the benchmark's own
     #[arg(long)]
     ranks: Option<usize>,
@@ -271,6 +278,7 @@ static BLOCKS: &[(&str, Block)] = &[
     ("anyindex", anyindex::block),
     ("anysource", anysource::block),
     ("incast", incast::block),
+    ("fill", simulate::block),
     ("mcast", mcast::block),
     ("unexpected", unexpected::block),
     ("overlap", overlap::block),
@@ -325,6 +333,9 @@ fn drive(name: &str, o: &Options) -> Result<(), String> {
         return Err("rounds, blocks, iterations and sizes must be positive".into());
     }
     let place = session::Scratch::new()?;
+    if o.simulate {
+        return if name == "incast" { simulate::main(o, &place.0) } else { Err("--simulate is of incast".into()) };
+    }
     match name {
         "tune" => return tune::main(o, &place.0),
         "tune-coll" => return tune_coll::main(o, &place.0),

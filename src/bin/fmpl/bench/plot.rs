@@ -22,10 +22,10 @@ pub fn draw(m: &Measured, path: &Path) -> Result<(), String> {
     let figure =
         &m.figures[m.figures.len() - 1 - m.figures.iter().rev().position(|f| !f.share && !f.growth).unwrap_or(0)];
     let f = m.figures.iter().position(|x| std::ptr::eq(x, figure)).unwrap_or(0);
-    let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
     for (w, name) in m.names.iter().enumerate() {
         // Cases with the same size or count (in order, in reverse) are different lines.
-        let mut kinds: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        let mut kinds: Vec<Line> = Vec::new();
         for c in &m.cases {
             let Some(x) = c.case.x else { continue };
             let kind = if c.case.bytes.is_some() { "" } else { c.case.label.split_once(' ').map_or("", |k| k.1) };
@@ -53,24 +53,38 @@ pub fn draw(m: &Measured, path: &Path) -> Result<(), String> {
         y0 = y0.min(hop);
     }
     let unit = figure.unit.replace("us", "µs");
-    picture(m, path, &lines, (x0, x1, y0 * 0.7, y1 * 1.6), hop.is_finite().then_some(hop), sized, (figure.name, &unit))
+    let title = format!("{} ({}, median of the blocks)", m.bench, figure.name);
+    picture(&title, path, &lines, (x0, x1, y0 * 0.7, y1 * 1.6), hop.is_finite().then_some(hop), sized, &unit)
         .map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// A title and its points.
+pub type Line = (String, Vec<(f64, f64)>);
+
+/// Draws lines of times over counts.
+pub fn counts(title: &str, path: &Path, lines: &[Line], unit: &str) -> Result<(), String> {
+    let lines: Vec<Line> =
+        lines.iter().map(|l| (l.0.clone(), l.1.iter().map(|p| (p.0.log2(), p.1)).collect())).collect();
+    let all = || lines.iter().flat_map(|l| l.1.iter().copied());
+    let least = |v: fn((f64, f64)) -> f64| all().map(v).fold(f64::INFINITY, f64::min);
+    let most = |v: fn((f64, f64)) -> f64| all().map(v).fold(0.0, f64::max);
+    let span = (least(|p| p.0), most(|p| p.0), least(|p| p.1) * 0.7, most(|p| p.1) * 1.6);
+    picture(title, path, &lines, span, None, false, unit).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn picture(
-    m: &Measured,
+    title: &str,
     path: &Path,
-    lines: &[(String, Vec<(f64, f64)>)],
+    lines: &[Line],
     (x0, x1, y0, y1): (f64, f64, f64, f64),
     hop: Option<f64>,
     sized: bool,
-    (what, unit): (&str, &str),
+    unit: &str,
 ) -> Drawn {
     let area = SVGBackend::new(path, (960, 640)).into_drawing_area();
     area.fill(&WHITE)?;
-    let title = format!("{} ({what}, median of the blocks)", m.bench);
     let mut chart = ChartBuilder::on(&area)
         .margin(18)
         .caption(title, ("sans-serif", 24))
