@@ -16,6 +16,7 @@ use crate::lane::Lane;
 use crate::lane::map::{LANE_BYTES, LANE_STRIDE, SYSTEM_INDICES};
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
 use crate::p2p::{COMM_WORLD, any_source};
+use crate::rma::{self, record::Window};
 use crate::wait::doorbell;
 
 /// Indices that models use: 0 and up.
@@ -86,6 +87,7 @@ pub struct World {
     lanes: [&'static Lane; 2],
     buffers: [*mut u8; 2],
     rings: [&'static Mapping; 2],
+    windows: [&'static Window; 2],
 }
 
 // SAFETY: a world is leaked; what its threads may touch is the subject of the models.
@@ -150,7 +152,8 @@ impl World {
         for b in buffers {
             shadow::share(b, BUFFER);
         }
-        World { ranks, lanes, buffers, rings }
+        let windows = ranks.map(|ep| rma::model::window(ep));
+        World { ranks, lanes, buffers, rings, windows }
     }
 
     fn renew(&self) {
@@ -178,6 +181,11 @@ impl World {
     /// The memory of the ring of index 0 at a rank, where messages of any source arrive.
     pub fn ring(&self, rank: usize) -> Mapping {
         self.rings[rank].view()
+    }
+
+    /// The records of global memory that a rank shows.
+    pub fn window(&self, rank: usize) -> &'static Window {
+        self.windows[rank]
     }
 
     /// A rank's endpoint.

@@ -12,6 +12,11 @@ use crate::fabric::shm::cma::{self, CmaError};
 /// one of the two wake up and copy once.
 const ON_THE_STACK: usize = 16 << 10;
 
+/// The C library copies more than 2 KiB by `rep movsb`, which takes twice as long in one process of four, for as long as that lives, where
+/// both sides are in the caches. Up to so many bytes are copied in pieces for which it uses its registers.
+const PIECE: usize = 2 << 10;
+const IN_PIECES: usize = 64 << 10;
+
 /// What is done to a word; the old value is the result.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -306,7 +311,15 @@ unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
             }
             _ => {
                 fence(Ordering::Acquire);
-                core::ptr::copy(from, to, len);
+                if len > PIECE && len <= IN_PIECES && (from as usize).abs_diff(to as usize) >= len {
+                    let whole = len / PIECE * PIECE;
+                    for at in (0..whole).step_by(PIECE) {
+                        core::ptr::copy_nonoverlapping(from.add(at), to.add(at), PIECE);
+                    }
+                    core::ptr::copy_nonoverlapping(from.add(whole), to.add(whole), len - whole);
+                } else {
+                    core::ptr::copy(from, to, len);
+                }
                 fence(Ordering::Release);
             }
         }

@@ -78,17 +78,17 @@ impl Rma {
                 unsafe { libc::sched_yield() };
                 continue;
             }
-            // The bell first: a ring between here and the sleep changes its value, and the sleep ends at once.
-            let seen = header.bell.load(Ordering::Acquire);
-            header.helper_asleep.store(1, Ordering::Relaxed);
-            // SYNC POINT: pairs with the fence in `Window::wake`, and with that in `wake_helper`.
-            fence(Ordering::SeqCst);
-            let attended = header.attended.load(Ordering::Relaxed) != 0;
-            let again = self.must_try_again();
-            if !self.stop.load(Ordering::Acquire) && (attended || !self.has_news() && !self.has_commands() || again) {
-                doorbell::sleep(&header.bell, seen, u32::MAX, if again && !attended { RETRY_NS } else { SLEEP_NS });
-            }
-            header.helper_asleep.store(0, Ordering::Relaxed);
+            let mut attended = false;
+            self.own.sleep(|| {
+                attended = header.attended.load(Ordering::Relaxed) != 0;
+                let again = self.must_try_again();
+                let sleeps = attended || again || !self.has_news() && !self.has_commands();
+                match !self.stop.load(Ordering::Acquire) && sleeps {
+                    false => 0,
+                    true if again && !attended => RETRY_NS,
+                    true => SLEEP_NS,
+                }
+            });
             idle = if attended { LOOKS + YIELDS } else { 0 };
         }
     }

@@ -36,6 +36,8 @@ mod device;
 mod direct;
 mod helper;
 mod life;
+#[cfg(loom)]
+pub mod model;
 mod progress;
 mod queue;
 pub mod record;

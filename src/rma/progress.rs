@@ -55,7 +55,7 @@ impl Rma {
             }
             return false;
         }
-        // SYNC POINT: pairs with the addition in `Rma::reply`.
+        // SYNC POINT: pairs with the addition in `Window::answer`.
         let replied = self.own.header().replied.load(Ordering::Acquire);
         let deaths = self.ep.deaths();
         if replied == queue.seen && deaths == queue.deaths && !queue.again {
@@ -218,12 +218,7 @@ impl Rma {
     fn answer(&'static self, sent: &Sent) -> Result<Option<(u64, u64)>> {
         let there = match &self.device {
             Some(device) if sent.far => device.replied(sent.reply as usize),
-            _ => {
-                let reply = self.own.reply(sent.reply as usize);
-                // SYNC POINT: pairs with the release in `Rma::reply`.
-                let word = reply.word.load(Ordering::Acquire);
-                Some((word, reply.value.load(Ordering::Relaxed)))
-            }
+            _ => Some(self.own.answered(sent.reply as usize)),
         };
         if let Some((word, _)) = there
             && word >> 8 == sent.token

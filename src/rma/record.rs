@@ -175,6 +175,41 @@ impl Window {
         self.at(USES_AT + (n & (USES - 1)) * size_of::<Use>())
     }
 
+    /// Puts down how a command of this window's owner went, and wakes whoever waits for it.
+    pub fn answer(&self, place: usize, word: u64, value: u64) {
+        let reply = self.reply(place);
+        reply.value.store(value, Ordering::Relaxed);
+        // SYNC POINT: pairs with the acquire in `answered`.
+        reply.word.store(word, Ordering::Release);
+        // SYNC POINT: pairs with the acquire in `Rma::move_on`.
+        self.header().replied.fetch_add(1, Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// What is at the place of a reply: its word and value.
+    pub fn answered(&self, place: usize) -> (u64, u64) {
+        let reply = self.reply(place);
+        // SYNC POINT: pairs with the release in `answer`.
+        let word = reply.word.load(Ordering::Acquire);
+        (word, reply.value.load(Ordering::Relaxed))
+    }
+
+    /// The helper of the owner sleeps until it is rung for, unless `busy` says, when all can know that it sleeps, how long it may at most:
+    /// not at all (0), or so many ns.
+    pub fn sleep(&self, busy: impl FnOnce() -> u64) {
+        let header = self.header();
+        // The bell first: a ring between here and the sleep changes its value, and the sleep ends at once.
+        let seen = header.bell.load(Ordering::Acquire);
+        header.helper_asleep.store(1, Ordering::Relaxed);
+        // SYNC POINT: pairs with the fence in `wake`, and with that in `wake_helper`.
+        crate::base::atomics::fence(Ordering::SeqCst);
+        let longest = busy();
+        if longest != 0 {
+            crate::wait::doorbell::sleep(&header.bell, seen, u32::MAX, longest);
+        }
+        header.helper_asleep.store(0, Ordering::Relaxed);
+    }
+
     /// Rings whoever sleeps until a command or a reply comes, after that has been stored.
     pub fn wake(&self) {
         // SYNC POINT: with the fence of a sleeper between its word and its last look, one of the two sees the other.

@@ -186,13 +186,7 @@ impl Rma {
             }
             return;
         };
-        let reply = near.window.reply(command.reply as usize);
-        reply.value.store(value, Ordering::Relaxed);
-        // SYNC POINT: pairs with the acquire in `Rma::step`.
-        reply.word.store(command.token << 8 | code, Ordering::Release);
-        // SYNC POINT: pairs with the acquire in `Rma::move_on`.
-        near.window.header().replied.fetch_add(1, Ordering::AcqRel);
-        near.window.wake();
+        near.window.answer(command.reply as usize, command.token << 8 | code, value);
     }
 
     /// A slot that stays empty was a dead rank's: it is passed over.

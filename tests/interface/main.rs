@@ -67,7 +67,7 @@ fn the_fortran_files_are_up_to_date() {
 }
 
 /// The examples, and the numbers of ranks on which each is run.
-const EXAMPLES: [(&str, &[usize]); 8] = [
+const EXAMPLES: [(&str, &[usize]); 9] = [
     ("hello", &[1, 2, 4]),
     ("ping_pong", &[2, 3]),
     ("ring", &[1, 2, 3, 4]),
@@ -76,6 +76,7 @@ const EXAMPLES: [(&str, &[usize]); 8] = [
     ("halo_exchange", &[1, 2, 3, 4]),
     ("work_queue", &[1, 2, 4]),
     ("work_counter", &[1, 2, 4]),
+    ("hash_table", &[1, 2, 4]),
 ];
 
 #[test]

@@ -17,6 +17,7 @@ mod any_index;
 mod any_source;
 mod copies;
 mod direction;
+mod global;
 mod posting;
 mod sleeping;
 mod spooled;

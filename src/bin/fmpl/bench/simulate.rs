@@ -77,10 +77,17 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
 /// What the model goes by.
 struct Known {
     times: Times,
-    /// What it costs the receiver, for each message, that ranks share cores.
+    /// Processors of the machine on which `measured` was.
+    processors: usize,
+    /// What it costs the receiver, for each message, that ranks share them.
     crowd: f64,
     /// Senders, and ns from one message to the next, as measured.
     measured: Vec<(usize, f64)>,
+}
+
+/// Senders and a receiver on one machine: the receiver has a processor to itself, if there are two.
+fn here(senders: usize, processors: usize) -> Scene {
+    Scene { senders, slots: SLOTS, shares: 1, place: Place::Node(processors.saturating_sub(1).max(1)) }
 }
 
 /// The command.
@@ -94,7 +101,7 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
     for (value, what) in [
         (t.take, "a message taken that is there"),
         (t.send, "a message sent that there is room for"),
-        (t.counter, "a ticket, or a look at a counter: the raw hop"),
+        (t.counter, "a ticket, or a look at a counter that others use: the raw hop"),
         (t.way, "a way to the counter or the slot: the raw hop"),
         (t.port, "a request that comes to a node: the raw hop"),
         (known.crowd, "more for each message, where ranks share cores: from 4 senders"),
@@ -104,8 +111,7 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
     println!("\nthe model beside what was measured, ns from one message to the next");
     let mut wrong = Vec::new();
     for (senders, measured) in &known.measured {
-        let scene = Scene { senders: *senders, slots: SLOTS, shares: 1, place: Place::Memory };
-        let said = play(scene, t).each + known.crowd;
+        let said = play(here(*senders, known.processors), t).each + known.crowd;
         println!("  {senders:>4} senders {said:>8.0} {measured:>8.0}   {:>+4.0} %", (said / measured - 1.0) * 100.0);
         if (said / measured - 1.0).abs() > SLACK {
             wrong.push(senders.to_string());
@@ -188,17 +194,17 @@ fn measured(o: &Options, place: &Path) -> Result<Known, String> {
         sends.push(figures[0]);
         takes.push(figures[1]);
         for (senders, drains) in all.iter().zip(&mut drains) {
-            let o = Options { rounds: 1, ranks: Some(senders + 1), blocks: Some(o.blocks.unwrap_or(3)), ..o.clone() };
+            let o = Options { rounds: 1, ranks: Some(senders + 1), blocks: Some(o.blocks.unwrap_or(11)), ..o.clone() };
             drains.push(one(&incast::SOON, &o, 1)?[0]);
         }
     }
     let hop = if hops.is_empty() { 50.0 } else { median(&hops) };
     let times = Times { take: median(&takes), send: median(&sends), counter: hop, port: hop, way: hop };
     let drains: Vec<f64> = drains.iter().map(|d| median(d)).collect();
-    let crowded = cores().len() <= CROWD;
-    let alone = play(Scene { senders: CROWD, slots: SLOTS, shares: 1, place: Place::Memory }, times).each;
-    let crowd = if crowded { (drains[0] - alone).max(0.0) } else { 0.0 };
-    Ok(Known { times, crowd, measured: TRIED.into_iter().zip(drains[1..].iter().copied()).collect() })
+    let processors = cores().len();
+    let alone = play(here(CROWD, processors), times).each;
+    let crowd = if processors <= CROWD { drains[0] - alone } else { 0.0 };
+    Ok(Known { times, processors, crowd, measured: TRIED.into_iter().zip(drains[1..].iter().copied()).collect() })
 }
 
 fn written(known: &Known) -> Value {
@@ -207,6 +213,7 @@ fn written(known: &Known) -> Value {
         known.measured.iter().map(|(n, ns)| (n.to_string(), json!(ns))).collect();
     json!({
         "take": t.take, "send": t.send, "counter": t.counter, "port": t.port, "way": t.way, "crowd": known.crowd,
+        "processors": known.processors,
         "measured": measured,
     })
 }
@@ -231,7 +238,10 @@ fn read(path: &Path) -> Result<Known, String> {
         port: time("port")?,
         way: time("way")?,
     };
-    Ok(Known { times, crowd: time("crowd")?, measured })
+    let crowd = value["crowd"].as_f64().ok_or_else(|| wrong("no time \"crowd\""))?;
+    let processors = value["processors"].as_u64().filter(|n| (1..1 << 20).contains(n));
+    let processors = processors.ok_or_else(|| wrong("no number of \"processors\""))? as usize;
+    Ok(Known { times, processors, crowd, measured })
 }
 
 #[cfg(test)]
@@ -241,11 +251,11 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let times = Times { take: 150.5, send: 99.0, counter: 40.0, port: 41.0, way: 42.0 };
-        let known = Known { times, crowd: 12.0, measured: vec![(8, 200.0), (32, 250.0)] };
+        let known = Known { times, processors: 2, crowd: 12.0, measured: vec![(8, 200.0), (32, 250.0)] };
         let path = std::env::temp_dir().join(format!("fmpl-times-{}", std::process::id()));
         std::fs::write(&path, written(&known).to_string()).unwrap();
         let back = read(&path).unwrap();
-        assert_eq!((back.times, back.crowd, back.measured), (times, 12.0, known.measured));
+        assert_eq!((back.times, back.processors, back.crowd, back.measured), (times, 2, 12.0, known.measured));
         std::fs::write(&path, "{\"take\": 5}").unwrap();
         assert!(read(&path).err().unwrap().contains("send"));
         std::fs::remove_file(&path).unwrap();

@@ -12,7 +12,7 @@
 //! that there is no room for yet; writes the slot, and looks behind it.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// What one thing takes, in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +38,9 @@ pub enum Place {
     Port,
     /// Each on another node, behind a port of its own; the receiver writes there what it has taken.
     Nodes,
+    /// In memory of one node, where senders have so many processors together: a ticket is a part of sending, and who finds no room sleeps
+    /// until half of it is free again.
+    Node(usize),
 }
 
 /// What is played.
@@ -77,6 +80,8 @@ enum Step {
     Filled,
     /// The receiver has taken a message of this share.
     Taken,
+    /// A sender goes on.
+    Again,
 }
 
 /// An event; times are whole picoseconds, so that they can be ordered.
@@ -101,6 +106,8 @@ struct Share {
     /// When the counter, and the port it is behind, are free again.
     counter: f64,
     port: f64,
+    /// Senders that sleep until there is room.
+    asleep: VecDeque<usize>,
 }
 
 struct Play {
@@ -113,6 +120,8 @@ struct Play {
     shares: Vec<Share>,
     /// The receiver's port.
     port: f64,
+    /// When processors that senders share are free again.
+    processors: Vec<f64>,
     turn: usize,
     busy: bool,
     looks: usize,
@@ -121,7 +130,15 @@ struct Play {
 /// Plays a scene in which every sender has another message as soon as one is sent.
 pub fn play(scene: Scene, times: Times) -> Outcome {
     let each = scene.slots / scene.shares;
-    let share = || Share { sent: 0, freed: 0, next: 0, filled: vec![false; each], counter: 0.0, port: 0.0 };
+    let share = || Share {
+        sent: 0,
+        freed: 0,
+        next: 0,
+        filled: vec![false; each],
+        counter: 0.0,
+        port: 0.0,
+        asleep: VecDeque::new(),
+    };
     let mut p = Play {
         times,
         scene,
@@ -131,6 +148,7 @@ pub fn play(scene: Scene, times: Times) -> Outcome {
         senders: vec![Sender::default(); scene.senders],
         shares: (0..scene.shares).map(|_| share()).collect(),
         port: 0.0,
+        processors: vec![0.0; if let Place::Node(n) = scene.place { n } else { 0 }],
         turn: 0,
         busy: false,
         looks: 0,
@@ -163,7 +181,7 @@ pub fn play(scene: Scene, times: Times) -> Outcome {
     Outcome { each: (p.now - since) / count, looks: (p.looks - looks_before) as f64 / count }
 }
 
-const STEPS: [Step; 5] = [Step::Look, Step::Seen, Step::Drawn, Step::Filled, Step::Taken];
+const STEPS: [Step; 6] = [Step::Look, Step::Seen, Step::Drawn, Step::Filled, Step::Taken, Step::Again];
 
 impl Play {
     fn at(&mut self, when: f64, step: Step, who: usize) {
@@ -179,7 +197,7 @@ impl Play {
         let share = &mut self.shares[k];
         let mut when = self.now + t.way;
         let port = match self.scene.place {
-            Place::Memory => None,
+            Place::Memory | Place::Node(_) => None,
             Place::Port => Some(&mut self.port),
             Place::Nodes => Some(&mut share.port),
         };
@@ -194,6 +212,9 @@ impl Play {
     /// A sender goes on with its message.
     fn go(&mut self, s: usize) {
         let k = s % self.scene.shares;
+        if let Place::Node(_) = self.scene.place {
+            return self.go_near(s, k);
+        }
         let sender = self.senders[s];
         let next = sender.held.unwrap_or(sender.sent);
         if next >= sender.room {
@@ -210,6 +231,21 @@ impl Play {
                 self.at(back, Step::Drawn, s);
             }
         }
+    }
+
+    /// The same on a node whose senders share processors.
+    fn go_near(&mut self, s: usize, k: usize) {
+        let share = &mut self.shares[k];
+        if share.sent >= share.freed + share.filled.len() as u64 {
+            return share.asleep.push_back(s);
+        }
+        let slot = share.sent as usize % share.filled.len();
+        share.sent += 1;
+        let free = self.processors.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("a processor");
+        *free = free.max(self.now) + self.times.send;
+        let done = *free;
+        self.at(done, Step::Filled, k * self.scene.slots + slot);
+        self.at(done, Step::Again, s);
     }
 
     fn look(&mut self, s: usize, k: usize) {
@@ -290,10 +326,16 @@ impl Play {
                     let share = &mut self.shares[who];
                     share.port = share.port.max(self.now + t.way) + t.port;
                 }
-                self.shares[who].freed += 1;
+                let share = &mut self.shares[who];
+                share.freed += 1;
+                if (share.sent - share.freed) * 2 <= share.filled.len() as u64 {
+                    let woken: Vec<usize> = (0..2).filter_map(|_| share.asleep.pop_front()).collect();
+                    woken.into_iter().for_each(|s| self.at(self.now, Step::Again, s));
+                }
                 self.take();
                 return true;
             }
+            Step::Again => self.go(who),
         }
         false
     }
@@ -324,6 +366,16 @@ mod tests {
                 let each = each(senders, shares, place, TIMES);
                 assert!((each / 200.0 - 1.0).abs() < 0.02, "{senders} {shares} {place:?}: {each}");
             }
+        }
+    }
+
+    /// The slower of the two, whatever their number.
+    #[test]
+    fn on_a_node_it_is_a_pipeline() {
+        for (senders, processors, send, want) in [(8, 1, 300.0, 300.0), (32, 1, 90.0, 200.0), (16, 4, 1000.0, 250.0)] {
+            let times = Times { send, ..TIMES };
+            let each = each(senders, 1, Place::Node(processors), times);
+            assert!((each / want - 1.0).abs() < 0.02, "{senders} {processors}: {each}");
         }
     }
 
