@@ -4,7 +4,7 @@ use crate::ranks::{Job, long};
 use fmpl::ffi::c::*;
 
 pub fn ten_thousand() {
-    Job::new(3, "makes and frees").env("TIMES", if long() { 100_000 } else { 10_000 }).run();
+    Job::new(3, "makes and frees").env("TIMES", if long() { 100_000 } else { 10_000 }).seconds(900).run();
     Job::new(4, "makes and frees").settings("TIMES=300 FMPL_WAIT=block").run();
 }
 
