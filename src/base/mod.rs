@@ -8,4 +8,5 @@ pub mod prefetch;
 #[cfg(loom)]
 pub mod shadow;
 pub mod stream;
+pub mod wide;
 pub mod zeroed;

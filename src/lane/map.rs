@@ -6,7 +6,7 @@
 //! ```text
 //!  0         header: state of each side, touched groups                        1 page
 //!  4 KiB     transfer blocks       2 directions x 64 x 256 B
-//!  64 KiB    ring flags            2 directions x 4 rings x 32 lines
+//!  64 KiB    ring flags            2 directions x 4 rings x 64 lines
 //!  128 KiB   announced indices     2 directions x (summary, bits, queue), used once somebody receives from any index
 //!  1 MiB     ring chunks           2 directions x 4 rings x 256 KiB
 //!  4 MiB     hot lines             64 B an index
@@ -82,9 +82,16 @@ pub const RING_BYTES: usize = 256 * 1024;
 /// Most chunks of a ring.
 pub const RING_CHUNKS: usize = 16;
 
+/// From one chunk of a ring to the next, by the logarithm of its bytes. Spread, each lies in pages of its own, where no processor that reads
+/// ahead comes upon the lines of another, which the other side is using; and not at the same place of a page.
+pub const fn ring_pitch(log: u32, spread: bool) -> usize {
+    (1 << log) + if spread { PAGE + 64 } else { 0 }
+}
+
 pub(crate) const TRANSFERS_AT: usize = PAGE;
 pub(crate) const RING_FLAGS_AT: usize = 64 * 1024;
-pub(crate) const RING_FLAG_LINES: usize = 32;
+/// Every second one is used: processors fetch lines in pairs.
+pub(crate) const RING_FLAG_LINES: usize = 64;
 pub(crate) const ANNOUNCED_AT: usize = 128 * 1024;
 /// Words of the summary of announced indices, one bit for each word of bits.
 pub(crate) const ANNOUNCED_SUMMARY: usize = (1 << 17) / 64 / 64;
@@ -206,8 +213,10 @@ pub const LANE_STRIDE: u64 = 2 << 30;
 
 const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);
+const_assert!(2 * RING_CHUNKS < RING_FLAG_LINES);
 const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= ANNOUNCED_AT);
 const_assert!(ANNOUNCED_QUEUE_AT + 2 * ANNOUNCED_QUEUE_BYTES <= RING_DATA_AT && ANNOUNCED_QUEUE_AT.is_multiple_of(64));
+const_assert!(ring_pitch(16, true) <= RING_BYTES);
 const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= HOT_AT);
 
 /// What a side says of itself; written by that side, its doorbell by both.

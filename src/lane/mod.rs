@@ -504,7 +504,8 @@ mod here {
         pub fn ring_flag(&self, direction: usize, ring: usize, line: usize) -> &RingFlag {
             self.at(
                 self.pair.window.as_ptr(),
-                RING_FLAGS_AT + ((direction * RINGS + ring % RINGS) * RING_FLAG_LINES + line % RING_FLAG_LINES) * 64,
+                RING_FLAGS_AT
+                    + ((direction * RINGS + ring % RINGS) * RING_FLAG_LINES + 2 * line % RING_FLAG_LINES) * 64,
             )
         }
         /// The chunks of a ring.

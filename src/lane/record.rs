@@ -236,7 +236,7 @@ pub enum PostingKind {
     Contiguous = 1,
     /// Strided runs; the shape is in the shape array.
     Block = 2,
-    /// A list that only the receiver can walk.
+    /// A list, whose descriptors lie in the receiver; their number is in the shape array.
     List = 3,
     /// Nothing: a receive of any index, see [`ANY_POSTED`].
     AnyIndex = 4,
@@ -297,13 +297,13 @@ impl Posting {
     }
 }
 
-/// The shape of a posted block, beside its posting, written by the receiver before the posting; and a word of the sender's, for
+/// The shape of a posted block, or the length of a posted list, beside its posting, written by the receiver before the posting; and a word of the sender's, for
 /// messages that are offered without a posting.
 #[repr(C, align(32))]
 pub struct Shape {
     /// Bytes in a run.
     pub run: AtomicU64,
-    /// Number of runs.
+    /// Number of runs, or of descriptors.
     pub count: AtomicU64,
     /// Bytes from run to run, two's complement.
     pub stride: AtomicU64,
@@ -399,7 +399,7 @@ pub struct Transfer {
     pub piece: AtomicU64,
     /// Runs of a block.
     pub run: AtomicU64,
-    /// Number of runs.
+    /// Number of runs, or of a list's descriptors.
     pub count: AtomicU64,
     /// From run to run.
     pub stride: AtomicU64,

@@ -5,6 +5,7 @@
 use core::mem::MaybeUninit;
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::wide;
 
 /// `fmpl_block`: `count` runs of `run` bytes each, their beginnings `stride` bytes apart.
 #[repr(C)]
@@ -111,6 +112,8 @@ pub struct Cursor {
     piece: usize,
     /// Bytes of it already taken.
     within: usize,
+    /// Copies through [`wide`].
+    wide: bool,
 }
 
 impl Cursor {
@@ -119,7 +122,7 @@ impl Cursor {
     /// # Safety
     /// The descriptors of a list must be readable as long as the cursor is used.
     pub unsafe fn new(layout: Layout, at: usize) -> Cursor {
-        let mut c = Cursor { layout, piece: 0, within: 0 };
+        let mut c = Cursor { layout, piece: 0, within: 0, wide: false };
         match layout {
             Layout::Contiguous { .. } => c.within = at,
             Layout::Block { block, .. } if block.run > 0 => {
@@ -142,6 +145,21 @@ impl Cursor {
             }
         }
         c
+    }
+
+    /// The same place, from or to which parts of a long message are copied.
+    pub fn wide(self, wide: bool) -> Cursor {
+        Cursor { wide, ..self }
+    }
+
+    /// Copies a part of the payload.
+    ///
+    /// # Safety
+    /// As for [`crate::base::atomics::copy`].
+    #[inline(always)]
+    unsafe fn copy(&self, from: *const u8, to: *mut u8, n: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { if self.wide { wide::copy(from, to, n) } else { crate::base::atomics::copy(from, to, n) } }
     }
 
     /// The next run of at most `most` bytes, or an empty one at the end.
@@ -209,7 +227,7 @@ impl Cursor {
                 let mut room = Room([MaybeUninit::uninit(); TOGETHER]);
                 let (room, k) = (room.0.as_mut_ptr().cast::<u8>(), n.min(TOGETHER));
                 self.gather_runs(room, k);
-                crate::base::atomics::copy(room, to, k);
+                self.copy(room, to, k);
                 (to, n) = (to.add(k), n - k);
             }
             self.gather_runs(to, n);
@@ -240,7 +258,7 @@ impl Cursor {
             // SAFETY: as the caller promises; whole runs that are left are within the layout.
             unsafe {
                 if let Some((from, step, run, count)) = self.take_runs(n) {
-                    copy_runs(from, step, to, run as isize, run, count);
+                    copy_runs(from, step, to, run as isize, run, count, self.wide);
                     (to, n) = (to.add(run * count), n - run * count);
                     continue;
                 }
@@ -248,7 +266,7 @@ impl Cursor {
                 if k == 0 {
                     return;
                 }
-                crate::base::atomics::copy(from, to, k);
+                self.copy(from, to, k);
                 (to, n) = (to.add(k), n - k);
             }
         }
@@ -264,7 +282,7 @@ impl Cursor {
             // SAFETY: as the caller promises; whole runs that are left are within the layout.
             unsafe {
                 if let Some((to, step, run, count)) = self.take_runs(n) {
-                    copy_runs(from, run as isize, to, step, run, count);
+                    copy_runs(from, run as isize, to, step, run, count, self.wide);
                     (from, n) = (from.add(run * count), n - run * count);
                     continue;
                 }
@@ -272,7 +290,7 @@ impl Cursor {
                 if k == 0 {
                     return;
                 }
-                crate::base::atomics::copy(from, to, k);
+                self.copy(from, to, k);
                 (from, n) = (from.add(k), n - k);
             }
         }
@@ -318,7 +336,15 @@ impl Cursor {
 /// # Safety
 /// All runs readable at `from` and writable at `to`; the two do not overlap.
 #[inline]
-unsafe fn copy_runs(from: *const u8, from_step: isize, to: *mut u8, to_step: isize, run: usize, count: usize) {
+unsafe fn copy_runs(
+    from: *const u8,
+    from_step: isize,
+    to: *mut u8,
+    to_step: isize,
+    run: usize,
+    count: usize,
+    by_lines: bool,
+) {
     #[inline(always)]
     unsafe fn each(from: *const u8, from_step: isize, to: *mut u8, to_step: isize, run: usize, count: usize) {
         let (mut from, mut to) = (from, to);
@@ -334,6 +360,11 @@ unsafe fn copy_runs(from: *const u8, from_step: isize, to: *mut u8, to_step: isi
             4 => each(from, from_step, to, to_step, 4, count),
             8 => each(from, from_step, to, to_step, 8, count),
             16 => each(from, from_step, to, to_step, 16, count),
+            _ if by_lines => {
+                for k in 0..count as isize {
+                    wide::copy(from.wrapping_offset(k * from_step), to.wrapping_offset(k * to_step), run);
+                }
+            }
             _ => each(from, from_step, to, to_step, run, count),
         }
     }

@@ -582,11 +582,8 @@ impl Receiver {
                 shape.stride.store(block.stride as u64, Ordering::Relaxed);
                 (ptr, PostingKind::Block, 0)
             }
-            Layout::List { iov, .. } => {
-                // Who moves it on without the call's own arguments finds it there.
-                let side = self.lane.receive_side(self.slot);
-                side.layout.set(self.data);
-                side.cap.set(self.cap);
+            Layout::List { iov, n } => {
+                self.lane.shape(direction, self.slot).count.store(n as u64, Ordering::Relaxed);
                 (iov.cast_mut().cast(), PostingKind::List, 0)
             }
         };

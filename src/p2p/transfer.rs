@@ -15,10 +15,12 @@
 use crate::base::atomics::{Ordering, fence};
 use crate::base::config::Way;
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::shm::cma::{self, CmaError};
-use crate::lane::map::{RING_BYTES, RING_CHUNKS, RINGS, TRANSFERS};
+use crate::fabric::shm::cma::CmaError;
+use crate::lane::map::{RING_BYTES, RING_CHUNKS, RINGS, TRANSFERS, ring_pitch};
 use crate::lane::record::*;
 use crate::lane::{Lane, SendState};
+use crate::p2p::across::Way::{Pull, Push};
+use crate::p2p::across::across;
 use crate::p2p::layout::{Block as Shaped, Cursor, Layout, copy};
 use crate::p2p::receive::{Awaiting, Receiver};
 use crate::p2p::send::{Sender, Waiting};
@@ -45,60 +47,10 @@ pub(super) enum Ring {
 
 /// Runs up to this many bytes go through the ring: a call to the kernel takes 150 to 350 ns for each run of the other process.
 const SHORT_RUN: usize = 2048;
-/// Pieces described at a time to the kernel.
-const BATCH: usize = 256;
-
-/// Copies `n` bytes between a layout of this process and one of another.
-///
-/// # Safety
-/// The local layout must have the bytes, readable or writable; the remote one must be the peer's to give.
-unsafe fn across(
-    pid: libc::pid_t,
-    push: bool,
-    local: Layout,
-    remote: Layout,
-    at: usize,
-    n: usize,
-) -> core::result::Result<(), CmaError> {
-    if let (Layout::Contiguous { ptr: l, .. }, Layout::Contiguous { ptr: r, .. }) = (local, remote) {
-        let (l, r) = (l.wrapping_add(at), r as u64 + at as u64);
-        // SAFETY: as the caller promises.
-        return unsafe { if push { cma::write_run(pid, l, r, n) } else { cma::read_run(pid, l, r, n) } };
-    }
-    let none = const { libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 } };
-    let (mut here, mut there) = ([none; BATCH], [none; BATCH]);
-    // SAFETY: the cursors only compute addresses; lists are local only.
-    let (mut l, mut r) = unsafe { (Cursor::new(local, at), Cursor::new(remote, at)) };
-    let mut left = n;
-    while left > 0 {
-        let (l0, r0) = (l, r);
-        // SAFETY: as above.
-        let ((mut ln, lb), (mut rn, rb)) = unsafe { (l.pieces(left, &mut here), r.pieces(left, &mut there)) };
-        let bytes = lb.min(rb);
-        if bytes == 0 {
-            break;
-        }
-        // Both sides of a call describe the same bytes; the longer description is made again.
-        // SAFETY: as above.
-        unsafe {
-            if lb > bytes {
-                l = l0;
-                (ln, _) = l.pieces(bytes, &mut here);
-            }
-            if rb > bytes {
-                r = r0;
-                (rn, _) = r.pieces(bytes, &mut there);
-            }
-            if push {
-                cma::write_to(pid, &here[..ln], &there[..rn])?;
-            } else {
-                cma::read_from(pid, &here[..ln], &there[..rn])?;
-            }
-        }
-        left -= bytes;
-    }
-    Ok(())
-}
+/// Pieces of a list up to this many bytes in the mean do: they begin and end within pages, and their descriptors must be fetched.
+const SHORT_PIECE: usize = 8192;
+/// Messages of more bytes than this leave the inner caches on their way through a ring: its chunks lie apart, and copies are wide.
+const LONG_IN_RING: usize = 64 << 10;
 
 fn pid_of(lane: &Lane) -> libc::pid_t {
     lane.peer.as_ref().map_or(0, |p| p.pid)
@@ -108,17 +60,14 @@ fn cma_allowed(lane: &Lane) -> bool {
     lane.peer.as_ref().is_some_and(|p| p.cma())
 }
 
-/// Are the runs of one side so short that copying them twice costs less than having the kernel find each?
-fn has_short_runs(from: &Layout, to: Option<&Layout>) -> bool {
+/// Are the runs of one side of `n` bytes so short that copying them twice costs less than having the kernel find each?
+fn has_short_runs(n: usize, from: &Layout, to: Option<&Layout>) -> bool {
     let short = |layout: &Layout| match *layout {
+        Layout::Contiguous { .. } => false,
         Layout::Block { block, .. } => block.count > 1 && block.run <= SHORT_RUN && block.stride != block.run as isize,
-        _ => false,
+        Layout::List { n: pieces, .. } => pieces > 1 && n / pieces <= SHORT_PIECE,
     };
     short(from) || to.is_some_and(short)
-}
-
-fn describable(layout: &Layout) -> bool {
-    !matches!(layout, Layout::List { .. })
 }
 
 impl Sender {
@@ -153,8 +102,8 @@ impl Sender {
         let meta = posting.meta.load(Ordering::Relaxed);
         let (kind, hint) = (meta as u8, (meta >> 8) as u8);
         let n = self.len.min(cap);
+        let shape = lane.shape(lane.out, self.slot);
         let target = if kind == PostingKind::Block as u8 {
-            let shape = lane.shape(lane.out, self.slot);
             let block = Shaped {
                 run: shape.run.load(Ordering::Relaxed) as usize,
                 count: shape.count.load(Ordering::Relaxed) as usize,
@@ -163,6 +112,9 @@ impl Sender {
             Some(Layout::Block { ptr: addr as *mut u8, block })
         } else if kind == PostingKind::Contiguous as u8 {
             Some(Layout::Contiguous { ptr: addr as *mut u8, len: cap })
+        } else if kind == PostingKind::List as u8 {
+            // Its descriptors are the receiver's.
+            Some(Layout::List { iov: addr as *const libc::iovec, n: shape.count.load(Ordering::Relaxed) as usize })
         } else {
             None
         };
@@ -187,9 +139,8 @@ impl Sender {
     ) -> Put {
         let (lane, tuning) = (self.lane, &self.ep.tuning);
         if lane.is_self() {
-            // A list is not in the posting, but it is this process's own.
-            let to = target.unwrap_or(lane.receive_side(self.slot).layout.get());
-            // SAFETY: both in this process; n bytes on both sides.
+            let Some(to) = target else { return Put::NotNow };
+            // SAFETY: both in this process, also the descriptors of a list; n bytes on both sides.
             unsafe { copy(self.data, 0, to, 0, n) };
             return self.direct();
         }
@@ -206,7 +157,7 @@ impl Sender {
         let cma = cma_allowed(lane) && way != Way::Ring && way != Way::Spool;
         let ring_first = n <= tuning.ring_max
             || !cma
-            || way == Way::Auto && n >= tuning.coop_min && has_short_runs(&self.data, target.as_ref());
+            || way == Way::Auto && n >= tuning.coop_min && has_short_runs(n, &self.data, target.as_ref());
         let reachable = cma && target.is_some();
         let open = match ring {
             Ring::Never => false,
@@ -224,8 +175,7 @@ impl Sender {
             return Put::NotNow;
         }
         let Some(target) = target else { return Put::NotNow };
-        if waiting && (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0 && describable(&self.data)
-        {
+        if waiting && (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0 {
             // SAFETY: as the caller promises.
             match unsafe { self.share(target, n) } {
                 Ok(true) => return Put::Done,
@@ -234,7 +184,7 @@ impl Sender {
             }
         }
         // SAFETY: the posting says that the peer's memory may be written until we publish.
-        match unsafe { across(pid_of(lane), true, self.data, target, 0, n) } {
+        match unsafe { across(pid_of(lane), Push, self.data, target, 0, n) } {
             Ok(()) => self.direct(),
             Err(CmaError::Gone) => Put::Failed(lane.peer_error(self.ep.rank, "has died", "send to", self.index())),
             // Not allowed, or memory that the kernel does not copy (a device's): the ring and the spool can.
@@ -269,14 +219,15 @@ impl Sender {
         let lane = self.lane;
         let Some(ring) = claim_ring(lane) else { return Ok(false) };
         let log = self.ep.tuning.ring_chunk_log;
-        let chunk = 1usize << log;
-        let places = (RING_BYTES >> log).min(RING_CHUNKS).min(self.ep.tuning.ring_chunks);
+        let spread = self.len > LONG_IN_RING;
+        let (chunk, pitch) = (1usize << log, ring_pitch(log, spread));
+        let places = (RING_BYTES / pitch).min(RING_CHUNKS).min(self.ep.tuning.ring_chunks);
         let first = lane.ring_sent[ring].load(Ordering::Relaxed);
         self.take_landing();
         self.publish(
             Kind::Ring,
             self.len as u64,
-            ring as u64 | (log as u64) << 8 | (places as u64) << 16 | first << 24,
+            ring as u64 | (log as u64) << 8 | (spread as u64) << 15 | (places as u64) << 16 | first << 24,
         );
         // The message is published; from here on it is given up only if the peer dies.
         let consumed = &lane.ring_flag(lane.out, ring, RING_CHUNKS).n;
@@ -284,7 +235,7 @@ impl Sender {
         let scene =
             Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
         // SAFETY: the data is readable.
-        let mut from = unsafe { Cursor::new(self.data, 0) };
+        let mut from = unsafe { Cursor::new(self.data, 0) }.wide(spread);
         // Everything that ever went through it is consumed.
         let mut seen = first;
         let (mut k, mut left) = (first, n);
@@ -308,7 +259,7 @@ impl Sender {
             let place = (k % places as u64) as usize;
             let bytes = left.min(chunk);
             // SAFETY: the chunk's place is free: the receiver has consumed what was there.
-            unsafe { from.gather(data.add(place << log), bytes) };
+            unsafe { from.gather(data.add(place * pitch), bytes) };
             // SYNC POINT: pairs with the acquire in `Receiver::through_ring`.
             lane.ring_flag(lane.out, ring, place).n.store(k + 1, Ordering::Release);
             left -= bytes;
@@ -336,7 +287,7 @@ impl Sender {
         while let Some(k) = t.claim(tag, pieces) {
             let (at, end) = bounds_of(n, piece, k);
             // SAFETY: the posting is ours until both sides are done.
-            match unsafe { across(pid, true, self.data, target, at, end - at) } {
+            match unsafe { across(pid, Push, self.data, target, at, end - at) } {
                 Ok(()) => done += 1,
                 Err(e) => {
                     t.err_s.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Relaxed);
@@ -393,8 +344,8 @@ impl Sender {
         let (kind, addr, block) = match self.data {
             Layout::Contiguous { ptr, .. } => (PostingKind::Contiguous, ptr, Shaped { run: 0, count: 0, stride: 0 }),
             Layout::Block { ptr, block } => (PostingKind::Block, ptr, block),
-            Layout::List { iov, .. } => {
-                (PostingKind::List, iov.cast_mut().cast(), Shaped { run: 0, count: 0, stride: 0 })
+            Layout::List { iov, n } => {
+                (PostingKind::List, iov.cast_mut().cast(), Shaped { run: 0, count: n, stride: 0 })
             }
         };
         t.kind.store(kind as u64, Ordering::Relaxed);
@@ -434,11 +385,7 @@ impl Sender {
     pub unsafe fn offer(&mut self) -> bool {
         let lane = self.lane;
         let way = self.ep.tuning.way;
-        if lane.is_self()
-            || !cma_allowed(lane)
-            || !matches!(way, Way::Auto | Way::Cma | Way::Coop)
-            || !describable(&self.data)
-        {
+        if lane.is_self() || !cma_allowed(lane) || !matches!(way, Way::Auto | Way::Cma | Way::Coop) {
             return false;
         }
         if !self.consumed_all() {
@@ -576,14 +523,20 @@ impl Receiver {
     /// Takes `n` bytes out of a ring as they come.
     pub unsafe fn through_ring(&self, n: usize, at: u64) -> Result<()> {
         let lane = self.lane;
-        let (ring, log, places, first) = ((at & 0xff) as usize, (at >> 8 & 0xff) as u32, (at >> 16 & 0xff), at >> 24);
-        if ring >= RINGS || !(8..=16).contains(&log) || places == 0 || (places as usize) << log > RING_BYTES {
+        let (ring, log, places, first) = ((at & 0xff) as usize, (at >> 8 & 0x7f) as u32, (at >> 16 & 0xff), at >> 24);
+        let spread = at >> 15 & 1 != 0;
+        if ring >= RINGS
+            || !(8..=16).contains(&log)
+            || places == 0
+            || places as usize * ring_pitch(log, spread) > RING_BYTES
+        {
             return Err(self.garbled("a ring of a shape that does not exist"));
         }
+        let pitch = ring_pitch(log, spread);
         let data = lane.ring_data(lane.inn, ring);
         let consumed = &lane.ring_flag(lane.inn, ring, RING_CHUNKS).n;
         // SAFETY: the buffer has room for `n` bytes.
-        let mut to = unsafe { Cursor::new(self.data, 0) };
+        let mut to = unsafe { Cursor::new(self.data, 0) }.wide(spread);
         let (mut k, mut left) = (first, n);
         while left > 0 {
             let place = k % places;
@@ -597,7 +550,7 @@ impl Receiver {
             }
             let bytes = left.min(1 << log);
             // SAFETY: the chunk is ours until we say that it is consumed.
-            unsafe { to.scatter(data.add((place as usize) << log), bytes) };
+            unsafe { to.scatter(data.add(place as usize * pitch), bytes) };
             left -= bytes;
             k += 1;
             consumed.store(k, Ordering::Release);
@@ -625,6 +578,11 @@ impl Receiver {
             };
             return Ok(Layout::Block { ptr: addr, block });
         }
+        if kind == PostingKind::List as u64 {
+            // Its descriptors are the sender's.
+            let n = t.count.load(Ordering::Relaxed) as usize;
+            return Ok(Layout::List { iov: addr.cast_const().cast(), n });
+        }
         Err(self.garbled("a transfer of a kind that does not exist"))
     }
 
@@ -648,7 +606,7 @@ impl Receiver {
         while let Some(k) = t.claim(tag, pieces) {
             let (from, end) = bounds_of(n, piece, k);
             // SAFETY: the sender keeps its memory until both are done; ours has room for `n` bytes.
-            if let Err(e) = unsafe { across(pid_of(lane), false, self.data, source, from, end - from) } {
+            if let Err(e) = unsafe { across(pid_of(lane), Pull, self.data, source, from, end - from) } {
                 if matches!(e, CmaError::Gone) {
                     return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));
                 }
@@ -705,7 +663,7 @@ impl Receiver {
         if t.settle(tag, OFFER_TAKEN) {
             let source = self.source(t)?;
             // SAFETY: the sender keeps its memory until we acknowledge; ours has room for `n` bytes.
-            match unsafe { across(pid_of(lane), false, self.data, source, 0, n) } {
+            match unsafe { across(pid_of(lane), Pull, self.data, source, 0, n) } {
                 Ok(()) => return Ok(()),
                 Err(CmaError::Gone) => {
                     return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));

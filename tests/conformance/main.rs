@@ -54,6 +54,7 @@ const SCENES: &[Scene] = &[
     ("isend to itself", requests::isend_to_itself),
     ("beyond the spool", requests::longer_than_the_spool_both_ways),
     ("isend moves alone", requests::isend_moves_without_its_sender),
+    ("irecv is filled alone", requests::irecv_is_filled_without_its_receiver),
     ("any: whatever comes", any::takes_whatever_comes),
     ("any: sent before", any::sees_what_was_sent_before),
     ("any: waiting senders", any::finds_waiting_senders),

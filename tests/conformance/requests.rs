@@ -2,6 +2,7 @@
 
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
+use crate::ranks::placed::*;
 
 /// What is BUSY and what is not, as promised, and that the index is usable afterwards.
 pub fn what_may_overlap(me: i32) {
@@ -225,23 +226,51 @@ pub fn isend_spools_after_its_time(me: i32) {
     }
 }
 
-/// An isend of long data, buffered or not, moves while its sender sleeps. Needs the kernel's copy or an offer.
+/// An isend of long data of any shape, buffered or not, moves while its sender sleeps. Needs the kernel's copy or an offer.
 pub fn isend_moves_without_its_sender(me: i32) {
     mode(-1);
-    barrier();
-    let data = message(1 << 20, 77);
-    if me == 0 {
-        isend(&data, 1, 3);
+    for (round, from) in SHAPES.into_iter().enumerate() {
+        let to = SHAPES[(round + 2) % SHAPES.len()];
+        let (len, what) = (1 << 20, format!("pulled from {from:?} to {to:?}"));
         barrier();
-        // This side does nothing for its isend until the other one says, on another index, that it has the message.
-        recv(&mut [0; 8], 1, 4);
-        isend_wait(1, 3);
-    } else {
-        barrier();
-        let mut buf = vec![0; 1 << 20];
-        recv(&mut buf, 0, 3);
-        check(&buf, 77, "pulled");
-        send(&[1; 8], 0, 4);
+        if me == 0 {
+            let mut place = Placed::new(from, len);
+            place.put(&message(len, 77));
+            ok(place.send(1, 3, true));
+            barrier();
+            // This side does nothing for its isend until the other one says, on another index, that it has the message.
+            recv(&mut [0; 8], 1, 4);
+            isend_wait(1, 3);
+        } else {
+            barrier();
+            let mut place = Placed::new(to, len);
+            ok(place.recv(0, 3, false));
+            check(&place.get(len, &what), 77, &what);
+            send(&[1; 8], 0, 4);
+        }
+    }
+}
+
+/// A receive of any shape is filled while its receiver does something else.
+pub fn irecv_is_filled_without_its_receiver(me: i32) {
+    mode(-1);
+    for (round, to) in SHAPES.into_iter().enumerate() {
+        let from = SHAPES[(round + 4) % SHAPES.len()];
+        let (len, what) = (300_000, format!("put from {from:?} to {to:?}"));
+        let mut place = Placed::new(if me == 0 { from } else { to }, len);
+        if me == 0 {
+            place.put(&message(len, 78));
+            barrier();
+            // Synchronous, so this returns when the message is in its place, or in the spool where the kernel does not copy.
+            ok(place.send(1, 3, false));
+            barrier();
+        } else {
+            ok(place.recv(0, 3, true));
+            barrier();
+            barrier();
+            irecv_wait(0, 3);
+            check(&place.get(len, &what), 78, &what);
+        }
     }
 }
 
