@@ -3,8 +3,10 @@
 //! of the time; messages that stay in the inner caches gain nothing.
 
 /// Copies of at least so many bytes are worth it.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 const LEAST: usize = 256;
 /// Longer ones the C library does as well or better.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 const MOST: usize = 2048;
 
 /// Copies a part of a payload, as [`copy`](super::atomics::copy) does.
