@@ -7,11 +7,11 @@
 //!
 //! [`front`] says what lies in a front, [`ask`] what is asked of the peer's thread, [`view`] how a view follows its fronts.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::Lane;
-use super::map::{ANNOUNCED_QUEUE, SIDE_FINALIZED, SLOTS, Side};
+use super::map::{SIDE_FINALIZED, SLOTS, Side};
 use super::record::{Land, WANTS};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::verbs::Place;
@@ -184,9 +184,11 @@ impl Far {
     pub fn has_left(&self) -> bool {
         self.page().side.state.load(Ordering::Acquire) == SIDE_FINALIZED || self.link.has_left()
     }
-    /// The announcements' memory, as the lane's accessors count it.
-    pub(super) fn queue(&self) -> *mut u8 {
-        self.page.arena.as_ptr().wrapping_add(QUEUE_AT)
+    /// The head of the peer's announcement `n`.
+    pub fn announcement(&self, n: u64) -> u64 {
+        // SAFETY: the queue lies within the page (asserted above), which lives as long as self.
+        let head = unsafe { &*self.page.arena.as_ptr().add(queue_at(n)).cast::<AtomicU64>() };
+        head.load(Ordering::Acquire)
     }
 
     #[cold]
@@ -414,10 +416,9 @@ impl Far {
     }
     /// Announces: entry `n` of the peer's queue.
     pub fn announce(&self, n: u64, entry: u64) {
-        let at = QUEUE_AT + 64 + (n as usize % ANNOUNCED_QUEUE) * 8;
         let _ = self.link.write_with(
             self.page_remote,
-            at,
+            queue_at(n),
             || self.wakes(),
             |record| {
                 record[..8].copy_from_slice(&entry.to_ne_bytes());

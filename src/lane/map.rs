@@ -99,8 +99,9 @@ pub(crate) const ANNOUNCED_BYTES: usize = (ANNOUNCED_SUMMARY + (1 << 17) / 64) *
 /// Entries of the queue of announcements that comes before the bitmap.
 pub(crate) const ANNOUNCED_QUEUE: usize = if cfg!(loom) { 4 } else { 256 };
 pub(crate) const ANNOUNCED_QUEUE_AT: usize = ANNOUNCED_AT + 2 * ANNOUNCED_BYTES;
-/// A queue's entries, and the line in which its receiver says how far it has come.
-pub(crate) const ANNOUNCED_QUEUE_BYTES: usize = (ANNOUNCED_QUEUE * 8).next_multiple_of(64) + 64;
+/// The queues of both directions: a line for each, in which its receiver says how far it has come, then the entries, of which the
+/// two of a number share a line. So where both sides receive by any index they write a line in turn.
+pub(crate) const ANNOUNCED_QUEUES_BYTES: usize = 2 * 64 + ANNOUNCED_QUEUE * 64;
 pub(crate) const RING_DATA_AT: usize = 1 << 20;
 
 /// Slots in a unit, of which the lanes of communicators other than the world consist.
@@ -194,7 +195,7 @@ impl Map {
         let announced = shape + 2 * slots * 32;
         let announced_bytes = ((ANNOUNCED_SUMMARY + slots / 64) * 8).next_multiple_of(64);
         let queue = announced + 2 * announced_bytes;
-        let annex = (queue + 2 * ANNOUNCED_QUEUE_BYTES).next_multiple_of(PAGE);
+        let annex = (queue + ANNOUNCED_QUEUES_BYTES).next_multiple_of(PAGE);
         let long_annex = annex + 3 * slots * ANNEX_BYTES;
         let bytes = long_annex + 3 * slots * LONG_ANNEX_BYTES;
         let announced = [announced, announced_bytes];
@@ -215,8 +216,8 @@ const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);
 const_assert!(2 * RING_CHUNKS < RING_FLAG_LINES);
 const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= ANNOUNCED_AT);
-const_assert!(ANNOUNCED_QUEUE_AT + 2 * ANNOUNCED_QUEUE_BYTES <= RING_DATA_AT && ANNOUNCED_QUEUE_AT.is_multiple_of(64));
 const_assert!(ring_pitch(16, true) <= RING_BYTES);
+const_assert!(ANNOUNCED_QUEUE_AT + ANNOUNCED_QUEUES_BYTES <= RING_DATA_AT && ANNOUNCED_QUEUE_AT.is_multiple_of(64));
 const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= HOT_AT);
 
 /// What a side says of itself; written by that side, its doorbell by both.

@@ -27,7 +27,7 @@ mod here {
     use super::pair::Pair;
     use super::progress::*;
     use super::record::*;
-    use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+    use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
     use crate::base::error::{Code, Error, Result};
     use crate::fabric::shm::peer::Peer;
     use crate::fabric::shm::region::{FINALIZED, LAYOUT_VERSION, Mapping, Region, SPOOL_AT};
@@ -76,6 +76,12 @@ mod here {
         pub announced_taken: AtomicU64,
         /// As a receiver: announcements read from the peer's queue.
         pub announced_read: AtomicU64,
+        /// As a receiver: what is announced next is what a receive of any index takes (see [`crate::p2p::any_index`]).
+        pub any_plain: AtomicBool,
+        /// As a receiver: the slot of the last message received by any index, 0: none yet, and its length.
+        pub any_slot: AtomicU32,
+        /// See above.
+        pub any_len: AtomicU64,
         /// Slots that ever had messages in the spool, each once.
         pub spooled: std::sync::Mutex<Vec<u32>>,
         /// The receives of any index.
@@ -221,6 +227,9 @@ mod here {
                 announced_queued: AtomicU64::new(0),
                 announced_taken: AtomicU64::new(0),
                 announced_read: AtomicU64::new(0),
+                any_plain: AtomicBool::new(false),
+                any_slot: AtomicU32::new(0),
+                any_len: AtomicU64::new(0),
                 spooled: Default::default(),
                 any: Default::default(),
                 far: None,
@@ -231,8 +240,6 @@ mod here {
         /// Makes a lane between nodes of it, not yet in use: its memory so far is its view.
         pub fn between_nodes(mut self, far: super::far::Far) -> Lane {
             self.key |= super::far::FAR;
-            // Announcements come by the fabric.
-            self.queue = far.queue().wrapping_sub(self.inn * ANNOUNCED_QUEUE_BYTES);
             self.far = Some(Box::new(far));
             self.special.fetch_or(SPECIAL_FAR, Ordering::AcqRel);
             self
@@ -329,6 +336,8 @@ mod here {
             self.transfer_tag.store(1, Ordering::Relaxed);
             self.spooled.lock().unwrap_or_else(|e| e.into_inner()).clear();
             *self.any.lock().unwrap_or_else(|e| e.into_inner()) = Default::default();
+            self.any_plain.store(false, Ordering::Relaxed);
+            self.any_slot.store(0, Ordering::Relaxed);
             if let Some(peer) = &self.peer {
                 peer.cma_on();
             }
@@ -520,26 +529,26 @@ mod here {
             self.at(self.announced, direction * self.map.announced[1] + word % (self.map.announced[1] / 8) * 8)
         }
 
-        /// An entry of the queue of announcements: lap and slot of announcement `n`. Written by the sender.
-        #[inline]
-        pub fn announcement(&self, direction: usize, n: u64) -> &AtomicU64 {
-            self.at(self.queue, direction * ANNOUNCED_QUEUE_BYTES + 64 + (n as usize % ANNOUNCED_QUEUE) * 8)
+        /// Announcement `n` of a direction in the queue. Written by the sender.
+        #[inline(always)]
+        pub fn announcement(&self, direction: usize, n: u64) -> &Announcement {
+            self.at(self.queue, 128 + (n as usize % ANNOUNCED_QUEUE) * 64 + direction * 32)
         }
         /// Announcements that the receiver has taken from the queue.
         #[inline]
         pub fn announcements_taken(&self, direction: usize) -> &AtomicU64 {
-            self.at(self.queue, direction * ANNOUNCED_QUEUE_BYTES)
+            self.at(self.queue, direction * 64)
         }
         /// The posting of kind any-index for messages that `direction` sends: 0, [`ANY_POSTED`], or the message that has it ([`any_claim`]).
         /// Synchronous sends only look at it, so it is in none of the lines that others use.
         #[inline]
         pub fn any_posting(&self, direction: usize) -> &AtomicU64 {
-            self.at(self.queue, direction * ANNOUNCED_QUEUE_BYTES + 8)
+            self.at(self.queue, direction * 64 + 8)
         }
         /// Threads of the sending side sleep that could use such a posting: who posts rings.
         #[inline]
         pub fn any_wanted(&self, direction: usize) -> &AtomicU32 {
-            self.at(self.queue, direction * ANNOUNCED_QUEUE_BYTES + 16)
+            self.at(self.queue, direction * 64 + 16)
         }
 
         /// This side's record of a slot.

@@ -258,6 +258,33 @@ pub fn slot_of_claim(claim: u64) -> usize {
     (claim >> 40) as usize & 0x1_ffff
 }
 
+/// An announcement to a receiver of any index, by the sender: half a line, whose other half is the other direction's announcement of the
+/// same number. Between nodes it is `head` alone.
+#[repr(C, align(32))]
+pub struct Announcement {
+    /// number + 1 32 | [`CARRIES`] | slot. Written last.
+    pub head: AtomicU64,
+    /// With [`CARRIES`]: the message's landing.
+    pub land: AtomicU64,
+    /// With [`CARRIES`]: its data words.
+    pub data: [AtomicU64; 2],
+}
+
+/// The announcement brings its message along.
+pub const CARRIES: u64 = 1 << 31;
+
+/// The head of announcement `n`, of a slot.
+#[inline(always)]
+pub fn announcement_head(n: u64, slot: usize, carries: u64) -> u64 {
+    (n + 1) << 32 | carries | slot as u64
+}
+
+/// The slot of an announcement's head.
+#[inline(always)]
+pub fn slot_of_head(head: u64) -> usize {
+    (head & (CARRIES - 1)) as usize
+}
+
 /// Posting hint: the receiver is in a wait for this message and follows a ring at once.
 pub const HINT_WAITING: u8 = 1;
 /// Posting hint: the buffer is in memory from `fmpl_alloc`.
@@ -461,6 +488,7 @@ mod shape_of_records {
     const_assert!(size_of::<Hot>() == 64 && align_of::<Hot>() == 64);
     const_assert!(size_of::<Posting>() == 32 && offset_of!(Posting, meta) == 16 && offset_of!(Posting, seq) == 24);
     const_assert!(size_of::<Shape>() == 32);
+    const_assert!(size_of::<Announcement>() == 32 && offset_of!(Announcement, land) == 8);
     const_assert!(size_of::<Head>() == 16 && offset_of!(Head, mark) == 8);
     const_assert!(size_of::<Block>() == BLOCK_HEADER && offset_of!(Block, taken) == 64);
     const_assert!(offset_of!(Block, first) == 0 && offset_of!(Block, owner) == 8 && offset_of!(Block, gener) == 16);

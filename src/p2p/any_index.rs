@@ -6,6 +6,9 @@
 //! the receiver takes these marks and does an ordinary receive on the index it finds. Raising the flag needs the order of both sides bought with `membarrier`, or a message could be
 //! missed for ever; then the landings of all groups of indices that were ever used are looked through once.
 //!
+//! A message of the landing's own bytes comes **with its announcement**, which is published first: who receives by any index has it with one
+//! line, and the landing, which follows, is for those who receive by the index. Whoever of them comes later finds it received.
+//!
 //! One mark of the bitmap may stand for several messages, so a mark is kept until a look at its index finds nothing.
 //!
 //! A synchronous send wants to know that its receive is posted. So a receive that is begun leaves a **posting of kind any-index**, one word
@@ -13,30 +16,33 @@
 //! whose sender goes on as if it were posted for. The receiver takes the word back in the same way before it chooses another message, and as
 //! soon as it waits: then it looks for itself.
 
+use std::ops::{Deref, DerefMut};
+use std::sync::MutexGuard;
+
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
 use crate::base::prefetch::prefetch;
 use crate::lane::far::Ask;
 use crate::lane::map::{ANNOUNCED_QUEUE, ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
-use crate::lane::record::{ANY_POSTED, WANTS, any_claim, slot_of_claim};
+use crate::lane::record::*;
 use crate::lane::{Lane, RECV_PENDING};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::layout::Layout;
-use crate::p2p::receive::Receiver;
+use crate::p2p::receive::{Receiver, recv_inline, take_carried};
 use crate::p2p::{Received, TAG_ANY};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 
 /// The receives of any index on one lane.
 #[derive(Default)]
 pub struct AnyState {
+    /// The flag is raised, and what was sent before is marked.
+    subscribed: bool,
     /// Slots whose mark was taken and that may have more.
     marked: Vec<u32>,
     /// Slots whose mark was taken while an indexed receive was pending there: it may leave something over.
     held: Vec<u32>,
     /// The pending request, if any.
     request: Option<Request>,
-    /// The last completed receive.
-    last: Option<Received>,
     /// Between nodes: how many have been posted.
     number: u32,
 }
@@ -59,22 +65,34 @@ pub(super) fn announce(lane: &Lane, slot: usize) {
         // The library's own messages (barriers) are nobody's to receive by any index.
         return;
     }
-    if !enqueue(lane, slot) {
-        if let Some(far) = lane.far() {
-            // The receiver looks at all indices then.
-            let side = lane.my_side();
-            side.any_overflow.store(1, Ordering::Release);
-            far.say_side(side);
-            side.any_overflow.store(0, Ordering::Release);
-            return;
-        }
-        let word = ANNOUNCED_SUMMARY + slot / 64;
-        // SYNC POINT: each pairs with the acquire of the same word in `take_bits`.
-        lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::Release);
-        lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::Release);
-        // SYNC POINT: pairs with the acquire in `take_marks`.
-        lane.my_side().any_overflow.store(1, Ordering::Release);
+    if enqueue(lane, slot, None) {
+        return wake_receiver(lane);
     }
+    if let Some(far) = lane.far() {
+        // The receiver looks at all indices then.
+        let side = lane.my_side();
+        side.any_overflow.store(1, Ordering::Release);
+        far.say_side(side);
+        side.any_overflow.store(0, Ordering::Release);
+        return;
+    }
+    let word = ANNOUNCED_SUMMARY + slot / 64;
+    // SYNC POINT: each pairs with the acquire of the same word in `take_bits`.
+    lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::Release);
+    lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::Release);
+    // SYNC POINT: pairs with the acquire in `take_marks`.
+    lane.my_side().any_overflow.store(1, Ordering::Release);
+    wake_receiver(lane);
+}
+
+/// Announces a message of the landing's own bytes, which comes along, before its landing is published. `false`: not so.
+#[inline(always)]
+pub(super) fn announce_message(lane: &Lane, slot: usize, land: Land, words: [u64; 2]) -> bool {
+    slot >= SYSTEM_INDICES && lane.far().is_none() && enqueue(lane, slot, Some((land, words)))
+}
+
+/// Wakes the receiver if it sleeps, after an announcement.
+pub(super) fn wake_receiver(lane: &Lane) {
     doorbell::light_barrier();
     if lane.peer_side().any_sleep.load(Ordering::Relaxed) & 0xff != 0 {
         // SAFETY: the peer's board is mapped as long as the lane lives.
@@ -84,8 +102,9 @@ pub(super) fn announce(lane: &Lane, slot: usize) {
     }
 }
 
-/// Puts the slot into the queue of announcements, which costs the receiver one line. `false`: it is full.
-fn enqueue(lane: &Lane, slot: usize) -> bool {
+/// Puts the slot into the queue of announcements, which costs the receiver one line, or the message with it. `false`: it is full.
+#[inline(always)]
+fn enqueue(lane: &Lane, slot: usize, message: Option<(Land, [u64; 2])>) -> bool {
     let mut n = lane.announced_queued.load(Ordering::Relaxed);
     loop {
         if n - lane.announced_taken.load(Ordering::Relaxed) >= ANNOUNCED_QUEUE as u64 {
@@ -104,31 +123,58 @@ fn enqueue(lane: &Lane, slot: usize) -> bool {
             Err(now) => n = now,
         }
     }
-    // SYNC POINT: pairs with the acquire in `announced`.
-    let entry = (n + 1) << 32 | slot as u64;
-    match lane.far() {
-        None => lane.announcement(lane.out, n).store(entry, Ordering::Release),
-        Some(far) => far.announce(n, entry),
+    let head = announcement_head(n, slot, if message.is_some() { CARRIES } else { 0 });
+    if let Some(far) = lane.far() {
+        far.announce(n, head);
+        return true;
     }
+    let entry = lane.announcement(lane.out, n);
+    if let Some((land, words)) = message {
+        entry.land.store(land.0, Ordering::Relaxed);
+        entry.data[0].store(words[0], Ordering::Relaxed);
+        entry.data[1].store(words[1], Ordering::Relaxed);
+    }
+    // SYNC POINT: pairs with the acquire in `announced`.
+    entry.head.store(head, Ordering::Release);
     true
 }
 
-/// The slot of the next announcement in the queue, if there is one.
+/// The head of the next announcement in the queue, if there is one.
 #[inline(always)]
-fn announced(lane: &Lane) -> Option<usize> {
+fn announced(lane: &Lane) -> Option<u64> {
     let n = lane.announced_read.load(Ordering::Relaxed);
-    let entry = lane.announcement(lane.inn, n).load(Ordering::Acquire);
-    ((entry >> 32) as u32 == (n + 1) as u32).then_some(entry as u32 as usize)
+    let head = match lane.far() {
+        // SYNC POINT: pairs with the release in `enqueue`.
+        None => lane.announcement(lane.inn, n).head.load(Ordering::Acquire),
+        Some(far) => far.announcement(n),
+    };
+    ((head >> 32) as u32 == (n + 1) as u32).then_some(head)
 }
 
-/// Takes the next announcement out of the queue.
-fn dequeue(lane: &Lane) -> Option<usize> {
-    let slot = announced(lane)?;
+/// Takes the next announcement out of the queue, for who then looks at its slot. One whose landing follows stays until that is there.
+fn dequeue(ep: &'static Endpoint, lane: &Lane) -> Option<usize> {
+    let head = announced(lane)?;
+    let slot = slot_of_head(head);
+    if head & CARRIES != 0 && is_open(ep, lane, slot) {
+        let entry = lane.announcement(lane.inn, lane.announced_read.load(Ordering::Relaxed));
+        let seq = lane.progress(slot).received.load(Ordering::Relaxed) + 1;
+        let next = Land(entry.land.load(Ordering::Relaxed)).is(seq, lane.epoch);
+        if next && !lane.receiving(slot).0.landing().is(seq, lane.epoch) {
+            return None;
+        }
+    }
     // What is looked at next lies on lines that nobody had reason to fetch before.
     if slot < lane.limit() as usize {
         prefetch(lane.hot(slot));
         prefetch(lane.progress(slot));
     }
+    pass_over(lane);
+    Some(slot)
+}
+
+/// The next announcement has been read.
+#[inline(always)]
+fn pass_over(lane: &Lane) {
     let n = lane.announced_read.load(Ordering::Relaxed) + 1;
     lane.announced_read.store(n, Ordering::Relaxed);
     // Now and then is often enough: a full queue only means the way by the bitmap.
@@ -138,7 +184,6 @@ fn dequeue(lane: &Lane) -> Option<usize> {
             far.say_taken(n);
         }
     }
-    Some(slot)
 }
 
 /// Is there a receive of any index that a synchronous message could claim?
@@ -236,11 +281,10 @@ fn choose(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, wait
 
 /// Raises the flag, the first time, and marks what was sent before.
 fn subscribe(lane: &Lane, state: &mut AnyState) {
-    let any = &lane.my_side().any;
-    if any.load(Ordering::Relaxed) != 0 {
+    if core::mem::replace(&mut state.subscribed, true) {
         return;
     }
-    any.store(1, Ordering::Relaxed);
+    lane.my_side().any.store(1, Ordering::Relaxed);
     if let Some(far) = lane.far() {
         far.say_side(lane.my_side());
         // Everything that was published without an announcement is here when the answer is.
@@ -270,7 +314,7 @@ fn subscribe(lane: &Lane, state: &mut AnyState) {
 fn next(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState) -> Option<usize> {
     loop {
         let slot = next_marked(ep, lane, state);
-        if slot.is_some() || !take_marks(lane, state) {
+        if slot.is_some() || !take_marks(ep, lane, state) {
             return slot;
         }
     }
@@ -322,8 +366,8 @@ fn has_message(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> bool 
 }
 
 /// Takes a mark or more. `false`: there are none.
-fn take_marks(lane: &Lane, state: &mut AnyState) -> bool {
-    if let Some(slot) = dequeue(lane) {
+fn take_marks(ep: &'static Endpoint, lane: &Lane, state: &mut AnyState) -> bool {
+    if let Some(slot) = dequeue(ep, lane) {
         state.marked.push(slot as u32);
         return true;
     }
@@ -379,8 +423,44 @@ fn lane_of(ep: &'static Endpoint, comm: i32, src: i32) -> Result<&'static Lane> 
     ep.lane_of(ep.context(comm)?, src)
 }
 
-fn state_of(lane: &Lane) -> std::sync::MutexGuard<'_, AnyState> {
-    lane.any.lock().unwrap_or_else(|e| e.into_inner())
+/// The state, locked.
+struct Locked<'a> {
+    lane: &'a Lane,
+    state: MutexGuard<'a, AnyState>,
+}
+
+fn state_of(lane: &Lane) -> Locked<'_> {
+    Locked { lane, state: lane.any.lock().unwrap_or_else(|e| e.into_inner()) }
+}
+
+impl Deref for Locked<'_> {
+    type Target = AnyState;
+    fn deref(&self) -> &AnyState {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut AnyState {
+        &mut self.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    /// Whoever receives needs to know no more than whether there is anything but the queue; only one thread receives by any index.
+    fn drop(&mut self) {
+        let AnyState { subscribed, marked, held, request, .. } = &*self.state;
+        let plain =
+            marked.is_empty() && held.is_empty() && request.is_none() && *subscribed && self.lane.far().is_none();
+        self.lane.any_plain.store(plain, Ordering::Relaxed);
+    }
+}
+
+/// Notes the last message received by any index.
+#[inline(always)]
+fn note_received(lane: &Lane, slot: usize) {
+    lane.any_len.store(lane.progress(slot).last_len.load(Ordering::Relaxed), Ordering::Relaxed);
+    lane.any_slot.store(slot as u32, Ordering::Relaxed);
 }
 
 #[cold]
@@ -411,34 +491,68 @@ pub(super) unsafe fn recv(ep: &'static Endpoint, comm: i32, data: Layout, src: i
 ///
 /// # Safety
 /// As for [`recv`].
+#[inline(always)]
 unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layout) -> bool {
-    let Layout::Contiguous { ptr, len } = data else { return false };
-    if ptr.is_null() && len != 0 || lane.far().is_some() {
+    let Layout::Contiguous { ptr, len: cap } = data else { return false };
+    if ptr.is_null() && cap != 0 {
         return false;
+    }
+    if !lane.any_plain.load(Ordering::Relaxed) {
+        // SAFETY: as the caller promises.
+        match unsafe { recv_marked(ep, lane, ptr, cap) } {
+            Some(taken) => return taken,
+            None if !lane.any_plain.load(Ordering::Relaxed) => return false,
+            None => {}
+        }
     }
     let mut turns = 0;
-    while announced(lane).is_none() && turns < patience() {
-        crate::base::atomics::spin_loop();
+    let head = loop {
+        match announced(lane) {
+            Some(head) => break head,
+            None if turns >= patience() => return false,
+            None => crate::base::atomics::spin_loop(),
+        }
         turns += 1;
-    }
-    let mut state = state_of(lane);
-    if state.request.is_some() || lane.my_side().any.load(Ordering::Relaxed) == 0 {
+    };
+    let slot = slot_of_head(head);
+    if !(SYSTEM_INDICES..lane.limit() as usize).contains(&slot) {
         return false;
     }
-    let marked = next_marked(ep, lane, &mut state);
-    let Some(slot) = marked.or_else(|| dequeue(lane)) else { return false };
-    let here = (SYSTEM_INDICES..lane.limit() as usize).contains(&slot);
-    // SAFETY: as the caller promises; the slot is below the limit.
-    if !here || !unsafe { super::receive::recv_inline::<false>(lane, slot, ptr, len) } {
-        if marked.is_none() {
-            state.marked.push(slot as u32);
-        }
+    let taken = if head & CARRIES != 0 {
+        let entry = lane.announcement(lane.inn, lane.announced_read.load(Ordering::Relaxed));
+        let words = [entry.data[0].load(Ordering::Relaxed), entry.data[1].load(Ordering::Relaxed)];
+        // SAFETY: as the caller promises; the slot is below the limit.
+        unsafe { take_carried(lane, slot, Land(entry.land.load(Ordering::Relaxed)), words, ptr, cap) }
+    } else {
+        prefetch(lane.hot(slot));
+        prefetch(lane.progress(slot));
+        // SAFETY: as above.
+        unsafe { recv_inline::<false>(lane, slot, ptr, cap) }
+    };
+    if !taken {
         return false;
     }
     // An entry of the queue stands for one message, which was this one or has its own: it leaves no mark.
-    let len = lane.progress(slot).last_len.load(Ordering::Relaxed) as usize;
-    state.last = Some(Received { len, index: slot as i32 - SYSTEM_INDICES as i32 });
+    pass_over(lane);
+    note_received(lane, slot);
     true
+}
+
+/// The same, when there are marks: `None`: none is left with a message.
+#[cold]
+#[inline(never)]
+unsafe fn recv_marked(ep: &'static Endpoint, lane: &'static Lane, ptr: *mut u8, cap: usize) -> Option<bool> {
+    let mut state = state_of(lane);
+    if state.request.is_some() || !state.subscribed || lane.far().is_some() {
+        return Some(false);
+    }
+    let slot = next_marked(ep, lane, &mut state)?;
+    // SAFETY: as the caller promises; `next_marked` has seen to the limit.
+    let taken = unsafe { recv_inline::<false>(lane, slot, ptr, cap) };
+    if taken {
+        note_received(lane, slot);
+    }
+    Some(taken)
 }
 
 /// Non-blocking receive of any index of `src`.
@@ -529,8 +643,7 @@ fn progress(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, wa
         Ok(true) => Ok(()),
         Err(e) => Err(e),
     };
-    let len = lane.progress(slot).last_len.load(Ordering::Relaxed) as usize;
-    state.last = Some(Received { len, index: slot as i32 - SYSTEM_INDICES as i32 });
+    note_received(lane, slot);
     Some(outcome)
 }
 
@@ -577,9 +690,16 @@ pub(crate) fn is_begun(lane: &Lane) -> bool {
 /// Length and index of the last completed receive of any index of `src`.
 pub(super) fn received(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Received> {
     let lane = lane_of(ep, comm, src)?;
-    state_of(lane).last.ok_or_else(|| {
-        Error::new(Code::Request, format!("rank {}: nothing has been received on {} yet", ep.rank, lane.name(TAG_ANY)))
-    })
+    match lane.any_slot.load(Ordering::Relaxed) {
+        0 => Err(Error::new(
+            Code::Request,
+            format!("rank {}: nothing has been received on {} yet", ep.rank, lane.name(TAG_ANY)),
+        )),
+        slot => Ok(Received {
+            len: lane.any_len.load(Ordering::Relaxed) as usize,
+            index: slot as i32 - SYSTEM_INDICES as i32,
+        }),
+    }
 }
 
 /// The length of a message of any index of `src`, if there is one whose length is known.

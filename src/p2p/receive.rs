@@ -198,12 +198,56 @@ pub(super) unsafe fn take_short<const OWE: bool>(
         && !land.is_now()
         && theirs.tx.load(Ordering::Relaxed) & 0xff == 0
     {
-        let flags = progress.recv_flags.load(Ordering::Relaxed);
-        if flags & RECV_OWES == 0 {
-            progress.recv_flags.store(flags | RECV_OWES, Ordering::Release);
-        }
+        owe(progress);
     } else {
         acknowledge(lane, slot, seq);
+    }
+    true
+}
+
+/// The acknowledgement is left to the answer.
+#[inline(always)]
+fn owe(progress: &Progress) {
+    let flags = progress.recv_flags.load(Ordering::Relaxed);
+    if flags & RECV_OWES == 0 {
+        progress.recv_flags.store(flags | RECV_OWES, Ordering::Release);
+    }
+}
+
+/// Takes a message that came with its announcement to a receiver of any index, if it is the slot's next one and fits. `false`: not so. Its
+/// landing need not be there yet, and is not looked at: the line stays where it is written next.
+///
+/// # Safety
+/// `cap` writable bytes at `ptr`; `slot` below the lane's limit.
+#[inline(always)]
+pub(super) unsafe fn take_carried(
+    lane: &Lane,
+    slot: usize,
+    land: Land,
+    words: [u64; 2],
+    ptr: *mut u8,
+    cap: usize,
+) -> bool {
+    let progress = lane.progress(slot);
+    let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let len = land.inline_len();
+    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != 0
+        || !land.is(seq, lane.epoch)
+        || len > cap.min(INLINE_BYTES)
+    {
+        return false;
+    }
+    progress.note_acked(land, lane.receiving(slot).0);
+    // SAFETY: at most 16 bytes, and at most `cap`.
+    unsafe { deliver_words(words, ptr, len) };
+    progress.count_received(seq);
+    progress.last_len.store(len as u64, Ordering::Relaxed);
+    // A sender that waits for this acknowledgement said so in the landing; one that waits with its next message announces that, and who
+    // looks for it settles.
+    if progress.alternates(seq, land) && !land.is_now() {
+        owe(progress)
+    } else {
+        acknowledge(lane, slot, seq)
     }
     true
 }

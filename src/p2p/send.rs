@@ -91,12 +91,34 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
     if before == 0 {
         lane.touch(slot);
     }
+    let land = Land::new(seq, progress.got(), Kind::Inline, len, lane.epoch);
+    if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
+        publish_announced(lane, slot, land, [a, b]);
+        progress.count_sent(seq, len);
+        return true;
+    }
     mine.data[0].store(a, Ordering::Relaxed);
     mine.data[1].store(b, Ordering::Relaxed);
-    mine.publish(Land::new(seq, progress.got(), Kind::Inline, len, lane.epoch));
+    mine.publish(land);
     progress.count_sent(seq, len);
     after_publish(lane, slot, theirs);
     true
+}
+
+/// Publishes a landing and its data words to a peer that receives by any index too: first with the announcement, so that nothing else has
+/// to come over for it.
+#[inline(never)]
+fn publish_announced(lane: &Lane, slot: usize, land: Land, words: [u64; 2]) {
+    let (mine, theirs) = lane.sending(slot);
+    let announced = super::any_index::announce_message(lane, slot, land, words);
+    mine.data[0].store(words[0], Ordering::Relaxed);
+    mine.data[1].store(words[1], Ordering::Relaxed);
+    mine.publish(land);
+    if !announced {
+        return after_publish(lane, slot, theirs);
+    }
+    after_landing(lane, slot, theirs);
+    super::any_index::wake_receiver(lane);
 }
 
 /// The next longer path: an annex beside the landing. `false`: not this way.
@@ -243,14 +265,20 @@ pub(super) unsafe fn words_of(ptr: *const u8, len: usize) -> [u64; 2] {
 /// What follows every publication: wake the receiver if it sleeps, announce the index if it receives from any.
 #[inline(always)]
 pub(super) fn after_publish(lane: &Lane, slot: usize, theirs: &Half) {
+    after_landing(lane, slot, theirs);
+    if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
+        super::any_index::announce(lane, slot);
+    }
+}
+
+/// The first half of it: wakes who sleeps on the slot.
+#[inline(always)]
+fn after_landing(lane: &Lane, slot: usize, theirs: &Half) {
     // SYNC POINT: the sleeper sets its byte and has the order bought by `membarrier`; no fence here.
     doorbell::light_barrier();
     let sleep = theirs.rx.load(Ordering::Relaxed) & 0xff;
     if sleep != 0 {
         wake(lane, slot, sleep);
-    }
-    if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
-        super::any_index::announce(lane, slot);
     }
 }
 

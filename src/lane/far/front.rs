@@ -68,12 +68,16 @@ pub(super) const REQUEST_AT: usize = 128;
 pub(super) const ANSWER_AT: usize = 192;
 pub(super) const ASLEEP_AT: usize = 200;
 pub(super) const FOUND_AT: usize = 208;
-/// Announcements: a line of the reader's own, then the entries, as on a node.
+/// The heads of announcements.
 pub(super) const QUEUE_AT: usize = 1024;
 const_assert!(core::mem::offset_of!(Page, taken) == TAKEN_AT && core::mem::offset_of!(Page, request) == REQUEST_AT);
 const_assert!(core::mem::offset_of!(Page, answer) == ANSWER_AT && core::mem::offset_of!(Page, asleep) == ASLEEP_AT);
 const_assert!(core::mem::offset_of!(Page, found) == FOUND_AT && core::mem::offset_of!(Page, broken) == BROKEN_AT);
-const_assert!(QUEUE_AT + 64 + ANNOUNCED_QUEUE * 8 <= PAGE_BYTES);
+const_assert!(QUEUE_AT + ANNOUNCED_QUEUE * 8 <= PAGE_BYTES);
+/// Where that of announcement `n` lies in the page.
+pub(super) fn queue_at(n: u64) -> usize {
+    QUEUE_AT + (n as usize % ANNOUNCED_QUEUE) * 8
+}
 
 /// The chain of an index as its receiver follows it.
 #[derive(Default)]
