@@ -1,0 +1,87 @@
+//! What a receive waits for.
+
+use super::*;
+
+/// The wait for a split line: its sender is at work, and wakes nobody when it has written it.
+pub(super) struct Splitting {
+    pub wait: Awaiting,
+    pub which: usize,
+}
+
+impl Scene for Splitting {
+    fn board(&self) -> &'static Board {
+        self.wait.board()
+    }
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        None
+    }
+    fn bits(&self) -> u32 {
+        self.wait.bits()
+    }
+    fn ready(&self) -> bool {
+        is_split(self.wait.lane, self.which, self.wait.slot, self.wait.seq)
+    }
+    fn gone(&self) -> Option<Error> {
+        self.wait.gone()
+    }
+    fn may_end(&self) -> bool {
+        false
+    }
+    fn waits(&self) -> Waits {
+        self.wait.waits()
+    }
+}
+
+/// What a receive waits for.
+pub(in crate::p2p) struct Awaiting {
+    pub ep: &'static Endpoint,
+    pub lane: &'static Lane,
+    pub slot: usize,
+    pub seq: u64,
+}
+
+impl Scene for Awaiting {
+    fn board(&self) -> &'static Board {
+        self.ep.board()
+    }
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        self.lane.far().is_none().then(|| &self.lane.receiving(self.slot).1.rx)
+    }
+    fn bits(&self) -> u32 {
+        doorbell::bit(self.slot)
+    }
+    fn ready(&self) -> bool {
+        let nowhere = Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 };
+        let r = Receiver { ep: self.ep, lane: self.lane, slot: self.slot, data: nowhere, cap: 0, seq: self.seq };
+        r.look().is_some()
+    }
+    fn naps(&self) -> u32 {
+        if self.lane.far().is_some() { crate::lane::far::NAPS } else { 0 }
+    }
+    fn fall_asleep(&self) -> bool {
+        match self.lane.far() {
+            Some(far) => {
+                far.fall_asleep();
+                true
+            }
+            None => self.sleep_word().map(crate::wait::mark_asleep).is_some(),
+        }
+    }
+    fn meanwhile(&self) -> bool {
+        self.ep.tend(self.lane);
+        self.ep.waiting_sends.push(self.ep)
+    }
+    fn gone(&self) -> Option<Error> {
+        self.ep.gone(self.lane, self.slot, "recv from")
+    }
+    fn waits(&self) -> Waits {
+        Waits {
+            operation: Operation::Recv,
+            peer: self.lane.world,
+            index: self.slot as i32 - SYSTEM_INDICES as i32,
+            comm: self.lane.comm(),
+            bytes: 0,
+            since_ns: 0,
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The short path of a receive: a message of the landing's own bytes, of an annex, of the chain's next record, or one that came with its
+//! announcement; and the posting of a run of bytes.
+
+use super::*;
+
+/// The short path: the message is, or within moments will be, in the landing or its annex. `false`: not this way. `OWE`: as for
+/// [`take_short`].
+///
+/// # Safety
+/// `cap` writable bytes at `ptr`; `slot` below the lane's limit.
+#[inline(always)]
+pub unsafe fn recv_inline<const OWE: bool>(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
+    let progress = lane.progress(slot);
+    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != 0 {
+        return false;
+    }
+    // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
+    let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
+    // SAFETY: as the caller promises.
+    unsafe { take_short::<OWE>(lane, slot, ptr, cap, patience) }
+}
+
+/// Takes the chain's next record, if the last message came from the chain and that record is there within moments and fits. `false`:
+/// not this way.
+///
+/// # Safety
+/// As for [`recv_inline`].
+#[inline(always)]
+pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
+    let progress = lane.progress(slot);
+    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != RECV_CHAIN {
+        return false;
+    }
+    let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let (theirs, _) = lane.receiving(slot);
+    let side = lane.receive_side(slot);
+    let (block, next) = (side.block.get(), side.next.get());
+    let record = Receiver::record(block, next);
+    let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
+    let mut turns = 0;
+    // SYNC POINT: as in `look_in_chain`.
+    let mut word = record.load(Ordering::Acquire);
+    while word as u32 != seq as u32 || word == 0 {
+        turns += 1;
+        if turns >= patience || theirs.landing().is(seq, lane.epoch) {
+            return false;
+        }
+        spin_loop();
+        word = record.load(Ordering::Acquire);
+    }
+    let len = (word >> 40) as usize;
+    if (word >> 32) as u8 != Kind::Spooled as u8 || len as u64 >= LONG_LENGTH || len > cap {
+        return false;
+    }
+    // SAFETY: the record has `len` bytes in the peer's spool behind its word; they fit, as was just seen.
+    unsafe { copy(block.cast::<u8>().add(next as usize + 8), ptr, len) };
+    side.next.set(next + record_bytes(len) as u64);
+    progress.count_received(seq);
+    progress.last_len.store(len as u64, Ordering::Relaxed);
+    // SAFETY: in the peer's spool, mapped as long as the lane lives.
+    // SYNC POINT: pairs with `Sender::consumed_all`.
+    unsafe { (*block).taken.store(seq as u32, Ordering::Release) };
+    wake_sender(lane, slot);
+    true
+}
+
+/// Takes the next message if within so many turns it is in the landing or an annex, and fits. `false`: not so.
+///
+/// `OWE`: in traffic that alternates the acknowledgement is left to the answer. Only a blocking receive does so: requests overlap, and
+/// a peer that sends before it has looked for what came would find its last message not acknowledged.
+///
+/// # Safety
+/// As for [`recv_inline`]; the last message did not come from the chain.
+#[inline(always)]
+pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
+    lane: &Lane,
+    slot: usize,
+    ptr: *mut u8,
+    cap: usize,
+    patience: u32,
+) -> bool {
+    let progress = lane.progress(slot);
+    let (theirs, _) = lane.receiving(slot);
+    let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let epoch = lane.epoch;
+    let mut turns = 1;
+    let mut land = theirs.landing();
+    while !land.is(seq, epoch) {
+        if turns >= patience {
+            return false;
+        }
+        // The pause matters: a poller without it takes the line away between the peer's acknowledgement and its next landing,
+        // and a ping-pong takes twice the time.
+        spin_loop();
+        land = theirs.landing();
+        turns += 1;
+    }
+    let len = land.inline_len();
+    if len > cap {
+        return false;
+    }
+    progress.note_acked(land, theirs);
+    let words = [theirs.data[0].load(Ordering::Relaxed), theirs.data[1].load(Ordering::Relaxed)];
+    let inline = land.kind() == Kind::Inline as u8;
+    let len = if inline {
+        // SAFETY: an inline length is at most 16, and it is ≤ cap.
+        unsafe { deliver_words(words, ptr, len.min(INLINE_BYTES)) };
+        len
+    } else {
+        // SAFETY: as the caller promises; what was published stays until the acknowledgement.
+        let Some(len) = (unsafe { from_annex(lane, slot, seq, land, words, ptr, cap) }) else { return false };
+        len
+    };
+    progress.count_received(seq);
+    progress.last_len.store(len as u64, Ordering::Relaxed);
+    if OWE
+        && (inline || len > OWE_ABOVE)
+        && progress.alternates(seq, land)
+        && !land.is_now()
+        && theirs.tx.load(Ordering::Relaxed) & 0xff == 0
+    {
+        owe(progress);
+    } else {
+        acknowledge(lane, slot, seq);
+    }
+    true
+}
+
+/// The acknowledgement is left to the answer.
+#[inline(always)]
+fn owe(progress: &Progress) {
+    let flags = progress.recv_flags.load(Ordering::Relaxed);
+    if flags & RECV_OWES == 0 {
+        progress.recv_flags.store(flags | RECV_OWES, Ordering::Release);
+    }
+}
+
+/// Takes a message that came with its announcement to a receiver of any index, if it is the slot's next one and fits. `false`: not so. Its
+/// landing need not be there yet, and is not looked at: the line stays where it is written next.
+///
+/// # Safety
+/// `cap` writable bytes at `ptr`; `slot` below the lane's limit.
+#[inline(always)]
+pub(in crate::p2p) unsafe fn take_carried(
+    lane: &Lane,
+    slot: usize,
+    land: Land,
+    words: [u64; 2],
+    ptr: *mut u8,
+    cap: usize,
+) -> bool {
+    let progress = lane.progress(slot);
+    let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let len = land.inline_len();
+    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != 0
+        || !land.is(seq, lane.epoch)
+        || len > cap.min(INLINE_BYTES)
+    {
+        return false;
+    }
+    progress.note_acked(land, lane.receiving(slot).0);
+    // SAFETY: at most 16 bytes, and at most `cap`.
+    unsafe { deliver_words(words, ptr, len) };
+    progress.count_received(seq);
+    progress.last_len.store(len as u64, Ordering::Relaxed);
+    // A sender that waits for this acknowledgement said so in the landing; one that waits with its next message announces that, and who
+    // looks for it settles.
+    if progress.alternates(seq, land) && !land.is_now() {
+        owe(progress)
+    } else {
+        acknowledge(lane, slot, seq)
+    }
+    true
+}
+
+/// Tells the sender that message `seq` and all before it are received, and wakes it.
+#[inline(always)]
+pub(super) fn acknowledge(lane: &Lane, slot: usize, seq: u64) {
+    let mine = lane.receiving(slot).1;
+    mine.acknowledge(seq, mine.rx.load(Ordering::Relaxed) & 0xff);
+    wake_sender(lane, slot);
+}
+
+/// Wakes the sender if it sleeps, after what it may wait for has been stored.
+#[inline(always)]
+pub(super) fn wake_sender(lane: &Lane, slot: usize) {
+    doorbell::light_barrier();
+    let sleep = lane.receiving(slot).0.tx.load(Ordering::Relaxed) & 0xff;
+    if sleep != 0 {
+        wake(lane, slot, sleep);
+    }
+}
+
+/// Posts a receive of a run of bytes into a lane on this node, if the message is not there yet. `false`: it may be there, or the last
+/// one came from the chain, or is not acknowledged.
+///
+/// # Safety
+/// `cap` bytes at `ptr` are writable until the receive is completed; `slot` is below the lane's limit, and no receive is pending there.
+#[inline(always)]
+pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
+    let progress = lane.progress(slot);
+    let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let (theirs, _) = lane.receiving(slot);
+    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_CHAIN | RECV_OWES) != 0
+        || theirs.landing().is(seq, lane.epoch)
+        || theirs.tx.load(Ordering::Relaxed) >> 8 == seq as u32 & SEQ24
+    {
+        return false;
+    }
+    let posting = lane.posting(lane.inn, slot);
+    posting.post(seq, ptr as u64, cap as u64, PostingKind::Contiguous, heap_hint(ep, ptr, cap), lane.epoch);
+    wake_sender(lane, slot);
+    true
+}
+
+/// [`HINT_HEAP`] for bytes that the peer can reach in the heap.
+#[inline(always)]
+pub(super) fn heap_hint(ep: &Endpoint, ptr: *mut u8, len: usize) -> u8 {
+    if ep.heap.contains(ptr, len) { HINT_HEAP } else { 0 }
+}
+
+/// Gives the acknowledgement that is owed, if one is: whoever receives off the short path, or looks for a message, may be what the
+/// sender waits for. For the slot's receiving thread.
+#[inline(always)]
+pub(crate) fn settle(lane: &Lane, slot: usize) {
+    let progress = lane.progress(slot);
+    let flags = progress.recv_flags.load(Ordering::Relaxed);
+    if flags & RECV_OWES != 0 {
+        progress.recv_flags.store(flags & !RECV_OWES, Ordering::Release);
+        acknowledge(lane, slot, progress.received.load(Ordering::Relaxed));
+    }
+}
+
+/// Delivers a message that lies in an annex, or partly in a split line, if it fits; its length.
+///
+/// # Safety
+/// `cap` writable bytes at `ptr`; `land` and `words` are those of message `seq`.
+#[inline]
+unsafe fn from_annex(
+    lane: &Lane,
+    slot: usize,
+    seq: u64,
+    land: Land,
+    words: [u64; 2],
+    ptr: *mut u8,
+    cap: usize,
+) -> Option<usize> {
+    let (which, split) = annex_of(lane, land)?;
+    let len =
+        if split { land.inline_len().clamp(INLINE_BYTES, SPLIT_BYTES) } else { (words[0] as usize).min(ANNEX_MOST) };
+    // A split line that does not come is the long way's business.
+    if len > cap || split && !split_soon(lane, which, slot, seq) {
+        return None;
+    }
+    if !split {
+        prefetch_run(lane.annex(which, slot), len.min(ANNEX_BYTES));
+        prefetch_run(lane.long_annex(which, slot), len.saturating_sub(ANNEX_BYTES));
+    }
+    // SAFETY: `len` ≤ cap; the annex, or landing and split line, hold `len` bytes until the acknowledgement.
+    unsafe {
+        if split {
+            deliver_words(words, ptr, INLINE_BYTES);
+            copy(lane.split(which, slot), ptr.add(INLINE_BYTES), len - INLINE_BYTES);
+        } else {
+            copy(lane.annex(which, slot), ptr, len.min(ANNEX_BYTES));
+            if len > ANNEX_BYTES {
+                copy(lane.long_annex(which, slot), ptr.add(ANNEX_BYTES), len - ANNEX_BYTES);
+            }
+        }
+    }
+    received_annex(lane, slot, which);
+    Some(len)
+}
+
+/// Which annex or split line a landing means, and whether it is a split line.
+#[inline(always)]
+pub(super) fn annex_of(lane: &Lane, land: Land) -> Option<(usize, bool)> {
+    Some(match Kind::from_number(land.kind())? {
+        Kind::Split => (0, true),
+        Kind::OwnSplit => (1 + lane.inn, true),
+        Kind::Annex => (0, false),
+        Kind::OwnAnnex => (1 + lane.inn, false),
+        _ => return None,
+    })
+}
+
+/// An annex has been read. The one in turn is this side's from now on.
+#[inline(always)]
+pub(super) fn received_annex(lane: &Lane, slot: usize, which: usize) {
+    if which == 0 {
+        let flags = &lane.progress(slot).recv_flags;
+        // SYNC POINT: pairs with the acquire in `holds_annex`.
+        flags.store(flags.load(Ordering::Relaxed) ^ RECV_ANNEX, Ordering::Release);
+    }
+}
+
+/// Is the split line of a message there?
+#[inline(always)]
+pub(super) fn is_split(lane: &Lane, which: usize, slot: usize, seq: u64) -> bool {
+    // SYNC POINT: pairs with the release in `fill_annex`.
+    lane.split_seq(which, slot).load(Ordering::Acquire) == split_mark(seq, lane.inn)
+}
+
+/// Is it there within moments? Its sender writes it right behind the landing, unless it loses its core between the two, or dies.
+#[inline(always)]
+fn split_soon(lane: &Lane, which: usize, slot: usize, seq: u64) -> bool {
+    for _ in 0..SPLIT_PATIENCE {
+        if is_split(lane, which, slot, seq) {
+            return true;
+        }
+        spin_loop();
+    }
+    false
+}
+
+/// Writes the first `len` bytes of two words, as [`crate::p2p::send`] packed them.
+///
+/// # Safety
+/// `len` ≤ 16 writable bytes at `ptr`.
+#[inline(always)]
+pub(in crate::p2p) unsafe fn deliver_words(words: [u64; 2], ptr: *mut u8, len: usize) {
+    let [a, b] = words.map(u64::from_le);
+    // SAFETY: writes that overlap, within the first `len` bytes.
+    unsafe {
+        let word = |at: usize, v: u64| ptr.add(at).cast::<u64>().write_unaligned(v.to_le());
+        let half = |at: usize, v: u64| ptr.add(at).cast::<u32>().write_unaligned((v as u32).to_le());
+        match len {
+            8 => word(0, a),
+            16 => {
+                word(0, a);
+                word(8, b);
+            }
+            9..16 => {
+                word(0, a);
+                word(len - 8, a >> (8 * (len - 8)) | b << (8 * (16 - len)));
+            }
+            4..8 => {
+                half(0, a);
+                half(len - 4, a >> (8 * (len - 4)));
+            }
+            0 => {}
+            _ => {
+                *ptr = a as u8;
+                *ptr.add(len / 2) = (a >> (8 * (len / 2))) as u8;
+                *ptr.add(len - 1) = (a >> (8 * (len - 1))) as u8;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_messages_survive_their_words() {
+        for len in 0..=16usize {
+            let source: Vec<u8> = (0..len as u8).map(|k| k.wrapping_mul(37) | 0x81).collect();
+            let mut target = [0u8; 24];
+            // SAFETY: `len` bytes on both sides.
+            unsafe { deliver_words(crate::p2p::send::words_of(source.as_ptr(), len), target.as_mut_ptr().add(4), len) };
+            assert_eq!(&target[4..4 + len], &source[..], "{len} bytes");
+            assert!(target[..4].iter().chain(&target[4 + len..]).all(|b| *b == 0), "{len} bytes: wrote beyond");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The short path of a send: a message of the landing's own bytes, or of an annex beside it, when everything before it is received.
+
+use super::*;
+
+/// The short path: the landing, or the landing and an annex. `false`: not this way.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`, `len` ≤ [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST), `slot` below the lane's limit.
+#[inline(always)]
+pub(in crate::p2p) unsafe fn send_short(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { if len <= INLINE_BYTES { send_inline(lane, slot, ptr, len) } else { send_annex(lane, slot, ptr, len) } }
+}
+
+/// The landing's own bytes. `false`: not this way.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`, `len` ≤ [`INLINE_BYTES`], `slot` below the lane's limit.
+#[inline(always)]
+pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
+    let progress = lane.progress(slot);
+    let (mine, theirs) = lane.sending(slot);
+    let before = progress.sent.load(Ordering::Relaxed);
+    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
+        || !acked_soon(progress, theirs, before)
+    {
+        return false;
+    }
+    let seq = before + 1;
+    // SAFETY: as the caller promises.
+    let [a, b] = unsafe { words_of(ptr, len) };
+    if before == 0 {
+        lane.touch(slot);
+    }
+    let land = Land::new(seq, progress.got(), Kind::Inline, len, lane.epoch);
+    if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
+        publish_announced(lane, slot, land, [a, b]);
+        progress.count_sent(seq, len);
+        return true;
+    }
+    mine.data[0].store(a, Ordering::Relaxed);
+    mine.data[1].store(b, Ordering::Relaxed);
+    mine.publish(land);
+    progress.count_sent(seq, len);
+    after_publish(lane, slot, theirs);
+    true
+}
+
+/// Publishes a landing and its data words to a peer that receives by any index too: first with the announcement, so that nothing else has
+/// to come over for it.
+#[inline(never)]
+fn publish_announced(lane: &Lane, slot: usize, land: Land, words: [u64; 2]) {
+    let (mine, theirs) = lane.sending(slot);
+    let announced = any_index::announce_message(lane, slot, land, words);
+    mine.data[0].store(words[0], Ordering::Relaxed);
+    mine.data[1].store(words[1], Ordering::Relaxed);
+    mine.publish(land);
+    if !announced {
+        return after_publish(lane, slot, theirs);
+    }
+    after_landing(lane, slot, theirs);
+    any_index::wake_receiver(lane);
+}
+
+/// The next longer path: an annex beside the landing. `false`: not this way.
+///
+/// # Safety
+/// `len` readable bytes at `ptr`, [`INLINE_BYTES`] < `len` ≤ [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST), `slot` below the lane's limit.
+#[inline(never)]
+unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
+    let progress = lane.progress(slot);
+    let theirs = lane.sending(slot).1;
+    let before = progress.sent.load(Ordering::Relaxed);
+    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
+        || !acked_soon(progress, theirs, before)
+    {
+        return false;
+    }
+    let seq = before + 1;
+    if before == 0 {
+        lane.touch(slot);
+    }
+    // SAFETY: as the caller promises; everything before is consumed.
+    unsafe { fill_annex(lane, slot, seq, len, false, |at, to, n| crate::base::atomics::copy(ptr.add(at), to, n)) };
+    progress.count_sent(seq, len);
+    after_publish(lane, slot, theirs);
+    true
+}
+
+/// Is the last message acknowledged, or will be in a moment? Where traffic goes both ways the acknowledgement is likely to be
+/// on its way, and the landing is better than the chain; where it goes one way only, the chain is.
+#[inline(always)]
+fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
+    if progress.is_acked(before) || theirs.acked(before) {
+        return true;
+    }
+    if !progress.is_two_way() {
+        return false;
+    }
+    for _ in 0..ACK_PATIENCE.min(patience()) {
+        crate::base::atomics::spin_loop();
+        if theirs.acked(before) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Publishes message `seq` by the landing and an annex, or a split line; `copy(at, to, n)` copies bytes of the message. `now`: it
+/// is to be acknowledged at once.
+///
+/// # Safety
+/// Everything before `seq` is consumed; [`INLINE_BYTES`] < `len` ≤ [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST).
+#[inline(always)]
+pub(super) unsafe fn fill_annex(
+    lane: &Lane,
+    slot: usize,
+    seq: u64,
+    len: usize,
+    now: bool,
+    copy: impl Fn(usize, *mut u8, usize),
+) {
+    let progress = lane.progress(slot);
+    let mine = lane.sending(slot).0;
+    let publish = |kind, inline_len| {
+        let land = Land::new(seq, progress.got(), kind, inline_len, lane.epoch);
+        mine.publish(if now { land.now() } else { land });
+    };
+    // Lines that both sides write in turn cost less than lines that only one writes; without the turn there is an own one.
+    let turn = holds_annex(lane, progress);
+    let which = if turn { 0 } else { 1 + lane.out };
+    if turn {
+        progress.send_flags.store(progress.send_flags.load(Ordering::Relaxed) ^ SEND_ANNEX, Ordering::Relaxed);
+    }
+    if len <= SPLIT_BYTES {
+        // The landing first, so that it is on its way while the split line comes here; that line says by itself when it is whole.
+        let mut words = [0u64; 2];
+        copy(0, words.as_mut_ptr().cast(), INLINE_BYTES);
+        mine.data[0].store(words[0], Ordering::Relaxed);
+        mine.data[1].store(words[1], Ordering::Relaxed);
+        publish(if turn { Kind::Split } else { Kind::OwnSplit }, len);
+        copy(INLINE_BYTES, lane.split(which, slot), len - INLINE_BYTES);
+        // SYNC POINT: pairs with the acquire in `until_split`.
+        lane.split_seq(which, slot).store(split_mark(seq, lane.out), Ordering::Release);
+    } else {
+        copy(0, lane.annex(which, slot), len.min(ANNEX_BYTES));
+        if len > ANNEX_BYTES {
+            copy(ANNEX_BYTES, lane.long_annex(which, slot), len - ANNEX_BYTES);
+        }
+        mine.data[0].store(len as u64, Ordering::Relaxed);
+        publish(if turn { Kind::Annex } else { Kind::OwnAnnex }, 0);
+    }
+}
+
+/// The annex belongs to whoever received it last; at first to the lower rank.
+#[inline(always)]
+fn holds_annex(lane: &Lane, progress: &Progress) -> bool {
+    // SYNC POINT: pairs with the receiving thread's release after it has read the annex.
+    let got = progress.recv_flags.load(Ordering::Acquire) & RECV_ANNEX != 0;
+    let gave = progress.send_flags.load(Ordering::Relaxed) & SEND_ANNEX != 0;
+    if lane.is_self() { got == gave } else { (lane.out == 0) ^ got ^ gave }
+}
+
+/// Up to sixteen bytes as two words, in memory order (little endian: byte 0 is the lowest).
+///
+/// # Safety
+/// `len` readable bytes at `ptr`, `len` ≤ 16.
+#[inline(always)]
+pub(in crate::p2p) unsafe fn words_of(ptr: *const u8, len: usize) -> [u64; 2] {
+    // Reads that overlap instead of a loop or a call; only the first `len` bytes are read.
+    // SAFETY: as the caller promises.
+    unsafe {
+        let word = |at: usize| u64::from_le(ptr.add(at).cast::<u64>().read_unaligned());
+        let half = |at: usize| u32::from_le(ptr.add(at).cast::<u32>().read_unaligned()) as u64;
+        let words = match len {
+            8 => [word(0), 0],
+            16 => [word(0), word(8)],
+            9..16 => [word(0), word(len - 8) >> (8 * (16 - len))],
+            4..8 => [half(0) | half(len - 4) << (8 * (len - 4)), 0],
+            0 => [0, 0],
+            _ => {
+                let (first, middle, last) = (*ptr as u64, *ptr.add(len / 2) as u64, *ptr.add(len - 1) as u64);
+                [first | middle << (8 * (len / 2)) | last << (8 * (len - 1)), 0]
+            }
+        };
+        words.map(u64::to_le)
+    }
+}
