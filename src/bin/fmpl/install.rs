@@ -17,7 +17,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The number in the soname; `build.rs` has it too.
+/// The number in the soname; `src/build.rs` has it too.
 const SO_MAJOR: &str = "0";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 

@@ -4,7 +4,7 @@
 //! would get this soname. Arguments for everything are not handed on; the programs take the name off again.
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=src/build.rs");
     println!("cargo:rustc-link-arg=-Wl,-soname,libfmpl.so.0");
     for programs in ["bins", "tests", "examples", "benches"] {
         println!("cargo:rustc-link-arg-{programs}=-Wl,-soname,");
