@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use crate::base::error::Error;
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::{BOUNCE_BYTES, Hooks};
+use crate::fabric::verbs::link::ending::Reason;
 use crate::fabric::verbs::link::{COMMANDED, Link, PIECES, Piece};
 use crate::fabric::verbs::region::Region;
 use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
@@ -534,7 +535,7 @@ pub(super) fn take_back(receiver: &Receiver, far: &Far) -> bool {
     // Without a key nothing can be put there, so nobody need be asked.
     let late = keyed && far.ask(Ask::Withdraw, slot, receiver.seq, || lane.gone().is_none()) == Some(true);
     if lane.gone().is_some() {
-        far.link.fail("is cut off: a receive was withdrawn after it had gone".into());
+        far.link.fail(Reason::Other, "is cut off: a receive was withdrawn after it had gone".into());
     }
     if late || receiver.look().is_some() {
         view.seq.store(receiver.seq, Ordering::Release);

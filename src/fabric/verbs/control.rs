@@ -22,6 +22,7 @@ use super::completion::{Channel, CompletionQueue};
 use super::device::Port;
 use super::ffi::{Access, Datagram, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
 use super::hello::{Card, HELLO_LEN, Hello, Kind, Place};
+use super::link::ending::Reason;
 use super::link::{Link, Window};
 use super::multicast::{self, Group, Name};
 use super::queue_pair::{AddressHandle, Remote};
@@ -397,7 +398,7 @@ impl Fabric {
             let _ = thread.join();
         }
         self.shared.cache.stop();
-        self.links().iter().for_each(|link| link.fail("is left: this process has finalized".into()));
+        self.links().iter().for_each(|link| link.fail(Reason::Other, "is left: this process has finalized".into()));
         self.shared.bury_all();
     }
 
@@ -569,7 +570,8 @@ impl Shared {
     fn is_broken(&self) -> bool {
         let Some(why) = self.arrivals.broken.get() else { return false };
         let links: Vec<Arc<Link>> = self.lock().by_peer.values().cloned().collect();
-        links.iter().for_each(|link| link.fail(format!("is out of reach: the device of this node has failed ({why})")));
+        let why = format!("is out of reach: the device of this node has failed ({why})");
+        links.iter().for_each(|link| link.fail(Reason::Device, why.clone()));
         true
     }
 
@@ -635,10 +637,7 @@ impl Shared {
                     (hooks.came_up)(&link);
                 }
             }
-            Kind::Broken => link.fail(
-                "has given the connection up: it had no answer over it for two seconds, or a request was refused"
-                    .into(),
-            ),
+            Kind::Broken => link.hear(Reason::of(hello.turn)),
             Kind::Left => {
                 link.end_is_known();
                 drop(self.lock());

@@ -29,7 +29,8 @@ pub(super) enum Kind {
     Left,
     /// To a process of the same node: "I need one of your places."
     Yield,
-    /// "Our connection has failed here, for good." Not answered; said again whenever the peer speaks of the connection.
+    /// "Our connection has failed here, for good", and why (in place of the turn). Not answered; said again whenever the peer speaks of the
+    /// connection.
     Broken,
 }
 
@@ -102,7 +103,7 @@ pub(super) struct Hello {
     pub secret: [u8; 16],
     /// Where the sender answers.
     pub card: Card,
-    /// Which turn of the connection.
+    /// Which turn of the connection; of [`Kind::Broken`] the reason.
     pub turn: u32,
     /// The sender's end of it.
     pub end: Remote,

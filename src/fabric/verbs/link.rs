@@ -22,9 +22,11 @@ use super::queue_pair::{AddressHandle, Depth, QueuePair, Remote};
 use super::region::{Arena, Domain};
 use super::room::Room;
 use crate::base::clock::now_ns;
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::Result;
+use ending::{Ending, Reason};
 use under_way::Stuck;
 
+pub mod ending;
 mod under_way;
 
 /// Requests under way at most.
@@ -151,7 +153,7 @@ pub struct Link {
     queue: Mutex<Option<Arc<CompletionQueue>>>,
     /// The queue pair, to break it off without the lock.
     current: Mutex<Option<Arc<QueuePair>>>,
-    failure: OnceLock<String>,
+    ending: Ending,
     /// The peer has finalized.
     left: AtomicBool,
     /// The peer knows that this process has.
@@ -192,7 +194,7 @@ impl Link {
             taken: AtomicU64::new(0),
             queue: Mutex::default(),
             current: Mutex::default(),
-            failure: OnceLock::new(),
+            ending: Ending::default(),
             left: AtomicBool::new(false),
             end_known: AtomicBool::new(false),
             windows: Mutex::default(),
@@ -302,43 +304,6 @@ impl Link {
         all.get(&(lane, number)).filter(|w| w.remote.get().is_some()).cloned()
     }
 
-    /// Why nothing goes any more, if it does not.
-    #[inline]
-    pub fn failure(&self) -> Option<&str> {
-        self.failure.get().map(String::as_str)
-    }
-
-    /// Ends the connection for this reason. Afterwards the peer can write nothing here.
-    pub fn fail(&self, why: String) {
-        if self.failure.set(why).is_ok() {
-            self.break_off();
-            // What is left of it is cleared away by the thread.
-            if let Some(home) = self.home.upgrade() {
-                home.nudge();
-                home.answered.notify_all();
-            }
-        }
-    }
-
-    /// Puts the queue pair into the error state, as a device does that cannot go on with it.
-    pub fn break_off(&self) {
-        if let Some(qp) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
-            let _ = qp.break_off();
-        }
-    }
-
-    /// An error if nothing goes any more.
-    pub fn check(&self) -> Result<()> {
-        if self.failure().is_some() { Err(self.broken()) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn broken(&self) -> Error {
-        let (me, peer) = (self.me, self.peer);
-        let why = self.failure().unwrap_or("is not connected");
-        Error::new(Code::Peer, format!("rank {me}: rank {peer} {why}"))
-    }
-
     pub(super) fn lock(&self) -> MutexGuard<'_, Posted> {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -413,7 +378,7 @@ impl Link {
         // SAFETY: the request is whole; its data is inline, copied, or stays registered until its ticket is over.
         if let Err(e) = unsafe { pair.qp.post(wr) } {
             // What was posted before without asking for a completion gets one now.
-            self.fail(format!("cannot be written to ({})", e.detail()));
+            self.fail(Reason::Other, format!("cannot be written to ({})", e.detail()));
             return Err(self.broken());
         }
         posted.last += 1;

@@ -74,7 +74,7 @@ fn symbol(handle: *mut c_void, name: &CStr, version: &CStr) -> Result<*mut c_voi
 }
 
 struct Found {
-    library: Library,
+    calls: Library,
     query_gid_table: Option<QueryGidTable>,
 }
 
@@ -92,17 +92,17 @@ fn found() -> &'static Result<Found, String> {
             // SAFETY: see above.
             return Err(unsafe { CStr::from_ptr(why) }.to_string_lossy().into_owned());
         }
-        let library = Library::find(handle)?;
+        let calls = Library::find(handle)?;
         let table = symbol(handle, c"_ibv_query_gid_table", c"IBVERBS_1.11").ok();
         // SAFETY: the symbol of this name and version has this type.
         let query_gid_table = table.map(|p| unsafe { std::mem::transmute::<*mut c_void, QueryGidTable>(p) });
-        Ok(Found { library, query_gid_table })
+        Ok(Found { calls, query_gid_table })
     })
 }
 
 /// The library, or why there is none.
 pub fn library() -> Result<&'static Library, &'static str> {
-    found().as_ref().map(|f| &f.library).map_err(String::as_str)
+    found().as_ref().map(|f| &f.calls).map_err(String::as_str)
 }
 
 pub(super) fn query_gid_table() -> Option<QueryGidTable> {

@@ -15,6 +15,7 @@ use std::time::Duration;
 use super::control::Shared;
 use super::handshake::{Deed, Outcome, Say, State};
 use super::hello::{Hello, Kind};
+use super::link::ending::Reason;
 use super::link::{Link, Posted};
 use super::queue_pair::Remote;
 use super::room::{Least, Room};
@@ -75,7 +76,7 @@ impl Shared {
             posted.hand.is_up()
         };
         if let Some(why) = self.arrivals.broken.get() {
-            link.fail(format!("is out of reach: the device of this node has failed ({why})"));
+            link.fail(Reason::Device, format!("is out of reach: the device of this node has failed ({why})"));
         }
         if outcome || link.failure().is_some() {
             return;
@@ -124,6 +125,7 @@ impl Shared {
     pub(super) fn advance(&self, link: &Link) -> u64 {
         link.poll();
         let now = now_ns();
+        let heeded = link.heed(now);
         let Some(mut posted) = link.try_lock() else { return now + TICK_NS };
         if link.failure().is_some() {
             if posted.times.room != u64::MAX {
@@ -135,7 +137,7 @@ impl Shared {
         }
         let mut after = After::default();
         match posted.hand.state() {
-            State::Down | State::Up => return SETTLED,
+            State::Down | State::Up => return if heeded { SETTLED } else { now + TICK_NS },
             State::Reserving => after.needs_room = !self.reserve(link, &mut posted, &mut after.came_up, now),
             State::Closing if !posted.hand.is_quiet() && link.is_quiet(&mut posted) => {
                 let outcome = posted.hand.now_quiet();
@@ -167,7 +169,7 @@ impl Shared {
         };
         drop(posted);
         if silent {
-            link.fail(self.no_answer());
+            link.fail(Reason::Silent, self.no_answer());
         }
         self.follow(link, after);
         due
@@ -222,7 +224,7 @@ impl Shared {
             }
             Err(e) => {
                 room.give_back(place);
-                link.fail(format!("cannot be connected with ({})", e.detail()));
+                link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
             }
         }
         true
@@ -245,7 +247,7 @@ impl Shared {
                         _ => Ok(()),
                     };
                     if let Err(e) = connected {
-                        link.fail(format!("cannot be connected with ({})", e.detail()));
+                        link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
                     }
                 }
             }
@@ -297,7 +299,8 @@ impl Shared {
     /// Tells the peer that the connection has failed, unless it has left.
     fn say_broken(&self, link: &Link) {
         if !link.has_left() {
-            let _ = self.send_to(link, &self.hello(Kind::Broken, link.peer));
+            let hello = Hello { turn: link.reason() as u32, ..self.hello(Kind::Broken, link.peer) };
+            let _ = self.send_to(link, &hello);
         }
     }
 
@@ -305,7 +308,7 @@ impl Shared {
     pub(super) fn ping(&self, link: &Link, posted: &mut Posted, now: u64) {
         let pinged = posted.times.pinged;
         if pinged != 0 && now - pinged > self.patience_ns {
-            link.fail(self.no_answer());
+            link.fail(Reason::Silent, self.no_answer());
             return;
         }
         posted.times.pinged = if pinged == 0 { now } else { pinged };
@@ -358,7 +361,7 @@ impl Shared {
         let mut posted = link.lock();
         if link.has_left() && link.is_quiet(&mut posted) {
             drop(posted);
-            link.fail("has finalized".into());
+            link.fail(Reason::Other, "has finalized".into());
         } else {
             posted.hand.retire();
             self.retired.fetch_add(1, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use super::ending::Reason;
 use super::{Link, PROBE_NS, Posted};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
@@ -31,6 +32,24 @@ pub(super) struct Stuck {
     asked_ns: u64,
 }
 
+/// What a completion without success says of the peer.
+#[cold]
+fn cause(c: &Wc) -> (Reason, String) {
+    let text = status_text(c.status);
+    match c.status {
+        wc_status::RETRY_EXCEEDED => (
+            Reason::Silent,
+            format!("does not answer any more: its process or node has died, or the link is down ({text})"),
+        ),
+        wc_status::LOCAL_QP_OP => (
+            Reason::Device,
+            format!("is out of reach: the link of this node is down, or its device has failed ({text})"),
+        ),
+        wc_status::REMOTE_ACCESS => (Reason::Refused, format!("refused a key ({text})")),
+        _ => (Reason::Other, format!("is cut off ({text})")),
+    }
+}
+
 impl Link {
     /// Takes completions. Cheap when there are none; one thread at a time.
     pub fn poll(&self) {
@@ -40,14 +59,17 @@ impl Link {
         loop {
             let n = match queue.poll(&mut wc) {
                 Ok(n) => n,
-                Err(e) => return self.fail(format!("is cut off ({})", e.detail())),
+                Err(e) => return self.fail(Reason::Device, format!("is cut off ({})", e.detail())),
             };
             self.taken.fetch_add(n as u64, Ordering::Relaxed);
             for c in &wc[..n] {
                 match c.status {
                     wc_status::SUCCESS => {}
-                    wc_status::FLUSHED => self.fail(FLUSHED.into()),
-                    _ => self.fail(self.cause(c)),
+                    wc_status::FLUSHED => self.fail(Reason::Cut, FLUSHED.into()),
+                    _ => {
+                        let (reason, cause) = cause(c);
+                        self.fail_by(reason, cause);
+                    }
                 }
                 // Failed or not: the device is done with it.
                 self.completed.fetch_max(c.wr_id, Ordering::AcqRel);
@@ -55,21 +77,6 @@ impl Link {
             if n < wc.len() {
                 return;
             }
-        }
-    }
-
-    #[cold]
-    fn cause(&self, c: &Wc) -> String {
-        let text = status_text(c.status);
-        match c.status {
-            wc_status::RETRY_EXCEEDED => {
-                format!("does not answer any more: its process or node has died, or the link is down ({text})")
-            }
-            wc_status::LOCAL_QP_OP => {
-                format!("is out of reach: the link of this node is down, or its device has failed ({text})")
-            }
-            wc_status::REMOTE_ACCESS => format!("refused a key ({text})"),
-            _ => format!("is cut off ({text})"),
         }
     }
 
@@ -150,10 +157,11 @@ impl Link {
         let Some(home) = self.home.upgrade() else { return true };
         if now - stuck.since_ns > home.patience_ns + STUCK_NS {
             let seconds = home.patience_ns as f64 / 1e9;
-            self.fail(format!(
+            let why = format!(
                 "takes nothing more: its device asks to wait, and its process has not answered for {seconds:.1} s, so it is stopped \
                  (FMPL_ATTACH_TIMEOUT sets the time)"
-            ));
+            );
+            self.fail(Reason::Stopped, why);
         } else if now - stuck.asked_ns > PROBE_NS {
             stuck.asked_ns = now;
             home.ask_for_a_word(self);

@@ -26,6 +26,7 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::link::Piece;
+use crate::fabric::verbs::link::ending::Reason;
 use crate::lane::far::Far;
 use crate::lane::{BlockRef, Lane};
 use crate::p2p::any_source::{Arrived, garbled};
@@ -236,7 +237,7 @@ pub(super) fn acquaint(ep: &'static Endpoint, block: BlockRef, since_ns: u64) {
             if let Err(e) = ep.lane_of(context, rank as i32)
                 && let Some(link) = ep.link_to(context.group.world_rank(rank))
             {
-                link.fail(format!("cannot be reached ({})", e.detail()));
+                link.fail(Reason::Other, format!("cannot be reached ({})", e.detail()));
             }
         }
     }

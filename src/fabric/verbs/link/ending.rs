@@ -1,0 +1,162 @@
+//! How a connection ends before its time, and what is said of it.
+//!
+//! Both ends notice, each in its own way: one by a completion that names the cause, the other because its queue pair is in the error state,
+//! and each tells the other by datagram. Whichever comes first ends the connection, but what is said afterwards is the most precise thing
+//! known: the *cause* that a completion of this side names, otherwise what was noticed first. The peer's word is taken only when nothing of
+//! this side is under way any more that could complete with the cause, or after a moment.
+
+use std::sync::OnceLock;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::Link;
+use crate::base::clock::now_ns;
+use crate::base::error::{Code, Error, Result};
+
+/// How long a request of this side that is under way may take to complete with the cause after the peer has given the connection up.
+const WORD_NS: u64 = 1_000_000_000;
+
+/// Why a connection has failed, as one end tells the other.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Something else.
+    Other = 0,
+    /// The device got no answer over it.
+    Silent = 1,
+    /// A request was refused by the other end.
+    Refused = 2,
+    /// The queue pair was in the error state.
+    Cut = 3,
+    /// The process did not answer.
+    Stopped = 4,
+    /// The device has failed, or its link is down.
+    Device = 5,
+}
+
+impl Reason {
+    /// As it came in a packet.
+    pub(in crate::fabric::verbs) fn of(number: u32) -> Reason {
+        let all = [Reason::Silent, Reason::Refused, Reason::Cut, Reason::Stopped, Reason::Device];
+        all.into_iter().find(|r| *r as u32 == number).unwrap_or(Reason::Other)
+    }
+    /// What the end says that hears of it. "Its" and "there" are of who speaks in the error's text: the peer.
+    fn heard(self) -> &'static str {
+        match self {
+            Reason::Other => "has given the connection up: it cannot go on with it",
+            Reason::Silent => "has given the connection up: its device had no answer over it for seconds",
+            Reason::Refused => {
+                "has given the connection up: a request of its was refused here, since it used a wrong key or address"
+            }
+            Reason::Cut => {
+                "has given the connection up: its queue pair was in the error state, since a request from here was refused there or its \
+                 device could not go on"
+            }
+            Reason::Stopped => "has given the connection up: this process did not answer",
+            Reason::Device => "has given the connection up: its device has failed, or its link is down",
+        }
+    }
+}
+
+/// What is known of the end of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Ending {
+    /// What was noticed first; from then on nothing goes any more.
+    first: OnceLock<(Reason, String)>,
+    /// What a completion of this side has named, if one has.
+    cause: OnceLock<(Reason, String)>,
+    /// What the peer has said, and when.
+    word: OnceLock<(Reason, u64)>,
+}
+
+impl Link {
+    fn ended(&self) -> Option<&(Reason, String)> {
+        let first = self.ending.first.get()?;
+        Some(self.ending.cause.get().unwrap_or(first))
+    }
+
+    /// Why nothing goes any more, if it does not.
+    #[inline]
+    pub fn failure(&self) -> Option<&str> {
+        self.ended().map(|(_, why)| why.as_str())
+    }
+    /// The same as it is told to the peer.
+    pub(in crate::fabric::verbs) fn reason(&self) -> Reason {
+        self.ended().map_or(Reason::Other, |(reason, _)| *reason)
+    }
+
+    /// Ends the connection for this reason. Afterwards the peer can write nothing here.
+    pub fn fail(&self, reason: Reason, why: String) {
+        if self.ending.first.set((reason, why)).is_ok() {
+            self.break_off();
+            // What is left of it is cleared away by the thread.
+            if let Some(home) = self.home.upgrade() {
+                home.nudge();
+                home.answered.notify_all();
+            }
+        }
+    }
+
+    /// The same for what a completion has named, which replaces whatever else was said.
+    pub(super) fn fail_by(&self, reason: Reason, cause: String) {
+        let _ = self.ending.cause.set((reason, cause.clone()));
+        self.fail(reason, cause);
+    }
+
+    /// The peer has given the connection up. What of this side's is under way is let complete first: it may name the cause.
+    pub(in crate::fabric::verbs) fn hear(&self, reason: Reason) {
+        self.poll();
+        let _ = self.ending.word.set((reason, now_ns()));
+        if !self.heed(now_ns())
+            && let Some(home) = self.home.upgrade()
+        {
+            home.nudge();
+        }
+    }
+
+    /// Ends the connection if the peer has said so, and nothing that is under way can name a cause any more. `false`: not yet.
+    pub(in crate::fabric::verbs) fn heed(&self, now: u64) -> bool {
+        let Some((reason, since)) = self.ending.word.get().copied() else { return true };
+        if self.failure().is_none() {
+            let over = || self.try_lock().is_some_and(|posted| posted.last <= self.completed.load(Ordering::Acquire));
+            if now.saturating_sub(since) < WORD_NS && !over() {
+                return false;
+            }
+            self.fail(reason, reason.heard().into());
+        }
+        true
+    }
+
+    /// Puts the queue pair into the error state, as a device does that cannot go on with it.
+    pub fn break_off(&self) {
+        if let Some(qp) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = qp.break_off();
+        }
+    }
+
+    /// An error if nothing goes any more.
+    pub fn check(&self) -> Result<()> {
+        if self.failure().is_some() { Err(self.broken()) } else { Ok(()) }
+    }
+
+    #[cold]
+    pub(super) fn broken(&self) -> Error {
+        let (me, peer) = (self.me, self.peer);
+        let why = self.failure().unwrap_or("is not connected");
+        Error::new(Code::Peer, format!("rank {me}: rank {peer} {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reason;
+
+    #[test]
+    fn reasons_come_back_as_they_went() {
+        for number in 0..8 {
+            let reason = Reason::of(number);
+            assert_eq!(reason as u32, if number < 6 { number } else { 0 });
+            assert!(reason.heard().starts_with("has given the connection up: "));
+        }
+    }
+}
