@@ -12,9 +12,9 @@ pub use core::{
 };
 
 #[cfg(loom)]
-pub use super::shadow::{AtomicU32, AtomicU64, Setting, copy, fence, spin_loop};
+pub use super::shadow::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Setting, copy, fence, spin_loop};
 #[cfg(loom)]
-pub use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU16, AtomicUsize, Ordering};
+pub use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
 /// A number that a process sets at its start and reads often. Models, which run beside each other, have one each.
 #[cfg(not(loom))]

@@ -38,6 +38,8 @@ use loom::sync::atomic as checked;
 struct Memory {
     /// What is shared: from, to.
     areas: Vec<(usize, usize)>,
+    words8: HashMap<usize, Rc<checked::AtomicU8>>,
+    words16: HashMap<usize, Rc<checked::AtomicU16>>,
     words32: HashMap<usize, Rc<checked::AtomicU32>>,
     words64: HashMap<usize, Rc<checked::AtomicU64>>,
     cells: HashMap<usize, Rc<UnsafeCell<()>>>,
@@ -170,7 +172,7 @@ pub fn begin() {
         std::panic::resume_unwind(Box::new(Again));
     }
     with(|m| {
-        (m.words32, m.words64, m.cells) = Default::default();
+        (m.words8, m.words16, m.words32, m.words64, m.cells) = Default::default();
         m.sleepers.clear();
         m.running.clear();
         INTERRUPTS.set(0);
@@ -180,16 +182,17 @@ pub fn begin() {
             unsafe { (*granule as *mut u64).write(0) };
             m.cells.insert(*granule, Rc::new(UnsafeCell::new(())));
         }
-        for (at, bytes) in &m.known_words {
-            // SAFETY: a word of an area, which is mapped memory.
+        /// A word of an area, as real memory has it.
+        fn word<T: Copy>(at: usize) -> T {
+            // SAFETY: mapped memory.
+            unsafe { (at as *const T).read() }
+        }
+        for (&at, bytes) in &m.known_words {
             match bytes {
-                4 => {
-                    drop(m.words32.insert(*at, Rc::new(checked::AtomicU32::new(unsafe { (*at as *const u32).read() }))))
-                }
-                // SAFETY: as above.
-                _ => {
-                    drop(m.words64.insert(*at, Rc::new(checked::AtomicU64::new(unsafe { (*at as *const u64).read() }))))
-                }
+                1 => drop(m.words8.insert(at, Rc::new(checked::AtomicU8::new(word(at))))),
+                2 => drop(m.words16.insert(at, Rc::new(checked::AtomicU16::new(word(at))))),
+                4 => drop(m.words32.insert(at, Rc::new(checked::AtomicU32::new(word(at))))),
+                _ => drop(m.words64.insert(at, Rc::new(checked::AtomicU64::new(word(at))))),
             }
         }
     });
@@ -397,6 +400,8 @@ macro_rules! word {
     };
 }
 
+word!(AtomicU8, u8, words8);
+word!(AtomicU16, u16, words16);
 word!(AtomicU32, u32, words32);
 word!(AtomicU64, u64, words64);
 

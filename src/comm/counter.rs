@@ -80,11 +80,11 @@ pub fn counter(which: i32) -> Result<u64> {
     }
     let mut sum = 0;
     for lane in ep.lanes.all().iter().filter(|l| l.peer.is_some()) {
-        for slot in crate::lane::map::SYSTEM_INDICES..lane.limit() as usize {
-            let progress = lane.progress(slot);
-            let part = if which == Counter::ShmBytes { &progress.sent_bytes } else { &progress.sent };
-            sum += part.load(Ordering::Relaxed);
-        }
+        let slots = crate::lane::map::SYSTEM_INDICES..lane.limit() as usize;
+        sum += match which {
+            Counter::ShmBytes => lane.sent_bytes(slots),
+            _ => slots.map(|slot| lane.progress(slot).sent.load(Ordering::Relaxed)).sum(),
+        };
     }
     Ok(sum)
 }

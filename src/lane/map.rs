@@ -4,13 +4,13 @@
 //! no page, so every array has room for the most indices there can be, and an index is found by a shift and an addition.
 //!
 //! ```text
-//!  0         header: state of each side, touched groups                        1 page
-//!  4 KiB     transfer blocks       2 directions x 64 x 256 B
-//!  64 KiB    ring flags            2 directions x 4 rings x 64 lines
-//!  128 KiB   announced indices     2 directions x (summary, bits, queue), used once somebody receives from any index
-//!  1 MiB     ring chunks           2 directions x 4 rings x 256 KiB
-//!  4 MiB     hot lines             64 B an index
-//!            postings              2 directions x 32 B an index
+//!  0         header: state of each side, touched groups
+//!  768       hot lines             64 B an index: the first 52 are on the header's page
+//!  10 MiB    transfer blocks       2 directions x 64 x 256 B
+//!   + 64 K   ring flags            2 directions x 4 rings x 64 lines
+//!   + 128 K  announced indices     2 directions x (summary, bits, queue), used once somebody receives from any index
+//!   + 1 M    ring chunks           2 directions x 4 rings x 256 KiB
+//!  14 MiB    postings              2 directions x 32 B an index
 //!            shapes                2 directions x 32 B
 //!            heads                 2 directions x 16 B
 //!            split lines           3 x 64 B: in turn, and one for each direction
@@ -53,7 +53,7 @@ pub const CHAIN_SLOT: usize = COLLECTIVE_SLOT + 2;
 pub const INDEX_MAX: usize = (1 << 17) - SYSTEM_INDICES;
 /// Slots of the world's lanes: the system's indices and the user's.
 pub const SLOTS: usize = INDEX_MAX + SYSTEM_INDICES;
-/// Indices that share a bit in the map of what was ever used: as many as have their hot lines in a page.
+/// Indices that share a bit in the map of what was ever used: as many hot lines as a page has room for.
 pub const GROUP_INDICES: usize = 64;
 /// Bytes that an index may send through an annex. (A model's messages are short.)
 pub const ANNEX_BYTES: usize = if cfg!(loom) { 128 } else { 1024 };
@@ -64,8 +64,11 @@ pub const ANNEX_MOST: usize = 4 * ANNEX_BYTES;
 pub const SPLIT_BYTES: usize = 16 + 56;
 
 pub(crate) const PAGE: usize = 4096;
-pub(crate) const HOT_AT: usize = 4 << 20;
-pub(crate) const POSTING_AT: usize = HOT_AT + SLOTS * 64;
+/// Next to the header, so that first contact costs one page; it begins a pair of lines.
+pub(crate) const HOT_AT: usize = size_of::<LaneHeader>().next_multiple_of(128);
+/// What follows them: what each pair of ranks has once.
+const WAYS_AT: usize = (HOT_AT + SLOTS * 64).next_multiple_of(2 << 20);
+pub(crate) const POSTING_AT: usize = WAYS_AT + (4 << 20);
 pub(crate) const SHAPE_AT: usize = POSTING_AT + 2 * SLOTS * 32;
 pub(crate) const HEAD_AT: usize = SHAPE_AT + 2 * SLOTS * 32;
 pub(crate) const SPLIT_AT: usize = HEAD_AT + 2 * SLOTS * 16;
@@ -88,11 +91,11 @@ pub const fn ring_pitch(log: u32, spread: bool) -> usize {
     (1 << log) + if spread { PAGE + 64 } else { 0 }
 }
 
-pub(crate) const TRANSFERS_AT: usize = PAGE;
-pub(crate) const RING_FLAGS_AT: usize = 64 * 1024;
+pub(crate) const TRANSFERS_AT: usize = WAYS_AT;
+pub(crate) const RING_FLAGS_AT: usize = WAYS_AT + 64 * 1024;
 /// Every second one is used: processors fetch lines in pairs.
 pub(crate) const RING_FLAG_LINES: usize = 64;
-pub(crate) const ANNOUNCED_AT: usize = 128 * 1024;
+pub(crate) const ANNOUNCED_AT: usize = WAYS_AT + 128 * 1024;
 /// Words of the summary of announced indices, one bit for each word of bits.
 pub(crate) const ANNOUNCED_SUMMARY: usize = (1 << 17) / 64 / 64;
 pub(crate) const ANNOUNCED_BYTES: usize = (ANNOUNCED_SUMMARY + (1 << 17) / 64) * 8;
@@ -102,7 +105,7 @@ pub(crate) const ANNOUNCED_QUEUE_AT: usize = ANNOUNCED_AT + 2 * ANNOUNCED_BYTES;
 /// The queues of both directions: a line for each, in which its receiver says how far it has come, then the entries, of which the
 /// two of a number share a line. So where both sides receive by any index they write a line in turn.
 pub(crate) const ANNOUNCED_QUEUES_BYTES: usize = 2 * 64 + ANNOUNCED_QUEUE * 64;
-pub(crate) const RING_DATA_AT: usize = 1 << 20;
+pub(crate) const RING_DATA_AT: usize = WAYS_AT + (1 << 20);
 
 /// Slots in a unit, of which the lanes of communicators other than the world consist.
 pub const UNIT_SLOTS: usize = 64;
@@ -187,7 +190,7 @@ impl Map {
     /// The lanes of a communicator with so many units.
     pub const fn of_units(units: usize) -> Map {
         let slots = units * UNIT_SLOTS;
-        let hot = size_of::<LaneHeader>().next_multiple_of(64);
+        let hot = HOT_AT;
         let posting = hot + slots * 64;
         let head = posting + 2 * slots * 32;
         let split = head + 2 * slots * 16;
@@ -218,7 +221,7 @@ const_assert!(2 * RING_CHUNKS < RING_FLAG_LINES);
 const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= ANNOUNCED_AT);
 const_assert!(ring_pitch(16, true) <= RING_BYTES);
 const_assert!(ANNOUNCED_QUEUE_AT + ANNOUNCED_QUEUES_BYTES <= RING_DATA_AT && ANNOUNCED_QUEUE_AT.is_multiple_of(64));
-const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= HOT_AT);
+const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= POSTING_AT);
 
 /// What a side says of itself; written by that side, its doorbell by both.
 #[repr(C, align(64))]
@@ -233,11 +236,12 @@ pub struct Side {
     pub any_sleep: AtomicU32,
     /// As a sender: the queue of announcements was full, look into the bitmap too.
     pub any_overflow: AtomicU32,
-    _pad1: AtomicU32,
+    /// As a sender: how many of its threads and requests have said in a slot's word that they sleep. Who posts looks there only if some have.
+    pub asleep: AtomicU32,
     _pad: [AtomicU64; 5],
 }
 
-/// The first page of a lane.
+/// The beginning of a lane.
 #[repr(C, align(64))]
 pub struct LaneHeader {
     /// [`LANE_MAGIC`], written by whichever side comes first; both write the same.
@@ -258,7 +262,7 @@ pub struct LaneHeader {
 }
 
 const_assert!(size_of::<Side>() == 64);
-const_assert!(size_of::<LaneHeader>() == 64 * 3 + 512);
+const_assert!(size_of::<LaneHeader>() == 64 * 3 + 512 && HOT_AT == 768);
 
 /// [`LaneHeader::life`]: the first of the two that came is clearing away what an earlier communicator left.
 pub const LIFE_WIPING: u64 = 1;

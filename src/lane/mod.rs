@@ -70,6 +70,8 @@ mod here {
         place: Place,
         /// The bytes of private memory from `progress` on.
         private: usize,
+        /// What the slots' counts of bytes sent have run over by.
+        sent_bytes: AtomicU64,
         /// Announcements put into the queue, and of these known to be taken.
         pub announced_queued: AtomicU64,
         /// See above.
@@ -196,9 +198,9 @@ mod here {
             epoch: u16,
             place: Place,
         ) -> Result<Lane> {
-            let private = map.slots * (size_of::<Progress>() + SEND_STRIDE + RECEIVE_STRIDE);
+            let private = progress_bytes(map.slots) + map.slots * (SEND_STRIDE + RECEIVE_STRIDE);
             let progress = reserve(private)?;
-            let send_sides = progress.wrapping_add(map.slots * size_of::<Progress>());
+            let send_sides = progress.wrapping_add(progress_bytes(map.slots));
             let receive_sides = send_sides.wrapping_add(map.slots * SEND_STRIDE);
             let at = |offset: usize| header.wrapping_add(offset);
             Ok(Lane {
@@ -224,6 +226,7 @@ mod here {
                 pair,
                 place,
                 private,
+                sent_bytes: AtomicU64::new(0),
                 announced_queued: AtomicU64::new(0),
                 announced_taken: AtomicU64::new(0),
                 announced_read: AtomicU64::new(0),
@@ -315,7 +318,7 @@ mod here {
         #[cfg(loom)]
         pub fn in_model(&self) {
             use crate::base::shadow::share;
-            share(self.progress, self.map.slots * size_of::<Progress>());
+            share(self.progress, progress_bytes(self.map.slots));
             let queue = [&self.announced_queued, &self.announced_taken, &self.announced_read, &self.transfers_used];
             for word in queue.into_iter().chain(&self.ring_sent) {
                 share((&raw const *word).cast(), size_of::<AtomicU64>());
@@ -349,10 +352,10 @@ mod here {
             if slots as u32 <= self.limit.load(Ordering::Acquire) {
                 return Ok(());
             }
-            if slots * (size_of::<Progress>() + SEND_STRIDE + RECEIVE_STRIDE) == self.private {
+            if slots == self.map.slots {
                 open(self.progress, self.private)?;
             } else {
-                open(self.progress, slots * size_of::<Progress>())?;
+                open(self.progress, progress_bytes(slots))?;
                 open(self.send_sides, slots * SEND_STRIDE)?;
                 open(self.receive_sides, slots * RECEIVE_STRIDE)?;
             }
@@ -555,7 +558,35 @@ mod here {
         #[inline(always)]
         pub fn progress(&self, slot: usize) -> &Progress {
             // SAFETY: slots are below `limit`, up to which the reservation is open.
-            unsafe { &*self.progress.cast::<Progress>().add(slot) }
+            unsafe { &*self.progress.add(progress_at(slot)).cast::<Progress>() }
+        }
+        /// Notes message `seq` of so many bytes sent.
+        #[inline(always)]
+        pub fn count_sent(&self, slot: usize, seq: u64, len: usize) {
+            let over = self.progress(slot).count_sent(seq, len);
+            if over != 0 {
+                self.sent_bytes.fetch_add(over, Ordering::Relaxed);
+            }
+        }
+        /// The bytes of all messages of these slots so far.
+        pub fn sent_bytes(&self, slots: core::ops::Range<usize>) -> u64 {
+            let low: u64 = slots.map(|slot| self.progress(slot).sent_bytes.load(Ordering::Relaxed) as u64).sum();
+            low + self.sent_bytes.load(Ordering::Relaxed)
+        }
+        /// Notes the length of the last message received.
+        #[inline(always)]
+        pub fn note_len(&self, slot: usize, len: usize) {
+            self.progress(slot).last_len.store(len.min(u32::MAX as usize) as u32, Ordering::Relaxed);
+            if len >= u32::MAX as usize {
+                self.receive_side(slot).long_len.set(len);
+            }
+        }
+        /// The length of the last message received, for the thread that receives.
+        pub fn last_len(&self, slot: usize) -> usize {
+            match self.progress(slot).last_len.load(Ordering::Relaxed) {
+                u32::MAX => self.receive_side(slot).long_len.get(),
+                len => len as usize,
+            }
         }
         /// The sending side of a slot; [`progress`](super::progress) says who may use it.
         #[inline(always)]

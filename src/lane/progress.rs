@@ -19,62 +19,76 @@ use std::cell::Cell;
 use static_assertions::const_assert;
 
 use super::record::*;
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::atomics::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Error;
 use crate::p2p::layout::Layout;
 
-/// What a side knows of its own traffic on an index. Private to the process; a line of its own, so that threads on
-/// neighbouring indices do not share one.
+/// What a side knows of its own traffic on an index. Private to the process, and half a line, since it is all that a process keeps for an
+/// index of short messages. The index it shares the line with is [`PROGRESS_APART`] further on, so that threads on neighbouring indices
+/// write lines of their own.
 ///
-/// The sending thread writes `sent` and `send_flags`, the receiving thread the others.
-#[repr(C, align(64))]
+/// The sending thread writes `sent`, `sent_bytes`, `received_then` and `send_flags`, the receiving thread the others.
+#[repr(C, align(32))]
 pub struct Progress {
     /// Number of the last message sent.
     pub sent: AtomicU64,
     /// Number of the last message received.
     pub received: AtomicU64,
-    /// Length of the last message received.
-    pub last_len: AtomicU64,
+    /// Number of the last message that the peer is known to have received, by its landings; it may have received more. Its low 32 bits:
+    /// it is never further behind `sent` than a chain is long.
+    acked: AtomicU32,
+    /// Length of the last message received; `u32::MAX`: that or more, see [`ReceiveSide::long_len`].
+    pub(super) last_len: AtomicU32,
+    /// The bytes of all messages sent, their low 32 bits: see [`Lane::count_sent`](super::Lane::count_sent).
+    pub(super) sent_bytes: AtomicU32,
+    /// What `received` was when the last message was sent, its low 16 bits: a change means that the traffic goes both ways.
+    received_then: AtomicU16,
     /// `SEND_*`
-    pub send_flags: AtomicU32,
+    pub send_flags: AtomicU8,
     /// `RECV_*`
-    pub recv_flags: AtomicU32,
-    /// What `received` was when the last message was sent: a change means that the traffic goes both ways.
-    pub received_then: AtomicU64,
-    /// Number of the last message that the peer is known to have received, by its landings; it may have received more.
-    pub acked: AtomicU64,
-    /// The bytes of all messages sent.
-    pub sent_bytes: AtomicU64,
+    pub recv_flags: AtomicU8,
 }
-const_assert!(size_of::<Progress>() == 64);
+const_assert!(size_of::<Progress>() == 32);
+
+/// How far the two indices lie apart whose records share a line.
+pub const PROGRESS_APART: usize = 64;
+
+/// Where the record of a slot lies: 64 slots have the first halves of 64 lines, the next 64 the second halves.
+#[inline(always)]
+pub(super) const fn progress_at(slot: usize) -> usize {
+    let group = 2 * PROGRESS_APART - 1;
+    (slot & !group) * 32 + (slot % PROGRESS_APART) * 64 + (slot & PROGRESS_APART) / 2
+}
+
+/// Bytes of so many slots' records.
+pub(super) const fn progress_bytes(slots: usize) -> usize {
+    slots.next_multiple_of(2 * PROGRESS_APART) * 32
+}
+const_assert!(
+    progress_at(PROGRESS_APART) == 32 && progress_at(1) == 64 && progress_at(2 * PROGRESS_APART) == progress_bytes(1)
+);
 
 /// A send request is not completed.
-pub const SEND_PENDING: u32 = 1;
+pub const SEND_PENDING: u8 = 1;
 /// The pending request has something left to do: see [`SendSide::state`].
-pub const SEND_OPEN: u32 = 16;
+pub const SEND_OPEN: u8 = 16;
 /// The last message went into the chain.
-pub const SEND_CHAIN: u32 = 2;
+pub const SEND_CHAIN: u8 = 2;
 /// How often the annex was given away, modulo 2.
-pub const SEND_ANNEX: u32 = 4;
-/// A thread is in a send call (kept by callers that cannot rule out two at once).
-pub const SEND_CLAIMED: u32 = 8;
+pub const SEND_ANNEX: u8 = 4;
 
 /// A receive request is not completed.
-pub const RECV_PENDING: u32 = 1;
+pub const RECV_PENDING: u8 = 1;
 /// The last message came from the chain.
-pub const RECV_CHAIN: u32 = 2;
+pub const RECV_CHAIN: u8 = 2;
 /// How often the annex was received, modulo 2.
-pub const RECV_ANNEX: u32 = 4;
+pub const RECV_ANNEX: u8 = 4;
 /// The pending receive has its message already.
-pub const RECV_READY: u32 = 8;
+pub const RECV_READY: u8 = 8;
 /// The pending receive's message was longer than the buffer.
-pub const RECV_TRUNCATED: u32 = 16;
-/// A posting for the next message is out.
-pub const RECV_POSTED: u32 = 32;
-/// A thread is in a receive call.
-pub const RECV_CLAIMED: u32 = 64;
+pub const RECV_TRUNCATED: u8 = 16;
 /// The last message is not acknowledged yet: the next one sent will say it.
-pub const RECV_OWES: u32 = 128;
+pub const RECV_OWES: u8 = 128;
 
 /// At least every so many messages are acknowledged at once, so that acknowledgements in 24 bits are never far behind.
 const ACK_EVERY: u64 = 64;
@@ -155,12 +169,14 @@ pub struct SendSide {
 }
 
 impl Progress {
-    /// Notes a message sent.
+    /// Notes a message sent; what of the bytes of all messages does not fit here any more.
     #[inline(always)]
-    pub fn count_sent(&self, seq: u64, len: usize) {
+    pub(super) fn count_sent(&self, seq: u64, len: usize) -> u64 {
         self.sent.store(seq, Ordering::Relaxed);
-        self.received_then.store(self.received.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.sent_bytes.store(self.sent_bytes.load(Ordering::Relaxed) + len as u64, Ordering::Relaxed);
+        self.received_then.store(self.received.load(Ordering::Relaxed) as u16, Ordering::Relaxed);
+        let bytes = self.sent_bytes.load(Ordering::Relaxed) as u64 + len as u64;
+        self.sent_bytes.store(bytes as u32, Ordering::Relaxed);
+        bytes & !(u32::MAX as u64)
     }
     /// How many messages have been received, for a landing. SYNC POINT: pairs with [`Progress::count_received`], for a thread
     /// that only sends: the peer takes the number for the end of all reads of those messages' memory.
@@ -180,19 +196,21 @@ impl Progress {
     pub fn note_acked(&self, land: Land, theirs: &Half) {
         let known = self.acked.load(Ordering::Relaxed);
         let sent = self.sent.load(Ordering::Relaxed);
+        // In full width: near `sent`, or one beyond, when a message that another thread is just sending is acknowledged already.
+        let known = sent.wrapping_add_signed(known.wrapping_sub(sent as u32) as i32 as i64);
         let mut acked = land.got(known);
         if acked != sent {
             // Perhaps more than 4095 messages went since the last landing from there.
             acked = acked.max(theirs.acked_of(sent));
         }
         if acked != known {
-            self.acked.store(acked, Ordering::Release);
+            self.acked.store(acked as u32, Ordering::Release);
         }
     }
     /// Has the peer said in a landing that it received everything up to message `seq`, the last one sent?
     #[inline(always)]
     pub fn is_acked(&self, seq: u64) -> bool {
-        self.acked.load(Ordering::Acquire) == seq
+        self.acked.load(Ordering::Acquire) == seq as u32
     }
     /// May the acknowledgement of message `seq`, whose landing has just come, be left to the next message that this side sends?
     /// So it is when the two sides speak in turn: this side has answered the message before, and the peer had the answer when
@@ -202,13 +220,13 @@ impl Progress {
         let sent = self.sent.load(Ordering::Relaxed);
         sent != 0
             && land.got(sent) == sent
-            && self.received_then.load(Ordering::Relaxed) == seq - 1
+            && self.received_then.load(Ordering::Relaxed) == (seq - 1) as u16
             && !seq.is_multiple_of(ACK_EVERY)
     }
     /// Has a message come since the last was sent?
     #[inline(always)]
     pub fn is_two_way(&self) -> bool {
-        self.received.load(Ordering::Relaxed) != self.received_then.load(Ordering::Relaxed)
+        self.received.load(Ordering::Relaxed) as u16 != self.received_then.load(Ordering::Relaxed)
     }
 }
 
@@ -252,6 +270,8 @@ pub struct ReceiveSide {
     pub layout: Cell<Layout>,
     /// Its capacity.
     pub cap: Cell<usize>,
+    /// Length of the last message received, if that does not fit [`Progress`].
+    pub(super) long_len: Cell<usize>,
     /// An error found while completing it.
     pub error: Cell<Option<Box<Error>>>,
 }

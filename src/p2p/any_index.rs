@@ -32,6 +32,16 @@ use crate::p2p::receive::{Receiver, recv_inline, take_carried};
 use crate::p2p::{Received, TAG_ANY};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 
+mod announce;
+mod posting;
+mod scene;
+
+pub(super) use announce::{announce, announce_message, wake_receiver};
+use announce::{announced, dequeue, pass_over, take_bits};
+pub(super) use posting::{claim, grant, is_posted, want_posting};
+use posting::{post, take_back};
+use scene::AnyScene;
+
 /// The receives of any index on one lane.
 #[derive(Default)]
 pub struct AnyState {
@@ -56,199 +66,6 @@ struct Request {
 
 // SAFETY: the layout's pointers belong to the request's caller, who may wait for it from any thread.
 unsafe impl Send for AnyState {}
-
-/// Marks a slot for a receiver of any index, and wakes it if it sleeps.
-#[cold]
-#[inline(never)]
-pub(super) fn announce(lane: &Lane, slot: usize) {
-    if slot < SYSTEM_INDICES {
-        // The library's own messages (barriers) are nobody's to receive by any index.
-        return;
-    }
-    if enqueue(lane, slot, None) {
-        return wake_receiver(lane);
-    }
-    if let Some(far) = lane.far() {
-        // The receiver looks at all indices then.
-        let side = lane.my_side();
-        side.any_overflow.store(1, Ordering::Release);
-        far.say_side(side);
-        side.any_overflow.store(0, Ordering::Release);
-        return;
-    }
-    let word = ANNOUNCED_SUMMARY + slot / 64;
-    // SYNC POINT: each pairs with the acquire of the same word in `take_bits`.
-    lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::Release);
-    lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::Release);
-    // SYNC POINT: pairs with the acquire in `take_marks`.
-    lane.my_side().any_overflow.store(1, Ordering::Release);
-    wake_receiver(lane);
-}
-
-/// Announces a message of the landing's own bytes, which comes along, before its landing is published. `false`: not so.
-#[inline(always)]
-pub(super) fn announce_message(lane: &Lane, slot: usize, land: Land, words: [u64; 2]) -> bool {
-    slot >= SYSTEM_INDICES && lane.far().is_none() && enqueue(lane, slot, Some((land, words)))
-}
-
-/// Wakes the receiver if it sleeps, after an announcement.
-pub(super) fn wake_receiver(lane: &Lane) {
-    doorbell::light_barrier();
-    if lane.peer_side().any_sleep.load(Ordering::Relaxed) & 0xff != 0 {
-        // SAFETY: the peer's board is mapped as long as the lane lives.
-        let board: &Board = unsafe { &*lane.peer_board };
-        doorbell::ring(&board.bell, doorbell::bit(0));
-        doorbell::ring(&board.event_bell, u32::MAX);
-    }
-}
-
-/// Puts the slot into the queue of announcements, which costs the receiver one line, or the message with it. `false`: it is full.
-#[inline(always)]
-fn enqueue(lane: &Lane, slot: usize, message: Option<(Land, [u64; 2])>) -> bool {
-    let mut n = lane.announced_queued.load(Ordering::Relaxed);
-    loop {
-        if n - lane.announced_taken.load(Ordering::Relaxed) >= ANNOUNCED_QUEUE as u64 {
-            // SYNC POINT: pairs with the release in `dequeue`.
-            let taken = match lane.far() {
-                None => lane.announcements_taken(lane.out).load(Ordering::Acquire),
-                Some(far) => far.announcements_taken(),
-            };
-            lane.announced_taken.store(taken, Ordering::Relaxed);
-            if n - taken >= ANNOUNCED_QUEUE as u64 {
-                return false;
-            }
-        }
-        match lane.announced_queued.compare_exchange_weak(n, n + 1, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => break,
-            Err(now) => n = now,
-        }
-    }
-    let head = announcement_head(n, slot, if message.is_some() { CARRIES } else { 0 });
-    if let Some(far) = lane.far() {
-        far.announce(n, head);
-        return true;
-    }
-    let entry = lane.announcement(lane.out, n);
-    if let Some((land, words)) = message {
-        entry.land.store(land.0, Ordering::Relaxed);
-        entry.data[0].store(words[0], Ordering::Relaxed);
-        entry.data[1].store(words[1], Ordering::Relaxed);
-    }
-    // SYNC POINT: pairs with the acquire in `announced`.
-    entry.head.store(head, Ordering::Release);
-    true
-}
-
-/// The head of the next announcement in the queue, if there is one.
-#[inline(always)]
-fn announced(lane: &Lane) -> Option<u64> {
-    let n = lane.announced_read.load(Ordering::Relaxed);
-    let head = match lane.far() {
-        // SYNC POINT: pairs with the release in `enqueue`.
-        None => lane.announcement(lane.inn, n).head.load(Ordering::Acquire),
-        Some(far) => far.announcement(n),
-    };
-    ((head >> 32) as u32 == (n + 1) as u32).then_some(head)
-}
-
-/// Takes the next announcement out of the queue, for who then looks at its slot. One whose landing follows stays until that is there.
-fn dequeue(ep: &'static Endpoint, lane: &Lane) -> Option<usize> {
-    let head = announced(lane)?;
-    let slot = slot_of_head(head);
-    if head & CARRIES != 0 && is_open(ep, lane, slot) {
-        let entry = lane.announcement(lane.inn, lane.announced_read.load(Ordering::Relaxed));
-        let seq = lane.progress(slot).received.load(Ordering::Relaxed) + 1;
-        let next = Land(entry.land.load(Ordering::Relaxed)).is(seq, lane.epoch);
-        if next && !lane.receiving(slot).0.landing().is(seq, lane.epoch) {
-            return None;
-        }
-    }
-    // What is looked at next lies on lines that nobody had reason to fetch before.
-    if slot < lane.limit() as usize {
-        prefetch(lane.hot(slot));
-        prefetch(lane.progress(slot));
-    }
-    pass_over(lane);
-    Some(slot)
-}
-
-/// The next announcement has been read.
-#[inline(always)]
-fn pass_over(lane: &Lane) {
-    let n = lane.announced_read.load(Ordering::Relaxed) + 1;
-    lane.announced_read.store(n, Ordering::Relaxed);
-    // Now and then is often enough: a full queue only means the way by the bitmap.
-    if n.is_multiple_of(ANNOUNCED_QUEUE as u64 / 4) {
-        lane.announcements_taken(lane.inn).store(n, Ordering::Release);
-        if let Some(far) = lane.far() {
-            far.say_taken(n);
-        }
-    }
-}
-
-/// Is there a receive of any index that a synchronous message could claim?
-pub(super) fn is_posted(lane: &Lane) -> bool {
-    match lane.far() {
-        None => lane.any_posting(lane.out).load(Ordering::Relaxed) == ANY_POSTED,
-        Some(far) => far.has_any_posting(),
-    }
-}
-
-/// Claims the posted receive of any index, if there is one, for message `seq` of a slot: everything before it is received. Nothing but the
-/// word itself goes by it: the message is found by its landing, as ever.
-pub(super) fn claim(lane: &Lane, slot: usize, seq: u64) -> bool {
-    if slot < SYSTEM_INDICES || !is_posted(lane) {
-        return false;
-    }
-    match lane.far() {
-        None => grant_in(lane.any_posting(lane.out), slot, seq),
-        Some(far) => far.take_any_posting() && far.ask(Ask::Claim, slot, seq, || lane.gone().is_none()) == Some(true),
-    }
-}
-
-/// Gives the posted receive of any index to a message of a peer on another node.
-pub(super) fn grant(lane: &Lane, slot: usize, seq: u64) -> bool {
-    grant_in(lane.any_posting(lane.inn), slot, seq)
-}
-
-fn grant_in(posting: &AtomicU64, slot: usize, seq: u64) -> bool {
-    posting.compare_exchange(ANY_POSTED, any_claim(slot, seq), Ordering::Relaxed, Ordering::Relaxed).is_ok()
-}
-
-/// This thread is about to sleep until a receive of any index is posted, among other things.
-pub(super) fn want_posting(lane: &Lane) {
-    // SYNC POINT: pairs with the look in `post`, by the sleeper's `membarrier`.
-    lane.any_wanted(lane.out).store(1, Ordering::Relaxed);
-}
-
-/// Posts the receive of any index.
-fn post(lane: &Lane, state: &mut AnyState) {
-    lane.any_posting(lane.inn).store(ANY_POSTED, Ordering::Relaxed);
-    if let Some(far) = lane.far() {
-        state.number = (state.number + 1) & (u32::MAX >> 1);
-        lane.my_side().any.store(1 | state.number.max(1) << 1, Ordering::Relaxed);
-        return far.say_side(lane.my_side());
-    }
-    doorbell::light_barrier();
-    let wanted = lane.any_wanted(lane.inn);
-    if wanted.load(Ordering::Relaxed) != 0 && wanted.swap(0, Ordering::Relaxed) != 0 {
-        // SAFETY: the peer's board is mapped as long as the lane lives.
-        let board: &Board = unsafe { &*lane.peer_board };
-        doorbell::ring(&board.bell, u32::MAX);
-        doorbell::ring(&board.event_bell, u32::MAX);
-    }
-}
-
-/// Takes the posting back; the claim of the message that has it, if one does.
-fn take_back(lane: &Lane) -> Option<u64> {
-    let posting = lane.any_posting(lane.inn);
-    let now = match posting.load(Ordering::Relaxed) {
-        ANY_POSTED => posting.compare_exchange(ANY_POSTED, 0, Ordering::Relaxed, Ordering::Relaxed).err()?,
-        now => now,
-    };
-    posting.store(0, Ordering::Relaxed);
-    (now != 0).then_some(now)
-}
 
 /// The slot of the message that claimed the receive. `None`: an indexed receive has taken the message since, or is there for it; so its
 /// sender was right that there is one.
@@ -392,30 +209,6 @@ fn take_marks(ep: &'static Endpoint, lane: &Lane, state: &mut AnyState) -> bool 
     found
 }
 
-/// Takes the marks of one word of the bitmap. `false`: there are none.
-fn take_bits(lane: &Lane, state: &mut AnyState) -> bool {
-    for s in 0..ANNOUNCED_SUMMARY {
-        let summary = lane.announced(lane.inn, s);
-        let words = summary.load(Ordering::Relaxed);
-        if words == 0 {
-            continue;
-        }
-        let w = words.trailing_zeros() as usize;
-        // The summary first: a mark that comes after it sets it again.
-        summary.fetch_and(!(1 << w), Ordering::Acquire);
-        let word = s * 64 + w;
-        let mut bits = lane.announced(lane.inn, ANNOUNCED_SUMMARY + word).swap(0, Ordering::Acquire);
-        let before = state.marked.len();
-        while bits != 0 {
-            state.marked.push((word * 64) as u32 + bits.trailing_zeros());
-            bits &= bits - 1;
-        }
-        state.marked[before..].reverse();
-        return true;
-    }
-    false
-}
-
 fn lane_of(ep: &'static Endpoint, comm: i32, src: i32) -> Result<&'static Lane> {
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         return Ok(lane);
@@ -459,7 +252,7 @@ impl Drop for Locked<'_> {
 /// Notes the last message received by any index.
 #[inline(always)]
 fn note_received(lane: &Lane, slot: usize) {
-    lane.any_len.store(lane.progress(slot).last_len.load(Ordering::Relaxed), Ordering::Relaxed);
+    lane.any_len.store(lane.last_len(slot) as u64, Ordering::Relaxed);
     lane.any_slot.store(slot as u32, Ordering::Relaxed);
 }
 
@@ -602,8 +395,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
             return done.map(|()| true);
         }
         if !wait {
-            ep.tend(lane);
-            ep.waiting_sends.push(ep);
+            ep.meanwhile(lane);
             return match lane.gone() {
                 None => Ok(false),
                 Some(_) if next(ep, lane, &mut state).is_some() => continue,
@@ -711,55 +503,4 @@ pub(super) fn probe(ep: &'static Endpoint, comm: i32, src: i32) -> Result<Option
     }
     subscribe(lane, &mut state);
     Ok(next(ep, lane, &mut state).and_then(|slot| super::request::peek(ep, lane, slot)))
-}
-
-/// What a receive of any index waits for.
-struct AnyScene {
-    ep: &'static Endpoint,
-    lane: &'static Lane,
-}
-
-impl Scene for AnyScene {
-    fn board(&self) -> &'static Board {
-        self.ep.board()
-    }
-    fn sleep_word(&self) -> Option<&AtomicU32> {
-        self.lane.far().is_none().then(|| &self.lane.my_side().any_sleep)
-    }
-    fn bits(&self) -> u32 {
-        doorbell::bit(0)
-    }
-    fn ready(&self) -> bool {
-        announced(self.lane).is_some() || self.lane.peer_side().any_overflow.load(Ordering::Relaxed) != 0
-    }
-    fn naps(&self) -> u32 {
-        if self.lane.far().is_some() { crate::lane::far::NAPS } else { 0 }
-    }
-    fn fall_asleep(&self) -> bool {
-        match self.lane.far() {
-            Some(far) => {
-                far.fall_asleep();
-                true
-            }
-            None => self.sleep_word().map(crate::wait::mark_asleep).is_some(),
-        }
-    }
-    fn meanwhile(&self) -> bool {
-        self.ep.tend(self.lane);
-        self.ep.waiting_sends.push(self.ep)
-    }
-    fn gone(&self) -> Option<Error> {
-        let what = self.lane.gone()?;
-        Some(self.lane.peer_error(self.ep.rank, what, "recv of any index from", TAG_ANY))
-    }
-    fn waits(&self) -> Waits {
-        Waits {
-            operation: Operation::RecvAny,
-            peer: self.lane.world,
-            index: TAG_ANY,
-            comm: self.lane.comm(),
-            bytes: 0,
-            since_ns: 0,
-        }
-    }
 }

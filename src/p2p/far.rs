@@ -668,10 +668,12 @@ pub(super) fn all_slots(far: &Far, limit: usize, first: usize) -> Vec<u32> {
 }
 
 impl Endpoint {
-    /// What a lasting wait of this process does for its connections.
-    pub(super) fn tend(&self, lane: &Lane) {
+    /// What a lasting wait for a peer does meanwhile: tends the connection, and moves other sends of this process on. `true`: there is more
+    /// to be done that nobody wakes it for.
+    pub(super) fn meanwhile(&'static self, lane: &Lane) -> bool {
         if let Some(far) = lane.far() {
             far.tend();
         }
+        self.waiting_sends.push(self)
     }
 }

@@ -160,10 +160,10 @@ impl Receiver {
     fn far(&self) -> Option<&'static Far> {
         self.lane.far()
     }
-    fn flags(&self) -> u32 {
+    fn flags(&self) -> u8 {
         self.lane.progress(self.slot).recv_flags.load(Ordering::Relaxed)
     }
-    fn set_flags(&self, flags: u32) {
+    fn set_flags(&self, flags: u8) {
         self.lane.progress(self.slot).recv_flags.store(flags, Ordering::Release);
     }
 
@@ -360,7 +360,7 @@ impl Receiver {
             Ok(len) => *len,
             Err(_) => 0,
         };
-        progress.last_len.store(len as u64, Ordering::Relaxed);
+        self.lane.note_len(self.slot, len);
         match found {
             Found::Landing(land) => {
                 let mine = self.mine();

@@ -86,7 +86,7 @@ unsafe fn send_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr
         // SAFETY: as the caller promises.
         if sender.is_short() && unsafe { sender.append() } {
             lane.count_spooled(slot);
-            progress.count_sent(sender.seq, len);
+            lane.count_sent(slot, sender.seq, len);
             after_publish(lane, slot, sender.theirs());
             return Ok(());
         }
@@ -223,10 +223,10 @@ impl Sender {
     pub fn is_short(&self) -> bool {
         self.len <= self.ep.tuning.eager
     }
-    fn flags(&self) -> u32 {
+    fn flags(&self) -> u8 {
         self.lane.progress(self.slot).send_flags.load(Ordering::Relaxed)
     }
-    fn set_flags(&self, flags: u32) {
+    fn set_flags(&self, flags: u8) {
         self.lane.progress(self.slot).send_flags.store(flags, Ordering::Relaxed);
     }
     fn mine(&self) -> &'static Half {
@@ -309,7 +309,7 @@ impl Sender {
         if self.seq == 1 {
             self.lane.touch(self.slot);
         }
-        self.lane.progress(self.slot).count_sent(self.seq, self.len);
+        self.lane.count_sent(self.slot, self.seq, self.len);
         match self.lane.far() {
             None => after_publish(self.lane, self.slot, self.theirs()),
             Some(far) if far.is_subscribed() => any_index::announce(self.lane, self.slot),

@@ -3,7 +3,6 @@
 //! They obey no mode of sending: a signal that waited for its receiver, as a synchronous send does, would close a ring of waits in
 //! which every rank signals before it listens.
 
-use crate::base::atomics::Ordering;
 use crate::base::error::Result;
 use crate::lane::Lane;
 use crate::p2p::endpoint::Endpoint;
@@ -87,7 +86,7 @@ pub fn end_receive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait
 
 /// Bytes of the message that was received last.
 pub fn received_len(lane: &Lane, slot: usize) -> u64 {
-    lane.progress(slot).last_len.load(Ordering::Relaxed)
+    lane.last_len(slot) as u64
 }
 
 /// Gives a message up that was begun: its memory is its owner's again. A message that is being put into it at this moment is waited for.

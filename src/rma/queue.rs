@@ -459,9 +459,6 @@ impl Scene for Completion<'_> {
     fn board(&self) -> &'static Board {
         self.rma.ep.board()
     }
-    fn sleep_word(&self) -> Option<&AtomicU32> {
-        None
-    }
     fn bits(&self) -> u32 {
         u32::MAX
     }

@@ -236,7 +236,7 @@ fn can_read(at: *const u8, len: usize) -> bool {
     })
 }
 
-/// Waiting until a rank uses an entry of this one no more.
+/// Waiting until a rank uses an entry of this one no more. Nobody rings: uses are short.
 struct Unused {
     rma: &'static Rma,
     n: u32,
@@ -247,9 +247,6 @@ struct Unused {
 impl Scene for Unused {
     fn board(&self) -> &'static Board {
         self.rma.ep.board()
-    }
-    fn sleep_word(&self) -> Option<&AtomicU32> {
-        None // Nobody rings: uses are short.
     }
     fn bits(&self) -> u32 {
         doorbell::bit(0)

@@ -83,12 +83,19 @@ pub(crate) fn mark_asleep(word: &AtomicU32) {
     word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed);
 }
 
+/// Clears the sleep byte of a word of what a thread has set there to sleep.
+pub(crate) fn mark_awake(word: &AtomicU32) {
+    word.store(word.load(Ordering::Relaxed) & !ASLEEP, Ordering::Relaxed);
+}
+
 /// What one wait is about; made once, before its loop.
 pub trait Scene {
     /// The board of this process.
     fn board(&self) -> &'static Board;
-    /// The word whose sleep byte tells the peer that this thread sleeps; only this thread writes it.
-    fn sleep_word(&self) -> Option<&AtomicU32>;
+    /// The word whose sleep byte tells the peer that this thread sleeps; only this thread writes it. Without one nobody rings.
+    fn sleep_word(&self) -> Option<&AtomicU32> {
+        None
+    }
     /// Which sleepers share a wake-up.
     fn bits(&self) -> u32;
     /// What this thread sleeps on: its process's bell, unless many processes wait for one thing.
@@ -106,7 +113,7 @@ pub trait Scene {
     /// It sleeps no more.
     fn wake_up(&self) {
         if let Some(word) = self.sleep_word() {
-            word.store(word.load(Ordering::Relaxed) & !ASLEEP, Ordering::Relaxed);
+            mark_awake(word);
         }
     }
     /// Is what is waited for there?

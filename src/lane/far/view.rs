@@ -2,16 +2,34 @@
 
 use std::sync::atomic::Ordering;
 
-use super::Far;
 use super::front::PENDING;
+use super::{Far, NAPS};
+use crate::base::atomics::AtomicU32;
 use crate::lane::Lane;
 use crate::lane::record::{Half, Land, WANTS, word24};
+use crate::wait::mark_asleep;
 
 impl Lane {
     /// The far part; `None`: the peer is on this node.
     #[inline(always)]
     pub fn far(&self) -> Option<&Far> {
         self.far.as_deref()
+    }
+
+    /// How often a wait for this peer sleeps by the clock before it says so.
+    pub fn naps(&self) -> u32 {
+        if self.far().is_some() { NAPS } else { 0 }
+    }
+
+    /// Says to the peer that a thread sleeps, by this word on a node. `false`: there is no way to say so.
+    pub fn fall_asleep(&self, word: Option<&AtomicU32>) -> bool {
+        match self.far() {
+            Some(far) => {
+                far.fall_asleep();
+                true
+            }
+            None => word.map(mark_asleep).is_some(),
+        }
     }
 
     /// Does the peer receive from any index, so that it wants to be told of each?

@@ -394,9 +394,6 @@ impl Scene for ForRoom {
     fn board(&self) -> &'static Board {
         self.ep.board()
     }
-    fn sleep_word(&self) -> Option<&AtomicU32> {
-        None
-    }
     fn bits(&self) -> u32 {
         u32::MAX
     }

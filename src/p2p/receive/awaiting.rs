@@ -12,9 +12,6 @@ impl Scene for Splitting {
     fn board(&self) -> &'static Board {
         self.wait.board()
     }
-    fn sleep_word(&self) -> Option<&AtomicU32> {
-        None
-    }
     fn bits(&self) -> u32 {
         self.wait.bits()
     }
@@ -56,20 +53,13 @@ impl Scene for Awaiting {
         r.look().is_some()
     }
     fn naps(&self) -> u32 {
-        if self.lane.far().is_some() { crate::lane::far::NAPS } else { 0 }
+        self.lane.naps()
     }
     fn fall_asleep(&self) -> bool {
-        match self.lane.far() {
-            Some(far) => {
-                far.fall_asleep();
-                true
-            }
-            None => self.sleep_word().map(crate::wait::mark_asleep).is_some(),
-        }
+        self.lane.fall_asleep(self.sleep_word())
     }
     fn meanwhile(&self) -> bool {
-        self.ep.tend(self.lane);
-        self.ep.waiting_sends.push(self.ep)
+        self.ep.meanwhile(self.lane)
     }
     fn gone(&self) -> Option<Error> {
         self.ep.gone(self.lane, self.slot, "recv from")

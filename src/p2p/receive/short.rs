@@ -56,7 +56,7 @@ pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: u
     unsafe { copy(block.cast::<u8>().add(next as usize + 8), ptr, len) };
     side.next.set(next + record_bytes(len) as u64);
     progress.count_received(seq);
-    progress.last_len.store(len as u64, Ordering::Relaxed);
+    lane.note_len(slot, len);
     // SAFETY: in the peer's spool, mapped as long as the lane lives.
     // SYNC POINT: pairs with `Sender::consumed_all`.
     unsafe { (*block).taken.store(seq as u32, Ordering::Release) };
@@ -112,7 +112,7 @@ pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
         len
     };
     progress.count_received(seq);
-    progress.last_len.store(len as u64, Ordering::Relaxed);
+    lane.note_len(slot, len);
     if OWE
         && (inline || len > OWE_ABOVE)
         && progress.alternates(seq, land)
@@ -162,7 +162,7 @@ pub(in crate::p2p) unsafe fn take_carried(
     // SAFETY: at most 16 bytes, and at most `cap`.
     unsafe { deliver_words(words, ptr, len) };
     progress.count_received(seq);
-    progress.last_len.store(len as u64, Ordering::Relaxed);
+    lane.note_len(slot, len);
     // A sender that waits for this acknowledgement said so in the landing; one that waits with its next message announces that, and who
     // looks for it settles.
     if progress.alternates(seq, land) && !land.is_now() {
@@ -191,8 +191,11 @@ pub(super) fn wake_sender(lane: &Lane, slot: usize) {
     }
 }
 
-/// Posts a receive of a run of bytes into a lane on this node, if the message is not there yet. `false`: it may be there, or the last
-/// one came from the chain, or is not acknowledged.
+/// Posts a receive of a run of bytes into a lane on this node. `false`: not this way; the last message came from the chain, or is not
+/// acknowledged, or this one is long and may be there.
+///
+/// Whether a short one is there is looked up when the receive is completed: so posting writes the posting and touches nothing else that the
+/// two sides share.
 ///
 /// # Safety
 /// `cap` bytes at `ptr` are writable until the receive is completed; `slot` is below the lane's limit, and no receive is pending there.
@@ -200,17 +203,26 @@ pub(super) fn wake_sender(lane: &Lane, slot: usize) {
 pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
     let progress = lane.progress(slot);
     let seq = progress.received.load(Ordering::Relaxed) + 1;
-    let (theirs, _) = lane.receiving(slot);
     if progress.recv_flags.load(Ordering::Relaxed) & (RECV_CHAIN | RECV_OWES) != 0
-        || theirs.landing().is(seq, lane.epoch)
-        || theirs.tx.load(Ordering::Relaxed) >> 8 == seq as u32 & SEQ24
+        || cap > POST_AT_ONCE && is_there(lane, slot, seq)
     {
         return false;
     }
     let posting = lane.posting(lane.inn, slot);
     posting.post(seq, ptr as u64, cap as u64, PostingKind::Contiguous, heap_hint(ep, ptr, cap), lane.epoch);
-    wake_sender(lane, slot);
+    doorbell::light_barrier();
+    // SYNC POINT: pairs with the sleeper's count, as its word does in `wake_sender`.
+    if lane.peer_side().asleep.load(Ordering::Relaxed) != 0 {
+        wake_sender(lane, slot);
+    }
     true
+}
+
+/// Is message `seq` in the landing, or does the chain begin with it?
+#[inline(always)]
+fn is_there(lane: &Lane, slot: usize, seq: u64) -> bool {
+    let theirs = lane.receiving(slot).0;
+    theirs.landing().is(seq, lane.epoch) || theirs.tx.load(Ordering::Relaxed) >> 8 == seq as u32 & SEQ24
 }
 
 /// [`HINT_HEAP`] for bytes that the peer can reach in the heap.

@@ -97,7 +97,7 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
 pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
     let (ep, lane, slot) = (receiver.ep, receiver.lane, receiver.slot);
     let progress = lane.progress(slot);
-    let set = |bits: u32| {
+    let set = |bits: u8| {
         let flags = progress.recv_flags.load(Ordering::Relaxed);
         progress.recv_flags.store(flags | RECV_PENDING | bits, Ordering::Release);
     };
@@ -230,8 +230,7 @@ pub(in crate::p2p) fn complete_receive(
         // SAFETY: the request's buffer is writable until completion.
         Some(found) => unsafe { receiver.take(found) },
         None if !wait => {
-            ep.tend(lane);
-            ep.waiting_sends.push(ep);
+            ep.meanwhile(lane);
             return match lane.gone() {
                 None => Ok(false),
                 // The last thing the peer did may have been to answer.
@@ -325,7 +324,7 @@ pub fn received(comm: i32, src: i32, index: i32) -> Result<Received> {
             format!("rank {}: nothing has been received on {} yet", ep.rank, lane.name(index)),
         ));
     }
-    Ok(Received { len: progress.last_len.load(Ordering::Relaxed) as usize, index })
+    Ok(Received { len: lane.last_len(slot), index })
 }
 
 /// The length of the message that a receive would take now, if there is one.

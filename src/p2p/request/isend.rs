@@ -164,6 +164,7 @@ fn arm_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, state: Send
     let tx = &lane.sending(slot).0.tx;
     // SYNC POINT: pairs with the receiver's look at the sleep byte after it has posted or acknowledged.
     tx.store(tx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
+    lane.my_side().asleep.fetch_add(1, Ordering::Relaxed);
     if lane.special.load(Ordering::Relaxed) & SPECIAL_SYNCHRONOUS != 0 {
         any_index::want_posting(lane);
     }
@@ -175,6 +176,16 @@ fn arm_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, state: Send
     let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + !published as u64;
     if (Waiting { ep, lane, slot, seq, len, confirm: published, midway: false }).ready() {
         event.signal();
+    }
+}
+
+/// It need not ring any more.
+pub(super) fn disarm_send(lane: &Lane, slot: usize) {
+    let tx = &lane.sending(slot).0.tx;
+    let now = tx.load(Ordering::Relaxed);
+    if now & EVENT != 0 {
+        tx.store(now & !EVENT, Ordering::Relaxed);
+        lane.my_side().asleep.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

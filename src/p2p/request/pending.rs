@@ -20,8 +20,7 @@ pub(in crate::p2p) fn complete_send(
     // SAFETY: the memory stays the request's until it is completed here.
     let done = unsafe { drive(ep, lane, slot, wait) };
     if done != Ok(false) {
-        let tx = &lane.sending(slot).0.tx;
-        tx.store(tx.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
+        disarm_send(lane, slot);
         flags.store(flags.load(Ordering::Relaxed) & !(SEND_PENDING | SEND_OPEN), Ordering::Relaxed);
     }
     done
@@ -139,8 +138,7 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
         }
         if !wait {
             // Another of this process's sends may be what the peer needs before it comes to this one.
-            ep.tend(lane);
-            ep.waiting_sends.push(ep);
+            ep.meanwhile(lane);
             if let Some(what) = lane.gone() {
                 return Err(give_up(
                     ep,
@@ -187,6 +185,7 @@ pub(in crate::p2p) fn abandon_send(ep: &'static Endpoint, lane: &'static Lane, s
         }
         side.state.set(SendState::Sent);
     }
+    disarm_send(lane, slot);
     flags.store(flags.load(Ordering::Relaxed) & !(SEND_PENDING | SEND_OPEN), Ordering::Relaxed);
 }
 

@@ -35,13 +35,13 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
     let land = Land::new(seq, progress.got(), Kind::Inline, len, lane.epoch);
     if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
         publish_announced(lane, slot, land, [a, b]);
-        progress.count_sent(seq, len);
+        lane.count_sent(slot, seq, len);
         return true;
     }
     mine.data[0].store(a, Ordering::Relaxed);
     mine.data[1].store(b, Ordering::Relaxed);
     mine.publish(land);
-    progress.count_sent(seq, len);
+    lane.count_sent(slot, seq, len);
     after_publish(lane, slot, theirs);
     true
 }
@@ -82,7 +82,7 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
     }
     // SAFETY: as the caller promises; everything before is consumed.
     unsafe { fill_annex(lane, slot, seq, len, false, |at, to, n| crate::base::atomics::copy(ptr.add(at), to, n)) };
-    progress.count_sent(seq, len);
+    lane.count_sent(slot, seq, len);
     after_publish(lane, slot, theirs);
     true
 }

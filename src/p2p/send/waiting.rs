@@ -62,25 +62,26 @@ impl Scene for Waiting {
         posted || (any || self.len <= self.ep.tuning.eager) && is_consumed(self.ep, self.lane, self.slot, self.seq - 1)
     }
     fn naps(&self) -> u32 {
-        if self.lane.far().is_some() { crate::lane::far::NAPS } else { 0 }
+        self.lane.naps()
     }
     fn fall_asleep(&self) -> bool {
-        match self.lane.far() {
-            Some(far) => {
-                far.fall_asleep();
-                true
-            }
-            None => {
-                if self.synchronous() {
-                    any_index::want_posting(self.lane);
-                }
-                self.sleep_word().map(crate::wait::mark_asleep).is_some()
-            }
+        if self.lane.far().is_none() && self.synchronous() {
+            any_index::want_posting(self.lane);
+        }
+        let word = self.sleep_word();
+        if word.is_some() {
+            self.lane.my_side().asleep.fetch_add(1, Ordering::Relaxed);
+        }
+        self.lane.fall_asleep(word)
+    }
+    fn wake_up(&self) {
+        if let Some(word) = self.sleep_word() {
+            crate::wait::mark_awake(word);
+            self.lane.my_side().asleep.fetch_sub(1, Ordering::Relaxed);
         }
     }
     fn meanwhile(&self) -> bool {
-        self.ep.tend(self.lane);
-        self.ep.waiting_sends.push(self.ep)
+        self.ep.meanwhile(self.lane)
     }
     fn may_end(&self) -> bool {
         !self.midway

@@ -3,7 +3,7 @@
 use super::record::{ENTERED, Record, Shared, TOLD_BYTES, Told, children, members};
 use super::wide::{self, NOTE_BYTES, Note};
 use super::{index_of, tell};
-use crate::base::atomics::{AtomicU32, Ordering};
+use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
 use crate::base::stream::copy_part;
 use crate::fabric::shm::cma;
@@ -228,9 +228,6 @@ impl Arriving<'_> {
 impl Scene for Arriving<'_> {
     fn board(&self) -> &'static Board {
         self.ep.board()
-    }
-    fn sleep_word(&self) -> Option<&AtomicU32> {
-        None
     }
     fn bits(&self) -> u32 {
         u32::MAX

@@ -1,0 +1,67 @@
+//! The posting of kind any-index: one word for the lane, which a synchronous message may claim.
+
+use super::*;
+
+/// Is there a receive of any index that a synchronous message could claim?
+pub(in crate::p2p) fn is_posted(lane: &Lane) -> bool {
+    match lane.far() {
+        None => lane.any_posting(lane.out).load(Ordering::Relaxed) == ANY_POSTED,
+        Some(far) => far.has_any_posting(),
+    }
+}
+
+/// Claims the posted receive of any index, if there is one, for message `seq` of a slot: everything before it is received. Nothing but the
+/// word itself goes by it: the message is found by its landing, as ever.
+pub(in crate::p2p) fn claim(lane: &Lane, slot: usize, seq: u64) -> bool {
+    if slot < SYSTEM_INDICES || !is_posted(lane) {
+        return false;
+    }
+    match lane.far() {
+        None => grant_in(lane.any_posting(lane.out), slot, seq),
+        Some(far) => far.take_any_posting() && far.ask(Ask::Claim, slot, seq, || lane.gone().is_none()) == Some(true),
+    }
+}
+
+/// Gives the posted receive of any index to a message of a peer on another node.
+pub(in crate::p2p) fn grant(lane: &Lane, slot: usize, seq: u64) -> bool {
+    grant_in(lane.any_posting(lane.inn), slot, seq)
+}
+
+fn grant_in(posting: &AtomicU64, slot: usize, seq: u64) -> bool {
+    posting.compare_exchange(ANY_POSTED, any_claim(slot, seq), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
+/// This thread is about to sleep until a receive of any index is posted, among other things.
+pub(in crate::p2p) fn want_posting(lane: &Lane) {
+    // SYNC POINT: pairs with the look in `post`, by the sleeper's `membarrier`.
+    lane.any_wanted(lane.out).store(1, Ordering::Relaxed);
+}
+
+/// Posts the receive of any index.
+pub(super) fn post(lane: &Lane, state: &mut AnyState) {
+    lane.any_posting(lane.inn).store(ANY_POSTED, Ordering::Relaxed);
+    if let Some(far) = lane.far() {
+        state.number = (state.number + 1) & (u32::MAX >> 1);
+        lane.my_side().any.store(1 | state.number.max(1) << 1, Ordering::Relaxed);
+        return far.say_side(lane.my_side());
+    }
+    doorbell::light_barrier();
+    let wanted = lane.any_wanted(lane.inn);
+    if wanted.load(Ordering::Relaxed) != 0 && wanted.swap(0, Ordering::Relaxed) != 0 {
+        // SAFETY: the peer's board is mapped as long as the lane lives.
+        let board: &Board = unsafe { &*lane.peer_board };
+        doorbell::ring(&board.bell, u32::MAX);
+        doorbell::ring(&board.event_bell, u32::MAX);
+    }
+}
+
+/// Takes the posting back; the claim of the message that has it, if one does.
+pub(super) fn take_back(lane: &Lane) -> Option<u64> {
+    let posting = lane.any_posting(lane.inn);
+    let now = match posting.load(Ordering::Relaxed) {
+        ANY_POSTED => posting.compare_exchange(ANY_POSTED, 0, Ordering::Relaxed, Ordering::Relaxed).err()?,
+        now => now,
+    };
+    posting.store(0, Ordering::Relaxed);
+    (now != 0).then_some(now)
+}
