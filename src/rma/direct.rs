@@ -6,16 +6,12 @@ use super::address::GlobalAddress;
 use super::view::{Place, Using};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
+use crate::base::wide;
 use crate::fabric::shm::cma::{self, CmaError};
 
 /// Up to this many bytes from one rank's private memory to another's are copied twice, through the stack, which costs less than having
 /// one of the two wake up and copy once.
 const ON_THE_STACK: usize = 16 << 10;
-
-/// The C library copies more than 2 KiB by `rep movsb`, which takes twice as long in one process of four, for as long as that lives, where
-/// both sides are in the caches. Up to so many bytes are copied in pieces for which it uses its registers.
-const PIECE: usize = 2 << 10;
-const IN_PIECES: usize = 64 << 10;
 
 /// What is done to a word; the old value is the result.
 #[repr(u8)]
@@ -311,12 +307,8 @@ unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
             }
             _ => {
                 fence(Ordering::Acquire);
-                if len > PIECE && len <= IN_PIECES && (from as usize).abs_diff(to as usize) >= len {
-                    let whole = len / PIECE * PIECE;
-                    for at in (0..whole).step_by(PIECE) {
-                        core::ptr::copy_nonoverlapping(from.add(at), to.add(at), PIECE);
-                    }
-                    core::ptr::copy_nonoverlapping(from.add(whole), to.add(whole), len - whole);
+                if (from as usize).abs_diff(to as usize) >= len {
+                    wide::copy_cached(from, to, len);
                 } else {
                     core::ptr::copy(from, to, len);
                 }

@@ -23,7 +23,7 @@ pub fn ours(name: &str, settings: &[(&str, String)]) -> Contestant {
         c.envs(settings.iter().map(|(k, v)| (k, v)));
         c
     };
-    Contestant { name: name.into(), launch: Box::new(launch) }
+    Contestant { name: name.into(), launch: Box::new(launch), one: None }
 }
 
 struct Mpi {
@@ -117,11 +117,14 @@ static MPIS: &[Mpi] = &[
 ];
 
 /// The contestants named, compiled; `all` are those that are found. Naming one that is not here is an error.
-/// With `blacs` their BLACS, by the program of that benchmark.
-pub fn rivals(names: &[String], place: &Path, blacs: bool) -> Result<Vec<Contestant>, String> {
+/// For `blacs` their BLACS, by the program of that benchmark; for `rma` UCX too.
+pub fn rivals(names: &[String], place: &Path, bench: &str) -> Result<Vec<Contestant>, String> {
+    let (blacs, rma) = (bench == super::blacs::BENCH.name, bench == super::rma::BENCH.name);
     let all = names.iter().any(|n| n == "all");
-    if let Some(n) = names.iter().find(|n| *n != "all" && !MPIS.iter().any(|m| m.name == **n)) {
-        let known: Vec<&str> = MPIS.iter().map(|m| m.name).collect();
+    let ucx = rma && (all || names.iter().any(|n| n == "ucx"));
+    if let Some(n) = names.iter().find(|n| *n != "all" && !(ucx && *n == "ucx") && !MPIS.iter().any(|m| m.name == **n))
+    {
+        let known: Vec<&str> = MPIS.iter().map(|m| m.name).chain(rma.then_some("ucx")).collect();
         return Err(format!("--against {n}: there are {} and all", known.join(", ")));
     }
     let mut found = Vec::new();
@@ -131,6 +134,12 @@ pub fn rivals(names: &[String], place: &Path, blacs: bool) -> Result<Vec<Contest
             Err(e) if all => eprintln!("fmpl bench: left out: {e}"),
             Err(e) => return Err(e),
         }
+    }
+    match ucx.then(super::ucx::rival) {
+        Some(Ok(c)) => found.push(c),
+        Some(Err(e)) if all => eprintln!("fmpl bench: left out: {e}"),
+        Some(Err(e)) => return Err(e),
+        None => {}
     }
     if all && found.is_empty() {
         return Err("--against all: no MPI was found on this machine".into());
@@ -175,7 +184,7 @@ fn rival(mpi: &'static Mpi, place: &Path, blacs: bool) -> Result<Contestant, Str
         };
         c
     };
-    Ok(Contestant { name: mpi.name.into(), launch: Box::new(launch) })
+    Ok(Contestant { name: mpi.name.into(), launch: Box::new(launch), one: None })
 }
 
 fn output_of(program: &str, args: &[&str]) -> Option<String> {

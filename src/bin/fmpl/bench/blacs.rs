@@ -59,5 +59,5 @@ pub fn ours(place: &Path) -> Result<Contestant, String> {
         c.arg(&program).args(s.dir);
         c
     };
-    Ok(Contestant { name: "fmpl".into(), launch: Box::new(launch) })
+    Ok(Contestant { name: "fmpl".into(), launch: Box::new(launch), one: None })
 }

@@ -8,6 +8,9 @@ use super::hop::Hop;
 use super::session::{self, Contestant, Session};
 use super::{Bench, Case, Figure, Options};
 
+/// Blocks in a round of a contestant that is started anew for each.
+const STARTS: usize = 3;
+
 /// What was measured, in the order `[case].rounds[round].blocks[contestant][block][figure]`.
 pub struct Measured {
     /// The benchmark's name.
@@ -63,7 +66,7 @@ pub fn measure(
     let mut hop = Hop::start(place, contestants.len() > 1)?;
     let mut sessions: Vec<Option<Session>> = Vec::new();
     for (n, who) in contestants.iter().enumerate() {
-        if launches {
+        if launches || who.one.is_some() {
             sessions.push(None);
             continue;
         }
@@ -82,7 +85,8 @@ pub fn measure(
         // Everything in it is open or running by now: so nothing is left behind however this process ends.
         let _ = std::fs::remove_dir_all(place);
     }
-    let take_part: Vec<usize> = (0..contestants.len()).filter(|n| launches || sessions[*n].is_some()).collect();
+    let there = |n: &usize| launches || contestants[*n].one.is_some() || sessions[*n].is_some();
+    let take_part: Vec<usize> = (0..contestants.len()).filter(there).collect();
     let mut results: Vec<CaseResult> =
         cases.into_iter().map(|case| CaseResult { case, rounds: Vec::with_capacity(o.rounds) }).collect();
     let steps = o.rounds * results.len();
@@ -96,10 +100,15 @@ pub fn measure(
             let mut round = Round { hop: Vec::new(), blocks: vec![Vec::new(); take_part.len()] };
             for b in 0..warm + blocks {
                 for (place_in_row, n) in take_part.iter().enumerate() {
+                    let one = contestants[*n].one;
+                    if one.is_some() && !(warm..warm + STARTS).contains(&b) {
+                        continue;
+                    }
                     let before = hop.measure()?;
-                    let values = match &mut sessions[*n] {
-                        Some(s) => s.block(&case.command)?,
-                        None => {
+                    let values = match (&mut sessions[*n], one) {
+                        (Some(s), _) => s.block(&case.command)?,
+                        (None, Some(one)) => one(case)?,
+                        (None, None) => {
                             let ranks = case.x.map_or(ranks, |x| x as usize);
                             vec![session::startup(&contestants[*n], ranks, ranks > cores, bench.indices)? * 1e9]
                         }

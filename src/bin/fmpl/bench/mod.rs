@@ -45,6 +45,7 @@ mod strided;
 mod table;
 mod tune;
 mod tune_coll;
+mod ucx;
 mod unexpected;
 mod window;
 
@@ -159,7 +160,7 @@ pub struct Options {
     /// Numbers of receives, sends or ranks, where a benchmark counts these
     #[arg(long, value_delimiter = ',')]
     counts: Vec<usize>,
-    /// Compare with these libraries of the machine: openmpi, openmpi-ucx, mpich, or all that are found
+    /// Compare with these libraries of the machine: openmpi, openmpi-ucx, mpich (rma: also ucx), or all that are found
     #[arg(long, value_delimiter = ',')]
     against: Vec<String>,
     /// Leave FMPL out: the first of --against takes its place in the ratios
@@ -351,7 +352,7 @@ fn drive(name: &str, o: &Options) -> Result<(), String> {
     if !o.rivals_only {
         contestants.push(if is_blacs { blacs::ours(&place.0)? } else { against::ours("fmpl", &[]) });
     }
-    contestants.extend(against::rivals(&o.against, &place.0, is_blacs)?);
+    contestants.extend(against::rivals(&o.against, &place.0, name)?);
     let cases = (bench.plan)(o);
     if cases.is_empty() {
         return Err("no case is left with these options".into());

@@ -10,12 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::{Case, Outcome};
+
 /// How a contestant's ranks are started.
 pub struct Contestant {
     /// The name in tables.
     pub name: String,
     /// The command that starts `ranks` ranks of its program, to which `DIR` or `DIR startup` and so on are appended.
     pub launch: Box<dyn Fn(&Start) -> Command>,
+    /// It has no ranks that stay, but a run of its own for each block of a case.
+    pub one: Option<fn(&Case) -> Outcome>,
 }
 
 /// What a start asks for.
