@@ -32,6 +32,7 @@ use std::sync::atomic::Ordering;
 use super::between::Span;
 use super::messages::Party;
 use super::team::Team;
+use super::tree::Branch;
 use crate::base::clock::now_ns;
 use crate::base::config::PretendedNodes;
 use crate::base::error::{Code, Error, Result};
@@ -60,44 +61,33 @@ const STRAGGLERS_NS: u64 = 500_000;
 /// From the last packet until the message that the window is sent is waited for without looking for packets.
 const BUSY_NS: u64 = 100_000;
 
-/// Where a member is in the binomial tree with this root: its parent, and its children, the one with the largest part of the tree first.
-fn place(p: &Party<'_>, root: usize) -> (Option<usize>, Vec<usize>) {
-    let n = p.len();
-    let v = (p.me + n - root) % n;
-    let real = |v: usize| (v + root) % n;
-    let top = if v == 0 { n.next_power_of_two() } else { 1 << v.trailing_zeros() };
-    let powers = core::iter::successors(Some(top / 2), |m| Some(m / 2)).take_while(|m| *m > 0);
-    let children = powers.map(|m| v + m).filter(|c| *c < n).map(real).collect();
-    ((v != 0).then(|| real(v - top)), children)
-}
-
 /// Sends a word down the tree: what `word` says at the top.
-async fn down(p: &Party<'_>, (parent, children): &(Option<usize>, Vec<usize>), word: u64) -> Result<u64> {
+async fn down(p: &Party<'_>, branch: Branch, word: u64) -> Result<u64> {
     let mut word = [word];
-    if let Some(parent) = parent {
+    if let Some(parent) = branch.parent() {
         // SAFETY: a word of this call.
-        unsafe { p.receive(*parent, word.as_mut_ptr().cast(), 8).await? };
+        unsafe { p.receive(parent, word.as_mut_ptr().cast(), 8).await? };
     }
-    for child in children {
+    for child in branch.children() {
         // SAFETY: as above.
-        unsafe { p.send(*child, word.as_ptr().cast(), 8).await? };
+        unsafe { p.send(child, word.as_ptr().cast(), 8).await? };
     }
     Ok(word[0])
 }
 
 /// The smallest of all words, at the top.
-async fn up(p: &Party<'_>, (parent, children): &(Option<usize>, Vec<usize>), word: u64) -> Result<u64> {
+async fn up(p: &Party<'_>, branch: Branch, word: u64) -> Result<u64> {
     let mut least = word;
-    for child in children {
+    for child in branch.children() {
         let mut word = [0u64];
         // SAFETY: a word of this call.
-        unsafe { p.receive(*child, word.as_mut_ptr().cast(), 8).await? };
+        unsafe { p.receive(child, word.as_mut_ptr().cast(), 8).await? };
         least = least.min(word[0]);
     }
-    if let Some(parent) = parent {
+    if let Some(parent) = branch.parent() {
         let word = [least];
         // SAFETY: as above.
-        unsafe { p.send(*parent, word.as_ptr().cast(), 8).await? };
+        unsafe { p.send(parent, word.as_ptr().cast(), 8).await? };
     }
     Ok(least)
 }
@@ -124,14 +114,14 @@ pub(super) async fn is_possible(team: &Team, span: &Span) -> Result<bool> {
 
 /// The nodes' first members try to make the group. `None`: one of them could not, or packets do not come.
 async fn make(p: &Party<'_>, team: &Team) -> Result<Option<Means>> {
-    let tree = place(p, 0);
+    let branch = Branch::of(p, 0);
     let joined = match team.ep.fabric_here() {
         Some(fabric) => fabric.join_group(team.name_of_group()?).map_err(|e| e.detail().to_owned()),
         None => Err("this process is not on the fabric between nodes".to_owned()),
     };
     let size = joined.as_ref().map_or(0, |group| group.payload() as u64);
-    let size = up(p, &tree, size).await?;
-    let size = down(p, &tree, size).await?;
+    let size = up(p, branch, size).await?;
+    let size = down(p, branch, size).await?;
     let mut group = match joined {
         Ok(group) if size > 0 => group,
         other => {
@@ -147,7 +137,7 @@ async fn make(p: &Party<'_>, team: &Team) -> Result<Option<Means>> {
             unsafe { group.send(0, 0, core::ptr::null(), TRIED * size as usize, size as usize, None) };
             left(&mut group).await;
         }
-        down(p, &tree, turn as u64).await?;
+        down(p, branch, turn as u64).await?;
         let since = now_ns();
         if p.me != 0 {
             poll_fn(|_| {
@@ -158,8 +148,8 @@ async fn make(p: &Party<'_>, team: &Team) -> Result<Option<Means>> {
             .await;
         }
         let enough = p.me == 0 || came >= MUST_COME;
-        let enough = up(p, &tree, enough as u64).await?;
-        if down(p, &tree, enough).await? == 1 {
+        let enough = up(p, branch, enough as u64).await?;
+        if down(p, branch, enough).await? == 1 {
             return Ok(Some(Means { group, size: size as usize, operation: 0, root: 0 }));
         }
     }
@@ -204,14 +194,14 @@ async unsafe fn bcast_by(
     len: usize,
     root: usize,
 ) -> Result<()> {
-    let tree = place(p, root);
+    let branch = Branch::of(p, root);
     means.operation += 1;
     if core::mem::replace(&mut means.root, root) != root {
         // What is in its places is of earlier calls.
         means.group.take(|_, _| {});
-        up(p, &tree, 0).await?;
+        up(p, branch, 0).await?;
     }
-    let (parent, children) = tree;
+    let (parent, children) = (branch.parent(), branch.children().collect());
     let (region, last_ns) = (None, now_ns());
     let mut call = Call { p, team, means, region, ptr, len, parent, children, window: 0, came: [0; 2], last_ns };
     if call.parent.is_none() { call.root().await } else { call.member().await }

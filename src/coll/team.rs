@@ -156,7 +156,11 @@ impl Team {
         let at = arena_at(self.epoch);
         let arena = Arena::new(self.n, |bytes| match self.me {
             0 => self.ep.region.map(at, bytes),
-            _ => self.peer(0)?.region.map(at, bytes),
+            _ => self
+                .peer(0)
+                .map_err(|e| if e.code() == Code::Peer { self.fail(Reason::Died, 0) } else { e })?
+                .region
+                .map(at, bytes),
         })?;
         // Members that choose differently would wait for each other for ever.
         let digest = self.choices.digest();
@@ -342,23 +346,19 @@ impl Team {
         arena.post(self.me).writing.store(0, Ordering::Release);
     }
 
-    /// Has a member died, or left?
+    /// Has a member died, or left? One that has left has ended as well before long.
     fn loss_of(&self, member: usize) -> Option<Reason> {
-        let rank = self.ranks[member];
-        if self.ep.is_dead(rank) {
-            return Some(Reason::Died);
-        }
-        let peer = self.peers[member].get()?;
-        if peer.region.header().state.load(Ordering::Acquire) == FINALIZED {
+        let peer = self.peers[member].get();
+        if peer.is_some_and(|peer| peer.region.header().state.load(Ordering::Acquire) == FINALIZED) {
             return Some(Reason::Finalized);
         }
-        peer.is_dead().then_some(Reason::Died)
+        (self.ep.is_dead(self.ranks[member]) || peer.is_some_and(|peer| peer.is_dead())).then_some(Reason::Died)
     }
 
     /// The team fails because of a member; the error to return.
     #[cold]
     pub(super) fn fail(&self, reason: Reason, member: usize) -> Error {
-        self.fail_by((reason as u64) << 32 | (member as u64 + 1), self.ranks[member])
+        self.fail_by((reason as u64) << 32 | (member as u64 + 1))
     }
 
     /// The team fails because there can be no message with this rank of the world; the error to return.
@@ -374,19 +374,25 @@ impl Team {
         let known = self.ep.context(self.comm).ok().and_then(|context| self.ep.dead_member(context));
         // What it was told comes first: who told it may have left since.
         let lost = told.or(known).unwrap_or(rank);
-        let failed = self.fail_by((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1), lost);
+        let failed = self.fail_by((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1));
         Error::new(failed.code(), format!("{} ({})", failed.detail(), error.detail()))
     }
 
-    fn fail_by(&self, word: u64, lost: u32) -> Error {
-        let mut word = word;
-        if let Some(arena) = self.arena.get() {
+    fn fail_by(&self, mut word: u64) -> Error {
+        // Those who come later look there, though this call had no need of it yet.
+        let reachable = self.n > 1 && (self.arena.get().is_some() || self.me == 0 || self.peer_soon(0).is_some());
+        if let Some(arena) = reachable.then(|| self.arena().ok()).flatten() {
             let seen = arena.header().failed.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
             word = seen.err().unwrap_or(word);
         }
-        if self.span.is_some() {
-            self.failed.store(word, Ordering::Release);
-            // Those who wait for a message of this process look there.
+        self.failed_by(word)
+    }
+
+    /// The error of a team that has failed. A member that waits for a message of this process cannot see this node's arena.
+    #[cold]
+    fn failed_by(&self, word: u64) -> Error {
+        if self.span.is_some() && self.failed.swap(word, Ordering::AcqRel) == 0 {
+            let lost = self.lost_by(word);
             let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
             let _ = self.ep.say_life(place, Life::Broken(lost));
             if let Ok(context) = self.ep.context(self.comm) {
@@ -421,14 +427,17 @@ impl Team {
     #[inline(always)]
     pub(super) fn failure(&self, arena: &Arena) -> Option<Error> {
         let word = arena.header().failed.load(Ordering::Acquire);
-        if word == 0 { None } else { Some(self.explain(word)) }
+        if word == 0 { None } else { Some(self.failed_by(word)) }
+    }
+
+    /// Which rank of the world a failure is about.
+    fn lost_by(&self, word: u64) -> u32 {
+        let who = (word as u32).saturating_sub(1);
+        if word >> 32 == Reason::Elsewhere as u64 { who } else { self.ranks[(who as usize).min(self.n - 1)] }
     }
 
     #[cold]
     fn explain(&self, word: u64) -> Error {
-        let who = (word as u32).saturating_sub(1);
-        let rank =
-            if word >> 32 == Reason::Elsewhere as u64 { who } else { self.ranks[(who as usize).min(self.n - 1)] };
         let reason = match word >> 32 {
             1 => Reason::Died,
             2 => Reason::Finalized,
@@ -437,7 +446,7 @@ impl Team {
             6 => Reason::Lengths,
             _ => Reason::Fault,
         };
-        self.error(reason, rank)
+        self.error(reason, self.lost_by(word))
     }
 
     fn error(&self, reason: Reason, rank: u32) -> Error {

@@ -35,26 +35,59 @@ pub(super) async fn barrier(p: &Party<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A member and its part of the binomial tree with this root. Members count from the root on; below a member are the next ones.
+#[derive(Clone, Copy)]
+pub(super) struct Branch {
+    n: usize,
+    root: usize,
+    /// Its number from the root on.
+    v: usize,
+    /// How many its part of the tree may have, itself included; a power of two.
+    top: usize,
+}
+
+impl Branch {
+    pub(super) fn of(p: &Party<'_>, root: usize) -> Branch {
+        let n = p.len();
+        let v = (p.me + n - root) % n;
+        let top = if v == 0 { n.next_power_of_two() } else { 1 << v.trailing_zeros() };
+        Branch { n, root, v, top }
+    }
+
+    /// The member with this number from the root on.
+    fn real(self, v: usize) -> usize {
+        (v + self.root) % self.n
+    }
+
+    pub(super) fn parent(self) -> Option<usize> {
+        (self.v != 0).then(|| self.real(self.v - self.top))
+    }
+
+    /// The children's numbers from the root on, and how many their parts may have; the largest part first.
+    fn parts(self) -> impl Iterator<Item = (usize, usize)> {
+        let powers = core::iter::successors(Some(self.top / 2), |most| Some(most / 2)).take_while(|most| *most > 0);
+        powers.map(move |most| (self.v + most, most)).filter(move |(child, _)| *child < self.n)
+    }
+
+    /// The children, the one with the largest part of the tree first.
+    pub(super) fn children(self) -> impl Iterator<Item = usize> {
+        self.parts().map(move |(child, _)| self.real(child))
+    }
+}
+
 /// The root's bytes to all, by a binomial tree.
 ///
 /// # Safety
 /// `len` bytes at `ptr`, writable but at the root.
 pub(super) async unsafe fn bcast(p: &Party<'_>, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
-    let n = p.len();
-    let v = (p.me + n - root) % n;
-    let real = |v: usize| (v + root) % n;
-    let top = if v == 0 { n.next_power_of_two() } else { 1 << v.trailing_zeros() };
+    let branch = Branch::of(p, root);
     // SAFETY: as the caller promises.
     unsafe {
-        if v != 0 {
-            p.receive(real(v - top), ptr, len).await?;
+        if let Some(parent) = branch.parent() {
+            p.receive(parent, ptr, len).await?;
         }
-        let mut mask = top / 2;
-        while mask > 0 {
-            if v + mask < n {
-                p.send(real(v + mask), ptr, len).await?;
-            }
-            mask /= 2;
+        for child in branch.children() {
+            p.send(child, ptr, len).await?;
         }
     }
     Ok(())
@@ -65,30 +98,24 @@ pub(super) async unsafe fn bcast(p: &Party<'_>, ptr: *mut u8, len: usize, root: 
 /// # Safety
 /// As for [`bcast`].
 pub(super) async unsafe fn bcast_ring(p: &Party<'_>, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
-    let n = p.len();
-    let v = (p.me + n - root) % n;
-    let real = |v: usize| (v + root) % n;
+    let branch = Branch::of(p, root);
+    let Branch { n, v, top, .. } = branch;
     let at = |v: usize| len * v.min(n) / n;
-    let top = if v == 0 { n.next_power_of_two() } else { 1 << v.trailing_zeros() };
     // SAFETY: parts of the buffer.
     unsafe {
-        if v != 0 {
-            p.receive(real(v - top), ptr.add(at(v)), at(v + top) - at(v)).await?;
+        if let Some(parent) = branch.parent() {
+            p.receive(parent, ptr.add(at(v)), at(v + top) - at(v)).await?;
         }
-        let mut mask = top / 2;
-        while mask > 0 {
-            if v + mask < n {
-                p.send(real(v + mask), ptr.add(at(v + mask)), at(v + 2 * mask) - at(v + mask)).await?;
-            }
-            mask /= 2;
+        for (child, most) in branch.parts() {
+            p.send(branch.real(child), ptr.add(at(child)), at(child + most) - at(child)).await?;
         }
         for step in 0..n - 1 {
             let (mine, theirs) = ((v + n - step) % n, (v + 2 * n - step - 1) % n);
             p.swap(
-                real(v + 1),
+                branch.real(v + 1),
                 ptr.add(at(mine)),
                 at(mine + 1) - at(mine),
-                real(v + n - 1),
+                branch.real(v + n - 1),
                 ptr.add(at(theirs)),
                 at(theirs + 1) - at(theirs),
             )

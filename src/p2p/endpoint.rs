@@ -447,11 +447,7 @@ impl Endpoint {
         if let Some(lane) = self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world)) {
             return lane.pair.life(place.unit, place.epoch) == Life::Freed;
         }
-        let Ok(lives) = peer.region.map(LIVES_AT, UNITS * 8) else { return false };
-        // SAFETY: units are below UNITS; a life is an atomic.
-        let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(place.unit as usize % UNITS) };
-        // SYNC POINT: pairs with the release in `say_life`: what the rank wrote into our memory came before.
-        Life::read(word.load(Ordering::Acquire), place.epoch) == Life::Freed
+        self.life_of(world, place) == Some(Life::Freed)
     }
 
     /// Have this process and a rank of the world both freed the communicator that they had in this unit under this epoch?
@@ -464,12 +460,40 @@ impl Endpoint {
             && lane.is_some_and(|l| l.is_self() || l.pair.life(unit, epoch) == Life::Freed || l.gone().is_some())
     }
 
-    /// A rank of a communicator that has died, as far as this one knows.
+    /// A rank of a communicator whose death keeps its members from agreeing, as far as this one knows. One that has left is known to be
+    /// gone as well, and perhaps before the one because of whose death it left: that one it has told of.
     pub fn dead_member(&self, context: &Context) -> Option<u32> {
         if self.deaths.load(Ordering::Acquire) == 0 {
             return None;
         }
-        context.group.members().find(|rank| self.is_dead(*rank))
+        let gone = || context.group.members().filter(|rank| self.is_dead(*rank));
+        gone()
+            .find(|rank| !self.has_left(*rank))
+            .or_else(|| gone().find_map(|rank| self.told_by(rank, context)))
+            .or_else(|| gone().next())
+    }
+
+    /// Has a rank on this node finalized?
+    fn has_left(&self, world: u32) -> bool {
+        self.known(world).is_some_and(|peer| peer.region.header().state.load(Ordering::Acquire) == FINALIZED)
+    }
+
+    /// Whose death a rank on this node, which may be gone itself, has told of to the members of a communicator.
+    fn told_by(&self, world: u32, context: &Context) -> Option<u32> {
+        let place = context.place_of_life();
+        match self.life_of(world, place)? {
+            Life::Broken(dead) => Some(dead),
+            _ => None,
+        }
+    }
+
+    /// A known rank's part in the communicator of a place, as it tells it.
+    fn life_of(&self, world: u32, place: Place) -> Option<Life> {
+        let lives = self.known(world)?.region.map(LIVES_AT, UNITS * 8).ok()?;
+        // SAFETY: units are below UNITS; a life is an atomic.
+        let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(place.unit as usize % UNITS) };
+        // SYNC POINT: pairs with the release in `say_life`: what the rank wrote into our memory came before.
+        Some(Life::read(word.load(Ordering::Acquire), place.epoch))
     }
 
     /// Why nothing more is to be expected on this slot of a lane, if so. Ranks that agree with each other wait for the living only as

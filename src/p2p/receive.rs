@@ -335,8 +335,9 @@ impl Receiver {
                 turns = if now >= late_ns { post_after } else { 0 };
             }
             if let Err(error) = waiter.slow(&scene)
-                // A living peer could still put the message into a buffer that is the caller's again.
-                && (!posted || error.code() == Code::Peer || super::request::take_back(self))
+                // A living peer could still put the message into a buffer that is the caller's again. (The error may be of a third rank's
+                // death.)
+                && (!posted || self.lane.gone().is_some() || super::request::take_back(self))
             {
                 return Err(error);
             }

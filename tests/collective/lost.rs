@@ -2,7 +2,7 @@ use crate::ranks::bytes::Draw;
 use crate::ranks::calls::*;
 use crate::ranks::{Job, long, said, story};
 use fmpl::ffi::c::*;
-use fmpl::launch::embedded::End;
+use fmpl::launch::embedded::{End, Outcome};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ fn completed(begun: i32, test: impl Fn(*mut i32) -> i32) -> i32 {
 fn call(kind: &str, buf: &mut [u8], round: usize) -> i32 {
     let (name, bytes) = kind.split_once(' ').unwrap_or((kind, "0"));
     let bytes: usize = bytes.parse().unwrap();
-    // Blocks for and from everybody have room for five ranks.
+    // Blocks for and from everybody have room for seven ranks.
     let (buf, other) = buf.split_at_mut(3_000_000);
     let other = other.as_ptr().cast();
     let (p, count, root) = (buf.as_mut_ptr().cast(), (bytes / 8) as i32, (round % size() as usize) as i32);
@@ -66,12 +66,17 @@ fn call(kind: &str, buf: &mut [u8], round: usize) -> i32 {
     }
 }
 
-/// Makes the call over and over until a rank is lost.
+/// Makes the call over and over until a rank is lost: one that is killed from outside, or that dies before it meets anybody.
 pub fn loses() {
     init(1);
     let kind = std::env::var("CALL").unwrap();
     let mut buf = vec![0u8; 6_000_000];
-    barrier();
+    match std::env::var("DIES_AT_ONCE") {
+        // SAFETY: no memory.
+        Ok(victim) if victim == rank().to_string() => _ = unsafe { libc::raise(libc::SIGKILL) },
+        Ok(_) => {}
+        Err(_) => barrier(),
+    }
     println!("begun");
     for round in 0.. {
         let since = Instant::now();
@@ -97,19 +102,38 @@ fn fmpl_barrier_code() -> i32 {
     unsafe { fmpl_barrier(WORLD) }
 }
 
+const SETTINGS: [&str; 5] =
+    ["FMPL_LOG=warn", "FMPL_WAIT=block", "FMPL_CMA=off", "FMPL_COLL_NODES=2", "FMPL_COLL_NODES=16 FMPL_WAIT=block"];
+
+/// Have all but the victim heard of its death? After how many seconds the last one has.
+fn heard(outcome: &Outcome, victim: usize, met: bool, what: &str) -> f64 {
+    assert!(matches!(outcome.ends[victim], End::Signal { signal: 9, .. }), "{what}: {}", story(outcome));
+    let mut slowest = 0.0f64;
+    for survivor in (0..outcome.ends.len()).filter(|r| *r != victim) {
+        let text = said(outcome, survivor);
+        if !text.contains("begun") {
+            // Under load the kill may come before all have met, which is an error of init or of the first barrier.
+            continue;
+        }
+        assert!(outcome.ends[survivor] == End::Exit(0) && text.contains("well"), "{what}: {}", story(outcome));
+        let line = text.lines().find(|l| l.starts_with("error")).unwrap_or_else(|| panic!("{what}: {text}"));
+        // Of one that nobody has met nobody can tell whether it has died, or left because of another's death: any of them may be named.
+        let named = line.contains(&format!("rank {victim} has died")) || !met && line.contains("has died");
+        assert!(named, "{what}: {line}");
+        let seconds: f64 = line.split(' ').nth(1).unwrap().parse().unwrap();
+        slowest = slowest.max(seconds);
+        assert!(seconds < 5.0, "{what}: rank {survivor} heard after {seconds} s");
+    }
+    slowest
+}
+
 pub fn killed() {
     let mut draw = Draw(std::process::id() as u64);
     let mut slowest = 0.0f64;
     for round in 0..CALLS.len() * if long() { 10 } else { 1 } {
         let ranks = 2 + draw.below(4);
         let kind = CALLS[round % CALLS.len()];
-        let settings = [
-            "FMPL_LOG=warn",
-            "FMPL_WAIT=block",
-            "FMPL_CMA=off",
-            "FMPL_COLL_NODES=2",
-            "FMPL_COLL_NODES=16 FMPL_WAIT=block",
-        ][draw.below(5)];
+        let settings = SETTINGS[draw.below(SETTINGS.len())];
         let job = Job::new(ranks, "loses").env("CALL", kind).settings(settings).seconds(40).keep_going();
         let running = job.launcher().start().unwrap();
         let pids = running.pids();
@@ -124,20 +148,22 @@ pub fn killed() {
         let outcome = running.wait();
         killer.join().unwrap();
         let what = format!("round {round}: {kind} on {ranks} ranks, {settings}, rank {victim} killed after {wait:?}");
-        assert!(matches!(outcome.ends[victim], End::Signal { signal: 9, .. }), "{what}: {}", story(&outcome));
-        for survivor in (0..ranks).filter(|r| *r != victim) {
-            let text = said(&outcome, survivor);
-            if !text.contains("begun") {
-                // Under load the kill may come before all have met, which is an error of init or of the first barrier.
-                continue;
-            }
-            assert!(outcome.ends[survivor] == End::Exit(0) && text.contains("well"), "{what}: {}", story(&outcome));
-            let line = text.lines().find(|l| l.starts_with("error")).unwrap_or_else(|| panic!("{what}: {text}"));
-            assert!(line.contains(&format!("rank {victim} has died")), "{what}: {line}");
-            let seconds: f64 = line.split(' ').nth(1).unwrap().parse().unwrap();
-            slowest = slowest.max(seconds);
-            assert!(seconds < 5.0, "{what}: rank {survivor} heard after {seconds} s");
-        }
+        slowest = slowest.max(heard(&outcome, victim, true, &what));
+    }
+    println!("  the slowest error came {slowest:.3} s after its call began");
+}
+
+/// A rank that dies before anybody has met it: who waits for it, and who waits for those, hears of it all the same.
+pub fn unmet() {
+    let mut draw = Draw(std::process::id() as u64);
+    let mut slowest = 0.0f64;
+    for round in 0..CALLS.len() * if long() { 10 } else { 1 } {
+        let (ranks, kind) = (2 + draw.below(6), CALLS[round % CALLS.len()]);
+        let (victim, settings) = (draw.below(ranks), SETTINGS[draw.below(SETTINGS.len())]);
+        let job = Job::new(ranks, "loses").env("CALL", kind).env("DIES_AT_ONCE", victim).settings(settings);
+        let outcome = job.seconds(40).keep_going().outcome();
+        let what = format!("round {round}: {kind} on {ranks} ranks, {settings}, rank {victim} dead at once");
+        slowest = slowest.max(heard(&outcome, victim, false, &what));
     }
     println!("  the slowest error came {slowest:.3} s after its call began");
 }

@@ -21,7 +21,7 @@ mod random;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 10] = [
+const TESTS: [Test; 11] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -30,6 +30,7 @@ const TESTS: [Test; 10] = [
     ("broadcasts_by_multicast_over_rdma", multicast::over_rdma),
     ("where_no_group_can_be_joined_broadcasts_go_by_trees", multicast::without),
     ("a_lost_rank_is_an_error_for_all", lost::killed),
+    ("a_rank_that_nobody_has_met_is_missed_too", lost::unmet),
     ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),
 ];

@@ -290,7 +290,7 @@ impl Endpoint {
             Ok(found) => found,
             Err(e) => {
                 if e.code() == Code::Peer {
-                    self.dead[peer as usize].store(true, Ordering::Release);
+                    self.count_death(peer);
                 }
                 None
             }

@@ -162,28 +162,35 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
     }
 }
 
-/// The peer is gone: nobody will touch the request's memory or its offer any more.
+/// What is left of a send that has failed.
 #[cold]
 fn give_up(ep: &'static Endpoint, lane: &'static Lane, slot: usize, e: Error) -> Error {
-    let side = lane.send_side(slot);
-    let _hold = side.hold();
-    if side.state.get() == SendState::Offered {
-        Sender::new(ep, lane, slot, side.layout.get(), side.len.get()).end_offer();
-    }
-    side.state.set(SendState::Sent);
+    let_go(ep, lane, slot);
     e
 }
 
-/// Gives a pending send up: nobody of this process will touch its memory any more.
+/// Gives a pending send up: nobody will touch its memory any more. A peer that lives may be about to read what it was offered, since
+/// what has ended the call may be a third rank's death: it gets a copy, or is waited for.
+fn let_go(ep: &'static Endpoint, lane: &'static Lane, slot: usize) {
+    let side = lane.send_side(slot);
+    let _hold = side.hold();
+    if side.state.get() == SendState::Offered {
+        let mut sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
+        sender.seq -= 1;
+        // SAFETY: the request's memory is readable until it is given up here.
+        while lane.gone().is_none() && !sender.acknowledged() && !unsafe { sender.move_offer(true) } {
+            std::thread::yield_now();
+        }
+        sender.end_offer();
+    }
+    side.state.set(SendState::Sent);
+}
+
+/// Gives up a pending send that nobody will complete.
 pub(in crate::p2p) fn abandon_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize) {
     let flags = &lane.progress(slot).send_flags;
     if flags.load(Ordering::Relaxed) & SEND_OPEN != 0 {
-        let side = lane.send_side(slot);
-        let _hold = side.hold();
-        if side.state.get() == SendState::Offered {
-            Sender::new(ep, lane, slot, side.layout.get(), side.len.get()).end_offer();
-        }
-        side.state.set(SendState::Sent);
+        let_go(ep, lane, slot);
     }
     disarm_send(lane, slot);
     flags.store(flags.load(Ordering::Relaxed) & !(SEND_PENDING | SEND_OPEN), Ordering::Relaxed);
