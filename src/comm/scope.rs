@@ -4,22 +4,25 @@
 //! A scope keeps a record of each open request: a few in itself, more in a vector. A request value is the number of its
 //! record; when it is dropped or forgotten the record stays, and the scope completes it.
 
+mod requests;
+
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::ptr::NonNull;
 
-use crate::base::error::{Code, Error, Result, say};
+use crate::base::error::{Code, Result, say};
 use crate::coll::{self, Kind};
 use crate::comm::claim::{Claim, Direction};
 use crate::comm::collective::{Boxed, Reduce, elements};
 use crate::comm::communicator::number;
 use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{List, pieces, pieces_mut};
-use crate::comm::{Comm, FromAny, Peer, Plain, Received, Receiver, Sender, Strided, StridedMut};
+use crate::comm::{Comm, Peer, Plain, Receiver, Sender, Strided, StridedMut};
 use crate::p2p::layout::Layout;
 use crate::p2p::{self, TAG_ANY, any_source};
+use requests::Record;
+pub use requests::{AnyRequest, CollectiveRequest, Lent, RecvRequest, SendRequest};
 
 /// Requests that a scope keeps without memory from the heap.
 const INLINE: usize = 8;
@@ -526,200 +529,5 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
         }
         first
-    }
-}
-
-/// A request's place in its scope; `None` when it is over.
-struct Record<'scope, 'env> {
-    scope: &'scope Scope<'scope, 'env>,
-    id: Option<usize>,
-}
-
-impl Record<'_, '_> {
-    /// Runs a call on the request; `over` says of its outcome whether the request is over.
-    fn with<R>(&mut self, call: impl FnOnce(&Open<'_>) -> Result<R>, over: impl FnOnce(&R) -> bool) -> Result<R> {
-        let gone = || Error::new(Code::Request, "the request is over");
-        let id = self.id.ok_or_else(gone)?;
-        let mut register = self.scope.open.borrow_mut();
-        let result = call(register.get(id).ok_or_else(gone)?);
-        if result.as_ref().map_or(true, over) {
-            register.remove(id);
-            self.id = None;
-        }
-        result
-    }
-
-    /// Waits for the end of a request that has nothing to tell.
-    fn wait(&mut self) -> Result<()> {
-        if self.id.is_none() { Ok(()) } else { self.with(|open| open.wait(), |()| true) }
-    }
-
-    /// Is such a request over?
-    fn test(&mut self) -> Result<bool> {
-        if self.id.is_none() { Ok(true) } else { self.with(|open| open.test(), |done| *done) }
-    }
-}
-
-/// A send under way. Dropped or forgotten, it is completed by its scope.
-#[must_use = "the scope completes it, but `wait` tells how it went"]
-pub struct SendRequest<'scope, 'env> {
-    record: Record<'scope, 'env>,
-}
-
-impl SendRequest<'_, '_> {
-    /// Waits until the message is sent, in the sense of the [`Mode`](crate::Mode).
-    pub fn wait(mut self) -> Result<()> {
-        self.record.wait()
-    }
-
-    /// Is it sent? Then, and after an error, the request is over.
-    pub fn test(&mut self) -> Result<bool> {
-        self.record.test()
-    }
-}
-
-/// A collective call under way. Dropped or forgotten, it is completed by its scope.
-#[must_use = "the scope completes it, but `wait` tells how it went"]
-pub struct CollectiveRequest<'scope, 'env> {
-    record: Record<'scope, 'env>,
-}
-
-impl CollectiveRequest<'_, '_> {
-    /// Waits for the end of the call.
-    pub fn wait(mut self) -> Result<()> {
-        self.record.wait()
-    }
-
-    /// Is the call over?
-    pub fn test(&mut self) -> Result<bool> {
-        self.record.test()
-    }
-}
-
-/// A slice that a scope has for a receive.
-pub struct Lent<'scope, T: Plain> {
-    data: NonNull<[T]>,
-    _lent: PhantomData<&'scope mut [T]>,
-}
-
-impl<'scope, T: Plain> Lent<'scope, T> {
-    // Not kept as a reference: it must not claim that the memory is quiet.
-    fn new(data: &'scope mut [T]) -> Lent<'scope, T> {
-        Lent { data: NonNull::from(data), _lent: PhantomData }
-    }
-}
-
-/// A receive under way. Dropped or forgotten, it is completed by its scope.
-#[must_use = "the scope completes it, but `wait` tells what came"]
-pub struct RecvRequest<'scope, 'env, D = ()> {
-    record: Record<'scope, 'env>,
-    /// Bytes of an element.
-    size: usize,
-    /// What `test` has found.
-    outcome: Option<Received>,
-    data: D,
-}
-
-impl<D> RecvRequest<'_, '_, D> {
-    fn complete(&mut self) -> Result<Received> {
-        if let Some(received) = self.outcome {
-            return Ok(received);
-        }
-        let size = self.size;
-        self.record.with(
-            |open| {
-                open.wait()?;
-                Ok(Received::new(open.received()?, size))
-            },
-            |_| true,
-        )
-    }
-
-    /// Waits for the message.
-    ///
-    /// [`Code::Truncate`](crate::Code::Truncate) when it was longer than the buffer.
-    pub fn wait(mut self) -> Result<Received> {
-        self.complete()
-    }
-
-    /// Is the message there? Then, and after an error, the request is over.
-    pub fn test(&mut self) -> Result<Option<Received>> {
-        if self.outcome.is_some() {
-            return Ok(self.outcome);
-        }
-        let size = self.size;
-        let done = self.record.with(
-            |open| match open.test()? {
-                true => Ok(Some(Received::new(open.received()?, size))),
-                false => Ok(None),
-            },
-            Option::is_some,
-        )?;
-        self.outcome = done;
-        Ok(done)
-    }
-
-    /// Withdraws the receive. `Ok(None)`: no message has come and none will. Otherwise one was there or on its way,
-    /// and has been received.
-    pub fn cancel(mut self) -> Result<Option<Received>> {
-        if self.outcome.is_some() {
-            return Ok(self.outcome);
-        }
-        match self.record.with(|open| open.cancel(), |cancelled| *cancelled)? {
-            true => Ok(None),
-            false => self.complete().map(Some),
-        }
-    }
-}
-
-impl<'scope, T: Plain> RecvRequest<'scope, '_, Lent<'scope, T>> {
-    /// Waits for the message and gives the slice back, of which its elements are the first [`Received::len`]. For use within the
-    /// scope; after it the slice is its owner's anyway.
-    ///
-    /// ```no_run
-    /// # let job = fmpl::init(2)?;
-    /// # let mut halo = [0.0; 100];
-    /// job.world().scope(|s| {
-    ///     let request = s.irecv(&mut halo, 1, 0)?;
-    ///     let (halo, received) = request.wait_slice()?;
-    ///     println!("{:?}", &halo[..received.len]);
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), fmpl::Error>(())
-    /// ```
-    pub fn wait_slice(mut self) -> Result<(&'scope mut [T], Received)> {
-        let received = self.complete()?;
-        // SAFETY: borrowed for 'scope, and the request is over, so this is the only way to it.
-        Ok((unsafe { &mut *self.data.data.as_ptr() }, received))
-    }
-}
-
-/// A receive from any source under way. Dropped or forgotten, it is completed by its scope.
-#[must_use = "the scope completes it, but `wait` tells what came"]
-pub struct AnyRequest<'scope, 'env, T: Plain> {
-    record: Record<'scope, 'env>,
-    comm: i32,
-    index: i32,
-    _data: PhantomData<&'scope mut [T]>,
-}
-
-impl<T: Plain> AnyRequest<'_, '_, T> {
-    /// Waits for the message.
-    pub fn wait(mut self) -> Result<FromAny> {
-        let (comm, index) = (self.comm, self.index);
-        let arrived = self.record.with(|_| any_source::irecv_any_wait(comm, index), |_| true)?;
-        FromAny::new(arrived, index, size_of::<T>())
-    }
-
-    /// Is the message there? Then, and after an error, the request is over.
-    pub fn test(&mut self) -> Result<Option<FromAny>> {
-        let (comm, index) = (self.comm, self.index);
-        let arrived = self.record.with(|_| any_source::irecv_any_test(comm, index), |found| found.is_some())?;
-        arrived.map(|arrived| FromAny::new(arrived, index, size_of::<T>())).transpose()
-    }
-
-    /// Withdraws the receive. `false`: a message is on its way into the slice.
-    pub fn cancel(&mut self) -> Result<bool> {
-        self.record.with(|open| open.cancel(), |cancelled| *cancelled)
     }
 }
