@@ -22,8 +22,12 @@ use crate::wait::doorbell;
 
 /// Most shares of a ring.
 pub const SHARES_MOST: usize = 64;
-/// Where nothing is set, a ring has a share for so many senders, and one ring for fewer than twice as many.
-const SENDERS_PER_SHARE: usize = 64;
+/// Where nothing is set, a ring has up to [`SHARES_SOON`] shares, each for so many senders: one counter is slower than the receiver.
+const SENDERS_SOON: usize = 64;
+const SHARES_SOON: usize = 4;
+/// More shares than that for so many senders each, so that looking for room wears none out. Were there more, a share's few slots would be
+/// used up before it is its turn. (By `fmpl bench incast --simulate`; docs/tuning.md.)
+const SENDERS_PER_SHARE: usize = 512;
 /// The bit of a share's bell on which those sleep who wait for room; those who wait for a message to be taken have the others.
 pub(super) const ROOM_BITS: u32 = 1;
 /// How many of those who wait for room are woken at a time: each of them has many messages, most likely.
@@ -32,7 +36,10 @@ const WAKE_AT_ONCE: i32 = 2;
 /// Into how many shares a ring of `slots` slots for at most `senders` is split; a power of two. `setting`: `FMPL_SPREAD`, 0 for `auto`.
 /// Each share has two slots at least.
 pub fn shares(setting: usize, senders: usize, slots: usize) -> usize {
-    let wanted = if setting == 0 { (senders / SENDERS_PER_SHARE).max(1) } else { setting };
+    let wanted = match setting {
+        0 => (senders / SENDERS_SOON).clamp(1, SHARES_SOON).max(senders / SENDERS_PER_SHARE),
+        n => n,
+    };
     1 << wanted.min(SHARES_MOST).min((slots / 2).max(1)).ilog2()
 }
 
@@ -155,7 +162,7 @@ mod tests {
 
     #[test]
     fn few_senders_have_one_counter() {
-        for (senders, want) in [(1, 1), (16, 1), (127, 1), (128, 2), (1000, 8), (1 << 20, 64)] {
+        for (senders, want) in [(1, 1), (16, 1), (127, 1), (128, 2), (1000, 4), (3000, 4), (5000, 8), (1 << 20, 64)] {
             assert_eq!(shares(0, senders, 512), want, "{senders} senders");
         }
         for (setting, slots, want) in [(1, 512, 1), (8, 512, 8), (64, 512, 64), (64, 16, 8), (4, 2, 1), (2, 1, 1)] {

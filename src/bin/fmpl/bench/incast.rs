@@ -24,15 +24,6 @@ fn plan(o: &Options) -> Vec<Case> {
     sizes.into_iter().map(case).collect()
 }
 
-/// The same with a shorter pause and a block for warming: for the drain alone.
-pub static SOON: Bench = Bench {
-    plan: |o| {
-        let (n, k) = (o.sizes.first().copied().unwrap_or(1024), o.iterations.unwrap_or(1000));
-        vec![Case::sized(n, format!("incast {n} {k} 100"))]
-    },
-    ..BENCH
-};
-
 /// `incast SIZE K MS`
 pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let (n, k) = (a[0] as usize, a[1]);

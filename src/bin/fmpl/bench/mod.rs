@@ -157,7 +157,7 @@ pub struct Options {
     /// Message sizes, such as 8,4k,1M
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes)]
     sizes: Vec<usize>,
-    /// Numbers of receives, sends or ranks, where a benchmark counts these
+    /// Numbers of receives, sends, senders to play or ranks, where a benchmark counts these
     #[arg(long, value_delimiter = ',')]
     counts: Vec<usize>,
     /// Compare with these libraries of the machine: openmpi, openmpi-ucx, mpich (rma: also ucx), or all that are found
@@ -279,7 +279,10 @@ static BLOCKS: &[(&str, Block)] = &[
     ("anyindex", anyindex::block),
     ("anysource", anysource::block),
     ("incast", incast::block),
-    ("fill", simulate::block),
+    ("fill", simulate::times::fill),
+    ("yields", simulate::times::yields),
+    ("wakes", simulate::times::wakes),
+    ("drain", simulate::times::drain),
     ("mcast", mcast::block),
     ("unexpected", unexpected::block),
     ("overlap", overlap::block),

@@ -1,13 +1,16 @@
 //! `fmpl bench incast --simulate`: what spreading a receiver's counter buys, with up to a million senders.
 //!
-//! The times of the model ([`stations`]) are measured first: a message put into a ring with room, a message taken out, a counter's hop. Then
-//! the model is to say what 8, 16 and 32 senders cost on this machine, and is compared with them, measured in the same run. Only if it
-//! is right within [`SLACK`] does it go on to more senders than can be measured.
+//! The times of the model are measured first, each by a block of its own ([`times`]): a message put into a ring with room, a message taken
+//! out, a counter's hop, giving way to another rank, waking one. Then the model ([`near`]) is to say what 8, 16 and 32 senders cost on this
+//! machine, and is compared with them, measured in the same run. Only if it is right within [`SLACK`] does it go on to more senders than can
+//! be measured, each with a processor of its own ([`stations`]).
 //!
-//! On a machine with fewer cores than ranks there is one time more: what it costs the receiver that senders want its core. That is taken
-//! from 4 senders.
+//! The blocks take turns, for the machine changes; the raw hop before and after each says in which state it was, and only blocks of
+//! the commonest state count.
 
+mod near;
 mod stations;
+pub mod times;
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -16,102 +19,71 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use super::hop::Hop;
-use super::measure::{cores, measure, median};
-use super::rank::{Outcome, Rank, now};
-use super::{Bench, Case, Figure, Options, against, incast, plot};
+use super::measure::{cores, median};
+use super::session::Session;
+use super::{Options, against, plot};
 use stations::{Place, Scene, Times, play};
 
 /// How far the model may be from what was measured.
 const SLACK: f64 = 0.20;
 /// Slots of a ring, as `FMPL_ANY_SLOTS` has it unless set.
 const SLOTS: usize = 512;
-/// Messages that are put into an empty ring.
-const FILL: i64 = 256;
-/// From which the crowd's time is taken; which the model is tried on.
-const CROWD: usize = 4;
+/// Bytes of a message, and messages of each sender in a drain.
+const SIZE: usize = 1024;
+const EACH: usize = 1000;
+/// Which numbers of senders the model is tried on.
 const TRIED: [usize; 3] = [8, 16, 32];
+/// Two raw hops further apart than this are of different states of the machine.
+const STATES: f64 = 1.5;
+/// Blocks of each kind that are wanted for each round asked for, and how many are tried at most for one wanted.
+const BLOCKS: usize = 5;
+const TRIES: usize = 4;
 const SENDERS: [usize; 9] = [16, 64, 256, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1_000_000];
 const SHARES: [usize; 4] = [1, 4, 16, 64];
 const PLACES: [(Place, &str); 3] =
     [(Place::Memory, "receiver's memory"), (Place::Port, "receiver's port"), (Place::Nodes, "other nodes")];
-
-static BENCH: Bench = Bench {
-    name: "fill",
-    about: "",
-    ranks: 2,
-    indices: 64,
-    figures: &[Figure::time("sent", "ns", 1.0), Figure::time("taken", "ns", 1.0)],
-    plan: |o| {
-        let n = o.sizes.first().copied().unwrap_or(1024);
-        vec![Case::sized(n, format!("fill {n} {FILL}")).blocks(9)]
-    },
-};
-
-/// `fill SIZE K`: a message sent into a ring with room, and a message taken that is there.
-pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
-    let n = a[0] as usize;
-    r.need(n.max(8));
-    let mut each = [0.0; 2];
-    if r.rank == 1 {
-        r.barrier()?;
-        let t0 = now();
-        for _ in 0..a[1] {
-            r.send_any(r.sb.at(0), n, 0, 0)?;
-        }
-        each[0] = (now() - t0) / a[1] as f64;
-        r.barrier()?;
-        r.send_figures(&each[..1], 0)?;
-        return Ok(vec![]);
-    }
-    r.barrier()?;
-    r.barrier()?;
-    let t0 = now();
-    for _ in 0..a[1] {
-        r.recv_any(r.rb.at(0), n, 0)?;
-    }
-    each[1] = (now() - t0) / a[1] as f64;
-    r.recv_figures(&mut each[..1], 1, 0)?;
-    Ok(each.to_vec())
-}
 
 /// What the model goes by.
 struct Known {
     times: Times,
     /// Processors of the machine on which `measured` was.
     processors: usize,
-    /// What it costs the receiver, for each message, that ranks share them.
-    crowd: f64,
     /// Senders, and ns from one message to the next, as measured.
     measured: Vec<(usize, f64)>,
 }
 
-/// Senders and a receiver on one machine: the receiver has a processor to itself, if there are two.
-fn here(senders: usize, processors: usize) -> Scene {
-    Scene { senders, slots: SLOTS, shares: 1, place: Place::Node(processors.saturating_sub(1).max(1)) }
-}
-
 /// The command.
 pub fn main(o: &Options, place: &Path) -> Result<(), String> {
+    if o.counts.iter().any(|n| !(1..=1_000_000).contains(n)) {
+        return Err("--counts: from 1 to 1000000 senders are played".into());
+    }
     let known = match &o.times {
         Some(path) => read(path)?,
         None => measured(o, place)?,
     };
     let t = known.times;
-    println!("times, ns");
+    println!("times, ns, each by a block of its own");
     for (value, what) in [
         (t.take, "a message taken that is there"),
         (t.send, "a message sent that there is room for"),
+        (t.both, "either, while the other is at it, of one sender and a full ring"),
         (t.counter, "a ticket, or a look at a counter that others use: the raw hop"),
         (t.way, "a way to the counter or the slot: the raw hop"),
         (t.port, "a request that comes to a node: the raw hop"),
-        (known.crowd, "more for each message, where ranks share cores: from 4 senders"),
+        (t.yields, "a rank gives way to another one on its processor"),
+        (t.wake, "a rank wakes one that sleeps"),
+        (t.woken, "from that to its first step"),
     ] {
         println!("  {value:>8.1}  {what}");
     }
-    println!("\nthe model beside what was measured, ns from one message to the next");
+    println!(
+        "\nthe model beside what was measured, ns from one message to the next; {} processors, one of them the receiver's",
+        known.processors
+    );
+    println!("  {:>12} {:>8} {:>8}", "", "model", "measured");
     let mut wrong = Vec::new();
     for (senders, measured) in &known.measured {
-        let said = play(here(*senders, known.processors), t).each + known.crowd;
+        let said = near::drain(*senders, EACH, SLOTS, known.processors.saturating_sub(1), t);
         println!("  {senders:>4} senders {said:>8.0} {measured:>8.0}   {:>+4.0} %", (said / measured - 1.0) * 100.0);
         if (said / measured - 1.0).abs() > SLACK {
             wrong.push(senders.to_string());
@@ -133,11 +105,12 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
 
 /// Plays all scenes; the table, and the picture if one is wanted.
 fn extrapolate(o: &Options, times: Times) -> Result<(), String> {
+    let all: &[usize] = if o.counts.is_empty() { &SENDERS } else { &o.counts };
     let scene = |n: usize| {
-        let (senders, shares) = (SENDERS[n % SENDERS.len()], SHARES[n / SENDERS.len() % SHARES.len()]);
-        Scene { senders, slots: SLOTS, shares, place: PLACES[n / SENDERS.len() / SHARES.len()].0 }
+        let (senders, shares) = (all[n % all.len()], SHARES[n / all.len() % SHARES.len()]);
+        Scene { senders, slots: SLOTS, shares, place: PLACES[n / all.len() / SHARES.len()].0 }
     };
-    let count = SENDERS.len() * SHARES.len() * PLACES.len();
+    let count = all.len() * SHARES.len() * PLACES.len();
     let (next, done) = (AtomicUsize::new(0), Mutex::new(vec![(0.0, 0.0); count]));
     std::thread::scope(|s| {
         for _ in 0..cores().len() {
@@ -158,16 +131,20 @@ fn extrapolate(o: &Options, times: Times) -> Result<(), String> {
         "\nns from one message to the next, when each sender has a processor of its own (looks at a counter for each message)"
     );
     print!("  {:<26}", "senders");
-    SENDERS.iter().for_each(|n| print!("{n:>16}"));
+    all.iter().for_each(|n| print!("{n:>16}"));
     println!();
     let mut lines = Vec::new();
-    for (row, all) in done.chunks(SENDERS.len()).enumerate() {
+    for (row, found) in done.chunks(all.len()).enumerate() {
         let (place, shares) = (PLACES[row / SHARES.len()].1, SHARES[row % SHARES.len()]);
         print!("  {:<26}", format!("{place}, {shares}"));
-        all.iter().for_each(|(each, looks)| print!("{:>16}", format!("{each:.0} ({looks:.1})")));
+        found.iter().for_each(|(each, looks)| print!("{:>16}", format!("{each:.0} ({looks:.1})")));
         println!();
-        let points = SENDERS.iter().zip(all).map(|(n, (each, _))| (*n as f64, *each)).collect();
-        lines.push((format!("{shares} in {place}"), points));
+        let points = all.iter().zip(found).map(|(n, (each, _))| (*n as f64, *each)).collect();
+        // Those that can be told apart in a picture.
+        if row >= SHARES.len() && shares != 16 {
+            let shares = if shares == 1 { "1 share".to_owned() } else { format!("{shares} shares") };
+            lines.push((format!("{shares}, counters: {place}"), points));
+        }
     }
     match &o.svg {
         Some(path) => plot::counts("incast: what shares of the counter buy", path, &lines, "ns a message"),
@@ -175,47 +152,108 @@ fn extrapolate(o: &Options, times: Times) -> Result<(), String> {
     }
 }
 
-/// The times of this machine, and what it takes of 4 to 32 senders.
+/// The blocks, in turn.
+fn blocks() -> Vec<String> {
+    let mut all = vec![format!("fill {SIZE} {} 9", SLOTS / 2), "yields 1000 8".to_owned(), "wakes 3".to_owned()];
+    all.extend(TRIED.map(|n| format!("drain {SIZE} {EACH} 40 {n}")));
+    let processors: String = cores().iter().map(|c| format!(" {c}")).collect();
+    all.into_iter().map(|block| block + &processors).collect()
+}
+
+/// A block's raw hop, and what it gave.
+type Given = (f64, Vec<f64>);
+
+/// The times of this machine, and what it takes of 8 to 32 senders.
 fn measured(o: &Options, place: &Path) -> Result<Known, String> {
-    let one = |bench: &Bench, o: &Options, figures: usize| -> Result<Vec<f64>, String> {
-        let m = measure(bench, (bench.plan)(o), &[against::ours("fmpl", &[])], o, place)?;
-        Ok((0..figures).map(|n| median(&m.cases[0].values(0, n))).collect())
-    };
+    let processors = cores().len();
+    if processors < 2 {
+        return Err("the receiver wants a processor to itself: there is one in all".into());
+    }
+    let ranks = TRIED.iter().max().unwrap_or(&1) + 1;
     let mut hop = Hop::start(place, false)?;
-    let mut hops = Vec::new();
-    let (mut sends, mut takes) = (Vec::new(), Vec::new());
-    let all: Vec<usize> = std::iter::once(CROWD).chain(TRIED).collect();
-    let mut drains = vec![Vec::new(); all.len()];
-    // In turn, since the machine changes.
-    for _ in 0..o.rounds {
-        hops.extend(hop.measure()?);
-        let small = Options { rounds: 1, ranks: None, ..o.clone() };
-        let figures = one(&BENCH, &small, 2)?;
-        sends.push(figures[0]);
-        takes.push(figures[1]);
-        for (senders, drains) in all.iter().zip(&mut drains) {
-            let o = Options { rounds: 1, ranks: Some(senders + 1), blocks: Some(o.blocks.unwrap_or(11)), ..o.clone() };
-            drains.push(one(&incast::SOON, &o, 1)?[0]);
+    let mut session = Session::start(&against::ours("fmpl", &[]), place, ranks, true, 64, None)?;
+    let blocks = blocks();
+    let mut given: Vec<Vec<Given>> = vec![Vec::new(); blocks.len()];
+    let wanted = o.rounds * BLOCKS;
+    let mut chosen = Err(String::new());
+    for turn in 0..wanted * TRIES {
+        for (block, given) in blocks.iter().zip(&mut given) {
+            let before = hop.measure()?.unwrap_or(1.0);
+            let values = session.block(block)?;
+            let after = hop.measure()?.unwrap_or(1.0);
+            if turn > 0 && before.max(after) < before.min(after) * STATES {
+                given.push((before.midpoint(after), values));
+            }
+        }
+        if turn >= wanted {
+            chosen = choose(&given, wanted);
+            if chosen.is_ok() {
+                break;
+            }
         }
     }
-    let hop = if hops.is_empty() { 50.0 } else { median(&hops) };
-    let times = Times { take: median(&takes), send: median(&sends), counter: hop, port: hop, way: hop };
-    let drains: Vec<f64> = drains.iter().map(|d| median(d)).collect();
-    let processors = cores().len();
-    let alone = play(here(CROWD, processors), times).each;
-    let crowd = if processors <= CROWD { drains[0] - alone } else { 0.0 };
-    Ok(Known { times, processors, crowd, measured: TRIED.into_iter().zip(drains[1..].iter().copied()).collect() })
+    let (hop, v) = chosen?;
+    let times = Times {
+        take: v[0][0],
+        send: v[0][1],
+        counter: hop,
+        port: hop,
+        way: hop,
+        both: v[0][2],
+        yields: v[1][0],
+        wake: v[2][0],
+        woken: v[2][1],
+    };
+    let measured = TRIED.iter().zip(&v[3..]).map(|(n, v)| (*n, v[0])).collect();
+    Ok(Known { times, processors, measured })
+}
+
+/// The commonest state of the machine, by its hop, and the medians of each block's figures in it; an error while there are fewer than `wanted`
+/// blocks of a kind.
+fn choose(given: &[Vec<Given>], wanted: usize) -> Result<(f64, Vec<Vec<f64>>), String> {
+    let hops: Vec<f64> = given.iter().flatten().map(|g| g.0).collect();
+    let near = |a: f64, b: f64| a.max(b) < a.min(b) * STATES;
+    let count = |h: f64| hops.iter().filter(|other| near(h, **other)).count();
+    let Some(most) = hops.iter().copied().max_by_key(|h| count(*h)) else {
+        return Err("the machine was in no state for long enough".into());
+    };
+    let mut all = Vec::new();
+    for given in given {
+        let these: Vec<&Vec<f64>> = given.iter().filter(|g| near(g.0, most)).map(|g| &g.1).collect();
+        if these.len() < wanted {
+            return Err(format!("the machine changes too often: {} of {wanted} blocks in one state", these.len()));
+        }
+        let figures = these[0].len();
+        all.push((0..figures).map(|f| median(&these.iter().map(|v| v[f]).collect::<Vec<_>>())).collect());
+    }
+    let hops: Vec<f64> = hops.into_iter().filter(|h| near(*h, most)).collect();
+    Ok((median(&hops), all))
+}
+
+/// The times, by name.
+fn named(t: &mut Times) -> [(&'static str, &mut f64); 9] {
+    [
+        ("take", &mut t.take),
+        ("send", &mut t.send),
+        ("counter", &mut t.counter),
+        ("port", &mut t.port),
+        ("way", &mut t.way),
+        ("both", &mut t.both),
+        ("yields", &mut t.yields),
+        ("wake", &mut t.wake),
+        ("woken", &mut t.woken),
+    ]
 }
 
 fn written(known: &Known) -> Value {
-    let t = known.times;
+    let mut times = known.times;
+    let mut all: serde_json::Map<String, Value> =
+        named(&mut times).into_iter().map(|(name, ns)| (name.to_owned(), json!(*ns))).collect();
     let measured: serde_json::Map<String, Value> =
         known.measured.iter().map(|(n, ns)| (n.to_string(), json!(ns))).collect();
-    json!({
-        "take": t.take, "send": t.send, "counter": t.counter, "port": t.port, "way": t.way, "crowd": known.crowd,
-        "processors": known.processors,
-        "measured": measured,
-    })
+    all.insert("processors".into(), json!(known.processors));
+    all.insert("measured".into(), Value::Object(measured));
+    Value::Object(all)
 }
 
 fn read(path: &Path) -> Result<Known, String> {
@@ -231,17 +269,13 @@ fn read(path: &Path) -> Result<Known, String> {
         value["measured"].as_object().map(|m| m.iter().map(of).collect()).unwrap_or(Some(vec![]));
     let mut measured = measured.ok_or_else(|| wrong("\"measured\" has a number of senders for each time"))?;
     measured.sort_by_key(|m| m.0);
-    let times = Times {
-        take: time("take")?,
-        send: time("send")?,
-        counter: time("counter")?,
-        port: time("port")?,
-        way: time("way")?,
-    };
-    let crowd = value["crowd"].as_f64().ok_or_else(|| wrong("no time \"crowd\""))?;
+    let mut times = Times::default();
+    for (name, ns) in named(&mut times) {
+        *ns = time(name)?;
+    }
     let processors = value["processors"].as_u64().filter(|n| (1..1 << 20).contains(n));
     let processors = processors.ok_or_else(|| wrong("no number of \"processors\""))? as usize;
-    Ok(Known { times, processors, crowd, measured })
+    Ok(Known { times, processors, measured })
 }
 
 #[cfg(test)]
@@ -250,14 +284,24 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() {
-        let times = Times { take: 150.5, send: 99.0, counter: 40.0, port: 41.0, way: 42.0 };
-        let known = Known { times, processors: 2, crowd: 12.0, measured: vec![(8, 200.0), (32, 250.0)] };
+        let ns = Times { take: 150.5, send: 99.0, counter: 40.0, port: 41.0, way: 42.0, ..Times::default() };
+        let times = Times { both: 160.0, yields: 500.5, wake: 2e4, woken: 4e4, ..ns };
+        let known = Known { times, processors: 2, measured: vec![(8, 200.0), (32, 250.0)] };
         let path = std::env::temp_dir().join(format!("fmpl-times-{}", std::process::id()));
         std::fs::write(&path, written(&known).to_string()).unwrap();
         let back = read(&path).unwrap();
-        assert_eq!((back.times, back.processors, back.crowd, back.measured), (times, 2, 12.0, known.measured));
+        assert_eq!((back.times, back.processors, back.measured), (times, 2, known.measured));
         std::fs::write(&path, "{\"take\": 5}").unwrap();
         assert!(read(&path).err().unwrap().contains("send"));
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn blocks_of_another_state_do_not_count() {
+        let block =
+            |v: f64| vec![(40.0, vec![v]), (150.0, vec![9.0 * v]), (44.0, vec![3.0 * v]), (42.0, vec![2.0 * v])];
+        let given = [block(10.0), block(5.0)];
+        assert_eq!(choose(&given, 3), Ok((42.0, vec![vec![20.0], vec![10.0]])));
+        assert!(choose(&given, 4).unwrap_err().contains("3 of 4"));
     }
 }

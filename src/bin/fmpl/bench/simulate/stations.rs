@@ -12,10 +12,10 @@
 //! that there is no room for yet; writes the slot, and looks behind it.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// What one thing takes, in ns.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
     /// The receiver, for a message that is there.
     pub take: f64,
@@ -27,6 +27,14 @@ pub struct Times {
     pub port: f64,
     /// From a sender to a counter or slot, or back.
     pub way: f64,
+    /// Either, while both are at it.
+    pub both: f64,
+    /// A rank that gives way to another one on its processor, until that goes on.
+    pub yields: f64,
+    /// The receiver, to wake senders that sleep.
+    pub wake: f64,
+    /// From then until they go on.
+    pub woken: f64,
 }
 
 /// Where the counters of the shares are.
@@ -38,9 +46,6 @@ pub enum Place {
     Port,
     /// Each on another node, behind a port of its own; the receiver writes there what it has taken.
     Nodes,
-    /// In memory of one node, where senders have so many processors together: a ticket is a part of sending, and who finds no room sleeps
-    /// until half of it is free again.
-    Node(usize),
 }
 
 /// What is played.
@@ -66,7 +71,7 @@ pub struct Outcome {
 const PAUSE: [f64; 2] = [50_000.0, 4_000_000.0];
 /// Messages that are played; and events at most, so many and so many for each sender: a ring that has collapsed is not played to its end.
 const MESSAGES: usize = 40_000;
-const EVENTS: [usize; 2] = [4_000_000, 8];
+const EVENTS: [usize; 2] = [800_000, 4];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -80,8 +85,6 @@ enum Step {
     Filled,
     /// The receiver has taken a message of this share.
     Taken,
-    /// A sender goes on.
-    Again,
 }
 
 /// An event; times are whole picoseconds, so that they can be ordered.
@@ -106,8 +109,6 @@ struct Share {
     /// When the counter, and the port it is behind, are free again.
     counter: f64,
     port: f64,
-    /// Senders that sleep until there is room.
-    asleep: VecDeque<usize>,
 }
 
 struct Play {
@@ -120,8 +121,6 @@ struct Play {
     shares: Vec<Share>,
     /// The receiver's port.
     port: f64,
-    /// When processors that senders share are free again.
-    processors: Vec<f64>,
     turn: usize,
     busy: bool,
     looks: usize,
@@ -130,15 +129,7 @@ struct Play {
 /// Plays a scene in which every sender has another message as soon as one is sent.
 pub fn play(scene: Scene, times: Times) -> Outcome {
     let each = scene.slots / scene.shares;
-    let share = || Share {
-        sent: 0,
-        freed: 0,
-        next: 0,
-        filled: vec![false; each],
-        counter: 0.0,
-        port: 0.0,
-        asleep: VecDeque::new(),
-    };
+    let share = || Share { sent: 0, freed: 0, next: 0, filled: vec![false; each], counter: 0.0, port: 0.0 };
     let mut p = Play {
         times,
         scene,
@@ -148,7 +139,6 @@ pub fn play(scene: Scene, times: Times) -> Outcome {
         senders: vec![Sender::default(); scene.senders],
         shares: (0..scene.shares).map(|_| share()).collect(),
         port: 0.0,
-        processors: vec![0.0; if let Place::Node(n) = scene.place { n } else { 0 }],
         turn: 0,
         busy: false,
         looks: 0,
@@ -181,7 +171,7 @@ pub fn play(scene: Scene, times: Times) -> Outcome {
     Outcome { each: (p.now - since) / count, looks: (p.looks - looks_before) as f64 / count }
 }
 
-const STEPS: [Step; 6] = [Step::Look, Step::Seen, Step::Drawn, Step::Filled, Step::Taken, Step::Again];
+const STEPS: [Step; 5] = [Step::Look, Step::Seen, Step::Drawn, Step::Filled, Step::Taken];
 
 impl Play {
     fn at(&mut self, when: f64, step: Step, who: usize) {
@@ -197,7 +187,7 @@ impl Play {
         let share = &mut self.shares[k];
         let mut when = self.now + t.way;
         let port = match self.scene.place {
-            Place::Memory | Place::Node(_) => None,
+            Place::Memory => None,
             Place::Port => Some(&mut self.port),
             Place::Nodes => Some(&mut share.port),
         };
@@ -212,9 +202,6 @@ impl Play {
     /// A sender goes on with its message.
     fn go(&mut self, s: usize) {
         let k = s % self.scene.shares;
-        if let Place::Node(_) = self.scene.place {
-            return self.go_near(s, k);
-        }
         let sender = self.senders[s];
         let next = sender.held.unwrap_or(sender.sent);
         if next >= sender.room {
@@ -231,21 +218,6 @@ impl Play {
                 self.at(back, Step::Drawn, s);
             }
         }
-    }
-
-    /// The same on a node whose senders share processors.
-    fn go_near(&mut self, s: usize, k: usize) {
-        let share = &mut self.shares[k];
-        if share.sent >= share.freed + share.filled.len() as u64 {
-            return share.asleep.push_back(s);
-        }
-        let slot = share.sent as usize % share.filled.len();
-        share.sent += 1;
-        let free = self.processors.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("a processor");
-        *free = free.max(self.now) + self.times.send;
-        let done = *free;
-        self.at(done, Step::Filled, k * self.scene.slots + slot);
-        self.at(done, Step::Again, s);
     }
 
     fn look(&mut self, s: usize, k: usize) {
@@ -328,14 +300,9 @@ impl Play {
                 }
                 let share = &mut self.shares[who];
                 share.freed += 1;
-                if (share.sent - share.freed) * 2 <= share.filled.len() as u64 {
-                    let woken: Vec<usize> = (0..2).filter_map(|_| share.asleep.pop_front()).collect();
-                    woken.into_iter().for_each(|s| self.at(self.now, Step::Again, s));
-                }
                 self.take();
                 return true;
             }
-            Step::Again => self.go(who),
         }
         false
     }
@@ -345,7 +312,17 @@ impl Play {
 mod tests {
     use super::*;
 
-    const TIMES: Times = Times { take: 200.0, send: 50.0, counter: 40.0, port: 10.0, way: 30.0 };
+    const TIMES: Times = Times {
+        take: 200.0,
+        send: 50.0,
+        counter: 40.0,
+        port: 10.0,
+        way: 30.0,
+        both: 0.0,
+        yields: 0.0,
+        wake: 0.0,
+        woken: 0.0,
+    };
 
     fn each(senders: usize, shares: usize, place: Place, times: Times) -> f64 {
         play(Scene { senders, slots: 512, shares, place }, times).each
@@ -366,16 +343,6 @@ mod tests {
                 let each = each(senders, shares, place, TIMES);
                 assert!((each / 200.0 - 1.0).abs() < 0.02, "{senders} {shares} {place:?}: {each}");
             }
-        }
-    }
-
-    /// The slower of the two, whatever their number.
-    #[test]
-    fn on_a_node_it_is_a_pipeline() {
-        for (senders, processors, send, want) in [(8, 1, 300.0, 300.0), (32, 1, 90.0, 200.0), (16, 4, 1000.0, 250.0)] {
-            let times = Times { send, ..TIMES };
-            let each = each(senders, 1, Place::Node(processors), times);
-            assert!((each / want - 1.0).abs() < 0.02, "{senders} {processors}: {each}");
         }
     }
 
