@@ -223,6 +223,12 @@ impl Progress {
             && self.received_then.load(Ordering::Relaxed) == (seq - 1) as u16
             && !seq.is_multiple_of(ACK_EVERY)
     }
+    /// Do the two sides speak in turn, and it is the peer's? It had received all but the last message sent, when it sent its last one. (Where
+    /// both send at once it had not.)
+    #[inline(always)]
+    pub fn awaits_answer(&self) -> bool {
+        self.acked.load(Ordering::Relaxed).wrapping_add(1) == self.sent.load(Ordering::Relaxed) as u32
+    }
     /// Has a message come since the last was sent?
     #[inline(always)]
     pub fn is_two_way(&self) -> bool {
@@ -274,4 +280,69 @@ pub struct ReceiveSide {
     pub(super) long_len: Cell<usize>,
     /// An error found while completing it.
     pub error: Cell<Option<Box<Error>>>,
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn zero() -> Progress {
+        Progress {
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            acked: AtomicU32::new(0),
+            last_len: AtomicU32::new(0),
+            sent_bytes: AtomicU32::new(0),
+            received_then: AtomicU16::new(0),
+            send_flags: AtomicU8::new(0),
+            recv_flags: AtomicU8::new(0),
+        }
+    }
+
+    fn half(acked: u64) -> Half {
+        Half {
+            land: AtomicU64::new(0),
+            rx: AtomicU32::new(word24(acked, 0)),
+            tx: AtomicU32::new(0),
+            data: [AtomicU64::new(0), AtomicU64::new(0)],
+        }
+    }
+
+    #[test]
+    fn records_fill_their_pages_and_neighbours_share_no_line() {
+        let mut places: Vec<usize> = (0..1024).map(progress_at).collect();
+        assert!(places.windows(2).all(|w| w[0] / 64 != w[1] / 64));
+        places.sort_unstable();
+        assert!(places.iter().enumerate().all(|(k, at)| *at == 32 * k));
+        assert_eq!(progress_bytes(1024), 1024 * 32);
+    }
+
+    #[test]
+    fn bytes_beyond_32_bits_are_handed_on() {
+        let p = zero();
+        assert_eq!(p.count_sent(1, u32::MAX as usize), 0);
+        assert_eq!(p.count_sent(2, 1), 1 << 32);
+        assert_eq!(p.count_sent(3, (5 << 32) + 7), 5 << 32);
+        assert_eq!(p.sent_bytes.load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn acknowledgements_are_followed_past_32_bits_and_one_beyond_what_is_counted() {
+        let p = zero();
+        let base = (1u64 << 32) - 2;
+        p.acked.store(base as u32, Ordering::Relaxed);
+        for sent in base..base + 8 {
+            p.sent.store(sent, Ordering::Relaxed);
+            // The peer has this message and, where another thread is just sending, the next.
+            for got in [sent, sent + 1] {
+                p.note_acked(Land::new(1, got, Kind::Inline, 8, 1), &half(got));
+                assert!(p.is_acked(got), "{got} of {sent}");
+            }
+        }
+        // Many went since the last landing: the acknowledgement in the half is nearer.
+        let p = zero();
+        p.sent.store(10_000, Ordering::Relaxed);
+        p.note_acked(Land::new(1, 9_000, Kind::Inline, 8, 1), &half(9_000));
+        assert!(p.is_acked(9_000));
+    }
 }

@@ -28,7 +28,7 @@ use short::{annex_of, heap_hint, is_split, received_annex, take_chained, wake_se
 pub(super) use short::{deliver_words, post_short, take_carried, take_short};
 
 /// Receives of more bytes than this post before they spin.
-const POST_AT_ONCE: usize = if cfg!(loom) { 2048 } else { ANNEX_MOST };
+pub(super) const POST_AT_ONCE: usize = if cfg!(loom) { 2048 } else { ANNEX_MOST };
 /// Turns of the wait loop after which a short receive posts.
 const POST_AFTER: u32 = if cfg!(loom) { 0 } else { 16 };
 /// Turns for which a split line is awaited before it is a wait like any other.
@@ -36,6 +36,8 @@ const SPLIT_PATIENCE: u32 = if cfg!(loom) { 1 } else { 256 };
 /// Messages of an annex of more bytes than this are acknowledged by the answer, like those in the landing itself; for those between, the
 /// acknowledgement brings the hot line over while the answer is being copied, and costs less than it gains (measured).
 const OWE_ABOVE: usize = if cfg!(loom) { 0 } else { 768 };
+/// Pauses before the first turn of a wait for an answer that comes behind its acknowledgement: such a message takes longer than that.
+const ANSWER_PAUSES: u32 = if cfg!(loom) { 0 } else { 2 };
 /// Between nodes a posting costs a write, which a message that fits the landing does not need: a receive of so few bytes posts when it
 /// has waited so long, which is before any sleep. Only a message that is longer than its buffer waits for that.
 const POST_AFTER_FAR_NS: u64 = 200_000;
@@ -46,16 +48,6 @@ const POST_AFTER_FAR_NS: u64 = 200_000;
 /// `data` must describe writable memory for the length of the call.
 #[inline(always)]
 pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { recv_and::<true>(comm, data, src, index) }
-}
-
-/// [`recv`]; `OWE`: as for [`take_short`].
-///
-/// # Safety
-/// As for [`recv`].
-#[inline(always)]
-pub(super) unsafe fn recv_and<const OWE: bool>(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
     let Layout::Contiguous { ptr, len } = data else {
         // SAFETY: as the caller promises.
@@ -65,17 +57,32 @@ pub(super) unsafe fn recv_and<const OWE: bool>(comm: i32, data: Layout, src: i32
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && !(ptr.is_null() && len != 0) {
             // SAFETY: `len` writable bytes at `ptr`, as the caller promises.
-            return if unsafe { recv_inline::<OWE>(lane, slot, ptr, len) } {
-                Ok(())
-            } else {
-                // SAFETY: as above.
-                unsafe { recv_next(ep, lane, slot, ptr, len) }
-            };
+            return unsafe { recv_found::<true>(ep, lane, slot, ptr, len) };
         }
     }
-    // As in `send`.
     // SAFETY: as the caller promises.
-    unsafe { recv_slow(ep, comm, Layout::Contiguous { ptr, len }, src, index) }
+    unsafe { recv_run(ep, comm, ptr, len, src, index) }
+}
+
+/// [`recv`] of a run of bytes on a lane that is found. `OWE`: as for [`take_short`].
+///
+/// # Safety
+/// As for [`recv_inline`].
+#[inline(always)]
+pub(super) unsafe fn recv_found<const OWE: bool>(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    ptr: *mut u8,
+    cap: usize,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    if unsafe { recv_inline::<OWE>(lane, slot, ptr, cap) } {
+        Ok(())
+    } else {
+        // SAFETY: as above.
+        unsafe { recv_next(ep, lane, slot, ptr, cap) }
+    }
 }
 
 /// A receive off the short path whose lane is found: most likely the chain's next record.
@@ -90,6 +97,14 @@ unsafe fn recv_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr
     }
     // SAFETY: as the caller promises.
     unsafe { recv_on(ep, lane, slot, Layout::Contiguous { ptr, len: cap }) }
+}
+
+/// [`recv_slow`] of a run of bytes: so on the short path its parts need not go through memory.
+#[cold]
+#[inline(never)]
+unsafe fn recv_run(ep: &'static Endpoint, comm: i32, ptr: *mut u8, len: usize, src: i32, index: i32) -> Result<()> {
+    // SAFETY: as the caller of `recv` promises.
+    unsafe { recv_slow(ep, comm, Layout::Contiguous { ptr, len }, src, index) }
 }
 
 #[cold]

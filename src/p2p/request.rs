@@ -15,7 +15,7 @@ use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::Layout;
-use crate::p2p::receive::{Receiver, post_short, take_short};
+use crate::p2p::receive::{POST_AT_ONCE, Receiver, post_short, take_short};
 use crate::p2p::send::{Sender, Waiting, busy};
 use crate::p2p::transfer::{Put, Ring};
 use crate::p2p::{PROC_NULL, Received, TAG_ANY, any_index};
@@ -76,7 +76,7 @@ pub unsafe fn sendrecv(
         {
             // The send is over, so nothing is won by posting first.
             // SAFETY: as the caller promises.
-            return unsafe { super::receive::recv_and::<false>(comm, rdata, src, rindex) };
+            return unsafe { super::receive::recv_found::<false>(ep, inn, i, to, cap) };
         }
     }
     // SAFETY: as the caller promises; the receive is completed or cancelled before this returns.

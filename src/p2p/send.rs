@@ -67,9 +67,8 @@ pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> 
             };
         }
     }
-    // Put together again, so that on the short path its parts need not go through memory.
     // SAFETY: as the caller promises.
-    unsafe { send_slow(ep, comm, Layout::Contiguous { ptr, len }, dst, index) }
+    unsafe { send_run(ep, comm, ptr, len, dst, index) }
 }
 
 /// A send off the short path whose lane is found: most likely the chain's next record.
@@ -127,6 +126,14 @@ pub(super) fn wake(lane: &Lane, slot: usize, sleep: u32) {
     if sleep & EVENT != 0 {
         doorbell::ring(&board.event_bell, u32::MAX);
     }
+}
+
+/// [`send_slow`] of a run of bytes: so on the short path its parts need not go through memory.
+#[cold]
+#[inline(never)]
+unsafe fn send_run(ep: &'static Endpoint, comm: i32, ptr: *mut u8, len: usize, dst: i32, index: i32) -> Result<()> {
+    // SAFETY: as the caller of `send` promises.
+    unsafe { send_slow(ep, comm, Layout::Contiguous { ptr, len }, dst, index) }
 }
 
 #[cold]

@@ -85,6 +85,9 @@ pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
     let epoch = lane.epoch;
     let mut turns = 1;
     let mut land = theirs.landing();
+    if patience > 1 && !land.is(seq, epoch) && is_acknowledged_first(lane, slot) {
+        (0..ANSWER_PAUSES).for_each(|_| spin_loop());
+    }
     while !land.is(seq, epoch) {
         if turns >= patience {
             return false;
@@ -124,6 +127,13 @@ pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
         acknowledge(lane, slot, seq);
     }
     true
+}
+
+/// Is the message that is awaited an answer whose sender first acknowledges what it answers? So it is in traffic in turn with messages of an
+/// annex that are not owed an acknowledgement. A look between the two would take the line away from its writer.
+#[inline(always)]
+fn is_acknowledged_first(lane: &Lane, slot: usize) -> bool {
+    lane.progress(slot).awaits_answer() && (INLINE_BYTES + 1..=OWE_ABOVE).contains(&lane.last_len(slot))
 }
 
 /// The acknowledgement is left to the answer.
@@ -191,23 +201,17 @@ pub(super) fn wake_sender(lane: &Lane, slot: usize) {
     }
 }
 
-/// Posts a receive of a run of bytes into a lane on this node. `false`: not this way; the last message came from the chain, or is not
-/// acknowledged, or this one is long and may be there.
+/// Posts a receive of a run of bytes into a lane on this node.
 ///
-/// Whether a short one is there is looked up when the receive is completed: so posting writes the posting and touches nothing else that the
+/// Whether the message is there is looked up when the receive is completed: so posting writes the posting and touches nothing else that the
 /// two sides share.
 ///
 /// # Safety
-/// `cap` bytes at `ptr` are writable until the receive is completed; `slot` is below the lane's limit, and no receive is pending there.
+/// `cap` bytes at `ptr` are writable until the receive is completed; `slot` is below the lane's limit, no receive is pending there, and the
+/// last message neither came from the chain nor is its acknowledgement owed.
 #[inline(always)]
-pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
-    let progress = lane.progress(slot);
-    let seq = progress.received.load(Ordering::Relaxed) + 1;
-    if progress.recv_flags.load(Ordering::Relaxed) & (RECV_CHAIN | RECV_OWES) != 0
-        || cap > POST_AT_ONCE && is_there(lane, slot, seq)
-    {
-        return false;
-    }
+pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) {
+    let seq = lane.progress(slot).received.load(Ordering::Relaxed) + 1;
     let posting = lane.posting(lane.inn, slot);
     posting.post(seq, ptr as u64, cap as u64, PostingKind::Contiguous, heap_hint(ep, ptr, cap), lane.epoch);
     doorbell::light_barrier();
@@ -215,14 +219,6 @@ pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize,
     if lane.peer_side().asleep.load(Ordering::Relaxed) != 0 {
         wake_sender(lane, slot);
     }
-    true
-}
-
-/// Is message `seq` in the landing, or does the chain begin with it?
-#[inline(always)]
-fn is_there(lane: &Lane, slot: usize, seq: u64) -> bool {
-    let theirs = lane.receiving(slot).0;
-    theirs.landing().is(seq, lane.epoch) || theirs.tx.load(Ordering::Relaxed) >> 8 == seq as u32 & SEQ24
 }
 
 /// [`HINT_HEAP`] for bytes that the peer can reach in the heap.

@@ -15,11 +15,17 @@ pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()>
     };
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
-        if slot < lane.limit() as usize && !(ptr.is_null() && len != 0) && ep.event.get().is_none() {
+        // A long message that is there already is worth taking at once.
+        if slot < lane.limit() as usize
+            && len <= POST_AT_ONCE
+            && !(ptr.is_null() && len != 0)
+            && ep.event.get().is_none()
+        {
             let flags = &lane.progress(slot).recv_flags;
             let now = flags.load(Ordering::Relaxed);
-            // SAFETY: as the caller promises; nothing is pending.
-            if now & RECV_PENDING == 0 && unsafe { post_short(ep, lane, slot, ptr, len) } {
+            if now & (RECV_PENDING | RECV_CHAIN | RECV_OWES) == 0 {
+                // SAFETY: as the caller promises; nothing is pending.
+                unsafe { post_short(ep, lane, slot, ptr, len) };
                 // SYNC POINT: pairs with `holds_annex`, as all stores of these flags do: each may cover the one after which the last
                 // annex belongs to the sending thread.
                 flags.store(now | RECV_PENDING, Ordering::Release);
@@ -27,7 +33,14 @@ pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()>
             }
         }
     }
-    // As in `send`.
+    // SAFETY: as the caller promises.
+    unsafe { irecv_run(ep, comm, ptr, len, src, index) }
+}
+
+/// [`irecv_slow`] of a run of bytes, as for `recv`.
+#[cold]
+#[inline(never)]
+unsafe fn irecv_run(ep: &'static Endpoint, comm: i32, ptr: *mut u8, len: usize, src: i32, index: i32) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe { irecv_slow(ep, comm, Layout::Contiguous { ptr, len }, src, index) }
 }

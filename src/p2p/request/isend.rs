@@ -34,7 +34,14 @@ pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()>
             }
         }
     }
-    // As in `send`.
+    // SAFETY: as the caller promises.
+    unsafe { isend_run(ep, comm, ptr, len, dst, index) }
+}
+
+/// [`isend_slow`] of a run of bytes, as for `send`.
+#[cold]
+#[inline(never)]
+unsafe fn isend_run(ep: &'static Endpoint, comm: i32, ptr: *mut u8, len: usize, dst: i32, index: i32) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe { isend_slow(ep, comm, Layout::Contiguous { ptr, len }, dst, index) }
 }
