@@ -47,6 +47,8 @@ pub enum Way {
     Cma,
     /// One copy by the kernel, its pieces shared by both sides.
     Coop,
+    /// Through memory that both directions use in turn, or the ring; two copies, overlapped.
+    Turn,
 }
 
 /// How a barrier meets.
@@ -207,6 +209,10 @@ pub struct Config {
     pub coop_piece: Option<usize>,
     /// `FMPL_RING_CHUNK`, bytes
     pub ring_chunk: Option<usize>,
+    /// `FMPL_TURN_MAX`, bytes
+    pub turn_max: Option<usize>,
+    /// `FMPL_TURN_MEMORY`, bytes
+    pub turn_memory: usize,
     /// `FMPL_RING_CHUNKS`
     pub ring_chunks: Option<usize>,
     /// `FMPL_ANY_SLOTS`
@@ -304,6 +310,8 @@ impl Default for Config {
             timeout_ms: 10,
             eager_bytes: None,
             ring_max: None,
+            turn_max: None,
+            turn_memory: 16 << 20,
             coop_min: None,
             coop_piece: None,
             ring_chunk: None,

@@ -3,10 +3,9 @@
 pub mod atomics;
 pub mod clock;
 pub mod config;
+pub mod copying;
 pub mod error;
 pub mod prefetch;
 #[cfg(loom)]
 pub mod shadow;
-pub mod stream;
-pub mod wide;
 pub mod zeroed;

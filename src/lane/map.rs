@@ -8,9 +8,11 @@
 //!  768       hot lines             64 B an index: the first 52 are on the header's page
 //!  10 MiB    transfer blocks       2 directions x 64 x 256 B
 //!   + 64 K   ring flags            2 directions x 4 rings x 64 lines
+//!   + 96 K   flags of areas used in turn   2 areas x 256 lines
 //!   + 128 K  announced indices     2 directions x (summary, bits, queue), used once somebody receives from any index
 //!   + 1 M    ring chunks           2 directions x 4 rings x 256 KiB
-//!  14 MiB    postings              2 directions x 32 B an index
+//!   + 3 M    areas used in turn    2 x 16 MiB
+//!  46 MiB    postings              2 directions x 32 B an index
 //!            shapes                2 directions x 32 B
 //!            heads                 2 directions x 16 B
 //!            split lines           3 x 64 B: in turn, and one for each direction
@@ -19,7 +21,7 @@
 //! ```
 //!
 //! So lies the world's lane. The lane of another communicator is a window of its own, elsewhere in the same region, with room for as
-//! many slots as its members agreed on. It uses the transfer blocks and rings of the world's lane, and the rest lies closer, so that
+//! many slots as its members agreed on. It uses the transfer blocks, rings and areas of the world's lane, and the rest lies closer, so that
 //! a few indices touch one page:
 //!
 //! ```text
@@ -68,7 +70,7 @@ pub(crate) const PAGE: usize = 4096;
 pub(crate) const HOT_AT: usize = size_of::<LaneHeader>().next_multiple_of(128);
 /// What follows them: what each pair of ranks has once.
 const WAYS_AT: usize = (HOT_AT + SLOTS * 64).next_multiple_of(2 << 20);
-pub(crate) const POSTING_AT: usize = WAYS_AT + (4 << 20);
+pub(crate) const POSTING_AT: usize = WAYS_AT + (36 << 20);
 pub(crate) const SHAPE_AT: usize = POSTING_AT + 2 * SLOTS * 32;
 pub(crate) const HEAD_AT: usize = SHAPE_AT + 2 * SLOTS * 32;
 pub(crate) const SPLIT_AT: usize = HEAD_AT + 2 * SLOTS * 16;
@@ -91,6 +93,13 @@ pub const fn ring_pitch(log: u32, spread: bool) -> usize {
     (1 << log) + if spread { PAGE + 64 } else { 0 }
 }
 
+/// Areas of memory that both directions use in turn.
+pub const TURNS: usize = 2;
+/// Bytes of an area: the longest message that goes through it.
+pub const TURN_BYTES: usize = 16 << 20;
+/// Most chunks of a message there.
+pub const TURN_CHUNKS: usize = 128;
+
 pub(crate) const TRANSFERS_AT: usize = WAYS_AT;
 pub(crate) const RING_FLAGS_AT: usize = WAYS_AT + 64 * 1024;
 /// Every second one is used: processors fetch lines in pairs.
@@ -106,6 +115,8 @@ pub(crate) const ANNOUNCED_QUEUE_AT: usize = ANNOUNCED_AT + 2 * ANNOUNCED_BYTES;
 /// two of a number share a line. So where both sides receive by any index they write a line in turn.
 pub(crate) const ANNOUNCED_QUEUES_BYTES: usize = 2 * 64 + ANNOUNCED_QUEUE * 64;
 pub(crate) const RING_DATA_AT: usize = WAYS_AT + (1 << 20);
+pub(crate) const TURN_FLAGS_AT: usize = WAYS_AT + 96 * 1024;
+pub(crate) const TURN_DATA_AT: usize = WAYS_AT + (3 << 20);
 
 /// Slots in a unit, of which the lanes of communicators other than the world consist.
 pub const UNIT_SLOTS: usize = 64;
@@ -218,10 +229,12 @@ pub const LANE_STRIDE: u64 = 2 << 30;
 const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);
 const_assert!(2 * RING_CHUNKS < RING_FLAG_LINES);
-const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= ANNOUNCED_AT);
+const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= TURN_FLAGS_AT);
+const_assert!(TURN_FLAGS_AT + TURNS * 2 * TURN_CHUNKS * 64 <= ANNOUNCED_AT);
 const_assert!(ring_pitch(16, true) <= RING_BYTES);
 const_assert!(ANNOUNCED_QUEUE_AT + ANNOUNCED_QUEUES_BYTES <= RING_DATA_AT && ANNOUNCED_QUEUE_AT.is_multiple_of(64));
-const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= POSTING_AT);
+const_assert!(RING_DATA_AT + 2 * RINGS * RING_BYTES <= TURN_DATA_AT);
+const_assert!(TURN_DATA_AT + TURNS * TURN_BYTES <= POSTING_AT);
 
 /// What a side says of itself; written by that side, its doorbell by both.
 #[repr(C, align(64))]

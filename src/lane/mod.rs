@@ -320,10 +320,12 @@ mod here {
             use crate::base::shadow::share;
             share(self.progress, progress_bytes(self.map.slots));
             let queue = [&self.announced_queued, &self.announced_taken, &self.announced_read, &self.transfers_used];
-            for word in queue.into_iter().chain(&self.ring_sent) {
+            for word in queue.into_iter().chain(&self.ring_sent).chain(&self.turn_tags) {
                 share((&raw const *word).cast(), size_of::<AtomicU64>());
             }
-            share((&raw const self.rings_used).cast(), size_of::<AtomicU32>());
+            for word in [&self.rings_used, &self.turns, &self.turn_last] {
+                share((&raw const *word).cast(), size_of::<AtomicU32>());
+            }
         }
 
         /// Begins an execution of a model: what is not shared memory is as in the beginning.
@@ -519,6 +521,17 @@ mod here {
                 RING_FLAGS_AT
                     + ((direction * RINGS + ring % RINGS) * RING_FLAG_LINES + 2 * line % RING_FLAG_LINES) * 64,
             )
+        }
+        /// The flag of a chunk in an area that is used in turn.
+        #[inline]
+        pub fn turn_flag(&self, area: usize, chunk: usize) -> &RingFlag {
+            self.at(self.pair.window.as_ptr(), TURN_FLAGS_AT + (area % TURNS * TURN_CHUNKS + chunk % TURN_CHUNKS) * 128)
+        }
+        /// The bytes of an area that is used in turn.
+        #[inline]
+        pub fn turn_data(&self, area: usize) -> *mut u8 {
+            // SAFETY: within the window, as in `at`.
+            unsafe { self.pair.window.as_ptr().add(TURN_DATA_AT + area % TURNS * TURN_BYTES) }
         }
         /// The chunks of a ring.
         #[inline]

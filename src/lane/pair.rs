@@ -31,7 +31,15 @@ pub struct Pair {
     pub rings_used: AtomicU32,
     /// Chunks ever sent through each ring.
     pub ring_sent: [AtomicU64; RINGS],
-    /// The world's lane, which has the transfer blocks and rings.
+    /// Areas used in turn: a bit for each whose holder is not the one of the beginning.
+    pub turns: AtomicU32,
+    /// The area in which the last message came.
+    pub turn_last: AtomicU32,
+    /// The tag of the last message in each area that this side holds.
+    pub turn_tags: [AtomicU64; TURNS],
+    /// Bytes of each area that this side has ever written.
+    pub turn_reach: [AtomicU64; TURNS],
+    /// The world's lane, which has the transfer blocks, rings and areas.
     pub(super) window: Mapping,
 }
 
@@ -54,6 +62,10 @@ impl Pair {
             transfer_tag: AtomicU32::new(1),
             rings_used: AtomicU32::new(0),
             ring_sent: Default::default(),
+            turns: AtomicU32::new(0),
+            turn_last: AtomicU32::new(0),
+            turn_tags: Default::default(),
+            turn_reach: Default::default(),
             window,
         }
     }

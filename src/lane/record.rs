@@ -64,6 +64,8 @@ pub enum Kind {
     OwnSplit = 11,
     /// Between nodes: in the landing at the receiver.
     FarInline = 12,
+    /// Comes through an area that both directions use in turn; data: length; area, log2 of its chunks, tag.
+    Turn = 13,
     /// In a block: the chain goes on in another block; the next word is its offset.
     Link = 8,
 }
@@ -85,6 +87,7 @@ impl Kind {
             10 => Kind::OwnAnnex,
             11 => Kind::OwnSplit,
             12 => Kind::FarInline,
+            13 => Kind::Turn,
             _ => return None,
         })
     }

@@ -64,6 +64,8 @@ pub struct Endpoint {
     pub launch: Launch,
     /// Times that init was called and finalize was not.
     pub uses: AtomicU32,
+    /// Bytes of memory used in turn that this rank has written to, for all peers together.
+    pub turn_memory: AtomicU64,
     /// Requests that only this process can move.
     pub waiting_sends: crate::p2p::request::WaitingSends,
     /// Messages of any source.
@@ -169,6 +171,7 @@ impl Endpoint {
             heap: Heap::new(region.clone()),
             crowded: here > cores,
             uses: AtomicU32::new(1),
+            turn_memory: AtomicU64::new(0),
             waiting_sends: Default::default(),
             any_source: AnySource::new(&region)?,
             delivered_then: AtomicU64::new(0),
@@ -221,6 +224,7 @@ impl Endpoint {
             heap: Heap::new(region.clone()),
             crowded: false,
             uses: AtomicU32::new(1),
+            turn_memory: AtomicU64::new(0),
             waiting_sends: Default::default(),
             any_source: AnySource::new(&region)?,
             delivered_then: AtomicU64::new(0),

@@ -4,8 +4,8 @@
 
 use core::mem::MaybeUninit;
 
+use crate::base::copying::Copying;
 use crate::base::error::{Code, Error, Result};
-use crate::base::wide;
 
 /// `fmpl_block`: `count` runs of `run` bytes each, their beginnings `stride` bytes apart.
 #[repr(C)]
@@ -112,8 +112,8 @@ pub struct Cursor {
     piece: usize,
     /// Bytes of it already taken.
     within: usize,
-    /// Copies through [`wide`].
-    wide: bool,
+    /// How its parts are copied.
+    how: Copying,
 }
 
 impl Cursor {
@@ -122,7 +122,7 @@ impl Cursor {
     /// # Safety
     /// The descriptors of a list must be readable as long as the cursor is used.
     pub unsafe fn new(layout: Layout, at: usize) -> Cursor {
-        let mut c = Cursor { layout, piece: 0, within: 0, wide: false };
+        let mut c = Cursor { layout, piece: 0, within: 0, how: Copying::Plain };
         match layout {
             Layout::Contiguous { .. } => c.within = at,
             Layout::Block { block, .. } if block.run > 0 => {
@@ -147,19 +147,9 @@ impl Cursor {
         c
     }
 
-    /// The same place, from or to which parts of a long message are copied.
-    pub fn wide(self, wide: bool) -> Cursor {
-        Cursor { wide, ..self }
-    }
-
-    /// Copies a part of the payload.
-    ///
-    /// # Safety
-    /// As for [`crate::base::atomics::copy`].
-    #[inline(always)]
-    unsafe fn copy(&self, from: *const u8, to: *mut u8, n: usize) {
-        // SAFETY: as the caller promises.
-        unsafe { if self.wide { wide::copy(from, to, n) } else { crate::base::atomics::copy(from, to, n) } }
+    /// The same place, from or to which parts are copied so.
+    pub fn by(self, how: Copying) -> Cursor {
+        Cursor { how, ..self }
     }
 
     /// The next run of at most `most` bytes, or an empty one at the end.
@@ -227,7 +217,7 @@ impl Cursor {
                 let mut room = Room([MaybeUninit::uninit(); TOGETHER]);
                 let (room, k) = (room.0.as_mut_ptr().cast::<u8>(), n.min(TOGETHER));
                 self.gather_runs(room, k);
-                self.copy(room, to, k);
+                self.how.copy(room, to, k);
                 (to, n) = (to.add(k), n - k);
             }
             self.gather_runs(to, n);
@@ -258,7 +248,7 @@ impl Cursor {
             // SAFETY: as the caller promises; whole runs that are left are within the layout.
             unsafe {
                 if let Some((from, step, run, count)) = self.take_runs(n) {
-                    copy_runs(from, step, to, run as isize, run, count, self.wide);
+                    copy_runs(from, step, to, run as isize, run, count, self.how);
                     (to, n) = (to.add(run * count), n - run * count);
                     continue;
                 }
@@ -266,7 +256,7 @@ impl Cursor {
                 if k == 0 {
                     return;
                 }
-                self.copy(from, to, k);
+                self.how.copy(from, to, k);
                 (to, n) = (to.add(k), n - k);
             }
         }
@@ -282,7 +272,7 @@ impl Cursor {
             // SAFETY: as the caller promises; whole runs that are left are within the layout.
             unsafe {
                 if let Some((to, step, run, count)) = self.take_runs(n) {
-                    copy_runs(from, run as isize, to, step, run, count, self.wide);
+                    copy_runs(from, run as isize, to, step, run, count, self.how);
                     (from, n) = (from.add(run * count), n - run * count);
                     continue;
                 }
@@ -290,7 +280,7 @@ impl Cursor {
                 if k == 0 {
                     return;
                 }
-                self.copy(from, to, k);
+                self.how.copy(from, to, k);
                 (from, n) = (from.add(k), n - k);
             }
         }
@@ -343,7 +333,7 @@ unsafe fn copy_runs(
     to_step: isize,
     run: usize,
     count: usize,
-    by_lines: bool,
+    how: Copying,
 ) {
     #[inline(always)]
     unsafe fn each(from: *const u8, from_step: isize, to: *mut u8, to_step: isize, run: usize, count: usize) {
@@ -360,9 +350,9 @@ unsafe fn copy_runs(
             4 => each(from, from_step, to, to_step, 4, count),
             8 => each(from, from_step, to, to_step, 8, count),
             16 => each(from, from_step, to, to_step, 16, count),
-            _ if by_lines => {
+            _ if how != Copying::Plain => {
                 for k in 0..count as isize {
-                    wide::copy(from.wrapping_offset(k * from_step), to.wrapping_offset(k * to_step), run);
+                    how.copy(from.wrapping_offset(k * from_step), to.wrapping_offset(k * to_step), run);
                 }
             }
             _ => each(from, from_step, to, to_step, run, count),

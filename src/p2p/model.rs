@@ -49,6 +49,8 @@ pub struct Terms {
     pub coop_min: usize,
     /// Up to this many bytes a waiting receiver gets a message through the ring.
     pub ring_max: usize,
+    /// Up to this many bytes it gets one through memory used in turn.
+    pub turn_max: usize,
     /// Bytes of a ring's chunk (a power of two, 256 or more), and chunks in use.
     pub ring: (usize, usize),
     /// Pages of 1 KiB in each spool.
@@ -70,6 +72,7 @@ impl Default for Terms {
             eager: 1024,
             coop_min: usize::MAX,
             ring_max: 0,
+            turn_max: 0,
             ring: (2048, 4),
             pages: 3,
             spool: 1 << 20,
@@ -105,6 +108,7 @@ impl World {
             eager_bytes: Some(terms.eager),
             coop_min: Some(terms.coop_min),
             ring_max: Some(terms.ring_max),
+            turn_max: Some(terms.turn_max),
             any_slots: any_source::model::SLOTS,
             ring_chunk: Some(terms.ring.0),
             ring_chunks: Some(terms.ring.1),

@@ -506,6 +506,8 @@ impl Receiver {
             // SAFETY: see above.
             Some(Kind::Ring) => unsafe { self.through_ring(n, words[1])? },
             // SAFETY: see above.
+            Some(Kind::Turn) => unsafe { self.in_turn(n, words[1])? },
+            // SAFETY: see above.
             Some(Kind::Coop) => unsafe { self.share(n, words[1])? },
             // SAFETY: see above.
             Some(Kind::Pull) => unsafe { self.pull(n, words[1])? },

@@ -5,8 +5,8 @@ use super::Rma;
 use super::address::GlobalAddress;
 use super::view::{Place, Using};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::base::copying::Copying;
 use crate::base::error::{Code, Error, Result};
-use crate::base::wide;
 use crate::fabric::shm::cma::{self, CmaError};
 
 /// Up to this many bytes from one rank's private memory to another's are copied twice, through the stack, which costs less than having
@@ -308,7 +308,7 @@ unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
             _ => {
                 fence(Ordering::Acquire);
                 if (from as usize).abs_diff(to as usize) >= len {
-                    wide::copy_cached(from, to, len);
+                    Copying::Cached.copy(from, to, len);
                 } else {
                     core::ptr::copy(from, to, len);
                 }

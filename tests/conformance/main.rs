@@ -76,7 +76,7 @@ const SCENES: &[Scene] = &[
 ];
 
 /// The ways; each with a way of waiting, so that those are covered as well.
-const WAYS: [&str; 9] = [
+const WAYS: [&str; 10] = [
     "FMPL_SHM_PATH=auto",
     "FMPL_SHM_PATH=auto FMPL_WAIT=block",
     "FMPL_SHM_PATH=auto FMPL_CMA=off",
@@ -85,6 +85,7 @@ const WAYS: [&str; 9] = [
     "FMPL_SHM_PATH=store FMPL_WAIT=spin",
     "FMPL_SHM_PATH=cma",
     "FMPL_SHM_PATH=coop",
+    "FMPL_SHM_PATH=turn FMPL_TURN_MEMORY=2M",
     "FMPL_SHM_PATH=coop FMPL_CMA=off FMPL_WAIT=spin",
 ];
 
@@ -100,7 +101,7 @@ fn scenes() {
     init(4096);
     let only = std::env::var("SCENE").unwrap_or_default();
     let skip_alone = std::env::var("FMPL_CMA").is_ok_and(|v| v == "off")
-        || std::env::var("FMPL_SHM_PATH").is_ok_and(|v| ["spool", "ring", "store"].contains(&v.as_str()));
+        || std::env::var("FMPL_SHM_PATH").is_ok_and(|v| ["spool", "ring", "store", "turn"].contains(&v.as_str()));
     for (name, scene) in SCENES.iter().copied() {
         // Without the kernel's copy long data needs its sender.
         if !name.contains(&only)

@@ -34,6 +34,31 @@ fn ring() {
     one_after_another("ring", Terms { eager: 16, ring_max: 4096, timeout_ms: -1, ..Terms::default() }, 136);
 }
 
+/// There and back, twice, through the area that the last message came in, in chunks.
+#[test]
+fn in_turn() {
+    let terms = Terms { eager: 16, turn_max: 4096, timeout_ms: -1, ..Terms::default() };
+    model("in_turn", terms, |w| {
+        let side = move |me: usize| {
+            move || {
+                for n in 1..=4 {
+                    let buffer = Buffer::new(w, me, 0, 136);
+                    if (n % 2 == 1) == (me == 0) {
+                        send(1 - me as i32, 0, buffer, n).expect("sent");
+                        buffer.fill(99);
+                    } else {
+                        recv(1 - me as i32, 0, buffer, n, 136);
+                        buffer.fill(98);
+                    }
+                }
+            }
+        };
+        let (a, b) = (w.spawn(0, side(0)), w.spawn(1, side(1)));
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
 /// The receiver takes the offer, or the sender moves it, or both try.
 fn offered(name: &str, terms: Terms) {
     model(name, terms, |w| {

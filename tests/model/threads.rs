@@ -315,6 +315,26 @@ fn ring_of_another_pair() {
     });
 }
 
+/// A thread sends through the area in which another one of its rank has just received.
+#[test]
+fn turns_of_two_threads() {
+    let terms = Terms { turn_max: 4096, timeout_ms: -1, eager: 16, preemptions: 1, ..Terms::default() };
+    model("turns_of_two_threads", terms, |w| {
+        let (a, b) = (w.spawn(0, move || sends(w, 0)), w.spawn(1, move || receives(w, 0)));
+        let c = w.spawn(1, move || {
+            let buffer = Buffer::new(w, 1, 1024, 40);
+            send(0, 1, buffer, 2).expect("sent");
+            buffer.fill(99);
+        });
+        let d = w.spawn(0, move || {
+            let buffer = Buffer::new(w, 0, 1024, 40);
+            recv(1, 1, buffer, 2, 40);
+            buffer.fill(98);
+        });
+        [a, b, c, d].into_iter().for_each(|s| s.join().expect("all"));
+    });
+}
+
 fn sends(w: World, index: i32) {
     let buffer = Buffer::new(w, 0, index as usize * 1024, 40);
     send(1, index, buffer, 1).expect("sent");

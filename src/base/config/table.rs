@@ -41,7 +41,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_SHM_PATH",
         default: "auto",
-        values: "auto | spool | ring | store | cma | coop",
+        values: "auto | spool | ring | store | cma | coop | turn",
         meaning: "the way of messages that do not fit inline, on a node: by the tuning table, or this one wherever it can be taken",
         set: |c, v| {
             choose(
@@ -54,6 +54,7 @@ pub static SETTINGS: &[Setting] = &[
                     ("store", Way::Store),
                     ("cma", Way::Cma),
                     ("coop", Way::Coop),
+                    ("turn", Way::Turn),
                 ],
             )
         },
@@ -92,6 +93,20 @@ pub static SETTINGS: &[Setting] = &[
         values: "bytes, with k, M or G",
         meaning: "up to this size a message to a waiting receiver goes through the ring of chunks, above it by CMA",
         set: |c, v| bytes(v).map(|n| c.ring_max = Some(n)),
+    },
+    Setting {
+        name: "FMPL_TURN_MAX",
+        default: "tuning table",
+        values: "bytes, with k, M or G; 0 = never",
+        meaning: "up to this size, 16M at most, a message to a waiting receiver goes through memory that both use in turn",
+        set: |c, v| bytes(v).map(|n| c.turn_max = Some(n)),
+    },
+    Setting {
+        name: "FMPL_TURN_MEMORY",
+        default: "16M",
+        values: "bytes, with k, M or G",
+        meaning: "the most memory of that kind that this rank writes to, for all peers together",
+        set: |c, v| bytes(v).map(|n| c.turn_memory = n),
     },
     Setting {
         name: "FMPL_RING_CHUNK",

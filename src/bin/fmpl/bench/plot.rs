@@ -28,7 +28,12 @@ pub fn draw(m: &Measured, path: &Path) -> Result<(), String> {
         let mut kinds: Vec<Line> = Vec::new();
         for c in &m.cases {
             let Some(x) = c.case.x else { continue };
-            let kind = if c.case.bytes.is_some() { "" } else { c.case.label.split_once(' ').map_or("", |k| k.1) };
+            let label = &c.case.label;
+            // What the label says besides the size, behind it, or the count, before it.
+            let kind = match c.case.bytes {
+                Some(n) => label.strip_suffix(&size_text(n)).map_or("", str::trim_end),
+                None => label.split_once(' ').map_or("", |k| k.1),
+            };
             let title = if kind.is_empty() { name.clone() } else { format!("{name}, {kind}") };
             let point = (x.log2(), c.summary(w, f, figure).1);
             match kinds.iter_mut().find(|k| k.0 == title) {

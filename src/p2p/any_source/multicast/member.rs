@@ -4,8 +4,8 @@ use super::record::{ENTERED, Record, Shared, TOLD_BYTES, Told, children, members
 use super::wide::{self, NOTE_BYTES, Note};
 use super::{index_of, tell};
 use crate::base::atomics::Ordering;
+use crate::base::copying::Copying;
 use crate::base::error::{Code, Error, Result};
-use crate::base::stream::copy_part;
 use crate::fabric::shm::cma;
 use crate::lane::record::{BLOCK_HEADER, Block};
 use crate::p2p::any_source::receive::Incoming;
@@ -158,14 +158,14 @@ unsafe fn fetch(
             let end = Arriving { ep, record: shared.record, master, at }.wait()?.min(whole);
             let (from, until) = (at.min(n), end.min(n));
             // SAFETY: as the caller promises, and these bytes are there.
-            unsafe { copy_part(shared.data().add(from), to.add(from), until - from, n) };
+            unsafe { Copying::of(n).copy(shared.data().add(from), to.add(from), until - from) };
             at = end;
         }
         return Ok(());
     }
     if master == ep.rank {
         // SAFETY: as the caller promises.
-        unsafe { copy_part(address as *const u8, to, n, n) };
+        unsafe { Copying::of(n).copy(address as *const u8, to, n) };
         return Ok(());
     }
     let peer = ep.known(master).ok_or_else(|| garbled(ep, master))?;
@@ -173,7 +173,7 @@ unsafe fn fetch(
         && let Some(from) = peer.region.heap().and_then(|heap| heap.translate(address, n))
     {
         // SAFETY: as the caller promises; the peer's memory stays mapped as long as the peer is known.
-        unsafe { copy_part(from, to, n, n) };
+        unsafe { Copying::of(n).copy(from, to, n) };
         return Ok(());
     }
     let gone = || died(ep, master);

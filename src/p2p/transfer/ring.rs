@@ -1,0 +1,141 @@
+//! Through a ring of a few chunks: two copies, by both sides at the same time, in the caches.
+
+use super::Chunk;
+use crate::base::atomics::Ordering;
+use crate::base::copying::Copying;
+use crate::base::error::Result;
+use crate::lane::Lane;
+use crate::lane::map::{RING_BYTES, RING_CHUNKS, RINGS, ring_pitch};
+use crate::lane::record::Kind;
+use crate::p2p::layout::Cursor;
+use crate::p2p::receive::Receiver;
+use crate::p2p::send::{Sender, Waiting};
+use crate::wait::Waiter;
+
+/// Messages of more bytes than this leave the inner caches on their way: their chunks lie apart, and copies are wide.
+const LONG: usize = 64 << 10;
+
+/// The chunks of a long message are copied by whole lines.
+fn copying(spread: bool) -> Copying {
+    if spread { Copying::Wide } else { Copying::Plain }
+}
+
+impl Sender {
+    /// Through a ring. `false`: none is free.
+    pub(super) unsafe fn through_ring(&mut self, n: usize) -> Result<bool> {
+        let lane = self.lane;
+        let Some(ring) = claim_ring(lane) else { return Ok(false) };
+        let log = self.ep.tuning.ring_chunk_log;
+        let spread = self.len > LONG;
+        let (chunk, pitch) = (1usize << log, ring_pitch(log, spread));
+        let places = (RING_BYTES / pitch).min(RING_CHUNKS).min(self.ep.tuning.ring_chunks);
+        let first = lane.ring_sent[ring].load(Ordering::Relaxed);
+        self.take_landing();
+        self.publish(
+            Kind::Ring,
+            self.len as u64,
+            ring as u64 | (log as u64) << 8 | (spread as u64) << 15 | (places as u64) << 16 | first << 24,
+        );
+        // The message is published; from here on it is given up only if the peer dies.
+        let consumed = &lane.ring_flag(lane.out, ring, RING_CHUNKS).n;
+        let data = lane.ring_data(lane.out, ring);
+        let scene =
+            Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
+        // SAFETY: the data is readable.
+        let mut from = unsafe { Cursor::new(self.data, 0) }.by(copying(spread));
+        // Everything that ever went through it is consumed.
+        let mut seen = first;
+        let (mut k, mut left) = (first, n);
+        while left > 0 {
+            if k - seen >= places as u64 {
+                let mut waiter = Waiter::new();
+                loop {
+                    // SYNC POINT: pairs with the release in `Receiver::through_ring`.
+                    seen = consumed.load(Ordering::Acquire);
+                    if k - seen < places as u64 {
+                        break;
+                    }
+                    if !waiter.spin()
+                        && let Err(e) = waiter.slow(&scene)
+                    {
+                        release_ring(lane, ring);
+                        return Err(e);
+                    }
+                }
+            }
+            let place = (k % places as u64) as usize;
+            let bytes = left.min(chunk);
+            // SAFETY: the chunk's place is free: the receiver has consumed what was there.
+            unsafe { from.gather(data.add(place * pitch), bytes) };
+            // SYNC POINT: pairs with the acquire in `Receiver::through_ring`.
+            lane.ring_flag(lane.out, ring, place).n.store(k + 1, Ordering::Release);
+            left -= bytes;
+            k += 1;
+        }
+        lane.ring_sent[ring].store(k, Ordering::Relaxed);
+        release_ring(lane, ring);
+        Ok(true)
+    }
+}
+
+/// A ring that nobody uses and whose chunks are all consumed.
+fn claim_ring(lane: &Lane) -> Option<usize> {
+    for ring in 0..RINGS {
+        let bit = 1u32 << ring;
+        if lane.rings_used.load(Ordering::Relaxed) & bit != 0
+            || lane.rings_used.fetch_or(bit, Ordering::Acquire) & bit != 0
+        {
+            continue;
+        }
+        let sent = lane.ring_sent[ring].load(Ordering::Relaxed);
+        if lane.ring_flag(lane.out, ring, RING_CHUNKS).n.load(Ordering::Acquire) == sent {
+            return Some(ring);
+        }
+        release_ring(lane, ring);
+    }
+    None
+}
+
+fn release_ring(lane: &Lane, ring: usize) {
+    lane.rings_used.fetch_and(!(1 << ring), Ordering::Release);
+}
+
+impl Receiver {
+    /// Takes `n` bytes out of a ring as they come.
+    pub unsafe fn through_ring(&self, n: usize, at: u64) -> Result<()> {
+        let lane = self.lane;
+        let (ring, log, places, first) = ((at & 0xff) as usize, (at >> 8 & 0x7f) as u32, (at >> 16 & 0xff), at >> 24);
+        let spread = at >> 15 & 1 != 0;
+        if ring >= RINGS
+            || !(8..=16).contains(&log)
+            || places == 0
+            || places as usize * ring_pitch(log, spread) > RING_BYTES
+        {
+            return Err(self.garbled("a ring of a shape that does not exist"));
+        }
+        let pitch = ring_pitch(log, spread);
+        let data = lane.ring_data(lane.inn, ring);
+        let consumed = &lane.ring_flag(lane.inn, ring, RING_CHUNKS).n;
+        // SAFETY: the buffer has room for `n` bytes.
+        let mut to = unsafe { Cursor::new(self.data, 0) }.by(copying(spread));
+        let (mut k, mut left) = (first, n);
+        while left > 0 {
+            let place = k % places;
+            let flag = &lane.ring_flag(lane.inn, ring, place as usize).n;
+            let mut waiter = Waiter::new();
+            // SYNC POINT: pairs with the release in `Sender::through_ring`.
+            while flag.load(Ordering::Acquire) != k + 1 {
+                if !waiter.spin() {
+                    waiter.slow(&Chunk { wait: self.awaiting(), ready: &|| flag.load(Ordering::Relaxed) == k + 1 })?;
+                }
+            }
+            let bytes = left.min(1 << log);
+            // SAFETY: the chunk is ours until we say that it is consumed.
+            unsafe { to.scatter(data.add(place as usize * pitch), bytes) };
+            left -= bytes;
+            k += 1;
+            consumed.store(k, Ordering::Release);
+        }
+        Ok(())
+    }
+}

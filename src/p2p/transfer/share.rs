@@ -1,0 +1,205 @@
+//! One copy by the kernel, whose pieces both sides claim.
+
+use super::{Chunk, pid_of};
+use crate::base::atomics::Ordering;
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::cma::CmaError;
+use crate::lane::map::TRANSFERS;
+use crate::lane::record::*;
+use crate::p2p::across::Way::{Pull, Push};
+use crate::p2p::across::across;
+use crate::p2p::layout::Layout;
+use crate::p2p::receive::Receiver;
+use crate::p2p::send::{Sender, Waiting};
+use crate::wait::Waiter;
+
+impl Sender {
+    /// Shares the copying with the waiting receiver. `false`: no transfer block is free.
+    pub(super) unsafe fn share(&mut self, target: Layout, n: usize) -> Result<bool> {
+        let lane = self.lane;
+        let Some((block, tag)) = self.claim_transfer() else { return Ok(false) };
+        let t = lane.transfer(lane.out, block);
+        let piece = self.ep.tuning.coop_piece;
+        let pieces = pieces_of(n, piece);
+        self.describe(t, tag, piece);
+        t.claim.store(claim_word(tag, 0), Ordering::Relaxed);
+        self.take_landing();
+        self.publish(Kind::Coop, self.len as u64, block as u64 | (tag as u64) << 32);
+        let pid = pid_of(lane);
+        let mut done = 0u32;
+        let mut fault = None;
+        while let Some(k) = t.claim(tag, pieces) {
+            let (at, end) = bounds_of(n, piece, k);
+            // SAFETY: the posting is ours until both sides are done.
+            match unsafe { across(pid, Push, self.data, target, at, end - at) } {
+                Ok(()) => done += 1,
+                Err(e) => {
+                    t.err_s.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Relaxed);
+                    fault = Some(e);
+                    break;
+                }
+            }
+        }
+        // SYNC POINT: pairs with the acquire in `Receiver::share`.
+        t.done_s.store((tag as u64) << 32 | done as u64, Ordering::Release);
+        let scene =
+            Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
+        let mut waiter = Waiter::new();
+        let result = loop {
+            match fault {
+                Some(CmaError::Gone) => break Err(lane.peer_error(self.ep.rank, "has died", "send to", self.index())),
+                Some(_) => break Err(self.fault("written to the receiver's buffer")),
+                None => {}
+            }
+            // SYNC POINT: pairs with the release in `Receiver::share`: it reads our memory no more.
+            if word_of(t.err_r.load(Ordering::Acquire), tag).is_some_and(|e| e != 0) {
+                break Err(self.fault("read by the receiver"));
+            }
+            // SYNC POINT: pairs with the release in `Receiver::share`.
+            let theirs = word_of(t.done_r.load(Ordering::Acquire), tag).unwrap_or(0);
+            if theirs + done == pieces {
+                break Ok(true);
+            }
+            if !waiter.spin()
+                && let Err(e) = waiter.slow(&scene)
+            {
+                break Err(e);
+            }
+        };
+        self.release_transfer(block);
+        result
+    }
+
+    #[cold]
+    fn fault(&self, what: &str) -> Error {
+        Error::new(
+            Code::Argument,
+            format!(
+                "rank {}: send of {} bytes to {}: the buffer cannot be {what}; for memory that the kernel does not copy set FMPL_CMA=off",
+                self.ep.rank,
+                self.len,
+                self.lane.name(self.index())
+            ),
+        )
+    }
+}
+
+/// Pieces of a shared copy of `n` bytes: two halves when a half is no longer than `piece`, since each call to the kernel costs as
+/// much as copying 20 KiB; for more bytes runs of four, two long ones and two short ones that even out who was late.
+fn pieces_of(n: usize, piece: usize) -> u32 {
+    if n <= 2 * piece { 2 } else { 4 * n.div_ceil(8 * piece) as u32 }
+}
+
+/// Where piece `k` begins and ends.
+fn bounds_of(n: usize, piece: usize, k: u32) -> (usize, usize) {
+    // A model's messages are short.
+    const GRAIN: usize = if cfg!(loom) { 16 } else { 4096 };
+    let place =
+        |tenths: usize, run: usize, from: usize| (from + (run * tenths / 16).next_multiple_of(GRAIN)).min(from + run);
+    if n <= 2 * piece {
+        let half = place(8, n, 0);
+        return if k == 0 { (0, half) } else { (half, n) };
+    }
+    let runs = pieces_of(n, piece) as usize / 4;
+    let (run, part) = (k as usize / 4, k as usize % 4);
+    let from = n * run / runs;
+    let len = n * (run + 1) / runs - from;
+    let cuts = [0, 6, 12, 14, 16];
+    (
+        if part == 0 { from } else { place(cuts[part], len, from) },
+        if part == 3 { from + len } else { place(cuts[part + 1], len, from) },
+    )
+}
+
+fn word_of(word: u64, tag: u32) -> Option<u32> {
+    ((word >> 32) as u32 == tag).then_some(word as u32)
+}
+
+impl Receiver {
+    /// Does its share of a copy that the sender has begun, and waits for the sender's.
+    pub unsafe fn share(&self, n: usize, at: u64) -> Result<()> {
+        let lane = self.lane;
+        let (block, tag) = ((at & 0xffff_ffff) as usize, (at >> 32) as u32);
+        if block >= TRANSFERS {
+            return Err(self.garbled("a transfer block that does not exist"));
+        }
+        let t = lane.transfer(lane.inn, block);
+        let piece = t.piece.load(Ordering::Relaxed) as usize;
+        // A transfer that is over may have made room for the next one in its block; then the tag no longer fits, here or below.
+        if piece == 0 || word_of(t.done_s.load(Ordering::Acquire), tag).is_none() {
+            return Ok(());
+        }
+        let source = self.source(t)?;
+        let pieces = pieces_of(n, piece);
+        let mut done = 0u32;
+        let mut failed = false;
+        while let Some(k) = t.claim(tag, pieces) {
+            let (from, end) = bounds_of(n, piece, k);
+            // SAFETY: the sender keeps its memory until both are done; ours has room for `n` bytes.
+            if let Err(e) = unsafe { across(pid_of(lane), Pull, self.data, source, from, end - from) } {
+                if matches!(e, CmaError::Gone) {
+                    return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));
+                }
+                t.err_r.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Release);
+                failed = true;
+                break;
+            }
+            done += 1;
+            // SYNC POINT: pairs with the acquire in `Sender::share`.
+            t.done_r.store((tag as u64) << 32 | done as u64, Ordering::Release);
+        }
+        let mut waiter = Waiter::new();
+        loop {
+            let now = t.done_s.load(Ordering::Acquire);
+            // Stored before the count.
+            let error = t.err_s.load(Ordering::Relaxed);
+            match word_of(now, tag) {
+                // The sender has finished and gone on.
+                None => break,
+                Some(theirs) if theirs + done == pieces => break,
+                _ => {}
+            }
+            if failed || word_of(error, tag).is_some_and(|e| e != 0) {
+                return Err(self.lost());
+            }
+            if !waiter.spin() {
+                let ready = || t.done_s.load(Ordering::Relaxed) != now || t.err_s.load(Ordering::Relaxed) != error;
+                waiter.slow(&Chunk { wait: self.awaiting(), ready: &ready })?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn lost(&self) -> Error {
+        Error::new(
+            Code::Argument,
+            format!(
+                "rank {}: recv from {}: one of the two buffers cannot be copied by the kernel; for such memory set FMPL_CMA=off",
+                self.ep.rank,
+                self.lane.name(self.index())
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pieces_cover_every_byte_once(n in 1usize..50_000_000, piece in 1usize..2_000_000) {
+            let pieces = pieces_of(n, piece);
+            let mut at = 0;
+            for k in 0..pieces {
+                let (from, end) = bounds_of(n, piece, k);
+                prop_assert_eq!(from, at);
+                prop_assert!(end >= from);
+                at = end;
+            }
+            prop_assert_eq!(at, n);
+        }
+    }
+}
