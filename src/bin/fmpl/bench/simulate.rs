@@ -66,7 +66,8 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
     for (value, what) in [
         (t.take, "a message taken that is there"),
         (t.send, "a message sent that there is room for"),
-        (t.both, "either, while the other is at it, of one sender and a full ring"),
+        (t.taking, "a message taken while one sender that has filled the ring is at it"),
+        (t.sending, "a message of that sender"),
         (t.counter, "a ticket, or a look at a counter that others use: the raw hop"),
         (t.way, "a way to the counter or the slot: the raw hop"),
         (t.port, "a request that comes to a node: the raw hop"),
@@ -199,7 +200,8 @@ fn measured(o: &Options, place: &Path) -> Result<Known, String> {
         counter: hop,
         port: hop,
         way: hop,
-        both: v[0][2],
+        taking: v[0][2],
+        sending: v[0][3],
         yields: v[1][0],
         wake: v[2][0],
         woken: v[2][1],
@@ -231,14 +233,15 @@ fn choose(given: &[Vec<Given>], wanted: usize) -> Result<(f64, Vec<Vec<f64>>), S
 }
 
 /// The times, by name.
-fn named(t: &mut Times) -> [(&'static str, &mut f64); 9] {
+fn named(t: &mut Times) -> [(&'static str, &mut f64); 10] {
     [
         ("take", &mut t.take),
         ("send", &mut t.send),
         ("counter", &mut t.counter),
         ("port", &mut t.port),
         ("way", &mut t.way),
-        ("both", &mut t.both),
+        ("taking", &mut t.taking),
+        ("sending", &mut t.sending),
         ("yields", &mut t.yields),
         ("wake", &mut t.wake),
         ("woken", &mut t.woken),
@@ -285,7 +288,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read() {
         let ns = Times { take: 150.5, send: 99.0, counter: 40.0, port: 41.0, way: 42.0, ..Times::default() };
-        let times = Times { both: 160.0, yields: 500.5, wake: 2e4, woken: 4e4, ..ns };
+        let times = Times { taking: 160.0, sending: 99.5, yields: 500.5, wake: 2e4, woken: 4e4, ..ns };
         let known = Known { times, processors: 2, measured: vec![(8, 200.0), (32, 250.0)] };
         let path = std::env::temp_dir().join(format!("fmpl-times-{}", std::process::id()));
         std::fs::write(&path, written(&known).to_string()).unwrap();

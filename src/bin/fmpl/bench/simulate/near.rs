@@ -9,7 +9,7 @@
 //! The receiver has a processor to itself; the senders take turns on the others, each until it finds no room or has nothing left. That is
 //! what `src/wait` does where ranks share cores, and what `src/p2p/any_source/share.rs` does to wake senders. A message costs either side
 //! more while the other is at work, since they take the ring's lines from each other; and the receiver, which wakes the senders, is not at
-//! work meanwhile.
+//! work meanwhile; nor is a processor while somebody rises on it.
 
 use std::collections::VecDeque;
 
@@ -25,8 +25,9 @@ const AT_ONCE: usize = 2;
 #[derive(Clone, Copy)]
 struct Sender {
     left: usize,
-    /// When it can go on, after it was woken.
+    /// When it can go on, after it was woken; and what that takes its processor.
     ready: f64,
+    rising: f64,
     /// When it found no room first; none: it has found some since.
     since: Option<f64>,
     naps: u32,
@@ -52,7 +53,7 @@ struct Drain {
 
 /// What a message takes from a full ring on, ns, when `senders` have sent `each` messages in all, or wait to.
 pub fn drain(senders: usize, each: usize, slots: usize, processors: usize, times: Times) -> f64 {
-    let mut all = vec![Sender { left: each, ready: 0.0, since: None, naps: NAPS }; senders];
+    let mut all = vec![Sender { left: each, ready: 0.0, rising: 0.0, since: None, naps: NAPS }; senders];
     // Before: the first ones have filled the ring, everybody sleeps.
     let mut there = 0;
     for s in &mut all {
@@ -116,11 +117,11 @@ impl Drain {
         let at = queue.iter().position(|s| self.senders[*s].ready <= begin).expect("one that can run");
         let s = queue.remove(at).expect("one that can run");
         let sender = &mut self.senders[s];
-        *now = begin;
+        *now = begin + std::mem::take(&mut sender.rising);
         if sender.left == 0 {
             *now += t.yields;
         } else if self.filled.len() < self.taken + self.slots {
-            *now += if begin < self.waking { t.send } else { t.both.max(t.send) };
+            *now += if begin < self.waking { t.send } else { t.sending.max(t.send) };
             self.filled.push(*now);
             sender.left -= 1;
             (sender.since, sender.naps) = (None, 0);
@@ -145,7 +146,7 @@ impl Drain {
             Some(when) if *when <= self.now => {
                 let sent =
                     self.filled.len() < self.taken + self.slots && self.processors.iter().any(|p| !p.1.is_empty());
-                self.now += if sent { t.both.max(t.take) } else { t.take };
+                self.now += if sent { t.taking.max(t.take) } else { t.take };
                 self.taken += 1;
                 let left = self.filled.len() - self.taken;
                 if left * 2 <= self.slots && self.taken - self.rung >= self.slots / 4 || left == 0 {
@@ -171,7 +172,10 @@ impl Drain {
         self.waking = self.now;
         for _ in 0..AT_ONCE.min(self.asleep.len()) {
             if let Some((s, _)) = self.asleep.pop_front() {
-                self.make_ready(s, begun + self.times.woken);
+                // What it does not take the receiver it takes the processor of who is woken.
+                let woken = begun + self.times.woken;
+                self.senders[s].rising = (woken - self.now).max(0.0);
+                self.make_ready(s, self.now);
             }
         }
     }
@@ -187,7 +191,8 @@ mod tests {
         counter: 40.0,
         port: 10.0,
         way: 30.0,
-        both: 220.0,
+        taking: 220.0,
+        sending: 50.0,
         yields: 500.0,
         wake: 1e4,
         woken: 4e4,
@@ -196,7 +201,7 @@ mod tests {
     /// A long drain is as fast as the slower side, and who wakes and gives way comes on top.
     #[test]
     fn the_slower_side_says_the_time() {
-        let quick = Times { both: 0.0, yields: 1.0, wake: 0.0, woken: 0.0, ..TIMES };
+        let quick = Times { taking: 0.0, sending: 0.0, yields: 1.0, wake: 0.0, woken: 0.0, ..TIMES };
         for (senders, processors, take, send, want) in [
             (8, 1, 200.0, 50.0, 200.0),
             (32, 1, 90.0, 300.0, 300.0),

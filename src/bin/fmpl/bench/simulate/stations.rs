@@ -27,13 +27,14 @@ pub struct Times {
     pub port: f64,
     /// From a sender to a counter or slot, or back.
     pub way: f64,
-    /// Either, while both are at it.
-    pub both: f64,
+    /// The same two, while the other side is at work.
+    pub taking: f64,
+    pub sending: f64,
     /// A rank that gives way to another one on its processor, until that goes on.
     pub yields: f64,
     /// The receiver, to wake senders that sleep.
     pub wake: f64,
-    /// From then until they go on.
+    /// From when it begins to until they go on.
     pub woken: f64,
 }
 
@@ -318,7 +319,8 @@ mod tests {
         counter: 40.0,
         port: 10.0,
         way: 30.0,
-        both: 0.0,
+        taking: 0.0,
+        sending: 0.0,
         yields: 0.0,
         wake: 0.0,
         woken: 0.0,

@@ -74,7 +74,8 @@ fn messages(r: &Rank, n: usize, count: i64) -> Result<f64, String> {
     Ok((now() - t0) / count as f64)
 }
 
-/// `fill SIZE K TIMES PROCESSORS`: a message taken that is there; a message sent that there is room for; both at the same time, of one sender that has filled the ring.
+/// `fill SIZE K TIMES PROCESSORS`: a message taken that is there; a message sent that there is room for; a message taken, and one sent, while
+/// the other side is at it: of one sender that has filled the ring.
 pub fn fill(r: &mut Rank, a: &[i64]) -> Outcome {
     let n = a[0] as usize;
     r.need(n.max(8));
@@ -102,13 +103,17 @@ pub fn fill(r: &mut Rank, a: &[i64]) -> Outcome {
     }
     messages(r, n, full)?;
     let both = messages(r, n, 2 * a[1] + a[1] * a[2] - full)?;
+    let end = now();
     if r.rank == 1 {
-        r.send_figures(&[median(&each)], 0)?;
+        r.send_figures(&[median(&each), end], 0)?;
         return Ok(vec![]);
     }
-    let mut sent = [0.0];
-    r.recv_figures(&mut sent, 1, 0)?;
-    Ok(vec![median(&each), sent[0], both])
+    let mut his = [0.0; 2];
+    r.recv_figures(&mut his, 1, 0)?;
+    let (take, send) = (median(&each), his[0]);
+    // Who had to wait for the other says nothing of what it takes him: the sender, if the ring was full to the end.
+    let full = end - his[1] > take * a[1] as f64;
+    Ok(if full { vec![take, send, both, send] } else { vec![take, send, take, both] })
 }
 
 /// `yields K RANKS PROCESSORS`: ranks on one processor give way to each other: ns each.
