@@ -48,11 +48,11 @@ const POST_AFTER_FAR_NS: u64 = 200_000;
 /// `data` must describe writable memory for the length of the call.
 #[inline(always)]
 pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
-    let ep = endpoint()?;
     let Layout::Contiguous { ptr, len } = data else {
         // SAFETY: as the caller promises.
-        return unsafe { recv_slow(ep, comm, data, src, index) };
+        return unsafe { recv_slow(endpoint()?, comm, data, src, index) };
     };
+    let ep = endpoint()?;
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && !(ptr.is_null() && len != 0) {

@@ -59,8 +59,8 @@ pub unsafe fn sendrecv(
     src: i32,
     rindex: i32,
 ) -> Result<()> {
-    let ep = endpoint()?;
     if let (Layout::Contiguous { ptr, len }, Layout::Contiguous { ptr: to, len: cap }) = (sdata, rdata)
+        && let ep = endpoint()?
         && len <= ep.tuning.annex
         && !(ptr.is_null() && len != 0 || to.is_null() && cap != 0)
         && let (Some(out), Some(inn)) =

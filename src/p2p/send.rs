@@ -48,11 +48,11 @@ const LINK_BYTES: usize = 24;
 /// `data` must describe readable memory for the length of the call.
 #[inline(always)]
 pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
-    let ep = endpoint()?;
     let Layout::Contiguous { ptr, len } = data else {
         // SAFETY: as the caller promises.
-        return unsafe { send_slow(ep, comm, data, dst, index) };
+        return unsafe { send_slow(endpoint()?, comm, data, dst, index) };
     };
+    let ep = endpoint()?;
     if len <= ep.tuning.annex
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {

@@ -201,7 +201,7 @@ pub(super) fn wake_sender(lane: &Lane, slot: usize) {
     }
 }
 
-/// Posts a receive of a run of bytes into a lane on this node.
+/// Posts the receive of message `seq`, the next one, of a run of bytes into a lane on this node.
 ///
 /// Whether the message is there is looked up when the receive is completed: so posting writes the posting and touches nothing else that the
 /// two sides share.
@@ -210,8 +210,7 @@ pub(super) fn wake_sender(lane: &Lane, slot: usize) {
 /// `cap` bytes at `ptr` are writable until the receive is completed; `slot` is below the lane's limit, no receive is pending there, and the
 /// last message neither came from the chain nor is its acknowledgement owed.
 #[inline(always)]
-pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) {
-    let seq = lane.progress(slot).received.load(Ordering::Relaxed) + 1;
+pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64, ptr: *mut u8, cap: usize) {
     let posting = lane.posting(lane.inn, slot);
     posting.post(seq, ptr as u64, cap as u64, PostingKind::Contiguous, heap_hint(ep, ptr, cap), lane.epoch);
     doorbell::light_barrier();

@@ -8,11 +8,11 @@ use super::*;
 /// `data` must stay writable and untouched until the request is completed or cancelled.
 #[inline(always)]
 pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
-    let ep = endpoint()?;
     let Layout::Contiguous { ptr, len } = data else {
         // SAFETY: as the caller promises.
-        return unsafe { irecv_slow(ep, comm, data, src, index) };
+        return unsafe { irecv_slow(endpoint()?, comm, data, src, index) };
     };
+    let ep = endpoint()?;
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
         // A long message that is there already is worth taking at once.
@@ -21,11 +21,13 @@ pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()>
             && !(ptr.is_null() && len != 0)
             && ep.event.get().is_none()
         {
-            let flags = &lane.progress(slot).recv_flags;
+            let progress = lane.progress(slot);
+            let flags = &progress.recv_flags;
             let now = flags.load(Ordering::Relaxed);
             if now & (RECV_PENDING | RECV_CHAIN | RECV_OWES) == 0 {
+                let seq = progress.received.load(Ordering::Relaxed) + 1;
                 // SAFETY: as the caller promises; nothing is pending.
-                unsafe { post_short(ep, lane, slot, ptr, len) };
+                unsafe { post_short(ep, lane, slot, seq, ptr, len) };
                 // SYNC POINT: pairs with `holds_annex`, as all stores of these flags do: each may cover the one after which the last
                 // annex belongs to the sending thread.
                 flags.store(now | RECV_PENDING, Ordering::Release);

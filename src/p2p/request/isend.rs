@@ -8,11 +8,11 @@ use super::*;
 /// `data` must stay readable and unchanged until the request is completed.
 #[inline(always)]
 pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
-    let ep = endpoint()?;
     let Layout::Contiguous { ptr, len } = data else {
         // SAFETY: as the caller promises.
-        return unsafe { isend_slow(ep, comm, data, dst, index) };
+        return unsafe { isend_slow(endpoint()?, comm, data, dst, index) };
     };
+    let ep = endpoint()?;
     if len <= INLINE_BYTES
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {
