@@ -7,7 +7,7 @@
 //! |---|---|
 //! | small | allreduce of up to 24 bytes: two members' payloads share a line, everybody reads all of them |
 //! | cells | each member puts its vector into its own ring; the root, or everybody, folds them, cell by cell |
-//! | root | allreduce: the first member folds as for a reduce, and broadcasts: less work than everybody's where members share cores |
+//! | root | allreduce: one member folds as for a reduce, and broadcasts: less work than everybody's where members share cores |
 //! | slices | allreduce: each member folds one slice of all rings, puts the result there, and takes the others' |
 //! | pull | pieces are claimed by whoever has time, folded from the members' memory, and written to where they belong |
 
@@ -74,8 +74,10 @@ pub(super) async unsafe fn reduce(team: &Team, ptr: *mut u8, count: usize, f: &F
             if sliced {
                 in_slices(team, arena, ptr, n, f).await?;
             } else if root {
-                through_cells(team, arena, ptr, n, f, To::Root(0)).await?;
-                share(team, ptr, n * f.size, 0).await?;
+                // Each member in turn: what one folds meanwhile all others pass.
+                let root = next(&team.state.turns) as usize % team.n;
+                through_cells(team, arena, ptr, n, f, To::Root(root)).await?;
+                share(team, ptr, n * f.size, root).await?;
             } else {
                 through_cells(team, arena, ptr, n, f, to).await?;
             }

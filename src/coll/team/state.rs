@@ -18,6 +18,8 @@ pub(in crate::coll) struct State {
     /// Barriers so far, and small payloads.
     pub barriers: Cell<u64>,
     pub smalls: Cell<u64>,
+    /// Members that have reduced and broadcast for all, one after the other.
+    pub turns: Cell<u64>,
     /// Cells of the members' rings that were used so far, and of the shared ring.
     own_cells: Cell<u64>,
     shared_cells: Cell<u64>,
@@ -81,6 +83,7 @@ impl State {
             call: Cell::new(0),
             barriers: Cell::new(0),
             smalls: Cell::new(0),
+            turns: Cell::new(0),
             own_cells: Cell::new(0),
             shared_cells: Cell::new(0),
             shared_at: Cell::new(0),

@@ -1,4 +1,4 @@
-//! Collective calls: barrier, bcast, reduce, allreduce, allgather, scan, by size and number of ranks.
+//! Collective calls: barrier, bcast, reduce, allreduce, the two before in its place, allgather, scan, by size and number of ranks.
 //!
 //! The root goes round with every call, so that a call cannot begin before the last one has come to its root; the buffers are taken
 //! in turn from a pool that is larger than the inner caches; the first and the last element are changed and checked in every call.
@@ -20,6 +20,11 @@ pub static BARRIER: Bench = bench("barrier", "all ranks meet (--ranks)", |o| {
 pub static BCAST: Bench = bench("bcast", "a buffer of one rank to all; the root goes round", |o| plan("bcast", o));
 pub static REDUCE: Bench = bench("reduce", "sum of double to one rank; the root goes round", |o| plan("reduce", o));
 pub static ALLREDUCE: Bench = bench("allreduce", "sum of double to all ranks", |o| plan("allreduce", o));
+/// What an allreduce must not take longer than.
+pub static REDUCE_BCAST: Bench =
+    bench("reduce-bcast", "a reduce and a bcast of the same root, which do what an allreduce does", |o| {
+        plan("reduce-bcast", o)
+    });
 pub static ALLGATHER: Bench = bench("allgather", "so many bytes of each rank to all ranks", |o| plan("allgather", o));
 pub static SCAN: Bench = bench("scan", "sum of double over the ranks up to each", |o| plan("scan", o));
 
@@ -81,6 +86,17 @@ pub fn allreduce(r: &mut Rank, a: &[i64]) -> Outcome {
     calls(r, a, |r, p, n, i| {
         mark_ends(p, n, i as f64);
         r.allreduce(p, n / 8)?;
+        check_ends(p, n, i as f64 * r.size as f64, i)
+    })
+}
+
+/// `reduce-bcast SIZE K WARM`
+pub fn reduce_bcast(r: &mut Rank, a: &[i64]) -> Outcome {
+    calls(r, a, |r, p, n, i| {
+        let root = (i % r.size as i64) as i32;
+        mark_ends(p, n, i as f64);
+        r.reduce(p, n / 8, root)?;
+        r.bcast(p, n, root)?;
         check_ends(p, n, i as f64 * r.size as f64, i)
     })
 }
