@@ -110,6 +110,10 @@ pub trait Scene {
     fn naps(&self) -> u32 {
         0
     }
+    /// Longest time for which it may sleep before it does again what it does [meanwhile](Scene::meanwhile).
+    fn longest_ns(&self) -> u64 {
+        LONG_SLEEP_NS
+    }
     /// It sleeps no more.
     fn wake_up(&self) {
         if let Some(word) = self.sleep_word() {
@@ -254,7 +258,7 @@ impl Waiter {
         self.sleeps += 1;
         let long = self.sleeps > SHORT_SLEEPS && !more && doorbell::barrier();
         if !scene.ready() {
-            let limit = if long { LONG_SLEEP_NS } else { SHORT_SLEEP_NS };
+            let limit = if long { scene.longest_ns().min(LONG_SLEEP_NS) } else { SHORT_SLEEP_NS };
             doorbell::sleep(bell, seen, scene.bits(), left.min(limit));
         }
         scene.wake_up();

@@ -58,6 +58,8 @@ pub fn random_traffic() {
             check(&buf, seed, &format!("{peer} to {me} on {index}"));
         }
     };
+    barrier();
+    let since = std::time::Instant::now();
     for (n, m) in schedule(size() as usize, number("FEW_MESSAGES"), number("FEW_SEED") as u64).into_iter().enumerate() {
         if n % 50 == 0 {
             sendbuf_set(64 << 20, [10, 0, -1][n / 50 % 3]);
@@ -89,6 +91,6 @@ pub fn random_traffic() {
         finish(sends, peer, index, one);
     }
     barrier();
-    println!("retired {}", count(Counter::RdmaRetired));
+    println!("retired {} in {:.2} s", count(Counter::RdmaRetired), since.elapsed().as_secs_f64());
     finalize();
 }

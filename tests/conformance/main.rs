@@ -229,7 +229,7 @@ fn between_nodes() {
     for way in ["FMPL_WAIT=adaptive", "FMPL_WAIT=block"].into_iter().filter(|w| w.contains(&only)).take(ways) {
         let since = std::time::Instant::now();
         let apart = |ranks: usize, body: &str| {
-            Job::new(ranks, body).settings(way).nodes(Nodes::Cyclic(ranks as u32)).env(APART, 1).seconds(240)
+            Job::new(ranks, body).settings(way).nodes(Nodes::Cyclic(ranks as u32)).env(APART, 1).seconds(600)
         };
         let before = packets();
         let job = || apart(2, "scenes");
@@ -254,9 +254,12 @@ fn few_queue_pairs() {
     if !ranks::has_devices() {
         return println!("no active RDMA port here: nothing to try");
     }
-    for (ranks, nodes, pairs, messages) in [(13, 13, 4, 60), (8, 4, 2, 40), (3, 3, 1, 30)] {
+    for (ranks, nodes, pairs, messages) in [(13, 13, 4, 60), (8, 4, 2, 40), (3, 3, 1, 30)]
+        .into_iter()
+        .take(std::env::var("FEW_JOBS").map_or(3, |n| n.parse().expect("a number")))
+    {
         let messages = if ranks::long() { 40 * messages } else { messages };
-        let since = std::time::Instant::now();
+        let messages = std::env::var("FEW_MESSAGES").map_or(messages, |n| n.parse().expect("a number"));
         let job = Job::new(ranks, "few queue pairs").nodes(Nodes::Cyclic(nodes)).env("FMPL_QUEUE_PAIRS", pairs);
         let job = job
             .env("FEW_MESSAGES", messages)
@@ -264,15 +267,18 @@ fn few_queue_pairs() {
             .env("FMPL_STALL", 60)
             .env("FMPL_WAIT", "block");
         let outcome = job.seconds(if ranks::long() { 3000 } else { 200 }).run();
-        let retired = |rank: usize| -> u64 {
+        let said = |rank: usize| -> (u64, f64) {
             let text = ranks::said(&outcome, rank);
-            text.trim().strip_prefix("retired ").and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let ["retired", retired, "in", time, "s"] = words[..] else { panic!("{text}") };
+            (retired.parse().expect("a count"), time.parse().expect("seconds"))
         };
-        let retired: u64 = (0..ranks).map(retired).sum();
+        let retired: u64 = (0..ranks).map(|rank| said(rank).0).sum();
         assert!(retired >= ranks as u64, "{retired} connections given up by {ranks} ranks");
-        let time = since.elapsed().as_secs_f64();
+        let rate = messages as f64 / said(0).1;
         println!(
-            "  {ranks} ranks on {nodes} nodes, {pairs} queue pairs each: {messages} messages, {retired} connections given up: {time:.1} s"
+            "  {ranks} ranks on {nodes} nodes, {pairs} queue pairs each: {messages} messages, {retired} connections given up, {rate:.1} \
+             messages/s"
         );
     }
 }

@@ -206,6 +206,23 @@ pub fn breaks_its_queue_pair() {
     hurt(|link| link.break_off(), &mine, &["its queue pair was in the error state", "does not answer"]);
 }
 
+pub fn overruns_its_queue() {
+    let overrun = |link: &fmpl::fabric::verbs::link::Link| {
+        link.shorten_queue(2).expect("a device that makes queues shorter");
+        let pages = link.pages();
+        let place = *pages[0].remote.get().expect("a page that the peer has told of");
+        for _ in 0..64 {
+            // SAFETY: nothing is written, and no memory of this side is named. After the overrun nothing more is taken.
+            let _ = unsafe { link.bulk(true, true, &[], place) };
+        }
+    };
+    hurt(
+        overrun,
+        &["completion queue of its connection here was overrun"],
+        &["its device has failed", "does not answer"],
+    );
+}
+
 /// Rank 1 is stopped for good, and rank 0 goes on calling its thread until no receive is left there.
 pub fn takes_nothing_more() {
     init(8);
@@ -248,7 +265,7 @@ pub fn connections_break() {
     // Which end notices first is chance.
     let rounds = if crate::ranks::long() { 20 } else { 1 };
     let by_chance = [("uses a wrong key", false), ("breaks its queue pair", false)].repeat(rounds);
-    for (body, dies) in by_chance.into_iter().chain([("takes nothing more", true)]) {
+    for (body, dies) in by_chance.into_iter().chain([("overruns its queue", false), ("takes nothing more", true)]) {
         let since = std::time::Instant::now();
         let outcome =
             Job::new(3, body).nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=4").keep_going().outcome();

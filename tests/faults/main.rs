@@ -70,6 +70,7 @@ const BODIES: &[Body] = &[
     ("stops on another node", between::stops_on_another_node),
     ("uses a wrong key", between::uses_a_wrong_key),
     ("breaks its queue pair", between::breaks_its_queue_pair),
+    ("overruns its queue", between::overruns_its_queue),
     ("takes nothing more", between::takes_nothing_more),
     ("loses a kernel", between::loses_a_kernel),
 ];

@@ -96,6 +96,21 @@ impl CompletionQueue {
         Ok(Arc::new(CompletionQueue { device: device.clone(), _channel: channel.cloned(), cq }))
     }
 
+    /// Makes it shorter or longer. One that is shorter than what may complete there can be overrun.
+    pub fn resize(&self, entries: u32) -> Result<()> {
+        // SAFETY: the queue lives.
+        let r = unsafe { (self.device.lib.resize_cq)(self.cq, entries as c_int) };
+        if r != 0 {
+            let why = std::io::Error::from_raw_os_error(r.abs());
+            return Err(Error::new(Code::System, format!("ibv_resize_cq: {why}")));
+        }
+        Ok(())
+    }
+    /// What names it where the device [tells](super::device::DeviceError) of it.
+    pub fn name(&self) -> usize {
+        self.cq as usize
+    }
+
     /// Takes completions that are there; how many.
     #[inline]
     pub fn poll(&self, into: &mut [Wc]) -> Result<usize> {

@@ -10,7 +10,7 @@
 //! Whoever wants to know asks, so both may ask at once. The connection itself is made when something is to be posted, see `super::turns`.
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{JoinHandle, ThreadId};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use super::arrivals::{Arrival, Arrivals};
 use super::cache::Cache;
 use super::completion::{Channel, CompletionQueue};
-use super::device::Port;
+use super::device::{DeviceError, Port};
 use super::ffi::{Access, Datagram, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
 use super::hello::{Card, HELLO_LEN, Hello, Kind, Place};
 use super::link::ending::Reason;
@@ -113,6 +113,8 @@ pub(super) struct Shared {
     thread: OnceLock<ThreadId>,
     stop: AtomicBool,
     wake: OwnedFd,
+    /// Where the device tells of errors.
+    errors: RawFd,
     rejected: AtomicU64,
     /// Datagrams sent.
     datagrams: AtomicU64,
@@ -178,6 +180,7 @@ impl Fabric {
         if wake < 0 {
             return Err(Error::system("a descriptor to wake the verbs thread (eventfd)"));
         }
+        let errors = port.device.watch_errors();
         let shared = Arc::new_cyclic(|this| Shared {
             this: this.clone(),
             rank,
@@ -202,6 +205,7 @@ impl Fabric {
             stop: AtomicBool::new(false),
             // SAFETY: a new descriptor that nobody else has.
             wake: unsafe { OwnedFd::from_raw_fd(wake) },
+            errors,
             rejected: AtomicU64::new(0),
             datagrams: AtomicU64::new(0),
             log: terms.log,
@@ -551,18 +555,38 @@ impl Shared {
             SETTLED => -1,
             due => due.saturating_sub(now_ns()).div_ceil(1_000_000).min(1000) as i32,
         };
-        let mut fds =
-            [self.channel.fd(), self.wake.as_raw_fd()].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        let mut fds = [self.channel.fd(), self.wake.as_raw_fd(), self.errors].map(|fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        });
         let mut count = 0u64;
         // SAFETY: an array of that length; eight writable bytes, and the descriptor does not block.
         unsafe {
             libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, patience);
             libc::read(self.wake.as_raw_fd(), (&raw mut count).cast(), 8);
         }
+        if fds[2].revents != 0 {
+            self.take_errors();
+        }
         self.channel.take_events();
         // Ask first, then look: what comes in between makes an event.
         if let Err(e) = self.arrivals.queue.arm() {
             let _ = self.arrivals.broken.set(e.detail().to_owned());
+        }
+    }
+
+    /// What the device has told by itself.
+    fn take_errors(&self) {
+        while let Some(error) = self.port.device.next_error() {
+            let overrun = |queue: &CompletionQueue| error == DeviceError::Overrun(queue.name());
+            if error == DeviceError::All {
+                let _ = self.arrivals.broken.set("it has told so itself".into());
+            } else if overrun(&self.arrivals.queue) || overrun(&self.sent) {
+                let _ = self.arrivals.broken.set("a completion queue of this process was overrun".into());
+            }
+            let links: Vec<Arc<Link>> = self.lock().by_peer.values().cloned().collect();
+            links.iter().for_each(|link| link.told(error));
         }
     }
 

@@ -61,6 +61,19 @@ impl List {
     }
 }
 
+/// What a device tells by itself, ibv_get_async_event(3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceError {
+    /// The completion queue at this address was overrun: completions are lost.
+    Overrun(usize),
+    /// The queue pair of this number has refused a request of the other end.
+    Refused(u32),
+    /// It cannot go on.
+    Pair(u32),
+    /// Nothing of the device can.
+    All,
+}
+
 impl Drop for List {
     fn drop(&mut self) {
         // SAFETY: from `ibv_get_device_list`, freed once; open devices do not need it.
@@ -123,10 +136,40 @@ impl Device {
         // SAFETY: the context is open as long as the device lives.
         unsafe { &(*self.context).ops }
     }
-    /// The descriptor on which errors of the device are told.
-    pub fn async_fd(&self) -> c_int {
-        // SAFETY: as above.
-        unsafe { (*self.context).async_fd }
+    /// The descriptor on which errors of the device are told, for `poll`; from now on nobody is held up who asks for the
+    /// [next](Device::next_error).
+    pub fn watch_errors(&self) -> c_int {
+        // SAFETY: as above; a descriptor of the context's.
+        unsafe {
+            let fd = (*self.context).async_fd;
+            let flags = libc::fcntl(fd, libc::F_GETFL);
+            libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK);
+            fd
+        }
+    }
+    /// The next of what the device has told, if it is an error; `None`: there is nothing more. For who [watches](Device::watch_errors).
+    pub fn next_error(&self) -> Option<DeviceError> {
+        loop {
+            let mut told = ffi::AsyncEvent { element: std::ptr::null_mut(), event_type: 0 };
+            // SAFETY: the context is open, the place writable.
+            if unsafe { (self.lib.get_async_event)(self.context, &mut told) } != 0 {
+                return None;
+            }
+            // SAFETY: a queue pair, if the event is about one; it is there until the event is acknowledged, for which its destruction waits.
+            let number = || unsafe { (*told.element.cast::<ffi::Qp>()).qp_num };
+            let error = match told.event_type {
+                ffi::event::CQ_ERR => Some(DeviceError::Overrun(told.element as usize)),
+                ffi::event::QP_REQ_ERR | ffi::event::QP_ACCESS_ERR => Some(DeviceError::Refused(number())),
+                ffi::event::QP_FATAL => Some(DeviceError::Pair(number())),
+                ffi::event::DEVICE_FATAL | ffi::event::SRQ_ERR => Some(DeviceError::All),
+                _ => None,
+            };
+            // SAFETY: the event that was just got, once.
+            unsafe { (self.lib.ack_async_event)(&mut told) };
+            if error.is_some() {
+                return error;
+            }
+        }
     }
 
     /// Its port of this number, from 1 on.

@@ -507,6 +507,18 @@ pub struct AsyncEvent {
     pub event_type: c_int,
 }
 
+/// `enum ibv_event_type`, those that end something.
+#[expect(missing_docs, reason = "documented in ibv_get_async_event(3)")]
+pub mod event {
+    use std::ffi::c_int;
+    pub const CQ_ERR: c_int = 0;
+    pub const QP_FATAL: c_int = 1;
+    pub const QP_REQ_ERR: c_int = 2;
+    pub const QP_ACCESS_ERR: c_int = 3;
+    pub const DEVICE_FATAL: c_int = 8;
+    pub const SRQ_ERR: c_int = 14;
+}
+
 /// Name, size and field offsets of a structure, as C names them. Size 0: only a prefix is declared.
 pub type Layout = (&'static str, usize, &'static [(&'static str, usize)]);
 

@@ -24,7 +24,7 @@ use super::room::Room;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use ending::{Ending, Reason};
-use under_way::Stuck;
+use under_way::{Echo, Stuck};
 
 pub mod ending;
 mod under_way;
@@ -72,6 +72,7 @@ pub(super) struct Posted {
     /// When the connection was last tried, in nanoseconds.
     at_ns: u64,
     stuck: Stuck,
+    echo: Echo,
     /// Writes, reads, their bytes.
     done: [u64; 3],
     /// How far the connection is made or given up.
@@ -184,6 +185,7 @@ impl Link {
                 silent: 0,
                 at_ns: now_ns(),
                 stuck: Stuck::default(),
+                echo: Echo::default(),
                 done: [0; 3],
                 hand: Handshake::new(first),
                 pair: None,

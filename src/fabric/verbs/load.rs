@@ -48,6 +48,9 @@ functions! {
     destroy_cq = c"ibv_destroy_cq" @ c"IBVERBS_1.1": fn(*mut Cq) -> c_int;
     get_cq_event = c"ibv_get_cq_event" @ c"IBVERBS_1.1": fn(*mut CompChannel, *mut *mut Cq, *mut *mut c_void) -> c_int;
     ack_cq_events = c"ibv_ack_cq_events" @ c"IBVERBS_1.1": fn(*mut Cq, c_uint);
+    resize_cq = c"ibv_resize_cq" @ c"IBVERBS_1.1": fn(*mut Cq, c_int) -> c_int;
+    get_async_event = c"ibv_get_async_event" @ c"IBVERBS_1.1": fn(*mut Context, *mut AsyncEvent) -> c_int;
+    ack_async_event = c"ibv_ack_async_event" @ c"IBVERBS_1.1": fn(*mut AsyncEvent);
     create_srq = c"ibv_create_srq" @ c"IBVERBS_1.1": fn(*mut Pd, *mut SrqInitAttr) -> *mut Srq;
     destroy_srq = c"ibv_destroy_srq" @ c"IBVERBS_1.1": fn(*mut Srq) -> c_int;
     create_qp = c"ibv_create_qp" @ c"IBVERBS_1.1": fn(*mut Pd, *mut QpInitAttr) -> *mut Qp;

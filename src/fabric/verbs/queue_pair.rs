@@ -110,10 +110,13 @@ unsafe impl Send for QueuePair {}
 // SAFETY: as above.
 unsafe impl Sync for QueuePair {}
 
-/// A reliable connection gives up on a peer after so many repetitions …
+/// A reliable connection gives up on a peer after so many repetitions (Soft-RoCE takes 7 for no end) …
 const RETRIES: u8 = 6;
-/// … each after 4.096 µs × 2^this: 268 ms. Shorter ones take a busy node for a dead one.
-const RETRY_TIMEOUT: u8 = 16;
+/// … each after 4.096 µs × 2^this: 537 ms. Shorter ones take a busy node for a dead one; what is lost is repeated sooner, since waits see to it
+/// (`link::under_way`).
+const RETRY_TIMEOUT: u8 = 17;
+/// After so long a device has given up (some take up to four times as long as they are told).
+pub(super) const SILENCE_MOST_NS: u64 = 5_000_000_000;
 /// And, when the peer has no receive posted, never: the receives are replenished by a thread of the library.
 const RNR_RETRIES: u8 = 7;
 

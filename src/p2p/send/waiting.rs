@@ -64,6 +64,9 @@ impl Scene for Waiting {
     fn naps(&self) -> u32 {
         self.lane.naps()
     }
+    fn longest_ns(&self) -> u64 {
+        self.lane.far().map_or(u64::MAX, |far| far.link.tend_within_ns())
+    }
     fn fall_asleep(&self) -> bool {
         if self.lane.far().is_none() && self.synchronous() {
             any_index::want_posting(self.lane);

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use super::Link;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::fabric::verbs::device::DeviceError;
 
 /// How long a request of this side that is under way may take to complete with the cause after the peer has given the connection up.
 const WORD_NS: u64 = 1_000_000_000;
@@ -125,6 +126,34 @@ impl Link {
             self.fail(reason, reason.heard().into());
         }
         true
+    }
+
+    /// The device has told of an error of this connection, if it is of this one.
+    pub(in crate::fabric::verbs) fn told(&self, error: DeviceError) {
+        let queue = || self.queue.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|q| q.name());
+        let pair = || self.current.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|qp| qp.number());
+        match error {
+            DeviceError::Overrun(name) if queue() == Some(name) => self.fail_by(
+                Reason::Device,
+                "is cut off: the completion queue of its connection here was overrun, so completions are lost".into(),
+            ),
+            DeviceError::Refused(number) if pair() == Some(number) => self.fail_by(
+                Reason::Cut,
+                "is cut off: a request of its was refused here, since it used a wrong key or address".into(),
+            ),
+            DeviceError::Pair(number) if pair() == Some(number) => {
+                self.fail(Reason::Cut, "is cut off: the device has told that the queue pair here cannot go on".into());
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes the completion queue so short that it may be overrun: to see what comes of it.
+    pub fn shorten_queue(&self, entries: u32) -> Result<()> {
+        match &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(queue) => queue.resize(entries),
+            None => Err(self.broken()),
+        }
     }
 
     /// Puts the queue pair into the error state, as a device does that cannot go on with it.

@@ -11,12 +11,28 @@ use crate::fabric::verbs::completion::status_text;
 use crate::fabric::verbs::ffi::{Rdma, SendFlags, SendWr, Target, Wc, opcode, wc_status};
 use crate::fabric::verbs::handshake::State;
 use crate::fabric::verbs::hello::Place;
+use crate::fabric::verbs::queue_pair::SILENCE_MOST_NS;
 
 /// What is under way is flushed although this side has not ended the connection.
 const FLUSHED: &str = "is cut off: the queue pair here is in the error state, since a request from there was refused or the device of this node \
                        cannot go on";
 /// Requests that do not move for so long make the peer be asked for a word.
 const STUCK_NS: u64 = 1_000_000_000;
+
+/// The device notices by its own clock, and late, that the last request it sent, or what the peer's answered, was lost; one that comes
+/// behind it makes the peer's device complain at once. So a wait sends such an *echo* after so long, and again after twice as long each time.
+const ECHO_NS: u64 = 20_000_000;
+
+/// What is known of the last request that may be lost.
+#[derive(Default)]
+pub(super) struct Echo {
+    /// Its number,
+    last: u64,
+    /// first seen then,
+    since_ns: u64,
+    /// and this long before the next echo.
+    patience_ns: u64,
+}
 
 /// Requests that are under way and do not move: the peer has no receives left for numbers that come with writes, and its device says so (RNR)
 /// as long as it lives.
@@ -89,7 +105,7 @@ impl Link {
     }
 
     /// Waits for a request of [`bulk`](Link::bulk): when it returns the device is done with its memory. It ends: the device reports
-    /// success or, within about two seconds of silence, failure.
+    /// success or, within about four seconds of silence, failure.
     pub fn wait(&self, ticket: u64) -> Result<()> {
         let mut turns = 0u32;
         let mut failed_ns = 0;
@@ -123,6 +139,12 @@ impl Link {
         self.poll();
         let now = now_ns();
         let Some(mut posted) = self.try_lock() else { return };
+        if self.is_silent(&mut posted, now) && self.failure().is_none() {
+            if self.post_empty(&mut posted).is_ok() {
+                posted.echo.last = posted.last;
+            }
+            return;
+        }
         if now.saturating_sub(posted.at_ns) < PROBE_NS || self.failure().is_some() {
             return;
         }
@@ -141,6 +163,29 @@ impl Link {
         }
     }
 
+    /// Was the last request posted a while ago, and is it not known to have arrived? `true` after longer and longer times, and then no more.
+    fn is_silent(&self, posted: &mut Posted, now: u64) -> bool {
+        if posted.hand.state() != State::Up || self.completed.load(Ordering::Acquire) >= posted.last {
+            return false;
+        }
+        let echo = &mut posted.echo;
+        if echo.last != posted.last {
+            *echo = Echo { last: posted.last, since_ns: now, patience_ns: ECHO_NS };
+            return false;
+        }
+        let due = echo.patience_ns < PROBE_NS && now.saturating_sub(echo.since_ns) >= echo.patience_ns;
+        if due {
+            (echo.since_ns, echo.patience_ns) = (now, 2 * echo.patience_ns);
+        }
+        due
+    }
+
+    /// Longest time for which a wait may sleep without [tending](Link::tend) the connection.
+    pub fn tend_within_ns(&self) -> u64 {
+        let over = |posted: &Posted| self.completed.load(Ordering::Acquire) >= posted.last;
+        if self.try_lock().is_some_and(|posted| over(&posted)) { u64::MAX } else { ECHO_NS }
+    }
+
     /// Is something under way that has not moved for long? Then the peer is asked for a word, and given up when there is none for as long as
     /// a first contact may take: its process is stopped, or its thread does not run. (A device or node that is silent is noticed by the device
     /// of this side.)
@@ -155,8 +200,10 @@ impl Link {
             return false;
         }
         let Some(home) = self.home.upgrade() else { return true };
-        if now - stuck.since_ns > home.patience_ns + STUCK_NS {
-            let seconds = home.patience_ns as f64 / 1e9;
+        // A silent device is noticed by ours before that.
+        let patience_ns = home.patience_ns.max(SILENCE_MOST_NS);
+        if now - stuck.since_ns > patience_ns + STUCK_NS {
+            let seconds = patience_ns as f64 / 1e9;
             let why = format!(
                 "takes nothing more: its device asks to wait, and its process has not answered for {seconds:.1} s, so it is stopped \
                  (FMPL_ATTACH_TIMEOUT sets the time)"
