@@ -26,7 +26,7 @@ mod member;
 mod record;
 mod wide;
 
-use record::{ACKED, CHUNK, ENTERED, Shared, TOLD_BYTES, Told, members};
+use record::{ACKED, ENTERED, Shared, TOLD_BYTES, Told, members};
 
 #[cfg(loom)]
 pub use record::MulticastTree;
@@ -45,6 +45,9 @@ use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::spool::SPOOL_WINDOW;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits};
+
+/// Up to this many bytes are copied into the block in any case, and at a time: a part of a core's own cache.
+const CHUNK: usize = 256 << 10;
 
 /// The index of a communicator's ring for multicasts, behind those of the program.
 fn index_of(context: &Context) -> i32 {
@@ -111,8 +114,7 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
             return Err(dead(ep, rank));
         }
     }
-    let track = if len > CHUNK { Shared::track_bytes(len, count as usize) } else { 0 };
-    let place = place(ep, comm, ptr, len, Shared::bytes(words, count as usize) + track, keeps && reachable)?;
+    let place = place(ep, comm, ptr, len, Shared::bytes(words, count as usize), keeps && reachable)?;
     // SAFETY: taken with room for these records, and ours alone until it is told of.
     let shared = unsafe { Shared::begin(ep.spool.bytes(place.block.at), comm, len, bits) };
     let block = place.block;
@@ -123,8 +125,6 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
         shared.record.address.store(ptr as u64, Ordering::Relaxed);
     } else if followed {
         shared.record.there.store(0, Ordering::Relaxed);
-        shared.record.followed.store(1, Ordering::Relaxed);
-        (0..count).for_each(|number| shared.taken(len, number).store(0, Ordering::Relaxed));
     } else {
         // SAFETY: the block has room for `len` bytes behind its records.
         unsafe { copy(ptr, shared.data(), len) };
@@ -145,33 +145,19 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
     Ok(ticket_of(block))
 }
 
-/// Copies the data into the block, chunk after chunk, which stay in the caches until the members have them. What all members have
-/// makes room for another chunk, so that of members that keep up all copy from a few places, and the block's memory is never written
-/// back; for members that are late all chunks stay.
+/// Copies the data into the block, chunk after chunk, which stay in the caches until the members have them.
 ///
 /// # Safety
 /// `len` readable bytes at `ptr`; the block has room for them, and its members have been told that none is there.
 unsafe fn fill(shared: &Shared<'_>, ptr: *const u8, len: usize) {
-    let members = shared.count as u32;
-    // SYNC POINT: pairs with the release in `fetch`: the copies out of a chunk come before another chunk in its place.
-    let taken = || (0..members).map(|m| shared.taken(len, m).load(Ordering::Acquire)).min().unwrap_or(0) as usize;
-    // Chunks whose places were used again, and places that were used at all.
-    let (mut again, mut used) = (0, 0);
-    for chunk in 0..len.div_ceil(CHUNK) {
-        let place = if again < taken() {
-            again += 1;
-            shared.place(len, again - 1).load(Ordering::Relaxed)
-        } else {
-            used += 1;
-            used - 1
-        };
-        let at = chunk * CHUNK;
-        let n = CHUNK.min(len - at);
-        // SAFETY: a part of the data; the last place, which may be shorter, is only ever used for the last chunk.
-        unsafe { copy(ptr.add(at), shared.data().add(place as usize * CHUNK), n) };
-        shared.place(len, chunk).store(place, Ordering::Relaxed);
+    let mut there = 0;
+    while there < len {
+        let n = CHUNK.min(len - there);
+        // SAFETY: a part of both.
+        unsafe { copy(ptr.add(there), shared.data().add(there), n) };
+        there += n;
         // SYNC POINT: pairs with the acquire in `Arriving`. After the last one the block is the members'.
-        shared.record.there.store((at + n) as u64, Ordering::Release);
+        shared.record.there.store(there as u64, Ordering::Release);
         crate::wait::give_way();
     }
 }

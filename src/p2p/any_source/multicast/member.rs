@@ -1,6 +1,6 @@
 //! A member's part of a multicast: receives the note, tells its children, takes the data, acknowledges.
 
-use super::record::{CHUNK, ENTERED, Record, Shared, TOLD_BYTES, Told, children, members};
+use super::record::{ENTERED, Record, Shared, TOLD_BYTES, Told, children, members};
 use super::wide::{self, NOTE_BYTES, Note};
 use super::{index_of, tell};
 use crate::base::atomics::Ordering;
@@ -96,9 +96,6 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
     let (words, count) = (record.words.load(Ordering::Relaxed) as usize, record.count.load(Ordering::Relaxed));
     let (len, address) = (record.size.load(Ordering::Relaxed), record.address.load(Ordering::Relaxed));
     let held = if address == 0 { len + record.extra.load(Ordering::Relaxed) as u64 } else { 0 };
-    let followed = record.followed.load(Ordering::Relaxed) != 0;
-    let track = if followed { Shared::track_bytes(len.min(SPOOL_WINDOW as u64) as usize, count as usize) } else { 0 };
-    let held = held.checked_add(track as u64).ok_or_else(wrong)?;
     let need = held.checked_add((BLOCK_HEADER + Shared::bytes(words.min(1 << 20), count as usize)) as u64);
     if words != (context.group.size() as usize).div_ceil(64)
         || count > context.group.size()
@@ -130,7 +127,7 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
         ))
     } else {
         // SAFETY: the master keeps the bytes until all members have acknowledged; ours has room for `n`.
-        unsafe { fetch(ep, &shared, told.master, number, address, to, n) }
+        unsafe { fetch(ep, &shared, told.master, address, to, n) }
     };
     let arrived = wide::arrived(context, record, told, len as usize, cap);
     if shared.acknowledge(me, number) {
@@ -149,35 +146,20 @@ unsafe fn fetch(
     ep: &'static Endpoint,
     shared: &Shared<'_>,
     master: u32,
-    number: u32,
     address: u64,
     to: *mut u8,
     n: usize,
 ) -> Result<()> {
     if address == 0 {
         let whole = shared.record.size.load(Ordering::Relaxed) as usize;
-        if shared.record.followed.load(Ordering::Relaxed) == 0 {
-            // SAFETY: as the caller promises.
-            unsafe { Copying::of(n).copy(shared.data(), to, n) };
-            return Ok(());
-        }
         let mut at = 0;
         // Who is done with the block before the master is would give it away under the master's hands.
         while at < whole {
-            let there = Arriving { ep, record: shared.record, master, at }.wait()?.min(whole);
-            while at < there {
-                let (chunk, end) = (at / CHUNK, (at + CHUNK).min(whole));
-                let from = shared.place(whole, chunk).load(Ordering::Relaxed) as usize * CHUNK;
-                if from + (end - at) > whole {
-                    return Err(garbled(ep, master));
-                }
-                let (begin, until) = (at.min(n), end.min(n));
-                // SAFETY: as the caller promises, and these bytes are there.
-                unsafe { Copying::of(n).copy(shared.data().add(from), to.add(begin), until - begin) };
-                // SYNC POINT: pairs with the acquire in `fill`.
-                shared.taken(whole, number).store(chunk as u32 + 1, Ordering::Release);
-                at = end;
-            }
+            let end = Arriving { ep, record: shared.record, master, at }.wait()?.min(whole);
+            let (from, until) = (at.min(n), end.min(n));
+            // SAFETY: as the caller promises, and these bytes are there.
+            unsafe { Copying::of(n).copy(shared.data().add(from), to.add(from), until - from) };
+            at = end;
         }
         return Ok(());
     }

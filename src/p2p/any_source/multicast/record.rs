@@ -31,16 +31,11 @@ pub(super) struct Record {
     pub(super) in_heap: AtomicU32,
     /// Bytes of the message that are in the block so far.
     pub(super) there: AtomicU64,
-    /// 1: members follow while it is filled, chunk by chunk; what that takes lies behind the data.
-    pub(super) followed: AtomicU32,
-    _pad: AtomicU32,
+    _pad: [AtomicU32; 2],
 }
 
 const_assert!(size_of::<Record>() == 64);
 const_assert!(SLOTS_MOST >= 256);
-
-/// Up to this many bytes are copied into the block in any case, and at a time: a part of a core's own cache.
-pub(super) const CHUNK: usize = 256 << 10;
 
 /// What is sent down the tree.
 #[repr(C)]
@@ -117,7 +112,6 @@ impl<'a> Shared<'a> {
         record.extra.store(0, Ordering::Relaxed);
         record.in_heap.store(0, Ordering::Relaxed);
         record.there.store(len as u64, Ordering::Relaxed);
-        record.followed.store(0, Ordering::Relaxed);
         for (w, word) in bits.iter().enumerate() {
             shared.bitmap(0, w).store(*word, Ordering::Relaxed);
             shared.bitmap(ENTERED, w).store(0, Ordering::Relaxed);
@@ -156,24 +150,6 @@ impl<'a> Shared<'a> {
     }
     pub(super) fn data(&self) -> *mut u8 {
         self.records_end().wrapping_add(self.record.extra.load(Ordering::Relaxed) as usize)
-    }
-
-    /// Bytes behind the data of a block that is followed: where each chunk is, and how many chunks each member has.
-    pub(super) fn track_bytes(len: usize, count: usize) -> usize {
-        (len.div_ceil(CHUNK) + count) * 4 + 64
-    }
-    fn track(&self, len: usize, word: usize) -> &'a AtomicU32 {
-        assert!(word * 4 < Shared::track_bytes(len, self.count) - 64);
-        // SAFETY: within the block, which is followed; atomics.
-        unsafe { &*self.data().add(len.next_multiple_of(64) + word * 4).cast() }
-    }
-    /// Where a chunk of the data is: so many chunks behind its beginning.
-    pub(super) fn place(&self, len: usize, chunk: usize) -> &'a AtomicU32 {
-        self.track(len, chunk)
-    }
-    /// How many chunks a member has.
-    pub(super) fn taken(&self, len: usize, number: u32) -> &'a AtomicU32 {
-        self.track(len, len.div_ceil(CHUNK) + number as usize)
     }
 
     /// A member has its data: acknowledges, and passes on what is complete. `true`: the root's part was completed by this.
