@@ -26,7 +26,6 @@ use super::request::Pending;
 use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
-use crate::fabric::shm::region::FINALIZED;
 use crate::lane::map::{Life, WORLD_UNIT};
 use crate::lane::record::ASLEEP;
 use crate::lane::{Lane, Place};
@@ -349,7 +348,7 @@ impl Team {
     /// Has a member died, or left? One that has left has ended as well before long.
     fn loss_of(&self, member: usize) -> Option<Reason> {
         let peer = self.peers[member].get();
-        if peer.is_some_and(|peer| peer.region.header().state.load(Ordering::Acquire) == FINALIZED) {
+        if peer.is_some_and(|peer| peer.has_left()) {
             return Some(Reason::Finalized);
         }
         (self.ep.is_dead(self.ranks[member]) || peer.is_some_and(|peer| peer.is_dead())).then_some(Reason::Died)

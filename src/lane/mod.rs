@@ -30,7 +30,7 @@ mod here {
     use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
     use crate::base::error::{Code, Error, Result};
     use crate::fabric::shm::peer::Peer;
-    use crate::fabric::shm::region::{FINALIZED, LAYOUT_VERSION, Mapping, Region, SPOOL_AT};
+    use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, Region, SPOOL_AT};
     use crate::p2p::spool::SPOOL_WINDOW;
     use crate::wait::Board;
 
@@ -71,7 +71,7 @@ mod here {
         /// The bytes of private memory from `progress` on.
         private: usize,
         /// What the slots' counts of bytes sent have run over by.
-        sent_bytes: AtomicU64,
+        pub(super) sent_bytes: AtomicU64,
         /// Announcements put into the queue, and of these known to be taken.
         pub announced_queued: AtomicU64,
         /// See above.
@@ -573,34 +573,6 @@ mod here {
             // SAFETY: slots are below `limit`, up to which the reservation is open.
             unsafe { &*self.progress.add(progress_at(slot)).cast::<Progress>() }
         }
-        /// Notes message `seq` of so many bytes sent.
-        #[inline(always)]
-        pub fn count_sent(&self, slot: usize, seq: u64, len: usize) {
-            let over = self.progress(slot).count_sent(seq, len);
-            if over != 0 {
-                self.sent_bytes.fetch_add(over, Ordering::Relaxed);
-            }
-        }
-        /// The bytes of all messages of these slots so far.
-        pub fn sent_bytes(&self, slots: core::ops::Range<usize>) -> u64 {
-            let low: u64 = slots.map(|slot| self.progress(slot).sent_bytes.load(Ordering::Relaxed) as u64).sum();
-            low + self.sent_bytes.load(Ordering::Relaxed)
-        }
-        /// Notes the length of the last message received.
-        #[inline(always)]
-        pub fn note_len(&self, slot: usize, len: usize) {
-            self.progress(slot).last_len.store(len.min(u32::MAX as usize) as u32, Ordering::Relaxed);
-            if len >= u32::MAX as usize {
-                self.receive_side(slot).long_len.set(len);
-            }
-        }
-        /// The length of the last message received, for the thread that receives.
-        pub fn last_len(&self, slot: usize) -> usize {
-            match self.progress(slot).last_len.load(Ordering::Relaxed) {
-                u32::MAX => self.receive_side(slot).long_len.get(),
-                len => len as usize,
-            }
-        }
         /// The sending side of a slot; [`progress`](super::progress) says who may use it.
         #[inline(always)]
         pub fn send_side(&self, slot: usize) -> &SendSide {
@@ -627,9 +599,8 @@ mod here {
                 return far.link.failure().or(far.has_left().then_some("has finalized"));
             }
             // A rank that never used this communicator's lane says of itself that it has left, not of its side here.
-            let left = |p: &Arc<Peer>| p.region.header().state.load(Ordering::Acquire) == FINALIZED;
             if self.peer_side().state.load(Ordering::Acquire) == SIDE_FINALIZED
-                || self.place.units != 0 && self.peer.as_ref().is_some_and(left)
+                || self.place.units != 0 && self.peer.as_ref().is_some_and(|peer| peer.has_left())
             {
                 return Some("has finalized");
             }

@@ -18,6 +18,7 @@ use std::cell::Cell;
 
 use static_assertions::const_assert;
 
+use super::Lane;
 use super::record::*;
 use crate::base::atomics::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Error;
@@ -280,6 +281,38 @@ pub struct ReceiveSide {
     pub(super) long_len: Cell<usize>,
     /// An error found while completing it.
     pub error: Cell<Option<Box<Error>>>,
+}
+
+/// What does not fit the records of the slots goes on elsewhere.
+impl Lane {
+    /// Notes message `seq` of so many bytes sent.
+    #[inline(always)]
+    pub fn count_sent(&self, slot: usize, seq: u64, len: usize) {
+        let over = self.progress(slot).count_sent(seq, len);
+        if over != 0 {
+            self.sent_bytes.fetch_add(over, Ordering::Relaxed);
+        }
+    }
+    /// The bytes of all messages of these slots so far.
+    pub fn sent_bytes(&self, slots: core::ops::Range<usize>) -> u64 {
+        let low: u64 = slots.map(|slot| self.progress(slot).sent_bytes.load(Ordering::Relaxed) as u64).sum();
+        low + self.sent_bytes.load(Ordering::Relaxed)
+    }
+    /// Notes the length of the last message received.
+    #[inline(always)]
+    pub fn note_len(&self, slot: usize, len: usize) {
+        self.progress(slot).last_len.store(len.min(u32::MAX as usize) as u32, Ordering::Relaxed);
+        if len >= u32::MAX as usize {
+            self.receive_side(slot).long_len.set(len);
+        }
+    }
+    /// The length of the last message received, for the thread that receives.
+    pub fn last_len(&self, slot: usize) -> usize {
+        match self.progress(slot).last_len.load(Ordering::Relaxed) {
+            u32::MAX => self.receive_side(slot).long_len.get(),
+            len => len as usize,
+        }
+    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -445,7 +445,7 @@ impl Endpoint {
     /// this process at all?
     pub fn has_freed(&self, world: u32, place: Place) -> bool {
         let Some(peer) = self.known(world).filter(|_| world != self.rank) else { return true };
-        if peer.is_dead() || peer.region.header().state.load(Ordering::Acquire) == FINALIZED {
+        if peer.is_dead() || peer.has_left() {
             return true;
         }
         if let Some(lane) = self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world)) {
@@ -479,7 +479,7 @@ impl Endpoint {
 
     /// Has a rank on this node finalized?
     fn has_left(&self, world: u32) -> bool {
-        self.known(world).is_some_and(|peer| peer.region.header().state.load(Ordering::Acquire) == FINALIZED)
+        self.known(world).is_some_and(|peer| peer.has_left())
     }
 
     /// Whose death a rank on this node, which may be gone itself, has told of to the members of a communicator.

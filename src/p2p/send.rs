@@ -207,7 +207,7 @@ pub(super) struct Sender {
     /// It waits for its acknowledgement: synchronous.
     pub now: bool,
     /// Up to so many bytes it goes by the spool where its receive is posted, but nobody waits there.
-    pub meanwhile: usize,
+    pub unawaited: usize,
     /// A receive of any index is this message's.
     claimed: bool,
 }
@@ -216,8 +216,8 @@ impl Sender {
     pub fn new(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout, len: usize) -> Sender {
         let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + 1;
         // Who sends and waits is mostly waited for soon, as in an exchange.
-        let meanwhile = ep.tuning.ring_max / 4;
-        Sender { ep, lane, slot, data, len, seq, now: false, meanwhile, claimed: false }
+        let unawaited = ep.tuning.ring_max / 4;
+        Sender { ep, lane, slot, data, len, seq, now: false, unawaited, claimed: false }
     }
 
     pub fn got(&self) -> u64 {

@@ -180,7 +180,7 @@ impl Sender {
             }
         }
         // SAFETY: as the caller promises.
-        if way == Way::Auto && unsafe { self.spool_meanwhile() } {
+        if way == Way::Auto && unsafe { self.spool_unawaited() } {
             return Put::Done;
         }
         if !cma {
@@ -220,11 +220,11 @@ impl Sender {
         }
     }
 
-    /// A message whose receiver does something else, up to `meanwhile` bytes: copied into the spool and out of it by loads and stores it
+    /// A message whose receiver does something else, up to `unawaited` bytes: copied into the spool and out of it by loads and stores it
     /// costs less than a call to the kernel. Half of the spool stays for what nothing is posted for.
-    unsafe fn spool_meanwhile(&mut self) -> bool {
+    unsafe fn spool_unawaited(&mut self) -> bool {
         let budget = self.ep.spool.budget(self.lane.comm());
-        if self.len > self.meanwhile || budget.used() + self.len > budget.limit() / 2 {
+        if self.len > self.unawaited || budget.used() + self.len > budget.limit() / 2 {
             return false;
         }
         self.take_landing();

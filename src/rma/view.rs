@@ -27,7 +27,7 @@ use super::record::{COMMANDS_AT, ENTRIES_MOST, Entry, USES, WINDOW_BYTES, Window
 use crate::base::atomics::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
-use crate::fabric::shm::region::{FINALIZED, RMA_AT};
+use crate::fabric::shm::region::RMA_AT;
 use crate::p2p::any_source::ring::{Ring, SLOTS_MOST};
 use crate::p2p::any_source::share::{SHARES_MOST, share_at, share_of};
 
@@ -91,7 +91,7 @@ impl Near {
         let peer = self.peer.as_ref()?;
         if peer.is_dead() {
             Some("has died")
-        } else if peer.region.header().state.load(Ordering::Acquire) == FINALIZED {
+        } else if peer.has_left() {
             Some("has finalized")
         } else if self.window.header().digest.load(Ordering::Acquire) == 0 {
             Some("has no global memory any more")

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::hello::{HELLO_LEN, Hello, PROBE_LEN};
-use super::region::PeerRegion;
+use super::region::{FINALIZED, PeerRegion};
 use super::{cma, socket};
 use crate::base::atomics::{AtomicBool, Ordering};
 
@@ -65,6 +65,12 @@ impl Peer {
     /// No cross-memory copies with this peer from now on: the system has refused one after all.
     pub fn cma_off(&self) {
         self.cma.store(false, Ordering::Relaxed);
+    }
+
+    /// Has the peer said that it has finalized?
+    #[inline]
+    pub fn has_left(&self) -> bool {
+        self.region.header().state.load(Ordering::Acquire) == FINALIZED
     }
 
     /// Is the peer known to be dead? One load; the service thread keeps it true to life.

@@ -284,7 +284,7 @@ impl Fabric {
     }
     /// Connections that exist.
     pub fn links(&self) -> Vec<Arc<Link>> {
-        self.shared.lock().by_peer.values().cloned().collect()
+        self.shared.links()
     }
     /// What was done on all connections so far: writes, reads, their bytes, bytes of messages that were copied, completions taken;
     /// connections that there are, of this process and of the node; how many were given up; packets sent to multicast groups, packets of
@@ -585,18 +585,29 @@ impl Shared {
             } else if overrun(&self.arrivals.queue) || overrun(&self.sent) {
                 let _ = self.arrivals.broken.set("a completion queue of this process was overrun".into());
             }
-            let links: Vec<Arc<Link>> = self.lock().by_peer.values().cloned().collect();
-            links.iter().for_each(|link| link.told(error));
+            self.links().iter().for_each(|link| link.told(error));
         }
     }
 
     /// Nothing comes here any more: all connections end, and whoever waits hears of it.
     fn is_broken(&self) -> bool {
-        let Some(why) = self.arrivals.broken.get() else { return false };
-        let links: Vec<Arc<Link>> = self.lock().by_peer.values().cloned().collect();
-        let why = format!("is out of reach: the device of this node has failed ({why})");
-        links.iter().for_each(|link| link.fail(Reason::Device, why.clone()));
-        true
+        let broken = self.arrivals.broken.get().is_some();
+        if broken {
+            self.links().iter().for_each(|link| self.check_device(link));
+        }
+        broken
+    }
+
+    /// Ends the connection if the device of this node has failed.
+    pub(super) fn check_device(&self, link: &Link) {
+        if let Some(why) = self.arrivals.broken.get() {
+            link.fail(Reason::Device, format!("is out of reach: the device of this node has failed ({why})"));
+        }
+    }
+
+    /// The connections that there are.
+    pub(super) fn links(&self) -> Vec<Arc<Link>> {
+        self.lock().by_peer.values().cloned().collect()
     }
 
     fn run(&self) {

@@ -61,6 +61,13 @@ impl List {
     }
 }
 
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: from `ibv_get_device_list`, freed once; open devices do not need it.
+        unsafe { (self.lib.free_device_list)(self.at) };
+    }
+}
+
 /// What a device tells by itself, ibv_get_async_event(3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceError {
@@ -72,13 +79,6 @@ pub enum DeviceError {
     Pair(u32),
     /// Nothing of the device can.
     All,
-}
-
-impl Drop for List {
-    fn drop(&mut self) {
-        // SAFETY: from `ibv_get_device_list`, freed once; open devices do not need it.
-        unsafe { (self.lib.free_device_list)(self.at) };
-    }
 }
 
 /// The names of the devices of this machine. `Unsupported`: the library is not there, and the text says why.

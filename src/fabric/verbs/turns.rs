@@ -75,9 +75,7 @@ impl Shared {
             self.take(link, &mut posted, outcome, None);
             posted.hand.is_up()
         };
-        if let Some(why) = self.arrivals.broken.get() {
-            link.fail(Reason::Device, format!("is out of reach: the device of this node has failed ({why})"));
-        }
+        self.check_device(link);
         if outcome || link.failure().is_some() {
             return;
         }
@@ -116,8 +114,7 @@ impl Shared {
     /// Looks at all connections, and notes when one that is between two states is to be looked at again.
     pub(super) fn tick(&self) {
         self.due_ns.store(SETTLED, Ordering::Release);
-        let links: Vec<Arc<Link>> = self.lock().by_peer.values().cloned().collect();
-        let due = links.iter().map(|link| self.advance(link)).min().unwrap_or(SETTLED);
+        let due = self.links().iter().map(|link| self.advance(link)).min().unwrap_or(SETTLED);
         self.due_ns.fetch_min(due, Ordering::AcqRel);
     }
 
@@ -383,8 +380,7 @@ impl Shared {
 
     /// Takes down all queue pairs of this process.
     pub(super) fn bury_all(&self) {
-        let links: Vec<Arc<Link>> = self.lock().by_peer.values().cloned().collect();
-        links.iter().for_each(|link| link.drop_pair(&mut link.lock()));
+        self.links().iter().for_each(|link| link.drop_pair(&mut link.lock()));
     }
 }
 

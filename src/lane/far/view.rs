@@ -21,6 +21,11 @@ impl Lane {
         if self.far().is_some() { NAPS } else { 0 }
     }
 
+    /// Longest time for which a wait for this peer may sleep without tending the connection.
+    pub fn tend_within_ns(&self) -> u64 {
+        self.far().map_or(u64::MAX, |far| far.link.tend_within_ns())
+    }
+
     /// Says to the peer that a thread sleeps, by this word on a node. `false`: there is no way to say so.
     pub fn fall_asleep(&self, word: Option<&AtomicU32>) -> bool {
         match self.far() {

@@ -25,7 +25,7 @@ impl Scene for AnyScene {
         self.lane.naps()
     }
     fn longest_ns(&self) -> u64 {
-        self.lane.far().map_or(u64::MAX, |far| far.link.tend_within_ns())
+        self.lane.tend_within_ns()
     }
     fn fall_asleep(&self) -> bool {
         self.lane.fall_asleep(self.sleep_word())

@@ -44,7 +44,7 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
-use crate::fabric::shm::region::{FINALIZED, Mapping, Region, SPOOL_AT};
+use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
 use crate::lane::map::INDEX_MAX;
 use crate::lane::{BlockRef, Place};
 use crate::p2p::context::Context;
@@ -351,7 +351,7 @@ fn gone(peer: &Option<Arc<Peer>>) -> Option<&'static str> {
     let peer = peer.as_ref()?;
     if peer.is_dead() {
         Some("has died")
-    } else if peer.region.header().state.load(Ordering::Acquire) == FINALIZED {
+    } else if peer.has_left() {
         Some("has finalized")
     } else {
         None

@@ -65,7 +65,7 @@ impl Scene for Waiting {
         self.lane.naps()
     }
     fn longest_ns(&self) -> u64 {
-        self.lane.far().map_or(u64::MAX, |far| far.link.tend_within_ns())
+        self.lane.tend_within_ns()
     }
     fn fall_asleep(&self) -> bool {
         if self.lane.far().is_none() && self.synchronous() {

@@ -182,7 +182,7 @@ fn measured(o: &Options, place: &Path) -> Result<Known, String> {
             let before = hop.measure()?.unwrap_or(1.0);
             let values = session.block(block)?;
             let after = hop.measure()?.unwrap_or(1.0);
-            if turn > 0 && before.max(after) < before.min(after) * STATES {
+            if turn > 0 && same_state(before, after) {
                 given.push((before.midpoint(after), values));
             }
         }
@@ -210,25 +210,29 @@ fn measured(o: &Options, place: &Path) -> Result<Known, String> {
     Ok(Known { times, processors, measured })
 }
 
+/// Are these raw hops of one state of the machine?
+fn same_state(a: f64, b: f64) -> bool {
+    a.max(b) < a.min(b) * STATES
+}
+
 /// The commonest state of the machine, by its hop, and the medians of each block's figures in it; an error while there are fewer than `wanted`
 /// blocks of a kind.
 fn choose(given: &[Vec<Given>], wanted: usize) -> Result<(f64, Vec<Vec<f64>>), String> {
     let hops: Vec<f64> = given.iter().flatten().map(|g| g.0).collect();
-    let near = |a: f64, b: f64| a.max(b) < a.min(b) * STATES;
-    let count = |h: f64| hops.iter().filter(|other| near(h, **other)).count();
+    let count = |h: f64| hops.iter().filter(|other| same_state(h, **other)).count();
     let Some(most) = hops.iter().copied().max_by_key(|h| count(*h)) else {
         return Err("the machine was in no state for long enough".into());
     };
     let mut all = Vec::new();
     for given in given {
-        let these: Vec<&Vec<f64>> = given.iter().filter(|g| near(g.0, most)).map(|g| &g.1).collect();
+        let these: Vec<&Vec<f64>> = given.iter().filter(|g| same_state(g.0, most)).map(|g| &g.1).collect();
         if these.len() < wanted {
             return Err(format!("the machine changes too often: {} of {wanted} blocks in one state", these.len()));
         }
         let figures = these[0].len();
         all.push((0..figures).map(|f| median(&these.iter().map(|v| v[f]).collect::<Vec<_>>())).collect());
     }
-    let hops: Vec<f64> = hops.into_iter().filter(|h| near(*h, most)).collect();
+    let hops: Vec<f64> = hops.into_iter().filter(|h| same_state(*h, most)).collect();
     Ok((median(&hops), all))
 }
 

@@ -7,7 +7,6 @@
 
 use std::sync::OnceLock;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use super::Link;
 use crate::base::clock::now_ns;
@@ -119,7 +118,7 @@ impl Link {
     pub(in crate::fabric::verbs) fn heed(&self, now: u64) -> bool {
         let Some((reason, since)) = self.ending.word.get().copied() else { return true };
         if self.failure().is_none() {
-            let over = || self.try_lock().is_some_and(|posted| posted.last <= self.completed.load(Ordering::Acquire));
+            let over = || self.try_lock().is_some_and(|posted| self.has_completed(&posted));
             if now.saturating_sub(since) < WORD_NS && !over() {
                 return false;
             }

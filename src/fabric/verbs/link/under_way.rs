@@ -165,7 +165,7 @@ impl Link {
 
     /// Was the last request posted a while ago, and is it not known to have arrived? `true` after longer and longer times, and then no more.
     fn is_silent(&self, posted: &mut Posted, now: u64) -> bool {
-        if posted.hand.state() != State::Up || self.completed.load(Ordering::Acquire) >= posted.last {
+        if posted.hand.state() != State::Up || self.has_completed(posted) {
             return false;
         }
         let echo = &mut posted.echo;
@@ -182,8 +182,7 @@ impl Link {
 
     /// Longest time for which a wait may sleep without [tending](Link::tend) the connection.
     pub fn tend_within_ns(&self) -> u64 {
-        let over = |posted: &Posted| self.completed.load(Ordering::Acquire) >= posted.last;
-        if self.try_lock().is_some_and(|posted| over(&posted)) { u64::MAX } else { ECHO_NS }
+        if self.try_lock().is_some_and(|posted| self.has_completed(&posted)) { u64::MAX } else { ECHO_NS }
     }
 
     /// Is something under way that has not moved for long? Then the peer is asked for a word, and given up when there is none for as long as
@@ -226,13 +225,18 @@ impl Link {
         self.post(posted, &mut wr, true)
     }
 
+    /// Is all that was posted known to be over?
+    pub(super) fn has_completed(&self, posted: &Posted) -> bool {
+        self.completed.load(Ordering::Acquire) >= posted.last
+    }
+
     /// Is all that was posted over? Sees to it that it will be known.
     pub(in crate::fabric::verbs) fn is_quiet(&self, posted: &mut Posted) -> bool {
         if posted.silent > 0 && self.failure().is_none() {
             let _ = self.post_empty(posted);
         }
         self.poll();
-        self.completed.load(Ordering::Acquire) >= posted.last
+        self.has_completed(posted)
     }
 
     /// Waits until all that was posted is over, or the time.
