@@ -332,6 +332,11 @@ impl Spool {
         header.owner.store(0, Ordering::Relaxed);
         header.place.store(0, Ordering::Relaxed);
         header.gener.store(generation, Ordering::Relaxed);
+        // These bytes may have been a message's, when other blocks lay here: they must not say that this use is over. Only read as a rule,
+        // since the line is the receiver's.
+        if header.done.load(Ordering::Relaxed) == generation {
+            header.done.store(generation.wrapping_sub(1), Ordering::Relaxed);
+        }
         // SYNC POINT: pairs with the acquire in `for_each_taken`: nobody takes it for what it was before.
         state.word.store(generation << 1 | 1, Ordering::Release);
         Some(BlockRef { at, size: size as u64, generation })

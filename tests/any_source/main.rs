@@ -19,7 +19,7 @@ mod traffic;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 13] = [
+const TESTS: [Test; 14] = [
     ("all_send_to_one_in_order", traffic::in_order),
     ("threads_send_and_receive_at_once", traffic::threads),
     ("requests_and_probes", traffic::requests),
@@ -30,12 +30,13 @@ const TESTS: [Test; 13] = [
     ("a_dead_sender_is_told_and_passed_over", faults::dead),
     ("multicast_to_any_group", multicast::groups),
     ("multicast_needs_nobody_else", multicast::stopped),
+    ("who_gave_contact_up_receives_all_the_same", multicast::strangers),
     ("a_dead_member_is_told_to_the_master", multicast::dead),
     ("everything_between_nodes_over_rdma", rdma::over_rdma),
     ("wrong_arguments_do_no_harm", faults::wrong),
 ];
 
-const BODIES: [Body; 13] = [
+const BODIES: [Body; 14] = [
     ("in order", traffic::sends_in_order),
     ("threads", traffic::uses_threads),
     ("requests", traffic::uses_requests),
@@ -47,6 +48,7 @@ const BODIES: [Body; 13] = [
     ("dies in traffic", faults::dies_in_traffic),
     ("groups", multicast::sends_to_groups),
     ("mcast stopped", multicast::is_stopped),
+    ("mcast of a stranger", multicast::gives_contact_up),
     ("mcast member dies", multicast::member_dies),
     ("wrong", faults::gives_wrong_arguments),
 ];

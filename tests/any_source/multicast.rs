@@ -224,6 +224,64 @@ pub fn stopped() {
     Job::new(8, "mcast stopped").settings("FMPL_WAIT=block").run();
 }
 
+/// Rank 0 is stopped while rank 1 tries to make its acquaintance, and gives up: when it goes on it knows rank 1, but not the other way
+/// round. What it sends is received all the same.
+pub fn gives_contact_up() {
+    init(4);
+    let (me, pid) = (rank(), std::process::id() as i32);
+    let endpoint = || fmpl::p2p::endpoint::endpoint().unwrap();
+    let data = message(5000, 1);
+    let mut buf = vec![0; 5000];
+    match me {
+        0 => {
+            send(&pid.to_le_bytes(), 2, 0);
+            // SAFETY: no memory.
+            unsafe { libc::raise(libc::SIGSTOP) };
+            while endpoint().known(1).is_none() {
+                sleep_ms(1);
+            }
+            ok(try_mcast(&data, &[0b10], None));
+            // SAFETY: the buffer is readable.
+            ok(unsafe { fmpl_send_any(data.as_ptr().cast(), data.len(), 1, 0, WORLD) });
+        }
+        1 => {
+            recv(&mut [0], 2, 0);
+            assert!(endpoint().contact_soon(0).is_none(), "it is stopped");
+            send(&[1], 2, 0);
+            let from = if crate::number_of("FIRST") == Some(0) {
+                let (len, master) = mcast_recv(&mut buf, 0);
+                assert_eq!((len, master), (5000, 0));
+                check(&buf, 1, "the multicast");
+                "the message"
+            } else {
+                "the first message"
+            };
+            // SAFETY: the buffer is writable.
+            ok(unsafe { fmpl_recv_any(buf.as_mut_ptr().cast(), buf.len(), 0, WORLD) });
+            check(&buf, 1, from);
+            if from == "the first message" {
+                assert_eq!(mcast_recv(&mut buf, 0), (5000, 0));
+            }
+        }
+        _ => {
+            let mut b = [0; 4];
+            recv(&mut b, 0, 0);
+            let pid = i32::from_le_bytes(b);
+            until_stopped(pid);
+            send(&[1], 1, 0);
+            recv(&mut [0], 1, 0);
+            // SAFETY: no memory.
+            assert_eq!(unsafe { libc::kill(pid, libc::SIGCONT) }, 0);
+        }
+    }
+    barrier();
+    finalize();
+}
+
+pub fn strangers() {
+    [0, 1].into_iter().for_each(|first| drop(Job::new(3, "mcast of a stranger").env("FIRST", first).run()));
+}
+
 /// Rank 2, in the middle of the tree, dies before it takes part; the master is told, and what does not need rank 2 goes on.
 pub fn member_dies() {
     init(4);

@@ -171,8 +171,9 @@ impl AnySource {
         if let Some(window) = slot.get() {
             return Ok(window.as_ptr());
         }
-        let peer = ep.known(source).ok_or_else(|| garbled(ep, source))?;
-        let window = peer.region.map(SPOOL_AT, SPOOL_WINDOW)?;
+        // Who has reached this rank need not be known here: a contact that this rank began, and gave up before the answer came, is one
+        // for the other side all the same.
+        let window = ep.contact(source)?.region.map(SPOOL_AT, SPOOL_WINDOW)?;
         Ok(slot.get_or_init(|| window).as_ptr())
     }
 

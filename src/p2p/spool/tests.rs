@@ -67,6 +67,24 @@ fn small_pages_serve_large_blocks_once_they_are_empty() {
     assert!(s.take(0, 1 << 20, 1 << 20).is_some());
 }
 
+#[test]
+fn bytes_of_a_message_do_not_say_that_a_block_is_done() {
+    let (_r, s) = spool(1 << 20);
+    for use_of_it in 1..4u32 {
+        let large = s.take(0, 1 << 19, 1 << 19).unwrap();
+        let words = s.bytes(large.at + BLOCK_HEADER as u64).cast::<u32>();
+        // SAFETY: the block's own memory.
+        (0..1 << 17).for_each(|k| unsafe { words.add(k).write(use_of_it) });
+        done(&s, large);
+        assert!(s.give_back(large));
+        let small: Vec<_> = std::iter::from_fn(|| s.take(0, 100, 256)).collect();
+        assert_eq!(small.len(), 4096);
+        assert!(small.iter().all(|b| !s.is_done(*b)), "use {use_of_it}");
+        small.iter().for_each(|b| done(&s, *b));
+        s.reclaim();
+    }
+}
+
 proptest! {
     #[test]
     fn blocks_never_overlap(sizes in prop::collection::vec((1usize..200_000, any::<bool>()), 1..300)) {
