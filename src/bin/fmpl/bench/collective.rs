@@ -31,12 +31,15 @@ pub static SCAN: Bench = bench("scan", "sum of double over the ranks up to each"
 /// A line for each size.
 pub fn plan(name: &str, o: &Options) -> Vec<Case> {
     let make = |n: usize| {
-        // A multiple of the number of ranks, so that the roots are the same in every block.
-        let k = o.iterations.unwrap_or(match n {
-            0..=8192 => 1008,
-            8193..=65_536 => 240,
-            65_537..=1_048_576 => 48,
-            _ => 8,
+        // A multiple of the number of ranks, so that the roots are the same in every block. Between nodes a call takes far longer, and on
+        // devices of software, where each packet costs processor time, very long.
+        let k = o.iterations.unwrap_or(match (n, o.nodes.is_some()) {
+            (0..=8192, false) => 1008,
+            (8193..=65_536, false) => 240,
+            (65_537..=1_048_576, false) => 48,
+            (0..=8192, true) => 24,
+            (_, false) | (8193..=65_536, true) => 8,
+            _ => 4,
         });
         Case::sized(n, format!("{name} {n} {k} {}", o.warm(k)))
     };

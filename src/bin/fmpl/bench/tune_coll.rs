@@ -16,6 +16,10 @@ pub const ABOUT: &str =
 pub fn main(o: &Options, place: &Path) -> Result<(), String> {
     let mut o = o.clone();
     o.rounds = o.rounds.min(2);
+    if o.sizes.is_empty() && o.nodes.is_some() {
+        // From a packet to where a way that pipelines has shown it.
+        o.sizes = (5..=10).map(|b| 1usize << (2 * b)).collect();
+    }
     if o.sizes.is_empty() {
         o.sizes = (7..=11).map(|b| 1usize << (2 * b)).chain([1 << 15, 1 << 17, 1 << 19, 1 << 21, 1 << 23]).collect();
         o.sizes.sort_unstable();
@@ -59,6 +63,9 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
 /// The same for what goes between nodes.
 fn between(mut o: Options, place: &Path, nodes: u32) -> Result<(), String> {
     o.ranks = Some(o.ranks.unwrap_or(nodes as usize));
+    // Every way of both calls at every size: in a minute or two on devices of software too, if no more than this is asked for.
+    o.rounds = 1;
+    o.blocks = o.blocks.or(Some(2));
     let t = times(&o, place, &BCAST, "FMPL_COLL_FAR_BCAST", &["tree", "ring", "chain", "multicast"])?;
     let allreduce = times(&o, place, &ALLREDUCE, "FMPL_COLL_FAR_ALLREDUCE", &["doubling", "halving"])?;
     let long = best(&t[1], &t[2]);
