@@ -3,7 +3,7 @@
 
 use crate::stage::{Buffer, model, pause};
 use fmpl::base::atomics::{AtomicU64, Ordering, spin_loop};
-use fmpl::p2p::any_source::model::{MulticastTree, SLOTS};
+use fmpl::p2p::any_source::model::{MulticastBlock, SLOTS};
 use fmpl::p2p::any_source::ring::{Claimed, Ring, ring_at};
 use fmpl::p2p::any_source::stake::is_orphan;
 use fmpl::p2p::endpoint::WORLD_EPOCH;
@@ -118,17 +118,53 @@ fn stake_in_another_ring() {
 fn multicast_acknowledged() {
     model("multicast_acknowledged", Terms { preemptions: 3, ..Terms::default() }, |w| {
         let block = w.memory(0, 0);
-        MulticastTree::make(block, 3);
+        MulticastBlock::make(block, 3, 16);
         let data = Buffer::new(w, 0, 2048, 16);
         let members = [0u32, 1, 2].map(|n| {
             w.spawn(n as usize % 2, move || {
                 data.is_read();
-                if MulticastTree::acknowledge(block, 3, n) {
+                if MulticastBlock::acknowledge(block, 3, n) {
                     data.fill(9);
                 }
                 pause();
             })
         });
         members.into_iter().for_each(|m| m.join().expect("a member"));
+    });
+}
+
+/// Two members take a message of three chunks while its master copies it into the block; who is early enough makes room for the third in
+/// the place of the first. Whoever completes the tree gives the block to its master, who writes it.
+#[test]
+fn multicast_in_chunks() {
+    const LEN: usize = 40;
+    model("multicast_in_chunks", Terms { preemptions: 3, ..Terms::default() }, |w| {
+        let block = w.memory(0, 0);
+        MulticastBlock::make(block, 2, LEN);
+        let data = Buffer::new(w, 0, 2048, LEN).fill(7);
+        let master = w.spawn(0, move || {
+            let places = MulticastBlock::fill(block, 2, data.parts().0, LEN);
+            assert!((1..=3).contains(&places));
+        });
+        let members = [0u32, 1].map(|n| {
+            w.spawn(1 - n as usize, move || {
+                let mine = Buffer::new(w, 1, n as usize * 512, LEN);
+                let mut at = 0;
+                while at < LEN {
+                    let got = MulticastBlock::take(block, 2, n, at, mine.parts().0, LEN);
+                    if got == at {
+                        spin_loop();
+                    }
+                    at = got;
+                }
+                mine.holds(7, LEN);
+                if MulticastBlock::acknowledge(block, 2, n) {
+                    // The block's data, which is another use's from now on.
+                    Buffer::new(w, 0, 256, 48).fill(9);
+                }
+            })
+        });
+        members.into_iter().for_each(|m| m.join().expect("a member"));
+        master.join().expect("the master");
     });
 }

@@ -48,7 +48,7 @@ pub fn renew() {
     NUMBERS.with(|n| n.borrow_mut().clear());
 }
 
-pub use super::multicast::MulticastTree;
+pub use super::multicast::MulticastBlock;
 
 impl AnySource {
     /// The other rank's spool as this one sees it.

@@ -20,16 +20,19 @@
 //!
 //! When members are on other nodes the message goes from node to node first: see `multicast/wide.rs`.
 //!
-//! This file is the master's part; `multicast/record.rs` has the block and the tree, `multicast/member.rs` the members' part.
+//! This file is the master's part; `multicast/record.rs` has the block and the tree, `multicast/member.rs` the members' part,
+//! `multicast/chunks.rs` how long data goes through the block.
 
+mod chunks;
 mod member;
 mod record;
 mod wide;
 
+use chunks::{CHUNK, Chunks};
 use record::{ACKED, ENTERED, Shared, TOLD_BYTES, Told, members};
 
 #[cfg(loom)]
-pub use record::MulticastTree;
+pub use record::MulticastBlock;
 
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
@@ -45,9 +48,6 @@ use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::spool::SPOOL_WINDOW;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits};
-
-/// Up to this many bytes are copied into the block in any case, and at a time: a part of a core's own cache.
-const CHUNK: usize = 256 << 10;
 
 /// The index of a communicator's ring for multicasts, behind those of the program.
 fn index_of(context: &Context) -> i32 {
@@ -114,7 +114,11 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
             return Err(dead(ep, rank));
         }
     }
-    let place = place(ep, comm, ptr, len, Shared::bytes(words, count as usize), keeps && reachable)?;
+    let mut records = Shared::bytes(words, count as usize);
+    if len > CHUNK {
+        records += Chunks::bytes(len, count as usize);
+    }
+    let place = place(ep, comm, ptr, len, records, keeps && reachable)?;
     // SAFETY: taken with room for these records, and ours alone until it is told of.
     let shared = unsafe { Shared::begin(ep.spool.bytes(place.block.at), comm, len, bits) };
     let block = place.block;
@@ -124,7 +128,7 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
         shared.record.in_heap.store(ep.heap.contains(ptr, len) as u32, Ordering::Relaxed);
         shared.record.address.store(ptr as u64, Ordering::Relaxed);
     } else if followed {
-        shared.record.there.store(0, Ordering::Relaxed);
+        Chunks::new(&shared).begin();
     } else {
         // SAFETY: the block has room for `len` bytes behind its records.
         unsafe { copy(ptr, shared.data(), len) };
@@ -136,30 +140,13 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
     }
     if followed {
         // SAFETY: as above; no member is done before all is there.
-        unsafe { fill(&shared, ptr, len) };
+        unsafe { Chunks::new(&shared).fill(ptr, len, crate::wait::give_way) };
     }
     ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
     if !keeps {
         leave(ep, block);
     }
     Ok(ticket_of(block))
-}
-
-/// Copies the data into the block, chunk after chunk, which stay in the caches until the members have them.
-///
-/// # Safety
-/// `len` readable bytes at `ptr`; the block has room for them, and its members have been told that none is there.
-unsafe fn fill(shared: &Shared<'_>, ptr: *const u8, len: usize) {
-    let mut there = 0;
-    while there < len {
-        let n = CHUNK.min(len - there);
-        // SAFETY: a part of both.
-        unsafe { copy(ptr.add(there), shared.data().add(there), n) };
-        there += n;
-        // SYNC POINT: pairs with the acquire in `Arriving`. After the last one the block is the members'.
-        shared.record.there.store(there as u64, Ordering::Release);
-        crate::wait::give_way();
-    }
 }
 
 /// Where a multicast's data is: in its block, or where the program has it.

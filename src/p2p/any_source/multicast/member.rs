@@ -1,5 +1,6 @@
 //! A member's part of a multicast: receives the note, tells its children, takes the data, acknowledges.
 
+use super::chunks::Chunks;
 use super::record::{ENTERED, Record, Shared, TOLD_BYTES, Told, children, members};
 use super::wide::{self, NOTE_BYTES, Note};
 use super::{index_of, tell};
@@ -95,7 +96,10 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
     let record = unsafe { Shared::at(block, 0, 0) }.record;
     let (words, count) = (record.words.load(Ordering::Relaxed) as usize, record.count.load(Ordering::Relaxed));
     let (len, address) = (record.size.load(Ordering::Relaxed), record.address.load(Ordering::Relaxed));
-    let held = if address == 0 { len + record.extra.load(Ordering::Relaxed) as u64 } else { 0 };
+    let held = if address == 0 { len.saturating_add(record.extra.load(Ordering::Relaxed) as u64) } else { 0 };
+    let followed = record.followed.load(Ordering::Relaxed) != 0;
+    let track = if followed { Chunks::bytes(held.min(SPOOL_WINDOW as u64) as usize, count as usize) } else { 0 };
+    let held = held.saturating_add(track as u64);
     let need = held.checked_add((BLOCK_HEADER + Shared::bytes(words.min(1 << 20), count as usize)) as u64);
     if words != (context.group.size() as usize).div_ceil(64)
         || count > context.group.size()
@@ -127,7 +131,7 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
         ))
     } else {
         // SAFETY: the master keeps the bytes until all members have acknowledged; ours has room for `n`.
-        unsafe { fetch(ep, &shared, told.master, address, to, n) }
+        unsafe { fetch(ep, &shared, (told.master, number), address, to, n) }
     };
     let arrived = wide::arrived(context, record, told, len as usize, cap);
     if shared.acknowledge(me, number) {
@@ -145,21 +149,24 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
 unsafe fn fetch(
     ep: &'static Endpoint,
     shared: &Shared<'_>,
-    master: u32,
+    (master, number): (u32, u32),
     address: u64,
     to: *mut u8,
     n: usize,
 ) -> Result<()> {
     if address == 0 {
+        if shared.record.followed.load(Ordering::Relaxed) == 0 {
+            // SAFETY: as the caller promises.
+            unsafe { Copying::of(n).copy(shared.data(), to, n) };
+            return Ok(());
+        }
         let whole = shared.record.size.load(Ordering::Relaxed) as usize;
-        let mut at = 0;
+        let (chunks, mut at) = (Chunks::new(shared), 0);
         // Who is done with the block before the master is would give it away under the master's hands.
         while at < whole {
-            let end = Arriving { ep, record: shared.record, master, at }.wait()?.min(whole);
-            let (from, until) = (at.min(n), end.min(n));
+            let there = Arriving { ep, chunks: &chunks, master, at }.wait()?;
             // SAFETY: as the caller promises, and these bytes are there.
-            unsafe { Copying::of(n).copy(shared.data().add(from), to.add(from), until - from) };
-            at = end;
+            at = unsafe { chunks.take(number, at..there, to, n) }.ok_or_else(|| garbled(ep, master))?;
         }
         return Ok(());
     }
@@ -202,7 +209,7 @@ fn died(ep: &Endpoint, master: u32) -> Error {
 /// A wait for more of a message that its master is copying into the block.
 struct Arriving<'a> {
     ep: &'static Endpoint,
-    record: &'a Record,
+    chunks: &'a Chunks<'a>,
     master: u32,
     /// What this member has.
     at: usize,
@@ -217,11 +224,7 @@ impl Arriving<'_> {
                 waiter.slow(self)?;
             }
         }
-        Ok(self.there())
-    }
-    fn there(&self) -> usize {
-        // SYNC POINT: pairs with the release in `fill`.
-        self.record.there.load(Ordering::Acquire) as usize
+        Ok(self.chunks.there())
     }
 }
 
@@ -233,7 +236,7 @@ impl Scene for Arriving<'_> {
         u32::MAX
     }
     fn ready(&self) -> bool {
-        self.there() > self.at
+        self.chunks.there() > self.at
     }
     fn gone(&self) -> Option<Error> {
         let peer = self.ep.known(self.master)?;

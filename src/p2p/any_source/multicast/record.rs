@@ -2,6 +2,8 @@
 
 use static_assertions::const_assert;
 
+#[cfg(loom)]
+use super::chunks::Chunks;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::lane::record::BLOCK_HEADER;
 use crate::p2p::any_source::ring::{AREA_BYTES, SLOTS_MOST};
@@ -31,7 +33,9 @@ pub(super) struct Record {
     pub(super) in_heap: AtomicU32,
     /// Bytes of the message that are in the block so far.
     pub(super) there: AtomicU64,
-    _pad: [AtomicU32; 2],
+    /// 1: members follow while it is filled, and chunks are where `multicast/chunks.rs` says.
+    pub(super) followed: AtomicU32,
+    _pad: AtomicU32,
 }
 
 const_assert!(size_of::<Record>() == 64);
@@ -112,15 +116,22 @@ impl<'a> Shared<'a> {
         record.extra.store(0, Ordering::Relaxed);
         record.in_heap.store(0, Ordering::Relaxed);
         record.there.store(len as u64, Ordering::Relaxed);
+        record.followed.store(0, Ordering::Relaxed);
         for (w, word) in bits.iter().enumerate() {
             shared.bitmap(0, w).store(*word, Ordering::Relaxed);
             shared.bitmap(ENTERED, w).store(0, Ordering::Relaxed);
             shared.bitmap(ACKED, w).store(0, Ordering::Relaxed);
         }
-        for number in 0..count {
-            shared.pending(number).store(1 + children(number, count).count() as u32, Ordering::Relaxed);
-        }
+        shared.wait_for_all();
         shared
+    }
+
+    /// No member has acknowledged.
+    fn wait_for_all(&self) {
+        let count = self.count as u32;
+        for number in 0..count {
+            self.pending(number).store(1 + children(number, count).count() as u32, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn bitmap(&self, which: usize, word: usize) -> &'a AtomicU64 {
@@ -166,25 +177,42 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// A multicast's block as models use it: the tree of acknowledgements, with no data.
+/// A multicast's block as models use it: data in chunks, and the tree of acknowledgements.
 #[cfg(loom)]
-pub struct MulticastTree;
+pub struct MulticastBlock;
 
 #[cfg(loom)]
-impl MulticastTree {
-    /// Makes one for so many members, ranks from 0 on, at memory that nobody uses yet.
-    pub fn make(block: *mut u8, count: u32) {
+impl MulticastBlock {
+    fn at<'a>(block: *mut u8, count: u32) -> Shared<'a> {
         // SAFETY: the memory of a model is long enough.
-        let shared = unsafe { Shared::at(block, 1, count as usize) };
-        for number in 0..count {
-            shared.pending(number).store(1 + children(number, count).count() as u32, Ordering::Relaxed);
-        }
+        unsafe { Shared::at(block, 1, count as usize) }
+    }
+
+    /// Makes one for so many members, ranks from 0 on, and `len` bytes in chunks, at memory that nobody uses yet.
+    pub fn make(block: *mut u8, count: u32, len: usize) {
+        // SAFETY: as above.
+        let shared = unsafe { Shared::begin(block, 0, len, &[(1 << count) - 1]) };
+        Chunks::new(&shared).begin();
+    }
+
+    /// The master's part; how many places it has used.
+    pub fn fill(block: *mut u8, count: u32, from: *const u8, len: usize) -> usize {
+        let shared = Self::at(block, count);
+        // SAFETY: the data has so many bytes.
+        unsafe { Chunks::new(&shared).fill(from, len, crate::base::atomics::spin_loop) }
+    }
+
+    /// Member `number` takes what is there from byte `at` on; up to where.
+    pub fn take(block: *mut u8, count: u32, number: u32, at: usize, to: *mut u8, len: usize) -> usize {
+        let shared = Self::at(block, count);
+        let chunks = Chunks::new(&shared);
+        // SAFETY: the buffer has so many bytes.
+        unsafe { chunks.take(number, at..chunks.there(), to, len) }.expect("a chunk")
     }
 
     /// Member `number` has its data; `true`: all have.
     pub fn acknowledge(block: *mut u8, count: u32, number: u32) -> bool {
-        // SAFETY: as above.
-        unsafe { Shared::at(block, 1, count as usize) }.acknowledge(number, number)
+        Self::at(block, count).acknowledge(number, number)
     }
 }
 

@@ -1,0 +1,128 @@
+//! Data that members take while the master copies it into the block, chunk by chunk.
+//!
+//! ```text
+//!   data:   place 0 | place 1 | place 2 | ...        a place for each chunk, if need be
+//!   behind: [ place of chunk 0, 1, 2, ... | a line for each member: chunks that it has ]
+//!
+//!   master      chunk k into a place that nobody needs; where it is; there = its end
+//!   member n    there > at: copies; chunks that it has = k + 1
+//! ```
+//! A chunk that all members have leaves its place to another, the one left last first: of members that keep up all copy from a few places
+//! that stay in the caches, and the block's memory is neither fetched nor written back. The master waits for nobody: for members that are
+//! late every chunk finds a place.
+
+use core::ops::Range;
+
+use super::record::Shared;
+use crate::base::atomics::{AtomicU32, Ordering, copy};
+use crate::base::copying::Copying;
+
+/// Bytes of a chunk: a part of a core's own cache. What is not longer is copied into the block in one go.
+pub(super) const CHUNK: usize = if cfg!(loom) { 16 } else { 256 << 10 };
+/// Words of a line.
+const LINE: usize = 16;
+
+/// The chunks of a block that is followed.
+pub(super) struct Chunks<'a> {
+    shared: &'a Shared<'a>,
+    /// Bytes of the message.
+    len: usize,
+}
+
+impl<'a> Chunks<'a> {
+    /// Bytes behind the data of a message of `len` bytes to so many members.
+    pub(super) fn bytes(len: usize, members: usize) -> usize {
+        // To the next line, the chunks' places, the members' lines.
+        64 + (len.div_ceil(CHUNK).next_multiple_of(LINE) + members * LINE) * 4
+    }
+
+    pub(super) fn new(shared: &'a Shared<'a>) -> Chunks<'a> {
+        Chunks { shared, len: shared.record.size.load(Ordering::Relaxed) as usize }
+    }
+
+    fn word(&self, n: usize) -> &'a AtomicU32 {
+        assert!(64 + n * 4 < Chunks::bytes(self.len, self.shared.count));
+        // SAFETY: within the block, which has so many bytes behind its data; atomics.
+        unsafe { &*self.shared.data().add(self.len.next_multiple_of(64) + n * 4).cast() }
+    }
+    /// In which place a chunk is.
+    fn place(&self, chunk: usize) -> &'a AtomicU32 {
+        assert!(chunk < self.len.div_ceil(CHUNK));
+        self.word(chunk)
+    }
+    /// How many chunks a member has.
+    fn taken(&self, number: u32) -> &'a AtomicU32 {
+        self.word(self.len.div_ceil(CHUNK).next_multiple_of(LINE) + number as usize * LINE)
+    }
+
+    /// Nothing is there, and nobody has any.
+    pub(super) fn begin(&self) {
+        (0..self.shared.count as u32).for_each(|n| self.taken(n).store(0, Ordering::Relaxed));
+        self.shared.record.there.store(0, Ordering::Relaxed);
+        self.shared.record.followed.store(1, Ordering::Relaxed);
+    }
+
+    /// The master's part; how many places it has used. `between` is called after each chunk.
+    ///
+    /// # Safety
+    /// `len` readable bytes at `from`, as many as the message has; the block has room for them, and its members have been told that none
+    /// is there.
+    pub(super) unsafe fn fill(&self, from: *const u8, len: usize, between: impl Fn()) -> usize {
+        let members = self.shared.count as u32;
+        // SYNC POINT: pairs with the release in `take`: the copies out of a chunk come before another chunk in its place.
+        let taken = || (0..members).map(|m| self.taken(m).load(Ordering::Acquire)).min().unwrap_or(0) as usize;
+        // Places that nobody needs, of those that were used; chunks that have left theirs; places that were used at all.
+        let (mut free, mut left, mut used) = (Vec::new(), 0, 0);
+        for chunk in 0..len.div_ceil(CHUNK) {
+            let by_all = taken();
+            while left < by_all {
+                free.push(self.place(left).load(Ordering::Relaxed));
+                left += 1;
+            }
+            let place = free.pop().unwrap_or_else(|| {
+                used += 1;
+                used - 1
+            });
+            let (at, n) = (chunk * CHUNK, CHUNK.min(len - chunk * CHUNK));
+            // SAFETY: a part of the data. The last place, which may be shorter, is only ever the last chunk's: others have lower ones.
+            unsafe { copy(from.add(at), self.shared.data().add(place as usize * CHUNK), n) };
+            self.place(chunk).store(place, Ordering::Relaxed);
+            // SYNC POINT: pairs with the acquire in `there`. After the last one the block is the members'.
+            self.shared.record.there.store((at + n) as u64, Ordering::Release);
+            if at + n < len {
+                between();
+            }
+        }
+        used as usize
+    }
+
+    /// Bytes of the message that are there.
+    pub(super) fn there(&self) -> usize {
+        // SYNC POINT: pairs with the release in `fill`.
+        (self.shared.record.there.load(Ordering::Acquire) as usize).min(self.len)
+    }
+
+    /// Member `number` copies chunks that are there, as far as its buffer goes; up to which byte it has the message then. `None`: a chunk is
+    /// in no place.
+    ///
+    /// # Safety
+    /// `cap` writable bytes at `to`; the range is there, and begins at a chunk that this member has not.
+    pub(super) unsafe fn take(&self, number: u32, range: Range<usize>, to: *mut u8, cap: usize) -> Option<usize> {
+        let n = cap.min(self.len);
+        let mut at = range.start;
+        while at < range.end {
+            let (chunk, end) = (at / CHUNK, (at + CHUNK).min(self.len));
+            let from = self.place(chunk).load(Ordering::Relaxed) as usize * CHUNK;
+            if from + (end - at) > self.len {
+                return None;
+            }
+            let (begin, until) = (at.min(n), end.min(n));
+            // SAFETY: within the data; `begin` to `until` is within the buffer.
+            unsafe { Copying::of(n).copy(self.shared.data().add(from), to.add(begin), until - begin) };
+            // SYNC POINT: pairs with the acquire in `fill`.
+            self.taken(number).store(chunk as u32 + 1, Ordering::Release);
+            at = end;
+        }
+        Some(at)
+    }
+}
