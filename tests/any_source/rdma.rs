@@ -4,8 +4,13 @@ use crate::faults::well;
 use crate::ranks::{Job, has_devices, story};
 use fmpl::launch::embedded::Nodes;
 
+fn rig_link(arguments: &[&str]) {
+    let done = std::process::Command::new("rig-link").args(arguments).status();
+    assert!(done.as_ref().is_ok_and(|s| s.success()), "rig-link {arguments:?}: {done:?}");
+}
+
 fn job(ranks: usize, body: &str, settings: &str) -> Job {
-    Job::new(ranks, body).settings(settings).seconds(120)
+    Job::new(ranks, body).settings(settings).seconds(200)
 }
 
 fn apart(ranks: usize, body: &str, settings: &str) -> Job {
@@ -57,6 +62,18 @@ pub fn over_rdma() {
             assert!([0, 2].iter().all(|r| well(&outcome, *r)), "{}", story(&outcome));
         }
     });
+    if !short || only == "loss" {
+        // Each lost packet costs a device a quarter of a second.
+        run("loss", &|| {
+            rig_link(&["all", "loss", "2%"]);
+            job(5, "in order", "FMPL_ANY_SLOTS=16 EACH=8").nodes(Nodes::Blocks(4)).run();
+            apart(4, "in order", "FMPL_ANY_SLOTS=4 EACH=10 FMPL_WAIT=block").run();
+            apart(2, "requests", "FMPL_ANY_SLOTS=64").run();
+            apart(4, "stopped", "FMPL_ANY_SLOTS=64 LIMIT=5").run();
+            job(5, "groups", "ROUNDS=9").nodes(Nodes::Blocks(4)).run();
+            rig_link(&["all", "clear"]);
+        });
+    }
     if !short {
         run("traffic", &|| {
             let outcome = apart(4, "mcast member dies", "").keep_going().outcome();

@@ -1,4 +1,4 @@
-//! Collective calls: barrier, bcast, reduce, allreduce, the two before in its place, allgather, scan, by size and number of ranks.
+//! Collective calls: barrier, bcast, reduce, allreduce, allgather, scan, and pairs of calls that do what another does, by size and number of ranks.
 //!
 //! The root goes round with every call, so that a call cannot begin before the last one has come to its root; the buffers are taken
 //! in turn from a pool that is larger than the inner caches; the first and the last element are changed and checked in every call.
@@ -24,6 +24,11 @@ pub static ALLREDUCE: Bench = bench("allreduce", "sum of double to all ranks", |
 pub static REDUCE_BCAST: Bench =
     bench("reduce-bcast", "a reduce and a bcast of the same root, which do what an allreduce does", |o| {
         plan("reduce-bcast", o)
+    });
+/// What a bcast must not take longer than.
+pub static SCATTER_ALLGATHER: Bench =
+    bench("scatter-allgather", "a scatter and an allgather of its parts, which do what a bcast does", |o| {
+        plan("scatter-allgather", o)
     });
 pub static ALLGATHER: Bench = bench("allgather", "so many bytes of each rank to all ranks", |o| plan("allgather", o));
 pub static SCAN: Bench = bench("scan", "sum of double over the ranks up to each", |o| plan("scan", o));
@@ -101,6 +106,21 @@ pub fn reduce_bcast(r: &mut Rank, a: &[i64]) -> Outcome {
         r.reduce(p, n / 8, root)?;
         r.bcast(p, n, root)?;
         check_ends(p, n, i as f64 * r.size as f64, i)
+    })
+}
+
+/// `scatter-allgather SIZE K WARM`
+pub fn scatter_allgather(r: &mut Rank, a: &[i64]) -> Outcome {
+    let part = a[0] as usize / r.size as usize;
+    r.need(part);
+    let own = r.rb.at(0);
+    calls(r, a, |r, p, n, i| {
+        let root = (i % r.size as i64) as i32;
+        let mark = if r.rank == root { i as f64 } else { -1.0 };
+        mark_ends(p, n, mark);
+        r.scatter(p, part, own, root)?;
+        r.allgather_from(own, part, p)?;
+        check_ends(p, n, i as f64, i)
     })
 }
 

@@ -530,7 +530,7 @@ static inline void check_ends(const double *p, size_t n, double want, long i)
     if (p[0] != want || p[n / 8 - 1] != want) fail("wrong values", i);
 }
 
-/* bcast|reduce|allreduce|scan|reduce-bcast SIZE K WARM: the root goes round, buffers from a pool are used in turn: ns per call of the slowest rank */
+/* bcast|reduce|allreduce|scan|reduce-bcast|scatter-allgather SIZE K WARM: the root goes round, buffers from a pool are used in turn: ns per call of the slowest rank */
 static void collective(const long *a, int kind)
 {
     size_t n = a[0], buffers = (8u << 20) / n;
@@ -560,6 +560,13 @@ static void collective(const long *a, int kind)
             MPI_Reduce(p, q, (int)(n / 8), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
             MPI_Bcast(q, (int)n, MPI_BYTE, root, MPI_COMM_WORLD);
             check_ends(q, n, (double)i * size, i);
+        } else if (kind == 5) {
+            char *q = rb + (i % buffers) * n;
+            int part = (int)(n / size);
+            mark_ends(p, n, rank == root ? (double)i : -1.0);
+            MPI_Scatter(p, part, MPI_BYTE, q, part, MPI_BYTE, root, MPI_COMM_WORLD);
+            MPI_Allgather(q, part, MPI_BYTE, p, part, MPI_BYTE, MPI_COMM_WORLD);
+            check_ends(p, n, (double)i, i);
         } else if (kind == 3) {
             mark_ends(p, n, (double)i);
             MPI_Scan(MPI_IN_PLACE, p, (int)(n / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -577,6 +584,7 @@ static void reduce(const long *a) { collective(a, 1); }
 static void allreduce(const long *a) { collective(a, 2); }
 static void scan(const long *a) { collective(a, 3); }
 static void reduce_bcast(const long *a) { collective(a, 4); }
+static void scatter_allgather(const long *a) { collective(a, 5); }
 
 /* allgather SIZE K WARM: SIZE bytes of each rank, in place: ns per call of the slowest rank */
 static void allgather(const long *a)
@@ -636,7 +644,7 @@ static const struct {
     {"pingpong", pingpong}, {"exchange", exchange}, {"stream", stream}, {"window", window},     {"prepost", prepost}, {"anyindex", anyindex},
     {"unexpected", unexpected}, {"overlap", overlap}, {"ring", ring}, {"memory", memory}, {"anysource", anysource}, {"incast", incast}, {"mcast", mcast},
     {"barrier", barrier}, {"bcast", bcast}, {"reduce", reduce}, {"allreduce", allreduce}, {"rma", rma},
-    {"allgather", allgather}, {"scan", scan}, {"reduce-bcast", reduce_bcast},
+    {"allgather", allgather}, {"scan", scan}, {"reduce-bcast", reduce_bcast}, {"scatter-allgather", scatter_allgather},
 };
 
 int main(int argc, char **argv)

@@ -238,8 +238,19 @@ impl Rank {
     /// In place: this rank's `n` bytes are where they belong.
     #[inline]
     pub fn allgather(&self, p: *mut u8, n: usize) -> Result<(), String> {
-        // SAFETY: callers pass room for `n` bytes of each rank.
-        self.ok(unsafe { (self.calls.allgather)(p.add(self.rank as usize * n).cast(), n, p.cast(), WORLD) })
+        self.allgather_from(p.wrapping_add(self.rank as usize * n), n, p)
+    }
+
+    #[inline]
+    pub fn allgather_from(&self, own: *const u8, n: usize, p: *mut u8) -> Result<(), String> {
+        // SAFETY: callers pass `n` bytes, and room for those of each rank.
+        self.ok(unsafe { (self.calls.allgather)(own.cast(), n, p.cast(), WORLD) })
+    }
+
+    #[inline]
+    pub fn scatter(&self, all: *const u8, n: usize, own: *mut u8, root: i32) -> Result<(), String> {
+        // SAFETY: callers pass room for `n` bytes, and at the root `n` bytes for each rank.
+        self.ok(unsafe { (self.calls.scatter)(all.cast(), n, own.cast(), root, WORLD) })
     }
 
     #[inline]
