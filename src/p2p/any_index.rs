@@ -36,6 +36,8 @@ mod announce;
 mod posting;
 mod scene;
 
+#[cfg(loom)]
+pub use announce::Bitmap;
 pub(super) use announce::{announce, announce_message, wake_receiver};
 use announce::{announced, dequeue, pass_over, take_bits};
 pub(super) use posting::{claim, grant, is_posted, want_posting};

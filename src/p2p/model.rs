@@ -14,6 +14,7 @@ use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{LANES_AT, LAYOUT_VERSION, Mapping, PeerRegion};
 use crate::lane::Lane;
 use crate::lane::map::{LANE_BYTES, LANE_STRIDE, SYSTEM_INDICES};
+pub use crate::p2p::any_index::Bitmap;
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
 use crate::p2p::{COMM_WORLD, any_source};
 use crate::rma::{self, record::Window};

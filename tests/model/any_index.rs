@@ -1,7 +1,8 @@
 //! Receives of any index.
 
 use crate::stage::{Buffer, arrived, irecv, model, pause, recv, send};
-use fmpl::p2p::model::Terms;
+use fmpl::base::atomics::spin_loop;
+use fmpl::p2p::model::{Bitmap, Terms};
 use fmpl::p2p::{self, COMM_WORLD, TAG_ANY};
 
 /// Receives a message of any index; which index it was. On index k messages are numbered 10k + 1, 10k + 2, …
@@ -98,6 +99,38 @@ fn more_than_the_queue_holds() {
             buffer.holds(10 * index as u8 + counts[index], 8);
             for _ in 1..MANY {
                 recv_any(buffer, &mut counts, 8);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+/// Two marks of one word of the bitmap: what was written before a mark is there when it is taken, also where the second one is taken together
+/// with the first, before its summary is set.
+#[test]
+fn marks_come_after_what_they_mark() {
+    model("marks_come_after_what_they_mark", Terms { preemptions: 3, ..Terms::default() }, |w| {
+        const FIRST: usize = 64;
+        let written = move |k: usize| Buffer::new(w, 0, k * 64, 8);
+        let a = w.spawn(0, move || {
+            for k in 0..2 {
+                written(k).fill(1 + k as u8);
+                Bitmap::mark(w.lane(0), FIRST + k);
+            }
+        });
+        let b = w.spawn(1, move || {
+            let mut taken = 0;
+            while taken < 2 {
+                let marks = Bitmap::take(w.lane(1));
+                if marks.is_empty() {
+                    spin_loop();
+                }
+                for slot in &marks {
+                    let k = *slot as usize - FIRST;
+                    written(k).holds(1 + k as u8, 8);
+                }
+                taken += marks.len();
             }
         });
         a.join().expect("rank 0");

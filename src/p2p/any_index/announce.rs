@@ -21,13 +21,36 @@ pub(in crate::p2p) fn announce(lane: &Lane, slot: usize) {
         side.any_overflow.store(0, Ordering::Release);
         return;
     }
+    set_bits(lane, slot);
+    // SYNC POINT: pairs with the acquire in `take_marks`.
+    lane.my_side().any_overflow.store(1, Ordering::Release);
+    wake_receiver(lane);
+}
+
+/// Marks a slot in the bitmap.
+fn set_bits(lane: &Lane, slot: usize) {
     let word = ANNOUNCED_SUMMARY + slot / 64;
     // SYNC POINT: each pairs with the acquire of the same word in `take_bits`.
     lane.announced(lane.out, word).fetch_or(1 << (slot % 64), Ordering::Release);
     lane.announced(lane.out, slot / 64 / 64).fetch_or(1 << (slot / 64 % 64), Ordering::Release);
-    // SYNC POINT: pairs with the acquire in `take_marks`.
-    lane.my_side().any_overflow.store(1, Ordering::Release);
-    wake_receiver(lane);
+}
+
+/// The bitmap as models use it, with no queue before it.
+#[cfg(loom)]
+pub struct Bitmap;
+
+#[cfg(loom)]
+impl Bitmap {
+    /// Marks a slot for the other rank.
+    pub fn mark(lane: &Lane, slot: usize) {
+        set_bits(lane, slot);
+    }
+    /// Takes the other rank's marks of one word.
+    pub fn take(lane: &Lane) -> Vec<u32> {
+        let mut state = AnyState::default();
+        take_bits(lane, &mut state);
+        state.marked
+    }
 }
 
 /// Announces a message of the landing's own bytes, which comes along, before its landing is published. `false`: not so.
