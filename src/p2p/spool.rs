@@ -87,6 +87,8 @@ pub struct Spool {
     tables: Tables,
     /// Pages below this have been free to take; grows with the budgets.
     open_pages: AtomicUsize,
+    /// Pages from here on have never been taken: whoever looks at all pages in use ends here, however large the budgets are.
+    untaken: AtomicUsize,
     /// Told before pages are given back to the system: who has them registered with a device.
     pub on_remove: std::sync::OnceLock<crate::fabric::shm::region::OnRemove>,
 }
@@ -150,6 +152,7 @@ impl Spool {
             window: region.map(SPOOL_AT, SPOOL_WINDOW)?,
             tables: Tables::new()?,
             open_pages: AtomicUsize::new(0),
+            untaken: AtomicUsize::new(0),
             on_remove: Default::default(),
         };
         spool.budget_at(0).set(limit, timeout_ms);
@@ -162,6 +165,7 @@ impl Spool {
     pub fn in_model(&self, pages: usize) {
         use crate::base::shadow::share;
         self.open_pages.store(pages, Ordering::Relaxed);
+        self.untaken.store(pages, Ordering::Relaxed);
         share(self.bytes(0), SPOOL_WINDOW);
         share(self.tables.pages.as_ptr().cast_mut().cast(), PAGES * size_of::<Page>());
         share(self.tables.states.as_ptr().cast_mut().cast(), SPOOL_WINDOW / SMALLEST * size_of::<BlockState>());
@@ -451,7 +455,7 @@ impl Spool {
             all[class] = n as u32 + 1;
             NEAR.set(all);
         };
-        for n in 0..self.open_pages.load(Ordering::Relaxed) {
+        for n in 0..self.untaken.load(Ordering::Relaxed) {
             if mine(n)
                 && let Some(at) = self.take_block(n, class)
             {
@@ -520,6 +524,9 @@ impl Spool {
                 taken += 1;
             }
             if taken == start + run {
+                if self.untaken.load(Ordering::Relaxed) < taken {
+                    self.untaken.fetch_max(taken, Ordering::Relaxed);
+                }
                 return Some(start);
             }
             // Somebody took one in the middle: give back what we have and go on behind it.
@@ -562,7 +569,7 @@ impl Spool {
 
     /// Looks at every block that is in use.
     pub fn for_each_taken(&self, mut visit: impl FnMut(BlockRef)) {
-        for n in 0..self.open_pages.load(Ordering::Relaxed) {
+        for n in 0..self.untaken.load(Ordering::Relaxed) {
             let page = self.page(n);
             let class = page.class.load(Ordering::Acquire);
             let size = match class {
@@ -605,7 +612,7 @@ impl Spool {
 
     /// Gives pages back whose blocks are all free, so that they can serve another size.
     fn release_pages(&self) {
-        for n in 0..self.open_pages.load(Ordering::Relaxed) {
+        for n in 0..self.untaken.load(Ordering::Relaxed) {
             let page = self.page(n);
             let class = page.class.load(Ordering::Relaxed);
             if class == CLASS_FREE || class == CLASS_LARGE {

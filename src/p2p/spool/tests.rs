@@ -27,6 +27,26 @@ fn what_is_posted_has_room_beyond_the_limit_and_leaves_no_memory() {
     assert!(s.take(0, 64, 64).is_some() && s.is_held(kept));
 }
 
+#[test]
+fn what_is_looked_at_grows_with_use_not_with_the_limit() {
+    let (_r, s) = spool(1 << 30);
+    let small: Vec<_> = (0..3).map(|_| s.take(0, 24 << 10, 24 << 10).unwrap()).collect();
+    let large = s.take(0, 200 << 10, 200 << 10).unwrap();
+    let pages = s.untaken.load(Ordering::Relaxed);
+    assert!((5..=8).contains(&pages), "three blocks of 32 KiB and a run of four pages, but {pages} are looked at");
+    let mut seen = Vec::new();
+    s.for_each_taken(|b| seen.push((b.at, b.size, b.generation)));
+    let mut taken: Vec<_> = small.iter().chain([&large]).map(|b| (b.at, b.size, b.generation)).collect();
+    taken.sort();
+    assert_eq!(seen, taken);
+    small.iter().chain([&large]).for_each(|b| done(&s, *b));
+    s.reclaim();
+    assert_eq!(s.budget(0).used(), 0);
+    // Pages that are free again serve other sizes, without more being looked at.
+    assert!((0..40).all(|_| s.take(0, 100, 100).is_some()));
+    assert_eq!(s.untaken.load(Ordering::Relaxed), pages);
+}
+
 fn done(s: &Spool, b: BlockRef) {
     s.block(b.at).done.store(b.generation, Ordering::Release);
 }
