@@ -265,13 +265,6 @@ impl Waiter {
     }
 }
 
-/// Between two parts of a longer work whose results others wait for: lets them have this core if they share it.
-pub fn give_way() {
-    if SHARED.get() != 0 {
-        yield_core();
-    }
-}
-
 fn yield_core() {
     // SAFETY: no preconditions.
     unsafe { libc::sched_yield() };

@@ -117,6 +117,8 @@ fn splits(draw: &mut Draw, from: &Group, me: i32) -> Vec<Group> {
 
 /// Everybody sends to one, who sends to some.
 fn any_source_and_multicast(draw: &mut Draw, me: i32, n: i32, text: &str) {
+    // Who has sent may be here again before another has sent at all: the one that receives must be done with the last time.
+    barrier();
     let (number, root, len) = (draw.number(), draw.below(n as usize) as i32, draw.size(9000));
     if me == root {
         let (mut seen, mut got) = (vec![false; n as usize], vec![0; len]);

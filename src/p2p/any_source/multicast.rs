@@ -140,7 +140,7 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
     }
     if followed {
         // SAFETY: as above; no member is done before all is there.
-        unsafe { Chunks::new(&shared).fill(ptr, len, crate::wait::give_way) };
+        unsafe { Chunks::new(&shared).fill(ptr, len) };
     }
     ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
     if !keeps {

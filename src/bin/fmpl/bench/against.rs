@@ -6,13 +6,24 @@ use std::process::{Command, Stdio};
 
 use super::session::{Contestant, Start};
 
-/// FMPL with these settings in its environment.
+/// FMPL with these settings in its environment, each rank bound to a core.
 pub fn ours(name: &str, settings: &[(&str, String)]) -> Contestant {
+    fmpl_run(name, settings, true)
+}
+
+/// FMPL where only some of the ranks take part: bound to fewer cores than there are ranks, they may share one while others are idle.
+pub fn ours_in_part(name: &str) -> Contestant {
+    fmpl_run(name, &[], false)
+}
+
+fn fmpl_run(name: &str, settings: &[(&str, String)], bind: bool) -> Contestant {
     let settings: Vec<(String, String)> = settings.iter().map(|(k, v)| ((*k).to_string(), v.clone())).collect();
     let launch = move |s: &Start| {
         let me = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("fmpl"));
         let mut c = Command::new(&me);
-        c.args(["run", "-n", &s.ranks.to_string(), "--bind", "core"]);
+        c.args(["run", "-n", &s.ranks.to_string()]);
+        // Otherwise if there is a core for each.
+        c.args(["--bind", "core"].iter().filter(|_| bind));
         c.args(s.nodes.map(|n| format!("--nodes={n}")));
         c.arg("--");
         c.arg(&me).args(["bench", "--indices", &s.indices.to_string()]);

@@ -357,7 +357,11 @@ fn drive(name: &str, o: &Options) -> Result<(), String> {
     let mut contestants = Vec::new();
     let is_blacs = bench.name == blacs::BENCH.name;
     if !o.rivals_only {
-        contestants.push(if is_blacs { blacs::ours(&place.0)? } else { against::ours("fmpl", &[]) });
+        contestants.push(match bench.name {
+            _ if is_blacs => blacs::ours(&place.0)?,
+            name if name == mcast::BENCH.name => against::ours_in_part("fmpl"),
+            _ => against::ours("fmpl", &[]),
+        });
     }
     contestants.extend(against::rivals(&o.against, &place.0, name)?);
     let cases = (bench.plan)(o);

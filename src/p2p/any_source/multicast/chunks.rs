@@ -62,12 +62,13 @@ impl<'a> Chunks<'a> {
         self.shared.record.followed.store(1, Ordering::Relaxed);
     }
 
-    /// The master's part; how many places it has used. `between` is called after each chunk.
+    /// The master's part; how many places it has used. Where members share its core it does not make way for them: who waits for more takes
+    /// a turn with each chunk, and whoever comes later finds several.
     ///
     /// # Safety
     /// `len` readable bytes at `from`, as many as the message has; the block has room for them, and its members have been told that none
     /// is there.
-    pub(super) unsafe fn fill(&self, from: *const u8, len: usize, between: impl Fn()) -> usize {
+    pub(super) unsafe fn fill(&self, from: *const u8, len: usize) -> usize {
         let members = self.shared.count as u32;
         // SYNC POINT: pairs with the release in `take`: the copies out of a chunk come before another chunk in its place.
         let taken = || (0..members).map(|m| self.taken(m).load(Ordering::Acquire)).min().unwrap_or(0) as usize;
@@ -89,9 +90,6 @@ impl<'a> Chunks<'a> {
             self.place(chunk).store(place, Ordering::Relaxed);
             // SYNC POINT: pairs with the acquire in `there`. After the last one the block is the members'.
             self.shared.record.there.store((at + n) as u64, Ordering::Release);
-            if at + n < len {
-                between();
-            }
         }
         used as usize
     }

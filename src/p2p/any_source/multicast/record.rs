@@ -199,7 +199,7 @@ impl MulticastBlock {
     pub fn fill(block: *mut u8, count: u32, from: *const u8, len: usize) -> usize {
         let shared = Self::at(block, count);
         // SAFETY: the data has so many bytes.
-        unsafe { Chunks::new(&shared).fill(from, len, crate::base::atomics::spin_loop) }
+        unsafe { Chunks::new(&shared).fill(from, len) }
     }
 
     /// Member `number` takes what is there from byte `at` on; up to where.
