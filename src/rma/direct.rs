@@ -3,6 +3,7 @@
 
 use super::Rma;
 use super::address::GlobalAddress;
+use super::errand::ERRAND_MOST;
 use super::view::{Place, Using};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::copying::Copying;
@@ -126,35 +127,13 @@ pub(super) enum Done {
 }
 
 impl Rma {
-    /// Copies, if this process can by itself. `OWN`: uses of this rank's own memory are written down too; a caller for whom that is not
-    /// done does not end its own registrations meanwhile.
-    #[inline(always)]
-    pub(super) fn copy_at_once<const OWN: bool>(
-        &self,
+    /// Copies, if this process can by itself. `ASKS`: between private memory of two other ranks it asks whoever of them is awake.
+    pub(super) fn copy_at_once<const ASKS: bool>(
+        &'static self,
         dst: GlobalAddress,
         src: GlobalAddress,
         len: usize,
     ) -> Result<Done> {
-        if !OWN {
-            // The common case: one end is this rank's. Only the other end's use is written down.
-            if let Some(from) = self.resolve_own(src, len, "copy, from")? {
-                let usage = self.use_of(dst, "copy, to")?;
-                let to = self.resolve(dst, len, &usage, "copy, to")?;
-                if let Some(to) = to.here {
-                    // SAFETY: as below.
-                    unsafe { copy_words(from, to, len) };
-                    return Ok(Done::Yes);
-                }
-            } else if let Some(to) = self.resolve_own(dst, len, "copy, to")? {
-                let usage = self.use_of(src, "copy, from")?;
-                let from = self.resolve(src, len, &usage, "copy, from")?;
-                if let Some(from) = from.here {
-                    // SAFETY: as below.
-                    unsafe { copy_words(from, to, len) };
-                    return Ok(Done::Yes);
-                }
-            }
-        }
         let (to_use, from_use) = (self.use_of(dst, "copy, to")?, self.use_of(src, "copy, from")?);
         let to = self.resolve(dst, len, &to_use, "copy, to")?;
         let from = self.resolve(src, len, &from_use, "copy, from")?;
@@ -165,6 +144,16 @@ impl Rma {
                 // does not go together with the copy is the program's business, as with any memory that ranks share.
                 unsafe { copy_words(from, to, len) };
                 Ok(Done::Yes)
+            }
+            (None, None) if ASKS && len <= ERRAND_MOST && len != 0 => {
+                if let Some(done) = self.have_copied([&to, &from], [dst, src], len) {
+                    return done;
+                }
+                let done = self.copy_by_kernel(&to, &from, len);
+                if matches!(done, Ok(Done::Yes)) {
+                    self.copied_twice([&from, &to]);
+                }
+                done
             }
             _ => self.copy_by_kernel(&to, &from, len),
         }
@@ -292,7 +281,7 @@ impl Rma {
 /// # Safety
 /// `len` readable bytes at `from`, writable ones at `to`.
 #[inline(always)]
-unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
+pub(super) unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
     let ends = from as usize | to as usize;
     // SAFETY: as the caller promises, and aligned.
     unsafe {

@@ -16,7 +16,7 @@ const STACK: usize = 256 << 10;
 /// Looks before it yields the core, when each rank has one.
 const LOOKS: u32 = 300;
 /// Looks before it sleeps.
-const YIELDS: u32 = 10;
+const YIELDS: u32 = 20;
 /// Longest sleep: who rings may have died before.
 const SLEEP_NS: u64 = 250_000_000;
 /// Sleep between two attempts at what only time brings.
@@ -60,15 +60,21 @@ impl Rma {
 
     fn help(&'static self) {
         let header = self.own.header();
-        let mut idle = 0;
+        // `eager`: an errand was there, and the next one may come within moments.
+        let (mut idle, mut eager) = (0, false);
         while !self.stop.load(Ordering::Acquire) {
-            let attended = header.attended.load(Ordering::Relaxed) != 0;
-            if !attended && (self.serve() | self.drive()) {
-                idle = 0;
-                continue;
+            let mut attended = header.attended.load(Ordering::Relaxed) != 0;
+            if !attended {
+                self.own.look_out(true);
+                let errand = self.run_errand();
+                eager |= errand;
+                if errand || self.serve() | self.drive() {
+                    idle = 0;
+                    continue;
+                }
             }
             idle += 1;
-            if !attended && !self.ep.crowded && idle < LOOKS {
+            if !attended && (eager || !self.ep.crowded) && idle < LOOKS {
                 spin_loop();
                 continue;
             }
@@ -78,7 +84,12 @@ impl Rma {
                 unsafe { libc::sched_yield() };
                 continue;
             }
-            let mut attended = false;
+            if !attended {
+                self.own.look_out(false);
+                self.run_errand();
+                self.forget_errand();
+            }
+            (eager, attended) = (false, false);
             self.own.sleep(|| {
                 attended = header.attended.load(Ordering::Relaxed) != 0;
                 let again = self.must_try_again();

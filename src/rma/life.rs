@@ -141,6 +141,7 @@ impl Rma {
             issued: AtomicU64::new(1),
             oldest: AtomicU64::new(u64::MAX),
             failed: AtomicU32::new(0),
+            errands: AtomicU64::new(0),
             queue: Mutex::new(Queue::new()),
             served: Mutex::new(served),
             helper: Mutex::new(None),

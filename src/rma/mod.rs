@@ -24,7 +24,9 @@
 //! | `record` | the shared records |
 //! | `registry` | this rank's registrations |
 //! | `view` | other ranks' registrations: the seam to the fabric |
-//! | `direct` | what can be done at once |
+//! | `short` | what is done most: with memory that both ranks share |
+//! | `direct` | all else that can be done at once |
+//! | `errand` | what whoever is awake does for a third rank |
 //! | `device` | what the RDMA device does |
 //! | `queue`, `progress` | handles, order, what has to wait; how that moves on |
 //! | `command`, `served`, `helper` | what only the owner can do: asked for, done, by whom |
@@ -34,6 +36,7 @@ pub mod address;
 mod command;
 mod device;
 mod direct;
+mod errand;
 mod helper;
 mod life;
 #[cfg(loom)]
@@ -43,6 +46,7 @@ mod queue;
 pub mod record;
 mod registry;
 mod served;
+mod short;
 mod view;
 
 use std::sync::Mutex;
@@ -90,6 +94,8 @@ pub struct Rma {
     oldest: AtomicU64,
     /// Failures in the queue that nobody has been told of.
     failed: AtomicU32,
+    /// Errands that this process has asked for.
+    errands: AtomicU64,
     queue: Mutex<Queue>,
     served: Mutex<Served>,
     helper: Mutex<Option<JoinHandle<()>>>,

@@ -360,7 +360,7 @@ impl Rma {
                     if leg == Leg::In { (between, src + done, bytes) } else { (dst + done, between, bytes) }
                 }
             };
-            match self.copy_at_once::<true>(to, from, bytes)? {
+            match self.copy_at_once::<false>(to, from, bytes)? {
                 Done::Yes => {
                     if len == 0 {
                         return Ok(Step::Over);

@@ -156,7 +156,8 @@ impl Rma {
     ) -> Result<i64> {
         let after = self.after(order)?;
         if self.is_over(after)
-            && let Done::Yes = self.copy_at_once::<OWN>(dst, src, len)?
+            && (!OWN && self.copy_short(dst, src, len).is_some()
+                || self.copy_at_once::<true>(dst, src, len)? == Done::Yes)
         {
             self.views.sweep(&self.own);
             return Ok(self.handle_of_done());
@@ -169,19 +170,15 @@ impl Rma {
     #[inline]
     pub fn fetch<const OWN: bool>(&'static self, fetch: Fetch, into: Into, order: i64) -> Result<i64> {
         let after = self.after(order)?;
-        let what = fetch.op.name(fetch.wide);
         if !OWN
             && self.is_over(after)
             && let Into::Address(dst) = into
-            && let Some(result) = self.resolve_own(dst, fetch.bytes(), what)?
-            && (result as usize).is_multiple_of(fetch.bytes())
-            && let Some(old) = self.fetch_at_once(&fetch)?
+            && self.fetch_short(&fetch, dst).is_some()
         {
-            // SAFETY: registered memory of this rank, aligned; the caller does not end its registration meanwhile.
-            unsafe { Fetch { value: old, ..fetch }.put(result) };
             self.views.sweep(&self.own);
             return Ok(self.handle_of_done());
         }
+        let what = fetch.op.name(fetch.wide);
         if let Into::Address(dst) = into {
             self.check_result(dst, &fetch)?;
         }
@@ -416,6 +413,8 @@ impl Rma {
             if over() {
                 break Ok(());
             }
+            self.own.look_out(true);
+            self.run_errand();
             self.serve();
             if !waiter.spin()
                 && let Err(error) = waiter.slow(&scene)
@@ -423,6 +422,7 @@ impl Rma {
                 break Err(error);
             }
         };
+        self.own.look_out(false);
         header.attended.fetch_sub(1, Ordering::AcqRel);
         // SYNC POINT: pairs with the fence in `Window::wake`: what came while this thread attended, and rang for nobody, is seen here.
         fence(Ordering::SeqCst);
@@ -438,7 +438,8 @@ impl Fetch {
     ///
     /// # Safety
     /// As for [`Fetch::apply`].
-    unsafe fn put(&self, at: *mut u8) {
+    #[inline(always)]
+    pub(super) unsafe fn put(&self, at: *mut u8) {
         // SAFETY: as the caller promises.
         unsafe {
             match self.wide {
@@ -466,6 +467,7 @@ impl Scene for Completion<'_> {
         &self.rma.own.header().bell
     }
     fn fall_asleep(&self) -> bool {
+        self.rma.own.look_out(false);
         self.rma.own.header().callers_asleep.fetch_add(1, Ordering::AcqRel);
         // SYNC POINT: pairs with the fence in `Window::wake`.
         fence(Ordering::SeqCst);

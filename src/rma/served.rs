@@ -149,7 +149,7 @@ impl Rma {
                 Some(old) => Ok(old),
                 None => Err(self.refused()),
             },
-            Order::Copy { dst, src, len } => match self.copy_at_once::<true>(dst, src, len as usize)? {
+            Order::Copy { dst, src, len } => match self.copy_at_once::<false>(dst, src, len as usize)? {
                 Done::Yes => Ok(0),
                 Done::Ask(_) => Err(self.refused()),
                 Done::Device(push) => self.copy_between(push, dst, src, len as usize)?.wait().map(|()| 0),

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex};
 use super::Rma;
 use super::address::GlobalAddress;
 use super::device::Far;
+use super::errand::Watch;
 use super::record::{COMMANDS_AT, ENTRIES_MOST, Entry, USES, WINDOW_BYTES, Window, ring};
 use crate::base::atomics::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
 use crate::base::error::{Code, Error, Result};
@@ -59,6 +60,8 @@ pub(super) struct Near {
     pub ring_at: u64,
     /// Below which ticket there was room in that ring when somebody looked last.
     pub room: AtomicU64,
+    /// What is known of its being awake.
+    pub watch: Watch,
     /// `None`: this process itself.
     pub peer: Option<Arc<Peer>>,
 }
@@ -87,7 +90,7 @@ impl View {
 
 impl Near {
     #[inline(always)]
-    fn gone(&self) -> Option<&'static str> {
+    pub(super) fn gone(&self) -> Option<&'static str> {
         let peer = self.peer.as_ref()?;
         if peer.is_dead() {
             Some("has died")
@@ -249,6 +252,13 @@ impl Rma {
         }
     }
 
+    /// The view of a rank, of which the caller has a use written down, if there is one already.
+    #[inline(always)]
+    pub(super) fn view_short(&self, rank: u32) -> Option<&View> {
+        // SAFETY: as in `view`.
+        unsafe { self.views.slots[self.views.place(rank)].load(Ordering::Acquire).as_ref() }.filter(|v| v.rank == rank)
+    }
+
     #[cold]
     #[inline(never)]
     fn make_view(&self, rank: u32, place: usize) -> Result<&View> {
@@ -305,7 +315,7 @@ impl Rma {
         window.holders(me / 64).fetch_or(1 << (me % 64), Ordering::AcqRel);
         fence(Ordering::SeqCst);
         let changes = window.header().changes.load(Ordering::Acquire) != 0;
-        let near = Near { window, ring, ring_at, room: AtomicU64::new(0), peer };
+        let near = Near { window, ring, ring_at, room: AtomicU64::new(0), watch: Watch::default(), peer };
         Ok(View { rank, world, near: Some(near), far: None, changes })
     }
 
@@ -380,19 +390,6 @@ impl Rma {
             return Err(self.not_registered(ga, len, life, have, what));
         }
         Ok((base + offset, life))
-    }
-
-    /// Where this rank's own memory is that an address names; `None`: it names another rank's. The caller has a use written down, or sees
-    /// to it by other means that the registration does not end meanwhile.
-    #[inline(always)]
-    pub(super) fn resolve_own(&self, ga: GlobalAddress, len: usize, what: &str) -> Result<Option<*mut u8>> {
-        match self.parts(ga) {
-            Some((rank, n, offset)) if rank == self.rank() => {
-                let (addr, _) = self.look_up(&self.own, ga, n, offset, len, what)?;
-                Ok(Some(addr as *mut u8))
-            }
-            _ => Ok(None),
-        }
     }
 
     /// Rank, entry and offset of an address; `None`: it names no rank of the job.

@@ -172,6 +172,11 @@ impl Board {
         None
     }
 
+    /// Has a thread of this process been waiting for a while?
+    pub fn is_waiting(&self) -> bool {
+        self.entries[..4].iter().any(|e| e.state.load(Ordering::Relaxed) == 2)
+    }
+
     /// What the threads of this process wait for now.
     pub fn read(&self) -> Vec<Waits> {
         self.entries.iter().filter_map(Entry::read).collect()

@@ -94,10 +94,9 @@ pub fn counts() {
 /// A rank is killed while the others use its memory in every way.
 pub fn dead() {
     let mut slowest = 0.0f64;
-    for (round, way) in
-        ["", "FMPL_CMA=off", "FMPL_WAIT=block", "FMPL_RMA_COMMANDS=2", "FMPL_RMA_PEERS=1", ""].iter().enumerate()
-    {
-        let job = Job::new(3, "loses").settings(way).env("KIND", round % 3).seconds(60).keep_going();
+    let ways = ["", "FMPL_CMA=off", "FMPL_WAIT=block", "", "", "FMPL_RMA_COMMANDS=2", "FMPL_RMA_PEERS=1", ""];
+    for (round, way) in ways.iter().enumerate() {
+        let job = Job::new(3, "loses").settings(way).env("KIND", round % 5).seconds(60).keep_going();
         let running = job.launcher().start().unwrap();
         let victim = running.pids()[2];
         let wait = Duration::from_millis(150 + 77 * round as u64);
@@ -144,7 +143,10 @@ pub fn loses() {
         let handle = match kind {
             0 => try_fetch8(Op::Add, result, private_at[2], 1, 0, NOW),
             1 => try_copy(private_at[2] + 4096, private_at[1 - me], 100_000, NOW),
-            _ => try_copy(shared_at[2] + 4096, private_at[1 - me], 8000, NOW),
+            2 => try_copy(shared_at[2] + 4096, private_at[1 - me], 8000, NOW),
+            // Which may be made by either of the two.
+            3 => try_copy(private_at[2] + 4096, private_at[1 - me], 8000, NOW),
+            _ => try_copy(private_at[1 - me] + 200_000, private_at[2], 8000, NOW),
         };
         if handle == 0 {
             break last_error();

@@ -6,6 +6,7 @@
 //! | `order` | what starts after what; full queues |
 //! | `keys` | registration, keys that are used again, wrong addresses |
 //! | `sums` | many ranks on the same words: the sums are right |
+//! | `long` | transfers of more than 4 GiB; the helper |
 //! | `life` | renumbering, several inits, dead ranks |
 //! | `tickets` | tickets of remote commands between nodes that nobody uses; dead ranks there |
 //! | `between` | the same between nodes, where there are RDMA devices: see `tests/rig` |
@@ -19,6 +20,7 @@ mod acp;
 mod between;
 mod keys;
 mod life;
+mod long;
 mod order;
 mod reach;
 mod sums;
@@ -26,8 +28,9 @@ mod tickets;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 14] = [
+const TESTS: [Test; 17] = [
     ("every_memory_is_reached", reach::everywhere),
+    ("a_third_rank_copies_private_memory", reach::third),
     ("operations_start_in_their_order", order::in_order),
     ("full_queues_go_on", order::full),
     ("a_program_that_computes_is_served", order::served),
@@ -36,6 +39,8 @@ const TESTS: [Test; 14] = [
     ("no_old_memory_under_a_new_registration", keys::renewed),
     ("sums_of_mixed_atomics", sums::mixed),
     ("remote_commands_do_not_slow_down", sums::commands),
+    ("copies_of_any_length", long::copies),
+    ("a_helper_is_there_when_it_is_needed", long::helpers),
     ("ranks_are_renumbered", life::renumbered),
     ("inits_are_counted", life::counted),
     ("a_dead_rank_is_an_error", life::dead),
@@ -43,8 +48,9 @@ const TESTS: [Test; 14] = [
     ("the_same_between_nodes", between::nodes),
 ];
 
-const BODIES: [Body; 17] = [
+const BODIES: [Body; 20] = [
     ("reaches", reach::reaches),
+    ("asks_around", reach::asks_around),
     ("orders", order::orders),
     ("follows", order::follows),
     ("fills", order::fills),
@@ -54,6 +60,8 @@ const BODIES: [Body; 17] = [
     ("renews", keys::renews),
     ("sums", sums::sums),
     ("commands", sums::commanding),
+    ("copies_much", long::copies_much),
+    ("helps", long::helps),
     ("renumbers", life::renumbers),
     ("counts", life::counts),
     ("loses", life::loses),

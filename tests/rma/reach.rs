@@ -192,3 +192,56 @@ fn overlapping(own: &Memory, ga: u64) {
         assert!((0..1000).all(|n| own.at(dst + n) == want[n]), "{src} to {dst}");
     }
 }
+
+/// Two ranks copy between the private memory of two others, one copy soon after the other: themselves, or by whoever of those is awake.
+pub fn third() {
+    for way in ["", "FMPL_WAIT=block", "FMPL_CMA=off", "FMPL_RMA_PEERS=1", "COMPUTES=1"] {
+        Job::new(4, "asks_around").settings(way).run();
+    }
+}
+
+pub fn asks_around() {
+    const HALF: usize = 128 << 10;
+    init();
+    let me = rank() as usize;
+    let memory = Memory::new(Kind::Private, 2 * HALF);
+    memory.fill(1 + me as u8);
+    let all = exchange(0, register(memory.ptr(), 2 * HALF).1);
+    let own = Memory::new(Kind::Shared, 2 * HALF);
+    let (_, own_ga) = register(own.ptr(), 2 * HALF);
+    let done = starter(1) + 8;
+    if me == 0 || me == 3 {
+        let at = if me == 0 { 0 } else { HALF };
+        for (round, n) in [8, 100, 4096, 8192, 16384, 40_000, 65_536, 70_000].into_iter().cycle().take(40).enumerate() {
+            let (from, to) = if round % 3 == 0 { (all[2], all[1]) } else { (all[1], all[2]) };
+            for k in 0..60usize {
+                // The newest bytes are copied, and no others.
+                let stamp = (round * 100 + k) as u64;
+                own.set(&stamp.to_le_bytes());
+                if k % 20 == 0 {
+                    copy_now(from + at as u64, own_ga, 8);
+                    copy_now(to + at as u64 + n as u64, own_ga, 8);
+                }
+                copy_now(to + at as u64, from + at as u64, n);
+                if k % 20 == 0 {
+                    copy_now(own_ga + 64, to + at as u64, n + 8);
+                    let got = own.get(n + 72);
+                    assert_eq!(got[64..72], stamp.to_le_bytes());
+                    assert_eq!(got[64 + n..], stamp.to_le_bytes(), "behind {n} bytes");
+                }
+            }
+            own.set(&vec![0; n + 64]);
+            copy_now(own_ga, to + at as u64, n);
+            copy_now(own_ga + HALF as u64, from + at as u64, n);
+            let got = own.get(HALF + n);
+            assert!(got[..n] == got[HALF..], "{n} bytes");
+        }
+        complete(fetch8(Op::Add, own_ga, done, 1, 0, NOW));
+    } else if std::env::var("COMPUTES").is_ok() {
+        while me == 1 && starter_words()[1].load(std::sync::atomic::Ordering::Acquire) < 2 {
+            std::hint::spin_loop();
+        }
+    }
+    sync();
+    finalize();
+}

@@ -138,7 +138,7 @@ impl Heap {
         let mut len = (Machine::get().memory as usize).checked_next_power_of_two().unwrap_or(WINDOW_MOST);
         len = len.clamp(WINDOW_USUAL, WINDOW_MOST);
         let window = loop {
-            match self.region.map(HEAP_AT, len) {
+            match self.region.map_apart(HEAP_AT, len) {
                 Ok(window) => break window,
                 Err(e) if len / 4 < WINDOW_LEAST => return Err(e),
                 Err(_) => len /= 4,
@@ -296,7 +296,9 @@ impl PeerRegion {
             return None;
         }
         let len = self.header().heap_len.load(Ordering::Relaxed).min(WINDOW_MOST as u64) as usize;
-        self.heap.get_or_init(|| self.map(HEAP_AT, len).ok().map(|mapping| HeapWindow { owner_base, mapping })).as_ref()
+        self.heap
+            .get_or_init(|| self.map_apart(HEAP_AT, len).ok().map(|mapping| HeapWindow { owner_base, mapping }))
+            .as_ref()
     }
 }
 
@@ -318,6 +320,13 @@ mod tests {
         let a = h.accounts.lock().unwrap();
         let window = h.window.get().unwrap().len();
         a.used.is_empty() && a.in_use == 0 && a.free.len() == 1 && a.by_len.len() == 1 && a.free[&0].0 == window
+    }
+
+    #[test]
+    fn heaps_lie_apart() {
+        let heaps: Vec<Heap> = (0..6).map(|r| Heap::new(Arc::new(Region::create(r, 6).unwrap()))).collect();
+        let places: BTreeSet<usize> = heaps.iter().map(|h| h.alloc(8192).unwrap() as usize % (1 << 28)).collect();
+        assert!(places.len() == heaps.len() && places.iter().all(|at| *at < 1 << 20), "{places:x?}");
     }
 
     #[test]

@@ -3,9 +3,10 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use super::hop::Hop;
-use super::session::{self, Contestant, Session};
+use super::session::{self, BLOCK_LIMIT, Contestant, Failure, Session};
 use super::{Bench, Case, Figure, Options};
 
 /// Blocks in a round of a contestant that is started anew for each.
@@ -31,6 +32,8 @@ pub struct CaseResult {
     pub case: Case,
     /// One entry a round.
     pub rounds: Vec<Round>,
+    /// Contestants that gave no figures within their time.
+    pub still: Vec<usize>,
 }
 
 /// One round of one line.
@@ -81,14 +84,15 @@ pub fn measure(
             }
         }
     }
-    if !launches {
-        // Everything in it is open or running by now: so nothing is left behind however this process ends.
+    if !launches && contestants.len() == 1 {
+        // Everything in it is open or running by now: so nothing is left behind however this process ends. (A rival that stands still is
+        // started again.)
         let _ = std::fs::remove_dir_all(place);
     }
     let there = |n: &usize| launches || contestants[*n].one.is_some() || sessions[*n].is_some();
     let take_part: Vec<usize> = (0..contestants.len()).filter(there).collect();
     let mut results: Vec<CaseResult> =
-        cases.into_iter().map(|case| CaseResult { case, rounds: Vec::with_capacity(o.rounds) }).collect();
+        cases.into_iter().map(|case| CaseResult { case, rounds: Vec::new(), still: Vec::new() }).collect();
     let steps = o.rounds * results.len();
     let mut step = 0;
     for _ in 0..o.rounds {
@@ -101,17 +105,34 @@ pub fn measure(
             for b in 0..warm + blocks {
                 for (place_in_row, n) in take_part.iter().enumerate() {
                     let one = contestants[*n].one;
-                    if one.is_some() && !(warm..warm + STARTS).contains(&b) {
+                    if one.is_some() && !(warm..warm + STARTS).contains(&b) || result.still.contains(&place_in_row) {
                         continue;
                     }
+                    let limit = if *n == 0 { BLOCK_LIMIT } else { Duration::from_secs(o.patience) };
                     let before = hop.measure()?;
                     let values = match (&mut sessions[*n], one) {
-                        (Some(s), _) => s.block(&case.command)?,
-                        (None, Some(one)) => one(case)?,
-                        (None, None) => {
+                        (Some(s), _) => s.block(&case.command, limit),
+                        (None, Some(one)) => one(case).map_err(Failure::Other),
+                        (None, None) if launches => {
                             let ranks = case.x.map_or(ranks, |x| x as usize);
-                            vec![session::startup(&contestants[*n], ranks, ranks > cores, bench.indices)? * 1e9]
+                            let who = &contestants[*n];
+                            session::startup(who, ranks, ranks > cores, bench.indices, limit).map(|s| vec![s * 1e9])
                         }
+                        (None, None) => Err(Failure::Still),
+                    };
+                    let values = match values {
+                        Ok(values) => values,
+                        Err(Failure::Still) if *n != 0 => {
+                            note(o, "");
+                            let (who, limit) = (&contestants[*n].name, limit.as_secs());
+                            eprintln!("fmpl bench: {} {}: {who} stood still for {limit} s", bench.name, case.label);
+                            result.still.push(place_in_row);
+                            continue;
+                        }
+                        Err(Failure::Still) => {
+                            return Err(format!("{}: no answer within {} s", contestants[*n].name, limit.as_secs()));
+                        }
+                        Err(Failure::Other(why)) => return Err(why),
                     };
                     if values.len() != bench.figures.len() {
                         return Err(format!(
@@ -129,6 +150,15 @@ pub fn measure(
             }
             result.rounds.push(round);
             step += 1;
+            // Of who stood still nothing counts on this line, and for the next ones it is started again.
+            for place_in_row in &result.still {
+                result.rounds.iter_mut().for_each(|round| round.blocks[*place_in_row].clear());
+                let n = take_part[*place_in_row];
+                if sessions[n].take_if(|s| s.is_still()).is_some() {
+                    sessions[n] =
+                        Session::start(&contestants[n], place, ranks, ranks > cores, bench.indices, o.nodes).ok();
+                }
+            }
         }
     }
     note(o, "");
@@ -196,10 +226,8 @@ impl CaseResult {
 
     /// Ours over the best of the others, when there are others.
     pub fn ratio(&self, figure: usize) -> Option<Ratio> {
-        let others = 1..self.rounds.first()?.blocks.len();
-        if others.is_empty() {
-            return None;
-        }
+        let others = (1..self.rounds.first()?.blocks.len()).filter(|w| !self.still.contains(w));
+        others.clone().next()?;
         let over = |of: fn(&[f64]) -> f64| {
             let rounds: Vec<f64> = (0..self.rounds.len())
                 .map(|r| {
@@ -209,8 +237,8 @@ impl CaseResult {
                 .collect();
             median(&rounds)
         };
-        let medians: Vec<f64> = others.clone().map(|w| median(&self.values(w, figure))).collect();
-        let best = others.clone().min_by(|a, b| medians[a - 1].total_cmp(&medians[b - 1]))?;
+        let mid = |w: usize| median(&self.values(w, figure));
+        let best = others.clone().min_by(|a, b| mid(*a).total_cmp(&mid(*b)))?;
         Some(Ratio { min: over(least), median: over(median), best })
     }
 
@@ -244,6 +272,7 @@ mod tests {
                 .iter()
                 .map(|(a, b)| Round { hop: vec![50.0, 40.0], blocks: vec![block(a), block(b)] })
                 .collect(),
+            still: Vec::new(),
         }
     }
 
@@ -254,6 +283,17 @@ mod tests {
         let r = c.ratio(0).unwrap();
         assert_eq!((r.min, r.median, r.best), (0.25, 0.25, 1));
         assert_eq!(c.hop(), Some((40.0, 45.0)));
+    }
+
+    #[test]
+    fn who_stood_still_is_no_rival() {
+        let mut c = line(&[(&[10.0], &[40.0]), (&[30.0], &[])]);
+        assert!(c.ratio(0).is_some());
+        c.still.push(1);
+        assert!(c.ratio(0).is_none());
+        c.rounds.iter_mut().for_each(|r| r.blocks.push(vec![vec![20.0]]));
+        let r = c.ratio(0).unwrap();
+        assert_eq!((r.min, r.best), (1.0, 2));
     }
 
     #[test]

@@ -175,12 +175,18 @@ pub struct Options {
     /// Messages in a block, in place of the benchmark's own number
     #[arg(long)]
     iterations: Option<i64>,
+    /// Seconds that a block of a rival may take; one that takes longer stands still, and has no figures on that line
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    patience: u64,
     /// Send the received buffer back (pingpong)
     #[arg(long)]
     echo: bool,
     /// Both buffers in runs of this many bytes (pingpong, strided)
     #[arg(long, value_name = "RUN", value_parser = parse_bytes)]
     strided: Option<usize>,
+    /// FMPL's rings for messages of any source in so many shares each, beside those that it chooses itself (anysource, incast)
+    #[arg(long, value_delimiter = ',', value_name = "SHARES")]
+    spread: Vec<usize>,
     /// Plays very many senders, with times that are measured first (incast)
     #[arg(long)]
     simulate: bool,
@@ -363,6 +369,11 @@ fn drive(name: &str, o: &Options) -> Result<(), String> {
             _ => against::ours("fmpl", &[]),
         });
     }
+    if !o.spread.is_empty() && ![incast::BENCH.name, anysource::BENCH.name].contains(&name) {
+        return Err("--spread is of anysource and incast".into());
+    }
+    let spread = |n: &usize| against::ours(&format!("in {n} shares"), &[("FMPL_SPREAD", n.to_string())]);
+    contestants.extend(o.spread.iter().map(spread));
     contestants.extend(against::rivals(&o.against, &place.0, name)?);
     let cases = (bench.plan)(o);
     if cases.is_empty() {

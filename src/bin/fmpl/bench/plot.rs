@@ -35,6 +35,9 @@ pub fn draw(m: &Measured, path: &Path) -> Result<(), String> {
                 None => label.split_once(' ').map_or("", |k| k.1),
             };
             let title = if kind.is_empty() { name.clone() } else { format!("{name}, {kind}") };
+            if c.still.contains(&w) {
+                continue;
+            }
             let point = (x.log2(), c.summary(w, f, figure).1);
             match kinds.iter_mut().find(|k| k.0 == title) {
                 Some(k) => k.1.push(point),

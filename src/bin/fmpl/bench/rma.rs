@@ -53,7 +53,7 @@ fn plan_third(o: &Options) -> Vec<Case> {
     let mut cases = Vec::new();
     for (private, name) in [(0, "fmpl_alloc"), (1, "private")] {
         for n in sizes(o, 8, 1 << 20) {
-            let k = o.iterations.unwrap_or(((4 << 20) / n as i64).clamp(10, 5000));
+            let k = o.iterations.unwrap_or(((32 << 20) / n as i64).clamp(10, 5000));
             let case = Case::sized(n, format!("rma3 {private} {n} {k} {}", o.warm(k)));
             cases.push(Case { label: format!("{name} {}", size_text(n)), x: None, ..case });
         }
@@ -188,6 +188,8 @@ pub fn third(r: &mut Rank, a: &[i64]) -> Outcome {
     for (turn, each) in each.iter_mut().enumerate() {
         r.barrier()?;
         if r.rank == turn as i32 {
+            // Who waits for this rank yields for a while before it sleeps, and one of them may share its processor.
+            std::thread::sleep(std::time::Duration::from_millis(3));
             let mut t0 = 0.0;
             for i in 0..a[2] + a[3] {
                 if i == a[3] {

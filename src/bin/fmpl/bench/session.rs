@@ -64,10 +64,23 @@ pub struct Session {
     out: File,
     pending: Vec<u8>,
     log: File,
+    /// It did not answer: nothing is to be expected of it any more.
+    still: bool,
+}
+
+/// Why there are no figures of a block.
+pub enum Failure {
+    /// No answer within the time for it.
+    Still,
+    /// Anything else.
+    Other(String),
 }
 
 const START_LIMIT: Duration = Duration::from_secs(120);
-const BLOCK_LIMIT: Duration = Duration::from_secs(300);
+/// The time for a block of FMPL's.
+pub const BLOCK_LIMIT: Duration = Duration::from_secs(300);
+/// How long a launcher has to end its ranks.
+const END_LIMIT: Duration = Duration::from_secs(10);
 
 impl Session {
     /// Starts the ranks and waits until all of them have joined.
@@ -100,32 +113,46 @@ impl Session {
             .stderr(twin)
             .spawn()
             .map_err(|e| format!("{}: {}: {e}", who.name, command.get_program().display()))?;
-        let mut session = Session { name: who.name.clone(), child, ins, out, pending: Vec::new(), log };
-        let line = session.line(START_LIMIT)?;
+        let mut session = Session { name: who.name.clone(), child, ins, out, pending: Vec::new(), log, still: false };
+        let Some(line) = session.line(START_LIMIT)? else {
+            session.still = true;
+            let tail = session.log_tail();
+            return Err(format!("{}: not started within {} s{tail}", who.name, START_LIMIT.as_secs()));
+        };
         if line == "ready" { Ok(session) } else { Err(format!("{}: {line}", who.name)) }
     }
 
-    /// Runs one block on all ranks; the figures of rank 0.
-    pub fn block(&mut self, command: &str) -> Result<Vec<f64>, String> {
+    /// Runs one block on all ranks, which have so long for it; the figures of rank 0.
+    pub fn block(&mut self, command: &str, limit: Duration) -> Result<Vec<f64>, Failure> {
         let line = format!("{command}\n");
+        let other = |name: &str, what: String| Failure::Other(format!("{name}: {what}"));
         for f in &mut self.ins {
-            f.write_all(line.as_bytes()).map_err(|e| format!("{}: {e}", self.name))?;
+            f.write_all(line.as_bytes()).map_err(|e| other(&self.name, e.to_string()))?;
         }
-        let answer = self.line(BLOCK_LIMIT)?;
+        let Some(answer) = self.line(limit).map_err(Failure::Other)? else {
+            self.still = true;
+            return Err(Failure::Still);
+        };
         let Some(values) = answer.strip_prefix("ok") else {
             let tail = self.log_tail();
-            return Err(format!("{}: {answer}{tail}", self.name));
+            return Err(other(&self.name, format!("{answer}{tail}")));
         };
-        values.split_ascii_whitespace().map(|w| w.parse().map_err(|_| format!("{}: {answer}", self.name))).collect()
+        let words = values.split_ascii_whitespace();
+        words.map(|w| w.parse().map_err(|_| other(&self.name, answer.clone()))).collect()
     }
 
-    /// One line from the ranks.
-    fn line(&mut self, limit: Duration) -> Result<String, String> {
+    /// Has it not answered in time?
+    pub fn is_still(&self) -> bool {
+        self.still
+    }
+
+    /// One line from the ranks; `None`: not within this time.
+    fn line(&mut self, limit: Duration) -> Result<Option<String>, String> {
         let end = Instant::now() + limit;
         loop {
             if let Some(n) = self.pending.iter().position(|b| *b == b'\n') {
                 let line: Vec<u8> = self.pending.drain(..=n).collect();
-                return Ok(String::from_utf8_lossy(&line[..n]).into_owned());
+                return Ok(Some(String::from_utf8_lossy(&line[..n]).into_owned()));
             }
             let mut poll = libc::pollfd { fd: self.out.as_raw_fd(), events: libc::POLLIN, revents: 0 };
             // SAFETY: one valid pollfd. A second at a time: the fifo has no end while we hold it, so a dead job is noticed here.
@@ -137,8 +164,7 @@ impl Session {
                 let tail = self.log_tail();
                 return Err(format!("{}: its ranks ended ({status}){tail}", self.name));
             } else if Instant::now() > end {
-                let tail = self.log_tail();
-                return Err(format!("{}: no answer within {} s{tail}", self.name, limit.as_secs()));
+                return Ok(None);
             }
         }
     }
@@ -159,33 +185,64 @@ impl Drop for Session {
         for f in &mut self.ins {
             let _ = f.write_all(b"quit\n");
         }
-        let end = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < end {
-            match self.child.try_wait() {
-                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
-                _ => return,
-            }
+        if self.still || !ends_within(&mut self.child, END_LIMIT) {
+            end(&mut self.child);
         }
-        // SIGTERM first: a launcher passes it on to its ranks.
-        // SAFETY: the child has not been waited for, so its id is its own.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
-        std::thread::sleep(Duration::from_secs(1));
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    }
+}
+
+/// Has it ended, at the latest after this time?
+fn ends_within(child: &mut Child, limit: Duration) -> bool {
+    let end = Instant::now() + limit;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    true
+}
+
+/// Ends a launcher and its ranks.
+fn end(child: &mut Child) {
+    // SIGTERM first: a launcher passes it on to its ranks.
+    // SAFETY: the child has not been waited for, so its id is its own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    if !ends_within(child, END_LIMIT) {
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 
 /// Seconds from the start of the command to the end of all its ranks, which init, meet and finalize.
-pub fn startup(who: &Contestant, ranks: usize, crowded: bool, indices: i32) -> Result<f64, String> {
+pub fn startup(who: &Contestant, ranks: usize, crowded: bool, indices: i32, limit: Duration) -> Result<f64, Failure> {
     let mut command = (who.launch)(&Start { ranks, crowded, indices, dir: None, nodes: None });
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let other = |what: String| Failure::Other(format!("{}: {what}", who.name));
     let begin = Instant::now();
-    let done = command.output().map_err(|e| format!("{}: {e}", who.name))?;
+    let child = command.spawn().map_err(|e| other(e.to_string()))?;
+    let pid = child.id() as i32;
+    let (ended, is_over) = std::sync::mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        let still = is_over.recv_timeout(limit).is_err();
+        if still {
+            // A launcher passes it on to its ranks.
+            // SAFETY: the child is not waited for before this thread has ended, or is over.
+            unsafe { libc::kill(pid, libc::SIGTERM) };
+        }
+        still
+    });
+    let done = child.wait_with_output();
     let spent = begin.elapsed().as_secs_f64();
+    let _ = ended.send(());
+    if watch.join().unwrap_or(false) {
+        return Err(Failure::Still);
+    }
+    let done = done.map_err(|e| other(e.to_string()))?;
     if done.status.success() {
         Ok(spent)
     } else {
-        Err(format!("{}: {}: {}", who.name, done.status, String::from_utf8_lossy(&done.stderr)))
+        Err(other(format!("{}: {}", done.status, String::from_utf8_lossy(&done.stderr))))
     }
 }
 

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::hop::Hop;
 use super::measure::{cores, median};
-use super::session::Session;
+use super::session::{BLOCK_LIMIT, Failure, Session};
 use super::{Options, against, plot};
 use stations::{Place, Scene, Times, play};
 
@@ -180,7 +180,10 @@ fn measured(o: &Options, place: &Path) -> Result<Known, String> {
     for turn in 0..wanted * TRIES {
         for (block, given) in blocks.iter().zip(&mut given) {
             let before = hop.measure()?.unwrap_or(1.0);
-            let values = session.block(block)?;
+            let values = session.block(block, BLOCK_LIMIT).map_err(|why| match why {
+                Failure::Still => format!("fmpl: no answer within {} s", BLOCK_LIMIT.as_secs()),
+                Failure::Other(why) => why,
+            })?;
             let after = hop.measure()?.unwrap_or(1.0);
             if turn > 0 && same_state(before, after) {
                 given.push((before.midpoint(after), values));

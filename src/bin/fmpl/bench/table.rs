@@ -40,6 +40,10 @@ pub fn text(m: &Measured) -> String {
             for w in 0..m.names.len() {
                 let (edge, mid) = c.summary(w, f, figure);
                 let first = if alone { 9 } else { column - 10 };
+                if c.still.contains(&w) {
+                    let _ = write!(out, "  {:>1$}", "stood still", first + 10);
+                    continue;
+                }
                 let _ = write!(out, "  {:>first$} {:>9}", number(edge), number(mid));
             }
             if bandwidth && let Some(bytes) = c.case.bytes {

@@ -1,0 +1,109 @@
+//! The short way: a copy or an atomic operation between this rank's memory and memory that it shares with another rank of its node.
+//!
+//! Nothing is explained here. Whatever is not as it should be, or not of this kind, goes the long way ([`super::direct`]), which finds
+//! out by itself, and says, what it is.
+
+use super::Rma;
+use super::address::GlobalAddress;
+use super::direct::{Fetch, copy_words};
+use super::record::{Entry, Window};
+use super::view::{Near, Using, using};
+use crate::base::atomics::Ordering;
+
+/// The other rank of an operation, whose key is written down as used.
+struct Other<'a> {
+    near: &'a Near,
+    /// The processor may change words there.
+    words: bool,
+    _use: Using<'a>,
+}
+
+impl Rma {
+    /// Copies, if one end is this rank's and the other in memory that both share. The caller does not end registrations of its own meanwhile.
+    #[inline(always)]
+    pub(super) fn copy_short(&self, dst: GlobalAddress, src: GlobalAddress, len: usize) -> Option<()> {
+        let me = self.rank();
+        if self.split.rank(src) == Some(me) {
+            let from = self.own_short(src, len)?;
+            let other = self.other(dst)?;
+            let to = self.here_short(&other, dst, len)?;
+            // SAFETY: both are registered with that many bytes, and the use keeps the other's so; that nobody uses them in a way that
+            // does not go together with the copy is the program's business, as with any memory that ranks share.
+            unsafe { copy_words(from, to, len) };
+        } else if self.split.rank(dst) == Some(me) {
+            let to = self.own_short(dst, len)?;
+            let other = self.other(src)?;
+            let from = self.here_short(&other, src, len)?;
+            // SAFETY: as above.
+            unsafe { copy_words(from, to, len) };
+        } else {
+            return None;
+        }
+        Some(())
+    }
+
+    /// Does an atomic operation on a word of memory that both share; what was there goes to memory of this rank. As for `copy_short`.
+    #[inline(always)]
+    pub(super) fn fetch_short(&self, fetch: &Fetch, dst: GlobalAddress) -> Option<()> {
+        if self.split.rank(dst) != Some(self.rank()) {
+            return None;
+        }
+        let bytes = fetch.bytes();
+        let into = self.own_short(dst, bytes)?;
+        let other = self.other(fetch.at)?;
+        let at = self.here_short(&other, fetch.at, bytes)?;
+        let aligned = (at as usize | into as usize | fetch.at.bits() as usize).is_multiple_of(bytes);
+        if !other.words || !aligned {
+            return None;
+        }
+        // SAFETY: registered, of that size, aligned; others use them by atomic instructions too, or have agreed with this rank.
+        unsafe {
+            let old = fetch.apply(at);
+            Fetch { value: old, ..*fetch }.put(into);
+        }
+        Some(())
+    }
+
+    /// The rank of an address, if it is another one of this node.
+    #[inline(always)]
+    fn other(&self, ga: GlobalAddress) -> Option<Other<'_>> {
+        let rank = self.split.rank(ga)?;
+        let usage = using(&self.own, rank, self.split.key(ga));
+        let view = self.view_short(rank)?;
+        let near = view.near()?;
+        Some(Other { near, words: !view.changes, _use: usage })
+    }
+
+    /// Where this process has `len` bytes of another's shared memory.
+    #[inline(always)]
+    fn here_short(&self, other: &Other<'_>, ga: GlobalAddress, len: usize) -> Option<*mut u8> {
+        let peer = other.near.peer.as_ref()?;
+        if other.near.gone().is_some() {
+            return None;
+        }
+        let (addr, life) = self.entry_short(&other.near.window, ga, len)?;
+        if life & Entry::SHARED == 0 {
+            return None;
+        }
+        peer.region.heap()?.translate(addr, len)
+    }
+
+    #[inline(always)]
+    fn own_short(&self, ga: GlobalAddress, len: usize) -> Option<*mut u8> {
+        self.entry_short(&self.own, ga, len).map(|(addr, _)| addr as *mut u8)
+    }
+
+    /// What a table says about `len` bytes from an address on: the owner's address, and the entry's life.
+    #[inline(always)]
+    fn entry_short(&self, window: &Window, ga: GlobalAddress, len: usize) -> Option<(u64, u64)> {
+        let entry = window.entry(self.split.key(ga) as usize);
+        // SYNC POINT: as in `look_up`.
+        let life = entry.life.load(Ordering::Acquire);
+        let (base, have) = (entry.base.load(Ordering::Relaxed), entry.len.load(Ordering::Relaxed));
+        let offset = self.split.offset(ga);
+        let (flags, want) =
+            (Entry::VALID | 1 << Entry::COLOUR_AT, Entry::VALID | u64::from(self.split.colour(ga)) << Entry::COLOUR_AT);
+        let fits = offset <= have && have - offset >= len as u64;
+        (life & flags == want && fits).then(|| (base + offset, life))
+    }
+}
