@@ -47,7 +47,7 @@ pub(super) async unsafe fn share(team: &Team, ptr: *mut u8, len: usize, root: us
     while at < len {
         let part = (len - at).min(SEGMENT);
         // SAFETY: a part of the buffer.
-        unsafe { through_cells(team, arena, ptr.add(at), part, root).await? };
+        unsafe { through_cells(team, arena, ptr.add(at), (part, len), root).await? };
         at += part;
     }
     Ok(())
@@ -95,11 +95,21 @@ async unsafe fn through_flag(team: &Team, arena: &Arena, ptr: *mut u8, len: usiz
     Ok(())
 }
 
-async unsafe fn through_cells(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
+/// A part of `len` bytes of a payload of `whole`.
+///
+/// # Safety
+/// As for [`bcast`].
+async unsafe fn through_cells(
+    team: &Team,
+    arena: &Arena,
+    ptr: *mut u8,
+    (len, whole): (usize, usize),
+    root: usize,
+) -> Result<()> {
     let call = team.begin();
     team.share_ring(root);
     let ring = arena.shared_ring();
-    let chunk = team.choices.chunk(len);
+    let chunk = team.choices.chunk(len, whole);
     debug_assert!(len.div_ceil(chunk) <= CELLS);
     let mut at = 0;
     while at < len {

@@ -86,7 +86,8 @@ impl Choices {
             scan_chain: config.scan_chain.unwrap_or(16 << 10),
             // Many readers on few cores: the kernel looks for the root's pages once for each.
             bcast_pull: pull(if ep.crowded && members > 4 { usize::MAX } else { 512 << 10 }, config.bcast_pull),
-            reduce_pull: pull(512 << 10, config.reduce_pull),
+            // Of two members one copies while the other folds, which is faster than the kernel's copies by both.
+            reduce_pull: pull(if members == 2 { usize::MAX } else { 512 << 10 }, config.reduce_pull),
             allreduce_pull: pull(
                 match members {
                     2 => 8 << 20,
@@ -190,12 +191,13 @@ impl Choices {
         }
     }
 
-    /// Bytes in a cell, so that a short payload takes several and writers and readers work at the same time; no more cells than a ring
-    /// has, up to [`SEGMENT`].
+    /// Bytes in a cell for a part of `bytes` bytes, up to [`SEGMENT`], of a payload of `whole`: a short payload takes several cells, so that
+    /// writers and readers work at the same time, and no more than a ring has; of a long one the next part is written meanwhile, so
+    /// that each takes half a ring.
     #[inline]
-    pub fn chunk(&self, bytes: usize) -> usize {
+    pub fn chunk(&self, bytes: usize, whole: usize) -> usize {
         let least = bytes.div_ceil(CELLS).next_multiple_of(64);
-        if self.crowded {
+        if self.crowded || whole > SEGMENT {
             CELL_BYTES
         } else {
             bytes.div_ceil(2).next_multiple_of(64).clamp(1024, self.chunk).max(least)

@@ -76,10 +76,10 @@ pub(super) async unsafe fn reduce(team: &Team, ptr: *mut u8, count: usize, f: &F
             } else if root {
                 // Each member in turn: what one folds meanwhile all others pass.
                 let root = next(&team.state.turns) as usize % team.n;
-                through_cells(team, arena, ptr, n, f, To::Root(root)).await?;
+                through_cells(team, arena, ptr, (n, count), f, To::Root(root)).await?;
                 share(team, ptr, n * f.size, root).await?;
             } else {
-                through_cells(team, arena, ptr, n, f, to).await?;
+                through_cells(team, arena, ptr, (n, count), f, to).await?;
             }
         }
         at += n;
@@ -143,11 +143,15 @@ async unsafe fn small(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f:
     Ok(())
 }
 
+/// A part of `count` elements of a vector of `whole`.
+///
+/// # Safety
+/// As for [`reduce`].
 async unsafe fn through_cells(
     team: &Team,
     arena: &Arena,
     ptr: *mut u8,
-    count: usize,
+    (count, whole): (usize, usize),
     f: &Function<'_>,
     to: To,
 ) -> Result<()> {
@@ -156,7 +160,7 @@ async unsafe fn through_cells(
     let gives = to == To::All || !takes;
     let flags = count * f.size <= FLAG_BYTES;
     // Whole elements, and no cell twice in one call: a cell that is not read yet would be written again.
-    let chunk = (team.choices.chunk(count * f.size) / f.size).max(count.div_ceil(CELLS)).max(1);
+    let chunk = (team.choices.chunk(count * f.size, whole * f.size) / f.size).max(count.div_ceil(CELLS)).max(1);
     debug_assert!(chunk * f.size <= CELL_BYTES);
     let scratch = team.scratch(2 * CELL_BYTES);
     let (first, chunks) = (team.own_cells(), count.div_ceil(chunk));

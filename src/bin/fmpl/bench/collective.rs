@@ -112,9 +112,8 @@ pub fn reduce_bcast(r: &mut Rank, a: &[i64]) -> Outcome {
 /// `scatter-allgather SIZE K WARM`
 pub fn scatter_allgather(r: &mut Rank, a: &[i64]) -> Outcome {
     let part = a[0] as usize / r.size as usize;
-    r.need(part);
-    let own = r.rb.at(0);
     calls(r, a, |r, p, n, i| {
+        let own = r.rb.at(0);
         let root = (i % r.size as i64) as i32;
         let mark = if r.rank == root { i as f64 } else { -1.0 };
         mark_ends(p, n, mark);

@@ -24,6 +24,11 @@ pub struct Hop {
 }
 
 impl Hop {
+    /// No pair: of what goes between nodes a hop within one says nothing.
+    pub fn none() -> Hop {
+        Hop { pair: None, by: "nothing: between nodes" }
+    }
+
     /// Starts the pair on the first two cores; with one core there is no hop to measure.
     pub fn start(place: &Path, in_c: bool) -> Result<Hop, String> {
         let cores = cores();

@@ -66,7 +66,7 @@ pub fn measure(
     let ranks = o.ranks.unwrap_or(bench.ranks);
     let cores = cores().len();
     let launches = bench.name == "startup";
-    let mut hop = Hop::start(place, contestants.len() > 1)?;
+    let mut hop = if o.nodes.is_some() { Hop::none() } else { Hop::start(place, contestants.len() > 1)? };
     let mut sessions: Vec<Option<Session>> = Vec::new();
     for (n, who) in contestants.iter().enumerate() {
         if launches || who.one.is_some() {

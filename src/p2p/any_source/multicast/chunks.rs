@@ -90,6 +90,11 @@ impl<'a> Chunks<'a> {
             self.place(chunk).store(place, Ordering::Relaxed);
             // SYNC POINT: pairs with the acquire in `there`. After the last one the block is the members'.
             self.shared.record.there.store((at + n) as u64, Ordering::Release);
+            // A model looks first at what the members make of it.
+            #[cfg(loom)]
+            if at + n < len {
+                crate::base::atomics::spin_loop();
+            }
         }
         used as usize
     }
