@@ -219,6 +219,8 @@ pub struct Config {
     pub any_slots: usize,
     /// `FMPL_SPREAD`; 0: by the number of senders
     pub spread: usize,
+    /// `FMPL_COUNTERS`: on other nodes
+    pub counters_elsewhere: bool,
     /// `FMPL_RMA_STARTER`, bytes
     pub rma_starter: usize,
     /// `FMPL_RMA_KEYS`
@@ -320,6 +322,7 @@ impl Default for Config {
             ring_chunks: None,
             any_slots: 512,
             spread: 0,
+            counters_elsewhere: false,
             rma_starter: 10 << 10,
             rma_keys: 255,
             rma_commands: 4096,

@@ -632,6 +632,10 @@ fn on_number(link: &Arc<Link>, number: u32) {
     far::answer(link, number, |Asked { what, slot, seq, at }| {
         let yes = match what {
             Ask::Ring => return ep.any_source.serve_ring(ep, number, slot as i32, link.peer),
+            Ask::Counters => {
+                let fabric = ep.fabric_here()?;
+                return ep.any_source.guests.serve(fabric, u32::try_from(seq).ok()?, at);
+            }
             Ask::Ticket => ep.any_source.far_stakes.has(link.peer, at, seq),
             // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or this sees its mark.
             Ask::Withdraw => {

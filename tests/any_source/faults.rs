@@ -94,6 +94,47 @@ fn draw_and_die() -> ! {
     die();
 }
 
+/// The rank dies that has the counters by which rank 2 sends to rank 0: an error that names it, and nothing is lost of what was sent.
+pub fn host_dies() {
+    init(4);
+    barrier();
+    match rank() {
+        0 => {
+            let mut buf = [0; 3000];
+            for seq in 0..20 {
+                let (src, len) = recv_any(&mut buf, 1);
+                assert_eq!(src, 2);
+                check(&buf[..len], seed(2, 0, 1, seq), "before a death");
+            }
+            // Messages of other kinds go on.
+            recv(&mut [0], 2, 0);
+        }
+        1 => {
+            recv(&mut [0], 2, 0);
+            assert_eq!(endpoint().unwrap().any_source.guests.count(), 1);
+            die();
+        }
+        _ => {
+            for seq in 0..20 {
+                send_any(&message(lengths(seq), seed(2, 0, 1, seq)), 0, 1);
+            }
+            send(&[1], 1, 0);
+            let code = loop {
+                let code = try_send_any(&[0; 8], 0, 1);
+                if code != 0 {
+                    break code;
+                }
+            };
+            fails(code, PEER);
+            assert!(last_error().contains("rank 1"), "{}", last_error());
+            send(&[1], 0, 0);
+        }
+    }
+    // Nobody can finalize together with the dead.
+    println!("well");
+    std::process::exit(0);
+}
+
 fn lengths(seq: u64) -> usize {
     [8, 30, 900, 2500][seq as usize % 4]
 }

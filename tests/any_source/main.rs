@@ -45,6 +45,7 @@ const BODIES: [Body; 14] = [
     ("memory", full::counts_memory),
     ("facing", full::faces),
     ("dies with a slot", faults::dies_with_a_slot),
+    ("host dies", faults::host_dies),
     ("dies in traffic", faults::dies_in_traffic),
     ("groups", multicast::sends_to_groups),
     ("mcast stopped", multicast::is_stopped),

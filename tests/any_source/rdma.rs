@@ -1,7 +1,7 @@
 //! Between nodes that share no memory; see `tests/rig`. Emulated processors are slow, so a short run does each thing once.
 
 use crate::faults::well;
-use crate::ranks::{Job, has_devices, story};
+use crate::ranks::{Job, has_devices, said, story};
 use fmpl::launch::embedded::Nodes;
 
 fn rig_link(arguments: &[&str]) {
@@ -39,6 +39,28 @@ pub fn over_rdma() {
             apart(4, "in order", "FMPL_ANY_SLOTS=4 EACH=20 FMPL_WAIT=block").run();
             apart(4, "takes turns", "FMPL_ANY_SLOTS=1024 FMPL_SPREAD=4").run();
         }
+    });
+    // The counters of all shares but one are with ranks that are neither the receiver nor on a node of the senders.
+    run("elsewhere", &|| {
+        let settings = "FMPL_COUNTERS=elsewhere FMPL_ANY_SLOTS=16";
+        let mut jobs = vec![job(5, "in order", settings).env("EACH", 8).nodes(Nodes::Cyclic(3))];
+        if !short {
+            jobs.push(job(6, "in order", settings).settings("FMPL_SPREAD=4 EACH=8").nodes(Nodes::Cyclic(3)));
+            jobs.push(apart(4, "in order", settings).settings("EACH=20 FMPL_WAIT=block"));
+        }
+        for job in jobs {
+            let outcome = job.run();
+            let hosted = |rank| !said(&outcome, rank).contains("the counters of 0 shares");
+            assert!((1..4).any(hosted), "{}", story(&outcome));
+        }
+        if !short {
+            apart(4, "takes turns", settings).settings("FMPL_ANY_SLOTS=1024 FMPL_SPREAD=4").run();
+            let outcome =
+                apart(4, "dies in traffic", settings).env("EACH", 150).env("US", 200_000).keep_going().outcome();
+            assert!([0, 2, 3].iter().all(|r| well(&outcome, *r)), "{}", story(&outcome));
+        }
+        let outcome = apart(3, "host dies", settings).keep_going().outcome();
+        assert!([0, 2].iter().all(|r| well(&outcome, *r)), "{}", story(&outcome));
     });
     run("requests", &|| drop(apart(2, "requests", "FMPL_ANY_SLOTS=64").run()));
     run("stopped", &|| {

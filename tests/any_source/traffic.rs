@@ -61,6 +61,10 @@ pub fn sends_in_order() {
         }
     }
     barrier();
+    println!(
+        "has the counters of {} shares of others",
+        fmpl::p2p::endpoint::endpoint().unwrap().any_source.guests.count()
+    );
     finalize();
 }
 

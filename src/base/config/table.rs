@@ -162,6 +162,14 @@ pub static SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        name: "FMPL_COUNTERS",
+        default: "receiver",
+        values: "receiver | elsewhere",
+        meaning: "where the counters are of this rank's rings for messages of any source from other nodes: with it, or of all shares but \
+                  the first on other nodes in turn",
+        set: |c, v| choose(&mut c.counters_elsewhere, v, &[("receiver", false), ("elsewhere", true)]),
+    },
+    Setting {
         name: "FMPL_RMA_STARTER",
         default: "10k",
         values: "bytes, with k, M or G; the same on all ranks",

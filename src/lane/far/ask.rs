@@ -58,11 +58,13 @@ pub enum Ask {
     Ring = 4,
     /// Is this ticket of the ring at this address in use? Everything published before under it is here when the answer is.
     Ticket = 5,
+    /// Where are the counters of the share with this name, of a ring of this rank, which the peer has for it?
+    Counters = 6,
 }
 
 impl Ask {
     fn of(number: u64) -> Option<Ask> {
-        let all = [Ask::Withdraw, Ask::Subscribe, Ask::Claim, Ask::Ring, Ask::Ticket];
+        let all = [Ask::Withdraw, Ask::Subscribe, Ask::Claim, Ask::Ring, Ask::Ticket, Ask::Counters];
         all.into_iter().find(|a| *a as u64 == number)
     }
 }
@@ -74,9 +76,9 @@ pub struct Asked {
     pub what: Ask,
     /// The slot; for [`Ask::Ring`] the index.
     pub slot: usize,
-    /// The message or ticket.
+    /// The message or ticket; for [`Ask::Counters`] the receiver.
     pub seq: u64,
-    /// The address of a ring.
+    /// The address of a ring; the name of a share.
     pub at: u64,
 }
 

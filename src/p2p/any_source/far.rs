@@ -25,9 +25,12 @@
 //! says where. The receiver reads it, and when it has, looks at the record: a sender whose patience ends copies the message into the spool and
 //! changes the record *before* its memory is the program's again, so a record that still says the same after the bytes have come proves them.
 //!
+//! The counters of a share may be with another rank: see [`host`].
+//!
 //! **A sender that dies** with a ticket: the receiver asks each of the others whether it has it. A sender's answer comes behind what it has
 //! written, so if nobody has, and the slot is still empty, it was the dead one's.
 
+pub mod host;
 mod road;
 
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -47,6 +50,8 @@ use crate::lane::record::BLOCK_HEADER;
 use crate::p2p::far::{Remote, transfer, write_back};
 use crate::p2p::layout::Layout;
 
+use host::Host;
+pub(in crate::p2p::any_source) use road::HOST_AT;
 pub use road::{FarRoad, Goods, Moved};
 
 const SENT_AT: usize = 0;
@@ -67,15 +72,19 @@ pub struct FarRing {
     mask: u64,
     shares: usize,
     epoch: AtomicU16,
+    /// Who has the counters of the shares; `None`: they are here.
+    hosts: Box<[Option<Host>]>,
 }
 
 impl FarRing {
-    /// An empty ring of so many slots in so many shares, both powers of two.
-    pub fn new(fabric: &Fabric, slots: usize, shares: usize, epoch: u16) -> Result<FarRing> {
+    /// An empty ring of so many slots in so many shares, both powers of two, each with its counters at the rank of `hosts`.
+    pub fn new(fabric: &Fabric, slots: usize, hosts: &[Option<u32>], epoch: u16) -> Result<FarRing> {
+        let shares = hosts.len();
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         let memory = Arena::new(fabric.domain(), shares * SLOTS_AT + slots * SLOT, access)?;
         let mask = (slots / shares) as u64 - 1;
-        let ring = FarRing { memory, mask, shares, epoch: AtomicU16::new(epoch) };
+        let hosts = hosts.iter().map(|host| host.map(Host::new)).collect();
+        let ring = FarRing { memory, mask, shares, epoch: AtomicU16::new(epoch), hosts };
         ring.set_asleep(true);
         Ok(ring)
     }
@@ -88,7 +97,13 @@ impl FarRing {
                 share.word(at).store(0, Ordering::Release);
             }
         }
+        self.hosts.iter().flatten().for_each(Host::renew);
         self.set_asleep(true);
+    }
+
+    /// Who has the counters of the shares; `None`: they are here.
+    pub fn hosts(&self) -> Vec<Option<u32>> {
+        self.hosts.iter().map(|host| host.as_ref().map(Host::rank)).collect()
     }
 
     /// How many shares it has.
@@ -100,7 +115,7 @@ impl FarRing {
     #[inline(always)]
     pub fn share(&self, n: usize) -> FarShare<'_> {
         debug_assert!(n < self.shares);
-        FarShare { ring: self, at: n * (SLOTS_AT + (self.mask as usize + 1) * SLOT) }
+        FarShare { ring: self, n, at: n * (SLOTS_AT + (self.mask as usize + 1) * SLOT) }
     }
 
     fn all(&self) -> impl Iterator<Item = FarShare<'_>> {
@@ -110,7 +125,11 @@ impl FarRing {
     /// How many messages may be outstanding; 0: as many as there are slots.
     pub fn set_limit(&self, most: u64) {
         for (n, share) in self.all().enumerate() {
-            share.word(FREED_AT + 8).store(limit_of(most, self.shares, n), Ordering::Release);
+            let limit = limit_of(most, self.shares, n);
+            share.word(FREED_AT + 8).store(limit, Ordering::Release);
+            if let Some(host) = &self.hosts[n] {
+                host.tell(&share, share.freed(), limit, true);
+            }
         }
     }
 
@@ -130,6 +149,8 @@ impl FarRing {
 #[derive(Clone, Copy)]
 pub struct FarShare<'a> {
     ring: &'a FarRing,
+    /// Which one it is.
+    n: usize,
     /// Its offset in the ring's memory.
     at: usize,
 }
@@ -139,6 +160,19 @@ impl FarShare<'_> {
     pub fn place(&self) -> (Place, u32) {
         let region = self.ring.memory.region();
         (Place { addr: region.addr() + self.at as u64, rkey: region.rkey() }, self.ring.mask as u32 + 1)
+    }
+
+    /// What it is called between its receiver, its senders and who has its counters.
+    fn name(&self) -> u64 {
+        host::name_of(self.place().0.addr, self.ring.epoch.load(Ordering::Relaxed))
+    }
+
+    fn slots(&self) -> u64 {
+        self.ring.mask + 1
+    }
+
+    fn limit(&self) -> u64 {
+        self.word(FREED_AT + 8).load(Ordering::Relaxed)
     }
 
     #[inline(always)]
@@ -204,10 +238,27 @@ impl FarShare<'_> {
     pub fn free(&self, taken: u64) {
         // SYNC POINT: senders read it before they write to the slots below.
         self.word(FREED_AT).store(taken, Ordering::Release);
+        if let Some(host) = &self.ring.hosts[self.n] {
+            host.tell(self, taken, self.limit(), false);
+        }
+    }
+
+    /// There is no message: whoever waits for room should know all that there is.
+    #[inline]
+    pub fn run_dry(&self) {
+        if let Some(host) = &self.ring.hosts[self.n]
+            && host.is_behind(self.freed())
+        {
+            host.tell(self, self.freed(), self.limit(), true);
+        }
     }
 
     /// Has somebody taken this ticket?
     pub fn is_claimed(&self, ticket: u64) -> bool {
+        if let Some(host) = &self.ring.hosts[self.n] {
+            // When nobody can tell any more, nobody draws tickets either.
+            return host.sent(self).is_some_and(|sent| sent > ticket);
+        }
         self.word(SENT_AT).load(Ordering::Acquire) > ticket
     }
 }

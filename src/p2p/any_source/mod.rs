@@ -59,6 +59,7 @@ pub use request::{
 };
 pub use send::{Outgoing, send_any};
 
+use far::host::Guests;
 use far::{FarRing, FarRoad, FarStakes, Moved};
 use ring::{Ring, ring_at};
 use send::{Near, Way};
@@ -83,6 +84,8 @@ pub struct AnySource {
     left: Mutex<Vec<Left>>,
     /// Which tickets of far rings this process has.
     pub far_stakes: FarStakes,
+    /// Counters that this process has for other receivers.
+    pub guests: Guests,
     /// Own far rings.
     far_rings: Mutex<FarRings>,
     /// How many were ever made.
@@ -153,6 +156,7 @@ impl AnySource {
             multicasts: AtomicU64::new(0),
             left: Mutex::default(),
             far_stakes: FarStakes::default(),
+            guests: Guests::default(),
             far_rings: Mutex::default(),
             far_made: AtomicU32::new(0),
             moved: Mutex::default(),
@@ -258,8 +262,11 @@ impl AnySource {
             None => {
                 // Half as many as for the senders of this node: a slot here is memory that stays.
                 let slots = (ep.region.header().any_slots.load(Ordering::Relaxed) as usize / 2).max(1);
-                let shares = share::shares(ep.config.spread, ep.size as usize, slots);
-                Arc::new(FarRing::new(ep.fabric_here()?, slots, shares, epoch).ok()?)
+                let mut hosts = vec![None; share::shares(ep.config.spread, ep.size as usize, slots)];
+                if ep.config.counters_elsewhere && slots > 1 {
+                    hosts = far::host::hosts(ep.launch.nodes(), ep.rank, hosts.len().max(2));
+                }
+                Arc::new(FarRing::new(ep.fabric_here()?, slots, &hosts, epoch).ok()?)
             }
         };
         rings.used.push(((number, index), ring.clone()));
@@ -271,8 +278,15 @@ impl AnySource {
     /// Answers a sender of another node that asks for a ring, with the share that it is to use; called by the thread of the fabric.
     pub fn serve_ring(&self, ep: &Endpoint, number: u32, index: i32, sender: u32) -> Option<[u64; 2]> {
         let ring = self.make_far_ring(ep, number, index)?;
-        let (place, slots) = ring.share(share::share_of(sender, ring.shares())).place();
-        Some([place.addr, place.rkey as u64 | (slots as u64) << 32])
+        let hosts = ring.hosts();
+        let n = if hosts.iter().any(Option::is_some) {
+            far::host::share_of(ep.launch.nodes(), &hosts, sender)
+        } else {
+            share::share_of(sender, ring.shares())
+        };
+        let (place, slots) = ring.share(n).place();
+        let host = hosts[n].map_or(0, |host| u64::from(host) + 1);
+        Some([place.addr, place.rkey as u64 | u64::from(slots.ilog2()) << 32 | host << far::HOST_AT])
     }
 
     fn moved(&self) -> std::sync::MutexGuard<'_, Vec<Moved>> {
@@ -414,7 +428,7 @@ impl Endpoint {
 
     /// The same of a rank on another node.
     #[cold]
-    fn far_outgoing_at(&self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
+    fn far_outgoing_at(&'static self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
         let (comm, rank) = (context.handle, context.group.world_rank(dst as u32));
         let lane = self.lane_of(context, dst)?;
         let Some(far) = lane.far() else { return Err(garbled(self, rank)) };
@@ -431,7 +445,7 @@ impl Endpoint {
         // Where the receiver is still starting, or making this communicator, it comes soon.
         let until = now_ns() + (self.config.attach_s * 1e9) as u64;
         let road = loop {
-            if let Some(road) = FarRoad::find(lane, index as usize) {
+            if let Some(road) = FarRoad::find(self, lane, index as usize) {
                 break road;
             }
             let what = lane.gone().or_else(|| (now_ns() > until).then_some("has no ring for it"));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake};
+use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake, host};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::verbs::Place;
@@ -22,12 +22,25 @@ use crate::p2p::far::registered;
 const COPIED_AT_ONCE: usize = 64 << 10;
 /// How long a sender leaves a full ring alone, at first and at most.
 const PAUSE_NS: [u64; 2] = [50_000, 4_000_000];
+/// In what a receiver says of its ring, behind the key: the logarithm of the slots, and from here on who has the counters, + 1; 0: itself.
+pub(in crate::p2p::any_source) const HOST_AT: u32 = 36;
+
 /// A far ring of a rank on another node, as a sender.
 pub struct FarRoad {
     lane: &'static Lane,
     ring: Place,
     slots: u64,
+    /// Where its counters are, if not with it.
+    host: Option<Elsewhere>,
     state: Mutex<Known>,
+}
+
+/// Counters that another rank than the receiver has.
+struct Elsewhere {
+    lane: &'static Lane,
+    place: Place,
+    /// What is said of the receiver when that rank is gone.
+    gone: String,
 }
 
 /// What is known of the ring.
@@ -57,16 +70,29 @@ impl Known {
 
 impl FarRoad {
     /// Asks the receiver for its ring of this index. `None`: it is not there yet, and the call is to be made again.
-    pub fn find(lane: &'static Lane, index: usize) -> Option<FarRoad> {
+    pub fn find(ep: &'static Endpoint, lane: &'static Lane, index: usize) -> Option<FarRoad> {
         let far = lane.far()?;
         let asked = Asked { what: Ask::Ring, slot: index, seq: 0, at: 0 };
         let found = far.ask_for(asked, || lane.gone().is_none()).flatten();
-        found.map(|[addr, key]| FarRoad {
-            lane,
-            ring: Place { addr, rkey: key as u32 },
-            slots: (key >> 32).max(1),
-            state: Mutex::default(),
-        })
+        let [addr, key] = found?;
+        let host = match (key >> HOST_AT).checked_sub(1) {
+            None => None,
+            Some(host) => {
+                let (there, place) = host::ask(ep, host as u32, lane.world, host::name_of(addr, lane.epoch as u16))?;
+                let gone = format!("has the counters of its ring with rank {host}, which is gone:");
+                Some(Elsewhere { lane: there, place, gone })
+            }
+        };
+        let slots = 1 << (key >> 32 & ((1 << (HOST_AT - 32)) - 1));
+        Some(FarRoad { lane, ring: Place { addr, rkey: key as u32 }, slots, host, state: Mutex::default() })
+    }
+
+    /// Where the counters are, and the connection to there.
+    fn counters(&self) -> (&'static Far, Place) {
+        match &self.host {
+            Some(host) => (host.lane.far().expect("asked by a far lane"), host.place),
+            None => (self.far(), self.ring),
+        }
     }
 
     fn stake(&self, ticket: Option<u64>) -> Stake {
@@ -83,12 +109,13 @@ impl FarRoad {
 
     /// Why the receiver can do nothing any more; `None`: it can.
     pub fn gone(&self) -> Option<&str> {
-        self.lane.gone()
+        self.lane.gone().or_else(|| self.host.as_ref().filter(|h| h.lane.gone().is_some()).map(|h| &*h.gone))
     }
 
     /// What a lasting wait does for the connection.
     pub fn tend(&self) {
         self.far().tend();
+        self.counters().0.tend();
     }
 
     /// How many messages may be outstanding, as far as is known.
@@ -116,11 +143,16 @@ impl FarRoad {
         known.asleep = word(FREED_AT + 16) != 0;
     }
 
+    /// Looks at the counters.
     fn look(&self, known: &mut Known) -> Result<()> {
-        let far = self.far();
+        let (far, at) = self.counters();
+        self.look_at(known, far, at)
+    }
+
+    fn look_at(&self, known: &mut Known, far: &Far, at: Place) -> Result<()> {
         let bounce = far.fabric().bounce()?;
         // SAFETY: the buffer is ours until the wait is over.
-        let ticket = unsafe { far.link.bulk(false, true, &[FarRoad::piece(&bounce, 0, SLOTS_AT)], self.ring)? };
+        let ticket = unsafe { far.link.bulk(false, true, &[FarRoad::piece(&bounce, 0, SLOTS_AT)], at)? };
         far.link.wait(ticket)?;
         self.note(known, &bounce);
         Ok(())
@@ -172,10 +204,10 @@ impl FarRoad {
 
     /// The next ticket.
     fn draw(&self) -> Result<u64> {
-        let far = self.far();
+        let (far, at) = self.counters();
         let bounce = far.fabric().bounce()?;
         // SAFETY: the buffer is ours until the wait is over.
-        let ticket = unsafe { far.link.fetch_add(self.ring, 1, FarRoad::piece(&bounce, 0, 8))? };
+        let ticket = unsafe { far.link.fetch_add(at, 1, FarRoad::piece(&bounce, 0, 8))? };
         far.link.wait(ticket)?;
         // SAFETY: as in `note`.
         Ok(unsafe { bounce.arena().as_ptr().cast::<u64>().read() })
@@ -278,7 +310,8 @@ impl FarRoad {
     pub fn is_taken(&self, ticket: u64) -> Result<bool> {
         let mut known = self.lock();
         if known.freed <= ticket && now_ns() >= known.until_ns {
-            self.look(&mut known)?;
+            // What others are told may be behind.
+            self.look_at(&mut known, self.far(), self.ring)?;
             if known.freed <= ticket {
                 known.rest();
             }
@@ -294,7 +327,8 @@ impl FarRoad {
     /// Messages that are sent and not taken, of all senders of other nodes.
     pub fn outstanding(&self) -> u64 {
         let mut known = self.lock();
-        if self.gone().is_some() || self.look(&mut known).is_err() {
+        let home = self.host.is_none() || self.look_at(&mut known, self.far(), self.ring).is_ok();
+        if self.gone().is_some() || !home || self.look(&mut known).is_err() {
             return 0;
         }
         known.sent.saturating_sub(known.freed)

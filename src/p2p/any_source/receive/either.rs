@@ -143,7 +143,10 @@ impl Incoming {
         let (next, share) = (made.next.get(share)?, made.ring.share(share));
         loop {
             let ticket = next.load(Ordering::Relaxed);
-            let arrival = share.arrival(ticket)?;
+            let Some(arrival) = share.arrival(ticket) else {
+                share.run_dry();
+                return None;
+            };
             if arrival.kind != Kind::Nothing {
                 return Some((share, ticket, arrival));
             }
