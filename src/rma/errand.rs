@@ -12,7 +12,7 @@
 //!   word = asked ─────────────────────────────▶    word: asked → taken
 //!   …                                              one copy
 //!   word is done: word = 0   ◀─────────────────    word = done
-//!   not taken for 2 us: word: asked → 0; two copies, and the next times too
+//!   not taken for 3 us: word: asked → 0; two copies, and the next times too
 //! ```
 //! Who copies twice again and again, while the other rank waits for something (its notice board says so) and so has no use for its
 //! processor, wakes the helper up for the following ones.
@@ -30,23 +30,25 @@ use crate::wait::stall::Job;
 /// Most bytes that are asked for: the caller waits meanwhile.
 pub(super) const ERRAND_MOST: usize = 64 << 10;
 /// How long somebody who is awake may take until it begins.
-const BEGIN_NS: u64 = 2_000;
+const BEGIN_NS: u64 = 3_000;
 /// Looks before the clock is asked.
 const LOOKS: u32 = 20;
 /// Looks at a copy that is being made before the wait becomes an ordinary one: some 50 us.
 const PATIENCE: u32 = 4_000;
-/// Copies that a rank makes by itself after one that nobody began with, though somebody was awake.
-const SULK: u32 = 100;
+/// Copies that a rank makes by itself after one that nobody began with, though somebody was awake: at first, and at most.
+const SULK: [u32; 2] = [4, 256];
 /// Copies that follow each other within this time may be worth waking somebody up for …
 const TOGETHER_NS: u64 = 20_000;
 /// … if there were so many.
-const MANY: u32 = 16;
+const MANY: u32 = 8;
 
 /// What a rank knows of another's being awake.
 #[derive(Default)]
 pub(super) struct Watch {
     /// It is not asked for so many copies.
     sulk: AtomicU32,
+    /// And for how many after the last one that it did not begin with; 0: it has begun with the last one.
+    sulked: AtomicU32,
     /// When the last pair of copies was over, and how many there were, one soon after the other.
     copied_ns: AtomicU64,
     copied: AtomicU32,
@@ -106,7 +108,9 @@ impl Rma {
             if until_ns == 0 {
                 until_ns = now + BEGIN_NS;
             } else if now > until_ns && errand.withdraw(asker) {
-                near.watch.sulk.store(SULK, Ordering::Relaxed);
+                let sulk = (2 * near.watch.sulked.load(Ordering::Relaxed)).clamp(SULK[0], SULK[1]);
+                near.watch.sulked.store(sulk, Ordering::Relaxed);
+                near.watch.sulk.store(sulk, Ordering::Relaxed);
                 return None;
             }
         }
@@ -123,6 +127,7 @@ impl Rma {
                 return Some(Err(self.peer_error(view.rank, "has died", "copy")));
             }
         }
+        near.watch.sulked.store(0, Ordering::Relaxed);
         // What is wrong with it is found out by whoever asked.
         (errand.clear() == 0).then_some(Ok(Done::Yes))
     }

@@ -15,8 +15,8 @@ use crate::wait::doorbell;
 const STACK: usize = 256 << 10;
 /// Looks before it yields the core, when each rank has one.
 const LOOKS: u32 = 300;
-/// Looks before it sleeps.
-const YIELDS: u32 = 20;
+/// Looks before it sleeps: while the program computes, and while it waits for something itself and so leaves the core to others.
+const YIELDS: [u32; 2] = [20, 200];
 /// Longest sleep: who rings may have died before.
 const SLEEP_NS: u64 = 250_000_000;
 /// Sleep between two attempts at what only time brings.
@@ -78,7 +78,8 @@ impl Rma {
                 spin_loop();
                 continue;
             }
-            if !attended && idle < LOOKS + YIELDS {
+            let yields = YIELDS[usize::from(self.ep.board().is_waiting())];
+            if !attended && idle < LOOKS + yields {
                 idle = idle.max(LOOKS);
                 // SAFETY: no preconditions.
                 unsafe { libc::sched_yield() };
@@ -100,7 +101,7 @@ impl Rma {
                     true => SLEEP_NS,
                 }
             });
-            idle = if attended { LOOKS + YIELDS } else { 0 };
+            idle = if attended { LOOKS + YIELDS[1] } else { 0 };
         }
     }
 }

@@ -36,7 +36,7 @@ const TESTS: [Test; 14] = [
     ("wrong_arguments_do_no_harm", faults::wrong),
 ];
 
-const BODIES: [Body; 14] = [
+const BODIES: [Body; 15] = [
     ("in order", traffic::sends_in_order),
     ("threads", traffic::uses_threads),
     ("requests", traffic::uses_requests),

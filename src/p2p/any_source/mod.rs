@@ -428,7 +428,7 @@ impl Endpoint {
 
     /// The same of a rank on another node.
     #[cold]
-    fn far_outgoing_at(&'static self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
+    fn far_outgoing_at(&self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
         let (comm, rank) = (context.handle, context.group.world_rank(dst as u32));
         let lane = self.lane_of(context, dst)?;
         let Some(far) = lane.far() else { return Err(garbled(self, rank)) };
@@ -445,7 +445,7 @@ impl Endpoint {
         // Where the receiver is still starting, or making this communicator, it comes soon.
         let until = now_ns() + (self.config.attach_s * 1e9) as u64;
         let road = loop {
-            if let Some(road) = FarRoad::find(self, lane, index as usize) {
+            if let Some(road) = FarRoad::find(lane, index as usize) {
                 break road;
             }
             let what = lane.gone().or_else(|| (now_ns() > until).then_some("has no ring for it"));

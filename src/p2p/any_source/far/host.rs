@@ -25,7 +25,7 @@ use crate::lane::Lane;
 use crate::lane::far::{Ask, Asked};
 use crate::launch::place::NodeMap;
 use crate::p2p::COMM_WORLD;
-use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::p2p::endpoint::endpoint;
 
 /// Shares of other ranks whose counters a process has, at most.
 const GUESTS: usize = 1024;
@@ -72,7 +72,8 @@ impl Guests {
 }
 
 /// Asks a host for the counters of a share of a receiver. `share`: its address, with its epoch.
-pub(super) fn ask(ep: &'static Endpoint, host: u32, receiver: u32, share: u64) -> Option<(&'static Lane, Place)> {
+pub(super) fn ask(host: u32, receiver: u32, share: u64) -> Option<(&'static Lane, Place)> {
+    let ep = endpoint().ok()?;
     let lane = ep.context(COMM_WORLD).and_then(|world| ep.lane_of(world, host as i32)).ok()?;
     let asked = Asked { what: Ask::Counters, slot: 0, seq: receiver as u64, at: share };
     let [addr, key] = lane.far()?.ask_for(asked, || lane.gone().is_none()).flatten()?;
@@ -142,8 +143,7 @@ impl Host {
     fn place(&self, share: &FarShare<'_>) -> Option<(&'static Lane, Place)> {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         if let At::Unknown = *at {
-            let ep = endpoint().ok()?;
-            let found = ask(ep, self.rank, ep.rank, share.name());
+            let found = ask(self.rank, endpoint().ok()?.rank, share.name());
             *at = found.map_or(At::Nowhere, |(lane, place)| At::There(lane, place));
         }
         match *at {

@@ -70,7 +70,7 @@ impl Known {
 
 impl FarRoad {
     /// Asks the receiver for its ring of this index. `None`: it is not there yet, and the call is to be made again.
-    pub fn find(ep: &'static Endpoint, lane: &'static Lane, index: usize) -> Option<FarRoad> {
+    pub fn find(lane: &'static Lane, index: usize) -> Option<FarRoad> {
         let far = lane.far()?;
         let asked = Asked { what: Ask::Ring, slot: index, seq: 0, at: 0 };
         let found = far.ask_for(asked, || lane.gone().is_none()).flatten();
@@ -78,7 +78,7 @@ impl FarRoad {
         let host = match (key >> HOST_AT).checked_sub(1) {
             None => None,
             Some(host) => {
-                let (there, place) = host::ask(ep, host as u32, lane.world, host::name_of(addr, lane.epoch as u16))?;
+                let (there, place) = host::ask(host as u32, lane.world, host::name_of(addr, lane.epoch as u16))?;
                 let gone = format!("has the counters of its ring with rank {host}, which is gone:");
                 Some(Elsewhere { lane: there, place, gone })
             }
