@@ -78,7 +78,7 @@ impl FarRoad {
         let host = match (key >> HOST_AT).checked_sub(1) {
             None => None,
             Some(host) => {
-                let (there, place) = host::ask(host as u32, lane.world, host::name_of(addr, lane.epoch as u16))?;
+                let (there, place) = host::ask(host as u32, lane.world, host::name_of(addr, lane.epoch))?;
                 let gone = format!("has the counters of its ring with rank {host}, which is gone:");
                 Some(Elsewhere { lane: there, place, gone })
             }
