@@ -8,6 +8,9 @@ use fmpl::Counter;
 use std::time::Instant;
 
 const LONG: usize = 1 << 20;
+/// On a busy machine a short message may find its landing taken; then it goes by the chain, whose block is fetched in pieces of some hundred
+/// bytes, which count. A long one that was copied would count eight times as much.
+const SHORT_COPIES: u64 = LONG as u64 / 8;
 
 fn count(which: Counter) -> u64 {
     fmpl::comm::counter(which as i32).expect("a counter")
@@ -112,7 +115,8 @@ pub fn long(me: i32) {
         (count(Counter::RdmaCopied), count(Counter::RdmaBytes), sent_bytes(), Instant::now());
     (0..turns).for_each(|_| run());
     let (time, payload) = (since.elapsed().as_secs_f64(), (turns * WINDOW * LONG) as f64);
-    assert_eq!(count(Counter::RdmaCopied), copied, "bytes copied by a processor");
+    let copied = count(Counter::RdmaCopied) - copied;
+    assert!(copied < SHORT_COPIES, "{copied} bytes copied by a processor");
     if me == 0 {
         let (posted, wire) =
             ((count(Counter::RdmaBytes) - bytes) as f64 / payload, (sent_bytes() - wire) as f64 / payload);
@@ -144,7 +148,7 @@ pub fn strided(me: i32) {
             ok(place.send(1, 220, false));
         }
         let copied = count(Counter::RdmaCopied) - before;
-        assert_eq!(copied, 0, "bytes of a strided message copied by a processor");
+        assert!(copied < SHORT_COPIES, "{copied} bytes of a strided message copied by a processor");
         if turn == 0 {
             println!("figure strided_copied {copied}");
         }
