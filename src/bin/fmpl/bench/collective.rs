@@ -42,8 +42,7 @@ pub fn plan(name: &str, o: &Options) -> Vec<Case> {
             (0..=8192, false) => 1008,
             (8193..=65_536, false) => 240,
             (65_537..=1_048_576, false) => 48,
-            (0..=8192, true) => 24,
-            (_, false) | (8193..=65_536, true) => 8,
+            (_, false) | (0..=8192, true) => 8,
             _ => 4,
         });
         Case::sized(n, format!("{name} {n} {k} {}", o.warm(k)))
