@@ -199,7 +199,7 @@ fn meet_by_a_tree(ep: &'static Endpoint, world: &Context, slot: usize) -> Result
 
 fn tell(ep: &'static Endpoint, to: &'static Lane, slot: usize) -> Result<()> {
     // SAFETY: messages of no bytes touch no memory; the slots are the system's, below every lane's limit.
-    if to.far().is_none() && unsafe { send::send_inline(to, slot, std::ptr::null(), 0) } {
+    if to.far().is_none() && unsafe { send::send_inline(to, to.progress(slot), slot, std::ptr::null(), 0) } {
         return Ok(());
     }
     signal::signal(ep, to, slot)

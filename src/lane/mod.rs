@@ -41,20 +41,26 @@ mod here {
         // The two lines that a short message reads, first.
         /// comm << 32 | peer's rank in the communicator
         key: u64,
-        hot: *mut u8,
         progress: *mut u8,
-        header: *mut u8,
-        /// Whose half this process writes when it sends (0 lower, 1 higher rank in the world); the direction's number.
-        pub out: usize,
-        /// Whose half it reads when it receives.
-        pub inn: usize,
         /// `SPECIAL_*`: anything that takes a send off its short path.
         pub special: AtomicU32,
         /// Indices that both sides have, the system's included.
         limit: AtomicU32,
         /// The communicator's epoch, as the landings carry it.
         pub epoch: u16,
-        postings: *mut u8,
+        /// The first hot line's halves for what this side sends: its own, and the one in which it is answered.
+        sending: [*mut u8; 2],
+        /// The same for what it receives: the sender's, and the one in which it answers.
+        receiving: [*mut u8; 2],
+        /// The first postings for what this side sends, and for what it receives.
+        postings: [*mut u8; 2],
+        my_side: *const Side,
+        peer_side: *const Side,
+        /// Whose half this process writes when it sends (0 lower, 1 higher rank in the world); the direction's number.
+        pub out: usize,
+        /// Whose half it reads when it receives.
+        pub inn: usize,
+        header: *mut u8,
         heads: *mut u8,
         splits: [*mut u8; 3],
         annexes: [*mut u8; 3],
@@ -203,17 +209,23 @@ mod here {
             let send_sides = progress.wrapping_add(progress_bytes(map.slots));
             let receive_sides = send_sides.wrapping_add(map.slots * SEND_STRIDE);
             let at = |offset: usize| header.wrapping_add(offset);
+            let half = |side: usize| at(map.hot + side * size_of::<Half>());
+            let side =
+                |n: usize| at(core::mem::offset_of!(LaneHeader, side) + n * size_of::<Side>()).cast_const().cast();
             Ok(Lane {
                 key,
-                hot: at(map.hot),
                 progress,
-                header,
-                out,
-                inn,
                 special: AtomicU32::new(0),
                 limit: AtomicU32::new(0),
                 epoch,
-                postings: at(map.posting),
+                sending: [out, 1 - out].map(half),
+                receiving: [inn, 1 - inn].map(half),
+                postings: [out, inn].map(|side| at(map.posting + Lane::paired(side, 0) * size_of::<Posting>())),
+                my_side: side(out),
+                peer_side: side(if out == inn { out } else { 1 - out }),
+                out,
+                inn,
+                header,
                 heads: at(map.head),
                 splits: [0, 1, 2].map(|n| at(map.split + n * map.slots * 64)),
                 annexes: [0, 1, 2].map(|n| at(map.annex + n * map.slots * ANNEX_BYTES)),
@@ -429,33 +441,33 @@ mod here {
             // slots are below `limit`); the records are atomics, for which any content is valid.
             unsafe { &*base.add(offset).cast::<T>() }
         }
-        /// The hot line of a slot.
-        #[inline(always)]
-        pub fn hot(&self, slot: usize) -> &Hot {
-            self.at(self.hot, slot * size_of::<Hot>())
-        }
-        /// The halves of a slot for what this side sends: its own, and the one in which it is answered.
+        /// The halves of a slot's hot line for what this side sends: its own, and the one in which it is answered.
         #[inline(always)]
         pub fn sending(&self, slot: usize) -> (&Half, &Half) {
-            let hot = self.hot(slot);
-            (hot.half(self.out), hot.half(1 - self.out))
+            let [mine, theirs] = self.sending;
+            (self.at(mine, slot * size_of::<Hot>()), self.at(theirs, slot * size_of::<Hot>()))
         }
-        /// The halves of a slot for what this side receives: the sender's, and the one in which it answers.
+        /// The halves of a slot's hot line for what this side receives: the sender's, and the one in which it answers.
         #[inline(always)]
         pub fn receiving(&self, slot: usize) -> (&Half, &Half) {
-            let hot = self.hot(slot);
-            (hot.half(self.inn), hot.half(1 - self.inn))
+            let [theirs, mine] = self.receiving;
+            (self.at(theirs, slot * size_of::<Hot>()), self.at(mine, slot * size_of::<Hot>()))
         }
         /// Place in an array that has both directions: 64 slots of the one, the same of the other. So they share pages, which are
         /// what memory costs, and no lines, which are what time costs.
         #[inline(always)]
         fn paired(direction: usize, slot: usize) -> usize {
-            (slot & !63) * 2 + direction * 64 + (slot & 63)
+            slot + (slot & !63) + direction * 64
         }
-        /// The posting of a slot, for messages that `direction` sends.
+        /// The posting of a slot for what this side sends.
         #[inline(always)]
-        pub fn posting(&self, direction: usize, slot: usize) -> &Posting {
-            self.at(self.postings, Lane::paired(direction, slot) * size_of::<Posting>())
+        pub fn posting_there(&self, slot: usize) -> &Posting {
+            self.at(self.postings[0], Lane::paired(0, slot) * size_of::<Posting>())
+        }
+        /// The posting of a slot for what this side receives.
+        #[inline(always)]
+        pub fn posting_here(&self, slot: usize) -> &Posting {
+            self.at(self.postings[1], Lane::paired(0, slot) * size_of::<Posting>())
         }
         /// The shape beside the posting.
         #[inline(always)]
@@ -498,12 +510,14 @@ mod here {
         /// What this process says of itself. (For a lane to myself there is one side.)
         #[inline(always)]
         pub fn my_side(&self) -> &Side {
-            &self.header().side[self.out]
+            // SAFETY: in the header, which lives as long as the lane.
+            unsafe { &*self.my_side }
         }
         /// What the peer says of itself.
         #[inline(always)]
         pub fn peer_side(&self) -> &Side {
-            &self.header().side[if self.is_self() { self.out } else { 1 - self.out }]
+            // SAFETY: as above.
+            unsafe { &*self.peer_side }
         }
         /// A transfer block of a direction.
         #[inline]

@@ -61,6 +61,9 @@ pub(super) const fn progress_at(slot: usize) -> usize {
     (slot & !group) * 32 + (slot % PROGRESS_APART) * 64 + (slot & PROGRESS_APART) / 2
 }
 
+/// How many indices ahead a line is asked for, in a window of requests that goes over its indices in order.
+pub const AHEAD: usize = 4;
+
 /// Bytes of so many slots' records.
 pub(super) const fn progress_bytes(slots: usize) -> usize {
     slots.next_multiple_of(2 * PROGRESS_APART) * 32
@@ -285,26 +288,43 @@ pub struct ReceiveSide {
 
 /// What does not fit the records of the slots goes on elsewhere.
 impl Lane {
-    /// Notes message `seq` of so many bytes sent.
+    /// Notes message `seq` of so many bytes sent. `progress`: that of its slot.
     #[inline(always)]
-    pub fn count_sent(&self, slot: usize, seq: u64, len: usize) {
-        let over = self.progress(slot).count_sent(seq, len);
+    pub fn count_sent(&self, progress: &Progress, seq: u64, len: usize) {
+        let over = progress.count_sent(seq, len);
         if over != 0 {
-            self.sent_bytes.fetch_add(over, Ordering::Relaxed);
+            self.count_over(over);
         }
+    }
+    #[cold]
+    fn count_over(&self, over: u64) {
+        self.sent_bytes.fetch_add(over, Ordering::Relaxed);
     }
     /// The bytes of all messages of these slots so far.
     pub fn sent_bytes(&self, slots: core::ops::Range<usize>) -> u64 {
         let low: u64 = slots.map(|slot| self.progress(slot).sent_bytes.load(Ordering::Relaxed) as u64).sum();
         low + self.sent_bytes.load(Ordering::Relaxed)
     }
-    /// Notes the length of the last message received.
+    /// Notes the length of the last message received. `progress`: that of the slot.
     #[inline(always)]
-    pub fn note_len(&self, slot: usize, len: usize) {
-        self.progress(slot).last_len.store(len.min(u32::MAX as usize) as u32, Ordering::Relaxed);
+    pub fn note_len(&self, progress: &Progress, slot: usize, len: usize) {
+        progress.last_len.store(len.min(u32::MAX as usize) as u32, Ordering::Relaxed);
         if len >= u32::MAX as usize {
-            self.receive_side(slot).long_len.set(len);
+            self.note_long_len(slot, len);
         }
+    }
+    #[cold]
+    fn note_long_len(&self, slot: usize, len: usize) {
+        self.receive_side(slot).long_len.set(len);
+    }
+    /// The record of the index [`AHEAD`] further on than a slot with this one, and that index's slot. None where the next group begins.
+    #[inline(always)]
+    pub fn ahead<'a>(&'a self, progress: &'a Progress, slot: usize) -> Option<(usize, &'a Progress)> {
+        if slot % PROGRESS_APART >= PROGRESS_APART - AHEAD {
+            return None;
+        }
+        // SAFETY: the records of a group's slots are open memory, whether they may be used or not, and lie a line apart.
+        Some((slot + AHEAD, unsafe { &*(&raw const *progress).byte_add(AHEAD * 64) }))
     }
     /// The length of the last message received, for the thread that receives.
     pub fn last_len(&self, slot: usize) -> usize {

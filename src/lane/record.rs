@@ -190,15 +190,6 @@ pub struct Hot {
     pub half: [Half; 2],
 }
 
-impl Hot {
-    /// A side's half.
-    #[inline(always)]
-    pub fn half(&self, side: usize) -> &Half {
-        // The mask tells the compiler what `Lane::new` has seen to.
-        &self.half[side & 1]
-    }
-}
-
 impl Half {
     /// Publishes a landing: everything stored before is visible to who sees it.
     /// SYNC POINT: pairs with [`Half::landing`].

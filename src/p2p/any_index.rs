@@ -319,7 +319,7 @@ unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layou
         // SAFETY: as the caller promises; the slot is below the limit.
         unsafe { take_carried(lane, slot, Land(entry.land.load(Ordering::Relaxed)), words, ptr, cap) }
     } else {
-        prefetch(lane.hot(slot));
+        prefetch(lane.receiving(slot).0);
         prefetch(lane.progress(slot));
         // SAFETY: as above.
         unsafe { recv_inline::<false>(lane, slot, ptr, cap) }

@@ -355,7 +355,7 @@ impl Receiver {
         let hint = if region.is_some() { HINT_KEYED } else { 0 };
         let key = region.as_ref().map_or(0, |r| r.rkey());
         let meta = Posting::meta(kind, hint, self.lane.epoch) | (key as u64) << 32;
-        self.lane.posting(self.lane.inn, self.slot).meta.store(meta, Ordering::Relaxed);
+        self.lane.posting_here(self.slot).meta.store(meta, Ordering::Relaxed);
         if let Some(mine) = far.slot(self.slot) {
             *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = region;
         }
@@ -526,7 +526,7 @@ pub(super) fn write_back(far: &Far, addr: u64, rkey: u32, word: u32) {
 /// Takes a posting back at the peer. `false`: its message is there or being put; the posting stays.
 pub(super) fn take_back(receiver: &Receiver, far: &Far) -> bool {
     let (lane, slot) = (receiver.lane, receiver.slot);
-    let view = lane.posting(lane.inn, slot);
+    let view = lane.posting_here(slot);
     let meta = view.meta.load(Ordering::Relaxed);
     let _ = far.post(slot, 0, &WITHDRAWN);
     // The posting may have been what acknowledged the message before.
@@ -565,10 +565,10 @@ pub(super) fn hooks() -> Hooks {
         settle: Box::new(|link| {
             // What is not sent now is sent over the next connection.
             let lanes = endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold(|far| is_of(far, link) && link.is_up()));
-            lanes.iter().for_each(|lane| lane.far().pay_at_once());
+            lanes.iter().for_each(|lane| lane.far().pay());
         }),
         card_of: Box::new(|rank| endpoint()?.card_of(rank)),
-        tables: Box::new(|| endpoint().ok()?.node_tables()),
+        table: Box::new(|| endpoint().ok()?.node_table()),
     }
 }
 
@@ -607,7 +607,7 @@ fn on_number(link: &Arc<Link>, number: u32) {
             Call::Marks => {
                 // It may have been posted while the mark was on its way.
                 let posted = |slot: &usize| {
-                    let view = lane.posting(lane.inn, *slot);
+                    let view = lane.posting_here(*slot);
                     let seq = view.seq.load(Ordering::Acquire);
                     seq != 0 && far.is_pending(*slot, seq)
                 };

@@ -45,6 +45,17 @@ pub enum Layout {
         n: usize,
     },
 }
+/// Is this memory of some size at no address? One test, since there mostly is an address.
+#[inline(always)]
+pub fn is_nowhere(ptr: *const u8, len: usize) -> bool {
+    #[cold]
+    #[inline(never)]
+    fn has_size(len: usize) -> bool {
+        len != 0
+    }
+    ptr.is_null() && has_size(len)
+}
+
 impl Layout {
     /// The number of bytes, or an error when the shape makes no sense (null memory with a size, overflow).
     ///
@@ -54,7 +65,7 @@ impl Layout {
         let wrong = |text: &str| Err(Error::new(Code::Argument, text));
         match *self {
             Layout::Contiguous { ptr, len } => {
-                if ptr.is_null() && len != 0 {
+                if is_nowhere(ptr, len) {
                     return wrong("null buffer with a size");
                 }
                 if len > isize::MAX as usize { wrong("size overflows") } else { Ok(len) }

@@ -12,7 +12,7 @@ use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::p2p::layout::{Cursor, Layout};
+use crate::p2p::layout::{Cursor, Layout, is_nowhere};
 use crate::p2p::send::wake;
 use crate::p2p::{PROC_NULL, TAG_ANY};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, YIELDS, doorbell, patience};
@@ -55,7 +55,7 @@ pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> 
     let ep = endpoint()?;
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
-        if slot < lane.limit() as usize && !(ptr.is_null() && len != 0) {
+        if slot < lane.limit() as usize && !is_nowhere(ptr, len) {
             // SAFETY: `len` writable bytes at `ptr`, as the caller promises.
             return unsafe { recv_found::<true>(ep, lane, slot, ptr, len) };
         }
@@ -293,7 +293,7 @@ impl Receiver {
             }
         };
         let hint = hint | if waiting { HINT_WAITING } else { 0 };
-        let posting = self.lane.posting(direction, self.slot);
+        let posting = self.lane.posting_here(self.slot);
         posting.post(self.seq, addr as u64, self.cap as u64, kind, hint, self.lane.epoch);
         if let Some(far) = self.far() {
             let shape = match self.data {
@@ -302,12 +302,12 @@ impl Receiver {
             };
             return self.post_far(far, addr, kind, shape);
         }
-        wake_sender(self.lane, self.slot);
+        wake_sender(self.lane, self.slot, self.theirs());
     }
 
     /// A posting is out already; this thread now stays with it.
     pub fn say_waiting(&self) {
-        let meta = &self.lane.posting(self.lane.inn, self.slot).meta;
+        let meta = &self.lane.posting_here(self.slot).meta;
         meta.store(meta.load(Ordering::Relaxed) | (HINT_WAITING as u64) << 8, Ordering::Relaxed);
     }
 
@@ -376,7 +376,7 @@ impl Receiver {
             Ok(len) => *len,
             Err(_) => 0,
         };
-        self.lane.note_len(self.slot, len);
+        self.lane.note_len(self.lane.progress(self.slot), self.slot, len);
         match found {
             Found::Landing(land) => {
                 let mine = self.mine();
@@ -397,7 +397,7 @@ impl Receiver {
                 unsafe { (*side.block.get()).taken.store(self.seq as u32, Ordering::Release) };
             }
         }
-        wake_sender(self.lane, self.slot);
+        wake_sender(self.lane, self.slot, self.theirs());
         let len = taken?;
         if len > self.cap {
             return Err(self.truncated(len));

@@ -14,7 +14,7 @@ use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::p2p::layout::Layout;
+use crate::p2p::layout::{Layout, is_nowhere};
 use crate::p2p::receive::{POST_AT_ONCE, Receiver, post_short, take_short};
 use crate::p2p::send::{Sender, Waiting, busy};
 use crate::p2p::transfer::{Put, Ring};
@@ -24,9 +24,6 @@ pub use irecv::*;
 pub use isend::*;
 pub use pending::WaitingSends;
 pub(super) use pending::{abandon_send, complete_send};
-
-/// How many indices ahead a line is asked for.
-const AHEAD: usize = 4;
 
 #[inline]
 fn find(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Result<(&'static Lane, usize)> {
@@ -62,7 +59,8 @@ pub unsafe fn sendrecv(
     if let (Layout::Contiguous { ptr, len }, Layout::Contiguous { ptr: to, len: cap }) = (sdata, rdata)
         && let ep = endpoint()?
         && len <= ep.tuning.annex
-        && !(ptr.is_null() && len != 0 || to.is_null() && cap != 0)
+        && !is_nowhere(ptr, len)
+        && !is_nowhere(to, cap)
         && let (Some(out), Some(inn)) =
             (ep.lanes.find(Lane::key_of(comm, dst as u32)), ep.lanes.find(Lane::key_of(comm, src as u32)))
     {

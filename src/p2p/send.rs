@@ -15,7 +15,7 @@ use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::p2p::layout::{Cursor, Layout};
+use crate::p2p::layout::{Cursor, Layout, is_nowhere};
 use crate::p2p::transfer::{Put, Ring};
 use crate::p2p::{PROC_NULL, any_index};
 use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patience};
@@ -57,7 +57,7 @@ pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> 
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {
         let slot = index as u32 as usize + SYSTEM_INDICES;
-        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !(ptr.is_null() && len != 0) {
+        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !is_nowhere(ptr, len) {
             // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
             return if unsafe { send_short(lane, slot, ptr, len) } {
                 Ok(())
@@ -85,7 +85,7 @@ unsafe fn send_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr
         // SAFETY: as the caller promises.
         if sender.is_short() && unsafe { sender.append() } {
             lane.count_spooled(slot);
-            lane.count_sent(slot, sender.seq, len);
+            lane.count_sent(progress, sender.seq, len);
             after_publish(lane, slot, sender.theirs());
             return Ok(());
         }
@@ -177,7 +177,7 @@ pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, d
     }
     if lane.is_self() {
         // Nobody else will post while this thread waits, unless the program has other threads.
-        let posted = lane.posting(lane.out, slot).is(sender.seq) || any_index::is_posted(lane);
+        let posted = lane.posting_there(slot).is(sender.seq) || any_index::is_posted(lane);
         if timeout < 0 && !posted && ep.single_threaded() {
             return Err(sender.never_received());
         }
@@ -244,7 +244,7 @@ impl Sender {
     }
     pub fn posting(&self) -> &'static Posting {
         self.lane.take_over_outgoing(self.slot);
-        self.lane.posting(self.lane.out, self.slot)
+        self.lane.posting_there(self.slot)
     }
 
     /// The error of a synchronous send to itself that only the thread which waits in it could receive.
@@ -316,7 +316,7 @@ impl Sender {
         if self.seq == 1 {
             self.lane.touch(self.slot);
         }
-        self.lane.count_sent(self.slot, self.seq, self.len);
+        self.lane.count_sent(self.lane.progress(self.slot), self.seq, self.len);
         match self.lane.far() {
             None => after_publish(self.lane, self.slot, self.theirs()),
             Some(far) if far.is_subscribed() => any_index::announce(self.lane, self.slot),

@@ -78,7 +78,7 @@ impl Sender {
     /// Puts the message into its posting, which is there.
     pub unsafe fn put(&mut self, ring: Ring) -> Put {
         let lane = self.lane;
-        let posting = lane.posting(lane.out, self.slot);
+        let posting = lane.posting_there(self.slot);
         let mark = &lane.head(lane.out, self.slot).mark;
         // The receiver may be withdrawing the posting: say that we put, then look whether it is still there.
         // SYNC POINT: pairs with `request::cancel`, which buys the order of both sides with `membarrier`.

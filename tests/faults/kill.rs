@@ -273,7 +273,7 @@ pub fn dies_in_a_message() {
     }
     barrier();
     if rank() == 0 {
-        lane.hot(index).half[lane.out].publish(Land::new(1, 0, Kind::Split, 40, lane.epoch));
+        lane.sending(index).0.publish(Land::new(1, 0, Kind::Split, 40, lane.epoch));
         sleep_ms(50);
         // SAFETY: no memory.
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };

@@ -133,7 +133,7 @@ pub(super) fn dequeue(ep: &'static Endpoint, lane: &Lane) -> Option<usize> {
     }
     // What is looked at next lies on lines that nobody had reason to fetch before.
     if slot < lane.limit() as usize {
-        prefetch(lane.hot(slot));
+        prefetch(lane.receiving(slot).0);
         prefetch(lane.progress(slot));
     }
     pass_over(lane);

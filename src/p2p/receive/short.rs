@@ -17,7 +17,7 @@ pub unsafe fn recv_inline<const OWE: bool>(lane: &Lane, slot: usize, ptr: *mut u
     // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
     let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
     // SAFETY: as the caller promises.
-    unsafe { take_short::<OWE>(lane, slot, ptr, cap, patience) }
+    unsafe { take_short::<OWE>(lane, progress, slot, ptr, cap, patience) }
 }
 
 /// Takes the chain's next record, if the last message came from the chain and that record is there within moments and fits. `false`:
@@ -56,11 +56,11 @@ pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: u
     unsafe { copy(block.cast::<u8>().add(next as usize + 8), ptr, len) };
     side.next.set(next + record_bytes(len) as u64);
     progress.count_received(seq);
-    lane.note_len(slot, len);
+    lane.note_len(progress, slot, len);
     // SAFETY: in the peer's spool, mapped as long as the lane lives.
     // SYNC POINT: pairs with `Sender::consumed_all`.
     unsafe { (*block).taken.store(seq as u32, Ordering::Release) };
-    wake_sender(lane, slot);
+    wake_sender(lane, slot, theirs);
     true
 }
 
@@ -74,18 +74,18 @@ pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: u
 #[inline(always)]
 pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
     lane: &Lane,
+    progress: &Progress,
     slot: usize,
     ptr: *mut u8,
     cap: usize,
     patience: u32,
 ) -> bool {
-    let progress = lane.progress(slot);
-    let (theirs, _) = lane.receiving(slot);
+    let (theirs, mine) = lane.receiving(slot);
     let seq = progress.received.load(Ordering::Relaxed) + 1;
     let epoch = lane.epoch;
     let mut turns = 1;
     let mut land = theirs.landing();
-    if patience > 1 && !land.is(seq, epoch) && is_acknowledged_first(lane, slot) {
+    if patience > 1 && !land.is(seq, epoch) && is_acknowledged_first(lane, progress, slot) {
         (0..ANSWER_PAUSES).for_each(|_| spin_loop());
     }
     while !land.is(seq, epoch) {
@@ -115,7 +115,7 @@ pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
         len
     };
     progress.count_received(seq);
-    lane.note_len(slot, len);
+    lane.note_len(progress, slot, len);
     if OWE
         && (inline || len > OWE_ABOVE)
         && progress.alternates(seq, land)
@@ -124,7 +124,7 @@ pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
     {
         owe(progress);
     } else {
-        acknowledge(lane, slot, seq);
+        acknowledge(lane, slot, (theirs, mine), seq);
     }
     true
 }
@@ -132,8 +132,8 @@ pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
 /// Is the message that is awaited an answer whose sender first acknowledges what it answers? So it is in traffic in turn with messages of an
 /// annex that are not owed an acknowledgement. A look between the two would take the line away from its writer.
 #[inline(always)]
-fn is_acknowledged_first(lane: &Lane, slot: usize) -> bool {
-    lane.progress(slot).awaits_answer() && (INLINE_BYTES + 1..=OWE_ABOVE).contains(&lane.last_len(slot))
+fn is_acknowledged_first(lane: &Lane, progress: &Progress, slot: usize) -> bool {
+    progress.awaits_answer() && (INLINE_BYTES + 1..=OWE_ABOVE).contains(&lane.last_len(slot))
 }
 
 /// The acknowledgement is left to the answer.
@@ -168,34 +168,34 @@ pub(in crate::p2p) unsafe fn take_carried(
     {
         return false;
     }
-    progress.note_acked(land, lane.receiving(slot).0);
+    let halves = lane.receiving(slot);
+    progress.note_acked(land, halves.0);
     // SAFETY: at most 16 bytes, and at most `cap`.
     unsafe { deliver_words(words, ptr, len) };
     progress.count_received(seq);
-    lane.note_len(slot, len);
+    lane.note_len(progress, slot, len);
     // A sender that waits for this acknowledgement said so in the landing; one that waits with its next message announces that, and who
     // looks for it settles.
     if progress.alternates(seq, land) && !land.is_now() {
         owe(progress)
     } else {
-        acknowledge(lane, slot, seq)
+        acknowledge(lane, slot, halves, seq)
     }
     true
 }
 
-/// Tells the sender that message `seq` and all before it are received, and wakes it.
+/// Tells the sender that message `seq` and all before it are received, and wakes it. The halves are as [`Lane::receiving`] gives them.
 #[inline(always)]
-pub(super) fn acknowledge(lane: &Lane, slot: usize, seq: u64) {
-    let mine = lane.receiving(slot).1;
+pub(super) fn acknowledge(lane: &Lane, slot: usize, (theirs, mine): (&Half, &Half), seq: u64) {
     mine.acknowledge(seq, mine.rx.load(Ordering::Relaxed) & 0xff);
-    wake_sender(lane, slot);
+    wake_sender(lane, slot, theirs);
 }
 
-/// Wakes the sender if it sleeps, after what it may wait for has been stored.
+/// Wakes the sender if it sleeps, after what it may wait for has been stored. `theirs`: its half of the slot.
 #[inline(always)]
-pub(super) fn wake_sender(lane: &Lane, slot: usize) {
+pub(super) fn wake_sender(lane: &Lane, slot: usize, theirs: &Half) {
     doorbell::light_barrier();
-    let sleep = lane.receiving(slot).0.tx.load(Ordering::Relaxed) & 0xff;
+    let sleep = theirs.tx.load(Ordering::Relaxed) & 0xff;
     if sleep != 0 {
         wake(lane, slot, sleep);
     }
@@ -211,12 +211,14 @@ pub(super) fn wake_sender(lane: &Lane, slot: usize) {
 /// last message neither came from the chain nor is its acknowledgement owed.
 #[inline(always)]
 pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64, ptr: *mut u8, cap: usize) {
-    let posting = lane.posting(lane.inn, slot);
-    posting.post(seq, ptr as u64, cap as u64, PostingKind::Contiguous, heap_hint(ep, ptr, cap), lane.epoch);
+    let posting = lane.posting_here(slot);
+    // What fits the landing goes there, wherever the buffer is.
+    let hint = if cap <= INLINE_BYTES { 0 } else { heap_hint(ep, ptr, cap) };
+    posting.post(seq, ptr as u64, cap as u64, PostingKind::Contiguous, hint, lane.epoch);
     doorbell::light_barrier();
     // SYNC POINT: pairs with the sleeper's count, as its word does in `wake_sender`.
     if lane.peer_side().asleep.load(Ordering::Relaxed) != 0 {
-        wake_sender(lane, slot);
+        wake_sender(lane, slot, lane.receiving(slot).0);
     }
 }
 
@@ -234,7 +236,7 @@ pub(crate) fn settle(lane: &Lane, slot: usize) {
     let flags = progress.recv_flags.load(Ordering::Relaxed);
     if flags & RECV_OWES != 0 {
         progress.recv_flags.store(flags & !RECV_OWES, Ordering::Release);
-        acknowledge(lane, slot, progress.received.load(Ordering::Relaxed));
+        acknowledge(lane, slot, lane.receiving(slot), progress.received.load(Ordering::Relaxed));
     }
 }
 

@@ -16,11 +16,7 @@ pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()>
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
         // A long message that is there already is worth taking at once.
-        if slot < lane.limit() as usize
-            && len <= POST_AT_ONCE
-            && !(ptr.is_null() && len != 0)
-            && ep.event.get().is_none()
-        {
+        if slot < lane.limit() as usize && len <= POST_AT_ONCE && !is_nowhere(ptr, len) && ep.event.get().is_none() {
             let progress = lane.progress(slot);
             let flags = &progress.recv_flags;
             let now = flags.load(Ordering::Relaxed);
@@ -86,22 +82,24 @@ pub(in crate::p2p) unsafe fn irecv_on(
 /// within so many turns. `false`: not this way.
 #[inline(always)]
 fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
-    let flags = &lane.progress(slot).recv_flags;
+    let progress = lane.progress(slot);
+    let flags = &progress.recv_flags;
     if flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_READY | RECV_CHAIN) != RECV_PENDING {
         return false;
     }
-    let posting = lane.posting(lane.inn, slot);
+    let posting = lane.posting_here(slot);
     if posting.meta.load(Ordering::Relaxed) as u8 != PostingKind::Contiguous as u8 {
         return false;
     }
     // A window of requests is completed in the order of its indices: have the line of one further on come meanwhile.
-    let ahead = slot + AHEAD;
-    if ahead < lane.limit() as usize && lane.progress(ahead).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
-        prefetch(lane.hot(ahead));
+    if let Some((ahead, its)) = lane.ahead(progress, slot)
+        && its.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0
+    {
+        prefetch(lane.receiving(ahead).0);
     }
     let (ptr, cap) = (posting.addr.load(Ordering::Relaxed) as *mut u8, posting.cap.load(Ordering::Relaxed) as usize);
     // SAFETY: the request's buffer, writable until completion.
-    if !unsafe { take_short::<false>(lane, slot, ptr, cap, patience) } {
+    if !unsafe { take_short::<false>(lane, progress, slot, ptr, cap, patience) } {
         return false;
     }
     flags.store(flags.load(Ordering::Relaxed) & !RECV_PENDING, Ordering::Release);
@@ -154,7 +152,7 @@ pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
 
 /// The pending receive of a slot, as it was posted.
 fn pending(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Receiver {
-    let posting = lane.posting(lane.inn, slot);
+    let posting = lane.posting_here(slot);
     let (data, cap) = if posting.meta.load(Ordering::Relaxed) as u8 == PostingKind::Contiguous as u8 {
         let cap = posting.cap.load(Ordering::Relaxed) as usize;
         (Layout::Contiguous { ptr: posting.addr.load(Ordering::Relaxed) as *mut u8, len: cap }, cap)
@@ -269,7 +267,7 @@ pub(in crate::p2p) fn complete_receive(
 }
 
 fn withdraw(lane: &Lane, slot: usize) {
-    lane.posting(lane.inn, slot).seq.store(0, Ordering::Relaxed);
+    lane.posting_here(slot).seq.store(0, Ordering::Relaxed);
 }
 
 /// Withdraws a receive. `false`: too late, the message is there or being put; complete the request as usual.
@@ -315,7 +313,7 @@ pub(in crate::p2p) fn take_back(receiver: &Receiver) -> bool {
     let puts = lane.head(lane.inn, slot).mark.load(Ordering::Acquire) == (receiver.seq << 2 | PUTS);
     if puts || receiver.look().is_some() {
         // Post again what was withdrawn, so that completing it finds its buffer; who puts has seen the rest of the posting.
-        lane.posting(lane.inn, slot).seq.store(receiver.seq, Ordering::Relaxed);
+        lane.posting_here(slot).seq.store(receiver.seq, Ordering::Relaxed);
         return false;
     }
     true

@@ -17,18 +17,17 @@ pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()>
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {
         let slot = index as u32 as usize + SYSTEM_INDICES;
-        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !(ptr.is_null() && len != 0) {
+        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !is_nowhere(ptr, len) {
+            let progress = lane.progress(slot);
             // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
-            if unsafe { crate::p2p::send::send_inline(lane, slot, ptr, len) } {
-                let progress = lane.progress(slot);
+            if unsafe { crate::p2p::send::send_inline(lane, progress, slot, ptr, len) } {
                 let flags = &progress.send_flags;
                 flags.store(flags.load(Ordering::Relaxed) | SEND_PENDING, Ordering::Relaxed);
                 // A window of requests goes over the indices in order: one that is a message behind is likely to be next.
-                let ahead = slot + AHEAD;
-                if ahead < lane.limit() as usize
-                    && lane.progress(ahead).sent.load(Ordering::Relaxed) + 1 == progress.sent.load(Ordering::Relaxed)
+                if let Some((ahead, its)) = lane.ahead(progress, slot)
+                    && its.sent.load(Ordering::Relaxed) + 1 == progress.sent.load(Ordering::Relaxed)
                 {
-                    prefetch_to_write(lane.hot(ahead));
+                    prefetch_to_write(lane.sending(ahead).0);
                 }
                 return Ok(());
             }

@@ -130,7 +130,7 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
             published = side.state.get() != SendState::Waits;
             if alone {
                 let sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
-                if !lane.posting(lane.out, slot).is(sender.seq) && !any_index::is_posted(lane) {
+                if !lane.posting_there(slot).is(sender.seq) && !any_index::is_posted(lane) {
                     side.state.set(SendState::Sent);
                     return Err(sender.never_received());
                 }
@@ -270,7 +270,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
             let late = || !synchronous && now_ns() >= side.deadline_ns.get();
             // A receive that was posted when the offer was just being made: synchronous sends wait for no more than that, and the receiver
             // may look for the offer long after.
-            let posting = lane.posting(lane.out, slot);
+            let posting = lane.posting_there(slot);
             let awaited = || (posting.meta.load(Ordering::Relaxed) >> 8) as u8 & HINT_WAITING != 0;
             let posted =
                 synchronous && (posting.is(sender.seq) && !awaited() || any_index::claim(lane, slot, sender.seq));

@@ -9,16 +9,22 @@ use super::*;
 #[inline(always)]
 pub(in crate::p2p) unsafe fn send_short(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
     // SAFETY: as the caller promises.
-    unsafe { if len <= INLINE_BYTES { send_inline(lane, slot, ptr, len) } else { send_annex(lane, slot, ptr, len) } }
+    unsafe {
+        if len <= INLINE_BYTES {
+            send_inline(lane, lane.progress(slot), slot, ptr, len)
+        } else {
+            send_annex(lane, slot, ptr, len)
+        }
+    }
 }
 
-/// The landing's own bytes. `false`: not this way.
+/// The landing's own bytes. `progress`: the slot's record; what callers have at hand is handed down, since the compiler would work it out
+/// anew after each store to shared memory. `false`: not this way.
 ///
 /// # Safety
 /// `len` readable bytes at `ptr`, `len` ≤ [`INLINE_BYTES`], `slot` below the lane's limit.
 #[inline(always)]
-pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
-    let progress = lane.progress(slot);
+pub unsafe fn send_inline(lane: &Lane, progress: &Progress, slot: usize, ptr: *const u8, len: usize) -> bool {
     let (mine, theirs) = lane.sending(slot);
     let before = progress.sent.load(Ordering::Relaxed);
     if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
@@ -35,13 +41,13 @@ pub unsafe fn send_inline(lane: &Lane, slot: usize, ptr: *const u8, len: usize) 
     let land = Land::new(seq, progress.got(), Kind::Inline, len, lane.epoch);
     if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
         publish_announced(lane, slot, land, [a, b]);
-        lane.count_sent(slot, seq, len);
+        lane.count_sent(progress, seq, len);
         return true;
     }
     mine.data[0].store(a, Ordering::Relaxed);
     mine.data[1].store(b, Ordering::Relaxed);
     mine.publish(land);
-    lane.count_sent(slot, seq, len);
+    lane.count_sent(progress, seq, len);
     after_publish(lane, slot, theirs);
     true
 }
@@ -82,7 +88,7 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
     }
     // SAFETY: as the caller promises; everything before is consumed.
     unsafe { fill_annex(lane, slot, seq, len, false, |at, to, n| crate::base::atomics::copy(ptr.add(at), to, n)) };
-    lane.count_sent(slot, seq, len);
+    lane.count_sent(progress, seq, len);
     after_publish(lane, slot, theirs);
     true
 }

@@ -5,7 +5,7 @@ use super::*;
 /// Is the receive of message `seq`, the last one published, known to be posted or done?
 pub(super) fn is_confirmed(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64) -> bool {
     lane.take_over_outgoing(slot);
-    lane.posting(lane.out, slot).seq.load(Ordering::Relaxed) >= seq || is_consumed(ep, lane, slot, seq)
+    lane.posting_there(slot).seq.load(Ordering::Relaxed) >= seq || is_consumed(ep, lane, slot, seq)
 }
 
 /// Has the receiver consumed message `seq`, the last one published?
@@ -58,7 +58,7 @@ impl Scene for Waiting {
         if self.confirm {
             return any || is_confirmed(self.ep, self.lane, self.slot, self.seq);
         }
-        let posted = self.lane.posting(self.lane.out, self.slot).seq.load(Ordering::Relaxed) >= self.seq;
+        let posted = self.lane.posting_there(self.slot).seq.load(Ordering::Relaxed) >= self.seq;
         posted || (any || self.len <= self.ep.tuning.eager) && is_consumed(self.ep, self.lane, self.slot, self.seq - 1)
     }
     fn naps(&self) -> u32 {

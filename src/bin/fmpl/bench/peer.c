@@ -207,7 +207,7 @@ static void prepost(const long *a)
         }
         double t0 = now_ns();
         for (long s = 0; s < m; s++) {
-            long i = a[2] ? n - 1 - s * (n / m) : s;
+            long i = a[2] ? n - 1 - s : s;
             done[i] = 1;
             if (rank == 0) {
                 stamp(sb, 8, i);

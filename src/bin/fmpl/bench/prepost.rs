@@ -50,7 +50,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         }
         let t0 = now();
         for s in 0..m {
-            let i = if a[2] != 0 { n - 1 - s * (n / m) } else { s };
+            let i = if a[2] != 0 { n - 1 - s } else { s };
             done[i as usize] = true;
             if r.rank == 0 {
                 r.sb.stamp(0, 8, i as i64);
