@@ -153,7 +153,8 @@ fn every_way() {
     let again = |way: &str| way != "FMPL_SHM_PATH=auto" && way.contains("auto") || way == WAYS[WAYS.len() - 1];
     for way in WAYS.into_iter().filter(|w| w.contains(&only) && !(ranks::short() && again(w))) {
         let since = std::time::Instant::now();
-        let outcome = Job::new(2, "scenes").settings(way).run();
+        // Ranks that spin share their cores with whatever else runs: a limit for what stands still, not for what is slow.
+        let outcome = Job::new(2, "scenes").settings(way).seconds(400).run();
         if std::env::var_os("SCENE").is_none() {
             Job::new(2, "scenes").settings(way).env("SCENE", "spool").run();
             Job::new(2, "scenes").settings(&sharing(way)).env("SCENE", "threads").run();
