@@ -631,7 +631,7 @@ fn on_number(link: &Arc<Link>, number: u32) {
     }
     far::answer(link, number, |Asked { what, slot, seq, at }| {
         let yes = match what {
-            Ask::Ring => return ep.any_source.serve_ring(ep, number, slot as i32, link.peer),
+            Ask::Ring => return ep.any_source.serve_ring(ep, number, slot as i32, link.peer, seq != 0),
             Ask::Counters => {
                 let fabric = ep.fabric_here()?;
                 return ep.any_source.guests.serve(fabric, u32::try_from(seq).ok()?, at);

@@ -28,13 +28,13 @@ use crate::base::error::Result;
 use crate::wait::stall::Job;
 
 /// Most bytes that are asked for: the caller waits meanwhile.
-pub(super) const ERRAND_MOST: usize = 64 << 10;
+pub(super) const ERRAND_MOST: usize = 1 << 20;
 /// How long somebody who is awake may take until it begins.
 const BEGIN_NS: u64 = 3_000;
 /// Looks before the clock is asked.
 const LOOKS: u32 = 20;
-/// Looks at a copy that is being made before the wait becomes an ordinary one: some 50 us.
-const PATIENCE: u32 = 4_000;
+/// Looks at a copy that is being made before the wait becomes an ordinary one: some 200 us, in which a copy is made.
+const PATIENCE: u32 = 12_000;
 /// Copies that a rank makes by itself after one that nobody began with, though somebody was awake: at first, and at most.
 const SULK: [u32; 2] = [4, 256];
 /// Copies that follow each other within this time may be worth waking somebody up for …

@@ -76,7 +76,7 @@ pub struct Asked {
     pub what: Ask,
     /// The slot; for [`Ask::Ring`] the index.
     pub slot: usize,
-    /// The message or ticket; for [`Ask::Counters`] the receiver.
+    /// The message or ticket; for [`Ask::Ring`] 1 if its counters are to be with the peer, for [`Ask::Counters`] the receiver.
     pub seq: u64,
     /// The address of a ring; the name of a share.
     pub at: u64,

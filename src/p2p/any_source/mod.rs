@@ -276,10 +276,13 @@ impl AnySource {
     }
 
     /// Answers a sender of another node that asks for a ring, with the share that it is to use; called by the thread of the fabric.
-    pub fn serve_ring(&self, ep: &Endpoint, number: u32, index: i32, sender: u32) -> Option<[u64; 2]> {
+    /// `home`: one whose counters are here.
+    pub fn serve_ring(&self, ep: &Endpoint, number: u32, index: i32, sender: u32, home: bool) -> Option<[u64; 2]> {
         let ring = self.make_far_ring(ep, number, index)?;
         let hosts = ring.hosts();
-        let n = if hosts.iter().any(Option::is_some) {
+        let n = if home {
+            0
+        } else if hosts.iter().any(Option::is_some) {
             far::host::share_of(ep.launch.nodes(), &hosts, sender)
         } else {
             share::share_of(sender, ring.shares())

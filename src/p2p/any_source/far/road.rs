@@ -72,9 +72,16 @@ impl FarRoad {
     /// Asks the receiver for its ring of this index. `None`: it is not there yet, and the call is to be made again.
     pub fn find(lane: &'static Lane, index: usize) -> Option<FarRoad> {
         let far = lane.far()?;
-        let asked = Asked { what: Ask::Ring, slot: index, seq: 0, at: 0 };
-        let found = far.ask_for(asked, || lane.gone().is_none()).flatten();
-        let [addr, key] = found?;
+        let ask = |home| {
+            let asked = Asked { what: Ask::Ring, slot: index, seq: home, at: 0 };
+            far.ask_for(asked, || lane.gone().is_none()).flatten()
+        };
+        // With the counters at home, if who has them elsewhere cannot be reached.
+        FarRoad::of(lane, ask(0)?).or_else(|| FarRoad::of(lane, ask(1)?))
+    }
+
+    /// To the ring of which the receiver has said this.
+    fn of(lane: &'static Lane, [addr, key]: [u64; 2]) -> Option<FarRoad> {
         let host = match (key >> HOST_AT).checked_sub(1) {
             None => None,
             Some(host) => {
