@@ -326,6 +326,15 @@ impl Lane {
         // SAFETY: the records of a group's slots are open memory, whether they may be used or not, and lie a line apart.
         Some((slot + AHEAD, unsafe { &*(&raw const *progress).byte_add(AHEAD * 64) }))
     }
+    /// The same, [`AHEAD`] further back.
+    #[inline(always)]
+    pub fn behind<'a>(&'a self, progress: &'a Progress, slot: usize) -> Option<(usize, &'a Progress)> {
+        if slot % PROGRESS_APART < AHEAD {
+            return None;
+        }
+        // SAFETY: as above.
+        Some((slot - AHEAD, unsafe { &*(&raw const *progress).byte_sub(AHEAD * 64) }))
+    }
     /// The length of the last message received, for the thread that receives.
     pub fn last_len(&self, slot: usize) -> usize {
         match self.progress(slot).last_len.load(Ordering::Relaxed) {

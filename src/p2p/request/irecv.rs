@@ -22,6 +22,9 @@ pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()>
             let now = flags.load(Ordering::Relaxed);
             if now & (RECV_PENDING | RECV_CHAIN | RECV_OWES) == 0 {
                 let seq = progress.received.load(Ordering::Relaxed) + 1;
+                if slot.is_multiple_of(PROGRESS_APART) {
+                    lane.fetch_next_group(slot);
+                }
                 // SAFETY: as the caller promises; nothing is pending.
                 unsafe { post_short(ep, lane, slot, seq, ptr, len) };
                 // SYNC POINT: pairs with `holds_annex`, as all stores of these flags do: each may cover the one after which the last
@@ -92,10 +95,11 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
         return false;
     }
     // A window of requests is completed in the order of its indices: have the line of one further on come meanwhile.
-    if let Some((ahead, its)) = lane.ahead(progress, slot)
-        && its.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0
-    {
-        prefetch(lane.receiving(ahead).0);
+    // Or in the reverse order.
+    let pending = |(_, its): &(usize, &Progress)| its.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0;
+    let next = lane.ahead(progress, slot).filter(pending).or_else(|| lane.behind(progress, slot).filter(pending));
+    if let Some((next, _)) = next {
+        prefetch(lane.receiving(next).0);
     }
     let (ptr, cap) = (posting.addr.load(Ordering::Relaxed) as *mut u8, posting.cap.load(Ordering::Relaxed) as usize);
     // SAFETY: the request's buffer, writable until completion.
