@@ -65,6 +65,13 @@ module fmpl
   integer(c_int), parameter :: FMPL_COUNTER_MULTICAST_AGAIN = 12
   !> For fmpl_counter: multicast groups that this process is in now.
   integer(c_int), parameter :: FMPL_COUNTER_MULTICAST_GROUPS = 13
+  !> For fmpl_counter: peers on other nodes with which this process has a context now, memory that they may
+  !! write.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_CONTEXTS = 14
+  !> For fmpl_counter: the contexts that all ranks of this node have now.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_NODE_CONTEXTS = 15
+  !> For fmpl_counter: contexts of this process that were put away so far, because others needed their place.
+  integer(c_int), parameter :: FMPL_COUNTER_RDMA_PUT_AWAY = 16
   !> The version that this header belongs to: 10000 * major + 100 * minor + patch.
   integer(c_int), parameter :: FMPL_VERSION_NUMBER = 100
   !> The library is not initialised, or has been finalized.

@@ -178,6 +178,20 @@ enum fmpl_error {
 /** For fmpl_counter: multicast groups that this process is in now. */
 #define FMPL_COUNTER_MULTICAST_GROUPS 13
 
+/**
+ * For fmpl_counter: peers on other nodes with which this process has a context now, memory that they may
+ * write.
+ */
+#define FMPL_COUNTER_RDMA_CONTEXTS 14
+
+/** For fmpl_counter: the contexts that all ranks of this node have now. */
+#define FMPL_COUNTER_RDMA_NODE_CONTEXTS 15
+
+/**
+ * For fmpl_counter: contexts of this process that were put away so far, because others needed their place.
+ */
+#define FMPL_COUNTER_RDMA_PUT_AWAY 16
+
 /** The version that this header belongs to: 10000 * major + 100 * minor + patch. */
 #define FMPL_VERSION 100
 

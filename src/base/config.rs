@@ -291,6 +291,8 @@ pub struct Config {
     pub verbs_pkey: Option<u16>,
     /// `FMPL_QUEUE_PAIRS`: connections of all processes of a node with other nodes, at most.
     pub queue_pairs: usize,
+    /// `FMPL_CONTEXTS`: peers on other nodes that may write into memory of the processes of a node, at most.
+    pub contexts: usize,
     /// `FMPL_START_TIMEOUT`, seconds
     pub start_s: f64,
     /// `FMPL_BLACS_SPOOL`, bytes; read by `libfmpl_blacs`
@@ -357,6 +359,7 @@ impl Default for Config {
             verbs_mtu: None,
             verbs_pkey: None,
             queue_pairs: 128,
+            contexts: 1024,
             blacs_spool_bytes: 1 << 30,
             log: 1,
         }

@@ -39,11 +39,17 @@ pub enum Counter {
     MulticastAgain = 12,
     /// Multicast groups that this process is in now.
     MulticastGroups = 13,
+    /// Peers on other nodes with which this process has a context now: memory that they may write.
+    RdmaContexts = 14,
+    /// Those that all ranks of this node have now.
+    RdmaNodeContexts = 15,
+    /// Contexts of this process that were put away so far, because others needed their place.
+    RdmaPutAway = 16,
 }
 
 impl Counter {
     /// All counters, in order.
-    pub const ALL: [Counter; 14] = [
+    pub const ALL: [Counter; 17] = [
         Counter::ShmPeers,
         Counter::ShmMessages,
         Counter::ShmBytes,
@@ -58,6 +64,9 @@ impl Counter {
         Counter::MulticastPackets,
         Counter::MulticastAgain,
         Counter::MulticastGroups,
+        Counter::RdmaContexts,
+        Counter::RdmaNodeContexts,
+        Counter::RdmaPutAway,
     ];
 
     /// The counter with this number.

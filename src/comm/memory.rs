@@ -5,7 +5,6 @@ use crate::base::error::Result;
 use crate::fabric::shm::region::{
     ANY_AT, ARENAS_AT, BOARD_AT, HEAP_AT, LANES_AT, LIVES_AT, NODE_AT, PLACES_AT, REGION_END, RMA_AT, RMA_END, SPOOL_AT,
 };
-use crate::lane::far::CHUNK_SLOTS;
 use crate::p2p::endpoint::endpoint;
 
 /// A component and its bytes.
@@ -51,10 +50,7 @@ pub fn memory() -> Result<Vec<Part>> {
         let (at, len) = lane.private_memory();
         add("lanes: numbers and sides of their indices", pages.present(at, len));
         if let Some(far) = lane.far() {
-            add(
-                "between nodes: state of indices",
-                (far.open_chunks() * CHUNK_SLOTS * size_of::<crate::lane::far::FarSlot>()) as u64,
-            );
+            add("between nodes: state of indices", far.state_bytes() as u64);
         }
     }
     for (at, len) in ep.spool.tables() {

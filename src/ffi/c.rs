@@ -92,6 +92,12 @@ pub const FMPL_COUNTER_MULTICAST_PACKETS: c_int = comm::Counter::MulticastPacket
 pub const FMPL_COUNTER_MULTICAST_AGAIN: c_int = comm::Counter::MulticastAgain as c_int;
 /// For `fmpl_counter`: multicast groups that this process is in now.
 pub const FMPL_COUNTER_MULTICAST_GROUPS: c_int = comm::Counter::MulticastGroups as c_int;
+/// For `fmpl_counter`: peers on other nodes with which this process has a context now, memory that they may write.
+pub const FMPL_COUNTER_RDMA_CONTEXTS: c_int = comm::Counter::RdmaContexts as c_int;
+/// For `fmpl_counter`: the contexts that all ranks of this node have now.
+pub const FMPL_COUNTER_RDMA_NODE_CONTEXTS: c_int = comm::Counter::RdmaNodeContexts as c_int;
+/// For `fmpl_counter`: contexts of this process that were put away so far, because others needed their place.
+pub const FMPL_COUNTER_RDMA_PUT_AWAY: c_int = comm::Counter::RdmaPutAway as c_int;
 /// The version that this header belongs to: 10000 * major + 100 * minor + patch.
 pub const FMPL_VERSION: c_int = 100
     * (100 * decimal(env!("CARGO_PKG_VERSION_MAJOR")) + decimal(env!("CARGO_PKG_VERSION_MINOR")))

@@ -8,13 +8,12 @@
 //! [`front`] says what lies in a front, [`ask`] what is asked of the peer's thread, [`view`] how a view follows its fronts.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use super::Lane;
 use super::map::{SIDE_FINALIZED, SLOTS, Side};
 use super::record::{Land, WANTS};
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::Fabric;
 use crate::fabric::verbs::link::{COUNTED, Link, Window};
 use ask::UNTOLD;
@@ -47,8 +46,7 @@ pub struct Far {
     /// The lane's number between the two.
     number: u64,
     page: Arc<Window>,
-    page_remote: Place,
-    chunks: Box<[OnceLock<Chunk>]>,
+    chunks: Chunks,
     /// Slot + 1 whose acknowledgement is owed; 0: none.
     owed: AtomicU32,
     /// Does the peer's thread know of a sleeper here? [`UNTOLD`], [`TOLD`] or [`NOTED`].
@@ -110,16 +108,14 @@ impl Far {
     ) -> Result<Far> {
         let time = std::time::Duration::from_secs_f64(attach_s);
         let (link, page, fronts) = fabric.contact(peer, &card, number, 0, time)?;
-        let chunks: Box<[OnceLock<Chunk>]> = (0..SLOTS / CHUNK_SLOTS).map(|_| OnceLock::new()).collect();
-        let page_remote = *page.remote.get().expect("contact returns what the peer has told");
-        let _ = chunks[0].set(Chunk::new(fronts));
+        let chunks = Chunks::default();
+        let _ = chunks.cell(0).set(Chunk::new(fronts));
         Ok(Far {
             link,
             fabric: fabric.clone(),
             card,
             number,
             page,
-            page_remote,
             chunks,
             owed: AtomicU32::new(0),
             sleep: AtomicU32::new(UNTOLD),
@@ -133,10 +129,10 @@ impl Far {
     /// Makes sure that a slot's fronts are there, on both sides.
     pub fn open_slot(&self, slot: usize) -> Result<()> {
         let chunk = slot / CHUNK_SLOTS;
-        if self.chunks[chunk].get().is_none() {
+        if self.chunks.get(chunk).is_none() {
             let time = std::time::Duration::from_secs_f64(self.attach_s);
             let (_, _, fronts) = self.fabric.contact(self.link.peer, &self.card, self.number, chunk as u32, time)?;
-            let _ = self.chunks[chunk].set(Chunk::new(fronts));
+            let _ = self.chunks.cell(chunk).set(Chunk::new(fronts));
         }
         Ok(())
     }
@@ -155,30 +151,29 @@ impl Far {
 
     /// The chunk of a slot; the peer may have opened it.
     fn chunk(&self, slot: usize) -> Option<&Chunk> {
-        let cell = &self.chunks[slot / CHUNK_SLOTS];
-        if let Some(chunk) = cell.get() {
+        if let Some(chunk) = self.chunks.get(slot / CHUNK_SLOTS) {
             return Some(chunk);
         }
         let fronts = self.link.open_window(self.number, (slot / CHUNK_SLOTS) as u32 + 1)?;
-        Some(cell.get_or_init(|| Chunk::new(fronts)))
+        Some(self.chunks.cell(slot / CHUNK_SLOTS).get_or_init(|| Chunk::new(fronts)))
     }
     /// Slots whose fronts are there.
     pub fn open_slots(&self) -> impl Iterator<Item = usize> + '_ {
-        let chunks = (0..self.chunks.len()).filter(|c| self.chunk(c * CHUNK_SLOTS).is_some());
+        let chunks = (0..SLOTS / CHUNK_SLOTS).filter(|c| self.chunk(c * CHUNK_SLOTS).is_some());
         chunks.flat_map(|c| c * CHUNK_SLOTS..(c + 1) * CHUNK_SLOTS)
     }
-    /// Chunks that this side has opened.
-    pub fn open_chunks(&self) -> usize {
-        self.chunks.iter().filter(|c| c.get().is_some()).count()
+    /// Bytes of what this side keeps of its slots.
+    pub fn state_bytes(&self) -> usize {
+        self.chunks.bytes()
     }
     /// What this side keeps of a slot, which is open.
     pub fn slot(&self, slot: usize) -> Option<&FarSlot> {
-        self.chunk(slot).map(|c| &c.slots[slot % CHUNK_SLOTS])
+        self.chunk(slot).map(|c| c.slot(slot % CHUNK_SLOTS))
     }
 
     fn page(&self) -> &Page {
-        // SAFETY: the arena is longer, lives as long as self, and a page is atomics only.
-        unsafe { &*self.page.arena.as_ptr().cast::<Page>() }
+        // SAFETY: the memory is longer, lives as long as self, and a page is atomics only.
+        unsafe { &*self.page.memory.as_ptr().cast::<Page>() }
     }
     /// Has the peer finalized?
     pub fn has_left(&self) -> bool {
@@ -187,7 +182,7 @@ impl Far {
     /// The head of the peer's announcement `n`.
     pub fn announcement(&self, n: u64) -> u64 {
         // SAFETY: the queue lies within the page (asserted above), which lives as long as self.
-        let head = unsafe { &*self.page.arena.as_ptr().add(queue_at(n)).cast::<AtomicU64>() };
+        let head = unsafe { &*self.page.memory.as_ptr().add(queue_at(n)).cast::<AtomicU64>() };
         head.load(Ordering::Acquire)
     }
 
@@ -201,12 +196,12 @@ impl Far {
     fn write(&self, slot: usize, at: usize, words: impl FnOnce(&FarSlot) -> ([u64; 16], usize)) -> Result<()> {
         let Some(chunk) = self.chunk(slot) else { return Err(self.closed(slot)) };
         let n = slot % CHUNK_SLOTS;
-        self.link.write_with(
-            chunk.remote,
+        self.link.write_into(
+            &chunk.window,
             n * size_of::<Front>() + at,
             || self.wakes(),
             |record| {
-                let (words, count) = words(&chunk.slots[n]);
+                let (words, count) = words(chunk.slot(n));
                 for (to, w) in record.chunks_exact_mut(8).zip(&words[..count]) {
                     to.copy_from_slice(&w.to_ne_bytes());
                 }
@@ -238,13 +233,13 @@ impl Far {
         let Some(chunk) = self.chunk(slot) else { return Err(self.closed(slot)) };
         let n = slot % CHUNK_SLOTS;
         let at = n * size_of::<Front>();
-        self.link.write_with(
-            chunk.remote,
+        self.link.write_into(
+            &chunk.window,
             at,
             || Some(COUNTED),
             |record| {
                 let mut words =
-                    [land.0, 0, chunk.slots[n].received.load(Ordering::Acquire), len, self.link.next_counted()];
+                    [land.0, 0, chunk.slot(n).received.load(Ordering::Acquire), len, self.link.next_counted()];
                 words[1] = sum(land.0, &words[2..]);
                 for (to, w) in record.chunks_exact_mut(8).zip(words) {
                     to.copy_from_slice(&w.to_ne_bytes());
@@ -253,7 +248,7 @@ impl Far {
             },
         )?;
         if self.page().asleep.load(Ordering::Acquire) != 0 {
-            self.link.write_with(self.page_remote, 0, || self.wakes(), |_| 0)?;
+            self.link.write_into(&self.page, 0, || self.wakes(), |_| 0)?;
         }
         Ok(())
     }
@@ -291,6 +286,14 @@ impl Far {
             if slot != 0 {
                 self.send_ack(slot as usize - 1);
             }
+        }
+    }
+
+    /// The same, unless the peer would have to be asked where to.
+    pub fn pay_at_once(&self) {
+        let owed = self.owed.load(Ordering::Relaxed) as usize;
+        if owed != 0 && self.chunk(owed - 1).is_some_and(|chunk| self.link.place_of(&chunk.window).is_some()) {
+            self.pay();
         }
     }
 
@@ -353,8 +356,8 @@ impl Far {
     }
     /// Tells the peer what this side says of itself.
     pub fn say_side(&self, side: &Side) {
-        let _ = self.link.write_with(
-            self.page_remote,
+        let _ = self.link.write_into(
+            &self.page,
             0,
             || self.wakes(),
             |record| {
@@ -391,7 +394,8 @@ impl Far {
     }
     /// Tells the peer how many announcements this side has taken.
     pub fn say_taken(&self, n: u64) {
-        let _ = self.link.write(self.page_remote, TAKEN_AT, |record| {
+        let none = || None;
+        let _ = self.link.write_into(&self.page, TAKEN_AT, none, |record| {
             record[..8].copy_from_slice(&n.to_ne_bytes());
             8
         });
@@ -403,8 +407,8 @@ impl Far {
     /// Tells the peer that this side has left it for this death.
     pub fn say_broken(&self, dead: u32) {
         if self.link.failure().is_none() && !self.has_left() {
-            let _ = self.link.write_with(
-                self.page_remote,
+            let _ = self.link.write_into(
+                &self.page,
                 BROKEN_AT,
                 || self.wakes(),
                 |record| {
@@ -416,8 +420,8 @@ impl Far {
     }
     /// Announces: entry `n` of the peer's queue.
     pub fn announce(&self, n: u64, entry: u64) {
-        let _ = self.link.write_with(
-            self.page_remote,
+        let _ = self.link.write_into(
+            &self.page,
             queue_at(n),
             || self.wakes(),
             |record| {
@@ -434,8 +438,8 @@ impl Far {
 
     fn front(&self, slot: usize) -> Option<&Front> {
         let chunk = self.chunk(slot)?;
-        // SAFETY: within the chunk's arena, which lives as long as self; a front is atomics only.
-        Some(unsafe { &*chunk.window.arena.as_ptr().cast::<Front>().add(slot % CHUNK_SLOTS) })
+        // SAFETY: within the chunk's memory, which lives as long as self; a front is atomics only.
+        Some(unsafe { &*chunk.window.memory.as_ptr().cast::<Front>().add(slot % CHUNK_SLOTS) })
     }
 
     /// The posting for message `seq`, if it is there and whole.
@@ -469,7 +473,7 @@ pub fn has_left(link: &Link) -> bool {
     link.has_left()
         || link.pages().iter().any(|window| {
             // SAFETY: as in `answer`.
-            let page = unsafe { &*window.arena.as_ptr().cast::<Page>() };
+            let page = unsafe { &*window.memory.as_ptr().cast::<Page>() };
             page.side.state.load(Ordering::Acquire) == SIDE_FINALIZED
         })
 }

@@ -14,7 +14,7 @@ use crate::fabric::verbs::Card;
 use crate::fabric::verbs::control::{Fabric, Terms};
 use crate::fabric::verbs::device::{Port, Wishes};
 use crate::fabric::verbs::link::Link;
-use crate::fabric::verbs::room::TABLE_BYTES;
+use crate::fabric::verbs::room::TABLES_BYTES;
 use crate::lane::far::{FAR, Far, has_left};
 use crate::lane::map::{
     CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, SIDE_FINALIZED,
@@ -293,7 +293,7 @@ impl Endpoint {
                 log: config.log,
                 keep: config.verbs_cache,
                 strict: config.verbs_strict,
-                places: config.queue_pairs,
+                places: [config.queue_pairs, config.contexts],
                 patience: Duration::from_secs_f64(config.attach_s),
                 comes_before: Box::new(move |peer| nodes.node_of(rank) < nodes.node_of(peer)),
             };

@@ -565,10 +565,10 @@ pub(super) fn hooks() -> Hooks {
         settle: Box::new(|link| {
             // What is not sent now is sent over the next connection.
             let lanes = endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold(|far| is_of(far, link) && link.is_up()));
-            lanes.iter().for_each(|lane| lane.far().pay());
+            lanes.iter().for_each(|lane| lane.far().pay_at_once());
         }),
         card_of: Box::new(|rank| endpoint()?.card_of(rank)),
-        table: Box::new(|| endpoint().ok()?.node_table()),
+        tables: Box::new(|| endpoint().ok()?.node_tables()),
     }
 }
 

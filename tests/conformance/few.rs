@@ -1,5 +1,6 @@
-//! Few connections and many peers: nodes may have 4 queue pairs, and every rank talks to 12 others on nodes of their own, or several ranks of
-//! a node share them. Connections are given up and made again all the time; no message is lost, doubled or overtaken.
+//! Few connections and many peers: nodes may have 4 contexts, and every rank talks to 12 others on nodes of their own, or several ranks of
+//! a node share them. Connections are given up and made again all the time, and memory registered again; no message is lost, doubled or
+//! overtaken.
 
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
@@ -47,7 +48,7 @@ fn number(name: &str) -> usize {
 /// some things at once. So the earliest message that is not over is always one that both sides have come to.
 pub fn random_traffic() {
     init(INDICES as i32);
-    let (me, most) = (rank(), number("FMPL_QUEUE_PAIRS") as u64);
+    let (me, most) = (rank(), [number("FMPL_QUEUE_PAIRS"), number("FMPL_CONTEXTS")].map(|n| n as u64));
     let mut pending: HashMap<(bool, i32, i32), (Vec<u8>, u64)> = HashMap::new();
     let finish = |sends: bool, peer: i32, index: i32, (buf, seed): (Vec<u8>, u64)| {
         if sends {
@@ -85,12 +86,18 @@ pub fn random_traffic() {
             pending.insert((sends, peer, m.index), (buf, seed));
         }
         let pairs = [Counter::RdmaPairs, Counter::RdmaNodePairs].map(count);
-        assert!(pairs.iter().all(|n| *n <= most), "{pairs:?} queue pairs where {most} may be");
+        let contexts = [Counter::RdmaContexts, Counter::RdmaNodeContexts].map(count);
+        let within = |these: [u64; 2], most: u64| these.iter().all(|n| *n <= most);
+        assert!(
+            within(pairs, most[0]) && within(contexts, most[1]),
+            "{pairs:?} queue pairs and {contexts:?} contexts where {most:?} may be"
+        );
     }
     for ((sends, peer, index), one) in pending {
         finish(sends, peer, index, one);
     }
     barrier();
-    println!("retired {} in {:.2} s", count(Counter::RdmaRetired), since.elapsed().as_secs_f64());
+    let [retired, away] = [Counter::RdmaRetired, Counter::RdmaPutAway].map(count);
+    println!("retired {retired} and put away {away} in {:.2} s", since.elapsed().as_secs_f64());
     finalize();
 }

@@ -255,31 +255,35 @@ fn few_queue_pairs() {
     if !ranks::has_devices() {
         return println!("no active RDMA port here: nothing to try");
     }
-    for (ranks, nodes, pairs, messages) in [(13, 13, 4, 60), (8, 4, 2, 40), (3, 3, 1, 30)]
+    for (ranks, nodes, [pairs, contexts], messages) in [(13, 13, [128, 4], 60), (8, 4, [2, 4], 40), (3, 3, [1, 1], 30)]
         .into_iter()
         .take(std::env::var("FEW_JOBS").map_or(3, |n| n.parse().expect("a number")))
     {
         let messages = if ranks::long() { 40 * messages } else { messages };
         let messages = std::env::var("FEW_MESSAGES").map_or(messages, |n| n.parse().expect("a number"));
         let job = Job::new(ranks, "few queue pairs").nodes(Nodes::Cyclic(nodes)).env("FMPL_QUEUE_PAIRS", pairs);
+        let job = job.env("FMPL_CONTEXTS", contexts);
         let job = job
             .env("FEW_MESSAGES", messages)
             .env("FEW_SEED", 1 + nodes)
             .env("FMPL_STALL", 60)
             .env("FMPL_WAIT", "block");
         let outcome = job.seconds(if ranks::long() { 3000 } else { 200 }).run();
-        let said = |rank: usize| -> (u64, f64) {
+        let said = |rank: usize| -> ([u64; 2], f64) {
             let text = ranks::said(&outcome, rank);
             let words: Vec<&str> = text.split_whitespace().collect();
-            let ["retired", retired, "in", time, "s"] = words[..] else { panic!("{text}") };
-            (retired.parse().expect("a count"), time.parse().expect("seconds"))
+            let ["retired", retired, "and", "put", "away", away, "in", time, "s"] = words[..] else { panic!("{text}") };
+            ([retired, away].map(|n| n.parse().expect("a count")), time.parse().expect("seconds"))
         };
-        let retired: u64 = (0..ranks).map(|rank| said(rank).0).sum();
-        assert!(retired >= ranks as u64, "{retired} connections given up by {ranks} ranks");
+        let [retired, away] = [0, 1].map(|n| (0..ranks).map(|rank| said(rank).0[n]).sum::<u64>());
+        assert!(
+            retired >= ranks as u64 && away >= ranks as u64,
+            "{retired} connections given up and {away} contexts put away by {ranks} ranks"
+        );
         let rate = messages as f64 / said(0).1;
         println!(
-            "  {ranks} ranks on {nodes} nodes, {pairs} queue pairs each: {messages} messages, {retired} connections given up, {rate:.1} \
-             messages/s"
+            "  {ranks} ranks on {nodes} nodes, {pairs} queue pairs and {contexts} contexts each: {messages} messages, {retired} connections \
+             given up, {away} contexts put away, {rate:.1} messages/s"
         );
     }
 }

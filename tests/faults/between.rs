@@ -210,7 +210,7 @@ pub fn overruns_its_queue() {
     let overrun = |link: &fmpl::fabric::verbs::link::Link| {
         link.shorten_queue(2).expect("a device that makes queues shorter");
         let pages = link.pages();
-        let place = *pages[0].remote.get().expect("a page that the peer has told of");
+        let place = link.place_of(&pages[0]).expect("a page that the peer has told of");
         for _ in 0..64 {
             // SAFETY: nothing is written, and no memory of this side is named. After the overrun nothing more is taken.
             let _ = unsafe { link.bulk(true, true, &[], place) };

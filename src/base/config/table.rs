@@ -512,6 +512,14 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| v.parse().ok().filter(|n| (1..=1 << 16).contains(n)).map(|n| c.queue_pairs = n),
     },
     Setting {
+        name: "FMPL_CONTEXTS",
+        default: "1024",
+        values: "a number from 1 to 65536, the same for all ranks of a node",
+        meaning: "peers on other nodes that may write into memory of the ranks of a node, counted for each rank, together; beyond that the \
+                  one talked to longest ago may not until it is talked to again. There are never more connections than these",
+        set: |c, v| v.parse().ok().filter(|n| (1..=1 << 16).contains(n)).map(|n| c.contexts = n),
+    },
+    Setting {
         name: "FMPL_START_TIMEOUT",
         default: "120",
         values: "seconds",

@@ -97,14 +97,21 @@ fn rank() -> fmpl::Result<()> {
         }
     }
     let (after, kernel_after) = measure()?;
-    let pairs = job.counter(Counter::RdmaPairs)?;
     if me == 0 {
-        report(&before, &after, kernel_after.saturating_sub(kernel_before), pairs);
+        report(&before, &after, kernel_after.saturating_sub(kernel_before));
+        let counts = [
+            ("queue pairs", Counter::RdmaPairs),
+            ("contexts (peers that may write into memory of this rank)", Counter::RdmaContexts),
+            ("contexts put away for others", Counter::RdmaPutAway),
+        ];
+        for (name, which) in counts {
+            println!("{:>12} {:>+12}  {name}", "", job.counter(which)?);
+        }
     }
     job.finalize()
 }
 
-fn report(before: &[Part], after: &[Part], kernel: u64, pairs: u64) {
+fn report(before: &[Part], after: &[Part], kernel: u64) {
     let old = |name: &str| before.iter().find(|p| p.name == name).map_or(0, |p| p.bytes);
     for part in after {
         println!("{:>12} {:>+12}  {}", old(part.name), part.bytes as i64 - old(part.name) as i64, part.name);
@@ -118,5 +125,4 @@ fn report(before: &[Part], after: &[Part], kernel: u64, pairs: u64) {
         kernel,
         (growth as f64 / kernel as f64 - 1.0) * 100.0
     );
-    println!("{:>12} {:>+12}  queue pairs", "", pairs);
 }

@@ -23,7 +23,7 @@
 //!  RMA_END    ├────────────────────────┤
 //!             ┆                        ┆
 //!  NODE_AT    ├────────────────────────┤  3 GiB
-//!             │ connections (4 MiB)    │  those of all processes of the node, if this is its lowest rank; `verbs::room`
+//!             │ connections (8 MiB)    │  those of all processes of the node, if this is its lowest rank; `verbs::room`
 //!             ├────────────────────────┤
 //!             ┆                        ┆
 //!  SPOOL_AT   ├────────────────────────┤  64 GiB
@@ -58,7 +58,7 @@ use crate::base::clock;
 use crate::base::error::{Code, Error, Result};
 
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
-pub const LAYOUT_VERSION: u32 = 11;
+pub const LAYOUT_VERSION: u32 = 12;
 
 /// Where the notice board begins.
 pub const BOARD_AT: u64 = 4096;
@@ -77,7 +77,7 @@ pub const LIVES_AT: u64 = 1 << 30;
 pub const RMA_AT: u64 = 2 << 30;
 /// Where they end.
 pub const RMA_END: u64 = RMA_AT + (16 << 20);
-/// Where the lowest rank of a node has the table of the node's connections to others.
+/// Where the lowest rank of a node has the tables of the node's connections and contexts with others.
 pub const NODE_AT: u64 = 3 << 30;
 /// Where the spools begin.
 pub const SPOOL_AT: u64 = 1 << 36;

@@ -21,8 +21,9 @@ use super::cache::Cache;
 use super::completion::{Channel, CompletionQueue};
 use super::device::{DeviceError, Port};
 use super::ffi::{Access, Datagram, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
-use super::hello::{Card, HELLO_LEN, Hello, Kind, Place};
+use super::hello::{Card, HELLO_LEN, Hello, Kind};
 use super::link::ending::Reason;
+use super::link::memory::Told;
 use super::link::{Link, Window};
 use super::multicast::{self, Group, Name};
 use super::queue_pair::{AddressHandle, Remote};
@@ -36,7 +37,7 @@ use crate::fabric::shm::region::{Mapping, Region};
 /// The key of our datagrams; others' are dropped by the device.
 const QKEY: u32 = 0x464d_504c;
 /// From one request to its first repetition; later ones wait longer.
-const FIRST_PATIENCE: Duration = Duration::from_millis(20);
+pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(20);
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 const STACK: usize = 256 << 10;
 
@@ -44,6 +45,7 @@ const STACK: usize = 256 << 10;
 pub const PAGE_BYTES: usize = 8192;
 /// Bytes of a chunk of fronts.
 pub const CHUNK_BYTES: usize = 64 << 10;
+const WINDOW_BYTES: [usize; 2] = [PAGE_BYTES, CHUNK_BYTES];
 
 /// What is called with a link and a number that came with a write.
 pub type OnNumber = Box<dyn Fn(&Arc<Link>, u32) + Send + Sync>;
@@ -58,8 +60,8 @@ pub struct Hooks {
     pub settle: Box<dyn Fn(&Link) + Send + Sync>,
     /// Where a process of this node answers datagrams.
     pub card_of: Box<dyn Fn(u32) -> Result<Card> + Send + Sync>,
-    /// The table of the node's connections; `None`: not yet.
-    pub table: Box<dyn Fn() -> Option<Mapping> + Send + Sync>,
+    /// The tables of the node's connections and contexts; `None`: not yet.
+    pub tables: Box<dyn Fn() -> Option<Mapping> + Send + Sync>,
 }
 
 /// How a process takes part.
@@ -70,8 +72,8 @@ pub struct Terms {
     pub keep: bool,
     /// See [`Fabric::strict`].
     pub strict: bool,
-    /// Connections of all processes of a node.
-    pub places: usize,
+    /// Connections and contexts of all processes of a node.
+    pub places: [usize; 2],
     /// How long a peer may take to answer when a connection is made.
     pub patience: Duration,
     /// Does this process's node come before that of this rank?
@@ -104,11 +106,12 @@ pub(super) struct Shared {
     pub hooks: OnceLock<Hooks>,
     /// When a connection that is between two states is to be looked at next, in nanoseconds; [`SETTLED`]: none is.
     pub due_ns: AtomicU64,
-    pub room: OnceLock<Arc<Room>>,
-    pub places: usize,
+    pub rooms: OnceLock<[Arc<Room>; 2]>,
+    pub places: [usize; 2],
     pub patience_ns: u64,
-    /// Connections that were given up for others.
+    /// Connections that were given up for others, and contexts.
     pub retired: AtomicU64,
+    pub put_away: AtomicU64,
     comes_before: Box<dyn Fn(u32) -> bool + Send + Sync>,
     thread: OnceLock<ThreadId>,
     stop: AtomicBool,
@@ -196,10 +199,11 @@ impl Fabric {
             answered: Condvar::new(),
             hooks: OnceLock::new(),
             due_ns: AtomicU64::new(SETTLED),
-            room: OnceLock::new(),
+            rooms: OnceLock::new(),
             places: terms.places,
             patience_ns: terms.patience.as_nanos() as u64,
             retired: AtomicU64::new(0),
+            put_away: AtomicU64::new(0),
             comes_before: terms.comes_before,
             thread: OnceLock::new(),
             stop: AtomicBool::new(false),
@@ -288,14 +292,18 @@ impl Fabric {
     }
     /// What was done on all connections so far: writes, reads, their bytes, bytes of messages that were copied, completions taken;
     /// connections that there are, of this process and of the node; how many were given up; packets sent to multicast groups, packets of
-    /// these that were sent again, groups that this process is in.
-    pub fn done(&self) -> [u64; 11] {
-        let (mine, all) = self.shared.room.get().map_or((0, 0), |room| room.taken());
+    /// these that were sent again, groups that this process is in; contexts that there are, of this process and of the node, and how many of
+    /// this process's were put away.
+    pub fn done(&self) -> [u64; 14] {
+        let taken = |which: usize| self.shared.rooms.get().map_or((0, 0), |rooms| rooms[which].taken());
+        let ((mine, all), (mine_in, all_in)) = (taken(0), taken(1));
+        let away = self.shared.put_away.load(Ordering::Relaxed);
         let retired = self.shared.retired.load(Ordering::Relaxed);
         let copied = self.shared.copied.load(Ordering::Relaxed);
         let counts = &*self.shared.multicast;
         let [sent, again, groups] = [&counts.sent, &counts.resent, &counts.groups].map(|n| n.load(Ordering::Relaxed));
-        let mut sum = [0, 0, 0, copied, 0, mine as u64, all as u64, retired, sent, again, groups];
+        let [mine, all, mine_in, all_in] = [mine, all, mine_in, all_in].map(|n| n as u64);
+        let mut sum = [0, 0, 0, copied, 0, mine, all, retired, sent, again, groups, mine_in, all_in, away];
         for link in self.links() {
             let [writes, reads, bytes, completions] = link.done();
             [0, 1, 2, 4].into_iter().zip([writes, reads, bytes, completions]).for_each(|(i, n)| sum[i] += n);
@@ -351,7 +359,6 @@ impl Fabric {
         };
         let deadline = Instant::now() + timeout;
         let mut patience = FIRST_PATIENCE;
-        let hello = shared.introduce(Kind::Open, peer, &link, lane, chunk)?;
         loop {
             if let Some((page, fronts)) = done(&link) {
                 return Ok((link, page, fronts));
@@ -378,7 +385,7 @@ impl Fabric {
                     ),
                 ));
             }
-            shared.send_to(&link, &hello)?;
+            shared.send_to(&link, &shared.introduce(Kind::Open, &link, lane, chunk)?)?;
             let links = shared.lock();
             let until = patience.min(deadline.saturating_duration_since(Instant::now()));
             let waited = shared.answered.wait_timeout_while(links, until, |links| {
@@ -469,7 +476,6 @@ impl Shared {
     /// A packet that says nothing yet but who sends it.
     pub fn hello(&self, kind: Kind, to: u32) -> Hello {
         let (gid, lid) = (self.port.address.gid, self.port.lid);
-        let nowhere = Place { addr: 0, rkey: 0 };
         Hello {
             kind,
             version: self.version(),
@@ -479,25 +485,45 @@ impl Shared {
             secret: self.secret.get().copied().unwrap_or_default(),
             card: self.card(),
             end: Remote { qp_num: 0, psn: 0, gid, lid, mtu: self.port.mtu },
-            lane: 0,
-            chunk: 0,
             indices: self.region.header().indices.load(Ordering::Acquire),
-            page: nowhere,
-            fronts: nowhere,
+            memory: None,
         }
     }
 
-    fn introduce(&self, kind: Kind, to: u32, link: &Link, lane: u64, chunk: u32) -> Result<Hello> {
-        let page = link.window(lane, 0, PAGE_BYTES)?.place();
-        let fronts = link.window(lane, chunk + 1, CHUNK_BYTES)?.place();
-        Ok(Hello { lane, chunk, page, fronts, ..self.hello(kind, to) })
+    fn introduce(&self, kind: Kind, link: &Link, lane: u64, chunk: u32) -> Result<Hello> {
+        let hello = self.hello(kind, link.peer);
+        Ok(Hello { memory: Some(link.tells(Some((lane, chunk)), WINDOW_BYTES)?), ..hello })
+    }
+
+    /// What a packet about the connection says beside that: this side's era, and keys that the peer most likely wants next.
+    pub(super) fn memory(&self, link: &Link) -> Option<Told> {
+        link.tells(None, WINDOW_BYTES).ok()
     }
 
     /// Asks a peer for an answer, whatever its connection is at.
     pub fn ask_for_a_word(&self, link: &Link) {
-        if let Ok(hello) = self.introduce(Kind::Open, link.peer, link, 0, 0) {
+        if let Ok(hello) = self.introduce(Kind::Open, link, 0, 0) {
             let _ = self.send_to(link, &hello);
         }
+    }
+
+    /// Asks a peer by which keys its page of a lane and a chunk are reached now, and waits for a moment unless that is `over`.
+    pub fn ask_where(&self, link: &Link, lane: u64, chunk: u32, patience: Duration, over: impl Fn() -> bool) {
+        if let Ok(hello) = self.introduce(Kind::Open, link, lane, chunk) {
+            let _ = self.send_to(link, &hello);
+        }
+        if self.is_its_thread() {
+            // Nobody else would take the answer in.
+            self.pump();
+            if !over() {
+                self.due_ns.fetch_min(now_ns() + patience.as_nanos() as u64, Ordering::AcqRel);
+                self.rest();
+                self.pump();
+            }
+            return;
+        }
+        let links = self.lock();
+        drop(self.answered.wait_timeout_while(links, patience, |_| !over()));
     }
 
     /// Sends a datagram to whom there is no link with; it may be lost.
@@ -658,8 +684,8 @@ impl Shared {
             self.answered.notify_all();
             return;
         }
-        if hello.kind == Kind::Yield {
-            return self.make_room_for_others();
+        if let Kind::Yield(which) = hello.kind {
+            return self.make_room_for_others(which);
         }
         let link = self.link(hello.from);
         let _ = link.card.set(hello.card);
@@ -690,21 +716,26 @@ impl Shared {
 
     /// The peer has told where its memory is.
     fn take_in(&self, link: &Link, hello: &Hello) -> Result<()> {
-        let tell = |number: u32, bytes: usize, place: Place| -> Result<()> {
-            let _ = link.window(hello.lane, number, bytes)?.remote.set(place);
-            Ok(())
-        };
-        tell(0, PAGE_BYTES, hello.page)?;
-        tell(hello.chunk + 1, CHUNK_BYTES, hello.fronts)?;
+        let Some(told) = &hello.memory else { return Ok(()) };
+        link.is_told(told, WINDOW_BYTES)?;
         link.indices.fetch_max(hello.indices, Ordering::AcqRel);
         if hello.kind == Kind::Opened {
             link.count_answer();
-            // Under the lock, so that who is about to wait does not miss it.
-            drop(self.lock());
-            self.answered.notify_all();
+        }
+        // Under the lock, so that who is about to wait does not miss it.
+        drop(self.lock());
+        self.answered.notify_all();
+        if hello.kind == Kind::Opened {
             return Ok(());
         }
-        let answer = self.introduce(Kind::Opened, hello.from, link, hello.lane, hello.chunk)?;
+        let answer = self.introduce(Kind::Opened, link, told.lane, told.chunk)?;
         self.send_to(link, &answer)
+    }
+
+    /// What a packet about the connection says of the peer's memory.
+    pub(super) fn take_in_memory(&self, link: &Link, told: &Told) {
+        // What cannot be kept is asked for when it is needed.
+        let _ = link.is_told(told, WINDOW_BYTES);
+        link.peer_is_in(told.era);
     }
 }

@@ -6,7 +6,9 @@
 
 use super::ffi::Gid;
 use super::handshake::Say;
+use super::link::memory::Told;
 use super::queue_pair::Remote;
+use super::room::Which;
 
 /// Bytes of a packet.
 pub(super) const HELLO_LEN: usize = 192;
@@ -28,19 +30,20 @@ pub(super) enum Kind {
     /// The answer: "I know."
     Left,
     /// To a process of the same node: "I need one of your places."
-    Yield,
+    Yield(Which),
     /// "Our connection has failed here, for good", and why (in place of the turn). Not answered; said again whenever the peer speaks of the
     /// connection.
     Broken,
 }
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 15] = [
     Kind::Open,
     Kind::Opened,
     Kind::Refuse,
     Kind::Leave,
     Kind::Left,
-    Kind::Yield,
+    Kind::Yield(Which::Pairs),
+    Kind::Yield(Which::Contexts),
     Kind::Broken,
     Kind::Say(Say::Want),
     Kind::Say(Say::Connect),
@@ -107,14 +110,10 @@ pub(super) struct Hello {
     pub turn: u32,
     /// The sender's end of it.
     pub end: Remote,
-    /// Which lane, by its key.
-    pub lane: u64,
-    /// Which chunk of its fronts.
-    pub chunk: u32,
     /// Indices that the sender has.
     pub indices: u32,
-    pub page: Place,
-    pub fronts: Place,
+    /// Where a lane's page and a chunk of its fronts lie.
+    pub memory: Option<Told>,
 }
 
 struct Writer<'a>(&'a mut [u8]);
@@ -166,12 +165,15 @@ impl Hello {
             w.put(&n.to_le_bytes());
         }
         w.put(&self.end.gid.0);
-        w.put(&self.lane.to_le_bytes());
-        w.put(&self.chunk.to_le_bytes());
         w.put(&self.indices.to_le_bytes());
-        for p in [self.page, self.fronts] {
-            w.put(&p.addr.to_le_bytes());
-            w.put(&p.rkey.to_le_bytes());
+        if let Some(told) = &self.memory {
+            w.put(&told.era.to_le_bytes());
+            w.put(&told.lane.to_le_bytes());
+            w.put(&told.chunk.to_le_bytes());
+            for p in [told.page, told.fronts] {
+                w.put(&p.addr.to_le_bytes());
+                w.put(&p.rkey.to_le_bytes());
+            }
         }
         b
     }
@@ -190,10 +192,12 @@ impl Hello {
         let card = Card { qp_num: r.u32()?, gid: Gid(r.take()?), lid: r.u16()? };
         let lid = r.u16()?;
         let end = Remote { lid, qp_num: r.u32()?, psn: r.u32()?, mtu: r.u32()?, gid: Gid(r.take()?) };
-        let (lane, chunk, indices) = (r.u64()?, r.u32()?, r.u32()?);
+        let (indices, era, lane, chunk) = (r.u32()?, r.u32()?, r.u64()?, r.u32()?);
         let page = Place { addr: r.u64()?, rkey: r.u32()? };
         let fronts = Place { addr: r.u64()?, rkey: r.u32()? };
-        Some(Hello { kind, version, from, to, turn, secret, card, end, lane, chunk, indices, page, fronts })
+        // Nothing lies at address 0.
+        let memory = (page.addr != 0).then_some(Told { era, lane, chunk, page, fronts });
+        Some(Hello { kind, version, from, to, turn, secret, card, end, indices, memory })
     }
 }
 
@@ -215,12 +219,11 @@ mod tests {
             secret: [7; 16],
             card,
             end,
-            lane: 1 << 63,
-            chunk: 4,
             indices: 99,
-            page,
-            fronts,
+            memory: Some(Told { era: 6, lane: 1 << 63, chunk: 4, page, fronts }),
         };
+        let silent = Hello { kind: Kind::Yield(Which::Contexts), memory: None, ..hello };
+        assert_eq!(Hello::decode(&silent.encode()), Some(silent));
         let b = hello.encode();
         assert_eq!(Hello::decode(&b), Some(hello));
         assert_eq!(Hello::decode(&b[1..]), None);

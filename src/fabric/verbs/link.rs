@@ -6,27 +6,31 @@
 //! A connection is a reliable queue pair. It may be given up when others need its place (`super::turns`), and who posts then has it made
 //! again first: requests, tickets and their order do not know of it.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::arrivals::Arrivals;
 pub use super::arrivals::COUNTED;
 use super::completion::CompletionQueue;
-use super::control::Shared;
+use super::control::{FIRST_PATIENCE, Shared};
 use super::device::Port;
 use super::ffi::{Access, Atomic, Rdma, SendFlags, SendWr, Sge, Target, opcode};
 use super::handshake::Handshake;
 use super::hello::{Card, Place};
-use super::queue_pair::{AddressHandle, Depth, QueuePair, Remote};
+use super::queue_pair::{AddressHandle, Depth, QueuePair, Remote, SILENCE_MOST_NS};
 use super::region::{Arena, Domain};
 use super::room::Room;
+use std::time::Duration;
+
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use ending::{Ending, Reason};
+pub use memory::Window;
+use memory::Windows;
 use under_way::{Echo, Stuck};
 
 pub mod ending;
+pub mod memory;
 mod under_way;
 
 /// Requests under way at most.
@@ -40,28 +44,10 @@ pub const PIECES: u32 = 16;
 const LONGEST: u32 = 32 << 10;
 /// Longest record that is posted inline, or copied where the device takes less.
 pub const RECORD_MOST: usize = 256;
+/// A question for a key is repeated after so long at most.
+const LEARN_PATIENCE: Duration = Duration::from_millis(250);
 /// A wait that lasts longer than this since anything was posted tries the connection.
 const PROBE_NS: u64 = 500_000_000;
-
-/// Memory that the peer writes, and the peer's that this process writes: the page of a lane, or a chunk of its fronts.
-#[derive(Debug)]
-pub struct Window {
-    /// Ours.
-    pub arena: Arena,
-    /// The peer's, once it has said.
-    pub remote: OnceLock<Place>,
-}
-
-impl Window {
-    fn new(domain: &Arc<Domain>, bytes: usize) -> Result<Window> {
-        let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
-        Ok(Window { arena: Arena::new(domain, bytes, access)?, remote: OnceLock::new() })
-    }
-    /// Where the peer finds it.
-    pub fn place(&self) -> Place {
-        Place { addr: self.arena.region().addr(), rkey: self.arena.region().rkey() }
-    }
-}
 
 /// What is under way; changed under the link's lock.
 pub(super) struct Posted {
@@ -159,7 +145,9 @@ pub struct Link {
     left: AtomicBool,
     /// The peer knows that this process has.
     end_known: AtomicBool,
-    windows: Mutex<HashMap<(u64, u32), Arc<Window>>>,
+    windows: Mutex<Windows>,
+    /// The peer's era, see [`memory`].
+    peer_era: AtomicU32,
     /// Indices that the peer has.
     pub indices: AtomicU32,
 }
@@ -200,6 +188,7 @@ impl Link {
             left: AtomicBool::new(false),
             end_known: AtomicBool::new(false),
             windows: Mutex::default(),
+            peer_era: AtomicU32::new(0),
             indices: AtomicU32::new(0),
         }
     }
@@ -229,6 +218,7 @@ impl Link {
         drop((qp, copies));
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
         room.give_back(place);
+        self.set_idle(true);
         posted.silent = 0;
         self.completed.fetch_max(posted.last, Ordering::AcqRel);
     }
@@ -270,40 +260,9 @@ impl Link {
         self.end_known.store(true, Ordering::Release);
     }
 
-    /// The window of this lane and number, made if need be.
-    pub(super) fn window(&self, lane: u64, number: u32, bytes: usize) -> Result<Arc<Window>> {
-        let mut all = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(w) = all.get(&(lane, number)) {
-            return Ok(w.clone());
-        }
-        let w = Arc::new(Window::new(&self.domain, bytes)?);
-        all.insert((lane, number), w.clone());
-        Ok(w)
-    }
     /// Bytes of copies of records.
     pub(super) fn copy_bytes(&self) -> usize {
         self.lock().pair.as_ref().and_then(|pair| pair.copies.as_ref()).map_or(0, Arena::len)
-    }
-    /// Bytes of all windows.
-    pub(super) fn window_bytes(&self) -> usize {
-        let all = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        all.values().map(|w| w.arena.len()).sum()
-    }
-    /// The first window of a lane whose number fits, if it is known what the peer has there.
-    pub fn find_window(&self, fits: impl Fn(u64) -> bool) -> Option<Arc<Window>> {
-        let all = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut found = all.iter().filter(|((lane, n), w)| *n == 0 && fits(*lane) && w.remote.get().is_some());
-        found.next().map(|(_, w)| w.clone())
-    }
-    /// The pages of all lanes.
-    pub fn pages(&self) -> Vec<Arc<Window>> {
-        let all = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().filter(|((_, n), _)| *n == 0).map(|(_, w)| w.clone()).collect()
-    }
-    /// The window, if it is known what the peer has there.
-    pub fn open_window(&self, lane: u64, number: u32) -> Option<Arc<Window>> {
-        let all = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&(lane, number)).filter(|w| w.remote.get().is_some()).cloned()
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Posted> {
@@ -401,8 +360,57 @@ impl Link {
         imm: impl FnOnce() -> Option<u32>,
         fill: impl FnOnce(&mut [u8; RECORD_MOST]) -> usize,
     ) -> Result<u64> {
+        let posted = self.lock_up()?;
+        self.post_record(posted, to, at, imm, fill)
+    }
+
+    /// As [`write_with`](Link::write_with), into the peer's part of a window.
+    #[inline]
+    pub fn write_into(
+        &self,
+        window: &Window,
+        at: usize,
+        imm: impl FnOnce() -> Option<u32>,
+        fill: impl FnOnce(&mut [u8; RECORD_MOST]) -> usize,
+    ) -> Result<u64> {
+        loop {
+            let posted = self.lock_up()?;
+            if let Some(place) = window.place_in(self.peer_era()) {
+                return self.post_record(posted, place, at, imm, fill);
+            }
+            drop(posted);
+            self.learn(window)?;
+        }
+    }
+
+    /// Waits until the peer has told the key of its memory since the connection was made, or the connection is another one.
+    #[cold]
+    fn learn(&self, window: &Window) -> Result<()> {
+        let Some(home) = self.home.upgrade() else { return Err(self.broken()) };
+        let (since, mut patience) = (now_ns(), FIRST_PATIENCE);
+        let (lane, number) = window.name();
+        let over = || !self.is_up() || window.place_in(self.peer_era()).is_some();
+        while !over() {
+            home.ask_where(self, lane, number.saturating_sub(1), patience, over);
+            patience = (patience * 2).min(LEARN_PATIENCE);
+            self.tend();
+            if now_ns() - since > home.patience_ns.max(SILENCE_MOST_NS) {
+                self.fail(Reason::Silent, home.no_answer());
+            }
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    fn post_record(
+        &self,
+        mut posted: MutexGuard<'_, Posted>,
+        to: Place,
+        at: usize,
+        imm: impl FnOnce() -> Option<u32>,
+        fill: impl FnOnce(&mut [u8; RECORD_MOST]) -> usize,
+    ) -> Result<u64> {
         let mut record = [0u8; RECORD_MOST];
-        let mut posted = self.lock_up()?;
         let len = fill(&mut record);
         let imm = imm();
         let mut sge = Sge { addr: record.as_ptr() as u64, length: len as u32, lkey: 0 };

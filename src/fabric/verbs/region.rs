@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::device::Device;
@@ -145,14 +146,14 @@ unsafe impl Sync for Pages {}
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped in `Arena::new` with this length.
+        // SAFETY: mapped in `new` with this length.
         unsafe { libc::munmap(self.at.cast(), self.len) };
     }
 }
 
-impl Arena {
-    /// `len` bytes, rounded up to pages.
-    pub fn new(domain: &Arc<Domain>, len: usize, access: Access) -> Result<Arena> {
+impl Pages {
+    /// `len` bytes, rounded up to pages, all zero.
+    fn new(len: usize) -> Result<Pages> {
         let len = len.next_multiple_of(crate::fabric::shm::region::page_size());
         // SAFETY: a new private mapping at an address of the kernel's choice.
         let at = unsafe {
@@ -168,10 +169,17 @@ impl Arena {
         if at == libc::MAP_FAILED {
             return Err(Error::system(format!("{len} bytes to be registered (mmap)")));
         }
-        let memory = Pages { at: at.cast(), len };
         // A child of fork must not share these pages: a write by the parent would move them away from under the device.
         // SAFETY: a mapping of ours.
         unsafe { libc::madvise(at, len, libc::MADV_DONTFORK) };
+        Ok(Pages { at: at.cast(), len })
+    }
+}
+
+impl Arena {
+    /// `len` bytes, rounded up to pages.
+    pub fn new(domain: &Arc<Domain>, len: usize, access: Access) -> Result<Arena> {
+        let memory = Pages::new(len)?;
         // SAFETY: the pages live as long as the region, which is dropped first.
         let region = unsafe { domain.register(memory.at, len, access)? };
         Ok(Arena { region, memory })
@@ -191,6 +199,66 @@ impl Arena {
     /// Its registration.
     pub fn region(&self) -> &Region {
         &self.region
+    }
+}
+
+/// Zeroed memory of its own pages, for what a peer's device writes. It stays where it is, and holds what was written, for as long as self
+/// lives; registered it is for some of that time only. While it is not, pages in which nothing was ever written take no memory.
+#[derive(Debug)]
+pub struct Ground {
+    // Before the memory: dropped first.
+    region: Mutex<Option<Region>>,
+    memory: Pages,
+    /// Bytes of its pages that are there.
+    there: AtomicUsize,
+}
+
+impl Ground {
+    /// `len` bytes, rounded up to pages; not registered.
+    pub fn new(len: usize) -> Result<Ground> {
+        Ok(Ground { region: Mutex::default(), memory: Pages::new(len)?, there: AtomicUsize::new(0) })
+    }
+    /// Its first byte.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.memory.at
+    }
+    /// Bytes of its pages that are there.
+    pub fn there(&self) -> usize {
+        self.there.load(Ordering::Relaxed)
+    }
+    /// The key by which a peer's requests name it, while it is registered.
+    pub fn key(&self) -> Option<u32> {
+        self.region.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Region::rkey)
+    }
+    /// Registers it, unless it is.
+    pub fn open(&self, domain: &Arc<Domain>, access: Access) -> Result<()> {
+        let mut region = self.region.lock().unwrap_or_else(PoisonError::into_inner);
+        if region.is_none() {
+            // SAFETY: the pages live as long as the region, which is dropped first.
+            *region = Some(unsafe { domain.register(self.memory.at, self.memory.len, access)? });
+            self.there.store(self.memory.len, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+    /// Ends the registration: the device does not reach it any more. Nothing of what is in it changes, so others may look at it meanwhile.
+    pub fn close(&self) {
+        let mut region = self.region.lock().unwrap_or_else(PoisonError::into_inner);
+        if region.take().is_none() {
+            return;
+        }
+        let page = crate::fabric::shm::region::page_size();
+        let mut there = 0;
+        for at in (0..self.memory.len).step_by(page) {
+            // SAFETY: within the memory; whoever else uses it does so by atomics.
+            let words = unsafe { std::slice::from_raw_parts(self.memory.at.add(at).cast::<AtomicU64>(), page / 8) };
+            // Zero now, and for good: the device wrote it, and nobody here writes anything but zero.
+            let zero = words.iter().all(|w| w.load(Ordering::Relaxed) == 0);
+            // SAFETY: a private mapping of ours; pages that are given back read as zero, which is what they hold.
+            if !zero || unsafe { libc::madvise(self.memory.at.add(at).cast(), page, libc::MADV_DONTNEED) } != 0 {
+                there += page;
+            }
+        }
+        self.there.store(there, Ordering::Relaxed);
     }
 }
 

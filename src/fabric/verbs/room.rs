@@ -1,6 +1,7 @@
-//! How many connections the processes of a node may have together: a table in memory that they share.
+//! How many connections, and how many contexts, the processes of a node may have together: tables in memory that they share.
 //!
-//! Each connection takes a place of the table for as long as its queue pair exists. A place says whose it is in one word, so it is taken
+//! Each connection takes a place of its table for as long as its queue pair exists, each context of the other for as long as its memory is
+//! registered. A place says whose it is in one word, so it is taken
 //! and given back by one exchange, and what a process held that has died is found and given back by whoever finds no place free.
 //!
 //! ```text
@@ -9,8 +10,10 @@
 //!  12       peer
 //!  16       last use, by the table's clock
 //!  20       when the owner was asked to give it back, in milliseconds; 0: not
+//!  24       1: it could be given back at once
 //! ```
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use static_assertions::const_assert;
@@ -20,8 +23,10 @@ use crate::fabric::shm::region::Mapping;
 
 /// Most places that a setting can ask for.
 pub const PLACES_MOST: usize = 1 << 16;
-/// Bytes of the table: its clock, and the places.
-pub const TABLE_BYTES: usize = size_of::<Clock>() + PLACES_MOST * size_of::<Seat>();
+/// Bytes of a table: its clock, and the places.
+const TABLE_BYTES: usize = size_of::<Clock>() + PLACES_MOST * size_of::<Seat>();
+/// Bytes of both tables, that of connections first.
+pub const TABLES_BYTES: usize = 2 * TABLE_BYTES;
 
 #[repr(C, align(64))]
 struct Clock {
@@ -36,20 +41,31 @@ struct Seat {
     peer: AtomicU32,
     used: AtomicU32,
     asked: AtomicU32,
-    _pad: AtomicU64,
+    idle: AtomicU32,
+    _pad: AtomicU32,
 }
 const_assert!(size_of::<Seat>() == 32 && size_of::<Clock>() == 64);
 
-/// The table, as one process sees it.
+/// A table, as one process sees it.
 #[derive(Debug)]
 pub struct Room {
-    table: Mapping,
+    tables: Arc<Mapping>,
+    at: usize,
     limit: usize,
     me: u64,
     rank: u32,
 }
 
-/// Whose connection is to make room.
+/// Which table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Connections.
+    Pairs = 0,
+    /// Contexts.
+    Contexts = 1,
+}
+
+/// Whose place is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Least {
     /// This process's, with this peer.
@@ -62,28 +78,33 @@ pub enum Least {
 const ASKED_MS: u32 = 50;
 
 impl Room {
-    /// The table in this window, of [`TABLE_BYTES`], with `limit` places for all.
-    pub fn new(table: Mapping, limit: usize, rank: u32) -> Room {
-        let me = std::process::id();
-        let began = life(me).unwrap_or(0);
-        Room { table, limit: limit.clamp(1, PLACES_MOST), me: (me as u64) << 32 | began as u64, rank }
+    /// The tables in this window, of [`TABLES_BYTES`], with so many places for all: connections, and contexts, without which there are none.
+    pub fn both(tables: Mapping, [pairs, contexts]: [usize; 2], rank: u32) -> [Arc<Room>; 2] {
+        let (me, tables) = (std::process::id(), Arc::new(tables));
+        let me = (me as u64) << 32 | life(me).unwrap_or(0) as u64;
+        [(0, pairs.min(contexts)), (TABLE_BYTES, contexts)].map(|(at, limit)| {
+            Arc::new(Room { tables: tables.clone(), at, limit: limit.clamp(1, PLACES_MOST), me, rank })
+        })
     }
     /// Places for all processes of the node.
     pub fn limit(&self) -> usize {
         self.limit
     }
     fn seats(&self) -> &[Seat] {
-        // SAFETY: the window has room for the clock and PLACES_MOST seats, which are atomics only, and lives as long as self.
+        // SAFETY: the table has room for the clock and PLACES_MOST seats, which are atomics only, and lives as long as self.
         unsafe {
-            let first = self.table.as_ptr().add(size_of::<Clock>()).cast::<Seat>();
+            let first = self.tables.as_ptr().add(self.at + size_of::<Clock>()).cast::<Seat>();
             std::slice::from_raw_parts(first, self.limit)
         }
+    }
+    fn clock(&self) -> &AtomicU32 {
+        // SAFETY: the clock stands at the begin of the table.
+        &unsafe { &*self.tables.as_ptr().add(self.at).cast::<Clock>() }.now
     }
     /// The time by which uses are compared.
     #[inline]
     pub fn now(&self) -> u32 {
-        // SAFETY: the clock stands at the begin of the window.
-        unsafe { &*self.table.as_ptr().cast::<Clock>() }.now.load(Ordering::Relaxed)
+        self.clock().load(Ordering::Relaxed)
     }
     /// The place was used just now.
     #[inline]
@@ -101,10 +122,16 @@ impl Room {
         seat.rank.store(self.rank, Ordering::Relaxed);
         seat.peer.store(peer, Ordering::Relaxed);
         seat.asked.store(0, Ordering::Relaxed);
-        // SAFETY: as in `now`.
-        let now = unsafe { &*self.table.as_ptr().cast::<Clock>() }.now.fetch_add(1, Ordering::Relaxed);
-        seat.used.store(now, Ordering::Relaxed);
+        seat.idle.store(0, Ordering::Relaxed);
+        seat.used.store(self.clock().fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         Some(place)
+    }
+    /// The place could be given back at once, or not any more.
+    pub fn set_idle(&self, place: usize, idle: bool) {
+        let seat = &self.seats()[place];
+        seat.used.store(self.clock().fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        seat.asked.store(0, Ordering::Relaxed);
+        seat.idle.store(idle as u32, Ordering::Relaxed);
     }
 
     /// Gives a place back.
@@ -128,14 +155,15 @@ impl Room {
         self.seats().iter().filter(dead).count()
     }
 
-    /// The connection that was not used for longest, of those that nobody was asked for just now and that `mine` does not hold back. The
-    /// place counts as asked for from now on.
-    pub fn least_useful(&self, mine: impl Fn(u32) -> bool) -> Option<Least> {
+    /// Whose place was not used for longest, of those that nobody was asked for just now and that `mine` does not hold back; `idle`: of
+    /// those that can be given back at once. The place counts as asked for from now on.
+    pub fn least_useful(&self, idle: bool, mine: impl Fn(u32) -> bool) -> Option<Least> {
         let (now, ms) = (self.now(), (now_ns() / 1_000_000) as u32 | 1);
         let may = |seat: &&Seat| {
             let owner = seat.owner.load(Ordering::Acquire);
             let asked = seat.asked.load(Ordering::Relaxed);
             owner != 0
+                && (!idle || seat.idle.load(Ordering::Relaxed) != 0)
                 && (asked == 0 || ms.wrapping_sub(asked) > ASKED_MS)
                 && (owner != self.me || mine(seat.peer.load(Ordering::Relaxed)))
         };
@@ -179,15 +207,15 @@ mod tests {
     #[test]
     fn places_are_counted_over_processes_and_come_back_from_the_dead() {
         let region = Region::create(0, 1).expect("a region");
-        let window = || region.map(NODE_AT, TABLE_BYTES).expect("a window");
-        let room = Room::new(window(), 4, 0);
+        let window = region.map(NODE_AT, TABLES_BYTES).expect("a window");
+        let [room, contexts] = Room::both(window, [4, 5], 0);
         let places: Vec<usize> = (10..14).map(|peer| room.take(peer).expect("a place")).collect();
         assert_eq!(room.take(14), None);
         assert_eq!(room.taken(), (4, 4));
         // The one used longest ago goes first; nobody is asked for the same again at once.
         room.use_now(places[0], room.now());
-        assert_eq!(room.least_useful(|_| true), Some(Least::Mine(11)));
-        assert_eq!(room.least_useful(|peer| peer != 12), Some(Least::Mine(13)));
+        assert_eq!(room.least_useful(false, |_| true), Some(Least::Mine(11)));
+        assert_eq!(room.least_useful(false, |peer| peer != 12), Some(Least::Mine(13)));
         assert_eq!(room.asked_of_me(), [11, 13]);
         room.give_back(places[1]);
         assert_eq!(room.take(14), Some(places[1]));
@@ -198,7 +226,7 @@ mod tests {
         let owner = (other.id() as u64) << 32 | life(other.id()).expect("it lives") as u64;
         room.seats()[..2].iter().for_each(|s| s.owner.store(owner, Ordering::Release));
         assert_eq!((room.reap(), room.taken()), (0, (0, 2)), "the other process lives");
-        assert_eq!(room.least_useful(|_| false), Some(Least::Of(0)));
+        assert_eq!(room.least_useful(false, |_| false), Some(Least::Of(0)));
         other.kill().expect("killed");
         // It is a zombie from then on, until it is waited for.
         while life(other.id()).is_some() {
@@ -207,5 +235,16 @@ mod tests {
         assert_eq!((room.reap(), room.taken()), (2, (0, 0)));
         let _ = other.wait();
         assert_eq!(room.take(3), Some(0));
+
+        // Of the contexts only those that are idle.
+        let places: Vec<usize> = (10..15).map(|peer| contexts.take(peer).expect("a place")).collect();
+        assert_eq!((contexts.take(15), contexts.taken(), room.taken()), (None, (5, 5), (1, 1)));
+        assert_eq!(contexts.least_useful(true, |_| true), None);
+        [3, 1, 2].into_iter().for_each(|n| contexts.set_idle(places[n], true));
+        contexts.set_idle(places[2], false);
+        assert_eq!(contexts.least_useful(true, |_| true), Some(Least::Mine(13)));
+        assert_eq!(contexts.least_useful(true, |_| true), Some(Least::Mine(11)));
+        assert_eq!(contexts.asked_of_me(), [11, 13]);
+        assert_eq!(contexts.least_useful(true, |_| true), None, "asked for just now");
     }
 }

@@ -18,7 +18,7 @@ use super::hello::{Hello, Kind};
 use super::link::ending::Reason;
 use super::link::{Link, Posted};
 use super::queue_pair::Remote;
-use super::room::{Least, Room};
+use super::room::{Least, Room, Which};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 
@@ -63,7 +63,7 @@ pub(super) struct Times {
 #[derive(Default)]
 struct After {
     came_up: bool,
-    needs_room: bool,
+    needs_room: Option<Which>,
 }
 
 impl Shared {
@@ -135,7 +135,7 @@ impl Shared {
         let mut after = After::default();
         match posted.hand.state() {
             State::Down | State::Up => return if heeded { SETTLED } else { now + TICK_NS },
-            State::Reserving => after.needs_room = !self.reserve(link, &mut posted, &mut after.came_up, now),
+            State::Reserving => after.needs_room = self.reserve(link, &mut posted, &mut after.came_up, now),
             State::Closing if !posted.hand.is_quiet() && link.is_quiet(&mut posted) => {
                 let outcome = posted.hand.now_quiet();
                 after.came_up |= self.take(link, &mut posted, outcome, None);
@@ -172,7 +172,7 @@ impl Shared {
         due
     }
 
-    fn no_answer(&self) -> String {
+    pub(super) fn no_answer(&self) -> String {
         format!(
             "did not answer over {} within {:.1} s: it has died, it is stopped, or there is no way to its port (FMPL_ATTACH_TIMEOUT \
              sets the time)",
@@ -190,8 +190,8 @@ impl Shared {
                 (hooks.came_up)(link);
             }
         }
-        if after.needs_room
-            && !self.make_room()
+        if let Some(which) = after.needs_room
+            && !self.make_room(which)
             && let Some(mut posted) = link.try_lock()
         {
             // All are in use for the first time.
@@ -199,16 +199,28 @@ impl Shared {
         }
     }
 
-    /// Takes a place and makes the queue pair. `false`: there is no place, and room is to be made.
-    fn reserve(&self, link: &Link, posted: &mut Posted, came_up: &mut bool, now: u64) -> bool {
-        let Some(room) = self.room() else { return true };
-        let Some(place) = room.take(link.peer) else {
+    /// Takes places and makes context and queue pair. If there is no place, room is to be made, there.
+    fn reserve(&self, link: &Link, posted: &mut Posted, came_up: &mut bool, now: u64) -> Option<Which> {
+        let [room, contexts] = self.rooms()?;
+        let mut missing = |which: Which| {
             let due = now.saturating_sub(posted.times.room) > ROOM_NS;
             if due {
                 posted.times.room = now;
             }
-            return !due;
+            due.then_some(which)
         };
+        // The context first: others wait for a connection's place only with theirs in hand, so no two wait for each other's.
+        if link.is_in() {
+            link.set_idle(false);
+        } else {
+            let Some(place) = contexts.take(link.peer) else { return missing(Which::Contexts) };
+            if let Err(e) = link.bring_in(&contexts, place) {
+                contexts.give_back(place);
+                link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
+                return None;
+            }
+        }
+        let Some(place) = room.take(link.peer) else { return missing(Which::Pairs) };
         let made = link.make_pair(&self.port, &room, place).and_then(|pair| match posted.times.end {
             Some(end) => pair.qp.connect(&end, pair.psn).map(|()| pair),
             None => Ok(pair),
@@ -224,7 +236,7 @@ impl Shared {
                 link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
             }
         }
-        true
+        None
     }
 
     /// Does what an event has led to. `true`: the connection has come about.
@@ -271,7 +283,8 @@ impl Shared {
     }
 
     fn say(&self, link: &Link, posted: &Posted, say: Say, turn: u32) -> Result<()> {
-        let hello = Hello { turn, end: link.end(posted, &self.port), ..self.hello(Kind::Say(say), link.peer) };
+        let end = link.end(posted, &self.port);
+        let hello = Hello { turn, end, memory: self.memory(link), ..self.hello(Kind::Say(say), link.peer) };
         self.send_to(link, &hello)
     }
 
@@ -279,6 +292,9 @@ impl Shared {
     pub(super) fn said(&self, link: &Link, say: Say, hello: &Hello) {
         if say == Say::Retire && link.is_up() {
             self.settle(link);
+        }
+        if let Some(told) = &hello.memory {
+            self.take_in_memory(link, told);
         }
         let mut posted = link.lock();
         (posted.times.heard, posted.times.pinged) = (now_ns(), 0);
@@ -288,7 +304,7 @@ impl Shared {
         let outcome = posted.hand.packet(say, hello.turn);
         let came_up = self.take(link, &mut posted, outcome, Some(&hello.end));
         drop(posted);
-        self.follow(link, After { came_up, needs_room: false });
+        self.follow(link, After { came_up, needs_room: None });
         // What follows at once need not wait for the thread.
         self.advance(link);
     }
@@ -319,35 +335,53 @@ impl Shared {
         }
     }
 
-    /// The connections of the node are too many: the one used longest ago is given up, or its process is asked to. `false`: none can be now.
-    fn make_room(&self) -> bool {
-        let Some(room) = self.room() else { return false };
+    /// The connections or contexts of the node are too many: what was used longest ago is given up, or its process is asked to. `false`: none
+    /// can be now.
+    fn make_room(&self, which: Which) -> bool {
+        let Some(rooms) = self.rooms() else { return false };
+        let (room, idle) = (&rooms[which as usize], which == Which::Contexts);
         if room.reap() > 0 {
             return true;
         }
-        match room.least_useful(|peer| self.known(peer).is_some_and(|link| may_go(&link))) {
+        match room.least_useful(idle, |peer| self.known(peer).is_some_and(|link| may_go(&link, which))) {
             Some(Least::Mine(peer)) => {
                 if let Some(link) = self.known(peer) {
-                    self.retire(&link);
+                    self.give_up(&link, which);
                 }
             }
             Some(Least::Of(rank)) => {
                 let card = self.hooks.get().and_then(|h| (h.card_of)(rank).ok());
                 if let Some(card) = card {
-                    let _ = self.send(&card, &self.hello(Kind::Yield, rank));
+                    let _ = self.send(&card, &self.hello(Kind::Yield(which), rank));
                 }
             }
-            None => return false,
+            // A connection that is given up leaves its context idle.
+            None => return which == Which::Contexts && self.make_room(Which::Pairs),
         }
         true
     }
 
     /// Another process of the node needs a place.
-    pub(super) fn make_room_for_others(&self) {
-        let Some(room) = self.room() else { return };
-        for link in room.asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
-            if may_go(&link) {
-                self.retire(&link);
+    pub(super) fn make_room_for_others(&self, which: Which) {
+        let Some(rooms) = self.rooms() else { return };
+        for link in rooms[which as usize].asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
+            if may_go(&link, which) {
+                self.give_up(&link, which);
+            }
+        }
+    }
+
+    fn give_up(&self, link: &Link, which: Which) {
+        match which {
+            Which::Pairs => self.retire(link),
+            Which::Contexts => {
+                if let Some(posted) = link.try_lock().filter(|posted| Link::may_be_put_away(posted))
+                    && link.put_away(&posted)
+                {
+                    self.put_away.fetch_add(1, Ordering::Relaxed);
+                    // A connection may wait for its place.
+                    self.nudge();
+                }
             }
         }
     }
@@ -368,26 +402,30 @@ impl Shared {
         self.advance(link);
     }
 
-    /// The places of this node's connections; `None`: too early.
-    pub(super) fn room(&self) -> Option<Arc<Room>> {
-        if let Some(room) = self.room.get() {
-            return Some(room.clone());
+    /// The places of this node's connections and contexts; `None`: too early.
+    fn rooms(&self) -> Option<[Arc<Room>; 2]> {
+        if let Some(rooms) = self.rooms.get() {
+            return Some(rooms.clone());
         }
-        let table = (self.hooks.get()?.table)()?;
-        let room = Arc::new(Room::new(table, self.places, self.rank));
-        Some(self.room.get_or_init(|| room).clone())
+        let tables = (self.hooks.get()?.tables)()?;
+        Some(self.rooms.get_or_init(|| Room::both(tables, self.places, self.rank)).clone())
     }
 
-    /// Takes down all queue pairs of this process.
+    /// Takes down all queue pairs and contexts of this process.
     pub(super) fn bury_all(&self) {
-        self.links().iter().for_each(|link| link.drop_pair(&mut link.lock()));
+        for link in self.links() {
+            let mut posted = link.lock();
+            link.drop_pair(&mut posted);
+            link.put_away(&posted);
+        }
     }
 }
 
-/// Takes down the queue pair of a connection that has failed, once its device is done with what was posted; has it?
+/// Takes down queue pair and context of a connection that has failed, once its device is done with what was posted; has it?
 fn bury(link: &Link, posted: &mut Posted) -> bool {
     link.set_up(false);
     if posted.pair.is_none() {
+        link.put_away(posted);
         return true;
     }
     // What was under way is flushed within moments; a device that does not report it is out of order.
@@ -395,12 +433,16 @@ fn bury(link: &Link, posted: &mut Posted) -> bool {
         return false;
     }
     link.drop_pair(posted);
+    link.put_away(posted);
     true
 }
 
-/// May this connection be given up now?
-fn may_go(link: &Link) -> bool {
+/// May this connection be given up now, or this context?
+fn may_go(link: &Link, which: Which) -> bool {
     let Some(posted) = link.try_lock() else { return false };
+    if which == Which::Contexts {
+        return Link::may_be_put_away(&posted);
+    }
     let (since, before) = posted.times.up;
     posted.hand.is_up()
         && link.failure().is_none()

@@ -95,7 +95,7 @@ impl Far {
     }
     /// Calls the peer's thread.
     pub fn call(&self, call: Call) {
-        let _ = self.link.write_with(self.page_remote, 0, || Some(call.number(self.number)), |_| 0);
+        let _ = self.link.write_into(&self.page, 0, || Some(call.number(self.number)), |_| 0);
     }
     /// Somebody of this side goes to sleep and must be woken. What was published before this reached the peer wakes it as well, since
     /// the peer's thread confirms by the same connection.
@@ -106,8 +106,8 @@ impl Far {
             return;
         }
         if self.sleep.compare_exchange(UNTOLD, TOLD, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            let _ = self.link.write_with(
-                self.page_remote,
+            let _ = self.link.write_into(
+                &self.page,
                 ASLEEP_AT,
                 || Some(Call::Sleeps.number(self.number)),
                 |record| {
@@ -122,7 +122,7 @@ impl Far {
         // Asked under the lock, under which publications take the flag too: so a wake never overtakes the confirmation.
         let asleep = &self.page().asleep;
         let call = || if asleep.load(Ordering::Acquire) != 0 { Call::Noted } else { Call::Wake };
-        let _ = self.link.write_with(self.page_remote, 0, || Some(call().number(self.number)), |_| 0);
+        let _ = self.link.write_into(&self.page, 0, || Some(call().number(self.number)), |_| 0);
     }
     /// The peer knows of this side's sleeper, or has woken it.
     pub fn set_noted(&self, noted: bool) {
@@ -139,7 +139,7 @@ impl Far {
         *asked += 1;
         let n = *asked;
         let call = || Some(Call::Asks.number(self.number));
-        let posted = self.link.write_with(self.page_remote, REQUEST_AT, call, |record| {
+        let posted = self.link.write_into(&self.page, REQUEST_AT, call, |record| {
             for (to, w) in record.chunks_exact_mut(8).zip([n, what.what as u64, what.slot as u64, what.seq, what.at]) {
                 to.copy_from_slice(&w.to_ne_bytes());
             }
@@ -175,23 +175,23 @@ impl Far {
 /// what is asked for.
 pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Asked) -> Answer) {
     let Some(window) = link.find_window(|lane| lane as u32 & 0xfff_ffff == number) else { return };
-    // SAFETY: the arena is longer and lives as long as the window; a page is atomics only.
-    let page = unsafe { &*window.arena.as_ptr().cast::<Page>() };
+    // SAFETY: the memory is longer and lives as long as the window; a page is atomics only.
+    let page = unsafe { &*window.memory.as_ptr().cast::<Page>() };
     let [n, what, slot, seq, at] = [0, 1, 2, 3, 4].map(|i| page.request[i].load(Ordering::Acquire));
     let answer = match Ask::of(what) {
         Some(what) if slot < SLOTS as u64 => decide(Asked { what, slot: slot as usize, seq, at }),
         _ => None,
     };
-    let Some(remote) = window.remote.get() else { return };
+    let none = || None;
     if let Some([first, second]) = answer {
-        let _ = link.write(*remote, FOUND_AT, |record| {
+        let _ = link.write_into(&window, FOUND_AT, none, |record| {
             for (to, w) in record.chunks_exact_mut(8).zip([first, second, sum(n, &[first, second])]) {
                 to.copy_from_slice(&w.to_ne_bytes());
             }
             24
         });
     }
-    let _ = link.write(*remote, ANSWER_AT, |record| {
+    let _ = link.write_into(&window, ANSWER_AT, none, |record| {
         record[..8].copy_from_slice(&(n << 1 | answer.is_some() as u64).to_ne_bytes());
         8
     });

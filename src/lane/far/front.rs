@@ -10,16 +10,15 @@
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use static_assertions::const_assert;
 
 use super::{CHUNK_SLOTS, FAR_INLINE, HINT_KEYED};
-use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::{CHUNK_BYTES, PAGE_BYTES};
 use crate::fabric::verbs::link::Window;
 use crate::fabric::verbs::region::Region;
-use crate::lane::map::{ANNOUNCED_QUEUE, Side};
+use crate::lane::map::{ANNOUNCED_QUEUE, SLOTS, Side};
 use crate::lane::record::{Land, PostingKind};
 
 /// In a front's mark: as [`WANTS`](crate::lane::record::WANTS), and nobody looks for the posting.
@@ -115,11 +114,21 @@ pub struct FarSlot {
     pub chain: Mutex<FarChain>,
 }
 
+/// Slots of which this side's own is made at once.
+const FEW: usize = 16;
+
+/// The fronts of [`CHUNK_SLOTS`] indices, and what this side keeps of those that are used.
 pub(super) struct Chunk {
     pub(super) window: Arc<Window>,
-    pub(super) remote: Place,
-    pub(super) slots: Box<[FarSlot]>,
+    slots: [OnceLock<Box<[FarSlot; FEW]>>; CHUNK_SLOTS / FEW],
 }
+
+/// Chunks that are found together.
+const ROW: usize = 32;
+
+/// The chunks of a lane that this side has opened.
+#[derive(Default)]
+pub(super) struct Chunks([OnceLock<Box<[OnceLock<Chunk>; ROW]>>; SLOTS / CHUNK_SLOTS / ROW]);
 
 /// A posting as its sender reads it from its front, whole.
 #[derive(Clone, Copy, Debug)]
@@ -175,8 +184,31 @@ pub fn sum(key: u64, words: &[u64]) -> u64 {
 
 impl Chunk {
     pub(super) fn new(window: Arc<Window>) -> Chunk {
-        let remote = *window.remote.get().expect("chunks are made of windows that the peer has told of");
-        Chunk { window, remote, slots: (0..CHUNK_SLOTS).map(|_| FarSlot::default()).collect() }
+        Chunk { window, slots: Default::default() }
+    }
+    /// What this side keeps of a slot of the chunk.
+    pub(super) fn slot(&self, n: usize) -> &FarSlot {
+        &self.slots[n / FEW].get_or_init(Box::default)[n % FEW]
+    }
+    fn bytes(&self) -> usize {
+        self.slots.iter().filter(|few| few.get().is_some()).count() * FEW * size_of::<FarSlot>()
+    }
+}
+
+impl Chunks {
+    /// The chunk of this number.
+    pub(super) fn get(&self, n: usize) -> Option<&Chunk> {
+        self.0[n / ROW].get()?[n % ROW].get()
+    }
+    /// Its place.
+    pub(super) fn cell(&self, n: usize) -> &OnceLock<Chunk> {
+        &self.0[n / ROW].get_or_init(Box::default)[n % ROW]
+    }
+    /// Bytes of what this side keeps of slots.
+    pub(super) fn bytes(&self) -> usize {
+        let rows = self.0.iter().filter_map(OnceLock::get);
+        rows.map(|row| size_of_val(&**row) + row.iter().filter_map(OnceLock::get).map(Chunk::bytes).sum::<usize>())
+            .sum()
     }
 }
 

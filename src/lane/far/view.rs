@@ -6,7 +6,7 @@ use super::front::PENDING;
 use super::{Far, NAPS};
 use crate::base::atomics::AtomicU32;
 use crate::lane::Lane;
-use crate::lane::record::{Half, Land, WANTS, word24};
+use crate::lane::record::{Half, Land, PostingKind, WANTS, word24};
 use crate::wait::mark_asleep;
 
 impl Lane {
@@ -66,8 +66,10 @@ impl Lane {
             view.tx.store(word24(seq, 0), Ordering::Release);
         }
         let mark = front.mark.load(Ordering::Acquire);
-        let mark = if mark & 3 == PENDING { mark - PENDING + WANTS } else { mark };
-        self.head(self.inn, slot).mark.store(mark, Ordering::Release);
+        if mark != 0 {
+            let mark = if mark & 3 == PENDING { mark - PENDING + WANTS } else { mark };
+            self.head(self.inn, slot).mark.store(mark, Ordering::Release);
+        }
     }
 
     /// Takes over what the peer has said about this side's messages: acknowledgements, and its posting if that is whole.
@@ -79,10 +81,12 @@ impl Lane {
         if front.posting[7].load(Ordering::Acquire) != mine.posting_seen.load(Ordering::Relaxed)
             && let Some(words) = front.whole_posting()
         {
-            let shape = self.shape(self.out, slot);
-            shape.run.store(words[4], Ordering::Relaxed);
-            shape.count.store(words[5], Ordering::Relaxed);
-            shape.stride.store(words[6], Ordering::Relaxed);
+            if words[2] as u8 != PostingKind::Contiguous as u8 {
+                let shape = self.shape(self.out, slot);
+                shape.run.store(words[4], Ordering::Relaxed);
+                shape.count.store(words[5], Ordering::Relaxed);
+                shape.stride.store(words[6], Ordering::Relaxed);
+            }
             view.addr.store(words[0], Ordering::Relaxed);
             view.cap.store(words[1], Ordering::Relaxed);
             view.meta.store(words[2], Ordering::Relaxed);

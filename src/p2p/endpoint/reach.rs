@@ -102,10 +102,10 @@ impl Endpoint {
     }
 
     /// What was done on the fabric between nodes, see [`Fabric::done`].
-    pub fn fabric_done(&self) -> [u64; 11] {
+    pub fn fabric_done(&self) -> [u64; 14] {
         match self.fabric.get() {
             Some(Ok(fabric)) => fabric.done(),
-            _ => [0; 11],
+            _ => [0; 14],
         }
     }
 
@@ -224,11 +224,11 @@ impl Endpoint {
         fabric.leave(until);
     }
 
-    /// The table of the node's connections, which its lowest rank has in its region; if that has died already, this rank has its own.
-    pub fn node_table(&self) -> Option<Mapping> {
+    /// The tables of the node's connections and contexts, which its lowest rank has in its region; if that has died already, this rank has its own.
+    pub fn node_tables(&self) -> Option<Mapping> {
         let lowest = *self.launch.local_ranks().first()?;
-        let of_lowest = || self.contact(lowest).and_then(|p| p.region.map(NODE_AT, TABLE_BYTES)).ok();
-        let own = || self.region.map(NODE_AT, TABLE_BYTES).ok();
+        let of_lowest = || self.contact(lowest).and_then(|p| p.region.map(NODE_AT, TABLES_BYTES)).ok();
+        let own = || self.region.map(NODE_AT, TABLES_BYTES).ok();
         if lowest == self.rank { own() } else { of_lowest().or_else(own) }
     }
 

@@ -1,6 +1,5 @@
 //! What becomes of requests that are under way: completions, whether they move, and what a lasting wait does to find out.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::ending::Reason;
@@ -217,9 +216,7 @@ impl Link {
 
     /// Posts a request that does nothing but complete after all before it.
     pub(in crate::fabric::verbs) fn post_empty(&self, posted: &mut Posted) -> Result<u64> {
-        let windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = windows.values().find_map(|w| w.remote.get().copied()).unwrap_or(Place { addr: 0, rkey: 0 });
-        drop(windows);
+        let place = self.any_place().unwrap_or(Place { addr: 0, rkey: 0 });
         let target = Target { rdma: Rdma { remote_addr: place.addr, rkey: place.rkey } };
         let mut wr = SendWr::new(opcode::RDMA_WRITE, SendFlags::empty(), target);
         self.post(posted, &mut wr, true)

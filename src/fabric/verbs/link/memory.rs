@@ -1,0 +1,222 @@
+//! What the peer may write here, and where this side may write there: the *windows*, pages of lanes and chunks of their fronts.
+//!
+//! A window stays where it is, with all that was written into it, for as long as its lane may be used. Registered it is only while this
+//! process has a *context* with the peer, of which the processes of a node have so many together: from the making of a connection until that
+//! has been given up and another peer needs the context's place. Then nobody can write here, so nothing needs to be agreed on with the peer.
+//! What has changed is the keys. They are numbered by *eras*, one for each time that the context was made; each side says its era with
+//! its end of a connection, so a key of an earlier era is never used: it is asked for first.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
+
+use super::{Link, Posted};
+use crate::base::error::Result;
+use crate::fabric::verbs::ffi::Access;
+use crate::fabric::verbs::handshake::State;
+use crate::fabric::verbs::hello::Place;
+use crate::fabric::verbs::region::{Domain, Ground};
+use crate::fabric::verbs::room::Room;
+
+/// Which window: the lane, and 0 for its page or the number of a chunk plus one.
+pub type Name = (u64, u32);
+
+/// Memory that the peer writes, and the peer's that this process writes.
+#[derive(Debug)]
+pub struct Window {
+    name: Name,
+    /// Ours.
+    pub memory: Ground,
+    /// Where the peer's begins, once it has said.
+    there: OnceLock<u64>,
+    /// The peer's key: era 32 | key 32.
+    key: AtomicU64,
+}
+
+impl Window {
+    fn new(name: Name, bytes: usize) -> Result<Window> {
+        Ok(Window { name, memory: Ground::new(bytes)?, there: OnceLock::new(), key: AtomicU64::new(0) })
+    }
+    fn open(&self, domain: &Arc<Domain>) -> Result<()> {
+        self.memory.open(domain, Access::LOCAL_WRITE | Access::REMOTE_WRITE)
+    }
+    /// Which it is.
+    pub(in crate::fabric::verbs) fn name(&self) -> Name {
+        self.name
+    }
+    /// Has the peer said where its memory is?
+    pub fn is_known(&self) -> bool {
+        self.there.get().is_some()
+    }
+    /// The peer has said where its memory is, and its key in that era; 0: it has no context.
+    fn tell(&self, place: Place, era: u32) {
+        let _ = self.there.set(place.addr);
+        if era != 0 {
+            // SYNC POINT: pairs with the acquire in `place_in`.
+            self.key.fetch_max((era as u64) << 32 | place.rkey as u64, Ordering::AcqRel);
+        }
+    }
+    /// The peer's memory, if its key of this era is known.
+    #[inline]
+    pub(super) fn place_in(&self, era: u32) -> Option<Place> {
+        // SYNC POINT: pairs with the exchange in `tell`.
+        let key = self.key.load(Ordering::Acquire);
+        let addr = *self.there.get()?;
+        (era != 0 && (key >> 32) as u32 == era).then_some(Place { addr, rkey: key as u32 })
+    }
+}
+
+/// A place among the node's contexts.
+struct Context {
+    room: Arc<Room>,
+    place: usize,
+}
+
+/// The windows of a peer. Locked after the link.
+#[derive(Default)]
+pub(in crate::fabric::verbs) struct Windows {
+    all: HashMap<Name, Arc<Window>>,
+    context: Option<Context>,
+    /// How often the context was made.
+    era: u32,
+    /// The lane and the chunk that were asked for last.
+    recent: Name,
+}
+
+/// What a packet says of its sender's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::fabric::verbs) struct Told {
+    /// See [`Windows`]; 0: no context, so the keys mean nothing.
+    pub era: u32,
+    /// Which lane, by its key.
+    pub lane: u64,
+    /// Which chunk of its fronts.
+    pub chunk: u32,
+    pub page: Place,
+    pub fronts: Place,
+}
+
+impl Windows {
+    /// The window of this name, made if need be; registered if the others are.
+    fn window(&mut self, domain: &Arc<Domain>, name: Name, bytes: usize) -> Result<Arc<Window>> {
+        let window = match self.all.get(&name) {
+            Some(window) => window.clone(),
+            None => Arc::new(Window::new(name, bytes)?),
+        };
+        if self.context.is_some() {
+            window.open(domain)?;
+        }
+        self.all.insert(name, window.clone());
+        Ok(window)
+    }
+}
+
+impl Link {
+    pub(super) fn windows(&self) -> MutexGuard<'_, Windows> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The window of this name, made if need be.
+    pub(super) fn window(&self, name: Name, bytes: usize) -> Result<Arc<Window>> {
+        self.windows().window(&self.domain, name, bytes)
+    }
+
+    /// What this side has to say of the page of a lane and a chunk of its fronts, which are made if need be; without a name, of those that
+    /// were asked for last.
+    pub(in crate::fabric::verbs) fn tells(&self, name: Option<Name>, bytes: [usize; 2]) -> Result<Told> {
+        let mut windows = self.windows();
+        let (lane, chunk) = name.unwrap_or(windows.recent);
+        windows.recent = (lane, chunk);
+        let page = windows.window(&self.domain, (lane, 0), bytes[0])?;
+        let fronts = windows.window(&self.domain, (lane, chunk + 1), bytes[1])?;
+        let place = |w: &Window| Place { addr: w.memory.as_ptr() as u64, rkey: w.memory.key().unwrap_or(0) };
+        let era = if windows.context.is_some() { windows.era } else { 0 };
+        Ok(Told { era, lane, chunk, page: place(&page), fronts: place(&fronts) })
+    }
+
+    /// The peer has said this of its memory.
+    pub(in crate::fabric::verbs) fn is_told(&self, told: &Told, bytes: [usize; 2]) -> Result<()> {
+        self.window((told.lane, 0), bytes[0])?.tell(told.page, told.era);
+        self.window((told.lane, told.chunk + 1), bytes[1])?.tell(told.fronts, told.era);
+        Ok(())
+    }
+
+    /// The peer's context is that of this era, as it says with its end of a connection.
+    pub(in crate::fabric::verbs) fn peer_is_in(&self, era: u32) {
+        self.peer_era.fetch_max(era, Ordering::AcqRel);
+    }
+    /// The peer's era.
+    #[inline]
+    pub(super) fn peer_era(&self) -> u32 {
+        self.peer_era.load(Ordering::Acquire)
+    }
+
+    /// Where the peer's part of a window is, if its key is known.
+    pub fn place_of(&self, window: &Window) -> Option<Place> {
+        window.place_in(self.peer_era())
+    }
+
+    /// Has this process a context with the peer?
+    pub(in crate::fabric::verbs) fn is_in(&self) -> bool {
+        self.windows().context.is_some()
+    }
+
+    /// Makes the context in this place, which others may not have until it is put away. An error leaves it unmade, the place taken.
+    pub(in crate::fabric::verbs) fn bring_in(&self, room: &Arc<Room>, place: usize) -> Result<()> {
+        let mut windows = self.windows();
+        for window in windows.all.values() {
+            if let Err(e) = window.open(&self.domain) {
+                windows.all.values().for_each(|w| w.memory.close());
+                return Err(e);
+            }
+        }
+        windows.era += 1;
+        windows.context = Some(Context { room: room.clone(), place });
+        Ok(())
+    }
+
+    /// The context could be put away from here on, or not any more.
+    pub(in crate::fabric::verbs) fn set_idle(&self, idle: bool) {
+        if let Some(Context { room, place }) = &self.windows().context {
+            room.set_idle(*place, idle);
+        }
+    }
+
+    /// Can the context be put away?
+    pub(in crate::fabric::verbs) fn may_be_put_away(posted: &Posted) -> bool {
+        matches!(posted.hand.state(), State::Down | State::Asking)
+    }
+
+    /// Puts the context away, and gives its place back; was there one? Nobody can write here: there is no connection.
+    pub(in crate::fabric::verbs) fn put_away(&self, posted: &Posted) -> bool {
+        debug_assert!(posted.pair.is_none());
+        let mut windows = self.windows();
+        let Some(Context { room, place }) = windows.context.take() else { return false };
+        windows.all.values().for_each(|w| w.memory.close());
+        room.give_back(place);
+        true
+    }
+
+    /// Bytes of all windows that are there.
+    pub(in crate::fabric::verbs) fn window_bytes(&self) -> usize {
+        self.windows().all.values().map(|w| w.memory.there()).sum()
+    }
+    /// The first page of a lane whose number fits, if it is known where the peer's is.
+    pub fn find_window(&self, fits: impl Fn(u64) -> bool) -> Option<Arc<Window>> {
+        let windows = self.windows();
+        windows.all.values().find(|w| w.name.1 == 0 && fits(w.name.0) && w.is_known()).cloned()
+    }
+    /// The pages of all lanes.
+    pub fn pages(&self) -> Vec<Arc<Window>> {
+        self.windows().all.values().filter(|w| w.name.1 == 0).cloned().collect()
+    }
+    /// The window of this name, if it is known where the peer's is.
+    pub fn open_window(&self, lane: u64, number: u32) -> Option<Arc<Window>> {
+        self.windows().all.get(&(lane, number)).filter(|w| w.is_known()).cloned()
+    }
+    /// A window of the peer's that can be written just now: for requests that do nothing but complete.
+    pub(super) fn any_place(&self) -> Option<Place> {
+        let era = self.peer_era();
+        self.windows().all.values().find_map(|w| w.place_in(era))
+    }
+}
