@@ -29,7 +29,6 @@ mod here {
     use super::record::*;
     use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
     use crate::base::error::{Code, Error, Result};
-    use crate::base::prefetch::prefetch_to_write;
     use crate::fabric::shm::peer::Peer;
     use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, Region, SPOOL_AT};
     use crate::p2p::spool::SPOOL_WINDOW;
@@ -587,17 +586,6 @@ mod here {
         pub fn progress(&self, slot: usize) -> &Progress {
             // SAFETY: slots are below `limit`, up to which the reservation is open.
             unsafe { &*self.progress.add(progress_at(slot)).cast::<Progress>() }
-        }
-        /// Has the first lines come that posting takes of the next groups of indices: those of new pages, where no processor asks ahead by
-        /// itself. Many receives are posted in the order of their indices.
-        #[inline(never)]
-        pub fn fetch_next_group(&self, slot: usize) {
-            if slot + 2 * PROGRESS_APART < self.map.slots {
-                for line in [0, 1, 2, 3] {
-                    prefetch_to_write(self.posting_here(slot + PROGRESS_APART + 2 * line));
-                    prefetch_to_write(self.progress.wrapping_add(progress_at(slot + 2 * PROGRESS_APART + line)));
-                }
-            }
         }
         /// The sending side of a slot; [`progress`](super::progress) says who may use it.
         #[inline(always)]

@@ -22,6 +22,7 @@ use super::Lane;
 use super::record::*;
 use crate::base::atomics::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Error;
+use crate::base::prefetch::prefetch_to_write;
 use crate::p2p::layout::Layout;
 
 /// What a side knows of its own traffic on an index. Private to the process, and half a line, since it is all that a process keeps for an
@@ -62,7 +63,7 @@ pub(super) const fn progress_at(slot: usize) -> usize {
 }
 
 /// How many indices ahead a line is asked for, in a window of requests that goes over its indices in order.
-pub const AHEAD: usize = 4;
+pub const AHEAD: isize = 4;
 
 /// Bytes of so many slots' records.
 pub(super) const fn progress_bytes(slots: usize) -> usize {
@@ -317,23 +318,16 @@ impl Lane {
     fn note_long_len(&self, slot: usize, len: usize) {
         self.receive_side(slot).long_len.set(len);
     }
-    /// The record of the index [`AHEAD`] further on than a slot with this one, and that index's slot. None where the next group begins.
-    #[inline(always)]
-    pub fn ahead<'a>(&'a self, progress: &'a Progress, slot: usize) -> Option<(usize, &'a Progress)> {
-        if slot % PROGRESS_APART >= PROGRESS_APART - AHEAD {
-            return None;
+    /// Has the first lines come that posting takes of the next groups of indices: those of new pages, where no processor asks ahead by
+    /// itself. Many receives are posted in the order of their indices.
+    #[inline(never)]
+    pub fn fetch_next_group(&self, slot: usize) {
+        if slot + 3 * PROGRESS_APART <= self.limit() as usize {
+            for line in [0, 1, 2, 3] {
+                prefetch_to_write(self.posting_here(slot + PROGRESS_APART + 2 * line));
+                prefetch_to_write(self.progress(slot + 2 * PROGRESS_APART + line));
+            }
         }
-        // SAFETY: the records of a group's slots are open memory, whether they may be used or not, and lie a line apart.
-        Some((slot + AHEAD, unsafe { &*(&raw const *progress).byte_add(AHEAD * 64) }))
-    }
-    /// The same, [`AHEAD`] further back.
-    #[inline(always)]
-    pub fn behind<'a>(&'a self, progress: &'a Progress, slot: usize) -> Option<(usize, &'a Progress)> {
-        if slot % PROGRESS_APART < AHEAD {
-            return None;
-        }
-        // SAFETY: as above.
-        Some((slot - AHEAD, unsafe { &*(&raw const *progress).byte_sub(AHEAD * 64) }))
     }
     /// The length of the last message received, for the thread that receives.
     pub fn last_len(&self, slot: usize) -> usize {
@@ -341,6 +335,16 @@ impl Lane {
             u32::MAX => self.receive_side(slot).long_len.get(),
             len => len as usize,
         }
+    }
+    /// The index `by` further on than a slot with this record, or further back, and its record. None where another group begins.
+    #[inline(always)]
+    pub fn near<'a>(&self, progress: &'a Progress, slot: usize, by: isize) -> Option<(usize, &'a Progress)> {
+        let (group, at) = (slot & !(PROGRESS_APART - 1), slot.wrapping_add_signed(by));
+        if at & !(PROGRESS_APART - 1) != group {
+            return None;
+        }
+        // SAFETY: the records of a group's slots are open memory, whether they may be used or not, and lie a line apart.
+        Some((at, unsafe { &*(&raw const *progress).byte_offset(by * 64) }))
     }
 }
 

@@ -11,7 +11,7 @@
 //!  8 MiB    commands    the ring in which remote commands arrive (the ring of messages of any source, `p2p::any_source::ring`), or its
 //!                       shares
 //! ```
-//! Written by the owner, except `rank_claim` of the header (renumbering), the holders, `replied` the replies, which
+//! Written by the owner, except `rank_claim` of the header (renumbering), the holders, `replied` and the replies, which
 //! whoever served a command writes, the errand, and the ring.
 
 use static_assertions::const_assert;
@@ -99,7 +99,7 @@ pub struct Errand {
     _pad: [AtomicU64; 4],
 }
 
-const_assert!(size_of::<Header>() == 128 && size_of::<Awake>() == 64 && size_of::<Errand>() == 64);
+const_assert!(size_of::<Awake>() == 64 && size_of::<Errand>() == 64);
 
 impl Errand {
     /// It is being written.

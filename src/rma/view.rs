@@ -92,15 +92,8 @@ impl Near {
     #[inline(always)]
     pub(super) fn gone(&self) -> Option<&'static str> {
         let peer = self.peer.as_ref()?;
-        if peer.is_dead() {
-            Some("has died")
-        } else if peer.has_left() {
-            Some("has finalized")
-        } else if self.window.header().digest.load(Ordering::Acquire) == 0 {
-            Some("has no global memory any more")
-        } else {
-            None
-        }
+        let ended = || self.window.header().digest.load(Ordering::Acquire) == 0;
+        peer.gone().or_else(|| ended().then_some("has no global memory any more"))
     }
 }
 

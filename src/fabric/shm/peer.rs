@@ -73,6 +73,18 @@ impl Peer {
         self.region.header().state.load(Ordering::Acquire) == FINALIZED
     }
 
+    /// Why the peer can do nothing more, if it cannot.
+    #[inline(always)]
+    pub fn gone(&self) -> Option<&'static str> {
+        if self.is_dead() {
+            Some("has died")
+        } else if self.has_left() {
+            Some("has finalized")
+        } else {
+            None
+        }
+    }
+
     /// Is the peer known to be dead? One load; the service thread keeps it true to life.
     #[inline]
     pub fn is_dead(&self) -> bool {

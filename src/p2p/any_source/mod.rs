@@ -366,14 +366,7 @@ fn garbled(ep: &Endpoint, source: u32) -> Error {
 
 /// Why a peer can do nothing any more; `None`: it can.
 fn gone(peer: &Option<Arc<Peer>>) -> Option<&'static str> {
-    let peer = peer.as_ref()?;
-    if peer.is_dead() {
-        Some("has died")
-    } else if peer.has_left() {
-        Some("has finalized")
-    } else {
-        None
-    }
+    peer.as_ref()?.gone()
 }
 
 impl Endpoint {

@@ -97,7 +97,8 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
     // A window of requests is completed in the order of its indices: have the line of one further on come meanwhile.
     // Or in the reverse order.
     let pending = |(_, its): &(usize, &Progress)| its.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0;
-    let next = lane.ahead(progress, slot).filter(pending).or_else(|| lane.behind(progress, slot).filter(pending));
+    let next =
+        lane.near(progress, slot, AHEAD).filter(pending).or_else(|| lane.near(progress, slot, -AHEAD).filter(pending));
     if let Some((next, _)) = next {
         prefetch(lane.receiving(next).0);
     }

@@ -24,7 +24,7 @@ pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()>
                 let flags = &progress.send_flags;
                 flags.store(flags.load(Ordering::Relaxed) | SEND_PENDING, Ordering::Relaxed);
                 // A window of requests goes over the indices in order: one that is a message behind is likely to be next.
-                if let Some((ahead, its)) = lane.ahead(progress, slot)
+                if let Some((ahead, its)) = lane.near(progress, slot, AHEAD)
                     && its.sent.load(Ordering::Relaxed) + 1 == progress.sent.load(Ordering::Relaxed)
                 {
                     prefetch_to_write(lane.sending(ahead).0);
