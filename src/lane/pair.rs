@@ -39,6 +39,8 @@ pub struct Pair {
     pub turn_tags: [AtomicU64; TURNS],
     /// Bytes of each area that this side has ever written.
     pub turn_reach: [AtomicU64; TURNS],
+    /// Bytes of messages that have gone another way since an area last grew, because it was not worth its memory yet.
+    pub turn_missed: AtomicU64,
     /// The world's lane, which has the transfer blocks, rings and areas.
     pub(super) window: Mapping,
 }
@@ -66,6 +68,7 @@ impl Pair {
             turn_last: AtomicU32::new(0),
             turn_tags: Default::default(),
             turn_reach: Default::default(),
+            turn_missed: AtomicU64::new(0),
             window,
         }
     }

@@ -37,8 +37,11 @@ const CHAIN_BLOCK: usize = if cfg!(loom) { 512 } else { 4 << 10 };
 const ACK_PATIENCE: u32 = if cfg!(loom) { 1 } else { 24 };
 /// Messages that a chain may have: 24 bits must name its first.
 const CHAIN_MOST: u64 = 1 << 22;
-/// The longest that a buffered send looks for its posting before it copies.
+/// The longest that a buffered send looks for its posting before it copies into memory that the spool has used before, or into new pages.
 const SPOOL_PATIENCE_NS: u64 = 50_000;
+const NEW_PAGES_PATIENCE_NS: u64 = 1_000_000;
+/// Shorter messages touch few of them.
+const NEW_PAGES: u64 = 64 << 10;
 /// Bytes kept free at the end of a block for the link to the next.
 const LINK_BYTES: usize = 24;
 
@@ -282,17 +285,25 @@ impl Sender {
     }
 
     /// In buffered mode: before a longer message is copied into the spool, and out of it again, looks for its posting for a quarter of
-    /// the time that this would take. An answer often comes while its receiver is on its way to the receive. Where both sides send before
-    /// they receive it never comes: each look in vain halves the next.
+    /// the time that this would take, and for all of it where new pages are touched, each of which takes some 3 microseconds. An answer
+    /// often comes while its receiver is on its way to the receive. Where both sides send before they receive it never comes: each
+    /// look in vain halves the next.
     fn posted_soon(&self) {
         if cfg!(loom) || self.is_short() || patience() == 0 {
             return;
         }
-        let vain = &self.lane.send_side(self.slot).vain;
+        let side = self.lane.send_side(self.slot);
+        let vain = &side.vain;
         if self.posting().is(self.seq) {
             return vain.set(vain.get().saturating_sub(1));
         }
-        let end = now_ns() + ((self.len as u64 / 16).min(SPOOL_PATIENCE_NS) >> vain.get());
+        let n = self.len as u64;
+        // The last block of this index is the next one, if it is large enough.
+        let patience = match n < NEW_PAGES || side.block.get().size > n {
+            true => (n / 16).min(SPOOL_PATIENCE_NS),
+            false => n.min(NEW_PAGES_PATIENCE_NS),
+        };
+        let end = now_ns() + (patience >> vain.get());
         while !self.posting().is(self.seq) {
             if now_ns() >= end {
                 return vain.set((vain.get() + 1).min(4));

@@ -238,10 +238,11 @@ impl Spool {
 
     /// Opens pages until a run of so many is free, as far as the window goes.
     fn open(&self, run: usize) {
-        if let Some(n) = self.take_pages(run) {
+        let open = self.open_pages.load(Ordering::Relaxed);
+        if let Some(n) = self.take_pages(run, open) {
             return self.free_pages(n, run);
         }
-        self.open_to(self.open_pages.load(Ordering::Relaxed) + run);
+        self.open_to(open + run);
     }
 
     fn open_to(&self, want: usize) {
@@ -433,7 +434,11 @@ impl Spool {
             Some(class) => self.find_small(class).map(|at| (at, SMALLEST << class)),
             None => {
                 let run = bytes.div_ceil(PAGE);
-                let n = self.take_pages(run)?;
+                // Pages that were taken before are there; to touch new ones costs more than to look for what is done.
+                let n = self.take_pages(run, self.untaken.load(Ordering::Relaxed)).or_else(|| {
+                    self.reclaim_large();
+                    self.take_pages(run, self.open_pages.load(Ordering::Relaxed))
+                })?;
                 self.page(n).run.store(run as u32, Ordering::Relaxed);
                 self.page(n).class.store(CLASS_LARGE, Ordering::Release);
                 Some(((n * PAGE) as u64, run * PAGE))
@@ -463,7 +468,7 @@ impl Spool {
                 return Some(at);
             }
         }
-        let n = self.take_pages(1)?;
+        let n = self.take_pages(1, self.open_pages.load(Ordering::Relaxed))?;
         let page = self.page(n);
         let blocks = PAGE / (SMALLEST << class);
         // The first block is ours before anybody can see the page.
@@ -500,11 +505,10 @@ impl Spool {
         None
     }
 
-    /// Takes `run` free pages in a row.
-    fn take_pages(&self, run: usize) -> Option<usize> {
-        let open = self.open_pages.load(Ordering::Relaxed);
+    /// Takes `run` free pages in a row, all of them below `end`.
+    fn take_pages(&self, run: usize, end: usize) -> Option<usize> {
         let mut start = 0;
-        while start + run <= open {
+        while start + run <= end {
             // Look before taking: how far do free pages go from here?
             let mut n = start;
             while n < start + run && self.page_word(n / 64).load(Ordering::Relaxed) >> (n % 64) & 1 == 1 {
@@ -560,6 +564,18 @@ impl Spool {
         });
     }
 
+    /// Takes back the blocks of whole pages that their receivers have marked done: those of senders that went on to another block meanwhile.
+    fn reclaim_large(&self) {
+        self.for_each_of(
+            |class| class == CLASS_LARGE,
+            |block| {
+                if self.is_done(block) {
+                    self.give_back(block);
+                }
+            },
+        );
+    }
+
     fn discharge(&self, at: u64) {
         let state = self.state(at);
         let charge = state.charge.swap(0, Ordering::Relaxed) as usize;
@@ -568,12 +584,18 @@ impl Spool {
     }
 
     /// Looks at every block that is in use.
-    pub fn for_each_taken(&self, mut visit: impl FnMut(BlockRef)) {
+    pub fn for_each_taken(&self, visit: impl FnMut(BlockRef)) {
+        self.for_each_of(|_| true, visit)
+    }
+
+    /// Looks at every block of these classes that is in use.
+    fn for_each_of(&self, of: impl Fn(u32) -> bool, mut visit: impl FnMut(BlockRef)) {
         for n in 0..self.untaken.load(Ordering::Relaxed) {
             let page = self.page(n);
             let class = page.class.load(Ordering::Acquire);
             let size = match class {
                 CLASS_FREE => continue,
+                c if !of(c) => continue,
                 CLASS_LARGE => page.run.load(Ordering::Relaxed) as usize * PAGE,
                 c => SMALLEST << (c - 1),
             };

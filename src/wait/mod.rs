@@ -55,7 +55,7 @@ pub fn configure(config: &Config, ranks_here: usize, cores: usize) {
         WaitMode::Spin => (u64::MAX, 0),
         WaitMode::Block => (0, 0),
         WaitMode::Adaptive if crowded => (0, 1_000_000),
-        WaitMode::Adaptive => (100_000, 400_000),
+        WaitMode::Adaptive => (100_000, 4_900_000),
     };
     let spin = config.spin_us.map_or(spin, |us| us as u64 * 1000);
     PATIENCE.set(if cfg!(loom) || spin == 0 { 1 } else { 48 });

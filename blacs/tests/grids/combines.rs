@@ -6,7 +6,7 @@ use fmpl_blacs::*;
 
 use crate::Table;
 use crate::grid::{ALL, Grid, letters, pinfo, system};
-use crate::ranks::Job;
+use crate::ranks::{Job, said};
 
 pub const TABLE: Table = (
     &[("combines_of_every_kind", combines), ("the_same_bits_everywhere_and_every_time", coherent)],
@@ -225,44 +225,80 @@ fn check<T: Number>(grid: &Grid, routines: &Routines) {
     }
 }
 
+/// Also from run to run, where processes lie elsewhere and come at other times.
 fn coherent() {
-    for ranks in [2, 3, 4, 5, 7, 8] {
-        Job::new(ranks, "coherent").run();
+    for ranks in 1..=8 {
+        let runs = [(); 2].map(|()| said(&Job::new(ranks, "coherent").run(), 0));
+        assert!(runs[0].contains("bits") && runs[0] == runs[1], "{ranks} processes: {runs:?}");
     }
 }
 
-/// Sums of numbers of very different sizes: their bits depend on the order.
+/// Sums of numbers of very different sizes: their bits depend on the order. Grids of one row and, of what processes there are, of two and
+/// three rows; in all scopes; to all and to one.
 fn coherent_body() {
     let (me, all) = pinfo();
-    let grid = Grid::init(system(), b"R\0", 1, all);
-    for n in [1usize, 7, 600, 3000, 200_000] {
-        let mine: Vec<f64> = (0..n)
-            .map(|k| {
-                let h = (me as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_mul(k as u64 * 2 + 1);
-                ((h >> 12) as f64 / 4e15 - 0.5) * 10f64.powi((h % 17) as i32 - 8)
-            })
-            .collect();
-        let mut first: Option<Vec<u64>> = None;
-        for repeat in 0..6 {
-            let mut a = mine.clone();
-            if (repeat + me) % 3 == 0 {
-                std::thread::sleep(std::time::Duration::from_millis(2));
-            }
-            // SAFETY: letters with their ends, and a column of `n` elements, the call's alone.
-            unsafe {
-                Cdgsum2d(grid.handle, letters(ALL), letters(b" \0"), n as i32, 1, a.as_mut_ptr(), n as i32, -1, -1)
-            };
-            let bits: Vec<u64> = a.iter().map(|v| v.to_bits()).collect();
-            if let Some(first) = &first {
-                assert_eq!(&bits, first, "{n} elements, repeat {repeat}");
-            }
-            first = Some(bits);
-            if me == 0 {
-                (1..all).for_each(|p| grid.send(&a, 0, p));
-            } else {
-                assert!(grid.receive(n, 0, 0).iter().zip(&a).all(|(x, y)| x.to_bits() == y.to_bits()), "{n} elements");
+    let mut bits = 0u64;
+    for rows in (1..=3).filter(|r| *r <= all) {
+        let grid = Grid::init(system(), b"R\0", rows, all / rows);
+        if !grid.is_mine() {
+            continue;
+        }
+        for (scope, to_all) in [(ALL, true), (b"R\0", true), (b"C\0", true), (ALL, false)] {
+            for n in [7usize, 600, 3000, 200_000] {
+                if n < 200_000 || scope == ALL && to_all && rows == 1 {
+                    bits = bits.rotate_left(7) ^ coherent_one(&grid, me, scope, to_all, n);
+                }
             }
         }
+        grid.exit();
+    }
+    if me == 0 {
+        println!("bits {bits:016x}");
     }
     Cblacs_exit(0);
+}
+
+/// Sums `n` elements a few times, with this process late now and then: the same bits every time, and at all members of the scope. Something
+/// that tells the bits from others.
+fn coherent_one(grid: &Grid, me: i32, scope: &'static [u8; 2], to_all: bool, n: usize) -> u64 {
+    let mine: Vec<f64> = (0..n)
+        .map(|k| {
+            let h = (me as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_mul(k as u64 * 2 + 1);
+            ((h >> 12) as f64 / 4e15 - 0.5) * 10f64.powi((h % 17) as i32 - 8)
+        })
+        .collect();
+    let members: Vec<(i32, i32)> = match scope {
+        b"R\0" => (0..grid.columns).map(|c| (grid.row, c)).collect(),
+        b"C\0" => (0..grid.rows).map(|r| (r, grid.col)).collect(),
+        _ => (0..grid.rows).flat_map(|r| (0..grid.columns).map(move |c| (r, c))).collect(),
+    };
+    let dest = if to_all { (-1, -1) } else { (grid.rows - 1, 0) };
+    let has_result = to_all || dest == (grid.row, grid.col);
+    let mut first: Option<Vec<u64>> = None;
+    for repeat in 0..3 {
+        let mut a = mine.clone();
+        if (repeat + me) % 3 == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        // SAFETY: letters with their ends, and a column of `n` elements, the call's alone.
+        unsafe {
+            let top = [letters(b" \0"), letters(b"1\0"), letters(b"i\0")][repeat as usize % 3];
+            Cdgsum2d(grid.handle, letters(scope), top, n as i32, 1, a.as_mut_ptr(), n as i32, dest.0, dest.1)
+        };
+        let bits: Vec<u64> = a.iter().map(|v| v.to_bits()).collect();
+        if let Some(first) = &first {
+            assert_eq!(&bits, first, "{n} elements, scope {scope:?}, repeat {repeat}");
+        }
+        first = Some(bits);
+        if !has_result {
+            assert!(a.iter().zip(&mine).all(|(x, y)| x.to_bits() == y.to_bits()), "no destination, yet changed");
+        } else if to_all && (grid.row, grid.col) == members[0] {
+            members[1..].iter().for_each(|(row, col)| grid.send(&a, *row, *col));
+        } else if to_all {
+            let theirs = grid.receive(n, members[0].0, members[0].1);
+            assert!(theirs.iter().zip(&a).all(|(x, y)| x.to_bits() == y.to_bits()), "{n} elements, scope {scope:?}");
+        }
+    }
+    let bits = first.expect("several repeats");
+    bits.iter().fold(0, |hash: u64, b| hash.rotate_left(5) ^ b)
 }

@@ -47,6 +47,19 @@ fn what_is_looked_at_grows_with_use_not_with_the_limit() {
     assert_eq!(s.untaken.load(Ordering::Relaxed), pages);
 }
 
+#[test]
+fn long_blocks_that_are_done_are_taken_before_new_pages() {
+    let (_r, s) = spool(1 << 30);
+    // As of senders that went on to another block and give none of these back.
+    for _ in 0..100 {
+        let large = s.take(0, 1 << 20, 1 << 20).unwrap();
+        done(&s, large);
+    }
+    assert_eq!((s.untaken.load(Ordering::Relaxed), s.budget(0).used()), (17, 1 << 20));
+    let waiting: Vec<_> = (0..3).map(|_| s.take(0, 1 << 20, 1 << 20).unwrap()).collect();
+    assert!(waiting.iter().all(|b| s.is_held(*b)) && s.untaken.load(Ordering::Relaxed) == 3 * 17);
+}
+
 fn done(s: &Spool, b: BlockRef) {
     s.block(b.at).done.store(b.generation, Ordering::Release);
 }

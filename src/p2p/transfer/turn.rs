@@ -15,6 +15,7 @@
 
 use super::Chunk;
 use crate::base::atomics::Ordering;
+use crate::base::config::Way;
 use crate::base::copying::Copying;
 use crate::base::error::Result;
 use crate::lane::Lane;
@@ -28,6 +29,12 @@ use crate::wait::Waiter;
 
 /// log2 of the bytes of the smallest and the largest chunk. (A model's messages are short.)
 const CHUNK_LOGS: core::ops::RangeInclusive<u32> = if cfg!(loom) { 6..=17 } else { 11..=17 };
+
+/// Up to so many bytes an area has memory at once.
+const AT_ONCE: u64 = 128 << 10;
+/// More it gets when messages that are so many times as long as what it grows by could have gone there: a page that is touched for the first
+/// time costs 20 to 100 times what a page is copied faster by.
+const EARNED: u64 = 16;
 
 /// Longer messages are written past the receiver's caches: with the area and the sender's memory they fill the outer one.
 const PAST: usize = 4 << 20;
@@ -92,6 +99,13 @@ fn has_memory(ep: &Endpoint, lane: &Lane, area: usize, n: usize) -> bool {
     if wanted <= had {
         return true;
     }
+    if wanted > AT_ONCE && ep.tuning.way == Way::Auto {
+        let missed = lane.turn_missed.fetch_add(n as u64, Ordering::Relaxed) + n as u64;
+        if missed < EARNED * (wanted - had) {
+            return false;
+        }
+        lane.turn_missed.store(0, Ordering::Relaxed);
+    }
     if ep.turn_memory.fetch_add(wanted - had, Ordering::Relaxed) + wanted - had > ep.config.turn_memory as u64 {
         ep.turn_memory.fetch_sub(wanted - had, Ordering::Relaxed);
         return false;
@@ -129,6 +143,8 @@ impl Receiver {
         }
         lane.turn_tags[area].store(tag, Ordering::Relaxed);
         lane.turn_last.store(area as u32, Ordering::Relaxed);
+        // What was worth it to the sender is so to this side, too.
+        lane.turn_missed.fetch_max(EARNED * n as u64, Ordering::Relaxed);
         hold(lane, area);
         Ok(())
     }
