@@ -118,11 +118,12 @@ fn check_size(rows: Int, columns: Int, processes: usize) {
 fn grid(system: Int, rows: Int, columns: Int, member: &dyn Fn(Int, Int) -> Int) -> Int {
     let parent = group_of(system);
     let mut members = Vec::with_capacity((rows * columns) as usize);
+    let mut seen = vec![false; parent.size()];
     for (i, j) in (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))) {
         let number = member(i, j);
         let known = usize::try_from(number).ok().filter(|n| *n < parent.size());
         match known {
-            Some(number) if !members.contains(&number) => members.push(number),
+            Some(number) if !core::mem::replace(&mut seen[number], true) => members.push(number),
             _ => fatal(
                 -1,
                 "BLACS_GRIDINIT/BLACS_GRIDMAP",

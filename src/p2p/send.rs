@@ -289,7 +289,7 @@ impl Sender {
     /// often comes while its receiver is on its way to the receive. Where both sides send before they receive it never comes: each
     /// look in vain halves the next.
     fn posted_soon(&self) {
-        if cfg!(loom) || self.is_short() || patience() == 0 {
+        if cfg!(loom) || self.is_short() {
             return;
         }
         let side = self.lane.send_side(self.slot);
@@ -298,12 +298,12 @@ impl Sender {
             return vain.set(vain.get().saturating_sub(1));
         }
         let n = self.len as u64;
-        // The last block of this index is the next one, if it is large enough.
-        let patience = match n < NEW_PAGES || side.block.get().size > n {
+        // The last block of this index is the next one, if it is large enough. Where ranks share cores the receiver may need this one.
+        let longest = match n < NEW_PAGES || side.block.get().size > n || patience() == 1 {
             true => (n / 16).min(SPOOL_PATIENCE_NS),
             false => n.min(NEW_PAGES_PATIENCE_NS),
         };
-        let end = now_ns() + (patience >> vain.get());
+        let end = now_ns() + (longest >> vain.get());
         while !self.posting().is(self.seq) {
             if now_ns() >= end {
                 return vain.set((vain.get() + 1).min(4));
