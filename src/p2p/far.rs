@@ -36,6 +36,12 @@ const RUN_FROM: usize = 1024;
 const SPREAD_MOST: usize = 4;
 /// Bytes of a chain that are fetched at a time.
 const PIECE: u64 = 4096;
+/// Bytes of a write at most. Each ends with a word from the peer's device, and after a loss Soft-RoCE waits for one before it believes in another
+/// loss: until then only its clock helps.
+const WRITE_MOST: usize = 16 << 10;
+/// Bytes of writes that make a group, two of which are under way at a time: more than a fast network has on its way, and no more than that,
+/// since what comes behind a lost packet is sent again.
+const GROUP: usize = 96 << 10;
 
 /// A failure of the connection: what stands in the error.
 type Broken = Error;
@@ -149,15 +155,18 @@ unsafe fn start_transfer<'a>(
             _ => Remote::run((from as u64).wrapping_sub(at as u64), region.lkey()),
         };
         let (mut done, mut ticket, mut before) = (0, 0, 0);
+        // Of reads each is a group: a device that is slow to answer takes a longer queue for a loss, and repeats it all.
+        let (request_most, group_most) =
+            if push { (WRITE_MOST.min(link.longest()), GROUP) } else { (link.longest(), 1) };
+        let mut group = usize::MAX;
         while done < n {
-            if !push {
-                // Reads are under way two at a time: a device that is slow to answer takes a longer queue for a loss, and repeats it all.
+            if group >= group_most {
                 link.wait(before).inspect_err(|_| _ = link.wait(ticket))?;
-                before = ticket;
+                (before, group) = (ticket, 0);
             }
             // One run there, of one or several here.
             let (place, run) = remote.at(done);
-            let most = (n - done).min(run).min(link.longest());
+            let most = (n - done).min(run).min(request_most);
             let mut pieces = [Piece { addr: 0, len: 0, lkey: region.lkey() }; PIECES as usize];
             let (mut bytes, mut count) = (0, 0);
             while bytes < most && count < link.pieces().min(pieces.len()) {
@@ -166,15 +175,15 @@ unsafe fn start_transfer<'a>(
                 (pieces[count].addr, pieces[count].len) = (from.addr, len as u32);
                 (bytes, count) = (bytes + len, count + 1);
             }
+            (done, group) = (done + bytes, group + bytes);
             // SAFETY: registered until the last ticket is over.
-            ticket = match unsafe { link.bulk(push, !push || done + bytes == n, &pieces[..count], place) } {
+            ticket = match unsafe { link.bulk(push, group >= group_most || done == n, &pieces[..count], place) } {
                 Ok(ticket) => ticket,
                 Err(e) => {
                     let _ = link.wait(ticket);
                     return Err(e);
                 }
             };
-            done += bytes;
         }
         return Ok(Started { link, ticket, _region: Some(region) });
     }
@@ -189,7 +198,7 @@ unsafe fn start_transfer<'a>(
         let (mut done, mut ticket) = (0, 0);
         while done < len {
             let (place, run) = remote.at(k * HALF + done);
-            let bytes = (len - done).min(run).min(link.longest());
+            let bytes = (len - done).min(run).min(if push { WRITE_MOST } else { HALF }).min(link.longest());
             let piece = Piece { addr: half(k) as u64 + done as u64, len: bytes as u32, lkey: arena.region().lkey() };
             // SAFETY: a part of the half, which is left alone until the last ticket is over.
             ticket = match unsafe { link.bulk(push, done + bytes == len, &[piece], place) } {

@@ -127,6 +127,11 @@ fn scenes() {
 /// Set where no two ranks share a node.
 const APART: &str = "CONFORMANCE_APART";
 
+/// Is a megabyte much here? In a short run between nodes, which is for links that lose packets.
+fn slow_links() -> bool {
+    ranks::short() && std::env::var_os(APART).is_some()
+}
+
 /// No byte has gone from rank to rank through shared memory.
 fn nothing_through_memory() {
     use fmpl::Counter;

@@ -7,10 +7,11 @@ const SIZES: [usize; 26] = [
     0, 1, 7, 8, 9, 15, 16, 17, 63, 64, 255, 256, 1023, 1024, 1025, 4095, 4096, 4097, 8192, 49151, 49152, 49153, 65535,
     65536, 65537, 1_048_579,
 ];
-/// A large message. A ring whose ends sleep at each turn takes its time.
+/// A large message. A ring whose ends sleep at each turn takes its time, and so does a link that loses packets.
 fn large() -> usize {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
-    if is("FMPL_SHM_PATH", "ring") && is("FMPL_WAIT", "block") { 3 << 20 } else { 20 << 20 }
+    let slow_ring = is("FMPL_SHM_PATH", "ring") && is("FMPL_WAIT", "block");
+    if slow_ring || crate::slow_links() { 3 << 20 } else { 20 << 20 }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,7 +89,7 @@ pub fn every_size_in_every_mode(me: i32) {
                     for when in [When::First, When::Together, When::Late] {
                         combination += 1;
                         // Large messages take a part of the combinations each, together all of them; all meet on few indices.
-                        let share = if len > 2 << 20 {
+                        let share = if len > 2 << 20 || len > 1 << 20 && crate::slow_links() {
                             9
                         } else if len > 60_000 || crate::ranks::short() {
                             3

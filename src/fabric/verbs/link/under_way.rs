@@ -19,18 +19,21 @@ const FLUSHED: &str = "is cut off: the queue pair here is in the error state, si
 const STUCK_NS: u64 = 1_000_000_000;
 
 /// The device notices by its own clock, and late, that the last request it sent, or what the peer's answered, was lost; one that comes
-/// behind it makes the peer's device complain at once. So a wait sends such an *echo* after so long, and again after twice as long each time.
-const ECHO_NS: u64 = 20_000_000;
+/// behind it makes the peer's device complain at once. So a wait sends such an *echo* after so long, and another if that was lost too. More of
+/// them do harm: Soft-RoCE puts its clock back at every answer, and so repeats nothing as long as it is asked more often than it would.
+const ECHOES_NS: [u64; 2] = [20_000_000, 40_000_000];
+/// Later ones are this long apart, several times the device's clock ([`queue_pair`](crate::fabric::verbs::queue_pair)).
+const LATE_ECHO_NS: u64 = 3_000_000_000;
 
 /// What is known of the last request that may be lost.
 #[derive(Default)]
 pub(super) struct Echo {
     /// Its number,
     last: u64,
-    /// first seen then,
+    /// seen first then, or echoed last,
     since_ns: u64,
-    /// and this long before the next echo.
-    patience_ns: u64,
+    /// and so many echoes were sent.
+    sent: usize,
 }
 
 /// Requests that are under way and do not move: the peer has no receives left for numbers that come with writes, and its device says so (RNR)
@@ -138,21 +141,25 @@ impl Link {
         self.poll();
         let now = now_ns();
         let Some(mut posted) = self.try_lock() else { return };
-        if self.is_silent(&mut posted, now) && self.failure().is_none() {
+        if self.failure().is_some() {
+            return;
+        }
+        let state = posted.hand.state();
+        let under_way = state == State::Up && !self.has_completed(&posted);
+        if under_way && self.is_silent(&mut posted, now) {
             if self.post_empty(&mut posted).is_ok() {
                 posted.echo.last = posted.last;
             }
             return;
         }
-        if now.saturating_sub(posted.at_ns) < PROBE_NS || self.failure().is_some() {
+        if now.saturating_sub(posted.at_ns) < PROBE_NS {
             return;
         }
         posted.at_ns = now;
-        match posted.hand.state() {
-            State::Up if self.is_stuck(&mut posted, now) => {}
-            State::Up => {
-                let _ = self.post_empty(&mut posted);
-            }
+        match state {
+            // The device sees to it that there is an end of it.
+            State::Up if under_way => _ = self.is_stuck(&mut posted, now),
+            State::Up => _ = self.post_empty(&mut posted),
             State::Down => {
                 if let Some(home) = self.home.upgrade() {
                     home.ping(self, &mut posted, now);
@@ -162,26 +169,23 @@ impl Link {
         }
     }
 
-    /// Was the last request posted a while ago, and is it not known to have arrived? `true` after longer and longer times, and then no more.
+    /// Was the last request posted a while ago, which is not known to have arrived? `true` when it is time for an echo.
     fn is_silent(&self, posted: &mut Posted, now: u64) -> bool {
-        if posted.hand.state() != State::Up || self.has_completed(posted) {
-            return false;
-        }
         let echo = &mut posted.echo;
         if echo.last != posted.last {
-            *echo = Echo { last: posted.last, since_ns: now, patience_ns: ECHO_NS };
+            *echo = Echo { last: posted.last, since_ns: now, sent: 0 };
             return false;
         }
-        let due = echo.patience_ns < PROBE_NS && now.saturating_sub(echo.since_ns) >= echo.patience_ns;
+        let due = now.saturating_sub(echo.since_ns) >= ECHOES_NS.get(echo.sent).copied().unwrap_or(LATE_ECHO_NS);
         if due {
-            (echo.since_ns, echo.patience_ns) = (now, 2 * echo.patience_ns);
+            (echo.since_ns, echo.sent) = (now, echo.sent + 1);
         }
         due
     }
 
     /// Longest time for which a wait may sleep without [tending](Link::tend) the connection.
     pub fn tend_within_ns(&self) -> u64 {
-        if self.try_lock().is_some_and(|posted| self.has_completed(&posted)) { u64::MAX } else { ECHO_NS }
+        if self.try_lock().is_some_and(|posted| self.has_completed(&posted)) { u64::MAX } else { ECHOES_NS[0] }
     }
 
     /// Is something under way that has not moved for long? Then the peer is asked for a word, and given up when there is none for as long as
