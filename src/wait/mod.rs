@@ -110,6 +110,14 @@ pub trait Scene {
     fn naps(&self) -> u32 {
         0
     }
+    /// Does who ends the wait look for sleepers without a fence, so that this side has to buy the order by `membarrier`?
+    fn needs_barrier(&self) -> bool {
+        true
+    }
+    /// How long it yields its core at most before it sleeps.
+    fn yields_ns(&self) -> u64 {
+        u64::MAX
+    }
     /// Longest time for which it may sleep before it does again what it does [meanwhile](Scene::meanwhile).
     fn longest_ns(&self) -> u64 {
         LONG_SLEEP_NS
@@ -170,6 +178,11 @@ impl Waiter {
         Waiter { deadline_ns, ..Waiter::new() }
     }
 
+    /// Has it slept, or been about to?
+    pub fn has_slept(&self) -> bool {
+        self.sleeps != 0
+    }
+
     /// One short pause, or a yield; `false` when it is time for a slow turn.
     #[inline(always)]
     pub fn spin(&mut self) -> bool {
@@ -214,7 +227,7 @@ impl Waiter {
         if self.notice.is_none() && waited > NOTICE_NS {
             self.notice = scene.board().hang(&Waits { since_ns: self.started_ns, ..scene.waits() });
         }
-        if waited >= spin && waited - spin < yields {
+        if waited >= spin && waited - spin < yields.min(scene.yields_ns()) {
             // Where ranks share cores, the turns themselves yield.
             let shared = SHARED.get() != 0;
             if !shared {
@@ -251,12 +264,12 @@ impl Waiter {
         let seen = bell.load(Ordering::Acquire);
         let nap = self.sleeps < scene.naps();
         if nap || !scene.fall_asleep() {
-            self.sleeps += nap as u32;
+            self.sleeps += 1;
             doorbell::sleep(bell, seen, scene.bits(), left.min(SHORT_SLEEP_NS));
             return;
         }
         self.sleeps += 1;
-        let long = self.sleeps > SHORT_SLEEPS && !more && doorbell::barrier();
+        let long = !more && (!scene.needs_barrier() || self.sleeps > SHORT_SLEEPS && doorbell::barrier());
         if !scene.ready() {
             let limit = if long { scene.longest_ns().min(LONG_SLEEP_NS) } else { SHORT_SLEEP_NS };
             doorbell::sleep(bell, seen, scene.bits(), left.min(limit));

@@ -213,9 +213,8 @@ impl Incoming {
     }
 
     /// Nothing is there: senders that sleep are needed.
-    pub(super) fn run_dry(&self) {
-        self.first.run_dry();
-        self.others().iter().for_each(Share::run_dry);
+    pub(super) fn run_dry(&self, first: bool) {
+        self.shares().for_each(|share| share.run_dry(first));
     }
 
     /// The shares behind the first one.
@@ -381,7 +380,7 @@ impl Incoming {
     /// As for [`Incoming::take`].
     #[inline(never)]
     pub(super) unsafe fn wait(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
-        self.run_dry();
+        self.run_dry(true);
         let scene = Waiting { ep, inc: self };
         let mut waiter = Waiter::new();
         if self.domain.group.size() == 1 && !self.is_ready(ep) && ep.single_threaded() {
@@ -393,7 +392,7 @@ impl Incoming {
                 return Ok(arrived);
             }
             if !waiter.spin() {
-                self.run_dry();
+                self.run_dry(false);
                 if let Err(e) = waiter.slow(&scene) {
                     return Err(self.after_death(ep).unwrap_or(e));
                 }
@@ -484,7 +483,7 @@ pub fn probe_any(comm: i32, index: i32) -> Result<Option<Arrived>> {
     let _claim = inc.claim()?;
     let found = inc.peek(ep);
     if found.is_none() {
-        inc.run_dry();
+        inc.run_dry(false);
     }
     Ok(found)
 }

@@ -222,7 +222,7 @@ fn complete_receive(comm: i32, index: i32, wait: bool) -> Result<Option<Arrived>
         // SAFETY: see above.
         match unsafe { inc.take(ep, ptr, len) } {
             Ok(None) => {
-                inc.run_dry();
+                inc.run_dry(false);
                 inc.after_death(ep).map_or(Ok(None), Err)
             }
             other => other,

@@ -19,7 +19,7 @@ use super::request::Request;
 use super::ring::*;
 use super::table::{Key, Keyed, key_of};
 use super::{check_buffer, gone};
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
@@ -31,6 +31,8 @@ use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
 
 /// Up to this many bytes a long message is copied into the spool at once, which costs less than a call of the kernel on either side.
 const COPIED_AT_ONCE: usize = if cfg!(loom) { 0 } else { 32 << 10 };
+/// How long whoever waits for room yields its core before it sleeps: as long as it takes to empty a good part of a ring. Others wait as well.
+const YIELDS_NS: u64 = 100_000;
 
 /// A ring of another rank (or one's own), as a sender.
 #[repr(align(64))]
@@ -38,6 +40,8 @@ pub struct Outgoing {
     key: Key,
     /// Below which ticket there was room when somebody looked last.
     room: AtomicU64,
+    /// The ticket of the message before, if it was not very short.
+    last: AtomicU64,
     /// A request waits for room: later messages go after it.
     unplaced: AtomicU32,
     /// The receiver: rank in the world.
@@ -82,7 +86,18 @@ impl Keyed for Outgoing {
 impl Outgoing {
     pub(super) fn new(key: Key, (comm, dst, index): (i32, i32, i32), rank: u32, way: Way) -> Outgoing {
         let (room, unplaced) = (AtomicU64::new(0), AtomicU32::new(0));
-        Outgoing { key, room, unplaced, rank, way, comm, dst, index, request: Mutex::new(None) }
+        Outgoing {
+            key,
+            room,
+            last: AtomicU64::new(0),
+            unplaced,
+            rank,
+            way,
+            comm,
+            dst,
+            index,
+            request: Mutex::new(None),
+        }
     }
 
     /// Does a request wait for room?
@@ -117,6 +132,9 @@ impl Outgoing {
                 // SAFETY: as the caller promises; the ticket is ours.
                 Claimed::Ticket(ticket) => unsafe {
                     near.ring.publish(ticket, ep.rank, ptr, len);
+                    if len > SLOT_BYTES {
+                        self.look_ahead(near, ticket, len);
+                    }
                     Some(ticket)
                 },
                 Claimed::Full => None,
@@ -124,6 +142,15 @@ impl Outgoing {
         })?;
         near.wake_receiver(self.index);
         Some(ticket)
+    }
+
+    /// Who sends one message after the other, with nobody's in between, has the next one's lines come: the receiver has read what was there.
+    #[inline(always)]
+    fn look_ahead(&self, near: &Near, ticket: u64, len: usize) {
+        if self.last.load(Ordering::Relaxed) + 1 == ticket {
+            near.ring.prefetch_area(ticket + 1, len);
+        }
+        self.last.store(ticket, Ordering::Relaxed);
     }
 
     /// The same for a message that lies elsewhere.
@@ -239,6 +266,15 @@ unsafe fn send_slow(ep: &'static Endpoint, comm: i32, ptr: *const u8, len: usize
     }
     let mut waiter = Waiter::new();
     loop {
+        // Who comes for each slot as it gets free takes lines away from the receiver for little; nobody is left waiting for it.
+        while message.is_early() && !waiter.has_slept() {
+            if !waiter.spin()
+                && let Err(e) = waiter.slow(&message.scene(ep))
+            {
+                message.drop_goods(ep);
+                return Err(e);
+            }
+        }
         // A request that waits for room was first.
         if out.unplaced.load(Ordering::Acquire) != 0 {
             super::request::push_request(ep, out);
@@ -286,6 +322,8 @@ pub(super) struct Message {
     pub len: usize,
     timeout: i32,
     deadline_ns: u64,
+    /// It has come for a slot before.
+    tried: bool,
     pub stage: Stage,
     /// A long message's block, ready to be published.
     goods: Option<(Kind, BlockRef)>,
@@ -303,12 +341,22 @@ impl Message {
             t if t < 0 => u64::MAX,
             t => now_ns() + t as u64 * 1_000_000,
         };
-        Message { out, ptr, len, timeout, deadline_ns, stage: Stage::Waits, goods: None, far_goods: None }
+        Message { out, ptr, len, timeout, deadline_ns, tried: false, stage: Stage::Waits, goods: None, far_goods: None }
     }
 
     /// A message of the library's own: short, waits for room whatever the mode is, and is sent when it is in its slot.
     pub fn told(out: &'static Outgoing, ptr: *const u8, len: usize) -> Message {
-        Message { out, ptr, len, timeout: 1, deadline_ns: 0, stage: Stage::Waits, goods: None, far_goods: None }
+        Message {
+            out,
+            ptr,
+            len,
+            timeout: 1,
+            deadline_ns: 0,
+            tried: false,
+            stage: Stage::Waits,
+            goods: None,
+            far_goods: None,
+        }
     }
 
     fn is_long(&self) -> bool {
@@ -402,6 +450,7 @@ impl Message {
     /// # Safety
     /// As for [`Message::step`].
     unsafe fn try_place(&mut self, ep: &Endpoint) -> Result<Option<u64>> {
+        self.tried = true;
         let ticket = if self.is_long() {
             if self.goods.is_none() {
                 // SAFETY: as the caller promises.
@@ -491,6 +540,14 @@ impl Message {
         )
     }
 
+    /// Has it come for room, and is there little?
+    fn is_early(&self) -> bool {
+        match &self.out.way {
+            Way::Near(near) => self.tried && matches!(self.stage, Stage::Waits) && !near.ring.has_much_room(),
+            Way::Far(_) => false,
+        }
+    }
+
     pub fn scene(&self, ep: &'static Endpoint) -> Waiting<'_> {
         Waiting { ep, message: self }
     }
@@ -561,12 +618,21 @@ impl Scene for Waiting<'_> {
             }
             // Nobody rings for room in the spool.
             Stage::Waits if self.message.is_long() && self.message.goods.is_none() => return false,
-            // SYNC POINT: pairs with the receiver's look at it after it has freed a slot; ordered by `membarrier`. The receiver takes it
-            // away when it rings.
-            Stage::Waits => drop(ring.header().wanted.fetch_or(ROOM, Ordering::AcqRel)),
+            // The receiver takes it away when it rings.
+            Stage::Waits => {
+                ring.header().wanted.fetch_or(ROOM, Ordering::AcqRel);
+                // SYNC POINT: pairs with the fence in the receiver's `look_for_sleepers`.
+                fence(Ordering::SeqCst);
+            }
             Stage::Unconfirmed(_) => drop(ring.header().wanted.fetch_or(TAKEN, Ordering::AcqRel)),
         }
         true
+    }
+    fn needs_barrier(&self) -> bool {
+        !matches!((&self.message.stage, self.near()), (Stage::Waits, Some(_)))
+    }
+    fn yields_ns(&self) -> u64 {
+        if self.needs_barrier() { u64::MAX } else { YIELDS_NS }
     }
     fn ready(&self) -> bool {
         let message = self.message;

@@ -16,7 +16,7 @@
 //! section 4.4: counters split over several places together with their buffers, the shares not more than the buffers there are.)
 
 use super::ring::{Arrival, ROOM, Ring, SLOTS_MOST, TAKEN};
-use crate::base::atomics::{AtomicU64, Ordering};
+use crate::base::atomics::{AtomicU64, Ordering, fence};
 use crate::fabric::shm::region::RegionHeader;
 use crate::wait::doorbell;
 
@@ -30,8 +30,8 @@ const SHARES_SOON: usize = 4;
 const SENDERS_PER_SHARE: usize = 512;
 /// The bit of a share's bell on which those sleep who wait for room; those who wait for a message to be taken have the others.
 pub(super) const ROOM_BITS: u32 = 1;
-/// How many of those who wait for room are woken at a time: each of them has many messages, most likely.
-const WAKE_AT_ONCE: i32 = 2;
+/// How many of those who wait for room are woken at a time: it has many messages, most likely.
+const WAKE_AT_ONCE: i32 = 1;
 
 /// Into how many shares a ring of `slots` slots for at most `senders` is split; a power of two. `setting`: `FMPL_SPREAD`, 0 for `auto`.
 /// Each share has two slots at least.
@@ -75,15 +75,15 @@ pub struct Share {
     pub at: u64,
     /// The next ticket to be taken.
     next: AtomicU64,
-    /// `next` when senders were woken last.
-    rung: AtomicU64,
+    /// The value of `next` at which it is time to see who sleeps for room.
+    look_at: AtomicU64,
 }
 
 impl Share {
     /// The share at this place of the own region.
     pub fn new(at: u64, ring: Ring) -> Share {
         let next = ring.header().freed.load(Ordering::Acquire);
-        Share { ring, at, next: AtomicU64::new(next), rung: AtomicU64::new(next) }
+        Share { ring, at, next: AtomicU64::new(next), look_at: AtomicU64::new(next) }
     }
 
     /// The next ticket to be taken.
@@ -105,33 +105,42 @@ impl Share {
         self.ring.free(ticket + 1);
         // SYNC POINT: the sleeper sets the word and has the order bought by `membarrier`; no fence here.
         doorbell::light_barrier();
-        let wanted = self.ring.header().wanted.load(Ordering::Relaxed);
-        if wanted != 0 {
-            self.wake_senders(wanted, false);
+        if self.ring.header().wanted.load(Ordering::Relaxed) & TAKEN != 0 {
+            self.say_taken();
+        }
+        if ticket + 1 >= self.look_at.load(Ordering::Relaxed) {
+            self.look_for_sleepers(false);
         }
     }
 
-    /// Wakes senders that sleep, as far as it is worth it: a few, when half of the slots are free. They fill those before they sleep
-    /// again, so that a message does not cost a wake-up. `dry`: there is nothing to be taken, so whoever can send should.
     #[cold]
     #[inline(never)]
-    fn wake_senders(&self, wanted: u32, dry: bool) {
+    fn say_taken(&self) {
         let header = self.ring.header();
-        let next = self.next();
-        if wanted & TAKEN != 0 {
-            header.wanted.fetch_and(!TAKEN, Ordering::AcqRel);
-            doorbell::ring(&header.bell, !ROOM_BITS);
-        }
-        if wanted & ROOM == 0 {
-            return;
-        }
-        let limit = self.ring.limit();
+        header.wanted.fetch_and(!TAKEN, Ordering::AcqRel);
+        doorbell::ring(&header.bell, !ROOM_BITS);
+    }
+
+    /// Wakes a sender that sleeps for room, if half of the slots are free. It fills those before it sleeps again, so that a message does
+    /// not cost a wake-up. `dry`: there is nothing to be taken, so whoever can send should.
+    ///
+    /// What senders write is looked at no oftener than this can be true: each look takes a line away from who is sending.
+    #[cold]
+    #[inline(never)]
+    fn look_for_sleepers(&self, dry: bool) {
+        let header = self.ring.header();
+        let (next, limit) = (self.next(), self.ring.limit());
         let left = header.sent.load(Ordering::Relaxed).saturating_sub(next);
-        let rung = self.rung.load(Ordering::Relaxed);
-        if !(dry || left * 2 <= limit && next - rung >= limit / 4 || left == 0) {
+        if left * 2 > limit && !dry {
+            // Not before so many are taken.
+            return self.look_at.store(next + left - limit / 2, Ordering::Relaxed);
+        }
+        self.look_at.store(next + (limit / 4).max(1), Ordering::Relaxed);
+        // SYNC POINT: pairs with the fence in the sender's `fall_asleep`: either this sees that it sleeps, or it sees what is free.
+        fence(Ordering::SeqCst);
+        if header.wanted.load(Ordering::Relaxed) & ROOM == 0 {
             return;
         }
-        self.rung.store(next, Ordering::Relaxed);
         // Taken away before the bell is rung: who says it again after that has read the bell before, and does not sleep; or sleeps
         // on its new value.
         header.wanted.fetch_and(!ROOM, Ordering::AcqRel);
@@ -141,11 +150,16 @@ impl Share {
         }
     }
 
-    /// Nothing is there: senders that sleep are needed.
-    pub fn run_dry(&self) {
-        let wanted = self.ring.header().wanted.load(Ordering::Relaxed);
-        if wanted & ROOM != 0 && !self.ring.is_claimed(self.next()) {
-            self.wake_senders(wanted, true);
+    /// Nothing is there: senders that sleep are needed. `first`: it was found just now.
+    pub fn run_dry(&self, first: bool) {
+        let sleepers = || self.ring.header().wanted.load(Ordering::Relaxed) & ROOM != 0;
+        // Where there are none nothing else is looked at: somebody may be sending just now.
+        if !first {
+            // SYNC POINT: as in `look_for_sleepers`.
+            fence(Ordering::SeqCst);
+        }
+        if sleepers() && !self.ring.is_claimed(self.next()) {
+            self.look_for_sleepers(true);
         }
     }
 

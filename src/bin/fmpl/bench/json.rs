@@ -45,7 +45,7 @@ pub fn value(m: &Measured) -> Value {
                 "bytes": c.case.bytes,
                 "figures": per_figure,
                 "stood_still": c.still.iter().map(|w| &m.names[*w]).collect::<Vec<_>>(),
-                "hop_ns": c.hop().map(|(min, median)| json!({ "min": min, "median": median })),
+                "hop_ns": c.hop().map(|(min, median)| json!({ "min": min, "median": median, "blocks": c.hops() })),
             })
         })
         .collect();

@@ -242,9 +242,14 @@ impl CaseResult {
         Some(Ratio { min: over(least), median: over(median), best })
     }
 
+    /// The raw hop before each block, in nanoseconds.
+    pub fn hops(&self) -> Vec<f64> {
+        self.rounds.iter().flat_map(|r| r.hop.iter().copied()).collect()
+    }
+
     /// Least and median of the raw hop around this line, in nanoseconds.
     pub fn hop(&self) -> Option<(f64, f64)> {
-        let v: Vec<f64> = self.rounds.iter().flat_map(|r| r.hop.iter().copied()).collect();
+        let v = self.hops();
         if v.is_empty() { None } else { Some((least(&v), median(&v))) }
     }
 

@@ -301,7 +301,7 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
         match unsafe { inc.take(ep, (&raw mut news).cast(), NOTE_BYTES) } {
             Ok(Some(arrived)) => news.told(ep, context, arrived),
             Ok(None) => {
-                inc.run_dry();
+                inc.run_dry(false);
                 match inc.after_death(ep) {
                     Some(e) => Err(e),
                     None => return Ok(None),

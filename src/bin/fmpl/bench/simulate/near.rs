@@ -1,26 +1,22 @@
 //! The model on a node whose ranks share processors: a drain, step by step.
 //!
 //! ```text
-//!   asleep ──▶ runs: sends while there is room ──▶ no room: gives way, and looks again when its turn comes ──▶ asleep
-//!     ▲   woken by the receiver, some at a time,                                           for so long          │
-//!     │   when half of the slots are free                                                                       │
-//!     └─────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+//!   asleep ──▶ runs: sends while there is room ──▶ no room: gives way until a quarter is free ──▶ asleep
+//!     ▲   woken by the receiver, one at a time,                                for so long          │
+//!     │   when half of the slots are free                                                           │
+//!     └─────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //! The receiver has a processor to itself; the senders take turns on the others, each until it finds no room or has nothing left. That is
 //! what `src/wait` does where ranks share cores, and what `src/p2p/any_source/share.rs` does to wake senders. A message costs either side
 //! more while the other is at work, since they take the ring's lines from each other; and the receiver, which wakes the senders, is not at
-//! work meanwhile; nor is a processor while somebody rises on it.
+//! work meanwhile; nor is a processor while somebody rises on it. That is of a processor that sleeps; another is told in passing.
 
 use std::collections::VecDeque;
 
 use super::stations::Times;
 
-/// A sender gives way for so long before it sleeps; naps for so long, so often; then sleeps until it is woken.
-const PATIENCE: f64 = 1_000_000.0;
-const NAP: f64 = 200_000.0;
-const NAPS: u32 = 2;
-/// Senders that are woken at a time.
-const AT_ONCE: usize = 2;
+/// A sender gives way for so long before it sleeps until it is woken.
+const PATIENCE: f64 = 100_000.0;
 
 #[derive(Clone, Copy)]
 struct Sender {
@@ -30,7 +26,8 @@ struct Sender {
     rising: f64,
     /// When it found no room first; none: it has found some since.
     since: Option<f64>,
-    naps: u32,
+    /// It has slept since, and takes any room.
+    slept: bool,
 }
 
 struct Drain {
@@ -38,22 +35,22 @@ struct Drain {
     senders: Vec<Sender>,
     /// The time on each processor, and who is to run on it.
     processors: Vec<(f64, VecDeque<usize>)>,
-    /// Who sleeps, and until when at most.
-    asleep: VecDeque<(usize, f64)>,
+    /// Who sleeps.
+    asleep: VecDeque<usize>,
     /// When each message was there.
     filled: Vec<f64>,
     slots: usize,
     /// Until then the receiver wakes senders.
     waking: f64,
-    /// The receiver's time, messages taken, and how many when it woke somebody last.
+    /// The receiver's time, messages taken, and how many when it looks for sleepers next.
     now: f64,
     taken: usize,
-    rung: usize,
+    look_at: usize,
 }
 
 /// What a message takes from a full ring on, ns, when `senders` have sent `each` messages in all, or wait to.
 pub fn drain(senders: usize, each: usize, slots: usize, processors: usize, times: Times) -> f64 {
-    let mut all = vec![Sender { left: each, ready: 0.0, rising: 0.0, since: None, naps: NAPS }; senders];
+    let mut all = vec![Sender { left: each, ready: 0.0, rising: 0.0, since: None, slept: true }; senders];
     // Before: the first ones have filled the ring, everybody sleeps.
     let mut there = 0;
     for s in &mut all {
@@ -61,7 +58,7 @@ pub fn drain(senders: usize, each: usize, slots: usize, processors: usize, times
         s.left -= n;
         there += n;
     }
-    let asleep = (0..senders).filter(|s| all[*s].left > 0).map(|s| (s, f64::INFINITY)).collect();
+    let asleep = (0..senders).filter(|s| all[*s].left > 0).collect();
     let mut d = Drain {
         times,
         senders: all,
@@ -72,10 +69,9 @@ pub fn drain(senders: usize, each: usize, slots: usize, processors: usize, times
         waking: 0.0,
         now: 0.0,
         taken: 0,
-        rung: 0,
+        look_at: 0,
     };
     while d.taken < senders * each {
-        d.naps_end();
         // Whoever is behind goes on.
         let next =
             (0..d.processors.len()).filter_map(|p| d.begins(p).map(|t| (t, p))).min_by(|a, b| a.0.total_cmp(&b.0));
@@ -94,16 +90,6 @@ impl Drain {
         queue.iter().map(|s| self.senders[*s].ready.max(*now)).min_by(f64::total_cmp)
     }
 
-    /// Who naps wakes by itself.
-    fn naps_end(&mut self) {
-        let now = self.now;
-        while let Some(at) = self.asleep.iter().position(|a| a.1 <= now)
-            && let Some((s, until)) = self.asleep.remove(at)
-        {
-            self.make_ready(s, until);
-        }
-    }
-
     fn make_ready(&mut self, s: usize, when: f64) {
         self.senders[s].ready = when;
         let shortest = self.processors.iter_mut().min_by_key(|p| p.1.len()).expect("a processor");
@@ -118,13 +104,14 @@ impl Drain {
         let s = queue.remove(at).expect("one that can run");
         let sender = &mut self.senders[s];
         *now = begin + std::mem::take(&mut sender.rising);
+        let wanted = if sender.since.is_some() && !sender.slept { self.slots / 4 } else { 1 };
         if sender.left == 0 {
             *now += t.yields;
-        } else if self.filled.len() < self.taken + self.slots {
+        } else if self.filled.len() + wanted <= self.taken + self.slots {
             *now += if begin < self.waking { t.send } else { t.sending.max(t.send) };
             self.filled.push(*now);
             sender.left -= 1;
-            (sender.since, sender.naps) = (None, 0);
+            (sender.since, sender.slept) = (None, false);
             // Its turn goes on.
             queue.push_front(s);
         } else {
@@ -133,9 +120,8 @@ impl Drain {
             if *now - since < PATIENCE {
                 queue.push_back(s);
             } else {
-                sender.naps += 1;
-                let until = if sender.naps > NAPS { f64::INFINITY } else { *now + NAP };
-                self.asleep.push_back((s, until));
+                sender.slept = true;
+                self.asleep.push_back(s);
             }
         }
     }
@@ -149,7 +135,7 @@ impl Drain {
                 self.now += if sent { t.taking.max(t.take) } else { t.take };
                 self.taken += 1;
                 let left = self.filled.len() - self.taken;
-                if left * 2 <= self.slots && self.taken - self.rung >= self.slots / 4 || left == 0 {
+                if left * 2 <= self.slots && self.taken >= self.look_at || left == 0 {
                     self.wake();
                 }
             }
@@ -163,21 +149,19 @@ impl Drain {
     }
 
     fn wake(&mut self) {
-        if self.asleep.is_empty() {
-            return;
+        self.look_at = self.taken + self.slots / 4;
+        let Some(s) = self.asleep.pop_front() else { return };
+        if self.processors.iter().all(|p| !p.1.is_empty()) {
+            // No processor sleeps: what is left is about a change of ranks.
+            self.now += self.times.yields;
+            return self.make_ready(s, self.now);
         }
-        self.rung = self.taken;
         let begun = self.now;
         self.now += self.times.wake;
         self.waking = self.now;
-        for _ in 0..AT_ONCE.min(self.asleep.len()) {
-            if let Some((s, _)) = self.asleep.pop_front() {
-                // What it does not take the receiver it takes the processor of who is woken.
-                let woken = begun + self.times.woken;
-                self.senders[s].rising = (woken - self.now).max(0.0);
-                self.make_ready(s, self.now);
-            }
-        }
+        // What it does not take the receiver it takes the processor of who is woken.
+        self.senders[s].rising = (begun + self.times.woken - self.now).max(0.0);
+        self.make_ready(s, self.now);
     }
 }
 
