@@ -178,11 +178,6 @@ impl Waiter {
         Waiter { deadline_ns, ..Waiter::new() }
     }
 
-    /// Has it slept, or been about to?
-    pub fn has_slept(&self) -> bool {
-        self.sleeps != 0
-    }
-
     /// One short pause, or a yield; `false` when it is time for a slow turn.
     #[inline(always)]
     pub fn spin(&mut self) -> bool {
@@ -264,7 +259,7 @@ impl Waiter {
         let seen = bell.load(Ordering::Acquire);
         let nap = self.sleeps < scene.naps();
         if nap || !scene.fall_asleep() {
-            self.sleeps += 1;
+            self.sleeps += nap as u32;
             doorbell::sleep(bell, seen, scene.bits(), left.min(SHORT_SLEEP_NS));
             return;
         }

@@ -265,9 +265,10 @@ unsafe fn send_slow(ep: &'static Endpoint, comm: i32, ptr: *const u8, len: usize
         return Err(message.hopeless(ep, "in synchronous mode"));
     }
     let mut waiter = Waiter::new();
+    let early_until = now_ns() + YIELDS_NS;
     loop {
-        // Who comes for each slot as it gets free takes lines away from the receiver for little; nobody is left waiting for it.
-        while message.is_early() && !waiter.has_slept() {
+        // Who comes for each slot as it gets free takes lines away from the receiver for little. But nobody waits long for more than one.
+        while message.is_early() && now_ns() < early_until {
             if !waiter.spin()
                 && let Err(e) = waiter.slow(&message.scene(ep))
             {
