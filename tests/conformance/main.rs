@@ -293,6 +293,23 @@ fn few_queue_pairs() {
     }
 }
 
+/// Random traffic among four nodes, job after job, each drawn anew, for the seconds that RIG_SOAK says: for links that lose packets.
+fn soak() {
+    use fmpl::launch::embedded::Nodes;
+    let Some(seconds) = std::env::var("RIG_SOAK").ok().map(|text| text.parse().expect("a number of seconds")) else {
+        return println!("  only with RIG_SOAK=seconds, in tests/rig");
+    };
+    let (since, messages) = (std::time::Instant::now(), 400);
+    let mut jobs = 0;
+    while since.elapsed().as_secs() < seconds {
+        let job =
+            Job::new(4, "few queue pairs").nodes(Nodes::Cyclic(4)).settings("FMPL_QUEUE_PAIRS=128 FMPL_CONTEXTS=1024");
+        job.env("FEW_MESSAGES", messages).env("FEW_SEED", 100 + jobs).env("FMPL_WAIT", "block").seconds(600).run();
+        jobs += 1;
+    }
+    println!("  {} messages in {jobs} jobs, {:.0} s", jobs * messages, since.elapsed().as_secs_f64());
+}
+
 /// How much goes over the wire between nodes.
 fn writes_are_counted() {
     use fmpl::launch::embedded::Nodes;
@@ -316,6 +333,7 @@ const TESTS: &[Test] = &[
     ("every_way_keeps_every_promise", every_way),
     ("every_promise_is_kept_between_nodes", between_nodes),
     ("many_peers_share_few_queue_pairs_between_nodes", few_queue_pairs),
+    ("random_traffic_goes_on_and_on_between_nodes", soak),
     ("what_goes_over_the_wire_is_counted", writes_are_counted),
     ("three_ranks_and_four", crowds),
     ("indices_by_the_ten_thousands", many_indices),

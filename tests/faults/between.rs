@@ -61,6 +61,31 @@ pub fn killed_there() {
     }
 }
 
+/// `fork`, `system` and `popen` between nodes, with memory registered and receives posted.
+pub fn forked_there() {
+    if devices() {
+        Job::new(2, "forks").nodes(Nodes::Cyclic(2)).run();
+    }
+}
+
+/// Names and numbers that there are not are answered with those that there are.
+pub fn wrong_wishes() {
+    if !devices() {
+        return;
+    }
+    for (wish, answer) in [
+        ("FMPL_VERBS_DEVICE=nobody0", "no device nobody0; there are: "),
+        ("FMPL_VERBS_DEVICE=rxe0:9", "rxe0 has ports 1 to 1"),
+        ("FMPL_VERBS_GID=200", "has gid "),
+        ("FMPL_VERBS_MTU=1000", "can 256, 512"),
+        ("FMPL_VERBS_PKEY=0x1234", "has 0xffff"),
+    ] {
+        let outcome = Job::new(2, "forks").nodes(Nodes::Cyclic(2)).settings(wish).outcome();
+        let text = story(&outcome);
+        assert!(outcome.code != 0 && text.contains(wish) && text.contains(answer), "{wish}: {text}");
+    }
+}
+
 /// Does to the link of a node what is told, in the rig (tests/rig/link).
 fn link(node: u32, what: &str) {
     let done = std::process::Command::new("rig-link").args([&node.to_string(), what]).status();

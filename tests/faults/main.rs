@@ -5,7 +5,7 @@
 //! | `kill` | SIGKILL of a random rank in random traffic: who waits for it gets an error, the others go on, nothing is left behind; a rank that executes another program |
 //! | `stop` | a stopped process does not hold up what is not its turn; fork, `system` and `popen` after init |
 //! | `stall` | who waits for whom; deadlocks, reported or ended |
-//! | `between` | a rank killed on another node, links and connections that break, a whole kernel lost (`tests/rig/across`) |
+//! | `between` | a rank killed on another node, links and connections that break, a fork, wrong names, a whole kernel lost (`tests/rig/across`) |
 //! | `life` | finalize, init several times, calls outside, wrong arguments, different counts, a stranger at the socket |
 
 #[path = "../ranks/mod.rs"]
@@ -41,6 +41,8 @@ const TESTS: &[Test] = &[
     ("a_rank_killed_on_another_node_is_an_error_for_who_needs_it", between::killed_there),
     ("a_lost_link_to_another_node_is_an_error_of_the_pair", between::link_lost),
     ("a_stopped_rank_on_another_node_is_waited_for", between::stopped_there),
+    ("a_fork_does_not_part_a_rank_from_another_node", between::forked_there),
+    ("wishes_that_cannot_be_had_on_the_way_to_another_node_are_answered", between::wrong_wishes),
     ("a_connection_to_another_node_that_breaks_is_an_error_of_the_pair", between::connections_break),
 ];
 

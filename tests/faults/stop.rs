@@ -114,6 +114,9 @@ pub fn forks() {
     let me = rank();
     barrier();
     for round in 0..5u8 {
+        // What the parent has posted stays the parent's: a device or another process writes there while a child has the same pages.
+        let mut long = vec![0u8; 300_000];
+        irecv(&mut long, 1 - me, 2);
         // SAFETY: the child calls only what is safe after fork in a process of one thread, and leaves by _exit.
         let child = unsafe { libc::fork() };
         if child == 0 {
@@ -156,6 +159,11 @@ pub fn forks() {
         let mut b = [0; 3000];
         sendrecv(&[round; 3000], 1 - me, 1, &mut b, 1 - me, 1);
         assert!(b.iter().all(|b| *b == round));
+        let out = vec![round + 100; 300_000];
+        isend(&out, 1 - me, 2);
+        irecv_wait(1 - me, 2);
+        isend_wait(1 - me, 2);
+        assert!(long.iter().all(|b| *b == round + 100), "what was posted before the fork");
     }
     finalize();
 }
