@@ -33,8 +33,8 @@ const CHUNK_LOGS: core::ops::RangeInclusive<u32> = if cfg!(loom) { 6..=17 } else
 /// Up to so many bytes an area has memory at once.
 const AT_ONCE: u64 = 128 << 10;
 /// More it gets when messages that are so many times as long as what it grows by could have gone there: a page that is touched for the first
-/// time costs 20 to 100 times what a page is copied faster by.
-const EARNED: u64 = 16;
+/// time costs some 30 times what a page is copied faster by.
+const EARNED: u64 = 32;
 
 /// Longer messages are written past the receiver's caches: with the area and the sender's memory they fill the outer one.
 const PAST: usize = 4 << 20;
