@@ -380,11 +380,13 @@ static void incast(const long *a)
  * before, or (FRESH) each time: ns */
 static void mcast(const long *a)
 {
-    size_t n = a[0];
+    size_t n = a[0], buffers = (8u << 20) / n;
     long k = a[1] + a[2];
     int ranks[64], count = 0;
     double t0 = 0;
-    need(n);
+    if (buffers < 2) buffers = 2;
+    if (buffers > 64) buffers = 64;
+    need(buffers * n);
     for (int i = 0; i < size / 2 && i < 32; i++) ranks[count++] = 2 * i;
     if (rank % 2 || rank / 2 >= count) return;
     MPI_Group world, group;
@@ -395,9 +397,10 @@ static void mcast(const long *a)
     for (long i = 0; i < k; i++) {
         if (i == a[2]) t0 = now_ns();
         if (a[3]) MPI_Comm_create_group(MPI_COMM_WORLD, group, 0, &comm);
-        if (rank == 0) stamp(sb, n, i);
-        MPI_Bcast(rank == 0 ? sb : rb, (int)n, MPI_BYTE, 0, comm);
-        if (rank != 0) check(rb, n, i);
+        char *p = (rank == 0 ? sb : rb) + i % buffers * n;
+        if (rank == 0) stamp(p, n, i);
+        MPI_Bcast(p, (int)n, MPI_BYTE, 0, comm);
+        if (rank != 0) check(p, n, i);
         MPI_Barrier(comm);
         if (a[3]) MPI_Comm_free(&comm);
     }
