@@ -18,7 +18,7 @@ use crate::base::atomics::{AtomicU32, Ordering, copy};
 use crate::base::copying::Copying;
 
 /// Bytes of a chunk: a part of a core's own cache. What is not longer is copied into the block in one go.
-pub(super) const CHUNK: usize = if cfg!(loom) { 16 } else { 256 << 10 };
+pub(super) const CHUNK: usize = if cfg!(loom) { 16 } else { 64 << 10 };
 /// Words of a line.
 const LINE: usize = 16;
 
