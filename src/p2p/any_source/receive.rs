@@ -2,7 +2,7 @@
 
 mod either;
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -358,7 +358,11 @@ impl Incoming {
     /// The error of a receive that a death has ended; the next one goes on behind it.
     #[cold]
     pub(super) fn after_death(&self, ep: &'static Endpoint) -> Option<Error> {
-        let death = self.look_for_the_dead(ep)?;
+        self.look_for_the_dead(ep).map(|death| self.tell(ep, death))
+    }
+
+    /// The same of a death that was found.
+    fn tell(&self, ep: &Endpoint, death: Death) -> Error {
         match death {
             Death::Hole(share, rank) => {
                 self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
@@ -371,7 +375,7 @@ impl Incoming {
             Death::News(rank) => drop(self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
             Death::Alone => {}
         }
-        Some(self.death_error(ep, &death))
+        self.death_error(ep, &death)
     }
 
     /// Waits for the next message.
@@ -381,7 +385,7 @@ impl Incoming {
     #[inline(never)]
     pub(super) unsafe fn wait(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
         self.run_dry(true);
-        let scene = Waiting { ep, inc: self };
+        let scene = Waiting { ep, inc: self, found: Cell::new(None) };
         let mut waiter = Waiter::new();
         if self.domain.group.size() == 1 && !self.is_ready(ep) && ep.single_threaded() {
             return Err(self.nobody(ep));
@@ -394,7 +398,8 @@ impl Incoming {
             if !waiter.spin() {
                 self.run_dry(false);
                 if let Err(e) = waiter.slow(&scene) {
-                    return Err(self.after_death(ep).unwrap_or(e));
+                    // A message may have come since. What was found is told all the same, and once.
+                    return Err(scene.found.take().map_or(e, |death| self.tell(ep, death)));
                 }
             }
         }
@@ -513,6 +518,8 @@ pub fn recv_any_limit(comm: i32, most: i32, index: i32) -> Result<()> {
 struct Waiting<'a> {
     ep: &'static Endpoint,
     inc: &'a Incoming,
+    /// The death that was found last, if it was found at the last look.
+    found: Cell<Option<Death>>,
 }
 
 impl Scene for Waiting<'_> {
@@ -549,7 +556,10 @@ impl Scene for Waiting<'_> {
         self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {
-        self.inc.look_for_the_dead(self.ep).map(|death| self.inc.death_error(self.ep, &death))
+        let death = self.inc.look_for_the_dead(self.ep);
+        let error = death.as_ref().map(|death| self.inc.death_error(self.ep, death));
+        self.found.set(death);
+        error
     }
     fn waits(&self) -> Waits {
         Waits {
