@@ -54,6 +54,7 @@ fn start(ranks: u32) -> Result<String, String> {
             // There may be many more ranks than cores.
             .env("FMPL_WAIT", "block")
             .env("FMPL_STALL", "0")
+            .env("FMPL_ATTACH_TIMEOUT", "120")
             .timeout(LIMIT)
             .stdout(Output::Capture)
             .quiet(true);
@@ -110,13 +111,14 @@ fn rank() -> fmpl::Result<()> {
             println!("{:>12} {:>+12}  {name}", "", job.counter(which)?);
         }
     }
-    // The end makes contacts too: nobody comes to it before rank 0 has looked. (No fence: who waits there cannot look up who makes contact.)
+    // The end makes contacts too, along a tree: those below rank 0 do not come to it before that has looked. (By no fence: who waits there
+    // cannot look up who makes contact.)
     let launch = &fmpl::p2p::endpoint::endpoint()?.launch;
     if me == 0 {
         launch.put("looked", b"1")?;
     }
-    let since = std::time::Instant::now();
-    while launch.get("looked").is_err() && since.elapsed() < LIMIT {
+    let (since, below) = (std::time::Instant::now(), launch.nodes().in_tree(me as u32).0 == Some(0));
+    while below && launch.get("looked").is_err() && since.elapsed() < LIMIT {
         std::thread::sleep(Duration::from_millis(100));
     }
     job.finalize()
