@@ -262,3 +262,42 @@ pub fn facing() {
         Job::new(2, "facing").settings(settings).seconds(60).run();
     }
 }
+
+/// Rank 1 fills a ring and sends one more; rank 0 takes a single message and waits for word that it has gone, which is sent elsewhere.
+pub fn takes_one() {
+    init(4);
+    let slots = crate::places();
+    barrier();
+    for round in 0..crate::number_of("ROUNDS").unwrap_or(12) {
+        if rank() == 1 {
+            for k in 0..slots {
+                send_any(&message(100, k), 0, 0);
+            }
+            send(&[1], 0, 0);
+            send_any(&message(100, slots), 0, 0);
+            send(&[2], 0, 0);
+        } else {
+            recv(&mut [0], 1, 0);
+            // The sender looks for room, waits for more of it, or sleeps.
+            sleep_ms([0, 1, 20][round as usize % 3]);
+            let mut buf = [0; 100];
+            for k in 0..slots + 1 {
+                assert_eq!(recv_any(&mut buf, 0), (1, 100));
+                check(&buf, k, "one of many");
+                if k == 0 {
+                    recv(&mut [0], 1, 0);
+                }
+            }
+        }
+        barrier();
+    }
+    finalize();
+}
+
+/// One place that gets free is enough for a sender that waits, however it waits.
+pub fn one() {
+    for wait in ["adaptive", "spin", "block"] {
+        let settings = format!("FMPL_ANY_SLOTS=64 FMPL_WAIT={wait}");
+        Job::new(2, "takes one").settings(&settings).seconds(60).run();
+    }
+}

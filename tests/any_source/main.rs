@@ -19,7 +19,7 @@ mod traffic;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 14] = [
+const TESTS: [Test; 15] = [
     ("all_send_to_one_in_order", traffic::in_order),
     ("threads_send_and_receive_at_once", traffic::threads),
     ("requests_and_probes", traffic::requests),
@@ -27,6 +27,7 @@ const TESTS: [Test; 14] = [
     ("shares_take_turns", full::turns),
     ("memory_stays_and_nothing_is_lost", full::memory),
     ("two_full_rings_facing_each_other", full::facing),
+    ("one_place_is_enough", full::one),
     ("a_dead_sender_is_told_and_passed_over", faults::dead),
     ("multicast_to_any_group", multicast::groups),
     ("multicast_needs_nobody_else", multicast::stopped),
@@ -36,7 +37,7 @@ const TESTS: [Test; 14] = [
     ("wrong_arguments_do_no_harm", faults::wrong),
 ];
 
-const BODIES: [Body; 15] = [
+const BODIES: [Body; 16] = [
     ("in order", traffic::sends_in_order),
     ("threads", traffic::uses_threads),
     ("requests", traffic::uses_requests),
@@ -44,6 +45,7 @@ const BODIES: [Body; 15] = [
     ("takes turns", full::takes_turns),
     ("memory", full::counts_memory),
     ("facing", full::faces),
+    ("takes one", full::takes_one),
     ("dies with a slot", faults::dies_with_a_slot),
     ("host dies", faults::host_dies),
     ("dies in traffic", faults::dies_in_traffic),

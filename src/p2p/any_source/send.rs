@@ -33,6 +33,8 @@ use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
 const COPIED_AT_ONCE: usize = if cfg!(loom) { 0 } else { 32 << 10 };
 /// How long whoever waits for room yields its core before it sleeps: as long as it takes to empty a good part of a ring. Others wait as well.
 const YIELDS_NS: u64 = 100_000;
+/// How long it sleeps at most: a receiver that has freed a few places, and waits for something else then, does not ring.
+const LOOKS_NS: u64 = 50_000_000;
 
 /// A ring of another rank (or one's own), as a sender.
 #[repr(align(64))]
@@ -631,6 +633,9 @@ impl Scene for Waiting<'_> {
     }
     fn needs_barrier(&self) -> bool {
         !matches!((&self.message.stage, self.near()), (Stage::Waits, Some(_)))
+    }
+    fn longest_ns(&self) -> u64 {
+        if self.needs_barrier() { u64::MAX } else { LOOKS_NS }
     }
     fn yields_ns(&self) -> u64 {
         if self.needs_barrier() { u64::MAX } else { YIELDS_NS }
