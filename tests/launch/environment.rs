@@ -287,7 +287,7 @@ fn the_root_dies_while_others_wait() {
     let root = format!("127.0.0.1:{port}");
     let mut rank_0 = Started::program(&["bash", "-c", "exec \"$0\" 50", &place()], 0, 3, &root, &[]);
     // It may not have been let in when the root dies, and looks for it again.
-    let rank_1 = Started::new(1, 3, &root, &[("FMPL_START_TIMEOUT", "5")]);
+    let rank_1 = Started::new(1, 3, &root, &[("FMPL_START_TIMEOUT", "20")]);
     // The third never comes. Once rank 1 is in, the root is killed: timeout passes SIGTERM on.
     let since = Instant::now();
     while !connected(port) {
