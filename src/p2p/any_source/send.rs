@@ -583,6 +583,10 @@ impl Waiting<'_> {
             Way::Far(_) => None,
         }
     }
+    /// Is it for room in a ring of this node?
+    fn is_for_room(&self) -> bool {
+        matches!(self.message.stage, Stage::Waits) && self.near().is_some()
+    }
 }
 
 impl Scene for Waiting<'_> {
@@ -632,13 +636,13 @@ impl Scene for Waiting<'_> {
         true
     }
     fn needs_barrier(&self) -> bool {
-        !matches!((&self.message.stage, self.near()), (Stage::Waits, Some(_)))
+        !self.is_for_room()
     }
     fn longest_ns(&self) -> u64 {
-        if self.needs_barrier() { u64::MAX } else { LOOKS_NS }
+        if self.is_for_room() { LOOKS_NS } else { u64::MAX }
     }
     fn yields_ns(&self) -> u64 {
-        if self.needs_barrier() { u64::MAX } else { YIELDS_NS }
+        if self.is_for_room() { YIELDS_NS } else { u64::MAX }
     }
     fn ready(&self) -> bool {
         let message = self.message;
