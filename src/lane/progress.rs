@@ -111,6 +111,8 @@ pub enum SendState {
     Offered,
     /// Published, synchronous: waits until it is known to be received.
     Unconfirmed,
+    /// Published, between nodes: the device still reads its memory.
+    Read,
 }
 
 /// A block of the spool, as the sender remembers it. Size 0: none.

@@ -39,9 +39,6 @@ const PIECE: u64 = 4096;
 /// Bytes of a write at most. Each ends with a word from the peer's device, and after a loss Soft-RoCE waits for one before it believes in another
 /// loss: until then only its clock helps.
 const WRITE_MOST: usize = 16 << 10;
-/// Bytes of writes that make a group, two of which are under way at a time: more than a fast network has on its way, and no more than that,
-/// since what comes behind a lost packet is sent again.
-const GROUP: usize = 96 << 10;
 
 /// A failure of the connection: what stands in the error.
 type Broken = Error;
@@ -114,12 +111,20 @@ pub(super) unsafe fn transfer(
 struct Started<'a> {
     link: &'a Link,
     ticket: u64,
-    _region: Option<Arc<Region>>,
+    region: Option<Arc<Region>>,
 }
 
 impl Started<'_> {
     fn finish(self) -> Result<(), Broken> {
         self.link.wait(self.ticket)
+    }
+    /// What is still under way, for somebody else to wait for: its ticket and its memory. `None`: nothing is.
+    fn leave(&mut self) -> Option<(u64, Arc<Region>)> {
+        if self.link.is_over(self.ticket) {
+            return None;
+        }
+        let region = self.region.take()?;
+        Some((core::mem::take(&mut self.ticket), region))
     }
 }
 
@@ -154,16 +159,10 @@ unsafe fn start_transfer<'a>(
             }
             _ => Remote::run((from as u64).wrapping_sub(at as u64), region.lkey()),
         };
-        let (mut done, mut ticket, mut before) = (0, 0, 0);
-        // Of reads each is a group: a device that is slow to answer takes a longer queue for a loss, and repeats it all.
-        let (request_most, group_most) =
-            if push { (WRITE_MOST.min(link.longest()), GROUP) } else { (link.longest(), 1) };
-        let mut group = usize::MAX;
+        let (mut done, mut ticket) = (0, 0);
+        let request_most = if push { WRITE_MOST.min(link.longest()) } else { link.longest() };
         while done < n {
-            if group >= group_most {
-                link.wait(before).inspect_err(|_| _ = link.wait(ticket))?;
-                (before, group) = (ticket, 0);
-            }
+            link.until_room().inspect_err(|_| _ = link.wait(ticket))?;
             // One run there, of one or several here.
             let (place, run) = remote.at(done);
             let most = (n - done).min(run).min(request_most);
@@ -175,9 +174,9 @@ unsafe fn start_transfer<'a>(
                 (pieces[count].addr, pieces[count].len) = (from.addr, len as u32);
                 (bytes, count) = (bytes + len, count + 1);
             }
-            (done, group) = (done + bytes, group + bytes);
+            done += bytes;
             // SAFETY: registered until the last ticket is over.
-            ticket = match unsafe { link.bulk(push, group >= group_most || done == n, &pieces[..count], place) } {
+            ticket = match unsafe { link.bulk(push, done == n, &pieces[..count], place) } {
                 Ok(ticket) => ticket,
                 Err(e) => {
                     let _ = link.wait(ticket);
@@ -185,7 +184,7 @@ unsafe fn start_transfer<'a>(
                 }
             };
         }
-        return Ok(Started { link, ticket, _region: Some(region) });
+        return Ok(Started { link, ticket, region: Some(region) });
     }
     // Through a bounce buffer in two halves, so that copying and moving overlap.
     far.fabric().count_copied(n);
@@ -244,7 +243,7 @@ unsafe fn start_transfer<'a>(
     for ticket in tickets {
         let _ = link.wait(ticket);
     }
-    outcome.map(|()| Started { link, ticket: 0, _region: None })
+    outcome.map(|()| Started { link, ticket: 0, region: None })
 }
 
 impl Sender {
@@ -257,9 +256,11 @@ impl Sender {
             return self.land_far(far, Kind::FarInline, self.len, &words[..self.len.div_ceil(8)]);
         }
         if self.posting().is(self.seq) {
+            // Who sends short messages takes them for sent.
+            self.later = false;
             // SAFETY: as above.
             match unsafe { self.put(super::transfer::Ring::Never) } {
-                Put::Done => return true,
+                Put::Done | Put::Read => return true,
                 // The connection is broken, and whoever waits finds it so.
                 Put::Failed(_) => return false,
                 Put::NotNow => {}
@@ -331,7 +332,7 @@ impl Sender {
             remote.shape = shape;
         }
         // SAFETY: the data is readable, as the caller promises; the posting is ours until we publish.
-        let started = match unsafe { start_transfer(far, true, self.data, 0, n, remote) } {
+        let mut started = match unsafe { start_transfer(far, true, self.data, 0, n, remote) } {
             Ok(started) => started,
             Err(e) => return Put::Failed(e),
         };
@@ -347,10 +348,34 @@ impl Sender {
         } else {
             self.land_far(far, Kind::Direct, 8, &[self.len as u64])
         };
+        if self.later
+            && landed
+            && far.link.failure().is_none()
+            && let Some(mine) = far.slot(self.slot)
+            && let Some(left) = started.leave()
+        {
+            *mine.read.lock().unwrap_or_else(|e| e.into_inner()) = Some(left);
+            return Put::Read;
+        }
         match started.finish().and_then(|()| if landed { Ok(()) } else { far.link.check() }) {
             Err(e) => Put::Failed(e),
             Ok(()) => Put::Done,
         }
+    }
+
+    /// Has the device read all of the memory of the request ([`Put::Read`])? `wait`: until it has. When it has, or the connection has failed,
+    /// the memory is the caller's again.
+    pub(super) fn has_been_read(&self, wait: bool) -> Result<bool, Error> {
+        let Some(far) = self.lane.far() else { return Ok(true) };
+        let Some(mine) = far.slot(self.slot) else { return Ok(true) };
+        let mut read = mine.read.lock().unwrap_or_else(|e| e.into_inner());
+        let Some((ticket, _)) = *read else { return Ok(true) };
+        if !wait && !far.link.is_over(ticket) && far.link.failure().is_none() {
+            return Ok(false);
+        }
+        let ended = far.link.wait(ticket);
+        *read = None;
+        ended.map(|()| true)
     }
 }
 

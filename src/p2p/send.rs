@@ -209,6 +209,8 @@ pub(super) struct Sender {
     pub seq: u64,
     /// It waits for its acknowledgement: synchronous.
     pub now: bool,
+    /// It is completed by a later call: what a device reads meanwhile need not be waited for.
+    pub later: bool,
     /// Up to so many bytes it goes by the spool where its receive is posted, but nobody waits there.
     pub unawaited: usize,
     /// A receive of any index is this message's.
@@ -220,7 +222,7 @@ impl Sender {
         let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + 1;
         // Who sends and waits is mostly waited for soon, as in an exchange.
         let unawaited = ep.tuning.ring_max / 4;
-        Sender { ep, lane, slot, data, len, seq, now: false, unawaited, claimed: false }
+        Sender { ep, lane, slot, data, len, seq, now: false, later: false, unawaited, claimed: false }
     }
 
     pub fn got(&self) -> u64 {
@@ -419,7 +421,7 @@ impl Sender {
             if self.posting().is(self.seq) {
                 // SAFETY: the data is readable, as the caller of `send` promised.
                 match unsafe { self.put(Ring::IfAwaited) } {
-                    Put::Done => return Ok(()),
+                    Put::Done | Put::Read => return Ok(()),
                     Put::Failed(e) => return Err(e),
                     Put::NotNow => {}
                 }

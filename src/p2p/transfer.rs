@@ -36,6 +36,8 @@ use crate::wait::doorbell;
 pub(super) enum Put {
     /// It is there, and published.
     Done,
+    /// It is published, and a device still reads its memory ([`Sender::later`]).
+    Read,
     /// No way is open now; the posting stays.
     NotNow,
     /// It cannot be done; the message is given up.

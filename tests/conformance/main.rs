@@ -323,7 +323,7 @@ fn writes_are_counted() {
 fn on_the_wire() {
     init(256);
     mode(10);
-    for scene in [wire::posted, wire::ping_pong, wire::long, wire::strided] {
+    for scene in [wire::posted, wire::ping_pong, wire::long, wire::strided, wire::lasting] {
         scene(rank());
     }
     finalize();

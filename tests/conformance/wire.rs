@@ -1,6 +1,7 @@
 //! What goes over the wire between two nodes, counted; and how long it takes, for `tests/shows verbs`, which reads the lines that begin
 //! with `figure`.
 
+use crate::ranks;
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
 use crate::ranks::placed::*;
@@ -154,4 +155,40 @@ pub fn strided(me: i32) {
         }
     }
     barrier();
+}
+
+/// A long message whose receive is posted is sent by the device: where acknowledgements take long, the call that begins it returns while the
+/// device still reads its memory, and tests say so until it has. Then the memory may be changed.
+pub fn lasting(me: i32) {
+    const BYTES: usize = 128 << 10;
+    let mut memory = vec![0u8; BYTES];
+    let rig = std::env::var_os("RIG_NODES").is_some();
+    if rig && me == 1 {
+        ranks::link(1, "delay 100ms");
+    }
+    for k in 0..4 {
+        let content = seed(0, 1, 230, k);
+        if me == 1 {
+            irecv(&mut memory, 0, 230);
+            send(&[0; 8], 0, 231);
+            irecv_wait(0, 230);
+            check(&memory, content, "128 KiB, its sender elsewhere");
+        } else {
+            memory.copy_from_slice(&message(BYTES, content));
+            recv(&mut [0; 8], 1, 231);
+            isend(&memory, 1, 230);
+            let over = isend_test(1, 230);
+            assert!(!(rig && over), "over before it can have been acknowledged");
+            match k % 2 {
+                _ if over => {}
+                0 => isend_wait(1, 230),
+                _ => isend_poll(1, 230),
+            }
+            memory.fill(0xee);
+        }
+    }
+    barrier();
+    if rig && me == 1 {
+        ranks::link(1, "clear");
+    }
 }

@@ -1,7 +1,7 @@
 //! What goes wrong between nodes. Needs RDMA devices: see `tests/rig`.
 
 use crate::ranks::calls::*;
-use crate::ranks::{Job, story};
+use crate::ranks::{Job, link, story};
 use fmpl::launch::embedded::{End, Nodes};
 
 fn devices() -> bool {
@@ -84,12 +84,6 @@ pub fn wrong_wishes() {
         let text = story(&outcome);
         assert!(outcome.code != 0 && text.contains(wish) && text.contains(answer), "{wish}: {text}");
     }
-}
-
-/// Does to the link of a node what is told, in the rig (tests/rig/link).
-fn link(node: u32, what: &str) {
-    let done = std::process::Command::new("rig-link").args([&node.to_string(), what]).status();
-    assert!(done.as_ref().is_ok_and(|s| s.success()), "rig-link {node} {what}: {done:?}");
 }
 
 /// Ranks 0 and 2 on one node, 1 on another, whose link goes down while both ends wait.

@@ -63,6 +63,13 @@ pub fn short() -> bool {
     std::env::var_os("FMPL_TEST_SHORT").is_some_and(|v| v == "1")
 }
 
+/// Does to the link of a node what is told, in the rig (tests/rig/link).
+pub fn link(node: u32, what: &str) {
+    let words = what.split_whitespace().map(str::to_string);
+    let done = std::process::Command::new("rig-link").arg(node.to_string()).args(words).status();
+    assert!(done.as_ref().is_ok_and(|s| s.success()), "rig-link {node} {what}: {done:?}");
+}
+
 /// Are there RDMA devices here, so that pretended nodes can reach each other? See `tests/rig`.
 pub fn has_devices() -> bool {
     use fmpl::fabric::verbs::device::{Wishes, survey};

@@ -42,6 +42,10 @@ pub const PIECES: u32 = 16;
 /// Bytes of a bulk request at most. Each ends with a packet that the peer acknowledges, and an acknowledgement gives the connection all its
 /// repetitions back: so a link that loses packets is not taken for a dead one, as it would be by some devices in a request of many.
 const LONGEST: u32 = 32 << 10;
+/// Bytes of writes that make a group, two of which are under way at a time: more than a fast network has on its way, and no more than that,
+/// since what comes behind a lost packet is sent again. Of reads each is a group: a device that is slow to answer takes a longer queue for a
+/// loss, and repeats it all.
+const GROUP: usize = 96 << 10;
 /// Longest record that is posted inline, or copied where the device takes less.
 pub const RECORD_MOST: usize = 256;
 /// A question for a key is repeated after so long at most.
@@ -59,6 +63,9 @@ pub(super) struct Posted {
     at_ns: u64,
     stuck: Stuck,
     echo: Echo,
+    /// Bytes of bulk requests since a group ended, and the tickets with which the last two did.
+    group: usize,
+    ends: [u64; 2],
     /// Writes, reads, their bytes.
     done: [u64; 3],
     /// How far the connection is made or given up.
@@ -174,6 +181,8 @@ impl Link {
                 at_ns: now_ns(),
                 stuck: Stuck::default(),
                 echo: Echo::default(),
+                group: 0,
+                ends: [0; 2],
                 done: [0; 3],
                 hand: Handshake::new(first),
                 pair: None,
@@ -466,6 +475,12 @@ impl Link {
         self.pieces as usize
     }
 
+    /// Waits until no more than the last group of bulk requests, and what has been added to it, is under way.
+    pub fn until_room(&self) -> Result<()> {
+        let before = self.lock().ends[0];
+        self.wait(before)
+    }
+
     /// Starts an RDMA write (`push`) of registered pieces to the peer, or a read of the peer's memory into them. At most
     /// [`pieces`](Link::pieces), together at most [`longest`](Link::longest) bytes. Returns the ticket, which is over only after that of the
     /// last request of a transfer (`last`).
@@ -482,8 +497,15 @@ impl Link {
         let mut wr = SendWr::new(code, SendFlags::empty(), target);
         (wr.sg_list, wr.num_sge) = (list.as_mut_ptr(), pieces.len().min(list.len()) as i32);
         let mut posted = self.lock_up()?;
-        posted.count(!push, pieces.iter().map(|p| p.len as usize).sum());
-        self.post(&mut posted, &mut wr, last)
+        let bytes = pieces.iter().map(|p| p.len as usize).sum();
+        posted.count(!push, bytes);
+        posted.group += bytes;
+        let ends = !push || posted.group >= GROUP;
+        let ticket = self.post(&mut posted, &mut wr, last || ends)?;
+        if ends {
+            (posted.ends, posted.group) = ([posted.ends[1], ticket], 0);
+        }
+        Ok(ticket)
     }
 
     /// Adds to a word of eight bytes at the peer, atomically against all that devices do to it; what it was comes into `before`. Returns

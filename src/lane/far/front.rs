@@ -108,6 +108,8 @@ pub struct FarSlot {
     pub(super) received: AtomicU64,
     /// As sender: the sum of the posting that was taken over last.
     pub(super) posting_seen: AtomicU64,
+    /// As sender: the ticket after which the device has read the memory of the request, and that memory's registration.
+    pub read: Mutex<Option<(u64, Arc<Region>)>>,
     /// As receiver: the registration of the posted buffer.
     pub buffer: Mutex<Option<Arc<Region>>>,
     /// As receiver: the chain.

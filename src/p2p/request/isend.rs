@@ -1,5 +1,6 @@
 //! Non-blocking sends: what goes at once, and their completion.
 
+use super::pending::may_last;
 use super::*;
 
 /// Non-blocking send. Its time-out runs from here.
@@ -132,11 +133,13 @@ pub(in crate::p2p) unsafe fn isend_on(
 unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
     // Requests come in windows, which one side fills while the other empties it.
     sender.unawaited = sender.ep.tuning.ring_max;
+    sender.later = may_last(sender.ep);
     // SAFETY (all calls): the data is readable until completion.
     if sender.posting().is(sender.seq) {
         // SAFETY: see above.
         match unsafe { sender.put(Ring::IfAwaited) } {
             Put::Done => return Ok(SendState::Sent),
+            Put::Read => return Ok(SendState::Read),
             Put::Failed(e) => return Err(e),
             Put::NotNow => {}
         }

@@ -75,7 +75,7 @@ impl WaitingSends {
                 return false;
             }
             // SAFETY: the request is not completed, so its memory is still readable.
-            match unsafe { step(ep, lane, *slot, Ring::Never) } {
+            match unsafe { step(ep, lane, *slot, Ring::Never, may_last(ep)) } {
                 Ok(Step::Done) => side.state.set(SendState::Sent),
                 Ok(Step::Not) => {}
                 Err(e) => {
@@ -116,7 +116,7 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
                 return Err(*e);
             }
             // SAFETY: as the caller promises.
-            match unsafe { step(ep, lane, slot, Ring::IfAwaited) } {
+            match unsafe { step(ep, lane, slot, Ring::IfAwaited, !wait && may_last(ep)) } {
                 Ok(Step::Done) => {
                     side.state.set(SendState::Sent);
                     return Ok(true);
@@ -183,6 +183,11 @@ fn let_go(ep: &'static Endpoint, lane: &'static Lane, slot: usize) {
         }
         sender.end_offer();
     }
+    if side.state.get() == SendState::Read {
+        let sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
+        // Failed or not: the device is done with the memory.
+        let _ = sender.has_been_read(true);
+    }
     side.state.set(SendState::Sent);
 }
 
@@ -196,12 +201,18 @@ pub(in crate::p2p) fn abandon_send(ep: &'static Endpoint, lane: &'static Lane, s
     flags.store(flags.load(Ordering::Relaxed) & !(SEND_PENDING | SEND_OPEN), Ordering::Relaxed);
 }
 
-/// One attempt to move a pending send on. The side is held. A thread that does it by the way, while it waits for something else, must
-/// not be held up by a ring: two of them would wait for each other.
-unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ring) -> Result<Step> {
+/// May a device read a request's memory longer than the call lasts that gave it the message? Nothing signals an event descriptor then.
+pub(super) fn may_last(ep: &Endpoint) -> bool {
+    ep.event.get().is_none()
+}
+
+/// One attempt to move a pending send on; `later`: it may be left to a device. The side is held. A thread that does it by the way, while
+/// it waits for something else, must not be held up by a ring: two of them would wait for each other.
+unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ring, later: bool) -> Result<Step> {
     let side = lane.send_side(slot);
     let synchronous = side.deadline_ns.get() == u64::MAX;
     let mut sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
+    sender.later = later;
     if matches!(side.state.get(), SendState::Offered | SendState::Unconfirmed) {
         // The request's message is the last one sent, not the next.
         sender.seq -= 1;
@@ -214,6 +225,10 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                 // SAFETY: see above.
                 match unsafe { sender.put(ring) } {
                     Put::Done => return Ok(Step::Done),
+                    Put::Read => {
+                        side.state.set(SendState::Read);
+                        return Ok(Step::Not);
+                    }
                     Put::Failed(e) => return Err(e),
                     Put::NotNow => {}
                 }
@@ -255,6 +270,11 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                     sender.check_peer()?;
                     return Err(sender.spool_full());
                 }
+            }
+        }
+        SendState::Read => {
+            if sender.has_been_read(!later)? {
+                return Ok(Step::Done);
             }
         }
         SendState::Unconfirmed => {
