@@ -95,7 +95,11 @@ pub fn loses_its_link() {
     match me {
         0 => {
             recv(&mut got, 1, 0);
+            let memory = vec![4; 128 << 10];
             link(1, "down");
+            // Its receive is posted, so the device has it: who waits for the request hears what has become of it.
+            isend(&memory, 1, 3);
+            lost(try_isend_wait(1, 3), 1);
             lost(try_recv(&mut got, 1, 1), 1);
             lost(try_send(&vec![3; 1 << 20], 1, 2), 1);
             // Those who need not go there are not concerned.
@@ -104,7 +108,10 @@ pub fn loses_its_link() {
             assert_eq!(got, [8; 8]);
         }
         1 => {
+            let mut memory = vec![0; 128 << 10];
+            irecv(&mut memory, 0, 3);
             send(&[1; 8], 0, 0);
+            lost(try_irecv_wait(0, 3), 0);
             lost(try_recv(&mut got, 0, 1), 0);
         }
         _ => {
