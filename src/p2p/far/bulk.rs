@@ -1,0 +1,226 @@
+//! Bytes that devices move between a layout of this process and the peer's memory: out of registered memory, or through a bounce buffer.
+
+use std::sync::Arc;
+
+use crate::base::error::Error;
+use crate::fabric::verbs::Place;
+use crate::fabric::verbs::control::BOUNCE_BYTES;
+use crate::fabric::verbs::link::{Link, PIECES, Piece};
+use crate::fabric::verbs::region::Region;
+use crate::lane::far::Far;
+use crate::p2p::endpoint::endpoint;
+use crate::p2p::layout::{Block as Shaped, Cursor, Layout};
+
+/// Runs of a posted block that are shorter go through the spool.
+pub(super) const RUN_FROM: usize = 1024;
+/// A block that reaches over more memory than so many times its bytes is not registered.
+const SPREAD_MOST: usize = 4;
+/// Bytes of a write at most. Each ends with a word from the peer's device, and after a loss Soft-RoCE waits for one before it believes in another
+/// loss: until then only its clock helps.
+const WRITE_MOST: usize = 16 << 10;
+
+/// A failure of the connection: what stands in the error.
+type Broken = Error;
+
+/// Registers memory for the length of a transfer, or finds it registered. `None`: it cannot be, and bounce buffers serve.
+///
+/// # Safety
+/// The memory stays mapped as long as the registration lives.
+pub(in crate::p2p) unsafe fn registered(far: &Far, at: *mut u8, len: usize, writable: bool) -> Option<Arc<Region>> {
+    let block = || endpoint().ok()?.heap.block_of(at, len);
+    // SAFETY: as the caller promises; the heap tells the cache before it gives pages away.
+    unsafe { far.fabric().cache().get(at, len, writable, block) }.ok()
+}
+
+/// Memory of the peer: a run of bytes, or runs at equal distances.
+#[derive(Clone, Copy)]
+pub(in crate::p2p) struct Remote {
+    place: Place,
+    /// `run` 0: one run without end.
+    pub shape: Shaped,
+}
+
+impl Remote {
+    pub(in crate::p2p) fn run(addr: u64, rkey: u32) -> Remote {
+        Remote { place: Place { addr, rkey }, shape: Shaped { run: 0, count: 1, stride: 0 } }
+    }
+    /// Where byte `at` of it lies, and how many follow it there.
+    fn at(&self, at: usize) -> (Place, usize) {
+        let Place { addr, rkey } = self.place;
+        let Shaped { run, stride, .. } = self.shape;
+        if run == 0 {
+            return (Place { addr: addr + at as u64, rkey }, usize::MAX);
+        }
+        let begin = (addr as i64).wrapping_add((at / run) as i64 * stride as i64) as u64;
+        (Place { addr: begin + (at % run) as u64, rkey }, run - at % run)
+    }
+}
+
+/// The memory from the first to the last byte of a layout, of which `n` bytes from offset `at` on are moved, if that is worth being
+/// registered in one piece.
+pub(super) fn span(layout: &Layout, at: usize, n: usize) -> Option<(*mut u8, usize)> {
+    match *layout {
+        Layout::Contiguous { ptr, .. } => Some((ptr.wrapping_add(at), n)),
+        Layout::Block { ptr, block } if block.run >= RUN_FROM && block.count > 0 => {
+            let reach = (block.count as isize - 1) * block.stride;
+            let len = reach.unsigned_abs() + block.run;
+            (len / SPREAD_MOST <= block.run * block.count).then_some((ptr.wrapping_offset(reach.min(0)), len))
+        }
+        _ => None,
+    }
+}
+
+/// Moves `n` bytes between a layout of this process, from offset `at` on, and a run of the peer's memory, and waits for the end.
+///
+/// # Safety
+/// The layout has the bytes, readable (`push`) or writable; the peer's memory may be read or written.
+pub(in crate::p2p) unsafe fn transfer(
+    far: &Far,
+    push: bool,
+    local: Layout,
+    at: usize,
+    n: usize,
+    remote: Remote,
+) -> Result<(), Broken> {
+    // SAFETY: as the caller promises; the waits below end before registrations and buffers go.
+    unsafe { start(far, push, local, at, n, remote)?.finish() }
+}
+
+/// A transfer whose last requests may be under way.
+pub(super) struct Started<'a> {
+    link: &'a Link,
+    ticket: u64,
+    region: Option<Arc<Region>>,
+}
+
+impl Started<'_> {
+    pub fn finish(self) -> Result<(), Broken> {
+        self.link.wait(self.ticket)
+    }
+    /// What is still under way, for somebody else to wait for: its ticket and its memory. `None`: nothing is.
+    pub fn leave(&mut self) -> Option<(u64, Arc<Region>)> {
+        if self.link.is_over(self.ticket) {
+            return None;
+        }
+        let region = self.region.take()?;
+        Some((core::mem::take(&mut self.ticket), region))
+    }
+}
+
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        // Whatever comes of it: the memory is the device's until then.
+        let _ = self.link.wait(self.ticket);
+    }
+}
+
+/// As [`transfer`], but the last requests may be under way when it returns.
+///
+/// # Safety
+/// As for [`transfer`]; the memory stays until the transfer is finished or dropped.
+pub(super) unsafe fn start<'a>(
+    far: &'a Far,
+    push: bool,
+    local: Layout,
+    at: usize,
+    n: usize,
+    remote: Remote,
+) -> Result<Started<'a>, Broken> {
+    let link = &*far.link;
+    if n > BOUNCE_BYTES
+        && let Some((from, len)) = span(&local, at, n)
+        // SAFETY: as the caller promises; the registration lives in what is returned.
+        && let Some(region) = unsafe { registered(far, from, len, !push) }
+    {
+        let here = match local {
+            Layout::Block { ptr, block } => {
+                Remote { place: Place { addr: ptr as u64, rkey: region.lkey() }, shape: block }
+            }
+            _ => Remote::run((from as u64).wrapping_sub(at as u64), region.lkey()),
+        };
+        let (mut done, mut ticket) = (0, 0);
+        let request_most = if push { WRITE_MOST.min(link.longest()) } else { link.longest() };
+        while done < n {
+            link.until_room().inspect_err(|_| _ = link.wait(ticket))?;
+            // One run there, of one or several here.
+            let (place, run) = remote.at(done);
+            let most = (n - done).min(run).min(request_most);
+            let mut pieces = [Piece { addr: 0, len: 0, lkey: region.lkey() }; PIECES as usize];
+            let (mut bytes, mut count) = (0, 0);
+            while bytes < most && count < link.pieces().min(pieces.len()) {
+                let (from, run) = here.at(at + done + bytes);
+                let len = (most - bytes).min(run);
+                (pieces[count].addr, pieces[count].len) = (from.addr, len as u32);
+                (bytes, count) = (bytes + len, count + 1);
+            }
+            done += bytes;
+            // SAFETY: registered until the last ticket is over.
+            ticket = match unsafe { link.bulk(push, done == n, &pieces[..count], place) } {
+                Ok(ticket) => ticket,
+                Err(e) => {
+                    let _ = link.wait(ticket);
+                    return Err(e);
+                }
+            };
+        }
+        return Ok(Started { link, ticket, region: Some(region) });
+    }
+    // Through a bounce buffer in two halves, so that copying and moving overlap.
+    far.fabric().count_copied(n);
+    const HALF: usize = BOUNCE_BYTES / 2;
+    let bounce = far.fabric().bounce()?;
+    let arena = bounce.arena();
+    let half = |k: usize| arena.as_ptr().wrapping_add((k & 1) * HALF);
+    // Posts what is or comes to be in half `k`, a request for each run of the peer's memory.
+    let post = |k: usize, len: usize| -> Result<u64, Broken> {
+        let (mut done, mut ticket) = (0, 0);
+        while done < len {
+            let (place, run) = remote.at(k * HALF + done);
+            let bytes = (len - done).min(run).min(if push { WRITE_MOST } else { HALF }).min(link.longest());
+            let piece = Piece { addr: half(k) as u64 + done as u64, len: bytes as u32, lkey: arena.region().lkey() };
+            // SAFETY: a part of the half, which is left alone until the last ticket is over.
+            ticket = match unsafe { link.bulk(push, done + bytes == len, &[piece], place) } {
+                Ok(ticket) => ticket,
+                Err(e) => {
+                    let _ = link.wait(ticket);
+                    return Err(e);
+                }
+            };
+            done += bytes;
+        }
+        Ok(ticket)
+    };
+    let mut tickets = [0u64; 2];
+    // SAFETY: as the caller promises.
+    let mut cursor = unsafe { Cursor::new(local, at) };
+    let parts = n.div_ceil(HALF);
+    let bytes = |k: usize| HALF.min(n - k * HALF);
+    let outcome = (|| {
+        if push {
+            for k in 0..parts {
+                link.wait(tickets[k & 1])?;
+                // SAFETY: the half is free again; the layout has the bytes.
+                unsafe { cursor.gather(half(k), bytes(k)) };
+                tickets[k & 1] = post(k, bytes(k))?;
+            }
+            return Ok(());
+        }
+        for k in 0..parts + 1 {
+            if k < parts {
+                // What came there before last has been copied out.
+                tickets[k & 1] = post(k, bytes(k))?;
+            }
+            if k > 0 {
+                link.wait(tickets[(k - 1) & 1])?;
+                // SAFETY: the bytes have come; the layout has room for them.
+                unsafe { cursor.scatter(half(k - 1), bytes(k - 1)) };
+            }
+        }
+        Ok(())
+    })();
+    // The buffer goes back to the others below: nothing may be under way in it.
+    for ticket in tickets {
+        let _ = link.wait(ticket);
+    }
+    outcome.map(|()| Started { link, ticket: 0, region: None })
+}
