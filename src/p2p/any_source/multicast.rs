@@ -21,11 +21,12 @@
 //! When members are on other nodes the message goes from node to node first: see `multicast/wide.rs`.
 //!
 //! This file is the master's part; `multicast/record.rs` has the block and the tree, `multicast/member.rs` the members' part,
-//! `multicast/chunks.rs` how long data goes through the block.
+//! `multicast/chunks.rs` how long data goes through the block, `multicast/spread.rs` on which cores.
 
 mod chunks;
 mod member;
 mod record;
+mod spread;
 mod wide;
 
 use chunks::{CHUNK, Chunks};
@@ -139,8 +140,12 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
         return Err(e);
     }
     if followed {
+        let chunks = Chunks::new(&shared);
+        if ep.crowded {
+            chunks.make_way(members(bits).position(|r| r == context.group.rank()).map(|n| n as u32));
+        }
         // SAFETY: as above; no member is done before all is there.
-        unsafe { Chunks::new(&shared).fill(ptr, len) };
+        unsafe { chunks.fill(ptr, len) };
     }
     ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
     if !keeps {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   data:   place 0 | place 1 | place 2 | ...        a place for each chunk, if need be
-//!   behind: [ place of chunk 0, 1, 2, ... | a line for each member: chunks that it has ]
+//!   behind: [ place of chunk 0, 1, 2, ... | a line for each member: chunks that it has, where it runs ]
 //!
 //!   master      chunk k into a place that nobody needs; where it is; there = its end
 //!   member n    there > at: copies; chunks that it has = k + 1
@@ -14,8 +14,11 @@
 use core::ops::Range;
 
 use super::record::Shared;
-use crate::base::atomics::{AtomicU32, Ordering, copy};
-use crate::base::copying::Copying;
+use super::spread::{processor, spread};
+use crate::base::atomics::{AtomicU32, Ordering};
+use crate::base::clock::now_ns;
+use crate::base::copying::{Copying, LONG};
+use crate::wait::Waiter;
 
 /// Bytes of a chunk: a part of a core's own cache. What is not longer is copied into the block in one go.
 pub(super) const CHUNK: usize = if cfg!(loom) { 16 } else { 64 << 10 };
@@ -55,11 +58,48 @@ impl<'a> Chunks<'a> {
         self.word(self.len.div_ceil(CHUNK).next_multiple_of(LINE) + number as usize * LINE)
     }
 
+    /// On which processor a member has begun, + 1; 0: it has not.
+    fn begun_at(&self, number: u32) -> &'a AtomicU32 {
+        self.word(self.len.div_ceil(CHUNK).next_multiple_of(LINE) + number as usize * LINE + 1)
+    }
+
     /// Nothing is there, and nobody has any.
     pub(super) fn begin(&self) {
-        (0..self.shared.count as u32).for_each(|n| self.taken(n).store(0, Ordering::Relaxed));
+        for number in 0..self.shared.count as u32 {
+            self.taken(number).store(0, Ordering::Relaxed);
+            self.begun_at(number).store(0, Ordering::Relaxed);
+        }
+        self.shared.record.master_at.store(processor(), Ordering::Relaxed);
         self.shared.record.there.store(0, Ordering::Relaxed);
         self.shared.record.followed.store(1, Ordering::Relaxed);
+    }
+
+    /// Where ranks share cores: gives way until all members but `me` have begun, but for no longer than a quarter of what a copy takes. One
+    /// that is told by another, and shares the master's core, would begin when the master is done.
+    pub(super) fn make_way(&self, me: Option<u32>) {
+        if self.len < LONG {
+            return;
+        }
+        let (mut waiter, until) = (Waiter::new(), now_ns() + self.len as u64 / 64);
+        let has_begun = |n| Some(n) == me || self.begun_at(n).load(Ordering::Relaxed) != 0;
+        while !(0..self.shared.count as u32).all(has_begun) && now_ns() < until {
+            waiter.spin();
+        }
+    }
+
+    /// Where ranks share cores: a member begins, on a core with few others that are at this message.
+    pub(super) fn set_out(&self, number: u32) {
+        if self.len < LONG {
+            return;
+        }
+        let begun_at = self.begun_at(number);
+        // Relaxed, here and above: who runs where is a guess, and nothing follows from it but where a thread runs.
+        begun_at.store(processor().max(1), Ordering::Relaxed);
+        let is_at_it =
+            |n: &u32| *n != number && self.taken(*n).load(Ordering::Relaxed) < self.len.div_ceil(CHUNK) as u32;
+        let members = (0..self.shared.count as u32).filter(is_at_it).map(|n| self.begun_at(n).load(Ordering::Relaxed));
+        let master = (self.there() < self.len).then(|| self.shared.record.master_at.load(Ordering::Relaxed));
+        begun_at.store(spread(&members.chain(master).collect::<Vec<_>>()).max(1), Ordering::Relaxed);
     }
 
     /// The master's part; how many places it has used. Where members share its core it does not make way for them: who waits for more takes
@@ -86,7 +126,7 @@ impl<'a> Chunks<'a> {
             });
             let (at, n) = (chunk * CHUNK, CHUNK.min(len - chunk * CHUNK));
             // SAFETY: a part of the data. The last place, which may be shorter, is only ever the last chunk's: others have lower ones.
-            unsafe { copy(from.add(at), self.shared.data().add(place as usize * CHUNK), n) };
+            unsafe { Copying::of(len).copy(from.add(at), self.shared.data().add(place as usize * CHUNK), n) };
             self.place(chunk).store(place, Ordering::Relaxed);
             // SYNC POINT: pairs with the acquire in `there`. After the last one the block is the members'.
             self.shared.record.there.store((at + n) as u64, Ordering::Release);

@@ -162,6 +162,9 @@ unsafe fn fetch(
         }
         let whole = shared.record.size.load(Ordering::Relaxed) as usize;
         let (chunks, mut at) = (Chunks::new(shared), 0);
+        if ep.crowded {
+            chunks.set_out(number);
+        }
         // Who is done with the block before the master is would give it away under the master's hands.
         while at < whole {
             let there = Arriving { ep, chunks: &chunks, master, at }.wait()?;

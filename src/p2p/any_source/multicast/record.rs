@@ -35,7 +35,8 @@ pub(super) struct Record {
     pub(super) there: AtomicU64,
     /// 1: members follow while it is filled, and chunks are where `multicast/chunks.rs` says.
     pub(super) followed: AtomicU32,
-    _pad: AtomicU32,
+    /// On which processor the master has begun to fill it, + 1.
+    pub(super) master_at: AtomicU32,
 }
 
 const_assert!(size_of::<Record>() == 64);

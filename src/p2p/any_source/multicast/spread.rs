@@ -1,0 +1,80 @@
+//! On which processors the ranks of a long multicast run, when there are more ranks than cores.
+//!
+//! Where the system has woken them up they stay for as long as a multicast takes: three ranks of four may take turns on one core, while
+//! the fourth is done and waits on the other, or all four do. So each says where it runs when it begins, and one that finds fewer of those
+//! that are not done on another processor moves there. It stays as free as it was: the system may move it again at once.
+
+/// The processor of this thread, + 1; 0: unknown.
+pub(super) fn processor() -> u32 {
+    // SAFETY: no preconditions.
+    unsafe { libc::sched_getcpu() }.wrapping_add(1) as u32
+}
+
+/// To which processor a thread at `here` moves, if the others that are at work are at these; the next one of those with the fewest.
+fn target(here: u32, others: &[u32], allowed: impl Fn(u32) -> bool) -> Option<u32> {
+    let at = |processor: u32| others.iter().filter(|p| **p == processor).count();
+    let most = libc::CPU_SETSIZE as u32;
+    let least = (0..most).map(|k| (here + k) % most + 1).filter(|p| allowed(*p)).min_by_key(|p| at(*p))?;
+    (at(least) < at(here)).then_some(least)
+}
+
+/// Moves this thread to where fewer of the others run, if there is such a place among those that it may use; where it runs then.
+pub(super) fn spread(others: &[u32]) -> u32 {
+    let here = processor();
+    if here == 0 || !others.contains(&here) {
+        return here;
+    }
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: sets of that size, which may be all zero; `target` names processors within them.
+    unsafe {
+        let (mut all, mut one): (libc::cpu_set_t, libc::cpu_set_t) = core::mem::zeroed();
+        if libc::sched_getaffinity(0, size, &mut all) != 0 {
+            return here;
+        }
+        let Some(there) = target(here, others, |p| libc::CPU_ISSET(p as usize - 1, &all)) else { return here };
+        libc::CPU_SET(there as usize - 1, &mut one);
+        if libc::sched_setaffinity(0, size, &one) != 0 {
+            return here;
+        }
+        libc::sched_setaffinity(0, size, &all);
+        there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn to_where_fewer_are() {
+        let two = |p| p == 1 || p == 2;
+        assert_eq!(target(1, &[1], two), Some(2));
+        assert_eq!(target(1, &[1, 2], two), None);
+        assert_eq!(target(2, &[2, 1, 2], two), Some(1));
+        assert_eq!(target(1, &[1], |p| p == 1), None, "bound to its core");
+        assert_eq!(target(2, &[2, 2, 2, 1, 3], |p| p < 5), Some(4));
+        assert_eq!(target(3, &[3, 3], |p| p < 5), Some(4), "the next one");
+        assert_eq!(target(9, &[9], |_| false), None);
+    }
+
+    /// Moves, and may run where it could before.
+    #[test]
+    fn stays_as_free_as_it_was() {
+        let allowed = || {
+            // SAFETY: a set of that size.
+            unsafe {
+                let mut set: libc::cpu_set_t = core::mem::zeroed();
+                assert_eq!(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set), 0);
+                (0..libc::CPU_SETSIZE as usize).filter(|p| libc::CPU_ISSET(*p, &set)).collect::<Vec<_>>()
+            }
+        };
+        let before = allowed();
+        for _ in 0..100 {
+            let here = processor();
+            let there = spread(&[here, here]);
+            // The system may have moved this thread between the two looks.
+            assert!(before.contains(&(there as usize - 1)), "{there} of {before:?}");
+            assert_eq!(allowed(), before);
+        }
+    }
+}
