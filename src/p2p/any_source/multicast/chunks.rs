@@ -7,9 +7,9 @@
 //!   master      chunk k into a place that nobody needs; where it is; there = its end
 //!   member n    there > at: copies; chunks that it has = k + 1
 //! ```
-//! A chunk that all members have leaves its place to another, the one left last first: of members that keep up all copy from a few places
-//! that stay in the caches, and the block's memory is neither fetched nor written back. The master waits for nobody: for members that are
-//! late every chunk finds a place.
+//! A chunk that all members have leaves its place to another, the one left last first, so that few places are used where members keep up. The
+//! master waits for nobody: for members that are late every chunk finds a place. It copies past the caches: members on other cores then
+//! fetch the lines from memory, many at a time, and take none out of the master's cache; nor does the master wait for lines that they have.
 
 use core::ops::Range;
 
@@ -126,7 +126,7 @@ impl<'a> Chunks<'a> {
             });
             let (at, n) = (chunk * CHUNK, CHUNK.min(len - chunk * CHUNK));
             // SAFETY: a part of the data. The last place, which may be shorter, is only ever the last chunk's: others have lower ones.
-            unsafe { Copying::of(len).copy(from.add(at), self.shared.data().add(place as usize * CHUNK), n) };
+            unsafe { Copying::Past.copy(from.add(at), self.shared.data().add(place as usize * CHUNK), n) };
             self.place(chunk).store(place, Ordering::Relaxed);
             // SYNC POINT: pairs with the acquire in `there`. After the last one the block is the members'.
             self.shared.record.there.store((at + n) as u64, Ordering::Release);
