@@ -10,9 +10,12 @@
 //! | spooled, chain | 1 by the sender, 1 by the receiver (none into a long run) | nothing of the sender any more |
 
 mod bulk;
+pub(super) mod lend;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+use lend::{Source, keys_of};
 
 use crate::base::error::Error;
 use crate::fabric::verbs::Place;
@@ -72,31 +75,31 @@ impl Sender {
         landed
     }
 
-    /// The key of a block of the spool. `None`: its memory cannot be registered.
-    pub(super) fn far_key(&self, far: &Far, block: BlockRef) -> Option<u32> {
-        let (at, len) = self.ep.spool.extent(block);
-        // SAFETY: the spool's memory stays mapped as long as the process is on the fabric, and the allocator gives out what is free.
-        unsafe { far.fabric().spool_key(at, len) }.ok()
+    /// The [keys](keys_of) of a block of the spool. `None`: its memory cannot be registered.
+    pub(super) fn far_keys(&mut self, far: &Far, block: BlockRef) -> Option<u64> {
+        let keys = keys_of(self.ep, far, block).ok();
+        self.unkeyed = keys.is_none();
+        keys
     }
 
     /// Says where a spooled message lies, by the landing, as [`land_far`](Sender::land_far).
     #[must_use]
-    pub(super) fn publish_spooled_far(&self, far: &Far, block: BlockRef, at: u64, key: u32) -> bool {
+    pub(super) fn publish_spooled_far(&self, far: &Far, at: u64, keys: u64) -> bool {
         far.fabric().count_copied(self.len);
         let addr = self.ep.spool.bytes(at) as u64;
-        let words = [self.len as u64, addr, key as u64 | (block.generation as u64) << 32];
+        let words = [self.len as u64, addr, keys];
         self.land_far(far, Kind::Spooled, 24, &words)
     }
 
     /// Tells the peer that its chain begins with this message. If that fails so does [`Far::tail`], which says that it is there.
-    pub(super) fn begin_chain_far(&self, far: &Far, block: BlockRef, key: u32) {
+    pub(super) fn begin_chain_far(&self, far: &Far, block: BlockRef, keys: u64) {
         let _ = far.begin_chain(
             self.slot,
             ChainStart {
                 first: self.seq,
                 addr: self.ep.spool.bytes(block.at) as u64,
-                key,
-                generation: block.generation,
+                key: keys as u32,
+                generation: (keys >> 32) as u32,
                 size: block.size,
             },
         );
@@ -222,11 +225,12 @@ impl Receiver {
             }
             if !have(&chain, 24.min(left)) {
                 let n = PIECE.min(left) as usize;
-                let (from, place) = (chain.next, Remote::run(chain.addr + chain.next, chain.key));
+                let from = chain.next;
+                let (block, there) = (source(&chain), chain.addr + from);
                 chain.piece.resize(n, 0);
                 let to = Layout::Contiguous { ptr: chain.piece.as_mut_ptr(), len: n };
                 // SAFETY: the piece has room; the sender keeps the block until this side has marked it done.
-                if unsafe { transfer(far, false, to, 0, n, place) }.is_err() {
+                if unsafe { block.fetch(far, to, n, there) }.is_err() {
                     chain.piece.clear();
                     return None;
                 }
@@ -278,7 +282,7 @@ impl Receiver {
             unsafe { Cursor::new(self.data, 0).scatter(chain.piece.as_ptr().add(offset), n) };
         } else {
             // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
-            unsafe { transfer(far, false, self.data, 0, n, Remote::run(chain.addr + at, chain.key))? };
+            unsafe { source(&chain).fetch(far, self.data, n, chain.addr + at)? };
         }
         chain.next += record_bytes(len) as u64;
         write_back(far, chain.addr + 64, chain.key, self.seq as u32);
@@ -305,13 +309,13 @@ impl Receiver {
                 // SAFETY: three words were published with this landing.
                 let keys = unsafe { far.landed(self.slot).cast::<u64>().add(2).read() };
                 let n = len.min(self.cap);
-                if n > 0 {
-                    let place = Remote::run(addr, keys as u32);
-                    // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
-                    unsafe { transfer(far, false, self.data, 0, n, place)? };
-                }
                 let header = BLOCK_HEADER as u64 + if (len as u64) < LONG_LENGTH { 8 } else { 16 };
-                write_back(far, addr - header + 68, keys as u32, (keys >> 32) as u32);
+                let block = Source::new(addr - header, keys);
+                if n > 0 {
+                    // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
+                    unsafe { block.fetch(far, self.data, n, addr)? };
+                }
+                block.done(far);
                 Ok(len)
             }
             _ => Err(self.garbled("a landing of a kind that does not exist between nodes")),
@@ -335,8 +339,13 @@ fn word_at(chain: &far::FarChain, beyond: u64) -> u64 {
     chain.piece.get(at..at + 8).map_or(0, |b| u64::from_ne_bytes(b.try_into().expect("eight bytes")))
 }
 
+/// The block of a chain.
+fn source(chain: &far::FarChain) -> Source {
+    Source::new(chain.addr, chain.key as u64 | (chain.generation as u64) << 32)
+}
+
 fn finish_block(far: &Far, chain: &far::FarChain) {
-    write_back(far, chain.addr + 68, chain.key, chain.generation);
+    source(chain).done(far);
 }
 
 /// Writes a word of four bytes into the peer's spool.
@@ -469,6 +478,7 @@ fn on_number(link: &Arc<Link>, number: u32) {
                     lane.head(lane.out, slot).mark.load(Ordering::Acquire) == (seq << 2 | PUTS)
                 })
             }
+            Ask::Lend => return lend::lend(ep, link, at),
             Ask::Subscribe => doorbell::barrier() && lane.is_some(),
             Ask::Claim => {
                 doorbell::barrier();

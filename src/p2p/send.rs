@@ -15,6 +15,7 @@ use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::p2p::far::lend;
 use crate::p2p::layout::{Cursor, Layout, is_nowhere};
 use crate::p2p::transfer::{Put, Ring};
 use crate::p2p::{PROC_NULL, any_index};
@@ -215,6 +216,8 @@ pub(super) struct Sender {
     pub unawaited: usize,
     /// A receive of any index is this message's.
     claimed: bool,
+    /// The spool has room, but the receiver on another node cannot be given a key of it.
+    pub unkeyed: bool,
 }
 
 impl Sender {
@@ -222,7 +225,7 @@ impl Sender {
         let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + 1;
         // Who sends and waits is mostly waited for soon, as in an exchange.
         let unawaited = ep.tuning.ring_max / 4;
-        Sender { ep, lane, slot, data, len, seq, now: false, later: false, unawaited, claimed: false }
+        Sender { ep, lane, slot, data, len, seq, now: false, later: false, unawaited, claimed: false, unkeyed: false }
     }
 
     pub fn got(&self) -> u64 {
@@ -455,6 +458,7 @@ impl Sender {
                 self.check_peer()?;
                 return Err(self.spool_full());
             }
+            self.check_key()?;
             if !wants {
                 // An any-index receiver finds this message by its announcement, and posts for it; one that begins later looks
                 // through all indices that were ever touched.
@@ -507,8 +511,22 @@ impl Sender {
         self.is_short() && self.len > self.ep.spool.budget(self.lane.comm()).limit()
     }
 
+    /// An error if a receiver on another node can have no message of this side's spool, be there room or not.
+    pub fn check_key(&self) -> Result<()> {
+        // What is under way will make some memory free.
+        if self.unkeyed && self.ep.spool.is_unused() { Err(self.no_key()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn no_key(&self) -> Error {
+        lend::no_key(self.ep.rank, self.len, &self.lane.name(self.index()).to_string())
+    }
+
     #[cold]
     pub fn spool_full(&self) -> Error {
+        if self.unkeyed {
+            return self.no_key();
+        }
         let budget = self.ep.spool.budget(self.lane.comm());
         Error::new(
             Code::SpoolFull,

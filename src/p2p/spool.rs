@@ -25,7 +25,7 @@ use crate::lane::{BlockRef, Lane};
 pub const SPOOL_WINDOW: usize = 16 << 30;
 
 // A model has few and small pages, since it looks at each word of them.
-const PAGE: usize = if cfg!(loom) { 1024 } else { 64 * 1024 };
+pub(super) const PAGE: usize = if cfg!(loom) { 1024 } else { 64 * 1024 };
 const SMALLEST: usize = 256;
 const CLASSES: usize = if cfg!(loom) { 3 } else { 8 };
 const PAGES: usize = SPOOL_WINDOW / PAGE;
@@ -630,6 +630,26 @@ impl Spool {
             };
         });
         waiting
+    }
+
+    /// Has pages free whose blocks their receivers have all marked done.
+    pub fn free_what_is_done(&self) {
+        self.reclaim();
+        self.release_pages();
+    }
+
+    /// Is there no message in it?
+    pub fn is_unused(&self) -> bool {
+        let mut unused = true;
+        self.for_each_taken(|_| unused = false);
+        unused
+    }
+
+    /// Are all pages free that this memory of the spool reaches into?
+    pub fn is_free(&self, at: u64, len: usize) -> bool {
+        let first = (at - self.window.as_ptr() as u64) as usize / PAGE;
+        let end = ((at - self.window.as_ptr() as u64) as usize + len).div_ceil(PAGE);
+        (first..end).all(|n| self.page_word(n / 64).load(Ordering::Relaxed) >> (n % 64) & 1 == 1)
     }
 
     /// Gives pages back whose blocks are all free, so that they can serve another size.

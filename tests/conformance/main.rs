@@ -12,6 +12,7 @@
 //! | `threads` | many threads of both processes at once |
 //! | `crowd` | three and four ranks |
 //! | `few` | between nodes: many peers, few queue pairs |
+//! | `memlock` | between nodes: little memory may be locked, or none |
 //! | `wire` | between nodes: how many writes, bytes, copies |
 //! | `bulk` | 65 536 indices; messages of more than 4 GiB |
 
@@ -22,6 +23,7 @@ mod any;
 mod bulk;
 mod crowd;
 mod few;
+mod memlock;
 mod memory;
 mod requests;
 mod shapes;
@@ -310,6 +312,31 @@ fn soak() {
     println!("  {} messages in {jobs} jobs, {:.0} s", jobs * messages, since.elapsed().as_secs_f64());
 }
 
+/// Messages that are longer than what may be locked, at one end or at both; and nothing may be locked at all.
+fn little_locked_memory() {
+    use fmpl::launch::embedded::Nodes;
+    if !ranks::has_devices() {
+        return;
+    }
+    let job = |body: &str| Job::new(2, body).nodes(Nodes::Cyclic(2));
+    for limited in ["01", "0"] {
+        let since = std::time::Instant::now();
+        let outcome = job("little locked memory").env("MEMLOCK_RANKS", limited).seconds(300).run();
+        let slowest = slowest(&ranks::complaints(&outcome));
+        println!("  ranks {limited} limited: {:.1} s ({slowest})", since.elapsed().as_secs_f64());
+    }
+    job("no more locked memory").run();
+    // None; enough to take part, but not for a connection; for a connection, but not for a long message.
+    for most in [0, 100 << 10, 160 << 10, 240 << 10] {
+        let job = job("hardly any locked memory").env("MEMLOCK", most).env("FMPL_ATTACH_TIMEOUT", 5);
+        let outcome = job.keep_going().outcome();
+        let said: Vec<String> = (0..2).map(|rank| ranks::said(&outcome, rank)).collect();
+        said.iter().for_each(|text| print!("  {most} bytes may be locked: {text}"));
+        assert!(said.iter().all(|text| text == "well\n") || said.iter().any(|text| memlock::names_the_limit(text)));
+        assert!(most != 0 || said.iter().all(|text| memlock::names_the_limit(text)));
+    }
+}
+
 /// How much goes over the wire between nodes.
 fn writes_are_counted() {
     use fmpl::launch::embedded::Nodes;
@@ -334,6 +361,7 @@ const TESTS: &[Test] = &[
     ("every_promise_is_kept_between_nodes", between_nodes),
     ("many_peers_share_few_queue_pairs_between_nodes", few_queue_pairs),
     ("random_traffic_goes_on_and_on_between_nodes", soak),
+    ("little_locked_memory_will_do_between_nodes", little_locked_memory),
     ("what_goes_over_the_wire_is_counted", writes_are_counted),
     ("three_ranks_and_four", crowds),
     ("indices_by_the_ten_thousands", many_indices),
@@ -342,6 +370,9 @@ const TESTS: &[Test] = &[
 const BODIES: &[Body] = &[
     ("scenes", scenes),
     ("wire", on_the_wire),
+    ("little locked memory", memlock::little),
+    ("hardly any locked memory", memlock::hardly_any),
+    ("no more locked memory", memlock::no_more),
     ("few queue pairs", few::random_traffic),
     ("crowd", crowd),
     ("bulk of indices", bulk::indices),

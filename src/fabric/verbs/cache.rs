@@ -19,7 +19,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use super::ffi::Access;
@@ -210,6 +210,12 @@ impl Cache {
         shared.take_out(&mut shared.lock(), at as u64, at as u64 + len as u64, &mut gone);
     }
 
+    /// What gives up the registrations that nobody uses just now, when another fails.
+    pub fn relief(&self) -> super::region::Relief {
+        let shared = self.shared.as_ref().map(Arc::downgrade);
+        Box::new(move || shared.as_ref().and_then(Weak::upgrade).is_some_and(|shared| shared.shed()))
+    }
+
     unsafe fn register(&self, start: u64, end: u64, writable: bool) -> Result<Region> {
         let access = if writable { Access::LOCAL_WRITE | Access::REMOTE_WRITE } else { Access::REMOTE_READ };
         // SAFETY: as the caller promises.
@@ -275,6 +281,22 @@ impl Shared {
         entry.used = table.clock;
         let place = table.entries.iter_mut().min_by_key(|e| e.as_ref().map_or(0, |e| e.used))?;
         place.replace(entry)
+    }
+
+    /// Forgets the registrations that nobody uses just now; were there any? Whoever looks one up holds it from under the lock on.
+    fn shed(&self) -> bool {
+        let mut gone: [Option<Entry>; ENTRIES] = [const { None }; ENTRIES];
+        let mut table = self.lock();
+        let mut n = 0;
+        for place in &mut table.entries {
+            if place.as_ref().is_some_and(|e| Arc::strong_count(&e.region) == 1) {
+                gone[n] = place.take();
+                n += 1;
+            }
+        }
+        // What has to go is dropped without the lock.
+        drop(table);
+        n > 0
     }
 
     /// Takes the entries out that reach into a range; how many.

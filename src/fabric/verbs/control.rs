@@ -177,6 +177,7 @@ impl Fabric {
         let arrivals = Arc::new(Arrivals::new(&domain, &port, &channel, &sent, QKEY)?);
         let spool = Ranges::new(&domain);
         let cache = Cache::new(&domain, terms.keep)?;
+        domain.set_relief(cache.relief());
         let sending = Arena::new(&domain, HELLO_LEN, Access::LOCAL_WRITE)?;
         // SAFETY: no memory is involved.
         let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -268,6 +269,10 @@ impl Fabric {
     pub unsafe fn spool_key(&self, at: *mut u8, len: usize) -> Result<u32> {
         // SAFETY: as the caller promises.
         unsafe { self.shared.spool.key(at, len) }
+    }
+    /// Ends the registrations of pieces of the spool that are in no use; were there any?
+    pub fn shed_spool(&self, is_free: impl Fn(u64, usize) -> bool) -> bool {
+        self.shared.spool.shed(is_free)
     }
     /// A piece of the spool is given back to the system.
     pub fn forget_spool(&self, at: *mut u8, len: usize) {

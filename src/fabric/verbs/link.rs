@@ -18,7 +18,7 @@ use super::ffi::{Access, Atomic, Rdma, SendFlags, SendWr, Sge, Target, opcode};
 use super::handshake::Handshake;
 use super::hello::{Card, Place};
 use super::queue_pair::{AddressHandle, Depth, QueuePair, Remote, SILENCE_MOST_NS};
-use super::region::{Arena, Domain};
+use super::region::{Arena, Domain, Region};
 use super::room::Room;
 use std::time::Duration;
 
@@ -157,6 +157,9 @@ pub struct Link {
     peer_era: AtomicU32,
     /// Indices that the peer has.
     pub indices: AtomicU32,
+    /// What the peer may read for now, beside its windows; and held by the thread of this side that is lent something there.
+    lent: Mutex<Option<Region>>,
+    borrowing: Mutex<()>,
 }
 
 impl Link {
@@ -199,6 +202,8 @@ impl Link {
             windows: Mutex::default(),
             peer_era: AtomicU32::new(0),
             indices: AtomicU32::new(0),
+            lent: Mutex::default(),
+            borrowing: Mutex::default(),
         }
     }
 

@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::device::Device;
 use super::ffi::{self, Access};
 use crate::base::error::{Code, Error, Result};
 
 /// A protection domain: queue pairs and regions of one domain may be used together.
-#[derive(Debug)]
 pub struct Domain {
     pub(super) device: Arc<Device>,
     pub(super) pd: *mut ffi::Pd,
+    /// Ends registrations that are kept for their next use only; did it?
+    relief: OnceLock<Relief>,
 }
+
+/// See [`Domain::set_relief`].
+pub type Relief = Box<dyn Fn() -> bool + Send + Sync>;
 
 // SAFETY: the library's functions may be called from any thread.
 unsafe impl Send for Domain {}
@@ -29,7 +33,12 @@ impl Domain {
         if pd.is_null() {
             return Err(Error::system(format!("a protection domain of {} (ibv_alloc_pd)", device.name())));
         }
-        Ok(Arc::new(Domain { device: device.clone(), pd }))
+        Ok(Arc::new(Domain { device: device.clone(), pd, relief: OnceLock::new() }))
+    }
+
+    /// Says what gives registered memory up, where some more can be spared, when a registration fails. It is called by whoever registers.
+    pub fn set_relief(&self, relief: Relief) {
+        let _ = self.relief.set(relief);
     }
 
     /// Its device.
@@ -45,25 +54,50 @@ impl Domain {
     /// The memory must stay mapped as long as the region lives, and whoever gets its keys may write what `access` allows.
     pub unsafe fn register(self: &Arc<Domain>, at: *mut u8, len: usize, access: Access) -> Result<Region> {
         // SAFETY: as the caller promises.
-        let mr = unsafe { (self.device.lib.reg_mr)(self.pd, at.cast::<c_void>(), len, access.bits()) };
+        let register = || unsafe { (self.device.lib.reg_mr)(self.pd, at.cast::<c_void>(), len, access.bits()) };
+        let mut mr = register();
         if mr.is_null() {
-            return Err(cannot_register(len));
+            let why = std::io::Error::last_os_error();
+            if is_limit(&why) && self.relief.get().is_some_and(|relief| relief()) {
+                mr = register();
+            }
+            if mr.is_null() {
+                return Err(cannot_register(len, &why));
+            }
         }
         Ok(Region { domain: self.clone(), mr })
     }
 }
 
+impl std::fmt::Debug for Domain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Domain").field("device", &self.device).finish()
+    }
+}
+
+/// May this be the limit on locked memory? Some drivers say that they have no more room.
+fn is_limit(why: &std::io::Error) -> bool {
+    matches!(why.raw_os_error(), Some(libc::ENOMEM | libc::EAGAIN))
+}
+
 #[cold]
-fn cannot_register(len: usize) -> Error {
-    let why = std::io::Error::last_os_error();
+fn cannot_register(len: usize, why: &std::io::Error) -> Error {
+    let limit = memory_limit();
+    Error::new(Code::Memory, format!("registering {len} bytes with the RDMA device (ibv_reg_mr): {why}; {limit}"))
+}
+
+/// What the system says of the limit on locked memory, which registered memory counts for, and how to lift it.
+#[cold]
+pub fn memory_limit() -> String {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid rlimit.
     unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
-    let limit = match limit.rlim_cur {
-        libc::RLIM_INFINITY => "no limit on locked memory".to_owned(),
-        n => format!("locked memory is limited to {n} bytes, see `ulimit -l`"),
-    };
-    Error::new(Code::Memory, format!("registering {len} bytes with the RDMA device (ibv_reg_mr): {why}; {limit}"))
+    match limit.rlim_cur {
+        libc::RLIM_INFINITY => "there is no limit on locked memory".to_owned(),
+        n => format!(
+            "locked memory is limited to {n} bytes; `ulimit -l unlimited` before the start lifts that (limits.conf: memlock)"
+        ),
+    }
 }
 
 impl Drop for Domain {
@@ -303,6 +337,15 @@ impl Ranges {
                 kept.retired.push(region);
             }
         }
+    }
+
+    /// Ends the registrations of memory that is in no use, as `is_free` says of a range; were there any?
+    pub fn shed(&self, is_free: impl Fn(u64, usize) -> bool) -> bool {
+        let mut kept = self.lock();
+        let before = kept.by_start.len() + kept.retired.len();
+        kept.by_start.retain(|start, region| !is_free(*start, region.len()));
+        kept.retired.retain(|region| !is_free(region.addr(), region.len()));
+        kept.by_start.len() + kept.retired.len() < before
     }
 
     /// The key by which peers read and write `len` bytes at `at`.

@@ -60,11 +60,13 @@ pub enum Ask {
     Ticket = 5,
     /// Where are the counters of the share with this name, of a ring of this rank, which the peer has for it?
     Counters = 6,
+    /// A key of the spool from this address on, for a piece of a block that cannot be registered whole; 0: none any more.
+    Lend = 7,
 }
 
 impl Ask {
     fn of(number: u64) -> Option<Ask> {
-        let all = [Ask::Withdraw, Ask::Subscribe, Ask::Claim, Ask::Ring, Ask::Ticket, Ask::Counters];
+        let all = [Ask::Withdraw, Ask::Subscribe, Ask::Claim, Ask::Ring, Ask::Ticket, Ask::Counters, Ask::Lend];
         all.into_iter().find(|a| *a as u64 == number)
     }
 }
@@ -78,7 +80,7 @@ pub struct Asked {
     pub slot: usize,
     /// The message or ticket; for [`Ask::Ring`] 1 if its counters are to be with the peer, for [`Ask::Counters`] the receiver.
     pub seq: u64,
-    /// The address of a ring; the name of a share.
+    /// The address of a ring, or in the spool; the name of a share.
     pub at: u64,
 }
 

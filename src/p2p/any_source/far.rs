@@ -47,7 +47,8 @@ use crate::fabric::verbs::ffi::Access;
 use crate::fabric::verbs::region::Arena;
 use crate::lane::far::{Far, sum};
 use crate::lane::record::BLOCK_HEADER;
-use crate::p2p::far::{Remote, transfer, write_back};
+use crate::p2p::far::lend::Source;
+use crate::p2p::far::{Remote, transfer};
 use crate::p2p::layout::Layout;
 
 use host::Host;
@@ -60,9 +61,6 @@ const SLOTS_AT: usize = 128;
 /// Bytes of a slot before the message.
 const HEAD: usize = 24;
 const SLOT: usize = 64 + AREA_BYTES;
-/// Offset of a block's word that says that it is done with.
-const DONE_AT: u64 = 68;
-const_assert!(core::mem::offset_of!(crate::lane::record::Block, done) == DONE_AT as usize);
 const_assert!(HEAD + AREA_BYTES <= SLOT);
 
 /// A far ring of this process, in one share or several ([`super::share`]), each laid out as in the drawing.
@@ -294,9 +292,15 @@ impl Away {
     pub unsafe fn fetch(&self, far: &Far, offered: bool, to: *mut u8, cap: usize) -> Result<()> {
         let n = cap.min(self.len as usize);
         let mut data = self.data;
+        let block = Source::new(self.block.addr, self.block.rkey as u64 | (self.generation as u64) << 32);
         loop {
             if n > 0 {
                 let local = Layout::Contiguous { ptr: to, len: n };
+                if !offered {
+                    // SAFETY: as the caller promises; the source leaves the bytes alone.
+                    unsafe { block.fetch(far, local, n, data.addr)? };
+                    break;
+                }
                 // SAFETY: as the caller promises; the source leaves the bytes alone, or says so in the record.
                 unsafe { transfer(far, false, local, 0, n, Remote::run(data.addr, data.rkey))? };
             }
@@ -309,7 +313,7 @@ impl Away {
             }
             data = now;
         }
-        write_back(far, self.block.addr + DONE_AT, self.block.rkey, self.generation);
+        block.done(far);
         Ok(())
     }
 

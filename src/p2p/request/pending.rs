@@ -271,6 +271,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                     return Err(sender.spool_full());
                 }
             }
+            sender.check_key()?;
         }
         SendState::Read => {
             if sender.has_been_read(!later)? {

@@ -30,7 +30,7 @@ impl Sender {
             return false;
         };
         side.block.set(block);
-        let far = self.lane.far().map(|far| (far, self.far_key(far, block)));
+        let far = self.lane.far().map(|far| (far, self.far_keys(far, block)));
         if let Some((_, None)) = far {
             spool.give_back(block);
             side.block.set(BlockRef::NONE);
@@ -43,8 +43,8 @@ impl Sender {
         let at = block.at + BLOCK_HEADER as u64;
         // SAFETY: the block has room for the record.
         unsafe { self.write_payload(at) };
-        if let Some((far, Some(key))) = far
-            && !self.publish_spooled_far(far, block, at + self.payload_at(), key)
+        if let Some((far, Some(keys))) = far
+            && !self.publish_spooled_far(far, at + self.payload_at(), keys)
         {
             return false;
         }
@@ -98,7 +98,7 @@ impl Sender {
         if !chained || !unsafe { self.append() } {
             let need = record_bytes(self.len);
             let Some(block) = self.next_block(need) else { return false };
-            let far = self.lane.far().map(|far| (far, self.far_key(far, block)));
+            let far = self.lane.far().map(|far| (far, self.far_keys(far, block)));
             if let Some((_, None)) = far {
                 spool.give_back(block);
                 return false;
@@ -114,10 +114,9 @@ impl Sender {
             if chained {
                 let link = side.block.get().at + side.used.get();
                 let (mut at, mut length) = (block.at, 8);
-                if let Some((_, Some(key))) = far {
+                if let Some((_, Some(keys))) = far {
                     (at, length) =
                         (spool.bytes(block.at) as u64, (block.size as usize / 256).min(LONG_LENGTH as usize - 1));
-                    let keys = key as u64 | (block.generation as u64) << 32;
                     self.word(link + 16).store(keys, Ordering::Relaxed);
                 }
                 self.word(link + 8).store(at, Ordering::Relaxed);
@@ -135,8 +134,8 @@ impl Sender {
                 let sleep = tx.load(Ordering::Relaxed) & 0xff;
                 // SYNC POINT: pairs with the receiver's acquire of `tx`.
                 tx.store(word24(self.seq, sleep), Ordering::Release);
-                if let Some((far, Some(key))) = far {
-                    self.begin_chain_far(far, block, key);
+                if let Some((far, Some(keys))) = far {
+                    self.begin_chain_far(far, block, keys);
                 }
                 self.set_flags(self.flags() | SEND_CHAIN);
             }

@@ -197,6 +197,27 @@ impl Link {
         true
     }
 
+    /// Registers memory for the peer to read, until [`Link::end_loan`]; its key.
+    ///
+    /// # Safety
+    /// The memory stays mapped as long as the process is on the fabric.
+    pub unsafe fn lend(&self, at: *mut u8, len: usize) -> Result<u32> {
+        let access = Access::LOCAL_WRITE | Access::REMOTE_READ;
+        // SAFETY: as the caller promises.
+        let region = unsafe { self.domain.register(at, len, access)? };
+        let key = region.rkey();
+        *self.lent.lock().unwrap_or_else(PoisonError::into_inner) = Some(region);
+        Ok(key)
+    }
+    /// Takes back what was lent, if anything was.
+    pub fn end_loan(&self) {
+        *self.lent.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+    /// Waits until no other thread is lent something by the peer.
+    pub fn borrow(&self) -> MutexGuard<'_, ()> {
+        self.borrowing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Bytes of all windows that are there.
     pub(in crate::fabric::verbs) fn window_bytes(&self) -> usize {
         self.windows().all.values().map(|w| w.memory.there()).sum()

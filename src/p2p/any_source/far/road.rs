@@ -16,6 +16,7 @@ use crate::lane::{BlockRef, Lane};
 use crate::p2p::any_source::ring::{AREA_BYTES, Kind};
 use crate::p2p::any_source::send::copy_into_spool;
 use crate::p2p::endpoint::Endpoint;
+use crate::p2p::far::lend::{is_whole, keys_of};
 use crate::p2p::far::registered;
 
 /// Up to this many bytes a long message is copied into the spool at once rather than registered.
@@ -390,16 +391,15 @@ impl FarRoad {
         len: usize,
         ptr: *const u8,
     ) -> Result<Goods> {
-        let (at, bytes) = ep.spool.extent(block);
-        // SAFETY: the spool's memory stays mapped as long as the process is on the fabric, and the allocator gives out what is free.
-        let key = unsafe { self.far().fabric().spool_key(at, bytes) };
-        let rkey = key.inspect_err(|_| _ = ep.spool.give_back(block))?;
+        let keys = keys_of(ep, self.far(), block).inspect_err(|_| _ = ep.spool.give_back(block))?;
+        let rkey = keys as u32;
         let start = ep.spool.bytes(block.at) as u64;
         let data = match &region {
             Some(region) => Place { addr: ptr as u64, rkey: region.rkey() },
             None => Place { addr: start + BLOCK_HEADER as u64, rkey },
         };
-        let away = Away { len: len as u64, data, block: Place { addr: start, rkey }, generation: block.generation };
+        let generation = (keys >> 32) as u32;
+        let away = Away { len: len as u64, data, block: Place { addr: start, rkey }, generation };
         let goods = Goods { block, away, region };
         if goods.is_offered() {
             say_where(ep, &goods, data);
@@ -421,12 +421,11 @@ impl FarRoad {
         // SAFETY: as the caller promises.
         let copy = unsafe { copy_into_spool(ep, comm, ptr, goods.away.len as usize) };
         let Some(copy) = copy else { return Err(goods) };
-        let (at, bytes) = ep.spool.extent(copy);
-        // SAFETY: as in `goods`.
-        let Ok(rkey) = (unsafe { self.far().fabric().spool_key(at, bytes) }) else {
+        let Some(keys) = keys_of(ep, self.far(), copy).ok().filter(|keys| is_whole(*keys)) else {
             ep.spool.give_back(copy);
             return Err(goods);
         };
+        let rkey = keys as u32;
         say_where(ep, &goods, Place { addr: ep.spool.bytes(copy.at) as u64 + BLOCK_HEADER as u64, rkey });
         ep.any_source.add_moved(Moved { goods, copy: Some(copy) });
         Ok(())
