@@ -17,7 +17,7 @@
 //! | [`multicast`] | groups to all of whose members a packet goes at once |
 //! | [`room`] | how many connections the processes of a node have together |
 //! | [`own`] | the connection with oneself |
-//! | [`control`] | this process on the fabric: first contact, and the thread that answers |
+//! | [`control`] | this process on the fabric: first contact (`contact`), and the thread that answers |
 //!
 //! Resources hold what they were made from, so none outlives another: a queue pair keeps its queues, domain and device open.
 
