@@ -137,6 +137,34 @@ pub fn link_lost() {
     assert!(outcome.ends.iter().all(|e| matches!(e, End::Exit(0))), "{}", story(&outcome));
 }
 
+/// The first contact finds the other's link silent, and nobody who knows the address: it is made when the link is back.
+pub fn asks_for_an_address_in_vain() {
+    init(8);
+    let mut got = [0; 8];
+    if rank() == 0 {
+        link(1, "loss 100%");
+        let forget = std::process::Command::new("ip").args(["neigh", "flush", "all"]).status();
+        assert!(forget.is_ok_and(|s| s.success()), "ip neigh flush all");
+        // Longer than the kernel goes on asking.
+        let back = std::process::Command::new("sh").args(["-c", "sleep 6; rig-link 1 clear"]).spawn();
+        send(&[1; 8], 1, 0);
+        recv(&mut got, 1, 0);
+        assert!(back.and_then(|mut b| b.wait()).is_ok_and(|s| s.success()), "the link is not cleared");
+    } else {
+        recv(&mut got, 0, 0);
+        send(&got, 0, 0);
+    }
+    assert_eq!(got, [1; 8]);
+    finalize();
+}
+
+pub fn address_unknown() {
+    if std::env::var_os("RIG_NODES").is_none() {
+        return println!("  skipped: only in tests/rig there is a link to break");
+    }
+    Job::new(2, "asks for an address in vain").nodes(Nodes::Cyclic(2)).run();
+}
+
 /// Rank 1 is stopped for a while, so that nobody posts the receives that rank 0's calls use up: rank 0 is made to wait and nothing is lost.
 pub fn stops_on_another_node() {
     init(64);

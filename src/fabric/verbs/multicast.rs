@@ -203,7 +203,12 @@ impl Group {
         let arrived = CompletionQueue::new(&port.device, 2 * WINDOW as u32, None)?;
         let depth = Depth { sends: WINDOW as u32, receives: 2 * WINDOW as u32, pieces: 2, inline: 0 };
         let qp = QueuePair::datagrams(domain, port, [&sent, &arrived], depth, name.qkey)?;
-        let way = AddressHandle::new(domain, port, gid_of(address), 0)?;
+        let Some(way) = AddressHandle::new(domain, port, gid_of(address), 0)? else {
+            return Err(Error::new(
+                Code::System,
+                format!("there is no way from {port} to a multicast group (ibv_create_ah)"),
+            ));
+        };
         let member = join(port, address)?;
         qp.attach(gid_of(address))?;
         let nowhere = Target { ud: Datagram { ah: way.ah, remote_qpn: EVERYBODY, remote_qkey: name.qkey } };

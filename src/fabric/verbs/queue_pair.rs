@@ -364,15 +364,19 @@ unsafe impl Send for AddressHandle {}
 unsafe impl Sync for AddressHandle {}
 
 impl AddressHandle {
-    /// The way from this port to that address.
-    pub fn new(domain: &Arc<Domain>, port: &Port, gid: Gid, lid: u16) -> Result<AddressHandle> {
+    /// The way from this port to that address. `None`: the network does not say now where that is. On Ethernet it is asked (ARP, or neighbour
+    /// discovery), and question and answer may be lost like any packet.
+    pub fn new(domain: &Arc<Domain>, port: &Port, gid: Gid, lid: u16) -> Result<Option<AddressHandle>> {
         let mut attr = route(port, gid, lid);
         // SAFETY: the domain lives, the structure is filled.
         let ah = unsafe { (domain.device.lib.create_ah)(domain.pd, &mut attr) };
-        if ah.is_null() {
-            return Err(Error::system(format!("a way from {port} to a peer (ibv_create_ah)")));
+        if !ah.is_null() {
+            return Ok(Some(AddressHandle { domain: domain.clone(), ah }));
         }
-        Ok(AddressHandle { domain: domain.clone(), ah })
+        match std::io::Error::last_os_error().raw_os_error() {
+            Some(libc::ENOENT | libc::EHOSTUNREACH | libc::ETIMEDOUT | libc::EAGAIN) => Ok(None),
+            _ => Err(Error::system(format!("a way from {port} to a peer (ibv_create_ah)"))),
+        }
     }
 }
 

@@ -69,10 +69,11 @@ impl Fabric {
                     Code::Peer,
                     format!(
                         "rank {}: rank {peer} did not answer over {} within {:.1} s: it has died, it is stopped, or there is no way \
-                         to its port (FMPL_ATTACH_TIMEOUT sets the time)",
+                         to its port{} (FMPL_ATTACH_TIMEOUT sets the time)",
                         shared.rank,
                         shared.port,
-                        timeout.as_secs_f64()
+                        timeout.as_secs_f64(),
+                        if link.way.get().is_none() { ", whose address the network does not know" } else { "" }
                     ),
                 ));
             }
@@ -144,8 +145,10 @@ impl Shared {
 
     /// Sends a datagram to whom there is no link with; it may be lost.
     pub fn send(&self, to: &Card, hello: &Hello) -> Result<()> {
-        let way = Arc::new(AddressHandle::new(&self.domain, &self.port, to.gid, to.lid)?);
-        self.send_by(&way, to, hello)
+        match AddressHandle::new(&self.domain, &self.port, to.gid, to.lid)? {
+            Some(way) => self.send_by(&Arc::new(way), to, hello),
+            None => Ok(()),
+        }
     }
 
     /// Sends a datagram to a peer, whose card is known; it may be lost.
@@ -153,10 +156,10 @@ impl Shared {
         let Some(card) = link.card.get() else { return Ok(()) };
         let way = match link.way.get() {
             Some(way) => way,
-            None => {
-                let way = Arc::new(AddressHandle::new(&self.domain, &self.port, card.gid, card.lid)?);
-                link.way.get_or_init(|| way)
-            }
+            None => match AddressHandle::new(&self.domain, &self.port, card.gid, card.lid)? {
+                Some(way) => link.way.get_or_init(|| Arc::new(way)),
+                None => return Ok(()),
+            },
         };
         self.send_by(way, card, hello)
     }
