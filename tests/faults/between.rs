@@ -1,7 +1,7 @@
 //! What goes wrong between nodes. Needs RDMA devices: see `tests/rig`.
 
 use crate::ranks::calls::*;
-use crate::ranks::{Job, link, story};
+use crate::ranks::{Job, in_rig, link, story};
 use fmpl::launch::embedded::{End, Nodes};
 
 fn devices() -> bool {
@@ -128,8 +128,7 @@ pub fn loses_its_link() {
 }
 
 pub fn link_lost() {
-    let rig = std::env::var_os("RIG_NODES").is_some();
-    if !rig {
+    if !in_rig() {
         return println!("  skipped: only in tests/rig there is a link to break");
     }
     let job = Job::new(3, "loses its link").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=3");
@@ -142,15 +141,12 @@ pub fn asks_for_an_address_in_vain() {
     init(8);
     let mut got = [0; 8];
     if rank() == 0 {
-        link(1, "loss 100%");
-        let forget = std::process::Command::new("ip").args(["neigh", "flush", "all"]).status();
-        assert!(forget.is_ok_and(|s| s.success()), "ip neigh flush all");
-        // Longer than the kernel goes on asking.
-        let back = std::process::Command::new("sh").args(["-c", "sleep 6; rig-link 1 clear"]).spawn();
         send(&[1; 8], 1, 0);
         recv(&mut got, 1, 0);
-        assert!(back.and_then(|mut b| b.wait()).is_ok_and(|s| s.success()), "the link is not cleared");
     } else {
+        // Longer than the kernel goes on asking.
+        sleep_ms(6000);
+        link(1, "clear");
         recv(&mut got, 0, 0);
         send(&got, 0, 0);
     }
@@ -159,9 +155,13 @@ pub fn asks_for_an_address_in_vain() {
 }
 
 pub fn address_unknown() {
-    if std::env::var_os("RIG_NODES").is_none() {
+    if !in_rig() {
         return println!("  skipped: only in tests/rig there is a link to break");
     }
+    // Before anybody of the job can say a word: a connection that is there would be given up.
+    link(1, "loss 100%");
+    let forget = std::process::Command::new("ip").args(["neigh", "flush", "all"]).status();
+    assert!(forget.is_ok_and(|s| s.success()), "ip neigh flush all");
     Job::new(2, "asks for an address in vain").nodes(Nodes::Cyclic(2)).run();
 }
 
