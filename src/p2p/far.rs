@@ -310,7 +310,7 @@ impl Receiver {
                 let keys = unsafe { far.landed(self.slot).cast::<u64>().add(2).read() };
                 let n = len.min(self.cap);
                 let header = BLOCK_HEADER as u64 + if (len as u64) < LONG_LENGTH { 8 } else { 16 };
-                let block = Source::new(addr - header, keys);
+                let block = Source::new(addr - header, keys as u32, (keys >> 32) as u32);
                 if n > 0 {
                     // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
                     unsafe { block.fetch(far, self.data, n, addr)? };
@@ -341,7 +341,7 @@ fn word_at(chain: &far::FarChain, beyond: u64) -> u64 {
 
 /// The block of a chain.
 fn source(chain: &far::FarChain) -> Source {
-    Source::new(chain.addr, chain.key as u64 | (chain.generation as u64) << 32)
+    Source::new(chain.addr, chain.key, chain.generation)
 }
 
 fn finish_block(far: &Far, chain: &far::FarChain) {

@@ -63,6 +63,11 @@ pub fn short() -> bool {
     std::env::var_os("FMPL_TEST_SHORT").is_some_and(|v| v == "1")
 }
 
+/// Is this tests/rig, where there are links to break?
+pub fn in_rig() -> bool {
+    std::env::var_os("RIG_NODES").is_some()
+}
+
 /// Does to the link of a node what is told, in the rig (tests/rig/link).
 pub fn link(node: u32, what: &str) {
     let words = what.split_whitespace().map(str::to_string);

@@ -292,7 +292,7 @@ impl Away {
     pub unsafe fn fetch(&self, far: &Far, offered: bool, to: *mut u8, cap: usize) -> Result<()> {
         let n = cap.min(self.len as usize);
         let mut data = self.data;
-        let block = Source::new(self.block.addr, self.block.rkey as u64 | (self.generation as u64) << 32);
+        let block = Source::new(self.block.addr, self.block.rkey, self.generation);
         loop {
             if n > 0 {
                 let local = Layout::Contiguous { ptr: to, len: n };

@@ -74,9 +74,9 @@ pub(in crate::p2p) struct Source {
 }
 
 impl Source {
-    /// The block at this address there, with what the peer has published as its [keys](keys_of).
-    pub fn new(addr: u64, keys: u64) -> Source {
-        Source { addr, key: keys as u32, generation: (keys >> 32) as u32 }
+    /// The block at this address there, with key and generation as the peer has published them ([`keys_of`]).
+    pub fn new(addr: u64, key: u32, generation: u32) -> Source {
+        Source { addr, key, generation }
     }
 
     /// Fetches `n` bytes of it, from that address there.
