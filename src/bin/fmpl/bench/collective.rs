@@ -1,11 +1,12 @@
-//! Collective calls: barrier, bcast, reduce, allreduce, allgather, scan, and pairs of calls that do what another does, by size and number of ranks.
+//! Collective calls: barrier, bcast, reduce, allreduce, allgather, scan, by size and number of ranks; and calls beside others that do the
+//! same.
 //!
 //! The root goes round with every call, so that a call cannot begin before the last one has come to its root; the buffers are taken
 //! in turn from a pool that is larger than the inner caches; the first and the last element are changed and checked in every call.
 //! The time is that of the slowest rank for all calls of a block, divided by their number.
 
 use super::rank::{Outcome, Rank, now};
-use super::{Bench, Case, Figure, Options, sizes};
+use super::{Bench, Case, Figure, Options, size_text, sizes};
 
 const TIME: &[Figure] = &[Figure::time("call", "us", 1e-3)];
 
@@ -20,36 +21,54 @@ pub static BARRIER: Bench = bench("barrier", "all ranks meet (--ranks)", |o| {
 pub static BCAST: Bench = bench("bcast", "a buffer of one rank to all; the root goes round", |o| plan("bcast", o));
 pub static REDUCE: Bench = bench("reduce", "sum of double to one rank; the root goes round", |o| plan("reduce", o));
 pub static ALLREDUCE: Bench = bench("allreduce", "sum of double to all ranks", |o| plan("allreduce", o));
-/// What an allreduce must not take longer than.
-pub static REDUCE_BCAST: Bench =
-    bench("reduce-bcast", "a reduce and a bcast of the same root, which do what an allreduce does", |o| {
-        plan("reduce-bcast", o)
-    });
-/// What a bcast must not take longer than.
-pub static SCATTER_ALLGATHER: Bench =
-    bench("scatter-allgather", "a scatter and an allgather of its parts, which do what a bcast does", |o| {
-        plan("scatter-allgather", o)
-    });
 pub static ALLGATHER: Bench = bench("allgather", "so many bytes of each rank to all ranks", |o| plan("allgather", o));
 pub static SCAN: Bench = bench("scan", "sum of double over the ranks up to each", |o| plan("scan", o));
+
+/// What a call must not take longer than: others that do the same (Träff, Gropp, Thakur: *Self-consistent MPI performance
+/// requirements*, EuroPVM/MPI 2007).
+pub static GUIDELINES: Bench = Bench {
+    name: "guidelines",
+    about: "calls beside others that do the same, by turns: allreduce / reduce and bcast, bcast / scatter and allgather, barrier / allreduce of 4 B",
+    ranks: 2,
+    indices: 64,
+    figures: &[Figure::time("the call", "us", 1e-3), Figure::time("in its place", "us", 1e-3)],
+    plan: |o| {
+        let sizes = if o.sizes.is_empty() { vec![8, 8 << 10, 1 << 20] } else { o.sizes.clone() };
+        let line = |which: usize, n: usize| {
+            let k = o.iterations.unwrap_or(calls_of(n, o));
+            let command = format!("guideline {which} {n} {}", (k + PARTS - 1) / PARTS);
+            Case { label: format!("{} {}", PAIRS[which].0, size_text(n)), ..Case::sized(n, command) }
+        };
+        // What is scattered has a part of whole elements for each rank.
+        let parts = 8 * o.ranks.unwrap_or(2);
+        let of =
+            |n: usize| [(0, n % 8 == 0), (1, n % parts == 0)].into_iter().filter(|(_, fits)| *fits).map(move |w| w.0);
+        let sized = sizes.into_iter().flat_map(|n| of(n).map(move |which| line(which, n)));
+        sized.chain([Case { label: PAIRS[2].0.into(), ..line(2, 8) }]).collect()
+    },
+};
 
 /// A line for each size.
 pub fn plan(name: &str, o: &Options) -> Vec<Case> {
     let make = |n: usize| {
-        // A multiple of the number of ranks, so that the roots are the same in every block. Between nodes a call takes far longer, and on
-        // devices of software, where each packet costs processor time, very long.
-        let k = o.iterations.unwrap_or(match (n, o.nodes.is_some()) {
-            (0..=8192, false) => 1008,
-            (8193..=65_536, false) => 240,
-            (65_537..=1_048_576, false) => 48,
-            (_, false) | (0..=8192, true) => 8,
-            _ => 4,
-        });
+        let k = o.iterations.unwrap_or(calls_of(n, o));
         Case::sized(n, format!("{name} {n} {k} {}", o.warm(k)))
     };
     // All ranks' blocks are in every rank's memory.
     let most = if name == ALLGATHER.name { 1 << 20 } else { usize::MAX };
     sizes(o, 8, 8 << 20).into_iter().filter(|n| n % 8 == 0 && *n <= most).map(make).collect()
+}
+
+/// Calls in a block: a multiple of the number of ranks, so that the roots are the same in every block. Between nodes a call takes far
+/// longer, and on devices of software, where each packet costs processor time, very long.
+fn calls_of(n: usize, o: &Options) -> i64 {
+    match (n, o.nodes.is_some()) {
+        (0..=8192, false) => 1008,
+        (8193..=65_536, false) => 240,
+        (65_537..=1_048_576, false) => 48,
+        (_, false) | (0..=8192, true) => 8,
+        _ => 4,
+    }
 }
 
 /// Bytes of buffers that are used in turn.
@@ -67,15 +86,19 @@ pub fn barrier(r: &mut Rank, a: &[i64]) -> Outcome {
     r.slowest((now() - t0) / a[0] as f64)
 }
 
+/// A call on `n` bytes, the one of this number, with its marks.
+type Call = fn(&Rank, *mut u8, usize, i64) -> Result<(), String>;
+
 /// `bcast SIZE K WARM`
 pub fn bcast(r: &mut Rank, a: &[i64]) -> Outcome {
-    calls(r, a, |r, p, n, i| {
-        let root = (i % r.size as i64) as i32;
-        let mark = if r.rank == root { i as f64 } else { -1.0 };
-        mark_ends(p, n, mark);
-        r.bcast(p, n, root)?;
-        check_ends(p, n, i as f64, i)
-    })
+    calls(r, a, bcast_once)
+}
+
+fn bcast_once(r: &Rank, p: *mut u8, n: usize, i: i64) -> Result<(), String> {
+    let root = (i % r.size as i64) as i32;
+    mark_ends(p, n, if r.rank == root { i as f64 } else { -1.0 });
+    r.bcast(p, n, root)?;
+    check_ends(p, n, i as f64, i)
 }
 
 /// `reduce SIZE K WARM`
@@ -90,36 +113,78 @@ pub fn reduce(r: &mut Rank, a: &[i64]) -> Outcome {
 
 /// `allreduce SIZE K WARM`
 pub fn allreduce(r: &mut Rank, a: &[i64]) -> Outcome {
-    calls(r, a, |r, p, n, i| {
-        mark_ends(p, n, i as f64);
-        r.allreduce(p, n / 8)?;
-        check_ends(p, n, i as f64 * r.size as f64, i)
-    })
+    calls(r, a, allreduce_once)
 }
 
-/// `reduce-bcast SIZE K WARM`
-pub fn reduce_bcast(r: &mut Rank, a: &[i64]) -> Outcome {
-    calls(r, a, |r, p, n, i| {
-        let root = (i % r.size as i64) as i32;
-        mark_ends(p, n, i as f64);
-        r.reduce(p, n / 8, root)?;
-        r.bcast(p, n, root)?;
-        check_ends(p, n, i as f64 * r.size as f64, i)
-    })
+fn allreduce_once(r: &Rank, p: *mut u8, n: usize, i: i64) -> Result<(), String> {
+    mark_ends(p, n, i as f64);
+    r.allreduce(p, n / 8)?;
+    check_ends(p, n, i as f64 * r.size as f64, i)
 }
 
-/// `scatter-allgather SIZE K WARM`
-pub fn scatter_allgather(r: &mut Rank, a: &[i64]) -> Outcome {
-    let part = a[0] as usize / r.size as usize;
-    calls(r, a, |r, p, n, i| {
-        let own = r.rb.at(0);
-        let root = (i % r.size as i64) as i32;
-        let mark = if r.rank == root { i as f64 } else { -1.0 };
-        mark_ends(p, n, mark);
-        r.scatter(p, part, own, root)?;
-        r.allgather_from(own, part, p)?;
-        check_ends(p, n, i as f64, i)
-    })
+/// One after the other, as a program would call them: by themselves reduces and broadcasts run ahead of each other.
+fn reduce_and_bcast(r: &Rank, p: *mut u8, n: usize, i: i64) -> Result<(), String> {
+    let root = (i % r.size as i64) as i32;
+    mark_ends(p, n, i as f64);
+    r.reduce(p, n / 8, root)?;
+    r.bcast(p, n, root)?;
+    check_ends(p, n, i as f64 * r.size as f64, i)
+}
+
+fn scatter_and_allgather(r: &Rank, p: *mut u8, n: usize, i: i64) -> Result<(), String> {
+    let (part, own) = (n / r.size as usize, r.rb.at(0));
+    let root = (i % r.size as i64) as i32;
+    mark_ends(p, n, if r.rank == root { i as f64 } else { -1.0 });
+    r.scatter(p, part, own, root)?;
+    r.allgather_from(own, part, p)?;
+    check_ends(p, part * r.size as usize, i as f64, i)
+}
+
+fn barrier_once(r: &Rank, _: *mut u8, _: usize, _: i64) -> Result<(), String> {
+    r.barrier()
+}
+
+fn allreduce_of_4_bytes(r: &Rank, p: *mut u8, _: usize, i: i64) -> Result<(), String> {
+    let word = p.cast::<i32>();
+    // SAFETY: four bytes, aligned, at `p`.
+    unsafe { word.write_volatile(i as i32) };
+    r.allreduce_int(p)?;
+    // SAFETY: as above.
+    if unsafe { word.read_volatile() } == i as i32 * r.size { Ok(()) } else { Err(format!("wrong value in call {i}")) }
+}
+
+/// A call, and what does the same.
+const PAIRS: [(&str, Call, Call); 3] = [
+    ("allreduce", allreduce_once, reduce_and_bcast),
+    ("bcast", bcast_once, scatter_and_allgather),
+    ("barrier", barrier_once, allreduce_of_4_bytes),
+];
+/// How often they take turns in a block.
+const PARTS: i64 = 8;
+
+/// `guideline PAIR SIZE K`: K calls in each turn
+pub fn guideline(r: &mut Rank, a: &[i64]) -> Outcome {
+    let (_, call, instead) = PAIRS[a[0] as usize];
+    let (n, k) = (a[1] as usize, a[2]);
+    let buffers = pool(r, n);
+    let mut spent = [0.0; 2];
+    for part in 0..PARTS {
+        for (which, call) in [call, instead].into_iter().enumerate() {
+            r.barrier()?;
+            // The first ones find what the other left in the caches.
+            let warm = 1.max(k / 8);
+            let mut t0 = 0.0;
+            for i in 0..k + warm {
+                if i == warm {
+                    t0 = now();
+                }
+                let number = part * (k + warm) + i;
+                call(r, r.sb.at(number as usize % buffers * n), n, number)?;
+            }
+            spent[which] += (now() - t0) / (k * PARTS) as f64;
+        }
+    }
+    Ok([r.slowest(spent[0])?, r.slowest(spent[1])?].concat())
 }
 
 /// `allgather SIZE K WARM`: SIZE bytes of each rank
@@ -144,13 +209,19 @@ pub fn scan(r: &mut Rank, a: &[i64]) -> Outcome {
     })
 }
 
-fn calls(r: &mut Rank, a: &[i64], call: impl Fn(&Rank, *mut u8, usize, i64) -> Result<(), String>) -> Outcome {
-    let (n, k, warm) = (a[0] as usize, a[1], a[2]);
+/// How many buffers of `n` bytes are used in turn: they are there.
+fn pool(r: &mut Rank, n: usize) -> usize {
     let buffers = (POOL / n).clamp(2, 64);
     r.need(buffers * n);
     // Sums stay small: what is in the buffers is zero but for the marks.
     // SAFETY: the buffer has so many bytes.
     unsafe { std::ptr::write_bytes(r.sb.at(0), 0, buffers * n) };
+    buffers
+}
+
+fn calls(r: &mut Rank, a: &[i64], call: impl Fn(&Rank, *mut u8, usize, i64) -> Result<(), String>) -> Outcome {
+    let (n, k, warm) = (a[0] as usize, a[1], a[2]);
+    let buffers = pool(r, n);
     r.barrier()?;
     let mut t0 = now();
     for i in 0..k + warm {

@@ -533,61 +533,107 @@ static inline void check_ends(const double *p, size_t n, double want, long i)
     if (p[0] != want || p[n / 8 - 1] != want) fail("wrong values", i);
 }
 
-/* bcast|reduce|allreduce|scan|reduce-bcast|scatter-allgather SIZE K WARM: the root goes round, buffers from a pool are used in turn: ns per call of the slowest rank */
-static void collective(const long *a, int kind)
+enum { BCAST, REDUCE, ALLREDUCE, SCAN, REDUCE_BCAST, SCATTER_ALLGATHER, BARRIER, ALLREDUCE_INT };
+
+/* One call, or the calls that do the same: number i of those that use `buffers` buffers of n bytes in turn. */
+static void one_call(int kind, size_t n, size_t buffers, long i)
 {
-    size_t n = a[0], buffers = (8u << 20) / n;
+    double *p = (double *)(sb + (i % buffers) * n);
+    /* Not in place: MPICH 4.0 dies of a reduction in place. */
+    double *q = (double *)(rb + (i % buffers) * n);
+    int root = (int)(i % size), part = (int)(n / size);
+    switch (kind) {
+    case BCAST:
+        mark_ends(p, n, rank == root ? (double)i : -1.0);
+        MPI_Bcast(p, (int)n, MPI_BYTE, root, MPI_COMM_WORLD);
+        check_ends(p, n, (double)i, i);
+        break;
+    case REDUCE:
+        mark_ends(p, n, (double)i);
+        MPI_Reduce(p, q, (int)(n / 8), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
+        check_ends(rank == root ? q : p, n, (double)i * (rank == root ? size : 1), i);
+        break;
+    case ALLREDUCE:
+        mark_ends(p, n, (double)i);
+        MPI_Allreduce(MPI_IN_PLACE, p, (int)(n / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        check_ends(p, n, (double)i * size, i);
+        break;
+    case SCAN:
+        mark_ends(p, n, (double)i);
+        MPI_Scan(MPI_IN_PLACE, p, (int)(n / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        check_ends(p, n, (double)i * (rank + 1), i);
+        break;
+    case REDUCE_BCAST:
+        mark_ends(p, n, (double)i);
+        MPI_Reduce(p, q, (int)(n / 8), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
+        MPI_Bcast(q, (int)n, MPI_BYTE, root, MPI_COMM_WORLD);
+        check_ends(q, n, (double)i * size, i);
+        break;
+    case SCATTER_ALLGATHER:
+        mark_ends(p, n, rank == root ? (double)i : -1.0);
+        MPI_Scatter(p, part, MPI_BYTE, rb, part, MPI_BYTE, root, MPI_COMM_WORLD);
+        MPI_Allgather(rb, part, MPI_BYTE, p, part, MPI_BYTE, MPI_COMM_WORLD);
+        check_ends(p, (size_t)part * size, (double)i, i);
+        break;
+    case BARRIER:
+        MPI_Barrier(MPI_COMM_WORLD);
+        break;
+    case ALLREDUCE_INT:
+        *(int *)p = (int)i;
+        MPI_Allreduce(MPI_IN_PLACE, p, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (*(int *)p != (int)i * size) fail("wrong value", i);
+    }
+}
+
+/* How many buffers of n bytes are used in turn: they are there, and zero. */
+static size_t pool(size_t n)
+{
+    size_t buffers = (8u << 20) / n;
     if (buffers < 2) buffers = 2;
     if (buffers > 64) buffers = 64;
     need(buffers * n);
     memset(sb, 0, buffers * n);
+    return buffers;
+}
+
+/* bcast|reduce|allreduce|scan SIZE K WARM: the root goes round, buffers from a pool are used in turn: ns per call of the slowest rank */
+static void collective(const long *a, int kind)
+{
+    size_t n = a[0], buffers = pool(n);
     MPI_Barrier(MPI_COMM_WORLD);
     double t0 = now_ns();
     for (long i = 0; i < a[1] + a[2]; i++) {
         if (i == a[2]) t0 = now_ns();
-        double *p = (double *)(sb + (i % buffers) * n);
-        int root = (int)(i % size);
-        if (kind == 0) {
-            mark_ends(p, n, rank == root ? (double)i : -1.0);
-            MPI_Bcast(p, (int)n, MPI_BYTE, root, MPI_COMM_WORLD);
-            check_ends(p, n, (double)i, i);
-        } else if (kind == 1) {
-            mark_ends(p, n, (double)i);
-            /* Not in place: MPICH 4.0 dies of that. */
-            double *q = (double *)(rb + (i % buffers) * n);
-            MPI_Reduce(p, q, (int)(n / 8), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
-            check_ends(rank == root ? q : p, n, (double)i * (rank == root ? size : 1), i);
-        } else if (kind == 4) {
-            double *q = (double *)(rb + (i % buffers) * n);
-            mark_ends(p, n, (double)i);
-            MPI_Reduce(p, q, (int)(n / 8), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
-            MPI_Bcast(q, (int)n, MPI_BYTE, root, MPI_COMM_WORLD);
-            check_ends(q, n, (double)i * size, i);
-        } else if (kind == 5) {
-            char *q = rb + (i % buffers) * n;
-            int part = (int)(n / size);
-            mark_ends(p, n, rank == root ? (double)i : -1.0);
-            MPI_Scatter(p, part, MPI_BYTE, q, part, MPI_BYTE, root, MPI_COMM_WORLD);
-            MPI_Allgather(q, part, MPI_BYTE, p, part, MPI_BYTE, MPI_COMM_WORLD);
-            check_ends(p, n, (double)i, i);
-        } else if (kind == 3) {
-            mark_ends(p, n, (double)i);
-            MPI_Scan(MPI_IN_PLACE, p, (int)(n / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-            check_ends(p, n, (double)i * (rank + 1), i);
-        } else {
-            mark_ends(p, n, (double)i);
-            MPI_Allreduce(MPI_IN_PLACE, p, (int)(n / 8), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-            check_ends(p, n, (double)i * size, i);
-        }
+        one_call(kind, n, buffers, i);
     }
     slowest((now_ns() - t0) / a[1]);
 }
-static void bcast(const long *a) { collective(a, 0); }
-static void reduce(const long *a) { collective(a, 1); }
-static void allreduce(const long *a) { collective(a, 2); }
-static void scan(const long *a) { collective(a, 3); }
-static void reduce_bcast(const long *a) { collective(a, 4); }
-static void scatter_allgather(const long *a) { collective(a, 5); }
+static void bcast(const long *a) { collective(a, BCAST); }
+static void reduce(const long *a) { collective(a, REDUCE); }
+static void allreduce(const long *a) { collective(a, ALLREDUCE); }
+static void scan(const long *a) { collective(a, SCAN); }
+
+/* guideline PAIR SIZE K: a call and those that do the same, by turns: ns per call of the slowest rank, of both */
+static void guideline(const long *a)
+{
+    static const int pairs[][2] = {{ALLREDUCE, REDUCE_BCAST}, {BCAST, SCATTER_ALLGATHER}, {BARRIER, ALLREDUCE_INT}};
+    enum { PARTS = 8 };
+    size_t n = a[1], buffers = pool(n);
+    long k = a[2], warm = k / 8 > 1 ? k / 8 : 1;
+    double spent[2] = {0, 0};
+    for (int part = 0; part < PARTS; part++)
+        for (int which = 0; which < 2; which++) {
+            MPI_Barrier(MPI_COMM_WORLD);
+            double t0 = 0;
+            for (long i = 0; i < k + warm; i++) {
+                if (i == warm) t0 = now_ns();
+                one_call(pairs[a[0]][which], n, buffers, part * (k + warm) + i);
+            }
+            spent[which] += (now_ns() - t0) / (k * PARTS);
+        }
+    slowest(spent[0]);
+    slowest(spent[1]);
+}
 
 /* allgather SIZE K WARM: SIZE bytes of each rank, in place: ns per call of the slowest rank */
 static void allgather(const long *a)
@@ -647,7 +693,7 @@ static const struct {
     {"pingpong", pingpong}, {"exchange", exchange}, {"stream", stream}, {"window", window},     {"prepost", prepost}, {"anyindex", anyindex},
     {"unexpected", unexpected}, {"overlap", overlap}, {"ring", ring}, {"memory", memory}, {"anysource", anysource}, {"incast", incast}, {"mcast", mcast},
     {"barrier", barrier}, {"bcast", bcast}, {"reduce", reduce}, {"allreduce", allreduce}, {"rma", rma},
-    {"allgather", allgather}, {"scan", scan}, {"reduce-bcast", reduce_bcast}, {"scatter-allgather", scatter_allgather},
+    {"allgather", allgather}, {"scan", scan}, {"guideline", guideline},
 };
 
 int main(int argc, char **argv)

@@ -235,6 +235,13 @@ impl Rank {
         self.ok(unsafe { (self.calls.allreduce)(p.cast(), count as c_int, Some(f), WORLD, none) })
     }
 
+    /// Of one int.
+    #[inline]
+    pub fn allreduce_int(&self, p: *mut u8) -> Result<(), String> {
+        // SAFETY: callers pass an int.
+        self.ok(unsafe { (self.calls.allreduce)(p.cast(), 1, Some(self.calls.isum), WORLD, ptr::null_mut()) })
+    }
+
     /// In place: this rank's `n` bytes are where they belong.
     #[inline]
     pub fn allgather(&self, p: *mut u8, n: usize) -> Result<(), String> {
