@@ -195,6 +195,8 @@ pub struct Config {
     pub way: Way,
     /// `FMPL_CMA`
     pub cma: bool,
+    /// `FMPL_TAKE_OVER`
+    pub take_over: Option<bool>,
     /// `FMPL_SPOOL`, bytes
     pub spool_bytes: usize,
     /// `FMPL_TIMEOUT`, milliseconds; negative: infinite
@@ -349,6 +351,7 @@ impl Default for Config {
             allreduce_slices: None,
             coll_chunk: None,
             coll_piece: None,
+            take_over: None,
             attach_s: 30.0,
             start_s: 120.0,
             verbs: true,

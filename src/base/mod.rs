@@ -5,6 +5,7 @@ pub mod clock;
 pub mod config;
 pub mod copying;
 pub mod error;
+pub mod ownership;
 pub mod prefetch;
 #[cfg(loom)]
 pub mod shadow;

@@ -16,6 +16,7 @@ use super::team::Team;
 use crate::base::atomics::Ordering;
 use crate::base::config::BcastWay;
 use crate::base::error::Result;
+use crate::base::ownership::take_over;
 use crate::wait::Operation;
 
 /// One broadcast. `ptr` has `len` bytes, at least one; it is read at the root and written elsewhere.
@@ -107,7 +108,7 @@ async unsafe fn through_cells(
     root: usize,
 ) -> Result<()> {
     let call = team.begin();
-    team.share_ring(root);
+    let again = team.share_ring(root);
     let ring = arena.shared_ring();
     let chunk = team.choices.chunk(len, whole);
     debug_assert!(len.div_ceil(chunk) <= CELLS);
@@ -125,8 +126,14 @@ async unsafe fn through_cells(
             team.wake(arena);
         } else {
             team.until(&flag.number, number, root).await?;
-            // SAFETY: the root does not write there again before this member has finished.
-            unsafe { ptr.add(at).copy_from_nonoverlapping(arena.cell(ring, cell.index), n) };
+            let from = arena.cell(ring, cell.index);
+            // SAFETY: the root does not write there again before this member has finished; of two members nobody else reads.
+            unsafe {
+                ptr.add(at).copy_from_nonoverlapping(from, n);
+                if team.n == 2 && (again || whole > SEGMENT) {
+                    take_over(from, n);
+                }
+            }
         }
         at += n;
     }

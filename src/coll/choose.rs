@@ -4,6 +4,7 @@
 use crate::base::config::{
     AllreduceWay, BarrierWay, BcastWay, BetweenWay, ExchangeWay, FarAllreduceWay, FarBcastWay, ReduceWay, ScanWay,
 };
+use crate::base::ownership::takes_over;
 use crate::p2p::endpoint::Endpoint;
 
 use super::arena::{CELL_BYTES, CELLS, GROUP, RING_BYTES};
@@ -84,13 +85,22 @@ impl Choices {
             scan: config.coll_scan,
             exchange_pull: pull(128 << 10, config.exchange_pull),
             scan_chain: config.scan_chain.unwrap_or(16 << 10),
-            // Many readers on few cores: the kernel looks for the root's pages once for each.
-            bcast_pull: pull(if ep.crowded && members > 4 { usize::MAX } else { 512 << 10 }, config.bcast_pull),
+            // Many readers on few cores: the kernel looks for the root's pages once for each. One reader that takes the lines over reads
+            // cells faster than the kernel copies.
+            bcast_pull: pull(
+                match members {
+                    2 if takes_over() => usize::MAX,
+                    0..=4 => 512 << 10,
+                    _ if ep.crowded => usize::MAX,
+                    _ => 512 << 10,
+                },
+                config.bcast_pull,
+            ),
             // Of two members one copies while the other folds, which is faster than the kernel's copies by both.
             reduce_pull: pull(if members == 2 { usize::MAX } else { 512 << 10 }, config.reduce_pull),
             allreduce_pull: pull(
                 match members {
-                    2 => 8 << 20,
+                    2 => usize::MAX,
                     3 | 4 if crowd => 512 << 10,
                     _ if crowd => usize::MAX,
                     _ => 128 << 10,

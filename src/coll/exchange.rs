@@ -11,6 +11,7 @@ use super::team::Team;
 use crate::base::atomics::Ordering;
 use crate::base::config::ExchangeWay;
 use crate::base::error::Result;
+use crate::base::ownership::take_over;
 use crate::wait::Operation;
 
 /// Who gives blocks, and who takes which.
@@ -68,6 +69,14 @@ impl Pattern {
     /// Where among what is taken a giver's block belongs.
     pub(super) fn place_of(self, giver: usize) -> usize {
         if matches!(self, Pattern::Scatter(_)) { 0 } else { giver }
+    }
+    /// Is what a member writes read by one other only, and written there again by the same member?
+    fn goes_one_way(self, members: usize) -> bool {
+        match self {
+            Pattern::Gather(_) | Pattern::Scatter(_) => true,
+            Pattern::Alltoall => members > 2,
+            Pattern::Allgather => false,
+        }
     }
     /// Does a member keep one of its own blocks?
     pub(super) fn keeps(self, member: usize) -> bool {
@@ -171,7 +180,11 @@ async unsafe fn through_cells(
                 // SAFETY: the giver writes there again only when this member has finished; `take` has room for the block.
                 unsafe {
                     let to = b.take.add(pattern.place_of(member) * b.size + at);
-                    to.copy_from_nonoverlapping(place(member).add(pattern.block_of(team.me) * part), part);
+                    let from = place(member).add(pattern.block_of(team.me) * part);
+                    to.copy_from_nonoverlapping(from, part);
+                    if pattern.goes_one_way(team.n) && !in_flag {
+                        take_over(from, part);
+                    }
                 }
             }
         }

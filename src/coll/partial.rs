@@ -16,6 +16,7 @@ use super::team::Team;
 use crate::base::atomics::Ordering;
 use crate::base::config::{ExchangeWay, ScanWay};
 use crate::base::error::Result;
+use crate::base::ownership::take_over;
 use crate::wait::Operation;
 
 /// One reduce-scatter: `give` has a block of `count` elements, at least one, for each member; this member's comes to `take`, reduced.
@@ -99,6 +100,11 @@ async unsafe fn blocks_through_cells(
         }
         // SAFETY: the cells stay until this member has finished; `take` is no part of them or of `give`.
         unsafe { f.fold_next(to, from, n, member == 0) };
+        // Of two members each writes next where it has read.
+        if member != team.me && team.n > 2 {
+            // SAFETY: nobody else reads this block, and its giver writes there again only when this member has finished.
+            unsafe { take_over(from.cast_mut(), part) };
+        }
     }
     team.finish(arena, call);
     Ok(())
@@ -225,8 +231,12 @@ async unsafe fn handed_on(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, f:
         if let Some(before) = team.me.checked_sub(1) {
             team.until(&arena.flag(ring(before), cell + k).number, number + k as u64, before).await?;
             team.saw(before, call);
-            // SAFETY: the cell stays until this member has finished; `own` is the right vector and takes the result.
-            unsafe { f.fold(own, arena.cell(ring(before), cell + k), own, elements, scratch) };
+            // SAFETY: the cell stays until this member has finished, and nobody else reads it; `own` is the right vector and takes the result.
+            unsafe {
+                let from = arena.cell(ring(before), cell + k);
+                f.fold(own, from, own, elements, scratch);
+                take_over(from, elements * f.size);
+            }
         }
         if team.me + 1 < team.n {
             // SAFETY: everybody has done with the cell.

@@ -20,6 +20,7 @@ use super::team::{Reason, Team, next};
 use crate::base::atomics::Ordering;
 use crate::base::config::{AllreduceWay, ReduceWay};
 use crate::base::error::Result;
+use crate::base::ownership::take_over;
 use crate::wait::Operation;
 
 /// Who gets the result.
@@ -209,6 +210,12 @@ async unsafe fn through_cells(
         };
         // SAFETY: the cells stay until this member has finished the call; the scratch has two cells' room.
         unsafe { fold(team, f, ptr.add(at * f.size), n, of, scratch, scratch.add(CELL_BYTES)) };
+        if to != To::All && !flags {
+            for member in (0..team.n).filter(|m| *m != team.me) {
+                // SAFETY: nobody else reads what is given to a root, and its owner writes there again only when we have finished.
+                unsafe { take_over(arena.cell(team.ring_of(member, number), cell), n * f.size) };
+            }
+        }
     }
     team.use_own(call, chunks);
     team.finish(arena, call);

@@ -521,7 +521,9 @@ pub fn automatic() {
 }
 
 /// Every way by itself, for all sizes that it can serve.
-const WAYS: [&str; 17] = [
+const WAYS: [&str; 19] = [
+    "FMPL_TAKE_OVER=on",
+    "FMPL_TAKE_OVER=off",
     "FMPL_COLL_BARRIER=flat",
     "FMPL_COLL_BARRIER=groups",
     "FMPL_COLL_BCAST=cells",

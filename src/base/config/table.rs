@@ -67,6 +67,13 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| on_off(v).map(|b| c.cma = b),
     },
     Setting {
+        name: "FMPL_TAKE_OVER",
+        default: "on for AMD's processors",
+        values: "on | off",
+        meaning: "who reads lines that another core writes again and again stores into them, so that they are its own by then",
+        set: |c, v| on_off(v).map(|b| c.take_over = Some(b)),
+    },
+    Setting {
         name: "FMPL_SPOOL",
         default: "16M",
         values: "bytes, with k, M or G",

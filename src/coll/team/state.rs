@@ -121,7 +121,9 @@ impl Team {
     /// The shared ring is `root`'s now. Of two members each takes over the cells that it has read last: lines are cheapest to write for
     /// whoever has read them last, and who has read all of them knows that nobody needs them.
     #[inline(always)]
-    pub(in crate::coll) fn share_ring(&self, root: usize) {
+    ///
+    /// `true`: it was `root`'s before, so that lines go one way, or will.
+    pub(in crate::coll) fn share_ring(&self, root: usize) -> bool {
         let state = &self.state;
         let (last, first) = state.shared_last.get();
         let mut at = state.shared_at.get();
@@ -133,6 +135,7 @@ impl Team {
             state.shared_at.set(at);
         }
         state.shared_last.set((root, at));
+        last == root
     }
 
     /// The next cell of the shared ring, and the number of what goes into it.

@@ -27,6 +27,7 @@ use static_assertions::const_assert;
 
 use super::share::SHARES_MOST;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
+use crate::base::ownership::take_over;
 use crate::base::prefetch::prefetch_to_write;
 use crate::fabric::shm::region::{ANY_AT, Mapping, PLACES_AT};
 use crate::lane::map::{SLOTS as INDICES, UNIT_SLOTS, UNITS};
@@ -348,7 +349,9 @@ impl Ring {
         // SAFETY: as the caller promises; the bytes stay until the slot is freed.
         unsafe {
             if kind == Kind::Area {
-                copy(self.area(ticket), to, n.min(AREA_BYTES));
+                let n = n.min(AREA_BYTES);
+                copy(self.area(ticket), to, n);
+                take_over(self.area(ticket), n);
             } else if n <= 16 {
                 let words = [slot.data[0].load(Ordering::Relaxed), slot.data[1].load(Ordering::Relaxed)];
                 super::super::receive::deliver_words(words, to, n);

@@ -4,6 +4,7 @@ use super::Chunk;
 use crate::base::atomics::Ordering;
 use crate::base::copying::Copying;
 use crate::base::error::Result;
+use crate::base::ownership::take_over;
 use crate::lane::Lane;
 use crate::lane::map::{RING_BYTES, RING_CHUNKS, RINGS, ring_pitch};
 use crate::lane::record::Kind;
@@ -130,8 +131,12 @@ impl Receiver {
                 }
             }
             let bytes = left.min(1 << log);
+            let from = data.wrapping_add(place as usize * pitch);
             // SAFETY: the chunk is ours until we say that it is consumed.
-            unsafe { to.scatter(data.add(place as usize * pitch), bytes) };
+            unsafe {
+                to.scatter(from, bytes);
+                take_over(from, bytes);
+            }
             left -= bytes;
             k += 1;
             consumed.store(k, Ordering::Release);

@@ -41,9 +41,10 @@ pub static GUIDELINES: Bench = Bench {
         };
         // What is scattered has a part of whole elements for each rank.
         let parts = 8 * o.ranks.unwrap_or(2);
-        let of =
-            |n: usize| [(0, n % 8 == 0), (1, n % parts == 0)].into_iter().filter(|(_, fits)| *fits).map(move |w| w.0);
-        let sized = sizes.into_iter().flat_map(|n| of(n).map(move |which| line(which, n)));
+        let fits =
+            move |which: &usize, n: usize| if *which == 0 { n.is_multiple_of(8) } else { n.is_multiple_of(parts) };
+        let sized =
+            sizes.into_iter().flat_map(|n| [0, 1].into_iter().filter(move |w| fits(w, n)).map(move |w| line(w, n)));
         sized.chain([Case { label: PAIRS[2].0.into(), ..line(2, 8) }]).collect()
     },
 };

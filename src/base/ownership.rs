@@ -1,0 +1,62 @@
+//! Which core owns a line that two of them use.
+//!
+//! Lines that one core writes and another reads, again and again, cost most where they are written: the writer has them still, but so has
+//! the reader, whose copies must go first. On AMD's processors (measured on Zen 4, cores with a cache in common) that takes 7 ns a line,
+//! one after the other, although all lines are known beforehand; asking for them early changes nothing. A reader that *stores* into each
+//! line after it has read it owns it from then on, and the writer gets it back by the dozen: 64 KiB from core to core through a ring of
+//! 256 KiB take 2.3 µs in place of 7.8. The other way is a ring that no inner cache keeps (2 MiB: 2.2 µs), or one that both write in turn.
+//!
+//! ```text
+//!   writer    W  W  W  ─ ─ ─   7 ns each: I own it, but the reader's copy must go
+//!   reader       R  R  R
+//!
+//!   writer    W  W  W  ─ ─ ─   1.5 ns each, many at a time
+//!   reader       Rs Rs Rs      s: a store into the line: mine
+//! ```
+
+use super::atomics::Setting;
+use super::config::Config;
+
+/// 1: readers take lines over.
+static TAKES: Setting = Setting::new(0);
+/// From core to core lines come in this size on every processor on which it pays.
+const LINE: usize = 64;
+
+/// From the settings: do readers take lines over? By itself where that is known to pay.
+pub fn configure(config: &Config) {
+    TAKES.set(config.take_over.unwrap_or_else(pays) as u64);
+}
+
+/// Do readers take lines over?
+#[inline(always)]
+pub fn takes_over() -> bool {
+    TAKES.get() != 0
+}
+
+/// Is this a processor on which writing what another core has read is dear?
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+fn pays() -> bool {
+    let vendor = core::arch::x86_64::__cpuid(0);
+    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
+    name == b"AuthenticAMD" || name == b"HygonGenuine"
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn pays() -> bool {
+    false
+}
+
+/// What this core has read is written again by the core that wrote it: takes the lines over, if that pays. Their bytes are lost.
+///
+/// # Safety
+/// `len` writable bytes at `at`, from a line's beginning on, which nobody else reads or writes before this core says that it has read them.
+#[inline(always)]
+pub unsafe fn take_over(at: *mut u8, len: usize) {
+    if !takes_over() {
+        return;
+    }
+    for line in (0..len).step_by(LINE) {
+        // SAFETY: as the caller promises. Volatile: nobody looks at what is stored, only at who has stored it.
+        unsafe { at.add(line).write_volatile(0) };
+    }
+}
