@@ -15,6 +15,7 @@ use super::copies::{claim, counted, piece_of};
 use super::team::Team;
 use crate::base::atomics::Ordering;
 use crate::base::config::BcastWay;
+use crate::base::copying::Copying;
 use crate::base::error::Result;
 use crate::base::ownership::take_over;
 use crate::wait::Operation;
@@ -111,6 +112,8 @@ async unsafe fn through_cells(
     let again = team.share_ring(root);
     let ring = arena.shared_ring();
     let chunk = team.choices.chunk(len, whole);
+    // Who has a core to itself has the time to fetch the lines that it writes.
+    let how = if team.choices.crowded && team.n > 2 { Copying::of(whole) } else { Copying::Plain };
     debug_assert!(len.div_ceil(chunk) <= CELLS);
     let mut at = 0;
     while at < len {
@@ -129,7 +132,7 @@ async unsafe fn through_cells(
             let from = arena.cell(ring, cell.index);
             // SAFETY: the root does not write there again before this member has finished; of two members nobody else reads.
             unsafe {
-                ptr.add(at).copy_from_nonoverlapping(from, n);
+                how.copy(from, ptr.add(at), n);
                 if team.n == 2 && (again || whole > SEGMENT) {
                     take_over(from, n);
                 }

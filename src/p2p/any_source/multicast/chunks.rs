@@ -8,8 +8,9 @@
 //!   member n    there > at: copies; chunks that it has = k + 1
 //! ```
 //! A chunk that all members have leaves its place to another, the one left last first, so that few places are used where members keep up. The
-//! master waits for nobody: for members that are late every chunk finds a place. It copies past the caches: members on other cores then
-//! fetch the lines from memory, many at a time, and take none out of the master's cache; nor does the master wait for lines that they have.
+//! master waits for nobody: for members that are late every chunk finds a place. It copies short messages past the caches: members on other cores
+//! then fetch the lines from memory, many at a time, and take none out of the master's cache; nor does the master wait for lines that they have.
+//! Of long ones that would be a quarter of what is written to memory, or more, so they stay in the caches, unless that takes far longer ([`Trial`]).
 
 use core::ops::Range;
 
@@ -30,6 +31,38 @@ pub(super) struct Chunks<'a> {
     shared: &'a Shared<'a>,
     /// Bytes of the message.
     len: usize,
+}
+
+/// How the master of a long message copies: by both ways by turns at first, then by the better one. Within the caches it may take half as long again,
+/// since the members' copies then have the memory for themselves; but where cores have no cache in common each line that a member has read costs
+/// ten times as much.
+#[derive(Default)]
+struct Trial {
+    /// The shortest time of a chunk within the caches, and past them.
+    took: [Option<u64>; 2],
+}
+
+impl Trial {
+    /// Chunks that are timed.
+    const CHUNKS: usize = 4;
+
+    fn how(&self, chunk: usize) -> Copying {
+        let cached = match self.took {
+            [Some(cached), Some(past)] if chunk >= Trial::CHUNKS => 2 * cached <= 3 * past,
+            _ => chunk.is_multiple_of(2),
+        };
+        if cached { Copying::Cached } else { Copying::Past }
+    }
+
+    fn begin(&self, chunk: usize) -> Option<u64> {
+        (chunk < Trial::CHUNKS).then(now_ns)
+    }
+
+    fn end(&mut self, how: Copying, begin: Option<u64>) {
+        let Some(begin) = begin else { return };
+        let (spent, of) = (now_ns() - begin, &mut self.took[(how == Copying::Past) as usize]);
+        *of = Some(of.map_or(spent, |least| least.min(spent)));
+    }
 }
 
 impl<'a> Chunks<'a> {
@@ -114,6 +147,7 @@ impl<'a> Chunks<'a> {
         let taken = || (0..members).map(|m| self.taken(m).load(Ordering::Acquire)).min().unwrap_or(0) as usize;
         // Places that nobody needs, of those that were used; chunks that have left theirs; places that were used at all.
         let (mut free, mut left, mut used) = (Vec::new(), 0, 0);
+        let mut trial = Trial::default();
         for chunk in 0..len.div_ceil(CHUNK) {
             let by_all = taken();
             while left < by_all {
@@ -125,8 +159,11 @@ impl<'a> Chunks<'a> {
                 used - 1
             });
             let (at, n) = (chunk * CHUNK, CHUNK.min(len - chunk * CHUNK));
+            let how = if len < LONG { Copying::Past } else { trial.how(chunk) };
+            let begin = trial.begin(chunk);
             // SAFETY: a part of the data. The last place, which may be shorter, is only ever the last chunk's: others have lower ones.
-            unsafe { Copying::Past.copy(from.add(at), self.shared.data().add(place as usize * CHUNK), n) };
+            unsafe { how.copy(from.add(at), self.shared.data().add(place as usize * CHUNK), n) };
+            trial.end(how, begin);
             self.place(chunk).store(place, Ordering::Relaxed);
             // SYNC POINT: pairs with the acquire in `there`. After the last one the block is the members'.
             self.shared.record.there.store((at + n) as u64, Ordering::Release);
@@ -152,6 +189,7 @@ impl<'a> Chunks<'a> {
     /// `cap` writable bytes at `to`; the range is there, and begins at a chunk that this member has not.
     pub(super) unsafe fn take(&self, number: u32, range: Range<usize>, to: *mut u8, cap: usize) -> Option<usize> {
         let n = cap.min(self.len);
+        let how = if n < LONG { Copying::Cached } else { Copying::Past };
         let mut at = range.start;
         while at < range.end {
             let (chunk, end) = (at / CHUNK, (at + CHUNK).min(self.len));
@@ -161,7 +199,7 @@ impl<'a> Chunks<'a> {
             }
             let (begin, until) = (at.min(n), end.min(n));
             // SAFETY: within the data; `begin` to `until` is within the buffer.
-            unsafe { Copying::of(n).copy(self.shared.data().add(from), to.add(begin), until - begin) };
+            unsafe { how.copy(self.shared.data().add(from), to.add(begin), until - begin) };
             // SYNC POINT: pairs with the acquire in `fill`.
             self.taken(number).store(chunk as u32 + 1, Ordering::Release);
             at = end;
