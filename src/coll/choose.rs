@@ -108,6 +108,7 @@ impl Choices {
                 config.allreduce_pull,
             ),
             allreduce_slices: config.allreduce_slices.unwrap_or(match members {
+                2 if takes_over() => 512 << 10,
                 2 => usize::MAX,
                 _ if crowd => 32 << 10,
                 _ => 16 << 10,

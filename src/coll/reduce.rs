@@ -254,6 +254,10 @@ async unsafe fn in_slices(team: &Team, arena: &Arena, ptr: *mut u8, count: usize
         let own = ptr.add(from * f.size);
         fold(team, f, own, to - from, |m| ring(m).add(from * f.size), scratch, scratch.add(RING_BYTES));
         ring(team.me).add(from * f.size).copy_from_nonoverlapping(own, bytes);
+        // Our slice of the others' rings nobody else reads.
+        for member in (0..team.n).filter(|m| *m != team.me) {
+            take_over(ring(member).add(from * f.size), bytes);
+        }
     }
     arena.flag(team.me, 1).number.store(number, Ordering::Release);
     team.wake(arena);
@@ -263,7 +267,10 @@ async unsafe fn in_slices(team: &Team, arena: &Arena, ptr: *mut u8, count: usize
         let (from, to) = slice(count, team.n, member);
         // SAFETY: the result stays until we have finished.
         unsafe {
-            ptr.add(from * f.size).copy_from_nonoverlapping(ring(member).add(from * f.size), (to - from) * f.size)
+            ptr.add(from * f.size).copy_from_nonoverlapping(ring(member).add(from * f.size), (to - from) * f.size);
+            if team.n == 2 {
+                take_over(ring(member).add(from * f.size), (to - from) * f.size);
+            }
         };
     }
     team.finish(arena, call);
