@@ -36,7 +36,9 @@ pub fn takes_over() -> bool {
 /// Is this a processor on which writing what another core has read is dear?
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn pays() -> bool {
-    let vendor = core::arch::x86_64::__cpuid(0);
+    // SAFETY: every x86-64 processor has it. (Newer compilers know that.)
+    #[allow(unused_unsafe)]
+    let vendor = unsafe { core::arch::x86_64::__cpuid(0) };
     let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
     name == b"AuthenticAMD" || name == b"HygonGenuine"
 }
@@ -46,16 +48,20 @@ fn pays() -> bool {
     false
 }
 
-/// What this core has read is written again by the core that wrote it: takes the lines over, if that pays. Their bytes are lost.
+/// Less is not worth it: the writer has so few lines under way at once in any case.
+const LEAST: usize = 1024;
+
+/// What this core has read is written again by the core that wrote it: takes the whole lines of it over, if that pays. Their bytes are lost.
 ///
 /// # Safety
-/// `len` writable bytes at `at`, from a line's beginning on, which nobody else reads or writes before this core says that it has read them.
+/// `len` writable bytes at `at`, which nobody else reads or writes before this core says that it has read them.
 #[inline(always)]
 pub unsafe fn take_over(at: *mut u8, len: usize) {
-    if !takes_over() {
+    if len < LEAST || !takes_over() {
         return;
     }
-    for line in (0..len).step_by(LINE) {
+    let first = (LINE - at as usize % LINE) % LINE;
+    for line in (first..len - LINE + 1).step_by(LINE) {
         // SAFETY: as the caller promises. Volatile: nobody looks at what is stored, only at who has stored it.
         unsafe { at.add(line).write_volatile(0) };
     }

@@ -17,7 +17,7 @@
 
 use static_assertions::const_assert;
 
-use crate::base::atomics::{AtomicU32, AtomicU64};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Result;
 use crate::fabric::shm::region::{ANY_AT, ARENAS_AT, Mapping};
 
@@ -99,13 +99,29 @@ pub struct Post {
     _pad1: [AtomicU64; 6],
 }
 
-/// The flag of a cell, with the payload itself when that is short.
+/// The flag of a cell, with the payload itself when that is short; otherwise the first word says how long the whole payload is.
 #[repr(C, align(64))]
 pub struct Flag {
     /// A payload of up to [`FLAG_BYTES`].
     pub data: [AtomicU64; 7],
     /// The number of what is in the cell; stored last.
     pub number: AtomicU64,
+}
+
+impl Flag {
+    /// Says that a cell is filled, of a payload of so many bytes in all.
+    #[inline(always)]
+    pub fn publish(&self, number: u64, whole: usize) {
+        self.data[0].store(whole as u64, Ordering::Relaxed);
+        // SYNC POINT: pairs with the acquire in `Until`.
+        self.number.store(number, Ordering::Release);
+    }
+
+    /// Is it a payload of so many bytes? Asked when the cell is there.
+    #[inline(always)]
+    pub fn is_of(&self, whole: usize) -> bool {
+        self.data[0].load(Ordering::Relaxed) == whole as u64
+    }
 }
 
 const_assert!(size_of::<Header>() == 128);

@@ -12,7 +12,7 @@
 use super::arena::{Arena, CELLS, FLAG_BYTES, Flag};
 use super::choose::SEGMENT;
 use super::copies::{claim, counted, piece_of};
-use super::team::Team;
+use super::team::{Reason, Team};
 use crate::base::atomics::Ordering;
 use crate::base::config::BcastWay;
 use crate::base::copying::Copying;
@@ -124,11 +124,13 @@ async unsafe fn through_cells(
             team.until_done(arena, cell.used).await?;
             // SAFETY: everybody has done with the cell, and `n` bytes of the buffer are there.
             unsafe { arena.cell(ring, cell.index).copy_from_nonoverlapping(ptr.add(at), n) };
-            // SYNC POINT: pairs with the acquire in `Until`.
-            flag.number.store(number, Ordering::Release);
+            flag.publish(number, whole);
             team.wake(arena);
         } else {
             team.until(&flag.number, number, root).await?;
+            if !flag.is_of(whole) {
+                return Err(team.fail(Reason::Lengths, root));
+            }
             let from = arena.cell(ring, cell.index);
             // SAFETY: the root does not write there again before this member has finished; of two members nobody else reads.
             unsafe {

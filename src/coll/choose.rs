@@ -100,7 +100,8 @@ impl Choices {
             reduce_pull: pull(if members == 2 { usize::MAX } else { 512 << 10 }, config.reduce_pull),
             allreduce_pull: pull(
                 match members {
-                    2 => usize::MAX,
+                    2 if takes_over() => usize::MAX,
+                    2 => 8 << 20,
                     3 | 4 if crowd => 512 << 10,
                     _ if crowd => usize::MAX,
                     _ => 128 << 10,

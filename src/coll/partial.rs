@@ -231,18 +231,18 @@ async unsafe fn handed_on(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, f:
         if let Some(before) = team.me.checked_sub(1) {
             team.until(&arena.flag(ring(before), cell + k).number, number + k as u64, before).await?;
             team.saw(before, call);
-            // SAFETY: the cell stays until this member has finished, and nobody else reads it; `own` is the right vector and takes the result.
-            unsafe {
-                let from = arena.cell(ring(before), cell + k);
-                f.fold(own, from, own, elements, scratch);
-                take_over(from, elements * f.size);
-            }
+            // SAFETY: the cell stays until this member has finished; `own` is the right vector and takes the result.
+            unsafe { f.fold(own, arena.cell(ring(before), cell + k), own, elements, scratch) };
         }
         if team.me + 1 < team.n {
             // SAFETY: everybody has done with the cell.
             unsafe { arena.cell(ring(team.me), cell + k).copy_from_nonoverlapping(own, elements * f.size) };
             arena.flag(ring(team.me), cell + k).number.store(number + k as u64, Ordering::Release);
             team.wake(arena);
+        }
+        if let Some(before) = team.me.checked_sub(1) {
+            // SAFETY: nobody else reads the cell, and its member writes there again only when we have finished.
+            unsafe { take_over(arena.cell(ring(before), cell + k), elements * f.size) };
         }
     }
     team.finish(arena, call);

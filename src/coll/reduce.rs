@@ -73,7 +73,7 @@ pub(super) async unsafe fn reduce(team: &Team, ptr: *mut u8, count: usize, f: &F
         unsafe {
             let ptr = ptr.add(at * f.size);
             if sliced {
-                in_slices(team, arena, ptr, n, f).await?;
+                in_slices(team, arena, ptr, (n, count), f).await?;
             } else if root {
                 // Each member in turn: what one folds meanwhile all others pass.
                 let root = next(&team.state.turns) as usize % team.n;
@@ -179,8 +179,12 @@ async unsafe fn through_cells(
                 arena.cell(ring, cell).copy_from_nonoverlapping(from, n * f.size);
             }
         }
-        // SYNC POINT: pairs with the acquire in `Until`.
-        arena.flag(ring, cell).number.store(number, Ordering::Release);
+        if flags {
+            // SYNC POINT: pairs with the acquire in `Until`.
+            arena.flag(ring, cell).number.store(number, Ordering::Release);
+        } else {
+            arena.flag(ring, cell).publish(number, whole * f.size);
+        }
         team.wake(arena);
     };
     for k in 0..chunks {
@@ -200,7 +204,11 @@ async unsafe fn through_cells(
         let (number, cell) = (first + k as u64 + 1, (first as usize + k) % CELLS);
         for member in 0..team.n {
             if member != team.me {
-                team.until(&arena.flag(team.ring_of(member, number), cell).number, number, member).await?;
+                let flag = arena.flag(team.ring_of(member, number), cell);
+                team.until(&flag.number, number, member).await?;
+                if !flags && !flag.is_of(whole * f.size) {
+                    return Err(team.fail(Reason::Lengths, member));
+                }
                 team.saw(member, call);
             }
         }
@@ -227,7 +235,17 @@ fn slice(count: usize, members: usize, member: usize) -> (usize, usize) {
     (count * member / members, count * (member + 1) / members)
 }
 
-async unsafe fn in_slices(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f: &Function<'_>) -> Result<()> {
+/// A part of `count` elements of a vector of `whole`.
+///
+/// # Safety
+/// As for [`reduce`].
+async unsafe fn in_slices(
+    team: &Team,
+    arena: &Arena,
+    ptr: *mut u8,
+    (count, whole): (usize, usize),
+    f: &Function<'_>,
+) -> Result<()> {
     let call = team.begin();
     let (number, _, used) = team.own_run(call, CELLS);
     team.until_done(arena, used).await?;
@@ -240,11 +258,13 @@ async unsafe fn in_slices(team: &Team, arena: &Arena, ptr: *mut u8, count: usize
         mine.copy_from_nonoverlapping(ptr, from * f.size);
         mine.add(to * f.size).copy_from_nonoverlapping(ptr.add(to * f.size), (count - to) * f.size);
     }
-    // SYNC POINT: pairs with the acquire in `Until`, here and below.
-    arena.flag(team.me, 0).number.store(number, Ordering::Release);
+    arena.flag(team.me, 0).publish(number, whole * f.size);
     team.wake(arena);
     for member in (0..team.n).filter(|m| *m != team.me) {
         team.until(&arena.flag(member, 0).number, number, member).await?;
+        if !arena.flag(member, 0).is_of(whole * f.size) {
+            return Err(team.fail(Reason::Lengths, member));
+        }
         team.saw(member, call);
     }
     let bytes = (to - from) * f.size;
@@ -254,13 +274,14 @@ async unsafe fn in_slices(team: &Team, arena: &Arena, ptr: *mut u8, count: usize
         let own = ptr.add(from * f.size);
         fold(team, f, own, to - from, |m| ring(m).add(from * f.size), scratch, scratch.add(RING_BYTES));
         ring(team.me).add(from * f.size).copy_from_nonoverlapping(own, bytes);
-        // Our slice of the others' rings nobody else reads.
-        for member in (0..team.n).filter(|m| *m != team.me) {
-            take_over(ring(member).add(from * f.size), bytes);
-        }
     }
+    // SYNC POINT: pairs with the acquire in `Until`.
     arena.flag(team.me, 1).number.store(number, Ordering::Release);
     team.wake(arena);
+    for member in (0..team.n).filter(|m| *m != team.me) {
+        // SAFETY: our slice of the others' rings nobody else reads, and they write there again only when we have finished.
+        unsafe { take_over(ring(member).add(from * f.size), bytes) };
+    }
     for k in 1..team.n {
         let member = (team.me + k) % team.n;
         team.until(&arena.flag(member, 1).number, number, member).await?;

@@ -83,7 +83,7 @@ const WAYS: [&str; 10] = [
     "FMPL_SHM_PATH=auto FMPL_WAIT=block",
     "FMPL_SHM_PATH=auto FMPL_CMA=off",
     "FMPL_SHM_PATH=spool",
-    "FMPL_SHM_PATH=ring",
+    "FMPL_SHM_PATH=ring FMPL_TAKE_OVER=on",
     "FMPL_SHM_PATH=store FMPL_WAIT=spin",
     "FMPL_SHM_PATH=cma",
     "FMPL_SHM_PATH=coop",

@@ -115,11 +115,10 @@ on_ranks!(a_panic_in_a_function_is_an_error_for_the_others, [2, 3], 1, |_job, wo
 });
 
 /// Rank 0 gives half of a vector where the others give a whole one: who needs the other half is told, and does not touch it.
-fn with_half_a_vector(call: impl FnOnce(&mut [f64]) -> fmpl::Result<()>, rank: usize) {
-    const HALF: usize = 1 << 20;
-    let mut all = vec![1.0; 2 * HALF];
-    let ended = call(&mut all[..if rank == 0 { HALF } else { 2 * HALF }]);
-    assert!(all[HALF..].iter().all(|x| *x == 1.0) || rank != 0, "memory that was not given to the call has changed");
+fn with_half_a_vector(half: usize, call: impl FnOnce(&mut [f64]) -> fmpl::Result<()>, rank: usize) {
+    let mut all = vec![1.0; 2 * half];
+    let ended = call(&mut all[..if rank == 0 { half } else { 2 * half }]);
+    assert!(all[half..].iter().all(|x| *x == 1.0) || rank != 0, "memory that was not given to the call has changed");
     if let Err(error) = ended {
         assert!(error.code() == Code::Argument && error.detail().contains("another number of elements"), "{error}");
     } else {
@@ -128,9 +127,27 @@ fn with_half_a_vector(call: impl FnOnce(&mut [f64]) -> fmpl::Result<()>, rank: u
 }
 
 on_ranks!(a_sum_over_slices_of_different_lengths, [2, 3], 1, |_job, world| {
-    with_half_a_vector(|slice| world.allreduce(slice, Sum), world.rank());
+    with_half_a_vector(1 << 20, |slice| world.allreduce(slice, Sum), world.rank());
+});
+
+on_ranks!(a_sum_over_short_slices_of_different_lengths, [2, 3], 1, |_job, world| {
+    with_half_a_vector(1000, |slice| world.allreduce(slice, Sum), world.rank());
+});
+
+on_ranks!(a_sum_for_one_over_slices_of_different_lengths, [2, 3], 1, |_job, world| {
+    with_half_a_vector(20_000, |slice| world.reduce(slice, Sum, 1), world.rank());
 });
 
 on_ranks!(a_broadcast_into_a_slice_that_is_too_short, [2], 1, |_job, world| {
-    with_half_a_vector(|slice| world.bcast(slice, 1), world.rank());
+    with_half_a_vector(1 << 20, |slice| world.bcast(slice, 1), world.rank());
+});
+
+on_ranks!(a_short_broadcast_into_a_slice_that_is_too_short, [2], 1, |_job, world| {
+    let mut all = [1.0; 2000];
+    let ended = world.bcast(&mut all[..if world.rank() == 0 { 1000 } else { 2000 }], 1);
+    // The root need not wait for anybody.
+    if world.rank() == 0 {
+        let error = ended.unwrap_err();
+        assert!(error.code() == Code::Argument && error.detail().contains("another number of elements"), "{error}");
+    }
 });

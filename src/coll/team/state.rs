@@ -120,9 +120,9 @@ impl Team {
 
     /// The shared ring is `root`'s now. Of two members each takes over the cells that it has read last: lines are cheapest to write for
     /// whoever has read them last, and who has read all of them knows that nobody needs them.
-    #[inline(always)]
     ///
     /// `true`: it was `root`'s before, so that lines go one way, or will.
+    #[inline(always)]
     pub(in crate::coll) fn share_ring(&self, root: usize) -> bool {
         let state = &self.state;
         let (last, first) = state.shared_last.get();

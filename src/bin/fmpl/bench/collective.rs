@@ -39,7 +39,7 @@ pub static GUIDELINES: Bench = Bench {
             let command = format!("guideline {which} {n} {}", (k + PARTS - 1) / PARTS);
             Case { label: format!("{} {}", PAIRS[which].0, size_text(n)), ..Case::sized(n, command) }
         };
-        // What is scattered has a part of whole elements for each rank.
+        // What is scattered has a part of whole elements for each rank, or there is no such line.
         let parts = 8 * o.ranks.unwrap_or(2);
         let fits =
             move |which: &usize, n: usize| if *which == 0 { n.is_multiple_of(8) } else { n.is_multiple_of(parts) };
@@ -60,7 +60,7 @@ pub fn plan(name: &str, o: &Options) -> Vec<Case> {
     sizes(o, 8, 8 << 20).into_iter().filter(|n| n % 8 == 0 && *n <= most).map(make).collect()
 }
 
-/// Calls in a block: a multiple of the number of ranks, so that the roots are the same in every block. Between nodes a call takes far
+/// Calls in a block: a multiple of the number of ranks, most likely, so that the roots are the same in every block. Between nodes a call takes far
 /// longer, and on devices of software, where each packet costs processor time, very long.
 fn calls_of(n: usize, o: &Options) -> i64 {
     match (n, o.nodes.is_some()) {

@@ -10,7 +10,8 @@
 //! A chunk that all members have leaves its place to another, the one left last first, so that few places are used where members keep up. The
 //! master waits for nobody: for members that are late every chunk finds a place. It copies short messages past the caches: members on other cores
 //! then fetch the lines from memory, many at a time, and take none out of the master's cache; nor does the master wait for lines that they have.
-//! Of long ones that would be a quarter of what is written to memory, or more, so they stay in the caches, unless that takes far longer ([`Trial`]).
+//! Of long ones that would be a part of what is written to memory, and that is what takes the time: they stay in the caches, unless that is far
+//! slower ([`Trial`]).
 
 use core::ops::Range;
 
@@ -35,33 +36,38 @@ pub(super) struct Chunks<'a> {
 
 /// How the master of a long message copies: by both ways by turns at first, then by the better one. Within the caches it may take half as long again,
 /// since the members' copies then have the memory for themselves; but where cores have no cache in common each line that a member has read costs
-/// ten times as much.
+/// ten times as much. The first chunks may be where none has read before, so those that follow are timed, too.
 #[derive(Default)]
 struct Trial {
-    /// The shortest time of a chunk within the caches, and past them.
+    /// The shortest times of the first chunks: within the caches, past them.
     took: [Option<u64>; 2],
+    /// Chunks in a row that took far longer within the caches.
+    slow: usize,
 }
 
 impl Trial {
-    /// Chunks that are timed.
-    const CHUNKS: usize = 4;
+    /// Chunks that go both ways by turns.
+    const FIRST: usize = 4;
+    /// So many slow ones in a row, and all that follow go past the caches.
+    const ENOUGH: usize = 3;
 
     fn how(&self, chunk: usize) -> Copying {
         let cached = match self.took {
-            [Some(cached), Some(past)] if chunk >= Trial::CHUNKS => 2 * cached <= 3 * past,
+            [Some(cached), Some(past)] if chunk >= Trial::FIRST => 2 * cached <= 3 * past && self.slow < Trial::ENOUGH,
             _ => chunk.is_multiple_of(2),
         };
         if cached { Copying::Cached } else { Copying::Past }
     }
 
-    fn begin(&self, chunk: usize) -> Option<u64> {
-        (chunk < Trial::CHUNKS).then(now_ns)
-    }
-
-    fn end(&mut self, how: Copying, begin: Option<u64>) {
-        let Some(begin) = begin else { return };
-        let (spent, of) = (now_ns() - begin, &mut self.took[(how == Copying::Past) as usize]);
-        *of = Some(of.map_or(spent, |least| least.min(spent)));
+    /// A chunk was copied in this way in `spent` nanoseconds.
+    fn note(&mut self, chunk: usize, how: Copying, spent: u64) {
+        if chunk < Trial::FIRST {
+            let least = &mut self.took[(how == Copying::Past) as usize];
+            *least = Some(least.map_or(spent, |before| before.min(spent)));
+        } else if how == Copying::Cached && self.slow < Trial::ENOUGH {
+            let far_longer = self.took[1].is_some_and(|past| spent > 2 * past);
+            self.slow = if far_longer { self.slow + 1 } else { 0 };
+        }
     }
 }
 
@@ -147,7 +153,7 @@ impl<'a> Chunks<'a> {
         let taken = || (0..members).map(|m| self.taken(m).load(Ordering::Acquire)).min().unwrap_or(0) as usize;
         // Places that nobody needs, of those that were used; chunks that have left theirs; places that were used at all.
         let (mut free, mut left, mut used) = (Vec::new(), 0, 0);
-        let mut trial = Trial::default();
+        let (mut trial, long) = (Trial::default(), len >= LONG);
         for chunk in 0..len.div_ceil(CHUNK) {
             let by_all = taken();
             while left < by_all {
@@ -159,11 +165,13 @@ impl<'a> Chunks<'a> {
                 used - 1
             });
             let (at, n) = (chunk * CHUNK, CHUNK.min(len - chunk * CHUNK));
-            let how = if len < LONG { Copying::Past } else { trial.how(chunk) };
-            let begin = trial.begin(chunk);
+            let how = if long { trial.how(chunk) } else { Copying::Past };
+            let begin = if long { now_ns() } else { 0 };
             // SAFETY: a part of the data. The last place, which may be shorter, is only ever the last chunk's: others have lower ones.
             unsafe { how.copy(from.add(at), self.shared.data().add(place as usize * CHUNK), n) };
-            trial.end(how, begin);
+            if long {
+                trial.note(chunk, how, now_ns() - begin);
+            }
             self.place(chunk).store(place, Ordering::Relaxed);
             // SYNC POINT: pairs with the acquire in `there`. After the last one the block is the members'.
             self.shared.record.there.store((at + n) as u64, Ordering::Release);
