@@ -90,8 +90,7 @@ impl Choices {
             bcast_pull: pull(
                 match members {
                     2 if takes_over() => usize::MAX,
-                    0..=4 => 512 << 10,
-                    _ if ep.crowded => usize::MAX,
+                    5.. if ep.crowded => usize::MAX,
                     _ => 512 << 10,
                 },
                 config.bcast_pull,

@@ -174,15 +174,7 @@ pub fn guideline(r: &mut Rank, a: &[i64]) -> Outcome {
             r.barrier()?;
             // The first ones find what the other left in the caches.
             let warm = 1.max(k / 8);
-            let mut t0 = 0.0;
-            for i in 0..k + warm {
-                if i == warm {
-                    t0 = now();
-                }
-                let number = part * (k + warm) + i;
-                call(r, r.sb.at(number as usize % buffers * n), n, number)?;
-            }
-            spent[which] += (now() - t0) / (k * PARTS) as f64;
+            spent[which] += each(r, (n, buffers), part * (k + warm), (k, warm), call)? / PARTS as f64;
         }
     }
     Ok([r.slowest(spent[0])?, r.slowest(spent[1])?].concat())
@@ -224,15 +216,27 @@ fn calls(r: &mut Rank, a: &[i64], call: impl Fn(&Rank, *mut u8, usize, i64) -> R
     let (n, k, warm) = (a[0] as usize, a[1], a[2]);
     let buffers = pool(r, n);
     r.barrier()?;
+    let spent = each(r, (n, buffers), 0, (k, warm), call)?;
+    r.slowest(spent)
+}
+
+/// The time of each of `k` calls behind `warm` others; the first of them all has this number.
+fn each(
+    r: &Rank,
+    (n, buffers): (usize, usize),
+    first: i64,
+    (k, warm): (i64, i64),
+    call: impl Fn(&Rank, *mut u8, usize, i64) -> Result<(), String>,
+) -> Result<f64, String> {
     let mut t0 = now();
     for i in 0..k + warm {
         if i == warm {
             t0 = now();
         }
-        call(r, r.sb.at(i as usize % buffers * n), n, i)?;
+        let number = first + i;
+        call(r, r.sb.at(number as usize % buffers * n), n, number)?;
     }
-    let spent = (now() - t0) / k as f64;
-    r.slowest(spent)
+    Ok((now() - t0) / k as f64)
 }
 
 #[inline]

@@ -596,17 +596,23 @@ static size_t pool(size_t n)
     return buffers;
 }
 
+/* ns of each of k calls behind `warm` others; the first of them all has this number. */
+static double each(int kind, size_t n, size_t buffers, long first, long k, long warm)
+{
+    double t0 = now_ns();
+    for (long i = 0; i < k + warm; i++) {
+        if (i == warm) t0 = now_ns();
+        one_call(kind, n, buffers, first + i);
+    }
+    return (now_ns() - t0) / k;
+}
+
 /* bcast|reduce|allreduce|scan SIZE K WARM: the root goes round, buffers from a pool are used in turn: ns per call of the slowest rank */
 static void collective(const long *a, int kind)
 {
     size_t n = a[0], buffers = pool(n);
     MPI_Barrier(MPI_COMM_WORLD);
-    double t0 = now_ns();
-    for (long i = 0; i < a[1] + a[2]; i++) {
-        if (i == a[2]) t0 = now_ns();
-        one_call(kind, n, buffers, i);
-    }
-    slowest((now_ns() - t0) / a[1]);
+    slowest(each(kind, n, buffers, 0, a[1], a[2]));
 }
 static void bcast(const long *a) { collective(a, BCAST); }
 static void reduce(const long *a) { collective(a, REDUCE); }
@@ -624,12 +630,7 @@ static void guideline(const long *a)
     for (int part = 0; part < PARTS; part++)
         for (int which = 0; which < 2; which++) {
             MPI_Barrier(MPI_COMM_WORLD);
-            double t0 = 0;
-            for (long i = 0; i < k + warm; i++) {
-                if (i == warm) t0 = now_ns();
-                one_call(pairs[a[0]][which], n, buffers, part * (k + warm) + i);
-            }
-            spent[which] += (now_ns() - t0) / (k * PARTS);
+            spent[which] += each(pairs[a[0]][which], n, buffers, part * (k + warm), k, warm) / PARTS;
         }
     slowest(spent[0]);
     slowest(spent[1]);
