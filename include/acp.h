@@ -57,7 +57,8 @@ typedef int64_t acp_handle_t;
 
 /**
  * Joins the job and makes this rank's global memory; returns when all ranks have theirs. Counted: a further
- * init succeeds. A program that also uses messages calls fmpl_init as well, before or after.
+ * init succeeds. A program that also uses messages calls fmpl_init as well, before or after. After the last
+ * finalize init begins anew, as fmpl_init does.
  *
  * @param[in,out] argc the address of main's argc; left as it is, may be NULL.
  * @param[in,out] argv the address of main's argv; left as it is, may be NULL.

@@ -125,15 +125,16 @@ module fmpl
 
   !> Joins the job with room for count messages in flight from and to each peer. Init is counted: a further
   !! init succeeds and the largest count holds from then on. Ranks may give different counts; the smaller one
-  !! of a pair holds for it.
+  !! of a pair holds for it. After the last finalize init joins anew, with all ranks, under fmpl run and in a
+  !! job of one.
   !! ma and fa may be FMPL_NULL.
   !! @param ma the matching area, count * FMPL_MA_BYTES bytes, or FMPL_NULL: the library places it. On shared
   !!     memory the library always places it, and leaves this one untouched.
   !! @param fa the completion-flag area, count * FMPL_FA_BYTES bytes, or FMPL_NULL; as above.
   !! @param count the number of indices, 0 or more; valid indices are 0 to count - 1.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a negative count, FMPL_ERR_LAUNCH when the launcher
-  !!     cannot be reached, FMPL_ERR_MEMORY, FMPL_ERR_SETTING for an environment variable with an unusable
-  !!     value, FMPL_ERR_VERSION.
+  !!     cannot be reached, or lets no process join again, FMPL_ERR_MEMORY, FMPL_ERR_SETTING for an
+  !!     environment variable with an unusable value, FMPL_ERR_VERSION.
   interface
     subroutine fmpl_init(ma, fa, count, ier) bind(C, name="fmpl_init_")
       import :: c_int, c_int64_t, c_ptr, c_double
@@ -2436,7 +2437,8 @@ module fmpl
   ! ---- Global memory (ACP): infrastructure -----------------------------------------------------------------
 
   !> Joins the job and makes this rank's global memory; returns when all ranks have theirs. Counted: a further
-  !! init succeeds. A program that also uses messages calls fmpl_init as well, before or after.
+  !! init succeeds. A program that also uses messages calls fmpl_init as well, before or after. After the last
+  !! finalize init begins anew, as fmpl_init does.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface

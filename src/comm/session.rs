@@ -13,7 +13,8 @@ use crate::p2p::{COMM_WORLD, TIMEOUT_INFINITE};
 /// holds between them. Started without a launcher, the process is a job of one rank.
 ///
 /// May be called again while a [`Job`] lives, by a library that sits on FMPL: each call gives a `Job` of its own, the largest
-/// count holds from then on, and the last one to be finalized ends the job.
+/// count holds from then on, and the last one to be finalized ends the job. After that it may be called again, by all ranks, where
+/// what started them lets them join again: `fmpl run` does, and a job of one needs nobody.
 ///
 /// Errors: [`Code::Argument`] (more indices than there can be), [`Code::Launch`], [`Code::Setting`], [`Code::Memory`],
 /// [`Code::System`], [`Code::Fork`] (in a child of a process that had initialised).

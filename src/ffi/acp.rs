@@ -77,7 +77,7 @@ fn fetch(dst: acp_ga_t, src: acp_ga_t, op: Atomic, wide: bool, value: u64, expec
 // # Infrastructure
 
 /// Joins the job and makes this rank's global memory; returns when all ranks have theirs. Counted: a further init succeeds. A program
-/// that also uses messages calls `fmpl_init` as well, before or after.
+/// that also uses messages calls `fmpl_init` as well, before or after. After the last finalize init begins anew, as `fmpl_init` does.
 ///
 /// * argc: the address of main's argc; left as it is, may be NULL.
 /// * argv: the address of main's argv; left as it is, may be NULL.

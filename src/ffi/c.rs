@@ -119,14 +119,15 @@ const fn bytes(buf: *const c_void, size: usize) -> Layout {
 // # Life of the job
 
 /// Joins the job with room for `count` messages in flight from and to each peer. Init is counted: a further init succeeds and
-/// the largest count holds from then on. Ranks may give different counts; the smaller one of a pair holds for it.
+/// the largest count holds from then on. Ranks may give different counts; the smaller one of a pair holds for it. After the last
+/// finalize init joins anew, with all ranks, under `fmpl run` and in a job of one.
 ///
 /// * ma: the matching area, `count` * `FMPL_MA_BYTES` bytes, or NULL: the library places it. On shared memory the library
 ///   always places it, and leaves this one untouched.
 /// * fa: the completion-flag area, `count` * `FMPL_FA_BYTES` bytes, or NULL; as above.
 /// * count: the number of indices, 0 or more; valid indices are 0 to `count` - 1.
 ///
-/// Returns: `FMPL_ERR_ARGUMENT` for a negative count, `FMPL_ERR_LAUNCH` when the launcher cannot be reached, `FMPL_ERR_MEMORY`,
+/// Returns: `FMPL_ERR_ARGUMENT` for a negative count, `FMPL_ERR_LAUNCH` when the launcher cannot be reached, or lets no process join again, `FMPL_ERR_MEMORY`,
 /// `FMPL_ERR_SETTING` for an environment variable with an unusable value, `FMPL_ERR_VERSION`.
 ///
 /// Source: FMPL paper, section 3.1.

@@ -41,7 +41,8 @@ mod wire;
 use crate::base::error::{Code, Error, Result};
 use place::{Gathered, Node, NodeMap};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// The connection to whatever started this process.
@@ -68,8 +69,18 @@ enum Way {
 /// Values that one rank takes from others at a time when they find out who shares a node.
 const GATHER: u64 = 64;
 
-/// The descriptor of the launcher is taken over once in the life of a process.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+/// What became of the launcher's descriptor, which a process takes over once.
+static DESCRIPTOR: Mutex<Descriptor> = Mutex::new(Descriptor::Untouched);
+
+enum Descriptor {
+    /// The process has not joined a job.
+    Untouched,
+    /// It has, and may not join again.
+    Used,
+    /// It has left its job, and its launcher lets it join again over this connection; the process's id, since a forked child has
+    /// the number but is not the rank.
+    Kept(OwnedFd, u32),
+}
 
 impl Launch {
     /// Finds the launcher: the variables `FMPL_RANK` … `FMPL_SECRET`, or PMI-1 on the descriptor in `PMI_FD` (ours, Hydra, Slurm's pmi2),
@@ -77,7 +88,7 @@ impl Launch {
     ///
     /// Errors ([`Code::Launch`]): the launcher answers nonsense or hangs up; its variables contradict each other; it is one
     /// that speaks only what this library does not (better than as many jobs of one as there are ranks); or this process
-    /// has joined a job before. [`Code::Setting`]: `FMPL_NODE` is no number.
+    /// has joined a job before, and its launcher does not let it join again: `fmpl run` does, once it has left. [`Code::Setting`]: `FMPL_NODE` is no number.
     ///
     /// Collective in a job of several ranks: they find out which of them share a node.
     pub fn find() -> Result<Launch> {
@@ -109,8 +120,10 @@ impl Launch {
             return Err(bad(format!("the launcher says PMI_RANK={rank} of PMI_SIZE={size}")));
         }
         let (rank, size) = (rank as u32, size as u32);
-        join_once(rank)?;
-        let client = pmi::Client::join(fd, rank)?;
+        let client = match take_descriptor(rank)? {
+            Some(socket) => pmi::Client::over(socket, rank, "the launcher".into())?,
+            None => pmi::Client::join(fd, rank)?,
+        };
         Launch::with_client(client, rank, size, node, None)
     }
 
@@ -129,7 +142,7 @@ impl Launch {
     /// Joins a job started by variables.
     fn meet(place: environment::Place, node: Node) -> Result<Launch> {
         let (rank, size, root) = (place.rank, place.size, format!("rank 0 ({})", place.root()));
-        join_once(rank)?;
+        take_descriptor(rank)?;
         let (socket, helper) = if rank == 0 { place.open()? } else { place.join()? };
         let client = pmi::Client::over(socket, rank, root)?;
         Launch::with_client(client, rank, size, node, Some(helper))
@@ -252,13 +265,17 @@ impl Launch {
     pub fn finalize(&self) -> Result<()> {
         let Way::Pmi(client) = &self.way else { return Ok(()) };
         let mut slot = lock(client);
-        let Some(c) = slot.as_mut() else { return Ok(()) };
-        let result = c.finalize();
+        let Some(mut c) = slot.take() else { return Ok(()) };
+        let again = c.finalize();
         self.abort_fd.store(-1, Ordering::Release);
-        *slot = None;
+        if matches!(again, Ok(true)) {
+            *lock(&DESCRIPTOR) = Descriptor::Kept(c.into_socket(), std::process::id());
+        } else {
+            drop(c);
+        }
         // The root serves until the others have left too.
         drop(lock(&self.helper).take());
-        result
+        again.map(|_| ())
     }
 
     /// Asks the launcher to end the whole job with this exit code; does not return.
@@ -286,13 +303,26 @@ impl Launch {
     }
 }
 
-/// A process joins a job once.
-fn join_once(rank: u32) -> Result<()> {
-    if TAKEN.swap(true, Ordering::AcqRel) {
-        let what = format!("rank {rank} has joined its job before; a process joins once");
-        return Err(Error::new(Code::Launch, what));
+/// Takes the launcher's descriptor: the first time (`None`), or again after finalize, where the launcher allows it.
+fn take_descriptor(rank: u32) -> Result<Option<OwnedFd>> {
+    let mut descriptor = lock(&DESCRIPTOR);
+    match &*descriptor {
+        Descriptor::Kept(_, pid) if *pid != std::process::id() => Err(Error::new(
+            Code::Fork,
+            "this is a child of a process that was a rank of a job; only the parent can join again",
+        )),
+        _ => match std::mem::replace(&mut *descriptor, Descriptor::Used) {
+            Descriptor::Untouched => Ok(None),
+            Descriptor::Kept(socket, _) => Ok(Some(socket)),
+            Descriptor::Used => Err(Error::new(
+                Code::Launch,
+                format!(
+                    "rank {rank} has joined its job before, and what started it lets it join once; `fmpl run` lets ranks join \
+                     again after finalize"
+                ),
+            )),
+        },
     }
-    Ok(())
 }
 
 /// The lock; a thread that panicked with it held has not left anything half done that `broken` does not cover.

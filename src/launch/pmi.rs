@@ -135,8 +135,14 @@ impl Client {
         }
     }
 
-    pub(crate) fn finalize(&mut self) -> Result<()> {
-        self.ask("cmd=finalize", "finalize_ack", |_| Some(()))
+    /// `true`: the launcher lets this process join again, over the same connection.
+    pub(crate) fn finalize(&mut self) -> Result<bool> {
+        self.ask("cmd=finalize", "finalize_ack", |l| Some(l.get("again") == Some("1")))
+    }
+
+    /// The connection, for joining again.
+    pub(crate) fn into_socket(self) -> OwnedFd {
+        self.socket
     }
 
     /// The descriptor, for a last word by a thread that cannot wait for the others.

@@ -3,6 +3,10 @@
 //! No descriptors here: bytes of a rank go in, answers come out, so that every sequence of bytes can be tried on it.
 //! A rank that sends what is not PMI-1 is cut off; nothing that a rank sends can make the launcher fail, nor hold more than
 //! a bounded amount of memory for each rank.
+//!
+//! *Jobs one after the other.* Where the launcher allows it, ranks that have said finalize may say init again: they begin the next
+//! [`Round`], which has keys and fences of its own, so that nothing of the last one is taken for new. A rank may be one round ahead
+//! of the slowest, not more; so two rounds are kept.
 
 use super::wire::{self, Inbox, Line};
 use std::collections::HashMap;
@@ -40,6 +44,8 @@ pub(crate) enum Verdict {
 
 struct Seat {
     stage: Stage,
+    /// How often it has said init.
+    round: usize,
     in_fence: bool,
     inbox: Inbox,
     outbox: Vec<u8>,
@@ -47,13 +53,24 @@ struct Seat {
     appnum: usize,
 }
 
+/// What belongs to one init of all ranks, until they have all said finalize.
+#[derive(Default)]
+struct Round {
+    store: HashMap<String, String>,
+    in_fence: usize,
+    /// Why no fence of it can be met any more, as it goes over the wire (no blanks).
+    lost: Option<String>,
+}
+
 /// The state of a job's exchange.
 pub(crate) struct Server {
     seats: Vec<Seat>,
-    store: HashMap<String, String>,
-    in_fence: usize,
-    /// Why no fence can be met any more, as it goes over the wire (no blanks).
+    /// The round with an even number and the one with an odd number.
+    rounds: [Round; 2],
+    /// Why no fence of any round can be met from now on.
     lost: Option<String>,
+    /// Ranks may say init again after finalize.
+    again: bool,
 }
 
 impl Server {
@@ -61,13 +78,19 @@ impl Server {
     pub(crate) fn new(appnums: &[usize]) -> Server {
         let seat = |appnum: &usize| Seat {
             stage: Stage::Fresh,
+            round: 0,
             in_fence: false,
             inbox: Inbox::default(),
             outbox: Vec::new(),
             stored: 0,
             appnum: *appnum,
         };
-        Server { seats: appnums.iter().map(seat).collect(), store: HashMap::new(), in_fence: 0, lost: None }
+        Server { seats: appnums.iter().map(seat).collect(), rounds: Default::default(), lost: None, again: false }
+    }
+
+    /// The same, where ranks that have said finalize may say init again.
+    pub(crate) fn of_many_rounds(appnums: &[usize]) -> Server {
+        Server { again: true, ..Server::new(appnums) }
     }
 
     pub(crate) fn stage(&self, rank: usize) -> Stage {
@@ -117,25 +140,42 @@ impl Server {
 
     /// The rank's connection is closed at its end.
     pub(crate) fn hung_up(&mut self, rank: usize) {
-        if self.seats[rank].stage == Stage::Joined {
-            self.lose(rank, "has_left_without_finalize");
-            self.seats[rank].stage = Stage::Cut;
+        match self.seats[rank].stage {
+            Stage::Joined => {
+                self.lose(rank, "has_left_without_finalize");
+                self.seats[rank].stage = Stage::Cut;
+            }
+            // It says init no more.
+            Stage::Left if self.again => self.lose(rank, "has_left_for_good"),
+            _ => {}
         }
     }
 
-    /// The rank will come to no fence any more: those who wait in one are told, and whoever comes to one later.
+    /// The rank will come to no fence any more, of whatever round: those who wait in one are told, and whoever comes to one later.
     pub(crate) fn lose(&mut self, rank: usize, why: &str) {
-        if self.seats[rank].in_fence {
-            self.seats[rank].in_fence = false;
-            self.in_fence -= 1;
-        }
+        self.leave_fence(rank);
         self.fail(&format!("rank_{rank}_{why}"));
+    }
+
+    fn leave_fence(&mut self, rank: usize) {
+        let seat = &mut self.seats[rank];
+        if std::mem::take(&mut seat.in_fence) {
+            self.rounds[seat.round & 1].in_fence -= 1;
+        }
     }
 
     /// No fence can be met any more, for this reason (no blanks).
     pub(crate) fn fail(&mut self, why: &str) {
-        let why = self.lost.get_or_insert_with(|| why.to_owned()).clone();
-        self.release(&format!("cmd=barrier_out rc=-1 msg={why}\n"));
+        self.lost.get_or_insert_with(|| why.to_owned());
+        for parity in 0..2 {
+            self.fail_round(parity, why);
+        }
+    }
+
+    /// No fence of the even or the odd round can be met any more.
+    fn fail_round(&mut self, parity: usize, why: &str) {
+        let why = self.rounds[parity].lost.get_or_insert_with(|| why.to_owned()).clone();
+        self.release(parity, &format!("cmd=barrier_out rc=-1 msg={why}\n"));
     }
 
     /// Whether something has made fences impossible.
@@ -145,7 +185,7 @@ impl Server {
 
     /// Whether somebody waits in a fence.
     pub(crate) fn in_fence(&self) -> bool {
-        self.in_fence > 0
+        self.rounds.iter().any(|round| round.in_fence > 0)
     }
 
     /// The ranks that do not.
@@ -153,44 +193,77 @@ impl Server {
         (0..self.seats.len() as u32).filter(|r| !self.seats[*r as usize].in_fence).collect()
     }
 
-    fn release(&mut self, word: &str) {
-        for seat in self.seats.iter_mut().filter(|s| s.in_fence) {
+    fn release(&mut self, parity: usize, word: &str) {
+        for seat in self.seats.iter_mut().filter(|s| s.in_fence && s.round & 1 == parity) {
             seat.in_fence = false;
             seat.outbox.extend_from_slice(word.as_bytes());
         }
-        self.in_fence = 0;
+        self.rounds[parity].in_fence = 0;
+    }
+
+    /// Begins a round for a rank that has said init.
+    fn begin(&mut self, rank: usize) {
+        let round = self.seats[rank].round + 1;
+        if self.seats.iter().all(|seat| seat.round < round) {
+            // The first of the round: nobody is left in the one before the last.
+            self.rounds[round & 1] = Round { lost: self.lost.clone(), ..Round::default() };
+        }
+        let seat = &mut self.seats[rank];
+        (seat.stage, seat.round, seat.stored) = (Stage::Joined, round, 0);
+    }
+
+    /// May a rank say init again? Not where the launcher allows it to none, and not before all have come as far as it has.
+    fn may_begin_again(&self, rank: usize) -> Result<(), &'static str> {
+        match () {
+            () if !self.again => Err("this_rank_has_joined_before"),
+            () if self.seats[rank].stage != Stage::Left => Err("this_rank_has_not_said_finalize"),
+            () if self.seats.iter().any(|s| s.round < self.seats[rank].round) => {
+                Err("not_all_ranks_have_joined_the_last_time")
+            }
+            () => Ok(()),
+        }
     }
 
     /// `None`: not a line that a rank in this stage may send.
     fn answer(&mut self, rank: usize, line: &Line) -> Option<Verdict> {
         let size = self.seats.len();
-        let seat = &mut self.seats[rank];
         if line.cmd() == "abort" {
             return Some(Verdict::Abort(line.number("exitcode").unwrap_or(1)));
         }
+        if line.cmd() == "init" {
+            let fresh = self.seats[rank].stage == Stage::Fresh;
+            let allowed = match () {
+                () if line.number::<u32>("pmi_version").is_none() && fresh => return None,
+                () if line.number::<u32>("pmi_version") != Some(1) => Err("only_version_1"),
+                () if fresh => Ok(()),
+                () => self.may_begin_again(rank),
+            };
+            let how = match allowed {
+                Ok(()) => {
+                    self.begin(rank);
+                    "0".to_owned()
+                }
+                Err(why) => format!("-1 msg={why}"),
+            };
+            let word = format!("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={how}\n");
+            self.seats[rank].outbox.extend_from_slice(word.as_bytes());
+            return Some(Verdict::Fine);
+        }
+        let seat = &mut self.seats[rank];
+        let round = &mut self.rounds[seat.round & 1];
         let word = match (line.cmd(), seat.stage) {
-            ("init", Stage::Fresh) if line.number::<u32>("pmi_version")? == 1 => {
-                seat.stage = Stage::Joined;
-                "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n".into()
-            }
-            ("init", Stage::Fresh) => {
-                "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1 msg=only_version_1\n".into()
-            }
-            ("init", _) => {
-                "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=-1 msg=this_rank_has_joined_before\n".into()
-            }
             (_, Stage::Fresh | Stage::Left | Stage::Cut) => return None,
             ("get_maxes", _) => format!("cmd=maxes kvsname_max=256 keylen_max={KEY_MAX} vallen_max={VALUE_MAX}\n"),
             ("get_appnum", _) => format!("cmd=appnum appnum={}\n", seat.appnum),
             ("get_universe_size", _) => format!("cmd=universe_size size={size}\n"),
             ("get_my_kvsname", _) => "cmd=my_kvsname kvsname=fmpl\n".into(),
-            ("put", _) => match put(&mut self.store, seat, line.get("key")?, line.get("value")?) {
+            ("put", _) => match put(&mut round.store, seat, line.get("key")?, line.get("value")?) {
                 Ok(()) => "cmd=put_result rc=0 msg=success\n".into(),
                 Err(why) => format!("cmd=put_result rc=-1 msg={why}\n"),
             },
             ("get", _) => match line.get("key")? {
                 "PMI_process_mapping" => format!("cmd=get_result rc=0 msg=success value=(vector,(0,1,{size}))\n"),
-                key => match self.store.get(key) {
+                key => match round.store.get(key) {
                     Some(value) => format!("cmd=get_result rc=0 msg=success value={value}\n"),
                     None => format!(
                         "cmd=get_result rc=-1 msg=key_{}_not_found value=unknown\n",
@@ -201,19 +274,23 @@ impl Server {
             ("barrier_in", _) if seat.in_fence => return None,
             ("barrier_in", _) => {
                 seat.in_fence = true;
-                self.in_fence += 1;
-                if let Some(why) = &self.lost {
+                round.in_fence += 1;
+                let (parity, full) = (seat.round & 1, round.in_fence == size);
+                if let Some(why) = &round.lost {
                     let word = format!("cmd=barrier_out rc=-1 msg={why}\n");
-                    self.release(&word);
-                } else if self.in_fence == size {
-                    self.release("cmd=barrier_out\n");
+                    self.release(parity, &word);
+                } else if full {
+                    self.release(parity, "cmd=barrier_out\n");
                 }
                 return Some(Verdict::Fine);
             }
             ("finalize", _) => {
                 seat.stage = Stage::Left;
-                seat.outbox.extend_from_slice(b"cmd=finalize_ack\n");
-                self.lose(rank, "has_finalized");
+                let again = if self.again { " again=1" } else { "" };
+                seat.outbox.extend_from_slice(format!("cmd=finalize_ack{again}\n").as_bytes());
+                let parity = seat.round & 1;
+                self.leave_fence(rank);
+                self.fail_round(parity, &format!("rank_{rank}_has_finalized"));
                 return Some(Verdict::Fine);
             }
             (other, _) => {
@@ -279,6 +356,41 @@ mod tests {
     }
 
     #[test]
+    fn rounds_follow_each_other_and_share_nothing() {
+        let mut s = Server::of_many_rounds(&[0; 2]);
+        let init = "cmd=init pmi_version=1 pmi_subversion=1\n";
+        for round in 0..5 {
+            assert!(says(&mut s, 0, init).ends_with("rc=0\n"), "{round}");
+            // Keys and fences are those of the round, though the other rank is in the one before.
+            assert!(says(&mut s, 0, "cmd=get kvsname=fmpl key=k\n").contains("rc=-1"));
+            assert!(says(&mut s, 0, &format!("cmd=put kvsname=fmpl key=k value={round}\n")).contains("rc=0"));
+            assert_eq!(says(&mut s, 0, "cmd=barrier_in\n"), "");
+            if round > 0 {
+                let old = says(&mut s, 1, "cmd=get kvsname=fmpl key=k\n");
+                assert!(old.ends_with(&format!("value={}\n", round - 1)), "{old}");
+                assert_eq!(says(&mut s, 1, "cmd=barrier_in\n"), "cmd=barrier_out rc=-1 msg=rank_0_has_finalized\n");
+                assert_eq!(says(&mut s, 1, "cmd=finalize\n"), "cmd=finalize_ack again=1\n");
+            }
+            assert!(says(&mut s, 1, init).ends_with("rc=0\n"));
+            assert_eq!(says(&mut s, 1, "cmd=barrier_in\n"), "cmd=barrier_out\n");
+            assert_eq!(says(&mut s, 0, ""), "cmd=barrier_out\n");
+            assert!(says(&mut s, 1, "cmd=get kvsname=fmpl key=k\n").ends_with(&format!("value={round}\n")));
+            assert!(says(&mut s, 1, init).contains("rc=-1 msg=this_rank_has_not_said_finalize"));
+            assert_eq!(says(&mut s, 0, "cmd=finalize\n"), "cmd=finalize_ack again=1\n");
+        }
+        // One round ahead, not two.
+        assert!(says(&mut s, 0, init).ends_with("rc=0\n"));
+        assert_eq!(says(&mut s, 0, "cmd=finalize\n"), "cmd=finalize_ack again=1\n");
+        assert!(says(&mut s, 0, init).contains("rc=-1 msg=not_all_ranks_have_joined_the_last_time"));
+        // Who has ended comes back in no round.
+        assert_eq!(says(&mut s, 1, "cmd=finalize\n"), "cmd=finalize_ack again=1\n");
+        assert!(says(&mut s, 1, init).ends_with("rc=0\n") && says(&mut s, 0, init).ends_with("rc=0\n"));
+        assert_eq!(says(&mut s, 0, "cmd=barrier_in\n"), "");
+        s.lose(1, "died");
+        assert_eq!(says(&mut s, 0, ""), "cmd=barrier_out rc=-1 msg=rank_1_died\n");
+    }
+
+    #[test]
     fn a_lost_rank_ends_the_fences_of_the_others() {
         let mut s = joined(3);
         assert_eq!(says(&mut s, 0, "cmd=barrier_in\n"), "");
@@ -326,7 +438,7 @@ mod tests {
                 proptest::collection::vec(any::<u8>(), 0..100),
             ]), 0..60),
         ) {
-            let mut s = Server::new(&[0; 4]);
+            let mut s = Server::of_many_rounds(&[0; 4]);
             says(&mut s, 0, "cmd=init pmi_version=1\n");
             for (rank, bytes) in &chunks {
                 if s.stage(*rank) != Stage::Cut {
@@ -335,8 +447,11 @@ mod tests {
                     let after = s.outbox(*rank).iter().filter(|b| **b == b'\n').count();
                     prop_assert!(after <= before + 2 + bytes.iter().filter(|b| **b == b'\n').count());
                 }
-                prop_assert_eq!(s.in_fence, s.seats.iter().filter(|s| s.in_fence).count());
-                prop_assert!(s.in_fence < 4);
+                for parity in 0..2 {
+                    let waiting = s.seats.iter().filter(|s| s.in_fence && s.round & 1 == parity).count();
+                    prop_assert_eq!(s.rounds[parity].in_fence, waiting);
+                    prop_assert!(waiting < 4);
+                }
             }
             prop_assert!(says(&mut s, 0, "cmd=put kvsname=k key=mine value=1\n").contains("rc=0"));
             prop_assert!(says(&mut s, 0, "cmd=get kvsname=k key=mine\n").contains("value=1"));

@@ -53,7 +53,7 @@ impl Supervisor {
         let mut s = Supervisor {
             warden: Some(Warden::start(n).map_err(system("fork"))?),
             ranks: Vec::with_capacity(n),
-            server: Server::new(&appnums),
+            server: Server::of_many_rounds(&appnums),
             signals,
             typing: None,
             out: Sink::new(libc::STDOUT_FILENO),

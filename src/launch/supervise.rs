@@ -285,9 +285,12 @@ impl Supervisor {
             self.ranks[i].socket = None;
             let stage = self.server.stage(i);
             let left_badly = matches!(stage, Stage::Joined | Stage::Cut);
-            if stage != Stage::Left {
-                self.server.lose(i, if end == End::Exit(0) { "has_exited_without_finalize" } else { "died" });
-            }
+            let why = match (stage, end) {
+                (Stage::Left, End::Exit(0)) => "has_left_for_good",
+                (_, End::Exit(0)) => "has_exited_without_finalize",
+                _ => "died",
+            };
+            self.server.lose(i, why);
             if end != End::Exit(0) || left_badly {
                 failures.push((i, end));
             }

@@ -8,6 +8,7 @@
 //! | `sums` | many ranks on the same words: the sums are right |
 //! | `long` | transfers of more than 4 GiB; the helper |
 //! | `life` | renumbering, several inits, dead ranks |
+//! | `again` | joining again after having left, a hundred times |
 //! | `tickets` | tickets of remote commands between nodes that nobody uses; dead ranks there |
 //! | `between` | the same between nodes, where there are RDMA devices: see `tests/rig` |
 //!
@@ -17,6 +18,7 @@
 mod ranks;
 
 mod acp;
+mod again;
 mod between;
 mod keys;
 mod life;
@@ -28,7 +30,7 @@ mod tickets;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 17] = [
+const TESTS: [Test; 19] = [
     ("every_memory_is_reached", reach::everywhere),
     ("a_third_rank_copies_private_memory", reach::third),
     ("operations_start_in_their_order", order::in_order),
@@ -43,12 +45,14 @@ const TESTS: [Test; 17] = [
     ("a_helper_is_there_when_it_is_needed", long::helpers),
     ("ranks_are_renumbered", life::renumbered),
     ("inits_are_counted", life::counted),
+    ("a_process_joins_again_a_hundred_times", again::joined),
+    ("joining_again_is_refused_without_harm", again::refused),
     ("a_dead_rank_is_an_error", life::dead),
     ("dead_ranks_leave_no_hole_in_the_queue", life::holes),
     ("the_same_between_nodes", between::nodes),
 ];
 
-const BODIES: [Body; 20] = [
+const BODIES: [Body; 23] = [
     ("reaches", reach::reaches),
     ("asks_around", reach::asks_around),
     ("orders", order::orders),
@@ -64,6 +68,9 @@ const BODIES: [Body; 20] = [
     ("helps", long::helps),
     ("renumbers", life::renumbers),
     ("counts", life::counts),
+    ("rejoins", again::rejoins),
+    ("may_not_rejoin", again::may_not_rejoin),
+    ("rejoins_alone", again::rejoins_alone),
     ("loses", life::loses),
     ("dies", life::dies),
     ("leaves", tickets::leaves),

@@ -34,7 +34,7 @@ struct Place {
 }
 
 pub fn reaches() {
-    // A process joins its job once: this keeps it there.
+    // This keeps the job while global memory is left and entered again.
     calls::init(0);
     init();
     let (me, size) = (rank() as usize, procs() as usize);
