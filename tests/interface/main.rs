@@ -8,6 +8,8 @@ mod fortran;
 mod header;
 mod installed;
 mod programs;
+#[path = "../skip/mod.rs"]
+mod skip;
 mod source;
 mod symbols;
 

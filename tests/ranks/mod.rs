@@ -11,8 +11,11 @@
 pub mod bytes;
 pub mod calls;
 pub mod placed;
+#[path = "../skip/mod.rs"]
+pub mod skip;
 
 use fmpl::launch::embedded::{Launcher, Nodes, Outcome, Output};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 const BODY: &str = "RANKS_BODY";
@@ -39,6 +42,8 @@ pub fn main(tests: &[Test], bodies: &[Body]) {
         if !words.is_empty() && !words.iter().any(|w| name.contains(w.as_str())) {
             continue;
         }
+        println!("test {name} ...");
+        *NOW.lock().unwrap() = Some((name, Instant::now()));
         let since = Instant::now();
         let well = std::panic::catch_unwind(test).is_ok();
         println!("test {name} ... {} ({:.1} s)", if well { "ok" } else { "FAILED" }, since.elapsed().as_secs_f64());
@@ -51,6 +56,9 @@ pub fn main(tests: &[Test], bodies: &[Body]) {
         std::process::exit(101);
     }
 }
+
+/// The test that runs, and when it last had something to say.
+static NOW: Mutex<Option<(&str, Instant)>> = Mutex::new(None);
 
 /// Are the long versions of the tests asked for?
 pub fn long() -> bool {
@@ -80,7 +88,8 @@ pub fn has_devices() -> bool {
     use fmpl::fabric::verbs::device::{Wishes, survey};
     let found = survey(&Wishes::default()).unwrap_or_default().iter().any(|(_, port)| port.is_ok());
     if !found {
-        println!("  no active RDMA port here: nothing to try");
+        let test = NOW.lock().unwrap().map_or("a test", |now| now.0);
+        skip::note(test, "no active RDMA port");
     }
     found
 }
@@ -156,8 +165,12 @@ impl Job {
         launcher
     }
 
-    /// Runs the job to its end, however that is.
+    /// Runs the job to its end, however that is. A test of many jobs says each minute what it is at: silence is a hang.
     pub fn outcome(&self) -> Outcome {
+        if let Some((name, said)) = NOW.lock().unwrap().as_mut().filter(|now| now.1.elapsed().as_secs() >= 60) {
+            println!("test {name} ... goes on: {} on {} ranks", self.body, self.ranks);
+            *said = Instant::now();
+        }
         self.launcher().run().unwrap_or_else(|e| panic!("{e}"))
     }
 

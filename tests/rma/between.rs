@@ -36,7 +36,7 @@ const LONG: [(&str, usize, u32, &str); 10] = [
 pub fn nodes() {
     use fmpl::fabric::verbs::device::{Wishes, survey};
     if !survey(&Wishes::default()).unwrap_or_default().iter().any(|(_, port)| port.is_ok()) {
-        return println!("  no active RDMA port here: nothing to try");
+        return;
     }
     let only = std::env::var("BODY").unwrap_or_default();
     let more: &[_] = if long() { &LONG } else { &[] };
