@@ -37,7 +37,7 @@ impl Setting {
     }
 }
 
-/// Copies a payload. What orders it against the other side are the atomics around it.
+/// Copies a payload, long ones by the copy engine ([`super::copying`]). What orders it against the other side are the atomics around it.
 ///
 /// # Safety
 /// `n` readable bytes at `from`, `n` writable ones at `to`, which do not overlap.
@@ -45,5 +45,11 @@ impl Setting {
 #[inline(always)]
 pub unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
     // SAFETY: as the caller promises.
-    unsafe { core::ptr::copy_nonoverlapping(from, to, n) }
+    unsafe {
+        #[cfg(not(miri))]
+        if n >= super::copying::LEAST {
+            return super::copying::cached(from, to, n);
+        }
+        core::ptr::copy_nonoverlapping(from, to, n)
+    }
 }

@@ -5,6 +5,7 @@
 
 mod table;
 
+use crate::base::copying::Loop;
 use crate::base::error::{Code, Error, Result};
 pub use table::SETTINGS;
 
@@ -197,6 +198,8 @@ pub struct Config {
     pub cma: bool,
     /// `FMPL_TAKE_OVER`
     pub take_over: Option<bool>,
+    /// `FMPL_COPY`
+    pub copy: Option<Loop>,
     /// `FMPL_SPOOL`, bytes
     pub spool_bytes: usize,
     /// `FMPL_TIMEOUT`, milliseconds; negative: infinite
@@ -352,6 +355,7 @@ impl Default for Config {
             coll_chunk: None,
             coll_piece: None,
             take_over: None,
+            copy: None,
             attach_s: 30.0,
             start_s: 120.0,
             verbs: true,
@@ -442,6 +446,17 @@ mod tests {
         assert!(e.detail().contains("FMPL_WAIT=often") && e.detail().contains("adaptive"), "{e}");
         assert!(c.set(wait, "block").is_ok());
         assert_eq!(c.wait, WaitMode::Block);
+    }
+
+    #[test]
+    fn loops_are_known_by_their_names() {
+        let setting = SETTINGS.iter().find(|s| s.name == "FMPL_COPY").unwrap();
+        for l in Loop::ALL {
+            let mut c = Config::default();
+            c.set(setting, l.name()).unwrap();
+            assert_eq!(c.copy, Some(l));
+            assert!(setting.values.split(" | ").any(|v| v == l.name()));
+        }
     }
 
     #[test]

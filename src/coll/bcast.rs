@@ -113,7 +113,7 @@ async unsafe fn through_cells(
     let ring = arena.shared_ring();
     let chunk = team.choices.chunk(len, whole);
     // Who has a core to itself has the time to fetch the lines that it writes.
-    let how = if team.choices.crowded && team.n > 2 { Copying::of(whole) } else { Copying::Plain };
+    let how = if team.choices.crowded && team.n > 2 { Copying::of(whole) } else { Copying::Cached };
     debug_assert!(len.div_ceil(chunk) <= CELLS);
     let mut at = 0;
     while at < len {

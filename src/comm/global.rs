@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
+use crate::base::atomics::copy;
 use crate::base::error::{Code, Error, Result};
 use crate::comm::{Job, Plain, job};
 use crate::rma::{self, AddressKey, Atomic, Fetch, GlobalAddress, Into, Rma};
@@ -299,12 +300,12 @@ impl<'g, T: Plain> Shared<'g, T> {
 
     fn read_bytes(&self, to: *mut u8, bytes: usize) {
         // SAFETY: both have as many bytes: the callers above made it of that length.
-        unsafe { to.copy_from_nonoverlapping(self.at.as_ptr().cast(), bytes) };
+        unsafe { copy(self.at.as_ptr().cast(), to, bytes) };
     }
 
     fn write_bytes(&self, from: *const u8, bytes: usize) {
         // SAFETY: as above.
-        unsafe { self.at.as_ptr().cast::<u8>().copy_from_nonoverlapping(from, bytes) };
+        unsafe { copy(from, self.at.as_ptr().cast(), bytes) };
     }
 }
 

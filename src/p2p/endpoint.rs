@@ -160,6 +160,7 @@ impl Endpoint {
         region.header().any_shares.store(shares as u32, Ordering::Release);
         crate::wait::configure(&config, here, cores);
         crate::base::ownership::configure(&config);
+        crate::base::copying::configure(&config);
         let tuning = Tuning::new(&config, here > cores);
         let spool = Spool::new(&region, config.spool_bytes, config.timeout_ms)?;
         let endpoint = Box::leak(Box::new(Endpoint {

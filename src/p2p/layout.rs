@@ -133,7 +133,7 @@ impl Cursor {
     /// # Safety
     /// The descriptors of a list must be readable as long as the cursor is used.
     pub unsafe fn new(layout: Layout, at: usize) -> Cursor {
-        let mut c = Cursor { layout, piece: 0, within: 0, how: Copying::Plain };
+        let mut c = Cursor { layout, piece: 0, within: 0, how: Copying::Cached };
         match layout {
             Layout::Contiguous { .. } => c.within = at,
             Layout::Block { block, .. } if block.run > 0 => {
@@ -361,7 +361,7 @@ unsafe fn copy_runs(
             4 => each(from, from_step, to, to_step, 4, count),
             8 => each(from, from_step, to, to_step, 8, count),
             16 => each(from, from_step, to, to_step, 16, count),
-            _ if how != Copying::Plain => {
+            _ if how == Copying::Past => {
                 for k in 0..count as isize {
                     how.copy(from.wrapping_offset(k * from_step), to.wrapping_offset(k * to_step), run);
                 }

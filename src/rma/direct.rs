@@ -5,8 +5,7 @@ use super::Rma;
 use super::address::GlobalAddress;
 use super::errand::ERRAND_MOST;
 use super::view::{Place, Using};
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
-use crate::base::copying::Copying;
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy, fence};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::cma::{self, CmaError};
 
@@ -297,7 +296,7 @@ pub(super) unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
             _ => {
                 fence(Ordering::Acquire);
                 if (from as usize).abs_diff(to as usize) >= len {
-                    Copying::Cached.copy(from, to, len);
+                    copy(from, to, len);
                 } else {
                     core::ptr::copy(from, to, len);
                 }

@@ -74,6 +74,13 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| on_off(v).map(|b| c.take_over = Some(b)),
     },
     Setting {
+        name: "FMPL_COPY",
+        default: "the best that the processor runs",
+        values: "avx2 | sse2 | portable | libc",
+        meaning: "the loop by which payloads of 128 bytes and more are copied; one that the processor does not run is passed over",
+        set: |c, v| Loop::ALL.into_iter().find(|l| l.name() == v).map(|l| c.copy = Some(l)),
+    },
+    Setting {
         name: "FMPL_SPOOL",
         default: "16M",
         values: "bytes, with k, M or G",

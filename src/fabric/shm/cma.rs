@@ -6,6 +6,8 @@
 //! A process id can come to mean a stranger once its process has been reaped. Who calls these functions makes sure of the peer
 //! first ([`super::peer::Peer::check_dead`]).
 
+mod aliased;
+
 use libc::{c_ulong, c_void, iovec, pid_t};
 
 /// Why a copy was not made, or not to the end.
@@ -117,6 +119,15 @@ unsafe fn run(way: Way, pid: pid_t, local: *mut u8, remote: u64, len: usize) -> 
         // SAFETY: both sides of a model are in this process; the caller vouches for their memory.
         unsafe { crate::base::atomics::copy(from, to, len) };
         return Ok(());
+    }
+    let by =
+        if matches!(way, Way::Write) { remote.wrapping_sub(local as u64) } else { (local as u64).wrapping_sub(remote) };
+    if len >= aliased::LEAST
+        && aliased::is_slow(by)
+        // SAFETY: as the caller promises.
+        && let Some(done) = unsafe { aliased::run(way, pid, local, remote, len) }
+    {
+        return done;
     }
     let mut done = 0;
     while done < len {

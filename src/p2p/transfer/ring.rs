@@ -2,7 +2,6 @@
 
 use super::Chunk;
 use crate::base::atomics::Ordering;
-use crate::base::copying::Copying;
 use crate::base::error::Result;
 use crate::base::ownership::take_over;
 use crate::lane::Lane;
@@ -13,13 +12,8 @@ use crate::p2p::receive::Receiver;
 use crate::p2p::send::{Sender, Waiting};
 use crate::wait::Waiter;
 
-/// Messages of more bytes than this leave the inner caches on their way: their chunks lie apart, and copies are wide.
+/// Messages of more bytes than this leave the inner caches on their way: their chunks lie apart.
 const LONG: usize = 64 << 10;
-
-/// The chunks of a long message are copied by whole lines.
-fn copying(spread: bool) -> Copying {
-    if spread { Copying::Wide } else { Copying::Plain }
-}
 
 impl Sender {
     /// Through a ring. `false`: none is free.
@@ -43,7 +37,7 @@ impl Sender {
         let scene =
             Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
         // SAFETY: the data is readable.
-        let mut from = unsafe { Cursor::new(self.data, 0) }.by(copying(spread));
+        let mut from = unsafe { Cursor::new(self.data, 0) };
         // Everything that ever went through it is consumed.
         let mut seen = first;
         let (mut k, mut left) = (first, n);
@@ -118,7 +112,7 @@ impl Receiver {
         let data = lane.ring_data(lane.inn, ring);
         let consumed = &lane.ring_flag(lane.inn, ring, RING_CHUNKS).n;
         // SAFETY: the buffer has room for `n` bytes.
-        let mut to = unsafe { Cursor::new(self.data, 0) }.by(copying(spread));
+        let mut to = unsafe { Cursor::new(self.data, 0) };
         let (mut k, mut left) = (first, n);
         while left > 0 {
             let place = k % places;

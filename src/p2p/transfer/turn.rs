@@ -56,7 +56,7 @@ impl Sender {
         self.take_landing();
         self.publish(Kind::Turn, self.len as u64, area as u64 | (log as u64) << 8 | tag << 16);
         // SAFETY: the data is readable.
-        let mut from = unsafe { Cursor::new(self.data, 0) }.by(Copying::Wide);
+        let mut from = unsafe { Cursor::new(self.data, 0) };
         for (k, at) in (0..n).step_by(1 << log).enumerate() {
             // SAFETY: within the area, which is ours until all of the message is there.
             unsafe { from.gather(lane.turn_data(area).add(at), (n - at).min(1 << log)) };
@@ -128,7 +128,7 @@ impl Receiver {
             return Err(self.garbled("memory in turn of a shape that does not exist"));
         }
         // SAFETY: the buffer has room for `n` bytes.
-        let mut to = unsafe { Cursor::new(self.data, 0) }.by(if n > PAST { Copying::Past } else { Copying::Wide });
+        let mut to = unsafe { Cursor::new(self.data, 0) }.by(if n > PAST { Copying::Past } else { Copying::Cached });
         for (k, at) in (0..n).step_by(1 << log).enumerate() {
             let flag = &lane.turn_flag(area, k).n;
             let mut waiter = Waiter::new();

@@ -1,0 +1,177 @@
+//! The loops of the copy engine, written once for vectors of any width.
+//!
+//! ```text
+//!            |<- head ->|  whole lines of the destination, two at a time   |<- tail ->|
+//!  to     ...|..........|================|================|================|..........|
+//!              128 bytes                                           the last 128 bytes
+//! ```
+//!
+//! The head and the tail are two lines each, which overlap with what lies between: some bytes are written twice, with the same value
+//! unless somebody writes the source meanwhile. So nothing is copied by the byte, and there is one branch for each end.
+
+use core::ptr::{copy_nonoverlapping, read_unaligned, write_unaligned};
+
+/// The lines that a destination is aligned to. A larger or smaller one of a processor costs nothing but a little speed.
+const LINE: usize = 64;
+/// What a turn of the loop copies.
+const TURN: usize = 2 * LINE;
+
+/// What one instruction loads and stores.
+pub trait Unit: Copy {
+    /// # Safety
+    /// Readable at `at`, whatever the alignment; the processor has the instruction.
+    unsafe fn load(at: *const u8) -> Self;
+    /// # Safety
+    /// Writable at `at`, whatever the alignment; the processor has the instruction.
+    unsafe fn store(self, at: *mut u8);
+    /// Past the caches.
+    ///
+    /// # Safety
+    /// Writable at `at`, which is aligned; the processor has the instruction.
+    unsafe fn stream(self, at: *mut u8);
+}
+
+impl Unit for u64 {
+    #[inline(always)]
+    unsafe fn load(at: *const u8) -> u64 {
+        // SAFETY: as the caller promises.
+        unsafe { read_unaligned(at.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: *mut u8) {
+        // SAFETY: as the caller promises.
+        unsafe { write_unaligned(at.cast(), self) }
+    }
+    #[inline(always)]
+    unsafe fn stream(self, at: *mut u8) {
+        // SAFETY: as the caller promises.
+        unsafe { self.store(at) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod vectors {
+    use super::Unit;
+    use core::arch::x86_64::{
+        __m128i, __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128, _mm256_loadu_si256, _mm256_storeu_si256,
+        _mm256_stream_si256,
+    };
+
+    macro_rules! unit {
+        ($t:ty, $load:ident, $store:ident, $stream:ident) => {
+            impl Unit for $t {
+                #[inline(always)]
+                unsafe fn load(at: *const u8) -> $t {
+                    // SAFETY: as the caller promises.
+                    unsafe { $load(at.cast()) }
+                }
+                #[inline(always)]
+                unsafe fn store(self, at: *mut u8) {
+                    // SAFETY: as the caller promises.
+                    unsafe { $store(at.cast(), self) }
+                }
+                #[inline(always)]
+                unsafe fn stream(self, at: *mut u8) {
+                    // SAFETY: as the caller promises.
+                    unsafe { $stream(at.cast(), self) }
+                }
+            }
+        };
+    }
+    unit!(__m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128);
+    unit!(__m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256);
+}
+
+/// [`TURN`] bytes, four units loaded before they are stored.
+///
+/// # Safety
+/// So many readable and writable bytes; the processor has the unit's instructions.
+#[inline(always)]
+unsafe fn two_lines<U: Unit>(from: *const u8, to: *mut u8) {
+    let group = 4 * size_of::<U>();
+    for at in (0..TURN).step_by(group) {
+        let place = |k: usize| at + k * size_of::<U>();
+        // SAFETY: within the two lines.
+        unsafe {
+            let units = [0, 1, 2, 3].map(|k| U::load(from.add(place(k))));
+            for (k, unit) in units.into_iter().enumerate() {
+                unit.store(to.add(place(k)));
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `n` ≥ [`TURN`] readable and writable bytes that do not overlap; the processor has the unit's instructions.
+#[inline(always)]
+unsafe fn cached<U: Unit>(from: *const u8, to: *mut u8, n: usize) {
+    // SAFETY: at + TURN ≤ n wherever something is copied.
+    unsafe {
+        let mut at = to.align_offset(LINE);
+        if at != 0 {
+            two_lines::<U>(from, to);
+        }
+        while at + TURN <= n {
+            two_lines::<U>(from.add(at), to.add(at));
+            at += TURN;
+        }
+        if at < n {
+            two_lines::<U>(from.add(n - TURN), to.add(n - TURN));
+        }
+    }
+}
+
+/// Past the caches, but for what is no whole line at the ends. The fence orders these stores before those that follow.
+///
+/// # Safety
+/// As for [`cached`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn past<U: Unit>(from: *const u8, to: *mut u8, n: usize) {
+    // SAFETY: as above; streams go to whole lines.
+    unsafe {
+        let mut at = to.align_offset(LINE);
+        copy_nonoverlapping(from, to, at);
+        while at + LINE <= n {
+            // A line by few wide stores, one behind the other, leaves as one write.
+            for k in (at..at + LINE).step_by(2 * size_of::<U>()) {
+                let (a, b) = (U::load(from.add(k)), U::load(from.add(k + size_of::<U>())));
+                a.stream(to.add(k));
+                b.stream(to.add(k + size_of::<U>()));
+            }
+            at += LINE;
+        }
+        copy_nonoverlapping(from.add(at), to.add(at), n - at);
+        core::arch::x86_64::_mm_sfence();
+    }
+}
+
+/// # Safety
+/// As for [`cached`].
+pub unsafe fn cached_portable(from: *const u8, to: *mut u8, n: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { cached::<u64>(from, to, n) }
+}
+
+macro_rules! vectored {
+    ($unit:ident, $feature:literal, $cached:ident, $past:ident) => {
+        /// # Safety
+        /// As for [`cached`].
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $feature)]
+        pub unsafe fn $cached(from: *const u8, to: *mut u8, n: usize) {
+            // SAFETY: as the caller promises.
+            unsafe { cached::<core::arch::x86_64::$unit>(from, to, n) }
+        }
+        /// # Safety
+        /// As for [`cached`].
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $feature)]
+        pub unsafe fn $past(from: *const u8, to: *mut u8, n: usize) {
+            // SAFETY: as the caller promises.
+            unsafe { past::<core::arch::x86_64::$unit>(from, to, n) }
+        }
+    };
+}
+vectored!(__m256i, "avx2", cached_avx2, past_avx2);
+vectored!(__m128i, "sse2", cached_sse2, past_sse2);
