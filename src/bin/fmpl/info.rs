@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use fmpl::base::config::{Config, SETTINGS};
+use fmpl::base::copying::{self, Loop};
 
 use super::doctor::{self, Level};
 
@@ -17,6 +18,7 @@ pub fn main() -> ExitCode {
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     println!("cores                {} may be used", doctor::available_cores());
     println!("page size            {page} bytes");
+    println!("copies               {}", copies());
     println!("\nThis machine (fmpl doctor explains):");
     let findings = doctor::examine();
     for f in &findings {
@@ -34,6 +36,14 @@ pub fn main() -> ExitCode {
         println!("\nNo settings of ours, so without effect: {}", unknown.join(", "));
     }
     ExitCode::SUCCESS
+}
+
+/// The loop by which payloads are copied, and those that this processor runs.
+fn copies() -> String {
+    // A wrong setting is for the doctor to name.
+    copying::configure(&Config::from_environment().unwrap_or_default());
+    let here: Vec<_> = Loop::ALL.into_iter().filter(|l| l.runs_here()).map(Loop::name).collect();
+    format!("by the loop {}, of {}", copying::chosen().name(), here.join(", "))
 }
 
 /// The RDMA ports, and what a rank that used one would choose of it.
