@@ -88,16 +88,20 @@ mod vectors {
 /// So many readable and writable bytes; the processor has the unit's instructions.
 #[inline(always)]
 unsafe fn two_lines<U: Unit>(from: *const u8, to: *mut u8) {
-    let group = 4 * size_of::<U>();
-    for at in (0..TURN).step_by(group) {
-        let place = |k: usize| at + k * size_of::<U>();
+    let unit = size_of::<U>();
+    let mut at = 0;
+    while at < TURN {
         // SAFETY: within the two lines.
         unsafe {
-            let units = [0, 1, 2, 3].map(|k| U::load(from.add(place(k))));
-            for (k, unit) in units.into_iter().enumerate() {
-                unit.store(to.add(place(k)));
-            }
+            let (from, to) = (from.add(at), to.add(at));
+            let (a, b) = (U::load(from), U::load(from.add(unit)));
+            let (c, d) = (U::load(from.add(2 * unit)), U::load(from.add(3 * unit)));
+            a.store(to);
+            b.store(to.add(unit));
+            c.store(to.add(2 * unit));
+            d.store(to.add(3 * unit));
         }
+        at += 4 * unit;
     }
 }
 
@@ -134,12 +138,13 @@ unsafe fn past<U: Unit>(from: *const u8, to: *mut u8, n: usize) {
         copy_nonoverlapping(from, to, at);
         while at + LINE <= n {
             // A line by few wide stores, one behind the other, leaves as one write.
-            for k in (at..at + LINE).step_by(2 * size_of::<U>()) {
-                let (a, b) = (U::load(from.add(k)), U::load(from.add(k + size_of::<U>())));
-                a.stream(to.add(k));
-                b.stream(to.add(k + size_of::<U>()));
+            let end = at + LINE;
+            while at < end {
+                let (a, b) = (U::load(from.add(at)), U::load(from.add(at + size_of::<U>())));
+                a.stream(to.add(at));
+                b.stream(to.add(at + size_of::<U>()));
+                at += 2 * size_of::<U>();
             }
-            at += LINE;
         }
         copy_nonoverlapping(from.add(at), to.add(at), n - at);
         core::arch::x86_64::_mm_sfence();
