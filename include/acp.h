@@ -50,8 +50,14 @@ typedef int64_t acp_handle_t;
 /** As an order: right after the operation issued last, and so after everything before it. */
 #define ACP_HANDLE_CONT 0xfffffffffffffffeLLU
 
-/** As an order: at once. As a result: the operation was not accepted. */
+/** As an order: at once. As a result: there is no global memory, since acp_init was not called. */
 #define ACP_HANDLE_NULL 0x0LLU
+
+/**
+ * A bit of the handle of an operation that was refused (not ACP's): nothing has been done, and nothing that
+ * is ordered after it will be.
+ */
+#define ACP_HANDLE_REFUSED 0x4000000000000000LLU
 
 /* ---- Infrastructure ------------------------------------------------------------------------------------ */
 
@@ -206,7 +212,7 @@ int acp_colors(void);
  * @param[in] src where from.
  * @param[in] size bytes.
  * @param[in] order it starts when this operation and all issued before it are over; ACP_HANDLE_NULL: at once.
- * @return its handle, or ACP_HANDLE_NULL.
+ * @return its handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t order);
 
@@ -218,7 +224,7 @@ acp_handle_t acp_copy(acp_ga_t dst, acp_ga_t src, size_t size, acp_handle_t orde
  * @param[in] oldval what must be there.
  * @param[in] newval what replaces it.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_cas4(acp_ga_t dst, acp_ga_t src, uint32_t oldval, uint32_t newval, acp_handle_t order);
 
@@ -229,7 +235,7 @@ acp_handle_t acp_cas4(acp_ga_t dst, acp_ga_t src, uint32_t oldval, uint32_t newv
  * @param[in] src the word, of any rank; aligned to 4 bytes.
  * @param[in] value the operand.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_swap4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 
@@ -240,7 +246,7 @@ acp_handle_t acp_swap4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t 
  * @param[in] src the word, of any rank; aligned to 4 bytes.
  * @param[in] value the operand.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_add4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 
@@ -251,7 +257,7 @@ acp_handle_t acp_add4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t o
  * @param[in] src the word, of any rank; aligned to 4 bytes.
  * @param[in] value the operand.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_xor4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 
@@ -262,7 +268,7 @@ acp_handle_t acp_xor4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t o
  * @param[in] src the word, of any rank; aligned to 4 bytes.
  * @param[in] value the operand.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_or4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 
@@ -273,7 +279,7 @@ acp_handle_t acp_or4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t or
  * @param[in] src the word, of any rank; aligned to 4 bytes.
  * @param[in] value the operand.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_and4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t order);
 
@@ -285,7 +291,7 @@ acp_handle_t acp_and4(acp_ga_t dst, acp_ga_t src, uint32_t value, acp_handle_t o
  * @param[in] oldval what must be there.
  * @param[in] newval what replaces it.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_cas8(acp_ga_t dst, acp_ga_t src, uint64_t oldval, uint64_t newval, acp_handle_t order);
 
@@ -296,7 +302,7 @@ acp_handle_t acp_cas8(acp_ga_t dst, acp_ga_t src, uint64_t oldval, uint64_t newv
  * @param[in] src the word, of any rank; aligned to 8 bytes.
  * @param[in] value the operand.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_swap8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
@@ -307,7 +313,7 @@ acp_handle_t acp_swap8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t 
  * @param[in] src the word, of any rank; aligned to 8 bytes.
  * @param[in] value the operand.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_add8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
@@ -318,7 +324,7 @@ acp_handle_t acp_add8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t o
  * @param[in] src the word, of any rank; aligned to 8 bytes.
  * @param[in] value the operand.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_xor8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
@@ -329,7 +335,7 @@ acp_handle_t acp_xor8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t o
  * @param[in] src the word, of any rank; aligned to 8 bytes.
  * @param[in] value the operand.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_or8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
@@ -340,13 +346,14 @@ acp_handle_t acp_or8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t or
  * @param[in] src the word, of any rank; aligned to 8 bytes.
  * @param[in] value the operand.
  * @param[in] order as for acp_copy.
- * @return the operation's handle, or ACP_HANDLE_NULL.
+ * @return the operation's handle; with the bit ACP_HANDLE_REFUSED when it was refused.
  */
 acp_handle_t acp_and8(acp_ga_t dst, acp_ga_t src, uint64_t value, acp_handle_t order);
 
 /**
  * Waits until an operation and all issued before it are over. A failure among them, of which nobody has been
- * told, is said on standard error and kept for acp_errno.
+ * told, is said on standard error and kept for acp_errno; of one that was refused it is only kept. From then
+ * on operations may be ordered after later ones again.
  *
  * @param[in] handle the operation; ACP_HANDLE_ALL: all. Of one that is over, or was never issued, it returns
  *     at once.

@@ -72,6 +72,9 @@ module fmpl
   integer(c_int), parameter :: FMPL_COUNTER_RDMA_NODE_CONTEXTS = 15
   !> For fmpl_counter: contexts of this process that were put away so far, because others needed their place.
   integer(c_int), parameter :: FMPL_COUNTER_RDMA_PUT_AWAY = 16
+  !> A counter: operations on global memory (acp.h) that were refused or have failed, with those that were to
+  !! follow them.
+  integer(c_int), parameter :: FMPL_COUNTER_GLOBAL_REFUSED = 17
   !> The version that this header belongs to: 10000 * major + 100 * minor + patch.
   integer(c_int), parameter :: FMPL_VERSION_NUMBER = 100
   !> The library is not initialised, or has been finalized.
@@ -120,6 +123,7 @@ module fmpl
   integer(c_int64_t), parameter :: ACP_HANDLE_ALL = -1_c_int64_t
   integer(c_int64_t), parameter :: ACP_HANDLE_CONT = -2_c_int64_t
   integer(c_int64_t), parameter :: ACP_HANDLE_NULL = 0_c_int64_t
+  integer(c_int64_t), parameter :: ACP_HANDLE_REFUSED = 4611686018427387904_c_int64_t
 
   ! ---- Life of the job -------------------------------------------------------------------------------------
 
@@ -2642,7 +2646,7 @@ module fmpl
   !! @param src where from.
   !! @param size bytes.
   !! @param order it starts when this operation and all issued before it are over; ACP_HANDLE_NULL: at once.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2663,7 +2667,7 @@ module fmpl
   !! @param oldval what must be there.
   !! @param newval what replaces it.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2684,7 +2688,7 @@ module fmpl
   !! @param src the word, of any rank; aligned to 4 bytes.
   !! @param value the operand.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2704,7 +2708,7 @@ module fmpl
   !! @param src the word, of any rank; aligned to 4 bytes.
   !! @param value the operand.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2724,7 +2728,7 @@ module fmpl
   !! @param src the word, of any rank; aligned to 4 bytes.
   !! @param value the operand.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2744,7 +2748,7 @@ module fmpl
   !! @param src the word, of any rank; aligned to 4 bytes.
   !! @param value the operand.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2764,7 +2768,7 @@ module fmpl
   !! @param src the word, of any rank; aligned to 4 bytes.
   !! @param value the operand.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2785,7 +2789,7 @@ module fmpl
   !! @param oldval what must be there.
   !! @param newval what replaces it.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2806,7 +2810,7 @@ module fmpl
   !! @param src the word, of any rank; aligned to 8 bytes.
   !! @param value the operand.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2826,7 +2830,7 @@ module fmpl
   !! @param src the word, of any rank; aligned to 8 bytes.
   !! @param value the operand.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2846,7 +2850,7 @@ module fmpl
   !! @param src the word, of any rank; aligned to 8 bytes.
   !! @param value the operand.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2866,7 +2870,7 @@ module fmpl
   !! @param src the word, of any rank; aligned to 8 bytes.
   !! @param value the operand.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2886,7 +2890,7 @@ module fmpl
   !! @param src the word, of any rank; aligned to 8 bytes.
   !! @param value the operand.
   !! @param order as for acp_copy.
-  !! @param handle set to its handle.
+  !! @param handle set to its handle; when it is refused, to one after which nothing starts.
   !! @param ier the return code.
   !! @param ier FMPL_SUCCESS or FMPL_ERR_*
   interface
@@ -2902,7 +2906,8 @@ module fmpl
   end interface
 
   !> Waits until an operation and all issued before it are over. A failure among them, of which nobody has
-  !! been told, is said on standard error and kept for acp_errno.
+  !! been told, is said on standard error and kept for acp_errno; of one that was refused it is only kept.
+  !! From then on operations may be ordered after later ones again.
   !! the failure is returned.
   !! @param handle the operation; ACP_HANDLE_ALL: all.
   !! @param ier the return code.

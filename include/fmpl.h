@@ -192,6 +192,12 @@ enum fmpl_error {
  */
 #define FMPL_COUNTER_RDMA_PUT_AWAY 16
 
+/**
+ * A counter: operations on global memory (acp.h) that were refused or have failed, with those that were to
+ * follow them.
+ */
+#define FMPL_COUNTER_GLOBAL_REFUSED 17
+
 /** The version that this header belongs to: 10000 * major + 100 * minor + patch. */
 #define FMPL_VERSION 100
 

@@ -102,6 +102,10 @@
 ! because others needed their place.
       integer FMPL_COUNTER_RDMA_PUT_AWAY
       parameter (FMPL_COUNTER_RDMA_PUT_AWAY = 16)
+! A counter: operations on global memory (acp.h) that were refused or
+! have failed, with those that were to follow them.
+      integer FMPL_COUNTER_GLOBAL_REFUSED
+      parameter (FMPL_COUNTER_GLOBAL_REFUSED = 17)
 ! The version that this header belongs to: 10000 * major + 100 * minor +
 ! patch.
       integer FMPL_VERSION_NUMBER
@@ -183,6 +187,8 @@
       parameter (ACP_HANDLE_CONT = -2_8)
       integer*8 ACP_HANDLE_NULL
       parameter (ACP_HANDLE_NULL = 0_8)
+      integer*8 ACP_HANDLE_REFUSED
+      parameter (ACP_HANDLE_REFUSED = 4611686018427387904_8)
       external fmpl_init
       external fmpl_finalize
       external fmpl_initialized

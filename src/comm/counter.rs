@@ -45,11 +45,13 @@ pub enum Counter {
     RdmaNodeContexts = 15,
     /// Contexts of this process that were put away so far, because others needed their place.
     RdmaPutAway = 16,
+    /// Operations on global memory that were refused or have failed, with those that were to follow them.
+    GlobalRefused = 17,
 }
 
 impl Counter {
     /// All counters, in order.
-    pub const ALL: [Counter; 17] = [
+    pub const ALL: [Counter; 18] = [
         Counter::ShmPeers,
         Counter::ShmMessages,
         Counter::ShmBytes,
@@ -67,6 +69,7 @@ impl Counter {
         Counter::RdmaContexts,
         Counter::RdmaNodeContexts,
         Counter::RdmaPutAway,
+        Counter::GlobalRefused,
     ];
 
     /// The counter with this number.
@@ -83,6 +86,9 @@ pub fn counter(which: i32) -> Result<u64> {
     };
     if which == Counter::ShmPeers {
         return Ok((0..ep.size).filter(|r| ep.known(*r).is_some()).count() as u64);
+    }
+    if which == Counter::GlobalRefused {
+        return Ok(ep.refused.load(Ordering::Relaxed));
     }
     if let Some(n) = (which as usize).checked_sub(Counter::RdmaWrites as usize) {
         return Ok(ep.fabric_done()[n]);

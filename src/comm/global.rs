@@ -136,7 +136,7 @@ impl<'job> Global<'job> {
 
     /// Waits until all operations of this rank are over.
     pub fn complete(&self) -> Result<()> {
-        self.rma.complete(rma::ALL)
+        Ok(self.rma.complete(rma::ALL)?)
     }
 }
 
@@ -360,13 +360,15 @@ pub struct Transfer<'g> {
 }
 
 impl<'g> Transfer<'g> {
-    /// It starts when this operation, and everything that was issued before it, is over.
+    /// It starts when this operation, and everything that was issued before it, has gone well. If one of these has failed, of which nobody has
+    /// been told, it is refused, which `start` says; or it fails like them, when they do later.
     pub fn after(mut self, operation: &Handle<'_>) -> Transfer<'g> {
         self.after = operation.number;
         self
     }
 
-    /// It starts when everything that was issued so far is over.
+    /// It starts when everything that was issued so far has gone well; else as for [`after`](Transfer::after). What `start` has refused was
+    /// not issued.
     pub fn after_all(mut self) -> Transfer<'g> {
         self.after = rma::ALL;
         self
@@ -394,12 +396,12 @@ impl Handle<'_> {
     /// Waits until it and everything that was issued before it is over. The first failure among these of which nobody has been
     /// told is the error.
     pub fn wait(&self) -> Result<()> {
-        self.rma.complete(self.number)
+        Ok(self.rma.complete(self.number)?)
     }
 
     /// Is it over, and everything that was issued before it?
     pub fn is_over(&self) -> Result<bool> {
-        self.rma.inquire(self.number).map(|open| !open)
+        Ok(!self.rma.inquire(self.number)?)
     }
 }
 

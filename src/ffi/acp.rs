@@ -13,7 +13,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use super::outcome::{fail, last_error};
 use crate::base::error::{Code, Error, Result, say};
 use crate::comm;
-use crate::rma::{self, AddressKey, Atomic, Fetch, GlobalAddress, Into, rma};
+use crate::rma::{self, AddressKey, Atomic, Failure, Fetch, GlobalAddress, Into, Rma, rma};
 
 /// A global address: a number that names a byte of some rank's registered memory. Add bytes to it; read it by `acp_query_rank`,
 /// `acp_query_color`, `acp_query_address`.
@@ -33,8 +33,13 @@ pub const ACP_ATKEY_NULL: u64 = 0;
 pub const ACP_HANDLE_ALL: u64 = rma::ALL as u64;
 /// As an order: right after the operation issued last, and so after everything before it.
 pub const ACP_HANDLE_CONT: u64 = rma::CONT as u64;
-/// As an order: at once. As a result: the operation was not accepted.
+/// As an order: at once. As a result: there is no global memory, since `acp_init` was not called.
 pub const ACP_HANDLE_NULL: u64 = 0;
+/// A bit of the handle of an operation that was refused (not ACP's): nothing has been done, and nothing that is ordered after it will be.
+pub const ACP_HANDLE_REFUSED: u64 = rma::REFUSED as u64;
+
+/// The kind of a copy; those of the others are their numbers.
+pub(super) const COPY: u32 = 0;
 
 thread_local! {
     static ERRNO: Cell<c_int> = const { Cell::new(0) };
@@ -71,7 +76,33 @@ fn ga(bits: acp_ga_t) -> GlobalAddress {
 #[inline(always)]
 fn fetch(dst: acp_ga_t, src: acp_ga_t, op: Atomic, wide: bool, value: u64, expected: u64, order: i64) -> acp_handle_t {
     let fetch = Fetch { at: ga(src), op, wide, value, expected };
-    or_null(rma().and_then(|r| r.fetch::<false>(fetch, Into::Address(ga(dst)), order)))
+    issued(op as u32, order, |r| r.fetch::<false>(fetch, Into::Address(ga(dst)), order))
+}
+
+/// The handle of an operation, which may have been refused. Kinds are those of [`Rma::refuse`].
+#[inline(always)]
+fn issued(kind: u32, order: i64, issue: impl FnOnce(&'static Rma) -> Result<i64>) -> acp_handle_t {
+    match rma() {
+        Ok(r) => issue(r).unwrap_or_else(|error| refused(r, kind, order, error)),
+        Err(error) => {
+            failed(error);
+            ACP_HANDLE_NULL as acp_handle_t
+        }
+    }
+}
+
+/// Most programs never look whether an operation was refused: they are told.
+#[cold]
+fn refused(r: &Rma, kind: u32, order: i64, error: Error) -> acp_handle_t {
+    let (handle, news) = r.refuse(kind, order, &error);
+    if news {
+        say(&format!(
+            "{}: refused, and so is what is ordered after it (said once for each kind of operation; others are counted)",
+            error.detail()
+        ));
+    }
+    failed(error);
+    handle
 }
 
 // # Infrastructure
@@ -272,10 +303,10 @@ pub unsafe extern "C" fn acp_colors() -> c_int {
 /// * size: bytes.
 /// * order: it starts when this operation and all issued before it are over; `ACP_HANDLE_NULL`: at once.
 ///
-/// Returns: its handle, or `ACP_HANDLE_NULL`.
+/// Returns: its handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_copy(dst: acp_ga_t, src: acp_ga_t, size: usize, order: acp_handle_t) -> acp_handle_t {
-    or_null(rma().and_then(|r| r.copy::<false>(ga(dst), ga(src), size, order)))
+    issued(COPY, order, |r| r.copy::<false>(ga(dst), ga(src), size, order))
 }
 
 /// Replaces a word of 4 bytes if it has the old value.
@@ -286,7 +317,7 @@ pub unsafe extern "C" fn acp_copy(dst: acp_ga_t, src: acp_ga_t, size: usize, ord
 /// * newval: what replaces it.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_cas4(
     dst: acp_ga_t,
@@ -305,7 +336,7 @@ pub unsafe extern "C" fn acp_cas4(
 /// * value: the operand.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_swap4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Swap, false, u64::from(value), 0, order)
@@ -318,7 +349,7 @@ pub unsafe extern "C" fn acp_swap4(dst: acp_ga_t, src: acp_ga_t, value: u32, ord
 /// * value: the operand.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_add4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Add, false, u64::from(value), 0, order)
@@ -331,7 +362,7 @@ pub unsafe extern "C" fn acp_add4(dst: acp_ga_t, src: acp_ga_t, value: u32, orde
 /// * value: the operand.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_xor4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Xor, false, u64::from(value), 0, order)
@@ -344,7 +375,7 @@ pub unsafe extern "C" fn acp_xor4(dst: acp_ga_t, src: acp_ga_t, value: u32, orde
 /// * value: the operand.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_or4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Or, false, u64::from(value), 0, order)
@@ -357,7 +388,7 @@ pub unsafe extern "C" fn acp_or4(dst: acp_ga_t, src: acp_ga_t, value: u32, order
 /// * value: the operand.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_and4(dst: acp_ga_t, src: acp_ga_t, value: u32, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::And, false, u64::from(value), 0, order)
@@ -371,7 +402,7 @@ pub unsafe extern "C" fn acp_and4(dst: acp_ga_t, src: acp_ga_t, value: u32, orde
 /// * newval: what replaces it.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_cas8(
     dst: acp_ga_t,
@@ -390,7 +421,7 @@ pub unsafe extern "C" fn acp_cas8(
 /// * value: the operand.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_swap8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Swap, true, value, 0, order)
@@ -403,7 +434,7 @@ pub unsafe extern "C" fn acp_swap8(dst: acp_ga_t, src: acp_ga_t, value: u64, ord
 /// * value: the operand.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_add8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Add, true, value, 0, order)
@@ -416,7 +447,7 @@ pub unsafe extern "C" fn acp_add8(dst: acp_ga_t, src: acp_ga_t, value: u64, orde
 /// * value: the operand.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_xor8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Xor, true, value, 0, order)
@@ -429,7 +460,7 @@ pub unsafe extern "C" fn acp_xor8(dst: acp_ga_t, src: acp_ga_t, value: u64, orde
 /// * value: the operand.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_or8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::Or, true, value, 0, order)
@@ -442,20 +473,20 @@ pub unsafe extern "C" fn acp_or8(dst: acp_ga_t, src: acp_ga_t, value: u64, order
 /// * value: the operand.
 /// * order: as for `acp_copy`.
 ///
-/// Returns: the operation's handle, or `ACP_HANDLE_NULL`.
+/// Returns: the operation's handle; with the bit `ACP_HANDLE_REFUSED` when it was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_and8(dst: acp_ga_t, src: acp_ga_t, value: u64, order: acp_handle_t) -> acp_handle_t {
     fetch(dst, src, Atomic::And, true, value, 0, order)
 }
 
 /// Waits until an operation and all issued before it are over. A failure among them, of which nobody has been told, is said on standard
-/// error and kept for `acp_errno`.
+/// error and kept for `acp_errno`; of one that was refused it is only kept. From then on operations may be ordered after later ones again.
 ///
 /// * handle: the operation; `ACP_HANDLE_ALL`: all. Of one that is over, or was never issued, it returns at once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_complete(handle: acp_handle_t) {
-    if let Err(error) = rma().and_then(|r| r.complete(handle)) {
-        told(error);
+    if let Err(failure) = rma().map_err(Failure::from).and_then(|r| r.complete(handle)) {
+        told(failure);
     }
 }
 
@@ -466,20 +497,20 @@ pub unsafe extern "C" fn acp_complete(handle: acp_handle_t) {
 /// Returns: 1 when something is not over, else 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_inquire(handle: acp_handle_t) -> c_int {
-    match rma().and_then(|r| r.inquire(handle)) {
+    match rma().map_err(Failure::from).and_then(|r| r.inquire(handle)) {
         Ok(open) => c_int::from(open),
-        Err(error) => {
-            told(error);
+        Err(failure) => {
+            told(failure);
             0
         }
     }
 }
 
-/// What cannot be returned is said.
+/// What cannot be returned is said; what was refused was said, or counted, then.
 #[cold]
-fn told(error: Error) {
-    if error.code() != Code::Init {
-        say(&error.to_string());
+fn told(failure: Failure) {
+    if failure.error.code() != Code::Init && !failure.refused {
+        say(&failure.error.to_string());
     }
-    failed(error);
+    failed(failure.error);
 }

@@ -98,6 +98,8 @@ pub const FMPL_COUNTER_RDMA_CONTEXTS: c_int = comm::Counter::RdmaContexts as c_i
 pub const FMPL_COUNTER_RDMA_NODE_CONTEXTS: c_int = comm::Counter::RdmaNodeContexts as c_int;
 /// For `fmpl_counter`: contexts of this process that were put away so far, because others needed their place.
 pub const FMPL_COUNTER_RDMA_PUT_AWAY: c_int = comm::Counter::RdmaPutAway as c_int;
+/// A counter: operations on global memory (acp.h) that were refused or have failed, with those that were to follow them.
+pub const FMPL_COUNTER_GLOBAL_REFUSED: c_int = comm::Counter::GlobalRefused as c_int;
 /// The version that this header belongs to: 10000 * major + 100 * minor + patch.
 pub const FMPL_VERSION: c_int = 100
     * (100 * decimal(env!("CARGO_PKG_VERSION_MAJOR")) + decimal(env!("CARGO_PKG_VERSION_MINOR")))

@@ -74,6 +74,8 @@ pub struct Endpoint {
     pub delivered_then: AtomicU64,
     /// Those of communicators that have been freed.
     pub delivered_gone: AtomicU64,
+    /// Operations on global memory that were refused, or have failed.
+    pub refused: AtomicU64,
     /// A communicator was freed while peers could still read blocks of its messages.
     pub left_over: AtomicBool,
     /// The event descriptor, once asked for.
@@ -178,6 +180,7 @@ impl Endpoint {
             any_source: AnySource::new(&region)?,
             delivered_then: AtomicU64::new(0),
             delivered_gone: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             left_over: AtomicBool::new(false),
             event: OnceLock::new(),
             on_command: OnceLock::new(),
@@ -231,6 +234,7 @@ impl Endpoint {
             any_source: AnySource::new(&region)?,
             delivered_then: AtomicU64::new(0),
             delivered_gone: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             left_over: AtomicBool::new(false),
             event: OnceLock::new(),
             on_command: OnceLock::new(),

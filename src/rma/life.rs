@@ -10,7 +10,7 @@ use super::served::Served;
 use super::view::{BOUNCE, Views};
 use super::{ALL, Rma, Split, Starter};
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, say};
 use crate::coll;
 use crate::coll::function::{Function, PREDEFINED};
 use crate::fabric::shm::region::RMA_AT;
@@ -87,7 +87,8 @@ pub fn close() -> Result<()> {
         rma.uses.fetch_sub(1, Ordering::AcqRel);
         return Ok(());
     }
-    let completed = rma.complete(ALL);
+    let completed = rma.completed();
+    rma.sum_up();
     // From here on nobody has an operation under way that needs this rank, or of this rank.
     let met = coll::barrier(COMM_WORLD);
     rma.own.header().digest.store(0, Ordering::Release);
@@ -141,6 +142,7 @@ impl Rma {
             issued: AtomicU64::new(1),
             oldest: AtomicU64::new(u64::MAX),
             failed: AtomicU32::new(0),
+            said: AtomicU32::new(0),
             errands: AtomicU64::new(0),
             queue: Mutex::new(Queue::new()),
             served: Mutex::new(served),
@@ -162,6 +164,26 @@ impl Rma {
         // SYNC POINT: pairs with the acquire in `open_view`.
         header.digest.store(self.split.digest(), Ordering::Release);
         self.publish_card()
+    }
+
+    /// All operations of this rank are over: how they went. Those that were refused are no news.
+    fn completed(&'static self) -> Result<()> {
+        loop {
+            match self.complete(ALL) {
+                Ok(()) => return Ok(()),
+                Err(failure) if failure.refused => {}
+                Err(failure) => return Err(failure.error),
+            }
+        }
+    }
+
+    /// Says how many operations were refused, if not of all something has been said.
+    fn sum_up(&self) {
+        let (all, said) = (self.ep.refused.load(Ordering::Relaxed), self.said.load(Ordering::Relaxed));
+        if said != 0 && all > u64::from(said.count_ones()) {
+            let text = format!("{all} operations on global memory were refused or have failed, in all");
+            say(&format!("rank {}: {text}", self.rank()));
+        }
     }
 
     /// The end: nobody uses this rank's memory, and this rank nobody's.
@@ -217,7 +239,7 @@ impl Rma {
     fn renumber(&'static self, number: i32) -> Result<()> {
         let size = self.ep.size;
         let header = self.own.header();
-        let completed = self.complete(ALL);
+        let completed = self.completed();
         // Nobody has an operation under way. All stay in step from here on, whatever is wrong with a number.
         coll::barrier(COMM_WORLD)?;
         let before = header.rank_claim.swap(0, Ordering::AcqRel);

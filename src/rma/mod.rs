@@ -55,7 +55,7 @@ use std::thread::JoinHandle;
 pub use address::{GlobalAddress, Split};
 pub use direct::{Atomic, Fetch};
 pub use life::{close, open, reset, rma, sync};
-pub use queue::Into;
+pub use queue::{Failure, Into, REFUSED};
 pub use registry::AddressKey;
 
 use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -94,6 +94,8 @@ pub struct Rma {
     oldest: AtomicU64,
     /// Failures in the queue that nobody has been told of.
     failed: AtomicU32,
+    /// Kinds of refused operations of which something has been said: see [`Rma::refuse`].
+    said: AtomicU32,
     /// Errands that this process has asked for.
     errands: AtomicU64,
     queue: Mutex<Queue>,

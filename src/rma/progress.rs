@@ -5,14 +5,12 @@ use super::address::GlobalAddress;
 use super::command::{Command, Order};
 use super::device::{Far, Flight, Next};
 use super::direct::{Done, Fetch};
-use super::queue::{Into, Leg, NOBODY, Queue, Sent, What};
+use super::queue::{Failure, Into, Leg, NOBODY, Queue, Sent, What};
 use super::view::{BOUNCE, RECORDS, View, using};
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::verbs::link::Change;
 
-/// Failures of operations of which nobody has been told.
-const FAILURES: usize = 64;
 /// Bytes of the memory through which copies go where the system copies for nobody.
 const BOUNCE_BYTES: usize = 256 << 10;
 /// Most bytes of one remote command, and of requests to the device: others are done in between.
@@ -141,12 +139,8 @@ impl Rma {
                 format!("rank {}: not started: operation {number}, which it was to follow, has failed", self.rank());
             failed.push((op.number, Error::new(failed[0].1.code(), text)));
         }
-        for failure in failed {
-            if queue.failures.len() == FAILURES {
-                queue.failures.pop_front();
-            }
-            queue.failures.push_back(failure);
-        }
+        self.ep.refused.fetch_add(failed.len() as u64, Ordering::Relaxed);
+        failed.into_iter().for_each(|(number, error)| queue.note(Failure { number, refused: false, error }));
         self.failed.store(queue.failures.len() as u32, Ordering::Release);
     }
 

@@ -12,6 +12,11 @@
 //! So "this operation and everything issued before it" is one comparison with the oldest number in the queue. An operation that was done
 //! within its call while the queue was empty has the number of the one before it, which is over as well. The queue is moved on
 //! ([`super::progress`]) by whoever calls the library, and by the helper thread ([`super::helper`]) when nobody does.
+//!
+//! **Failures.** An operation starts when what it is to follow has gone *well*. One that cannot be issued at all is refused
+//! ([`Rma::refuse`]): it has a number like any other, and a handle that says so, [`REFUSED`]. A failure, of an operation that was refused or
+//! of one that went wrong later, keeps back whatever is ordered after its number until somebody has been told of it, by `complete` or
+//! `inquire` on it or on a later one; what names a refused operation itself is always kept back. What is kept back is refused, and so on.
 
 use std::collections::VecDeque;
 
@@ -26,6 +31,11 @@ use crate::wait::{Board, Operation, Scene, Waiter, Waits};
 
 /// Operations that are not over, at most: 4096 of 120 bytes.
 const QUEUE: usize = 4096;
+/// Failures of operations of which nobody has been told.
+const FAILURES: usize = 64;
+
+/// Bit of the handles of refused operations; the others are the operation's number.
+pub const REFUSED: i64 = 1 << 62;
 const _: () = assert!(QUEUE <= REPLIES && QUEUE <= FAR_REPLIES && size_of::<Op>() <= 120);
 
 /// Where the old value of a word goes.
@@ -130,16 +140,51 @@ pub(super) struct Queue {
     pub again: bool,
     /// Tickets of commands that will not be sent, and whose rings they are for: to be used up, since nothing behind them is served before.
     pub unused: Vec<(u32, u64)>,
-    pub failures: VecDeque<(u64, Error)>,
+    /// What nobody has been told of; the one with the smallest number first.
+    pub failures: VecDeque<Failure>,
     /// The memory between two legs, once there is any.
     pub bounce: Option<GlobalAddress>,
     /// The operation that has it.
     pub bounced: Option<u64>,
 }
 
+/// A failure of the call itself.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure { number: 0, refused: false, error }
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        failure.error
+    }
+}
+
+/// Why an operation has failed.
+pub struct Failure {
+    /// Its number.
+    pub(super) number: u64,
+    /// It was never issued.
+    pub refused: bool,
+    /// Why.
+    pub error: Error,
+}
+
 impl Queue {
     pub fn new() -> Queue {
         Queue { free_replies: (0..REPLIES as u16).rev().collect(), ..Queue::default() }
+    }
+
+    /// Notes a failure. Of too many the first one stays, which keeps everything back that is ordered after any of them.
+    pub fn note(&mut self, failure: Failure) {
+        match self.failures.front() {
+            Some(first) if first.number < failure.number => self.failures.push_back(failure),
+            _ => self.failures.push_front(failure),
+        }
+        if self.failures.len() > FAILURES {
+            self.failures.remove(1);
+        }
     }
 }
 
@@ -154,7 +199,18 @@ impl Rma {
         len: usize,
         order: i64,
     ) -> Result<i64> {
-        let after = self.after(order)?;
+        self.issue_copy::<OWN>(dst, src, len, order).map_err(|error| self.counted(error))
+    }
+
+    #[inline(always)]
+    fn issue_copy<const OWN: bool>(
+        &'static self,
+        dst: GlobalAddress,
+        src: GlobalAddress,
+        len: usize,
+        order: i64,
+    ) -> Result<i64> {
+        let after = self.after(order, || format!("copy of {len} bytes from {src} to {dst}"))?;
         if self.is_over(after)
             && (!OWN && self.copy_short(dst, src, len).is_some()
                 || self.copy_at_once::<true>(dst, src, len)? == Done::Yes)
@@ -169,7 +225,12 @@ impl Rma {
     /// Does an atomic operation after `order`; its handle. `OWN`: as for `copy`.
     #[inline]
     pub fn fetch<const OWN: bool>(&'static self, fetch: Fetch, into: Into, order: i64) -> Result<i64> {
-        let after = self.after(order)?;
+        self.issue_fetch::<OWN>(fetch, into, order).map_err(|error| self.counted(error))
+    }
+
+    #[inline(always)]
+    fn issue_fetch<const OWN: bool>(&'static self, fetch: Fetch, into: Into, order: i64) -> Result<i64> {
+        let after = self.after(order, || format!("{} at {}", fetch.op.name(fetch.wide), fetch.at))?;
         if !OWN
             && self.is_over(after)
             && let Into::Address(dst) = into
@@ -202,7 +263,7 @@ impl Rma {
     /// Does an atomic operation now and returns the old value.
     #[inline]
     pub fn fetch_now(&'static self, fetch: Fetch) -> Result<u64> {
-        if let Some(old) = self.fetch_at_once(&fetch)? {
+        if let Some(old) = self.fetch_at_once(&fetch).map_err(|error| self.counted(error))? {
             return Ok(old);
         }
         let mut old = 0;
@@ -210,52 +271,94 @@ impl Rma {
         // The word must stay until nobody can write it: also when another operation's failure is what is reported.
         self.wait_for(handle as u64)?;
         match self.take_failure(|n| n == handle as u64) {
-            Some(error) => Err(error),
+            Some(failure) => Err(failure.error),
             None => Ok(old),
         }
     }
 
+    /// Counts an operation that is refused.
+    #[cold]
+    fn counted(&self, error: Error) -> Error {
+        self.ep.refused.fetch_add(1, Ordering::Relaxed);
+        error
+    }
+
+    /// What `copy` or `fetch` has just refused becomes an operation that has failed, for those who are given no more than a handle: the handle,
+    /// and whether this is the first time in this job that an operation of this kind (below 16) is refused.
+    #[cold]
+    pub fn refuse(&self, kind: u32, order: i64, error: &Error) -> (i64, bool) {
+        let follows = order != 0 && self.number_of_order(order).is_some_and(|n| self.kept_back(order, n).is_some());
+        let bit = 1 << (kind % 16 + if follows { 16 } else { 0 });
+        let mut queue = self.queue.lock().unwrap_or_else(|e| e.into_inner());
+        let number = self.next_number() as u64;
+        queue.note(Failure { number, refused: true, error: error.clone() });
+        self.failed.store(queue.failures.len() as u32, Ordering::Release);
+        (REFUSED | number as i64, self.said.fetch_or(bit, Ordering::Relaxed) & bit == 0)
+    }
+
+    /// Is this the handle of an operation that was refused?
+    #[inline(always)]
+    pub fn is_refused(handle: i64) -> bool {
+        handle >= REFUSED
+    }
+
     /// Waits until an operation and all before it are over. The first failure among them is the error.
     #[inline]
-    pub fn complete(&'static self, handle: i64) -> Result<()> {
-        if self.oldest.load(Ordering::Acquire) == u64::MAX && self.failed.load(Ordering::Acquire) == 0 {
+    pub fn complete(&'static self, handle: i64) -> core::result::Result<(), Failure> {
+        let idle = self.oldest.load(Ordering::Acquire) == u64::MAX && self.failed.load(Ordering::Acquire) == 0;
+        if idle && !Rma::is_refused(handle) {
             return Ok(());
         }
         let number = self.number_of_handle(handle);
         if !self.is_over(number) {
             self.wait_for(number)?;
         }
-        self.told(number)
+        self.told(handle, number)
     }
 
     /// Is an operation, or one before it, not over? A failure among those that are over is the error.
     #[inline]
-    pub fn inquire(&'static self, handle: i64) -> Result<bool> {
+    pub fn inquire(&'static self, handle: i64) -> core::result::Result<bool, Failure> {
         let number = self.number_of_handle(handle);
         if !self.is_over(number) {
             self.drive();
             self.serve();
         }
-        self.told(number)?;
+        self.told(handle, number)?;
         Ok(!self.is_over(number))
     }
 
     #[inline(always)]
-    fn told(&self, number: u64) -> Result<()> {
-        if self.failed.load(Ordering::Acquire) == 0 {
+    fn told(&self, handle: i64, number: u64) -> core::result::Result<(), Failure> {
+        if self.failed.load(Ordering::Acquire) == 0 && !Rma::is_refused(handle) {
             return Ok(());
         }
-        self.take_failure(|n| n <= number).map_or(Ok(()), Err)
+        self.tell(handle, number)
     }
 
     #[cold]
-    pub(super) fn take_failure(&self, of: impl Fn(u64) -> bool) -> Option<Error> {
+    fn tell(&self, handle: i64, number: u64) -> core::result::Result<(), Failure> {
+        match self.take_failure(|n| n <= number) {
+            Some(failure) => Err(failure),
+            None if Rma::is_refused(handle) && number != 0 => {
+                let text = format!("rank {}: operation {number} was refused, as was said then", self.rank());
+                Err(Failure { number, refused: true, error: Error::new(Code::Argument, text) })
+            }
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    pub(super) fn take_failure(&self, of: impl Fn(u64) -> bool) -> Option<Failure> {
         let mut queue = self.queue.lock().unwrap_or_else(|e| e.into_inner());
-        let first = queue.failures.iter().position(|(n, _)| of(*n))?;
-        let (_, error) = queue.failures.remove(first)?;
-        queue.failures.retain(|(n, _)| !of(*n));
+        let first = queue.failures.iter().position(|f| of(f.number))?;
+        let failure = queue.failures.remove(first)?;
+        queue.failures.retain(|f| !of(f.number));
+        // The one with the smallest number comes first.
+        let least = (0..queue.failures.len()).min_by_key(|n| queue.failures[*n].number);
+        least.into_iter().for_each(|n| queue.failures.swap(0, n));
         self.failed.store(queue.failures.len() as u32, Ordering::Release);
-        Some(error)
+        Some(failure)
     }
 
     /// The number that a handle of `complete` stands for. 0: nothing to wait for.
@@ -264,23 +367,54 @@ impl Rma {
         let issued = self.issued.load(Ordering::Acquire);
         match handle {
             ALL | CONT => issued,
-            n if n > 0 && n as u64 <= issued => n as u64,
+            n if n > 0 && (n & !REFUSED) as u64 <= issued => (n & !REFUSED) as u64,
             _ => 0,
         }
     }
 
-    /// The number after which an operation with this order starts.
+    /// The number after which an operation with this order starts; an error when it never will.
     #[inline(always)]
-    fn after(&self, order: i64) -> Result<u64> {
+    fn after(&self, order: i64, what: impl FnOnce() -> String) -> Result<u64> {
         if order == 0 {
             return Ok(0);
         }
+        let number = self.number_of_order(order).ok_or_else(|| self.no_handle(order))?;
+        match self.kept_back(order, number) {
+            None => Ok(number),
+            Some((code, why)) => Err(Error::new(code, format!("rank {}: {}: not started: {why}", self.rank(), what()))),
+        }
+    }
+
+    #[inline(always)]
+    fn number_of_order(&self, order: i64) -> Option<u64> {
         let issued = self.issued.load(Ordering::Acquire);
         match order {
-            ALL | CONT => Ok(issued),
-            n if n >= 0 => Ok((n as u64).min(issued)),
-            _ => Err(self.no_handle(order)),
+            ALL | CONT => Some(issued),
+            n if n >= 0 => Some(((n & !REFUSED) as u64).min(issued)),
+            _ => None,
         }
+    }
+
+    /// Why what has this order, which means this number, will never start, if so: what it is to follow was refused, or has failed and nobody has
+    /// been told of that.
+    #[inline(always)]
+    fn kept_back(&self, order: i64, number: u64) -> Option<(Code, String)> {
+        if self.failed.load(Ordering::Acquire) == 0 && !Rma::is_refused(order) {
+            return None;
+        }
+        self.kept_back_by(order, number)
+    }
+
+    #[cold]
+    fn kept_back_by(&self, order: i64, number: u64) -> Option<(Code, String)> {
+        let queue = self.queue.lock().unwrap_or_else(|e| e.into_inner());
+        let first = queue.failures.iter().find(|f| f.number <= number);
+        let why = first.map(|f| {
+            let how = if f.refused { "was refused" } else { "has failed" };
+            (f.error.code(), format!("operation {}, which it was to follow, {how}: {}", f.number, f.error.detail()))
+        });
+        let named = || (Code::Argument, format!("operation {number}, which it was to follow, was refused"));
+        why.or_else(|| Rma::is_refused(order).then(named))
     }
 
     #[cold]

@@ -87,9 +87,24 @@ int main(int argc, char **argv)
     for (int k = 0; k < 400; k++) CHECK(table[16 + k] == (uint64_t)(from * 10000 + 512 + k));
 
     /* Wrong use. */
-    CHECK(acp_copy(there, ACP_GA_NULL, 8, ACP_HANDLE_NULL) == ACP_HANDLE_NULL && acp_errno() != 0);
+    h = acp_copy(there, ACP_GA_NULL, 8, ACP_HANDLE_NULL);
+    CHECK((h & ACP_HANDLE_REFUSED) && acp_errno() != 0);
     CHECK(strstr(acp_last_error(), "null address"));
-    CHECK(acp_add8(res, there + 4, 1, ACP_HANDLE_NULL) == ACP_HANDLE_NULL && acp_errno() != 0);
+    CHECK(acp_add8(res, there + 4, 1, ACP_HANDLE_NULL) & ACP_HANDLE_REFUSED && acp_errno() != 0);
+    /* What is ordered after it is refused as well, until somebody has waited, and what names it itself for ever. */
+    uint64_t untouched = result[15];
+    CHECK(acp_copy(res + 120, ga, 8, h) & ACP_HANDLE_REFUSED && acp_errno() != 0);
+    CHECK(acp_copy(res + 120, ga, 8, ACP_HANDLE_CONT) & ACP_HANDLE_REFUSED && acp_errno() != 0);
+    CHECK(acp_inquire(h) == 0 && acp_errno() != 0);
+    acp_complete(ACP_HANDLE_ALL);
+    CHECK(acp_errno() != 0);
+    CHECK(acp_add8(res + 120, ga, 1, h) & ACP_HANDLE_REFUSED && acp_errno() != 0);
+    acp_complete(ACP_HANDLE_ALL);
+    CHECK(acp_errno() != 0 && result[15] == untouched);
+    h = acp_copy(res + 120, ga, 8, (acp_handle_t)ACP_HANDLE_ALL);
+    CHECK(h != ACP_HANDLE_NULL && !(h & ACP_HANDLE_REFUSED));
+    acp_complete(h);
+    CHECK(acp_errno() == 0 && result[15] == table[0]);
     CHECK(acp_query_starter_ga(procs) == ACP_GA_NULL && acp_errno() != 0);
     CHECK(acp_unregister_memory(ACP_ATKEY_NULL) == -1 && acp_errno() != 0);
     acp_sync();
@@ -99,6 +114,11 @@ int main(int argc, char **argv)
     CHECK(acp_rank() == procs - 1 - me && words(acp_rank())[0] == 0);
     CHECK(acp_finalize() == 0);
     CHECK(acp_procs() == -1);
+    /* A job of its own, in which nothing of the first is left. */
+    for (int round = 0; round < 3; round++) {
+        CHECK(acp_init(&argc, &argv) == 0 && acp_rank() == me && words(me)[0] == 0);
+        CHECK(acp_finalize() == 0);
+    }
     if (argc > 1) acp_abort("asked to");
     return 0;
 }

@@ -37,7 +37,7 @@ extern "C" {
 /// Names and values of the constants that the source documents.
 pub fn constants() -> Vec<(&'static str, u64)> {
     macro_rules! table { ($($name:ident)*) => { vec![$((stringify!($name), acp::$name)),*] } }
-    table!(ACP_GA_NULL ACP_ATKEY_NULL ACP_HANDLE_ALL ACP_HANDLE_CONT ACP_HANDLE_NULL)
+    table!(ACP_GA_NULL ACP_ATKEY_NULL ACP_HANDLE_ALL ACP_HANDLE_CONT ACP_HANDLE_NULL ACP_HANDLE_REFUSED)
 }
 
 /// The header's text.

@@ -81,10 +81,14 @@ pub fn try_copy(dst: u64, src: u64, len: usize, order: i64) -> i64 {
     // SAFETY: see above.
     unsafe { acp_copy(dst, src, len, order) }
 }
+/// Was the operation refused?
+pub fn is_refused(handle: i64) -> bool {
+    handle & ACP_HANDLE_REFUSED as i64 != 0
+}
 #[track_caller]
 pub fn copy(dst: u64, src: u64, len: usize, order: i64) -> i64 {
     let handle = try_copy(dst, src, len, order);
-    assert!(handle > 0, "{}", last_error());
+    assert!(handle > 0 && !is_refused(handle), "{}", last_error());
     handle
 }
 #[track_caller]
@@ -155,13 +159,13 @@ pub fn try_fetch4(op: Op, dst: u64, src: u64, value: u32, old: u32, order: i64) 
 #[track_caller]
 pub fn fetch8(op: Op, dst: u64, src: u64, value: u64, old: u64, order: i64) -> i64 {
     let handle = try_fetch8(op, dst, src, value, old, order);
-    assert!(handle > 0, "{}", last_error());
+    assert!(handle > 0 && !is_refused(handle), "{}", last_error());
     handle
 }
 #[track_caller]
 pub fn fetch4(op: Op, dst: u64, src: u64, value: u32, old: u32, order: i64) -> i64 {
     let handle = try_fetch4(op, dst, src, value, old, order);
-    assert!(handle > 0, "{}", last_error());
+    assert!(handle > 0 && !is_refused(handle), "{}", last_error());
     handle
 }
 /// What an operation makes of a value.

@@ -59,7 +59,8 @@ pub fn renumbers() {
         assert!(starter_words().iter().all(|w| w.load(Ordering::Acquire) == 0));
         // SAFETY: as above.
         assert_eq!(unsafe { acp_unregister_memory(key) }, -1, "nothing of before is registered");
-        assert_eq!(try_copy(starter(next), all[0], 8, NOW), 0);
+        let handle = try_copy(starter(next), all[0], 8, NOW);
+        assert!(is_refused(handle) && complete_with_error(handle) == ARGUMENT);
         assert!(last_error().contains("nothing is registered"), "{}", last_error());
         sync();
     }
@@ -148,13 +149,15 @@ pub fn loses() {
             3 => try_copy(private_at[2] + 4096, private_at[1 - me], 8000, NOW),
             _ => try_copy(private_at[1 - me] + 200_000, private_at[2], 8000, NOW),
         };
-        if handle == 0 {
-            break last_error();
+        if is_refused(handle) {
+            let text = last_error();
+            assert_eq!(complete_with_error(handle), calls::PEER);
+            break text;
         }
         let follower = try_copy(result + 8, result, 8, handle);
         if complete_with_error(ALL) != 0 {
             let text = last_error();
-            assert!(follower == 0 || !inquire(follower));
+            assert!(!inquire(follower));
             break text;
         }
     };
@@ -168,10 +171,10 @@ pub fn loses() {
                     0 => try_fetch8(Op::Add, result, at, 1, 0, NOW),
                     _ => try_copy(result, at, 8, NOW),
                 };
-                if handle == 0 {
+                complete_with_error(handle);
+                if is_refused(handle) {
                     break;
                 }
-                complete_with_error(handle);
                 std::thread::sleep(Duration::from_millis(1));
             }
             assert!(last_error().contains("rank 2 has died"), "{}", last_error());

@@ -5,6 +5,7 @@
 //! | `reach` | copies and atomic operations between all kinds of memory of all ranks, every size, every way |
 //! | `order` | what starts after what; full queues |
 //! | `keys` | registration, keys that are used again, wrong addresses |
+//! | `refused` | operations that are refused, and what is ordered after them |
 //! | `sums` | many ranks on the same words: the sums are right |
 //! | `long` | transfers of more than 4 GiB; the helper |
 //! | `life` | renumbering, several inits, dead ranks |
@@ -25,18 +26,20 @@ mod life;
 mod long;
 mod order;
 mod reach;
+mod refused;
 mod sums;
 mod tickets;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 19] = [
+const TESTS: [Test; 20] = [
     ("every_memory_is_reached", reach::everywhere),
     ("a_third_rank_copies_private_memory", reach::third),
     ("operations_start_in_their_order", order::in_order),
     ("full_queues_go_on", order::full),
     ("a_program_that_computes_is_served", order::served),
     ("wrong_use_is_an_error", keys::wrong),
+    ("what_is_refused_is_told_and_keeps_its_followers_back", refused::told),
     ("keys_are_used_again", keys::again),
     ("no_old_memory_under_a_new_registration", keys::renewed),
     ("sums_of_mixed_atomics", sums::mixed),
@@ -52,7 +55,7 @@ const TESTS: [Test; 19] = [
     ("the_same_between_nodes", between::nodes),
 ];
 
-const BODIES: [Body; 23] = [
+const BODIES: [Body; 24] = [
     ("reaches", reach::reaches),
     ("asks_around", reach::asks_around),
     ("orders", order::orders),
@@ -60,6 +63,7 @@ const BODIES: [Body; 23] = [
     ("fills", order::fills),
     ("computes", order::computes),
     ("errs", keys::errs),
+    ("refuses", refused::refuses),
     ("registers", keys::registers),
     ("renews", keys::renews),
     ("sums", sums::sums),

@@ -143,7 +143,7 @@ pub fn draws() {
         }
         _ => {
             until(100, 1);
-            while try_copy(starter(2) + 16, starter(1), 8, NOW) != 0 && complete_with_error(ALL) == 0 {}
+            while !is_refused(try_copy(starter(2) + 16, starter(1), 8, NOW)) && complete_with_error(ALL) == 0 {}
             let known = Instant::now();
             ask_rank_0(10);
             println!("10 commands were obeyed {:.3} s after the death was known", known.elapsed().as_secs_f64());

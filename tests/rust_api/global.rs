@@ -2,7 +2,7 @@
 
 use crate::on_ranks;
 use fmpl::rma::Atomic;
-use fmpl::{Code, Global, GlobalAddress, Shared};
+use fmpl::{Code, Counter, Global, GlobalAddress, Shared};
 
 /// Everybody's address of something.
 fn exchange(global: &Global<'_>, at: GlobalAddress) -> fmpl::Result<Vec<GlobalAddress>> {
@@ -91,6 +91,18 @@ on_ranks! {
         ] {
             assert!(matches!(e.code(), Code::Argument | Code::Rank) && e.detail().contains(what), "{e}");
         }
+        // They are errors of `start`: nothing was issued, and so nothing waits for it, also not what follows all.
+        assert_eq!(job.counter(Counter::GlobalRefused)?, 4);
+        let before = global.copy(theirs + 8, mine.address(0), 8).after_all().start()?;
+        // An operation that has failed keeps back what follows it, until somebody was told.
+        // SAFETY: no memory; what is wrong is found out before anything is touched.
+        let refused = unsafe { fmpl::ffi::acp::acp_copy(theirs.bits(), 0, 8, 0) };
+        assert_ne!(refused, 0);
+        let e = global.copy(theirs, mine.address(0), 8).after_all().start().unwrap_err();
+        assert!(e.code() == Code::Argument && e.detail().contains("not started: operation"), "{e}");
+        assert_eq!(job.counter(Counter::GlobalRefused)?, 6);
+        assert!(global.complete().is_err_and(|e| e.detail().contains("null address")));
+        global.copy(theirs + 16, mine.address(0), 8).after(&before).start()?.wait()?;
         global.sync()?;
         drop(mine);
         global.sync()?;

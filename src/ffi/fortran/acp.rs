@@ -8,11 +8,11 @@
 use core::ffi::{c_char, c_void};
 
 use super::{Int, Long};
-use crate::base::error::Result;
+use crate::base::error::{Code, Error, Result};
 use crate::comm;
 use crate::ffi::acp as c;
 use crate::ffi::outcome::{hand_out, number, wrong};
-use crate::rma::{self, AddressKey, Atomic, Fetch, GlobalAddress, Into, rma};
+use crate::rma::{self, AddressKey, Atomic, Fetch, GlobalAddress, Into, Rma, rma};
 
 fn ga(bits: Long) -> GlobalAddress {
     GlobalAddress::from_bits(bits as u64)
@@ -22,8 +22,30 @@ fn rank_of(rank: Int) -> u32 {
     u32::try_from(rank).unwrap_or(u32::MAX)
 }
 
-fn fetch(dst: Long, src: Long, op: Atomic, wide: bool, value: u64, expected: u64, order: Long) -> Result<Long> {
-    rma()?.fetch::<false>(Fetch { at: ga(src), op, wide, value, expected }, Into::Address(ga(dst)), order)
+/// An operation's handle and how it went. One that was refused has a handle too, after which nothing starts.
+struct Issued(Long, Result<()>);
+
+impl Issued {
+    fn of(kind: u32, order: Long, issue: impl FnOnce(&'static Rma) -> Result<Long>) -> Issued {
+        match rma() {
+            Ok(r) => match issue(r) {
+                Ok(handle) => Issued(handle, Ok(())),
+                Err(error) => Issued(r.refuse(kind, order, &error).0, Err(error)),
+            },
+            Err(error) => Issued(0, Err(error)),
+        }
+    }
+
+    /// Hands the handle out, and returns the return code.
+    fn hand_out(self, handle: &mut Long) -> Int {
+        *handle = self.0;
+        number(self.1)
+    }
+}
+
+fn fetch(dst: Long, src: Long, op: Atomic, wide: bool, value: u64, expected: u64, order: Long) -> Issued {
+    let fetch = Fetch { at: ga(src), op, wide, value, expected };
+    Issued::of(op as u32, order, |r| r.fetch::<false>(fetch, Into::Address(ga(dst)), order))
 }
 
 // # Global memory (ACP): infrastructure
@@ -199,7 +221,7 @@ pub unsafe extern "C" fn acp_colors_(colors: *mut Int) {
 /// * src: where from.
 /// * size: bytes.
 /// * order: it starts when this operation and all issued before it are over; `ACP_HANDLE_NULL`: at once.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_copy_(
@@ -212,12 +234,12 @@ pub unsafe extern "C" fn acp_copy_(
 ) {
     // SAFETY: as above.
     unsafe {
-        *ier = match usize::try_from(*size) {
-            Ok(size) => {
-                hand_out(rma().and_then(|r| r.copy::<false>(ga(*dst), ga(*src), size, *order)), |h| *handle = h)
-            }
-            Err(_) => wrong("acp_copy: the size is negative"),
+        let negative = |_| Error::new(Code::Argument, "acp_copy: the size is negative");
+        let copy = |r: &'static Rma| {
+            let size = usize::try_from(*size).map_err(negative)?;
+            r.copy::<false>(ga(*dst), ga(*src), size, *order)
         };
+        *ier = Issued::of(c::COPY, *order, copy).hand_out(&mut *handle);
     }
 }
 
@@ -227,7 +249,7 @@ pub unsafe extern "C" fn acp_copy_(
 /// * oldval: what must be there.
 /// * newval: what replaces it.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_cas4_(
@@ -242,7 +264,7 @@ pub unsafe extern "C" fn acp_cas4_(
     // SAFETY: as above.
     unsafe {
         let (old, new) = (u64::from(*oldval as u32), u64::from(*newval as u32));
-        *ier = hand_out(fetch(*dst, *src, Atomic::Cas, false, new, old, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::Cas, false, new, old, *order).hand_out(&mut *handle);
     }
 }
 
@@ -251,7 +273,7 @@ pub unsafe extern "C" fn acp_cas4_(
 /// * src: the word, of any rank; aligned to 4 bytes.
 /// * value: the operand.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_swap4_(
@@ -265,7 +287,7 @@ pub unsafe extern "C" fn acp_swap4_(
     // SAFETY: as above.
     unsafe {
         let value = u64::from(*value as u32);
-        *ier = hand_out(fetch(*dst, *src, Atomic::Swap, false, value, 0, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::Swap, false, value, 0, *order).hand_out(&mut *handle);
     }
 }
 
@@ -274,7 +296,7 @@ pub unsafe extern "C" fn acp_swap4_(
 /// * src: the word, of any rank; aligned to 4 bytes.
 /// * value: the operand.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_add4_(
@@ -288,7 +310,7 @@ pub unsafe extern "C" fn acp_add4_(
     // SAFETY: as above.
     unsafe {
         let value = u64::from(*value as u32);
-        *ier = hand_out(fetch(*dst, *src, Atomic::Add, false, value, 0, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::Add, false, value, 0, *order).hand_out(&mut *handle);
     }
 }
 
@@ -297,7 +319,7 @@ pub unsafe extern "C" fn acp_add4_(
 /// * src: the word, of any rank; aligned to 4 bytes.
 /// * value: the operand.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_xor4_(
@@ -311,7 +333,7 @@ pub unsafe extern "C" fn acp_xor4_(
     // SAFETY: as above.
     unsafe {
         let value = u64::from(*value as u32);
-        *ier = hand_out(fetch(*dst, *src, Atomic::Xor, false, value, 0, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::Xor, false, value, 0, *order).hand_out(&mut *handle);
     }
 }
 
@@ -320,7 +342,7 @@ pub unsafe extern "C" fn acp_xor4_(
 /// * src: the word, of any rank; aligned to 4 bytes.
 /// * value: the operand.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_or4_(
@@ -334,7 +356,7 @@ pub unsafe extern "C" fn acp_or4_(
     // SAFETY: as above.
     unsafe {
         let value = u64::from(*value as u32);
-        *ier = hand_out(fetch(*dst, *src, Atomic::Or, false, value, 0, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::Or, false, value, 0, *order).hand_out(&mut *handle);
     }
 }
 
@@ -343,7 +365,7 @@ pub unsafe extern "C" fn acp_or4_(
 /// * src: the word, of any rank; aligned to 4 bytes.
 /// * value: the operand.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_and4_(
@@ -357,7 +379,7 @@ pub unsafe extern "C" fn acp_and4_(
     // SAFETY: as above.
     unsafe {
         let value = u64::from(*value as u32);
-        *ier = hand_out(fetch(*dst, *src, Atomic::And, false, value, 0, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::And, false, value, 0, *order).hand_out(&mut *handle);
     }
 }
 
@@ -367,7 +389,7 @@ pub unsafe extern "C" fn acp_and4_(
 /// * oldval: what must be there.
 /// * newval: what replaces it.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_cas8_(
@@ -382,7 +404,7 @@ pub unsafe extern "C" fn acp_cas8_(
     // SAFETY: as above.
     unsafe {
         let (old, new) = (*oldval as u64, *newval as u64);
-        *ier = hand_out(fetch(*dst, *src, Atomic::Cas, true, new, old, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::Cas, true, new, old, *order).hand_out(&mut *handle);
     }
 }
 
@@ -391,7 +413,7 @@ pub unsafe extern "C" fn acp_cas8_(
 /// * src: the word, of any rank; aligned to 8 bytes.
 /// * value: the operand.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_swap8_(
@@ -405,7 +427,7 @@ pub unsafe extern "C" fn acp_swap8_(
     // SAFETY: as above.
     unsafe {
         let value = *value as u64;
-        *ier = hand_out(fetch(*dst, *src, Atomic::Swap, true, value, 0, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::Swap, true, value, 0, *order).hand_out(&mut *handle);
     }
 }
 
@@ -414,7 +436,7 @@ pub unsafe extern "C" fn acp_swap8_(
 /// * src: the word, of any rank; aligned to 8 bytes.
 /// * value: the operand.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_add8_(
@@ -428,7 +450,7 @@ pub unsafe extern "C" fn acp_add8_(
     // SAFETY: as above.
     unsafe {
         let value = *value as u64;
-        *ier = hand_out(fetch(*dst, *src, Atomic::Add, true, value, 0, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::Add, true, value, 0, *order).hand_out(&mut *handle);
     }
 }
 
@@ -437,7 +459,7 @@ pub unsafe extern "C" fn acp_add8_(
 /// * src: the word, of any rank; aligned to 8 bytes.
 /// * value: the operand.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_xor8_(
@@ -451,7 +473,7 @@ pub unsafe extern "C" fn acp_xor8_(
     // SAFETY: as above.
     unsafe {
         let value = *value as u64;
-        *ier = hand_out(fetch(*dst, *src, Atomic::Xor, true, value, 0, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::Xor, true, value, 0, *order).hand_out(&mut *handle);
     }
 }
 
@@ -460,7 +482,7 @@ pub unsafe extern "C" fn acp_xor8_(
 /// * src: the word, of any rank; aligned to 8 bytes.
 /// * value: the operand.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_or8_(
@@ -474,7 +496,7 @@ pub unsafe extern "C" fn acp_or8_(
     // SAFETY: as above.
     unsafe {
         let value = *value as u64;
-        *ier = hand_out(fetch(*dst, *src, Atomic::Or, true, value, 0, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::Or, true, value, 0, *order).hand_out(&mut *handle);
     }
 }
 
@@ -483,7 +505,7 @@ pub unsafe extern "C" fn acp_or8_(
 /// * src: the word, of any rank; aligned to 8 bytes.
 /// * value: the operand.
 /// * order: as for `acp_copy`.
-/// * handle: set to its handle.
+/// * handle: set to its handle; when it is refused, to one after which nothing starts.
 /// * ier: the return code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_and8_(
@@ -497,7 +519,7 @@ pub unsafe extern "C" fn acp_and8_(
     // SAFETY: as above.
     unsafe {
         let value = *value as u64;
-        *ier = hand_out(fetch(*dst, *src, Atomic::And, true, value, 0, *order), |h| *handle = h);
+        *ier = fetch(*dst, *src, Atomic::And, true, value, 0, *order).hand_out(&mut *handle);
     }
 }
 
@@ -507,7 +529,7 @@ pub unsafe extern "C" fn acp_and8_(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_complete_(handle: *const Long, ier: *mut Int) {
     // SAFETY: as above.
-    unsafe { *ier = number(rma().and_then(|r| r.complete(*handle))) }
+    unsafe { *ier = number(rma().and_then(|r| Ok(r.complete(*handle)?))) }
 }
 
 /// As [`c::acp_inquire`]; a failure is returned.
@@ -517,5 +539,5 @@ pub unsafe extern "C" fn acp_complete_(handle: *const Long, ier: *mut Int) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_inquire_(handle: *const Long, flag: *mut Int, ier: *mut Int) {
     // SAFETY: as above.
-    unsafe { *ier = hand_out(rma().and_then(|r| r.inquire(*handle)), |open| *flag = Int::from(open)) }
+    unsafe { *ier = hand_out(rma().and_then(|r| Ok(r.inquire(*handle)?)), |open| *flag = Int::from(open)) }
 }
