@@ -1,10 +1,11 @@
-//! What every layer stands on: errors, settings, atomics, the clock.
+//! What every layer stands on: errors, settings, atomics, the clock, keys.
 
 pub mod atomics;
 pub mod clock;
 pub mod config;
 pub mod copying;
 pub mod error;
+pub mod key;
 pub mod ownership;
 pub mod prefetch;
 #[cfg(loom)]

@@ -6,19 +6,26 @@
 //! A rank connects to the root and both prove that they know the secret, without saying it:
 //!
 //! ```text
-//!   root ── fmpl-start version=1 nonce=A ──────────────────────────────────▶ rank
-//!   root ◀─ fmpl-start version=1 rank=R size=N nonce=B proof=HMAC(secret; "rank" A B R N) ── rank
-//!   root ── fmpl-start welcome proof=HMAC(secret; "root" A B R N) ─────────▶ rank          or: refused why=…
+//!   root ── fmpl-start version=2 nonce=A ──────────────────────────────────▶ rank
+//!   root ◀─ fmpl-start version=2 rank=R size=N nonce=B proof=HMAC(secret; "rank" A B R N) ── rank
+//!   root ── fmpl-welcome proof=HMAC(secret; "root" A B R N) ───────────────▶ rank          or: fmpl-refused why=…
 //! ```
-//! From then on the connection carries PMI-1, with the rank's side as under any launcher and [`super::rendezvous`] as the other.
-//! The proofs keep strangers out; what follows is not encrypted, and whoever can alter packets on the way can alter it.
+//! From then on the connection carries PMI-1, with the rank's side as under any launcher and [`super::rendezvous`] as the other. Each line has
+//! a check (see [`seal`](super::seal)) with keys made from the secret, A, B, R and N, so whoever is on the way, and has passed the proofs on, can
+//! neither alter a line nor add one. It is not encrypted.
+//!
+//! A connection that ends before the answer is no refusal: the root may have needed its place (see [`door`](super::door)), so the rank
+//! tries again.
 
-use super::sha256::hmac;
+use super::seal::{self, Keys};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::key::{CHECK, Key, random};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,7 +35,8 @@ pub(crate) struct Place {
     pub(crate) size: u32,
     pub(crate) host: String,
     pub(crate) port: u16,
-    pub(crate) secret: Vec<u8>,
+    /// Of whoever knows the secret.
+    pub(crate) secret: Key,
     /// `FMPL_START_TIMEOUT`
     pub(crate) patience: Duration,
     /// `FMPL_LOG`
@@ -37,6 +45,8 @@ pub(crate) struct Place {
 
 /// A shorter secret could be guessed.
 const SECRET_MIN: usize = 8;
+/// A longer file is none with a secret.
+const SECRET_MAX: u64 = 64 << 10;
 /// How long one attempt to connect, and one answer, may take.
 const ATTEMPT: Duration = Duration::from_secs(10);
 /// How much longer than the root a rank waits, so that the root's reason comes first.
@@ -93,18 +103,33 @@ impl Place {
         }
     }
 
-    /// What whoever knows the secret can say of two numbers drawn by lot, the root's and the rank's.
+    /// What whoever knows the secret can say of two numbers drawn by lot, the root's and the rank's, in hexadecimal.
     pub(crate) fn proof(&self, who: &str, [root, rank]: [&str; 2], number: u32, size: u32) -> String {
-        wire::hex(&hmac(&self.secret, format!("fmpl {who} {root} {rank} {number} {size}").as_bytes()))
+        let said = format!("{who} {root} {rank} {number} {size}");
+        wire::hex(&self.secret.derive("proof", &[VERSION.as_bytes()]).check(&[said.as_bytes()]))
+    }
+
+    /// Is this such a proof? Takes as long whatever the answer.
+    pub(crate) fn proves(&self, proof: &str, who: &str, [root, rank]: [&str; 2], number: u32, size: u32) -> bool {
+        let Some(proof) = wire::unhex(proof).and_then(|p| <[u8; CHECK]>::try_from(p).ok()) else { return false };
+        let said = format!("{who} {root} {rank} {number} {size}");
+        self.secret.derive("proof", &[VERSION.as_bytes()]).verifies(&[said.as_bytes()], &proof)
+    }
+
+    /// The keys of the connection of this rank on which these numbers were said.
+    pub(crate) fn keys(&self, [root, rank]: [&str; 2], number: u32, size: u32) -> Keys {
+        let context = [root.as_bytes(), rank.as_bytes(), &number.to_le_bytes(), &size.to_le_bytes()];
+        let of = |who| self.secret.derive(who, &context);
+        Keys { rank: of("lines of the rank"), root: of("lines of the root") }
     }
 
     /// Connects this rank, which is not the root, within the time allowed.
-    pub(crate) fn join(&self) -> Result<(OwnedFd, Helper)> {
+    pub(crate) fn join(&self) -> Result<Joined> {
         let deadline = Instant::now() + self.patience;
         let mut pause = Duration::from_millis(5);
         loop {
             let why = match self.attempt(deadline) {
-                Ok(stream) => return self.settle(stream),
+                Ok((stream, keys)) => return self.settle(stream, keys),
                 Err(Trouble::Final(text)) => {
                     return Err(Error::new(Code::Launch, format!("rank {}: {text}", self.rank)));
                 }
@@ -122,25 +147,31 @@ impl Place {
         }
     }
 
-    fn attempt(&self, deadline: Instant) -> std::result::Result<TcpStream, Trouble> {
+    /// Tries the root's addresses in turn.
+    fn attempt(&self, deadline: Instant) -> std::result::Result<(TcpStream, Keys), Trouble> {
         let again = |what: &str, e: io::Error| Trouble::Again(format!("{what}: {e}"));
         let left = || ATTEMPT.min(deadline.saturating_duration_since(Instant::now())).max(Duration::from_millis(1));
         let addresses = (self.host.as_str(), self.port).to_socket_addrs();
         let mut failed = Trouble::Again(format!("{} has no address", self.host));
         for address in addresses.map_err(|e| again(&format!("the address of {}", self.host), e))? {
-            match TcpStream::connect_timeout(&address, left()) {
-                Ok(stream) => {
+            let met = TcpStream::connect_timeout(&address, left())
+                .map_err(|e| again(&format!("connecting to {address}"), e))
+                .and_then(|stream| {
                     stream.set_read_timeout(Some(left())).map_err(|e| again("a time-out for the connection", e))?;
-                    return self.introduce(stream);
-                }
-                Err(e) => failed = again(&format!("connecting to {address}"), e),
+                    self.introduce(stream)
+                });
+            match met {
+                Ok(met) => return Ok(met),
+                // At another of the addresses the root may be; if it is not, this is what counts.
+                Err(e) if matches!(failed, Trouble::Again(_)) => failed = e,
+                Err(_) => {}
             }
         }
         Err(failed)
     }
 
     /// The exchange of proofs.
-    fn introduce(&self, mut stream: TcpStream) -> std::result::Result<TcpStream, Trouble> {
+    fn introduce(&self, mut stream: TcpStream) -> std::result::Result<(TcpStream, Keys), Trouble> {
         let mut inbox = Inbox::default();
         let greeting = next_line(&mut stream, &mut inbox)?;
         let nonsense = |line: &[u8]| {
@@ -159,16 +190,19 @@ impl Place {
                 self.root()
             )));
         }
-        let ours = nonce().map_err(|e| Trouble::Final(format!("getting random bytes: {e}")))?;
-        let proof = self.proof("rank", [theirs, &ours], self.rank, self.size);
-        let (rank, size) = (self.rank, self.size);
+        if !is_nonce(theirs) {
+            return Err(nonsense(&greeting));
+        }
+        let ours = nonce().map_err(|e| Trouble::Final(e.detail().to_owned()))?;
+        let (rank, size, nonces) = (self.rank, self.size, [theirs, ours.as_str()]);
+        let proof = self.proof("rank", nonces, rank, size);
         let line = format!("cmd=fmpl-start version={VERSION} rank={rank} size={size} nonce={ours} proof={proof}\n");
         stream.write_all(line.as_bytes()).map_err(|e| Trouble::Again(format!("the root hung up: {e}")))?;
         let answer = next_line(&mut stream, &mut inbox)?;
         let line = Line::parse(&answer).ok_or_else(|| nonsense(&answer))?;
         match (line.cmd(), line.get("proof"), line.get("why")) {
-            ("fmpl-welcome", Some(proof), _) if same(proof, &self.proof("root", [theirs, &ours], rank, size)) => {
-                Ok(stream)
+            ("fmpl-welcome", Some(proof), _) if self.proves(proof, "root", nonces, rank, size) => {
+                Ok((stream, self.keys(nonces, rank, size)))
             }
             ("fmpl-welcome", ..) => {
                 Err(Trouble::Final(format!("what answers at {} does not know the job's secret", self.root())))
@@ -183,7 +217,7 @@ impl Place {
     }
 
     /// The connection as PMI-1 uses it, and the thread that watches over it.
-    fn settle(&self, stream: TcpStream) -> Result<(OwnedFd, Helper)> {
+    fn settle(&self, stream: TcpStream, keys: Keys) -> Result<Joined> {
         let failed =
             |e: io::Error| Error::new(Code::System, format!("rank {}: the connection to the root: {e}", self.rank));
         stream.set_nodelay(true).map_err(failed)?;
@@ -191,14 +225,26 @@ impl Place {
         keep_alive(&stream);
         let line: OwnedFd = stream.try_clone().map_err(failed)?.into();
         let watched: OwnedFd = stream.try_clone().map_err(failed)?.into();
-        let rank = self.rank;
-        let thread = thread("fmpl-launch", move || watch(&watched, rank)).map_err(failed)?;
-        Ok((stream.into(), Helper { thread: Some(thread), line: Some(line) }))
+        let (rank, root) = (self.rank, keys.root.clone());
+        let thread = thread("fmpl-launch", move || watch(&watched, rank, &root)).map_err(failed)?;
+        Ok(Joined {
+            socket: stream.into(),
+            helper: Helper { thread: Some(thread), line: Some(line) },
+            keys: Some(keys),
+        })
     }
 }
 
-/// Of the lines above.
-pub(crate) const VERSION: &str = "1";
+/// Of the lines above, and of what follows them.
+pub(crate) const VERSION: &str = "2";
+
+/// A rank's connection to the root.
+pub(crate) struct Joined {
+    pub(crate) socket: OwnedFd,
+    pub(crate) helper: Helper,
+    /// `None`: it does not leave this process.
+    pub(crate) keys: Option<Keys>,
+}
 
 enum Trouble {
     /// The root may not be there yet.
@@ -237,7 +283,7 @@ impl Drop for Helper {
 }
 
 /// Waits for the root to hang up. When its last word is that the job was aborted, so is this process.
-fn watch(line: &OwnedFd, rank: u32) {
+fn watch(line: &OwnedFd, rank: u32, root: &Key) {
     let mut p = libc::pollfd { fd: line.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
     // SAFETY: one pollfd, as said.
     while unsafe { libc::poll(&mut p, 1, -1) } <= 0 {}
@@ -247,7 +293,7 @@ fn watch(line: &OwnedFd, rank: u32) {
         libc::recv(line.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_PEEK | libc::MSG_DONTWAIT)
     };
     for text in bytes[..n.max(0) as usize].split(|b| *b == b'\n') {
-        if let Some(line) = Line::parse(text).filter(|l| l.cmd() == "abort") {
+        if let Some(line) = seal::last(root, text).and_then(Line::parse).filter(|l| l.cmd() == "abort") {
             obey_abort(&line, rank);
         }
     }
@@ -326,16 +372,13 @@ fn next_line(stream: &mut TcpStream, inbox: &mut Inbox) -> std::result::Result<V
 }
 
 /// Sixteen random bytes, in hexadecimal.
-pub(crate) fn nonce() -> io::Result<String> {
-    let mut bytes = [0u8; 16];
-    // SAFETY: the buffer is ours and as long as said.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if got == bytes.len() as isize { Ok(wire::hex(&bytes)) } else { Err(io::Error::last_os_error()) }
+pub(crate) fn nonce() -> Result<String> {
+    random::<16>().map(|bytes| wire::hex(&bytes))
 }
 
-/// Compares proofs, in a time that does not tell where they differ.
-pub(crate) fn same(a: &str, b: &str) -> bool {
-    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |d, (a, b)| d | (a ^ b)) == 0
+/// Is it as long as [`nonce`] makes it?
+pub(crate) fn is_nonce(text: &str) -> bool {
+    text.len() == 32
 }
 
 /// `host:port`, an IPv6 address in brackets.
@@ -346,13 +389,13 @@ fn split_root(text: &str) -> Option<(String, u16)> {
     Some((bare.to_owned(), port.parse().ok().filter(|p| *p != 0)?)).filter(|_| sound)
 }
 
-fn secret(var: &impl Fn(&str) -> Option<String>) -> Result<Vec<u8>> {
+fn secret(var: &impl Fn(&str) -> Option<String>) -> Result<Key> {
     let bad = |text: String| Err(Error::new(Code::Launch, text));
     let (name, text) = match (var("FMPL_SECRET"), var("FMPL_SECRET_FILE")) {
         (Some(text), _) => ("FMPL_SECRET", text.into_bytes()),
-        (None, Some(path)) => match std::fs::read(&path) {
+        (None, Some(path)) => match read_secret(&path) {
             Ok(bytes) => ("the file in FMPL_SECRET_FILE", bytes.trim_ascii().to_vec()),
-            Err(e) => return bad(format!("FMPL_SECRET_FILE={path}: {e}")),
+            Err(why) => return bad(format!("FMPL_SECRET_FILE={path}: {why}")),
         },
         (None, None) => {
             return bad("a job started by FMPL_RANK and FMPL_ROOT needs a secret, or anybody could join it: set FMPL_SECRET to the same random \
@@ -362,7 +405,32 @@ fn secret(var: &impl Fn(&str) -> Option<String>) -> Result<Vec<u8>> {
     if text.len() < SECRET_MIN {
         return bad(format!("{name} is too short: at least {SECRET_MIN} characters"));
     }
-    Ok(text)
+    Ok(Key::of(&text))
+}
+
+/// What is in the file, if nobody else can know it. The file that is looked at is the one that is read.
+fn read_secret(path: &str) -> std::result::Result<Vec<u8>, String> {
+    let said = |e: io::Error| e.to_string();
+    // A pipe that nobody will write to holds nobody up.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(said)?;
+    // SAFETY: a descriptor of ours; no memory is involved.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) };
+    let about = file.metadata().map_err(said)?;
+    // SAFETY: no memory is involved.
+    let user = unsafe { libc::geteuid() };
+    if about.uid() != user {
+        return Err(format!(
+            "it belongs to user {}, who knows the secret then; it must be a file of this user ({user})",
+            about.uid()
+        ));
+    }
+    if about.mode() & 0o077 != 0 {
+        let mode = about.mode() & 0o777;
+        return Err(format!("others can read or write it (mode {mode:03o}): chmod 600, and a new secret"));
+    }
+    let mut bytes = Vec::new();
+    file.take(SECRET_MAX).read_to_end(&mut bytes).map_err(said)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@
 //! | `wire` | the lines of PMI-1 and the way bytes travel in them |
 //! | `pmi` | the rank's side |
 //! | `environment` | starting by variables: the rank's side |
-//! | `rendezvous` | the side of rank 0, the root |
+//! | `rendezvous` | the side of rank 0, the root: the ranks that it serves |
+//! | `door` | where it listens, and those who have not shown yet that they know the secret |
+//! | `seal` | the check on each line between a rank and the root |
 //! | [`place`] | what makes a node, and which ranks share one |
-//! | `sha256` | proofs and digests |
 //! | [`embedded`] | our own launcher, behind `fmpl run`: its interface |
 //! | `start`, `exec` | how a job begins: from names of programs to running ranks |
 //! | `supervise`, `signals` | its loop, from the first question to the last end; Ctrl-C |
@@ -23,6 +24,7 @@
 //! | `bind` | cores for ranks |
 
 mod bind;
+mod door;
 pub mod embedded;
 mod environment;
 mod exec;
@@ -31,14 +33,16 @@ mod pmi;
 mod process;
 mod relay;
 mod rendezvous;
+mod seal;
 mod server;
-mod sha256;
 mod signals;
 mod start;
 mod supervise;
 mod wire;
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::key::{Key, random};
+use environment::Joined;
 use place::{Gathered, Node, NodeMap};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -56,8 +60,19 @@ pub struct Launch {
     way: Way,
     /// The thread of a job started by variables; after `way`, whose end it waits for.
     helper: Mutex<Option<environment::Helper>>,
+    /// Of whoever knows the secret of a job started by variables.
+    secret: Option<Key>,
+    /// For the check on an abort.
+    last_word: Option<Key>,
     /// The descriptor for [`abort`](Launch::abort), which must not wait for a thread inside [`fence`](Launch::fence); -1: none.
     abort_fd: AtomicI32,
+}
+
+/// What a job started by variables has beside its connection.
+struct Started {
+    helper: environment::Helper,
+    secret: Key,
+    last_word: Option<Key>,
 }
 
 enum Way {
@@ -68,6 +83,9 @@ enum Way {
 
 /// Values that one rank takes from others at a time when they find out who shares a node.
 const GATHER: u64 = 64;
+
+/// Under which rank 0 publishes what the job's key is made from. Another name with each way of making it.
+const KEY: &str = "fmpl-key-2";
 
 /// What became of the launcher's descriptor, which a process takes over once.
 static DESCRIPTOR: Mutex<Descriptor> = Mutex::new(Descriptor::Untouched);
@@ -121,7 +139,7 @@ impl Launch {
         }
         let (rank, size) = (rank as u32, size as u32);
         let client = match take_descriptor(rank)? {
-            Some(socket) => pmi::Client::over(socket, rank, "the launcher".into())?,
+            Some(socket) => pmi::Client::over(socket, rank, "the launcher".into(), None)?,
             None => pmi::Client::join(fd, rank)?,
         };
         Launch::with_client(client, rank, size, node, None)
@@ -135,6 +153,8 @@ impl Launch {
             nodes: NodeMap::one_node(1),
             way: Way::Alone(Mutex::default()),
             helper: Mutex::new(None),
+            secret: None,
+            last_word: None,
             abort_fd: AtomicI32::new(-1),
         }
     }
@@ -143,21 +163,21 @@ impl Launch {
     fn meet(place: environment::Place, node: Node) -> Result<Launch> {
         let (rank, size, root) = (place.rank, place.size, format!("rank 0 ({})", place.root()));
         take_descriptor(rank)?;
-        let (socket, helper) = if rank == 0 { place.open()? } else { place.join()? };
-        let client = pmi::Client::over(socket, rank, root)?;
-        Launch::with_client(client, rank, size, node, Some(helper))
+        let secret = place.secret.clone();
+        let Joined { socket, helper, keys } = if rank == 0 { place.open()? } else { place.join()? };
+        let last_word = keys.as_ref().map(|keys| keys.rank.clone());
+        let client = pmi::Client::over(socket, rank, root, keys)?;
+        Launch::with_client(client, rank, size, node, Some(Started { helper, secret, last_word }))
     }
 
-    fn with_client(
-        client: pmi::Client,
-        rank: u32,
-        size: u32,
-        node: Node,
-        helper: Option<environment::Helper>,
-    ) -> Result<Launch> {
+    fn with_client(client: pmi::Client, rank: u32, size: u32, node: Node, started: Option<Started>) -> Result<Launch> {
         let abort_fd = AtomicI32::new(client.fd());
         let (nodes, way) = (NodeMap::one_node(size), Way::Pmi(Mutex::new(Some(client))));
-        let mut launch = Launch { rank, size, node, nodes, way, helper: Mutex::new(helper), abort_fd };
+        let (helper, secret, last_word) = match started {
+            Some(s) => (Mutex::new(Some(s.helper)), Some(s.secret), s.last_word),
+            None => Default::default(),
+        };
+        let mut launch = Launch { rank, size, node, nodes, way, helper, secret, last_word, abort_fd };
         launch.nodes = launch.find_nodes()?;
         Ok(launch)
     }
@@ -226,6 +246,25 @@ impl Launch {
         matches!(self.way, Way::Alone(_))
     }
 
+    /// Rank 0 publishes what the job's key is made from; visible to the others after the next [`fence`](Launch::fence).
+    pub fn draw_key(&self) -> Result<()> {
+        if self.rank == 0 { self.put(KEY, &random::<32>()?) } else { Ok(()) }
+    }
+
+    /// The key that the processes of this job have, and nobody else. In a job by variables it is derived from the secret and from what
+    /// rank 0 has drawn by lot, which then is no secret itself; otherwise that goes through the launcher, whose connections are its own.
+    pub fn key(&self) -> Result<Key> {
+        let drawn = self.get(KEY).map_err(|e| {
+            let why =
+                "rank 0 has published nothing to make the job's key from; do all ranks run the same build of FMPL?";
+            Error::new(e.code(), format!("{why} ({})", e.detail()))
+        })?;
+        Ok(match &self.secret {
+            Some(secret) => secret.derive("job", &[&drawn, &self.size.to_le_bytes()]),
+            None => Key::of(&drawn).derive("job", &[&self.size.to_le_bytes()]),
+        })
+    }
+
     /// Publishes a value for the other ranks; visible to them after the next [`fence`](Launch::fence).
     ///
     /// Keys are up to 57 of `A-Z a-z 0-9 - _ . /`, and each can be put once in a job, by one rank. Values may have any bytes
@@ -284,7 +323,9 @@ impl Launch {
         if fd >= 0 {
             // Another thread may be waiting in a fence with the lock held; one short line goes out in one piece all the same.
             // When the launcher is gone there is nobody to tell.
-            let _ = pmi::send(fd, &format!("cmd=abort exitcode={code}\n"));
+            let word = format!("cmd=abort exitcode={code}");
+            let word = self.last_word.as_ref().map_or_else(|| format!("{word}\n"), |key| seal::put_last(key, &word));
+            let _ = pmi::send(fd, &word);
         }
         // The root's own thread tells the others, and is then over.
         if let Ok(mut helper) = self.helper.try_lock()

@@ -4,8 +4,8 @@
 //! the nodes numbered in the order in which they first appear, as *runs* of regular placement. Blocks of equal size, or ranks dealt
 //! out in turn, are one run of 16 bytes whatever the size of the job; only what is irregular takes more.
 
-use super::sha256::sha256;
 use crate::base::error::{Code, Error, Result};
+use crate::base::key;
 use std::fmt::{self, Write};
 use std::os::unix::fs::MetadataExt;
 
@@ -81,9 +81,7 @@ impl Node {
 
     /// Sixteen bytes that stand for the node.
     pub(crate) fn digest(&self) -> Digest {
-        let mut digest = [0; 16];
-        digest.copy_from_slice(&sha256(&self.encode())[..16]);
-        digest
+        key::digest(&self.encode())
     }
 }
 

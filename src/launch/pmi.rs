@@ -3,6 +3,7 @@
 //! Everything here is off the message path: it runs at init, at first contact and at finalize. Whatever comes back that is
 //! not the answer is an error with both lines in it; the connection is then of no use any more and says so.
 
+use super::seal::{Keys, Seal};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -14,6 +15,8 @@ pub(crate) struct Client {
     launcher: String,
     rank: u32,
     inbox: Inbox,
+    /// The checks of what is said and heard, where the connection leaves the machine.
+    seals: Option<[Seal; 2]>,
     kvsname: String,
     /// The longest key, in characters.
     key_max: usize,
@@ -50,13 +53,14 @@ impl Client {
         }
         // SAFETY: the launcher made the descriptor for us, and `Launch::find` takes it only once in the life of a process.
         let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-        Client::over(socket, rank, "the launcher".into())
+        Client::over(socket, rank, "the launcher".into(), None)
     }
 
-    /// Says hello to `launcher` over a socket.
-    pub(crate) fn over(socket: OwnedFd, rank: u32, launcher: String) -> Result<Client> {
+    /// Says hello to `launcher` over a socket, each line with a check if there are keys for it.
+    pub(crate) fn over(socket: OwnedFd, rank: u32, launcher: String, keys: Option<Keys>) -> Result<Client> {
         let (inbox, kvsname) = Default::default();
-        let mut c = Client { socket, launcher, rank, inbox, kvsname, key_max: 0, value_max: 0, broken: false };
+        let seals = keys.map(|keys| [Seal::new(keys.rank), Seal::new(keys.root)]);
+        let mut c = Client { socket, launcher, rank, inbox, seals, kvsname, key_max: 0, value_max: 0, broken: false };
 
         c.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", |_| Some(()))?;
         let (key_len, value_len) =
@@ -167,13 +171,21 @@ impl Client {
             ));
         }
         self.broken = true;
-        send(self.fd(), &format!("{question}\n")).map_err(|e| {
+        let line = match &mut self.seals {
+            Some([says, _]) => says.put(question),
+            None => format!("{question}\n"),
+        };
+        send(self.fd(), &line).map_err(|e| {
             let question = wire::shown(question.as_bytes());
             Error::new(Code::Launch, format!("PMI: sending {question} to {}: {e}", self.launcher))
         })?;
         loop {
             match self.inbox.line() {
-                Ok(Some(answer)) => {
+                Ok(Some(came)) => {
+                    let answer = match &mut self.seals {
+                        Some([_, hears]) => hears.take(came).ok_or_else(|| altered(&self.launcher, came))?,
+                        None => came,
+                    };
                     let line = Line::parse(answer);
                     if let Some(abort) = line.as_ref().filter(|l| l.cmd() == "abort") {
                         super::environment::obey_abort(abort, self.rank);
@@ -237,6 +249,15 @@ impl Client {
             }
         }
     }
+}
+
+#[cold]
+fn altered(launcher: &str, came: &[u8]) -> Error {
+    let text = format!(
+        "PMI: {} is not what {launcher} says next: it was altered on its way, or is a stranger's",
+        wire::shown(came)
+    );
+    Error::new(Code::Launch, text)
 }
 
 /// Sends the whole text; a launcher that is gone is an error, not a SIGPIPE.

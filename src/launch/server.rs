@@ -129,13 +129,18 @@ impl Server {
             }
         };
         if let Verdict::Garbage(_) = verdict {
-            self.seats[rank].outbox.clear();
-            self.lose(rank, "was_cut_off");
-            self.seats[rank].stage = Stage::Cut;
+            self.cut(rank);
         } else {
             self.seats[rank].inbox = inbox;
         }
         verdict
+    }
+
+    /// The rank is not listened to any more.
+    pub(crate) fn cut(&mut self, rank: usize) {
+        self.seats[rank].outbox.clear();
+        self.lose(rank, "was_cut_off");
+        self.seats[rank].stage = Stage::Cut;
     }
 
     /// The rank's connection is closed at its end.

@@ -251,35 +251,24 @@ impl Endpoint {
         })
     }
 
-    /// Publishes where this rank is found, and agrees on the job's secret.
+    /// Publishes where this rank is found, and agrees on the job's key.
     fn wire_up(&self) -> Result<()> {
         if self.size == 1 {
             return Ok(());
         }
         let options = Options { cma: self.config.cma, log: self.config.log };
         let attach = Attach::start(self.region.clone(), options, on_death, |_| ())?;
-        if self.rank == 0 {
-            let mut secret = [0u8; 16];
-            // SAFETY: sixteen writable bytes.
-            let got = unsafe { libc::getrandom(secret.as_mut_ptr().cast(), secret.len(), 0) };
-            if got != secret.len() as isize {
-                return Err(Error::system("getting random bytes for the job's secret (getrandom)"));
-            }
-            self.launch.put("fmpl-secret", &secret)?;
-        }
+        self.launch.draw_key()?;
         self.launch.put(&card_key(self.rank), &attach.card())?;
         if let Some(fabric) = self.start_fabric()? {
             self.launch.put(&fabric_key(self.rank), &fabric.card().encode())?;
         }
         self.launch.fence()?;
-        let secret = self.launch.get("fmpl-secret")?;
-        let secret = secret.try_into().map_err(|_| {
-            Error::new(Code::Launch, "the job's secret came back from the launcher with another length")
-        })?;
-        attach.open(secret)?;
+        let key = self.launch.key()?;
+        attach.open(&key)?;
         let _ = self.attach.set(attach);
         if let Some(Ok(fabric)) = self.fabric.get() {
-            fabric.open(secret, super::far::hooks())?;
+            fabric.open(&key, super::far::hooks())?;
         }
         Ok(())
     }

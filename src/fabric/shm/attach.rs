@@ -6,7 +6,7 @@
 //! ```text
 //!   S (initiator, the calling thread)                    R (its service thread)
 //!   ── connect ────────────────────────────────────────▶ credentials: same user?
-//!   ── Hello: magic, version, secret, + S's region ────▶ checked, S is known here from now on
+//!   ── Hello: magic, version, check, + S's region ─────▶ checked, S is known here from now on
 //!   ◀───────────── Welcome: the same,    + R's region ──
 //!   checked, R is known here from now on
 //! ```
@@ -15,7 +15,7 @@
 //!
 //! The connection stays open. The same thread watches it, and the peer's pidfd, so that a death is known within moments: the pidfd
 //! tells when the process ends, the connection when it executes another program, which keeps its number. Contacts are kept waiting until the job's
-//! secret is known ([`Attach::open`]). Strangers are turned away by user, magic, version and secret before anything of theirs is used.
+//! key is known ([`Attach::open`]). Strangers are turned away by user, magic, version and check before anything of theirs is used.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,6 +30,7 @@ use super::service::Service;
 use super::socket::{self, Name};
 use crate::base::atomics::{AtomicBool, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::key::{self, CHECK, Key};
 use crate::launch::place::Node;
 
 /// The settings that first contact depends on.
@@ -54,7 +55,7 @@ pub(super) struct Shared {
     pub region: Arc<Region>,
     pub rank: u32,
     pub size: u32,
-    pub secret: OnceLock<[u8; 16]>,
+    pub secret: OnceLock<Key>,
     pub service: Service,
     pub stop: AtomicBool,
     options: Options,
@@ -96,7 +97,7 @@ impl Attach {
         let (listener, name) = socket::listen().map_err(|e| failed("making the socket for first contacts", e))?;
         let card = Card { name, pid: std::process::id(), node: Node::here()? };
         let mut probe = [0; PROBE_LEN];
-        socket::random(&mut probe).map_err(|e| failed("getting random bytes", e))?;
+        key::fill(&mut probe).map_err(|e| failed("getting random bytes", e))?;
         let word = |i: usize| u64::from_ne_bytes(probe[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
         let shared = Arc::new(Shared {
             rank,
@@ -120,13 +121,10 @@ impl Attach {
         Ok(Attach { shared, card, thread: Some(thread), pid: std::process::id() })
     }
 
-    /// The secret of the job is known: contacts, those that have been waiting too, are answered from now on.
-    pub fn open(&self, secret: [u8; 16]) -> Result<()> {
-        if self.shared.secret.set(secret).is_err() {
-            return Err(Error::new(
-                Code::Argument,
-                format!("rank {}: the job's secret is set already", self.shared.rank),
-            ));
+    /// The job's key is known: contacts, those that have been waiting too, are answered from now on.
+    pub fn open(&self, job: &Key) -> Result<()> {
+        if self.shared.secret.set(job.derive("first contact", &[])).is_err() {
+            return Err(Error::new(Code::Argument, format!("rank {}: the job's key is set already", self.shared.rank)));
         }
         self.shared.service.listen().map_err(|e| {
             Error::new(Code::System, format!("rank {}: watching the socket for first contacts: {e}", self.shared.rank))
@@ -177,9 +175,8 @@ impl Attach {
             return Ok(Some(Arc::clone(p)));
         }
         let secret = shared.secret.get();
-        let secret = secret.ok_or_else(|| {
-            Error::new(Code::Init, format!("contact with rank {peer} before the job's secret is known"))
-        })?;
+        let secret = secret
+            .ok_or_else(|| Error::new(Code::Init, format!("contact with rank {peer} before the job's key is known")))?;
         let card = Card::decode(card).ok_or_else(|| {
             Error::new(Code::Launch, format!("what rank {peer} published with the launcher is no card of FMPL"))
         })?;
@@ -245,7 +242,7 @@ impl Shared {
     }
 
     /// The packet that introduces this rank to another.
-    pub fn introduce(&self, kind: Kind, to: u32, secret: &[u8; 16], reached: bool) -> [u8; HELLO_LEN] {
+    pub fn introduce(&self, kind: Kind, to: u32, secret: &Key, reached: bool) -> [u8; HELLO_LEN] {
         let mut flags = Flags::empty();
         flags.set(Flags::CMA_WANTED, self.options.cma);
         flags.set(Flags::CMA_REACHED, reached);
@@ -256,11 +253,12 @@ impl Shared {
             to,
             size: self.size,
             flags,
-            secret: *secret,
+            check: [0; CHECK],
             probe_at: (&raw const *self.probe) as u64,
             scratch_at: (&raw const self.scratch[to as usize]) as u64,
             probe: self.probe_bytes(),
         }
+        .sealed(secret)
         .encode()
     }
 
@@ -350,7 +348,7 @@ impl Shared {
     }
 
     /// One attempt to connect, greet and be welcomed.
-    fn greet(&self, peer: u32, card: &Card, secret: &[u8; 16], deadline: Instant) -> Result<Greeted> {
+    fn greet(&self, peer: u32, card: &Card, secret: &Key, deadline: Instant) -> Result<Greeted> {
         let failed =
             |what: &str, e: io::Error| Error::new(Code::System, format!("first contact with rank {peer}: {what}: {e}"));
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -444,7 +442,7 @@ impl Shared {
     }
 
     /// Makes sure that an answer is a welcome from the right rank of the right job.
-    fn understand(&self, peer: u32, answer: &[u8], secret: &[u8; 16]) -> Result<Box<Hello>> {
+    fn understand(&self, peer: u32, answer: &[u8], secret: &Key) -> Result<Box<Hello>> {
         let wrong = |what: &str| Error::new(Code::Peer, format!("rank {peer} turned down the first contact: {what}"));
         match hello::decode(answer, self.version()) {
             Packet::Hello(h)
@@ -562,7 +560,7 @@ mod tests {
                 |_| {},
             )
             .unwrap();
-            a.open([7; 16]).unwrap();
+            a.open(&Key::of(&[7; 16])).unwrap();
             a
         };
         let (a, b) = (start(0), start(1));

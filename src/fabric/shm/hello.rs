@@ -3,14 +3,17 @@
 //! ```text
 //!  0       8       12        16      20     24     28      32          48          56            64          128
 //!  ┌───────┬───────┬─────────┬───────┬──────┬──────┬───────┬───────────┬───────────┬─────────────┬───────────┐
-//!  │ magic │ kind  │ version │ from  │ to   │ size │ flags │ secret    │ probe at  │ scratch at  │ probe     │
+//!  │ magic │ kind  │ version │ from  │ to   │ size │ flags │ check     │ probe at  │ scratch at  │ probe     │
 //!  └───────┴───────┴─────────┴───────┴──────┴──────┴───────┴───────────┴───────────┴─────────────┴───────────┘
 //! ```
+//! The check is that of all the rest, with a key made from the job's: so both belong to the job, and nobody says one thing in the other's name.
 //! Magic, kind and version stand at the same place in every version, so that builds that do not fit tell each other so.
 //! The probe is 64 random bytes in the sender's private memory; the scratch are as many bytes there for the other side to write.
 //! Both are only there to find out by a real copy whether cross-memory copies work between these two processes.
 
 use bitflags::bitflags;
+
+use crate::base::key::{CHECK, Key};
 
 /// The length of a packet.
 pub(super) const HELLO_LEN: usize = 128;
@@ -42,7 +45,7 @@ pub(super) enum Reason {
     Garbage = 1,
     /// Another layout version.
     Version = 2,
-    /// Another job's secret.
+    /// It does not know the job's key.
     Secret = 3,
     /// Meant for another rank, or from one that the job does not have.
     Rank = 4,
@@ -101,7 +104,7 @@ pub(super) struct Hello {
     pub to: u32,
     pub size: u32,
     pub flags: Flags,
-    pub secret: [u8; 16],
+    pub check: [u8; CHECK],
     pub probe_at: u64,
     pub scratch_at: u64,
     pub probe: [u8; PROBE_LEN],
@@ -135,17 +138,22 @@ impl Hello {
         ] {
             b[at..at + 4].copy_from_slice(&v.to_ne_bytes());
         }
-        b[32..48].copy_from_slice(&self.secret);
+        b[32..48].copy_from_slice(&self.check);
         b[48..56].copy_from_slice(&self.probe_at.to_ne_bytes());
         b[56..64].copy_from_slice(&self.scratch_at.to_ne_bytes());
         b[64..128].copy_from_slice(&self.probe);
         b
     }
 
-    /// Is the secret that of the job? Takes the same time whatever the answer.
-    pub(super) fn knows(&self, secret: &[u8; 16]) -> bool {
-        let difference = self.secret.iter().zip(secret).fold(0u8, |d, (a, b)| d | (a ^ b));
-        std::hint::black_box(difference) == 0
+    /// With the check that whoever has the key makes of it.
+    pub(super) fn sealed(self, key: &Key) -> Hello {
+        let unsealed = Hello { check: [0; CHECK], ..self };
+        Hello { check: key.check(&[&unsealed.encode()]), ..unsealed }
+    }
+
+    /// Does its sender have the key? Takes the same time whatever the answer.
+    pub(super) fn knows(&self, key: &Key) -> bool {
+        key.verifies(&[&Hello { check: [0; CHECK], ..self.clone() }.encode()], &self.check)
     }
 }
 
@@ -189,7 +197,7 @@ pub(super) fn decode(b: &[u8], version: u32) -> Packet {
         to: u32_at(20),
         size: u32_at(24),
         flags: Flags::from_bits_truncate(u32_at(28)),
-        secret: b[32..48].try_into().expect("sixteen bytes"),
+        check: b[32..48].try_into().expect("sixteen bytes"),
         probe_at: u64_at(48),
         scratch_at: u64_at(56),
         probe: b[64..128].try_into().expect("64 bytes"),
@@ -208,7 +216,7 @@ mod tests {
             to: 5,
             size: 8,
             flags: Flags::CMA_WANTED,
-            secret: *b"0123456789abcdef",
+            check: *b"0123456789abcdef",
             probe_at: 0x7fff_1234_5678,
             scratch_at: 0x7fff_1234_9999,
             probe: std::array::from_fn(|i| i as u8),
@@ -238,13 +246,24 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_known_wholly_or_not() {
-        let h = sample(Kind::Hello);
-        assert!(h.knows(b"0123456789abcdef"));
-        for i in 0..16 {
-            let mut other = h.secret;
-            other[i] ^= 1;
-            assert!(!h.knows(&other));
+    fn every_bit_behind_the_version_is_checked() {
+        let key = Key::of(b"the job's");
+        let b = sample(Kind::Hello).sealed(&key).encode();
+        let knows = |b: &[u8], key: &Key| match decode(b, 9) {
+            Packet::Hello(h) => h.knows(key),
+            _ => false,
+        };
+        assert!(knows(&b, &key) && !knows(&b, &Key::of(b"another job's")));
+        assert!(!knows(&sample(Kind::Hello).encode(), &key));
+        for bit in 8 * COMMON_LEN..8 * HELLO_LEN {
+            let mut other = b;
+            other[bit / 8] ^= 1 << (bit % 8);
+            // Flags that nobody knows are none.
+            assert!(!knows(&other, &key) || (28..32).contains(&(bit / 8)), "bit {bit}");
         }
+        // A greeting does not pass for its own answer.
+        let mut other = b;
+        other[8] = Kind::Welcome as u8;
+        assert!(!knows(&other, &key));
     }
 }

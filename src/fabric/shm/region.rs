@@ -58,7 +58,7 @@ use crate::base::clock;
 use crate::base::error::{Code, Error, Result};
 
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
-pub const LAYOUT_VERSION: u32 = 13;
+pub const LAYOUT_VERSION: u32 = 14;
 
 /// Where the notice board begins.
 pub const BOARD_AT: u64 = 4096;

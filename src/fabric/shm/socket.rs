@@ -7,31 +7,15 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use libc::{c_int, c_void};
+use libc::c_int;
+
+use crate::base::key;
 
 /// `SO_PEERPIDFD` (Linux 6.5), which the libc crate does not have for all targets.
 const SO_PEERPIDFD: c_int = 77;
 
 /// The random part of a socket's name.
 pub(super) type Name = [u8; 8];
-
-/// Fills a buffer with random bytes.
-pub(super) fn random(buf: &mut [u8]) -> io::Result<()> {
-    let mut at = 0;
-    while at < buf.len() {
-        // SAFETY: the rest of buf is writable.
-        let n = unsafe { libc::getrandom(buf[at..].as_mut_ptr().cast::<c_void>(), buf.len() - at, 0) };
-        if n < 0 {
-            let e = io::Error::last_os_error();
-            if e.kind() == io::ErrorKind::Interrupted {
-                continue;
-            }
-            return Err(e);
-        }
-        at += n as usize;
-    }
-    Ok(())
-}
 
 /// The abstract address `\0fmpl-<hex>`.
 fn address(name: &Name) -> (libc::sockaddr_un, libc::socklen_t) {
@@ -68,7 +52,7 @@ fn socket(flags: c_int) -> io::Result<OwnedFd> {
 pub(super) fn listen() -> io::Result<(OwnedFd, Name)> {
     let fd = socket(libc::SOCK_NONBLOCK)?;
     let mut name = Name::default();
-    random(&mut name)?;
+    key::fill(&mut name)?;
     let (a, len) = address(&name);
     // SAFETY: the address is valid for len bytes.
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const a).cast(), len) })?;

@@ -20,9 +20,11 @@ use super::link::ending::Reason;
 use super::multicast::{self, Group, Name};
 use super::region::{Arena, Domain, Ranges};
 use super::room::Room;
+use super::stamps::Stamps;
 use super::turns::SETTLED;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::key::Key;
 use crate::fabric::shm::region::{Mapping, Region};
 
 /// The key of our datagrams; others' are dropped by the device.
@@ -85,7 +87,9 @@ pub(super) struct Shared {
     region: Arc<Region>,
     pub port: Port,
     pub domain: Arc<Domain>,
-    secret: OnceLock<[u8; 16]>,
+    /// Once the job's key is known.
+    stamps: OnceLock<Stamps>,
+    groups: OnceLock<Key>,
     pub arrivals: Arc<Arrivals>,
     /// What is sent by datagram; one at a time.
     sending: Mutex<Arena>,
@@ -159,7 +163,7 @@ pub(super) struct Links {
 }
 
 impl Fabric {
-    /// Takes part with this port. Requests are answered once the secret is known.
+    /// Takes part with this port. Requests are answered once the job's key is known.
     pub fn start(region: Arc<Region>, port: Port, terms: Terms) -> Result<Fabric> {
         let rank = region.header().rank();
         let domain = Domain::new(&port.device)?;
@@ -182,7 +186,8 @@ impl Fabric {
             region,
             port,
             domain,
-            secret: OnceLock::new(),
+            stamps: OnceLock::new(),
+            groups: OnceLock::new(),
             arrivals,
             sending: Mutex::new(sending),
             sent,
@@ -215,9 +220,10 @@ impl Fabric {
         Ok(Fabric { shared, thread: Mutex::new(None), pid: std::process::id() })
     }
 
-    /// The secret of the job is known: requests are answered from now on, by a thread.
-    pub fn open(&self, secret: [u8; 16], hooks: Hooks) -> Result<()> {
-        let _ = self.shared.secret.set(secret);
+    /// The job's key is known: requests are answered from now on, by a thread.
+    pub fn open(&self, job: &Key, hooks: Hooks) -> Result<()> {
+        let _ = self.shared.stamps.set(Stamps::new(job, self.shared.rank, self.shared.region.header().size()));
+        let _ = self.shared.groups.set(job.derive("multicast groups", &[]));
         let _ = self.shared.hooks.set(hooks);
         self.shared.arrivals.queue.arm()?;
         let shared = self.shared.clone();
@@ -318,7 +324,8 @@ impl Fabric {
     }
     /// Joins the multicast group for this purpose, the same with all its members. `Unsupported`: it cannot be joined, and why.
     pub fn join_group(&self, purpose: [u64; 2]) -> Result<Group> {
-        let name = Name::new(self.shared.secret.get().copied().unwrap_or_default(), purpose);
+        let early = || Error::new(Code::Init, "a multicast group before the job's key is known");
+        let name = Name::new(self.shared.groups.get().ok_or_else(early)?, purpose);
         Group::join(&self.shared.domain, &self.shared.port, name, &self.shared.multicast)
     }
     /// A processor has copied so many bytes of a message.

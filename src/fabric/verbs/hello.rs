@@ -1,7 +1,7 @@
 //! What two processes say to each other over datagrams: where their memory lies, and about their connection. Each packet is repeated until
 //! it is answered, and taking one in twice changes nothing.
 //!
-//! All packets carry the same: where the sender is reached, its end of the connection, and where a lane's page and a chunk of its
+//! All packets carry a number and a check, see [`stamps`](super::stamps), and otherwise the same: where the sender is reached, its end of the connection, and where a lane's page and a chunk of its
 //! fronts lie, with their keys; the kind says which of it is meant.
 
 use super::ffi::Gid;
@@ -12,7 +12,7 @@ use super::room::Which;
 
 /// Bytes of a packet.
 pub(super) const HELLO_LEN: usize = 192;
-const MAGIC: u64 = u64::from_le_bytes(*b"FMPLverb");
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FMPLverb");
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub struct Card {
 impl Card {
     /// As it is published with the launcher.
     pub fn encode(&self) -> Vec<u8> {
-        let mut b = b"FMv1".to_vec();
+        let mut b = b"FMv2".to_vec();
         b.extend_from_slice(&self.qp_num.to_le_bytes());
         b.extend_from_slice(&self.gid.0);
         b.extend_from_slice(&self.lid.to_le_bytes());
@@ -76,7 +76,7 @@ impl Card {
     }
     /// As it was published, if it is a card.
     pub fn decode(b: &[u8]) -> Option<Card> {
-        if b.len() != 26 || &b[..4] != b"FMv1" {
+        if b.len() != 26 || &b[..4] != b"FMv2" {
             return None;
         }
         Some(Card {
@@ -103,7 +103,8 @@ pub(super) struct Hello {
     pub version: u32,
     pub from: u32,
     pub to: u32,
-    pub secret: [u8; 16],
+    /// Which of the sender's to this receiver.
+    pub number: u64,
     /// Where the sender answers.
     pub card: Card,
     /// Which turn of the connection; of [`Kind::Broken`] the reason.
@@ -155,7 +156,7 @@ impl Hello {
         for n in [kind, self.version, self.from, self.to] {
             w.put(&n.to_le_bytes());
         }
-        w.put(&self.secret);
+        w.put(&self.number.to_le_bytes());
         w.put(&self.turn.to_le_bytes());
         w.put(&self.card.qp_num.to_le_bytes());
         w.put(&self.card.gid.0);
@@ -188,7 +189,7 @@ impl Hello {
             return None;
         }
         let kind = *KINDS.get(r.u32()? as usize)?;
-        let (version, from, to, secret, turn) = (r.u32()?, r.u32()?, r.u32()?, r.take()?, r.u32()?);
+        let (version, from, to, number, turn) = (r.u32()?, r.u32()?, r.u32()?, r.u64()?, r.u32()?);
         let card = Card { qp_num: r.u32()?, gid: Gid(r.take()?), lid: r.u16()? };
         let lid = r.u16()?;
         let end = Remote { lid, qp_num: r.u32()?, psn: r.u32()?, mtu: r.u32()?, gid: Gid(r.take()?) };
@@ -197,38 +198,42 @@ impl Hello {
         let fronts = Place { addr: r.u64()?, rkey: r.u32()? };
         // Nothing lies at address 0.
         let memory = (page.addr != 0).then_some(Told { era, lane, chunk, page, fronts });
-        Some(Hello { kind, version, from, to, turn, secret, card, end, indices, memory })
+        Some(Hello { kind, version, from, to, turn, number, card, end, indices, memory })
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    #[test]
-    fn packets_come_back_as_they_went() {
+    pub fn sample() -> Hello {
         let card = Card { qp_num: 17, gid: Gid([9; 16]), lid: 3 };
         let end = Remote { qp_num: 18, psn: 0xabcdef, gid: Gid([8; 16]), lid: 4, mtu: 4096 };
         let (page, fronts) = (Place { addr: 1 << 40, rkey: 5 }, Place { addr: 7 << 33, rkey: 6 });
-        let hello = Hello {
+        Hello {
             kind: Kind::Say(Say::Accept),
             turn: 5,
             version: 1,
             from: 2,
             to: 3,
-            secret: [7; 16],
+            number: 1 << 50,
             card,
             end,
             indices: 99,
             memory: Some(Told { era: 6, lane: 1 << 63, chunk: 4, page, fronts }),
-        };
+        }
+    }
+
+    #[test]
+    fn packets_come_back_as_they_went() {
+        let hello = sample();
         let silent = Hello { kind: Kind::Yield(Which::Contexts), memory: None, ..hello };
         assert_eq!(Hello::decode(&silent.encode()), Some(silent));
         let b = hello.encode();
         assert_eq!(Hello::decode(&b), Some(hello));
         assert_eq!(Hello::decode(&b[1..]), None);
         assert_eq!(Hello::decode(&[0; HELLO_LEN]), None);
-        assert_eq!(Card::decode(&card.encode()), Some(card));
+        assert_eq!(Card::decode(&hello.card.encode()), Some(hello.card));
         assert_eq!(Card::decode(b"garbage"), None);
     }
 }

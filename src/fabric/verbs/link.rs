@@ -17,7 +17,7 @@ use super::device::Port;
 use super::ffi::{Access, Atomic, Rdma, SendFlags, SendWr, Sge, Target, opcode};
 use super::handshake::Handshake;
 use super::hello::{Card, Place};
-use super::queue_pair::{AddressHandle, Depth, QueuePair, Remote, SILENCE_MOST_NS};
+use super::queue_pair::{AddressHandle, Depth, QueuePair, Remote, SILENCE_MOST_NS, first_packet};
 use super::region::{Arena, Domain, Region};
 use super::room::Room;
 use std::time::Duration;
@@ -220,7 +220,7 @@ impl Link {
         self.arrivals.know(qp.number(), self.peer, &self.arrived);
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(qp.clone());
-        Ok(Pair { qp, psn: now_ns() as u32 & 0xff_ffff, room: room.clone(), place, used: room.now(), copies })
+        Ok(Pair { qp, psn: first_packet()?, room: room.clone(), place, used: room.now(), copies })
     }
 
     /// Takes the queue pair down and gives its place back. All that came by it is noted; all that was posted counts as over.

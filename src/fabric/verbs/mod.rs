@@ -11,6 +11,7 @@
 //! | [`queue_pair`] | reliable connections and datagrams |
 //! | `arrivals` | what comes without being asked for |
 //! | `hello` | what two processes say to each other to connect |
+//! | `stamps` | by which they know that it is them: numbers and checks |
 //! | [`link`] | what a process has with one peer, and what is under way there |
 //! | `handshake` | how a connection is made, given up and made again: states and packets |
 //! | `turns` | doing it, on first use and when others need the place |
@@ -36,6 +37,7 @@ pub mod own;
 pub mod queue_pair;
 pub mod region;
 pub mod room;
+mod stamps;
 mod turns;
 
 pub use hello::{Card, Place};

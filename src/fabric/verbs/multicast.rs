@@ -1,6 +1,6 @@
 //! Multicast groups: packets that the network brings to all members, at most once each, in any order or not at all.
 //!
-//! A group is a multicast address that its members derive from the job's secret and what it is for, so nobody hands it out. On Ethernet
+//! A group is a multicast address that its members derive from the job's key and what it is for, so nobody hands it out. On Ethernet
 //! (RoCE version 2) that is an IP address, and joining takes two things: the queue pair is attached to the address, so that the device
 //! takes its packets, and a socket joins it on the port's network interface, so that interface, switches and kernel bring them to the
 //! device. A packet whose tag is not the group's, of another job or communicator at the same address, is dropped and counted.
@@ -13,7 +13,6 @@
 //! device fills in turn, so those of one window are copied out while the next one's come. What is lost is for those above to find out.
 
 use std::fmt;
-use std::hash::Hasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +24,7 @@ use super::queue_pair::{AddressHandle, Depth, QueuePair};
 use super::region::{Arena, Domain, Region};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::key::{Key, random};
 
 /// Packets of a window.
 pub const WINDOW: usize = 64;
@@ -78,17 +78,12 @@ pub struct Name {
 }
 
 impl Name {
-    /// The name of a group of the job with this secret, for this purpose.
-    pub fn new(secret: [u8; 16], purpose: [u64; 2]) -> Name {
-        let word = |k: u64| {
-            let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| secret[at + i]));
-            #[expect(deprecated, reason = "a keyed hash that is the same in all processes")]
-            let mut hasher = std::hash::SipHasher::new_with_keys(half(0), half(8));
-            [k, purpose[0], purpose[1]].into_iter().for_each(|n| hasher.write_u64(n));
-            hasher.finish()
-        };
+    /// The name of a group for this purpose, of the job whose key for groups this is.
+    pub fn new(groups: &Key, purpose: [u64; 2]) -> Name {
+        let purpose = purpose.map(u64::to_le_bytes);
+        let [a, b, c, place] = groups.derive("group", &[&purpose[0], &purpose[1]]).words();
         // A key with its highest bit set is for privileged programs.
-        Name { tag: [word(1), word(2)], qkey: word(3) as u32 & 0x7fff_ffff, place: word(4) }
+        Name { tag: [a, b], qkey: c as u32 & 0x7fff_ffff, place }
     }
 
     /// Its address on a port like this. `Unsupported`: the port's kind has none.
@@ -386,9 +381,7 @@ fn stride(mtu: usize) -> usize {
 /// Tries whether a group can be joined by this port: its address.
 pub fn try_port(port: &Port) -> Result<IpAddr> {
     let domain = Domain::new(&port.device)?;
-    let mut secret = [0; 16];
-    secret[..8].copy_from_slice(&now_ns().to_le_bytes());
-    let name = Name::new(secret, [std::process::id() as u64, 0]);
+    let name = Name::new(&Key::of(&random::<32>()?), [0, 0]);
     Group::join(&domain, port, name, &Arc::default()).map(|group| group.address())
 }
 
@@ -397,9 +390,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_differ_with_the_secret_and_the_purpose() {
-        let all =
-            [([1; 16], [7, 8]), ([2; 16], [7, 8]), ([1; 16], [8, 7]), ([1; 16], [7, 9])].map(|(s, p)| Name::new(s, p));
+    fn names_differ_with_the_key_and_the_purpose() {
+        let all = [(1, [7, 8]), (2, [7, 8]), (1, [8, 7]), (1, [7, 9])].map(|(s, p)| Name::new(&Key::of(&[s]), p));
         for (i, a) in all.iter().enumerate() {
             assert!(*a == all[i] && a.qkey >> 31 == 0);
             for b in &all[..i] {

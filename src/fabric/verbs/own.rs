@@ -8,7 +8,7 @@ use super::device::Port;
 use super::ffi::{Access, Atomic, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
 use super::hello::Place;
 use super::link::Change;
-use super::queue_pair::{Depth, QueuePair, Remote, SharedReceives};
+use super::queue_pair::{Depth, QueuePair, Remote, SharedReceives, first_packet};
 use super::region::{Arena, Domain};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
@@ -32,7 +32,7 @@ impl Own {
         let none = SharedReceives::new(domain, 1)?;
         let depth = Depth { sends: 2, receives: 0, pieces: 1, inline: 0 };
         let qp = QueuePair::reliable(domain, port, [&queue, &queue], &none, depth)?;
-        let psn = now_ns() as u32 & 0xff_ffff;
+        let psn = first_packet()?;
         qp.connect(&Remote { qp_num: qp.number(), psn, gid: port.address.gid, lid: port.lid, mtu: port.mtu }, psn)?;
         Ok(Own { qp, queue, old: Mutex::new(Arena::new(domain, 8, Access::LOCAL_WRITE)?) })
     }

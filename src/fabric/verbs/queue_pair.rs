@@ -8,6 +8,7 @@ use super::device::{Port, mtu_code};
 use super::ffi::{self, Access, Gid, QpAttr, QpAttrMask, RecvWr, SendWr, state};
 use super::region::Domain;
 use crate::base::error::{Code, Error, Result};
+use crate::base::key::random;
 
 /// Receives that are shared by several queue pairs.
 #[derive(Debug)]
@@ -90,6 +91,11 @@ pub struct Remote {
     pub lid: u16,
     /// Bytes in a packet at most.
     pub mtu: u32,
+}
+
+/// A number for a connection's first packet that nobody could have guessed, so that nobody can add packets to it.
+pub fn first_packet() -> Result<u32> {
+    Ok(u32::from_le_bytes(random()?) & 0xff_ffff)
 }
 
 /// A queue pair.

@@ -101,7 +101,7 @@ fn cut(base: usize, len: usize, most: usize, mut seed: u64) -> Vec<iovec> {
 /// A child whose memory this process can reach; `None` where the system does not allow that, which the contact has found out.
 fn reachable() -> Option<(Attach, Child)> {
     let me = start(Region::create(0, 4).unwrap(), true);
-    me.open(SECRET).unwrap();
+    me.open(&Key::of(&SECRET)).unwrap();
     let other = Child::rank(1);
     let cma = me.contact(1, &other.card, PLENTY).unwrap().cma();
     let mut b = [0u8; 8];
@@ -274,7 +274,7 @@ fn a_process_that_is_gone_is_gone() {
 #[test]
 fn the_heap_is_shared() {
     let me = start(Region::create(0, 4).unwrap(), true);
-    me.open(SECRET).unwrap();
+    me.open(&Key::of(&SECRET)).unwrap();
     let mut other = Child::rank(1);
     let peer = me.contact(1, &other.card, PLENTY).unwrap();
     assert!(peer.region.heap().is_none(), "before the first alloc");
@@ -298,7 +298,7 @@ fn the_heap_is_shared() {
 #[test]
 fn where_addresses_are_few_the_heap_is_smaller() {
     let me = start(Region::create(0, 4).unwrap(), true);
-    me.open(SECRET).unwrap();
+    me.open(&Key::of(&SECRET)).unwrap();
     let mut other = Child::rank(1);
     let peer = me.contact(1, &other.card, PLENTY).unwrap();
     assert_eq!(other.ask("limit-address-space 8000000000"), "ok");

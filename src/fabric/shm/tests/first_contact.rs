@@ -11,7 +11,7 @@ use crate::base::atomics::Ordering;
 /// Rank 0 of four, in the test's own process.
 fn rank_0() -> Attach {
     let a = start(Region::create(0, 4).unwrap(), true);
-    a.open(SECRET).unwrap();
+    a.open(&Key::of(&SECRET)).unwrap();
     a
 }
 
@@ -25,7 +25,7 @@ fn both_sides_know_each_other_afterwards() {
         move |p| contacts.send(p.rank).unwrap(),
     )
     .unwrap();
-    me.open(SECRET).unwrap();
+    me.open(&Key::of(&SECRET)).unwrap();
     let mut other = Child::rank(1);
     let peer = me.contact(1, &other.card, PLENTY).unwrap();
     assert_eq!((peer.rank, peer.pid), (1, other.pid()));
@@ -119,7 +119,7 @@ fn a_death_is_noticed_once() {
     let (deaths, death) = mpsc::channel();
     let region = Arc::new(Region::create(0, 4).unwrap());
     let me = Attach::start(region, Options { cma: true, log: 0 }, move |r| deaths.send(r).unwrap(), |_| {}).unwrap();
-    me.open(SECRET).unwrap();
+    me.open(&Key::of(&SECRET)).unwrap();
     let mut others = [1, 2].map(Child::rank);
     let peers = [1, 2].map(|r| me.contact(r, &others[r as usize - 1].card, PLENTY).unwrap());
     others[1].signal(libc::SIGKILL);
@@ -135,7 +135,7 @@ fn a_death_is_noticed_once() {
     assert_eq!(death.iter().count(), 0, "announced twice");
 
     let late = start(Region::create(3, 4).unwrap(), true);
-    late.open(SECRET).unwrap();
+    late.open(&Key::of(&SECRET)).unwrap();
     let e = late.contact(2, &others[1].card, PLENTY).unwrap_err();
     assert_eq!(e.code(), Code::Peer);
     assert!(e.detail().contains("rank 2 has died or left before first contact"), "{e}");
@@ -206,7 +206,7 @@ fn another_jobs_secret_and_other_mistakes_are_refused() {
 #[test]
 fn copies_are_off_where_either_side_says_so() {
     let me = start(Region::create(0, 4).unwrap(), false);
-    me.open(SECRET).unwrap();
+    me.open(&Key::of(&SECRET)).unwrap();
     let mut others = [1, 2].map(Child::rank);
     assert!(!me.contact(1, &others[0].card, PLENTY).unwrap().cma());
     assert!(others[0].ask("known 0").ends_with("cma false"));
@@ -218,7 +218,7 @@ fn copies_are_off_where_either_side_says_so() {
 fn nuisance(name: &socket::Name, shared: &Attach) -> Vec<OwnedFd> {
     let connect = || socket::connect(name, PLENTY).unwrap();
     let region = shared.shared.region.fd();
-    let hello = shared.shared.introduce(Kind::Hello, 1, &SECRET, false);
+    let hello = shared.shared.introduce(Kind::Hello, 1, shared.shared.secret.get().unwrap(), false);
     for len in [1, 15, 16, HELLO_LEN - 1, HELLO_LEN, HELLO_LEN + 1, 60_000] {
         for byte in [0, 0xff, b'F'] {
             let _ = socket::send(connect().as_fd(), &vec![byte; len], Some(region));

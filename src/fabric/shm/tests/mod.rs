@@ -16,6 +16,7 @@ use super::hello::Kind;
 use super::region::{LANES_AT, LAYOUT_VERSION, Region};
 use super::{heap::Heap, socket};
 use crate::base::error::{Code, Error};
+use crate::base::key::Key;
 
 /// Long enough for anything that happens at all.
 const PLENTY: Duration = Duration::from_secs(60);
@@ -162,7 +163,7 @@ impl Rank {
         let number = |i: usize| words[i].parse::<usize>().unwrap();
         Ok(match words[0] {
             "card" => hex(&self.attach().card()),
-            "open" => self.attach().open(unhex(words[1]).try_into().unwrap()).map(|()| "ok".into())?,
+            "open" => self.attach().open(&Key::of(&unhex(words[1]))).map(|()| "ok".into())?,
             "contact" => {
                 let peer = self.attach().contact(number(1) as u32, &unhex(words[2]), PLENTY)?;
                 format!("rank {} cma {}", peer.rank, peer.cma())

@@ -99,7 +99,7 @@ impl Shared {
             from: self.rank,
             to,
             turn: 0,
-            secret: self.secret.get().copied().unwrap_or_default(),
+            number: 0,
             card: self.card(),
             end: Remote { qp_num: 0, psn: 0, gid, lid, mtu: self.port.mtu },
             indices: self.region.header().indices.load(Ordering::Acquire),
@@ -165,9 +165,11 @@ impl Shared {
     }
 
     fn send_by(&self, way: &Arc<AddressHandle>, to: &Card, hello: &Hello) -> Result<()> {
+        // Nobody says anything before the job's key is known.
+        let Some(stamps) = self.stamps.get() else { return Ok(()) };
         self.datagrams.fetch_add(1, Ordering::Relaxed);
         let memory = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = hello.encode();
+        let bytes = stamps.put(hello);
         // SAFETY: the arena has room, and the last datagram from it has been sent, see below.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory.as_ptr(), HELLO_LEN) };
         let mut sge = Sge { addr: memory.as_ptr() as u64, length: HELLO_LEN as u32, lkey: memory.region().lkey() };
@@ -196,19 +198,15 @@ impl Shared {
 
     /// Deals with a datagram.
     pub fn packet(&self, bytes: &[u8]) {
-        let Some(hello) = Hello::decode(bytes).filter(|h| Some(&h.secret) == self.secret.get()) else {
+        let Some(hello) = self.stamps.get().and_then(|stamps| stamps.take(bytes)) else {
             if self.rejected.fetch_add(1, Ordering::Relaxed) == 0 && self.log >= 1 {
                 eprintln!(
-                    "fmpl: rank {}: dropped a datagram that is not of this job (said once; more are counted)",
+                    "fmpl: rank {}: dropped a datagram that is not of this job, or came before (said once; more are counted)",
                     self.rank
                 );
             }
             return;
         };
-        if hello.to != self.rank || hello.from >= self.region.header().size() {
-            self.rejected.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
         if hello.version != self.version() || hello.kind == Kind::Refuse {
             if hello.kind != Kind::Refuse {
                 let _ = self.send(&hello.card, &self.hello(Kind::Refuse, hello.from));
