@@ -10,4 +10,5 @@ pub mod ownership;
 pub mod prefetch;
 #[cfg(loom)]
 pub mod shadow;
+pub mod thread;
 pub mod zeroed;

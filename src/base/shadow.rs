@@ -19,8 +19,10 @@
 //!
 //! The membarrier is what the kernel makes of it: every running thread executes a fence where it is at that time, before its next
 //! access, and the caller goes on when all have; a thread that sleeps has executed one on its way to sleep, and does on its way
-//! back. Who calls no membarrier gets no fence. A long sleep ends only when it is rung for, so that a lost wake-up is a deadlock,
-//! which loom reports. A short sleep is a yield. The clock goes on by a millisecond whenever it is asked.
+//! back. Who calls no membarrier gets no fence. To a rank it may be refused ([`Membarrier`]). Where the library waits instead for as long as
+//! every processor is interrupted ([`pause`]), all threads execute the fence, whatever they are refused. A long sleep ends only when it is
+//! rung for, so that a lost wake-up is a deadlock, which loom reports. A short sleep is a yield. The clock goes on by a millisecond
+//! whenever it is asked.
 //!
 //! An experiment ([`Weakening`]) takes from one access of the source what it releases or acquires; the models then show whether
 //! that was needed.
@@ -59,6 +61,7 @@ struct Memory {
 
 struct Running {
     id: loom::thread::ThreadId,
+    membarrier: Membarrier,
     /// It is to execute a fence before it goes on.
     due: bool,
     /// Pauses so far.
@@ -70,6 +73,17 @@ thread_local! {
     /// Threads that are to execute a fence.
     static INTERRUPTS: Cell<usize> = const { Cell::new(0) };
     static MEMORY: RefCell<Memory> = RefCell::default();
+}
+
+/// What the system lets a rank of a model do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Membarrier {
+    /// Call it, and be reached by others'.
+    Has,
+    /// Neither.
+    Refused,
+    /// Be reached by others': it was refused after the rank had registered.
+    RefusedLater,
 }
 
 /// What an experiment takes away from one access or fence of the source, so that a model can show that it is needed.
@@ -215,9 +229,9 @@ pub fn is_provisional() -> bool {
 }
 
 /// A thread of the model begins to run, or comes back from sleep.
-pub fn enter() {
+pub fn enter(membarrier: Membarrier) {
     checked::fence(Ordering::SeqCst);
-    with(|m| m.running.push(Running { id: loom::thread::current().id(), due: false, spins: 0 }));
+    with(|m| m.running.push(Running { id: loom::thread::current().id(), membarrier, due: false, spins: 0 }));
 }
 
 /// A thread of the model ends, or goes to sleep.
@@ -234,6 +248,11 @@ pub fn leave() {
     });
 }
 
+fn allowed() -> Membarrier {
+    let me = loom::thread::current().id();
+    with(|m| m.running.iter().find(|r| r.id == me).map_or(Membarrier::Has, |r| r.membarrier))
+}
+
 /// Executes the fence that somebody's membarrier has asked this thread for.
 fn interrupted() {
     if INTERRUPTS.get() == 0 {
@@ -247,21 +266,43 @@ fn interrupted() {
     }
 }
 
-/// The membarrier in a model.
+/// The membarrier in a model: `false` when it is refused.
 #[track_caller]
-pub fn membarrier() {
-    if loss().is_some() {
-        return;
+pub fn membarrier() -> bool {
+    if allowed() != Membarrier::Has {
+        return false;
     }
+    if loss().is_none() {
+        interrupt(|r| r.membarrier != Membarrier::Refused);
+    }
+    true
+}
+
+/// So long a wait in a model that every processor is interrupted.
+#[track_caller]
+pub fn pause() {
+    if loss().is_none() {
+        interrupt(|_| true);
+    }
+}
+
+/// Does an experiment take the calling place away?
+#[track_caller]
+pub fn is_lost() -> bool {
+    loss().is_some()
+}
+
+/// Has other threads execute a fence, and waits until they have.
+fn interrupt(whom: impl Fn(&Running) -> bool) {
     let me = loom::thread::current().id();
     checked::fence(Ordering::SeqCst);
     with(|m| {
-        for r in m.running.iter_mut().filter(|r| r.id != me && !r.due) {
+        for r in m.running.iter_mut().filter(|r| r.id != me && !r.due && whom(r)) {
             r.due = true;
             INTERRUPTS.set(INTERRUPTS.get() + 1);
         }
     });
-    while with(|m| m.running.iter().any(|r| r.id != me && r.due)) {
+    while with(|m| m.running.iter().any(|r| r.id != me && r.due && whom(r))) {
         interrupted();
         loom::thread::yield_now();
     }
@@ -519,10 +560,11 @@ pub fn sleep(bell: &AtomicU32, seen: u32, bits: u32, briefly: bool) -> bool {
     } else if bell.fetch_add(0, Ordering::AcqRel) == seen {
         // The kernel compares and goes to sleep in one step; no other thread runs between here and the parking.
         let at = bell as *const AtomicU32 as usize;
+        let membarrier = allowed();
         with(|m| m.sleepers.push((at, bits, loom::thread::current())));
         leave();
         loom::thread::park();
-        enter();
+        enter(membarrier);
     }
     true
 }

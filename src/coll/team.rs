@@ -176,6 +176,14 @@ impl Team {
         Ok(self.arena.get_or_init(|| arena))
     }
 
+    /// Are all who write in the arena, which is in the first member's region, reached by this one's `membarrier`?
+    fn is_ordered(&self) -> bool {
+        match self.me {
+            0 => self.ep.is_ordered(),
+            _ => self.peers[0].get().is_some_and(|first| first.region.header().is_ordered()),
+        }
+    }
+
     /// Will no member use its memory any more? Asked when this member has freed the communicator.
     pub fn is_over(&self) -> bool {
         let freed = |rank: &u32| {

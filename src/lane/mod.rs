@@ -606,6 +606,12 @@ mod here {
             (self.progress, self.private)
         }
 
+        /// Does the peer do its part when this side calls `membarrier`? (Between nodes nothing hangs on it.)
+        #[inline(always)]
+        pub fn is_ordered(&self) -> bool {
+            self.peer.as_ref().is_none_or(|peer| peer.region.header().is_ordered())
+        }
+
         /// Why the peer can do nothing more, if it cannot.
         #[inline]
         pub fn gone(&self) -> Option<&str> {

@@ -21,6 +21,7 @@ use super::seal::{self, Keys};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::key::{CHECK, Key, random};
+use crate::base::thread;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -49,6 +50,8 @@ const SECRET_MIN: usize = 8;
 const SECRET_MAX: u64 = 64 << 10;
 /// How long one attempt to connect, and one answer, may take.
 const ATTEMPT: Duration = Duration::from_secs(10);
+/// Of the threads of the start.
+pub(crate) const STACK: usize = 256 << 10;
 /// How much longer than the root a rank waits, so that the root's reason comes first.
 pub(crate) const MARGIN: Duration = Duration::from_secs(15);
 
@@ -226,7 +229,7 @@ impl Place {
         let line: OwnedFd = stream.try_clone().map_err(failed)?.into();
         let watched: OwnedFd = stream.try_clone().map_err(failed)?.into();
         let (rank, root) = (self.rank, keys.root.clone());
-        let thread = thread("fmpl-launch", move || watch(&watched, rank, &root)).map_err(failed)?;
+        let thread = thread::spawn("fmpl-launch", STACK, move || watch(&watched, rank, &root)).map_err(failed)?;
         Ok(Joined {
             socket: stream.into(),
             helper: Helper { thread: Some(thread), line: Some(line) },
@@ -305,20 +308,6 @@ pub(crate) fn obey_abort(line: &Line, rank: u32) -> ! {
     say(&format!("rank {rank}: rank {by} has aborted the job with exit code {code}"));
     // SAFETY: other threads are in the middle of anything, so nothing but the end.
     unsafe { libc::_exit(code) }
-}
-
-/// Starts a thread that no signal of the program's disturbs.
-pub(crate) fn thread(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    // SAFETY: both sets are valid; the thread inherits the mask, and ours is put back whatever comes of it.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut before: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let thread = std::thread::Builder::new().name(name.into()).stack_size(256 << 10).spawn(run);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        thread
-    }
 }
 
 /// A machine that goes without a word is noticed within some 30 s.

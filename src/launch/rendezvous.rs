@@ -10,6 +10,7 @@ use super::seal::{self, Keys, Seal};
 use super::server::{Server, Stage, Verdict};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::thread;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -40,7 +41,7 @@ impl Place {
             place: self,
         };
         root.say_where();
-        let thread = environment::thread("fmpl-root", move || root.run()).map_err(failed)?;
+        let thread = thread::spawn("fmpl-root", environment::STACK, move || root.run()).map_err(failed)?;
         Ok(Joined { socket: ours.into(), helper: Helper::of_root(thread), keys: None })
     }
 }

@@ -19,7 +19,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::MutexGuard;
 
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::base::prefetch::prefetch;
 use crate::lane::far::Ask;
@@ -42,7 +42,7 @@ pub(super) use announce::{announce, announce_message, wake_receiver};
 use announce::{announced, dequeue, pass_over, take_bits};
 pub(super) use posting::{claim, grant, is_posted, want_posting};
 use posting::{post, take_back};
-use scene::AnyScene;
+use scene::{AnyScene, arm};
 
 /// The receives of any index on one lane.
 #[derive(Default)]
@@ -68,6 +68,14 @@ struct Request {
 
 // SAFETY: the layout's pointers belong to the request's caller, who may wait for it from any thread.
 unsafe impl Send for AnyState {}
+
+impl AnyState {
+    /// The request is completed, or withdrawn.
+    fn over(&mut self, lane: &Lane) {
+        self.request = None;
+        scene::disarm(lane);
+    }
+}
 
 /// The slot of the message that claimed the receive. `None`: an indexed receive has taken the message since, or is there for it; so its
 /// sender was right that there is one.
@@ -112,9 +120,8 @@ fn subscribe(lane: &Lane, state: &mut AnyState) {
         return;
     }
     // SYNC POINT: pairs with the sender's look at the flag after it has published: it sees the flag, or we see its landing.
-    if !doorbell::barrier() {
-        fence(Ordering::SeqCst);
-        std::thread::sleep(std::time::Duration::from_millis(1));
+    if !(doorbell::barrier() && lane.is_ordered()) {
+        doorbell::pause();
     }
     for (w, word) in lane.header().touched[lane.inn].iter().enumerate() {
         let mut groups = word.load(Ordering::Relaxed);
@@ -372,6 +379,7 @@ unsafe fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, data: Layout, pos
     state.request = Some(Request { layout: data, cap, bound: None });
     if posted {
         post(lane, &mut state);
+        arm(ep, lane, &mut state);
     }
     Ok(())
 }
@@ -393,7 +401,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
             ));
         }
         if let Some(done) = progress(ep, lane, &mut state, wait) {
-            state.request = None;
+            state.over(lane);
             return done.map(|()| true);
         }
         if !wait {
@@ -403,7 +411,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
                 Some(_) if next(ep, lane, &mut state).is_some() => continue,
                 Some(what) => {
                     take_back(lane);
-                    state.request = None;
+                    state.over(lane);
                     Err(lane.peer_error(ep.rank, what, "irecv of any index from", TAG_ANY))
                 }
             };
@@ -414,7 +422,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
         {
             let mut state = state_of(lane);
             take_back(lane);
-            state.request = None;
+            state.over(lane);
             return Err(e);
         }
     }
@@ -472,7 +480,7 @@ pub(super) fn cancel(ep: &'static Endpoint, comm: i32, src: i32) -> Result<bool>
             }
         }
     }
-    state.request = None;
+    state.over(lane);
     Ok(true)
 }
 

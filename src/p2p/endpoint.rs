@@ -154,7 +154,9 @@ impl Endpoint {
         let (rank, size) = (launch.rank(), launch.size());
         let region = Arc::new(Region::create(rank, size)?);
         region.header().indices.store(indices as u32, Ordering::Release);
-        doorbell::register();
+        if doorbell::register() {
+            region.header().say_reached();
+        }
         let cores = cores();
         let here = launch.local_ranks().len();
         let shares = share::shares(config.spread, here, config.any_slots);
@@ -534,6 +536,19 @@ impl Endpoint {
             Code::Peer,
             format!("rank {}: agreeing with all ranks of communicator {comm}: rank {dead} has died", self.rank),
         )
+    }
+
+    /// Does whoever has mapped this rank's region do its part when this rank calls `membarrier`?
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.region.header().is_ordered()
+    }
+
+    /// With an event descriptor, after a request has asked for a ring and before it looks once more: orders the two. Where that cannot be
+    /// had, the descriptor's thread has the program look again by the clock. `ordered` is asked afterwards: are all reached who may ring?
+    pub(super) fn order_event(&self, event: &Event, ordered: impl FnOnce() -> bool) {
+        if !(doorbell::barrier() && ordered()) {
+            event.look_again();
+        }
     }
 
     /// The event descriptor, made when first asked for.

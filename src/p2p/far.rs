@@ -472,14 +472,21 @@ fn on_number(link: &Arc<Link>, number: u32) {
             Ask::Ticket => ep.any_source.far_stakes.has(link.peer, at, seq),
             // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or this sees its mark.
             Ask::Withdraw => {
-                doorbell::barrier();
+                if !doorbell::barrier() && ep.region.header().is_reached() {
+                    doorbell::pause();
+                }
                 lane.filter(|lane| slot < lane.limit() as usize).is_some_and(|lane| {
                     lane.take_over_outgoing(slot);
                     lane.head(lane.out, slot).mark.load(Ordering::Acquire) == (seq << 2 | PUTS)
                 })
             }
             Ask::Lend => return lend::lend(ep, link, at),
-            Ask::Subscribe => doorbell::barrier() && lane.is_some(),
+            Ask::Subscribe => {
+                if !doorbell::barrier() {
+                    doorbell::pause();
+                }
+                lane.is_some()
+            }
             Ask::Claim => {
                 doorbell::barrier();
                 lane.is_some_and(|lane| super::any_index::grant(lane, slot, seq))

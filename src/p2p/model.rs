@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::base::config::{Config, WaitMode};
-use crate::base::shadow;
+use crate::base::shadow::{self, Membarrier};
 use crate::fabric::shm::cma;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{LANES_AT, LAYOUT_VERSION, Mapping, PeerRegion};
@@ -18,7 +18,7 @@ pub use crate::p2p::any_index::Bitmap;
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
 use crate::p2p::{COMM_WORLD, any_source};
 use crate::rma::{self, record::Window};
-use crate::wait::doorbell;
+use crate::wait::event::Event;
 
 /// Indices that models use: 0 and up.
 const INDICES: usize = 4;
@@ -62,6 +62,10 @@ pub struct Terms {
     pub sleeps: bool,
     /// The kernel refuses to copy between the ranks.
     pub refuses: bool,
+    /// What the system lets each rank do.
+    pub membarrier: [Membarrier; 2],
+    /// Rank 1 has an event descriptor.
+    pub event: bool,
     /// Most changes of thread that no wait calls for.
     pub preemptions: usize,
 }
@@ -79,6 +83,8 @@ impl Default for Terms {
             spool: 1 << 20,
             sleeps: false,
             refuses: false,
+            membarrier: [Membarrier::Has; 2],
+            event: false,
             preemptions: 2,
         }
     }
@@ -92,6 +98,7 @@ pub struct World {
     buffers: [*mut u8; 2],
     rings: [&'static Mapping; 2],
     windows: [&'static Window; 2],
+    membarrier: [Membarrier; 2],
 }
 
 // SAFETY: a world is leaked; what its threads may touch is the subject of the models.
@@ -121,6 +128,13 @@ impl World {
         let rank =
             |r| -> &'static Endpoint { Box::leak(Box::new(Endpoint::in_model(r, 2, config.clone()).expect(must))) };
         let ranks = [rank(0), rank(1)];
+        let reached = terms.membarrier.map(|m| m != Membarrier::Refused);
+        for (ep, _) in ranks.iter().zip(reached).filter(|(_, reached)| *reached) {
+            ep.region.header().say_reached();
+        }
+        if terms.event {
+            assert!(ranks[1].event.set(Event::in_model(ranks[1].board()).expect(must)).is_ok());
+        }
         let window = ranks[0].region.map(LANES_AT + LANE_STRIDE, LANE_BYTES).expect(must);
         let rings =
             [0, 1].map(|me: usize| -> &'static Mapping { Box::leak(Box::new(any_source::model::window(ranks[me]))) });
@@ -128,7 +142,7 @@ impl World {
             let other = ranks[1 - me];
             let fd = other.region.fd().try_clone_to_owned().expect(must);
             let region = PeerRegion::adopt(fd, other.rank, 2, LAYOUT_VERSION).expect(must);
-            let peer = Arc::new(Peer::in_model(region));
+            let peer = Arc::new(Peer::in_model(region, reached[me]));
             let lane = ranks[me].lanes.find_or_make(Lane::key_of(COMM_WORLD, other.rank), || {
                 let board = other.region.board().cast_const().cast();
                 Lane::new(
@@ -158,7 +172,7 @@ impl World {
             shadow::share(b, BUFFER);
         }
         let windows = ranks.map(|ep| rma::model::window(ep));
-        World { ranks, lanes, buffers, rings, windows }
+        World { ranks, lanes, buffers, rings, windows, membarrier: terms.membarrier }
     }
 
     fn renew(&self) {
@@ -167,16 +181,19 @@ impl World {
         for k in 0..2 {
             self.lanes[k].renew(SYSTEM_INDICES..SYSTEM_INDICES + INDICES);
             self.ranks[k].spool.renew();
+            if let Some(event) = self.ranks[k].event.get() {
+                event.renew();
+            }
         }
     }
 
     /// Starts a thread of a rank.
     pub fn spawn<R: 'static>(&self, rank: usize, body: impl FnOnce() -> R + 'static) -> loom::thread::JoinHandle<R> {
-        let ep = self.ranks[rank];
+        let (ep, membarrier) = (self.ranks[rank], self.membarrier[rank]);
         loom::thread::spawn(move || {
             let me = loom::thread::current().id();
             RANKS.with(|r| r.borrow_mut().insert(me, ep));
-            shadow::enter();
+            shadow::enter(membarrier);
             let result = body();
             shadow::leave();
             result
@@ -230,7 +247,6 @@ pub struct Explored {
 /// them fails, or cannot end.
 pub fn check(terms: Terms, at_most: Duration, body: impl Fn(World) + Send + Sync + 'static) -> Explored {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    doorbell::claim_barrier();
     cma::REFUSES.with(|r| r.set(terms.refuses));
     let world = World::new(terms);
     let hook = std::panic::take_hook();

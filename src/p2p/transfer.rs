@@ -83,10 +83,16 @@ impl Sender {
         let posting = lane.posting_there(self.slot);
         let mark = &lane.head(lane.out, self.slot).mark;
         // The receiver may be withdrawing the posting: say that we put, then look whether it is still there.
-        // SYNC POINT: pairs with `request::cancel`, which buys the order of both sides with `membarrier`.
+        // SYNC POINT: pairs with `request::take_back`, which buys the order of both sides with `membarrier`; where it may not call it, or
+        // this side is not reached by it, both have a fence.
         let before = mark.load(Ordering::Relaxed);
         mark.store(self.seq << 2 | PUTS, Ordering::Relaxed);
-        if doorbell::has_barrier() {
+        let ordered = match &lane.peer {
+            Some(peer) => peer.region.header().is_ordered(),
+            // Between nodes this process withdraws for the receiver.
+            None => self.ep.is_ordered(),
+        };
+        if ordered {
             doorbell::light_barrier();
         } else {
             fence(Ordering::SeqCst);

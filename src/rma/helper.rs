@@ -4,11 +4,10 @@
 //! to wait for something. It looks around for a moment after the last thing it found, and then sleeps until it is rung for. While a
 //! thread of the program waits in the library, that one does the helper's work, and the helper sleeps.
 
-use std::thread::JoinHandle;
-
 use super::Rma;
 use crate::base::atomics::{Ordering, fence, spin_loop};
 use crate::base::error::{Code, Error, Result};
+use crate::base::thread;
 use crate::wait::doorbell;
 
 /// The thread's stack: copies through it take 16 KiB.
@@ -30,7 +29,7 @@ impl Rma {
         }
         let mut helper = self.helper.lock().unwrap_or_else(|e| e.into_inner());
         if helper.is_none() {
-            let thread = spawn(move || self.help()).map_err(|e| {
+            let thread = thread::spawn("fmpl-rma", STACK, move || self.help()).map_err(|e| {
                 Error::new(Code::System, format!("rank {}: starting the helper of global memory: {e}", self.rank()))
             })?;
             *helper = Some(thread);
@@ -103,19 +102,5 @@ impl Rma {
             });
             idle = if attended { LOOKS + YIELDS[1] } else { 0 };
         }
-    }
-}
-
-/// Starts a thread with every signal blocked in it: the program's handlers run in the program's threads.
-fn spawn(body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    // SAFETY: both sets are valid; the thread inherits the mask, and ours is put back whatever comes of it.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut before: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let thread = std::thread::Builder::new().name("fmpl-rma".into()).stack_size(STACK).spawn(body);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        thread
     }
 }

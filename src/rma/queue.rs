@@ -594,6 +594,9 @@ impl Scene for Completion<'_> {
     fn board(&self) -> &'static Board {
         self.rma.ep.board()
     }
+    fn is_ordered(&self) -> bool {
+        self.rma.ep.is_ordered()
+    }
     fn bits(&self) -> u32 {
         u32::MAX
     }

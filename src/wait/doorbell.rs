@@ -4,11 +4,24 @@
 //! more, and sleeps on the value it read. The ringer stores its record, looks at the sleep byte in the same line, and rings only
 //! if it is set. Between the ringer's store and its look there is no fence; the sleeper buys the order with `membarrier`, which
 //! interrupts every running process of the job. Until the long sleep a short timed one does without.
+//!
+//! The system may refuse `membarrier` to a process (seccomp), from its start or from some time on. A process to which registering was
+//! refused is not **reached** by the barriers of others either; who is registered stays so. So the order is a property of both sides: one
+//! must be able to call, the other be reached. What holds where that is not so:
+//!
+//! | what hangs on the order | then |
+//! |---|---|
+//! | a sleep; the event descriptor | whoever waits looks again by the clock ([`crate::wait::event`]) |
+//! | a receive that is withdrawn, against a put | the sender has a fence of its own, as long as either was refused at its start |
+//! | the same, refused later; a first receive of any index | [`pause`] |
 
 use crate::base::atomics::{AtomicU32, Ordering, fence};
 use core::sync::atomic::{AtomicBool, compiler_fence};
 
+/// May this process call the barrier, as far as it knows? Who was registered and is refused later will always be.
 static BARRIER: AtomicBool = AtomicBool::new(false);
+/// Longer than a processor goes without an interrupt while threads run on it: the clock's tick comes each 10 ms at least.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 const REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
@@ -21,29 +34,38 @@ pub fn register() -> bool {
     ok
 }
 
-/// In models the membarrier is there.
-#[cfg(loom)]
-pub fn claim_barrier() {
-    BARRIER.store(true, Ordering::Relaxed);
-}
-
-/// Is the expedited membarrier there?
-pub fn has_barrier() -> bool {
-    BARRIER.load(Ordering::Relaxed)
-}
-
-/// Orders this thread's earlier stores before its later loads, and likewise on every running thread of the job.
-/// `false` when the system refuses: callers then trust timed sleeps only.
+/// Orders this thread's earlier stores before its later loads, and likewise on every running thread of all processes that are reached.
+/// `false` when the system refuses: then for this thread only.
 #[cfg_attr(loom, track_caller)]
 pub fn barrier() -> bool {
+    // SYNC POINT: pairs with the fences of those who are not reached, in `Sender::put` and `RegionHeader::mapped_by`.
+    fence(Ordering::SeqCst);
     #[cfg(loom)]
     if crate::base::shadow::is_active() {
-        crate::base::shadow::membarrier();
-        return true;
+        return crate::base::shadow::membarrier();
     }
-    fence(Ordering::SeqCst);
+    if !BARRIER.load(Ordering::Relaxed) {
+        return false;
+    }
     // SAFETY: membarrier takes numbers only.
-    has_barrier() && unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL_EXPEDITED, 0, 0) } == 0
+    let done = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL_EXPEDITED, 0, 0) } == 0;
+    if !done {
+        BARRIER.store(false, Ordering::Relaxed);
+    }
+    done
+}
+
+/// Instead of a barrier that is refused, where somebody relied on it: waits until every other thread has gone through the kernel or stands
+/// still. A processor keeps a store to itself for well below a microsecond, and no longer than to the next interrupt.
+#[cold]
+#[cfg_attr(loom, track_caller)]
+pub fn pause() {
+    #[cfg(loom)]
+    if crate::base::shadow::is_active() {
+        return crate::base::shadow::pause();
+    }
+    std::thread::sleep(PAUSE);
+    fence(Ordering::SeqCst);
 }
 
 /// The side that [`barrier`] spares: orders this thread's earlier stores before its later loads, for whoever calls `barrier`.

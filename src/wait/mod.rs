@@ -24,7 +24,7 @@ static STALL_NS: Setting = Setting::new(u64::MAX);
 
 /// Longest sleep: a dead waker never wakes anybody, so a sleeper looks by itself now and then.
 const LONG_SLEEP_NS: u64 = 250_000_000;
-/// Sleep without a membarrier: a wake-up can be missed for this long.
+/// Sleep without the order of both sides: a wake-up can be missed for this long.
 const SHORT_SLEEP_NS: u64 = 200_000;
 /// Spins from one slow turn to the next, when every rank has a core.
 const SPINS: u32 = if cfg!(loom) { 1 } else { 64 };
@@ -113,6 +113,10 @@ pub trait Scene {
     /// Does who ends the wait look for sleepers without a fence, so that this side has to buy the order by `membarrier`?
     fn needs_barrier(&self) -> bool {
         true
+    }
+    /// Are all who may end the wait reached by this side's `membarrier`? Asked after it.
+    fn is_ordered(&self) -> bool {
+        false
     }
     /// How long it yields its core at most before it sleeps.
     fn yields_ns(&self) -> u64 {
@@ -264,7 +268,8 @@ impl Waiter {
             return;
         }
         self.sleeps += 1;
-        let long = !more && (!scene.needs_barrier() || self.sleeps > SHORT_SLEEPS && doorbell::barrier());
+        let long = !more
+            && (!scene.needs_barrier() || self.sleeps > SHORT_SLEEPS && doorbell::barrier() && scene.is_ordered());
         if !scene.ready() {
             let limit = if long { scene.longest_ns().min(LONG_SLEEP_NS) } else { SHORT_SLEEP_NS };
             doorbell::sleep(bell, seen, scene.bits(), left.min(limit));

@@ -6,6 +6,8 @@
 //! | `stop` | a stopped process does not hold up what is not its turn; fork, `system` and `popen` after init |
 //! | `stall` | who waits for whom; deadlocks, reported or ended |
 //! | `between` | a rank killed on another node, links and connections that break, a fork, wrong names, a whole kernel lost (`tests/rig/across`) |
+//! | `sandbox` | a system that refuses `membarrier` to one side, the other, both, or later: no withdrawn receive is written, no event is lost |
+//! | `signals` | signals come to the program's threads only, and harm no wait |
 //! | `life` | finalize, init several times, calls outside, wrong arguments, different counts, a stranger at the socket |
 
 #[path = "../ranks/mod.rs"]
@@ -14,6 +16,8 @@ mod ranks;
 mod between;
 mod kill;
 mod life;
+mod sandbox;
+mod signals;
 mod stall;
 mod stop;
 
@@ -32,6 +36,10 @@ const TESTS: &[Test] = &[
     ("a_long_wait_says_for_whom", stall::long_wait),
     ("a_line_on_standard_error_is_one_write", stall::lines),
     ("want_of_addresses_is_an_error_of_init", life::few_addresses),
+    ("a_withdrawn_receive_is_not_written_in_a_sandbox", sandbox::withdrawn),
+    ("no_event_is_lost_in_a_sandbox", sandbox::told_of_everything),
+    ("signals_come_to_the_program", signals::come_to_the_program),
+    ("signals_harm_no_wait", signals::harm_no_wait),
     ("finalize_names_what_is_left", life::pending),
     ("finalize_delivers", life::delivers),
     ("wrong_arguments_do_no_harm", life::wrong_arguments),
@@ -60,6 +68,10 @@ const BODIES: &[Body] = &[
     ("waits long", stall::waits_long),
     ("reads its own report", stall::reads_its_own_report),
     ("has few addresses", life::has_few_addresses),
+    ("withdraws from a put", sandbox::withdraws_from_a_put),
+    ("loops on events", sandbox::loops_on_events),
+    ("takes a signal by itself", signals::takes_a_signal_by_itself),
+    ("is interrupted", signals::is_interrupted),
     ("leaves a message", life::leaves_a_message),
     ("leaves a request", life::leaves_a_request),
     ("receives last", life::receives_last),

@@ -18,6 +18,7 @@ mod any_source;
 mod copies;
 mod direction;
 mod global;
+mod order;
 mod posting;
 mod sleeping;
 mod spooled;

@@ -67,6 +67,9 @@ impl Scene for TeamScene<'_> {
     fn sleep_word(&self) -> Option<&AtomicU32> {
         Some(self.team.arena.get()?.sleep(self.team.me))
     }
+    fn is_ordered(&self) -> bool {
+        self.team.is_ordered()
+    }
     fn bits(&self) -> u32 {
         doorbell::bit(self.team.comm as usize)
     }

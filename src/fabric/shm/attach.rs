@@ -435,7 +435,7 @@ impl Shared {
         })?;
         let region = PeerRegion::adopt(region, peer, self.size, self.version())?;
         let cma = welcome.flags.contains(Flags::CMA_REACHED) && self.reaches(them.pid, &welcome);
-        let known = Peer::new(them.pid, Some(pidfd), region, cma);
+        let known = Peer::new(them.pid, Some(pidfd), region, cma, self.region.header().is_reached());
         let known = self.install(known).map_err(|e| failed("watching over it", e))?;
         self.keep(&known, line, true);
         Ok(Greeted::Done(known))

@@ -35,7 +35,9 @@ struct Line {
 }
 
 impl Peer {
-    pub(super) fn new(pid: libc::pid_t, pidfd: Option<OwnedFd>, region: PeerRegion, cma: bool) -> Peer {
+    /// `reached`: is this process reached by the `membarrier` of others?
+    pub(super) fn new(pid: libc::pid_t, pidfd: Option<OwnedFd>, region: PeerRegion, cma: bool, reached: bool) -> Peer {
+        region.header().mapped_by(reached);
         let dead = AtomicBool::new(pidfd.is_none());
         let (lines, cma, announced) = (Mutex::default(), AtomicBool::new(cma), AtomicBool::new(false));
         Peer { rank: region.rank(), pid, region, pidfd, lines, cma, dead, announced }
@@ -43,8 +45,8 @@ impl Peer {
 
     /// A rank of a model, in this process.
     #[cfg(loom)]
-    pub fn in_model(region: PeerRegion) -> Peer {
-        let mut peer = Peer::new(std::process::id() as libc::pid_t, None, region, true);
+    pub fn in_model(region: PeerRegion, reached: bool) -> Peer {
+        let mut peer = Peer::new(std::process::id() as libc::pid_t, None, region, true, reached);
         peer.dead = AtomicBool::new(false);
         peer
     }

@@ -104,6 +104,11 @@ pub const ALIVE: u32 = 1;
 /// [`RegionHeader::state`]: the owner has left in good order; its end is no death.
 pub const FINALIZED: u32 = 2;
 
+/// [`RegionHeader::order`]: the owner's threads execute a fence whenever another process calls `membarrier`.
+pub const REACHED: u32 = 1;
+/// [`RegionHeader::order`]: a process that is not reached has mapped the region.
+pub const STRANGER: u32 = 2;
+
 /// The first bytes of a region.
 ///
 /// ```text
@@ -111,8 +116,13 @@ pub const FINALIZED: u32 = 2;
 ///  ┌─────────┬─────────┬──────┬──────┬─────┬─────────┬────────┬───────────┬──────────┬──────────┬───────────┬────────────┐
 ///  │ magic   │ version │ rank │ size │ pid │ indices │ state  │ heap_base │ heap_len │ start_ns │ any_slots │ any_shares │
 ///  └─────────┴─────────┴──────┴──────┴─────┴─────────┴────────┴───────────┴──────────┴──────────┴───────────┴────────────┘
+///  64
+///  ┌───────┐
+///  │ order │
+///  └───────┘
 /// ```
-/// Written by the owner only. Magic, version, rank, size, pid and start are written once, before anybody else has the file.
+/// Written by the owner only, but for the order, in which whoever maps the region may set [`STRANGER`]. Magic, version, rank, size, pid and
+/// start are written once, before anybody else has the file.
 #[repr(C)]
 pub struct RegionHeader {
     magic: AtomicU64,
@@ -133,10 +143,13 @@ pub struct RegionHeader {
     pub any_slots: AtomicU32,
     /// How many shares these are split into (`FMPL_SPREAD`); written once, as above. 0 is 1.
     pub any_shares: AtomicU32,
+    /// [`REACHED`], [`STRANGER`]: see [`RegionHeader::is_ordered`].
+    order: AtomicU32,
+    _pad: [AtomicU32; 15],
 }
 
 const_assert!(size_of::<usize>() == 8);
-const_assert!(size_of::<RegionHeader>() == 64);
+const_assert!(size_of::<RegionHeader>() == 128);
 const_assert!(size_of::<RegionHeader>() as u64 <= BOARD_AT);
 const_assert!(core::mem::offset_of!(RegionHeader, magic) == 0);
 const_assert!(core::mem::offset_of!(RegionHeader, layout_version) == 8);
@@ -150,6 +163,7 @@ const_assert!(core::mem::offset_of!(RegionHeader, heap_len) == 40);
 const_assert!(core::mem::offset_of!(RegionHeader, start_ns) == 48);
 const_assert!(core::mem::offset_of!(RegionHeader, any_slots) == 56);
 const_assert!(core::mem::offset_of!(RegionHeader, any_shares) == 60);
+const_assert!(core::mem::offset_of!(RegionHeader, order) == 64);
 
 impl RegionHeader {
     /// The owner's version of the shared layout.
@@ -171,6 +185,29 @@ impl RegionHeader {
     /// When the region was made, in nanoseconds of [`clock::now_ns`].
     pub fn start_ns(&self) -> u64 {
         self.start_ns.load(Ordering::Relaxed)
+    }
+    /// The owner says, before anybody else has the file, that it is reached by the `membarrier` of others.
+    pub fn say_reached(&self) {
+        self.order.store(REACHED, Ordering::Relaxed);
+    }
+    /// Is the owner reached by the `membarrier` of others?
+    pub fn is_reached(&self) -> bool {
+        self.order.load(Ordering::Relaxed) & REACHED != 0
+    }
+    /// Are all reached that can write in this region: its owner and all who have mapped it? Then one of them that calls `membarrier`
+    /// has the order of all bought. Who buys it asks *afterwards*.
+    #[inline(always)]
+    pub fn is_ordered(&self) -> bool {
+        self.order.load(Ordering::Relaxed) == REACHED
+    }
+    /// A process has mapped the region, and says what it is before it uses anything in it.
+    pub(super) fn mapped_by(&self, reached: bool) {
+        if !reached {
+            self.order.fetch_or(STRANGER, Ordering::SeqCst);
+            // SYNC POINT: pairs with the fence of `doorbell::barrier`: either who buys the order sees the stranger afterwards, or the stranger
+            // sees all that was stored before.
+            fence(Ordering::SeqCst);
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use super::region::PeerRegion;
 use super::socket;
 use crate::base::atomics::Ordering;
 use crate::base::error::Code;
+use crate::base::thread;
 
 /// The thread's stack: it calls nothing deep.
 const STACK: usize = 128 << 10;
@@ -110,20 +111,11 @@ fn owned(fd: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Starts the thread, with every signal blocked in it: the program's handlers run in the program's threads.
+/// Starts the thread.
 pub(super) fn spawn(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
-    // SAFETY: both sets are valid; the thread inherits the mask, and ours is put back whatever comes of it.
-    unsafe {
-        let mut all: libc::sigset_t = std::mem::zeroed();
-        let mut before: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let thread = std::thread::Builder::new().name("fmpl-service".into()).stack_size(STACK).spawn(move || {
-            Thread { shared: &shared, pending: std::array::from_fn(|_| None), paused_until: None }.run()
-        });
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        thread
-    }
+    thread::spawn("fmpl-service", STACK, move || {
+        Thread { shared: &shared, pending: std::array::from_fn(|_| None), paused_until: None }.run()
+    })
 }
 
 /// A connection that has not said anything yet.
@@ -338,7 +330,8 @@ impl Thread<'_> {
                     _ => Reason::Resources,
                 })?;
                 let cma = pidfd.is_some() && shared.reaches(pid, &hello);
-                shared.install(Peer::new(pid, pidfd, region, cma)).map_err(|_| Reason::Resources)?
+                let reached = shared.region.header().is_reached();
+                shared.install(Peer::new(pid, pidfd, region, cma, reached)).map_err(|_| Reason::Resources)?
             }
         };
         let welcome = shared.introduce(Kind::Welcome, hello.from, secret, peer.cma());

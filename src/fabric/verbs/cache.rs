@@ -129,8 +129,7 @@ impl Cache {
             counts: Default::default(),
         });
         let run = shared.clone();
-        let thread =
-            std::thread::Builder::new().name("fmpl-memory".into()).stack_size(64 << 10).spawn(move || run.run(uffd));
+        let thread = crate::base::thread::spawn("fmpl-memory", 64 << 10, move || run.run(uffd));
         // Without the thread whoever unmaps would wait for ever: then keep nothing.
         if let Ok(thread) = thread {
             cache.shared = Some(shared);

@@ -227,17 +227,7 @@ impl Fabric {
         let _ = self.shared.hooks.set(hooks);
         self.shared.arrivals.queue.arm()?;
         let shared = self.shared.clone();
-        // SAFETY: both sets are valid; the thread inherits the mask, and ours is put back whatever comes of it.
-        let thread = unsafe {
-            let mut all: libc::sigset_t = std::mem::zeroed();
-            let mut before: libc::sigset_t = std::mem::zeroed();
-            libc::sigfillset(&mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-            let thread =
-                std::thread::Builder::new().name("fmpl-verbs".into()).stack_size(STACK).spawn(move || shared.run());
-            libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-            thread
-        };
+        let thread = crate::base::thread::spawn("fmpl-verbs", STACK, move || shared.run());
         let thread = thread.map_err(|e| Error::new(Code::System, format!("starting the verbs thread: {e}")))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())

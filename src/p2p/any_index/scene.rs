@@ -1,4 +1,4 @@
-//! The wait of a receive of any index.
+//! The wait of a receive of any index, and its event.
 
 use super::*;
 
@@ -14,6 +14,9 @@ impl Scene for AnyScene {
     }
     fn sleep_word(&self) -> Option<&AtomicU32> {
         self.lane.far().is_none().then(|| &self.lane.my_side().any_sleep)
+    }
+    fn is_ordered(&self) -> bool {
+        self.lane.is_ordered()
     }
     fn bits(&self) -> u32 {
         doorbell::bit(0)
@@ -46,5 +49,29 @@ impl Scene for AnyScene {
             bytes: 0,
             since_ns: 0,
         }
+    }
+}
+
+/// With an event descriptor: the sender is to ring when it announces something.
+pub(super) fn arm(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState) {
+    let Some(event) = ep.event.get() else { return };
+    let word = &lane.my_side().any_sleep;
+    // SYNC POINT: pairs with the sender's look at it in `wake_receiver`.
+    word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
+    ep.order_event(event, || lane.is_ordered());
+    if let Some(far) = lane.far() {
+        far.fall_asleep();
+    }
+    if next(ep, lane, state).is_some() {
+        event.signal();
+    }
+}
+
+/// It need not ring any more.
+pub(super) fn disarm(lane: &Lane) {
+    let word = &lane.my_side().any_sleep;
+    let now = word.load(Ordering::Relaxed);
+    if now & EVENT != 0 {
+        word.store(now & !EVENT, Ordering::Relaxed);
     }
 }

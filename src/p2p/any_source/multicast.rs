@@ -412,6 +412,9 @@ impl Scene for Complete {
         // new record would only be rung for without need.
         Some(&own(self.ep, self.block).record.asleep)
     }
+    fn is_ordered(&self) -> bool {
+        self.ep.is_ordered()
+    }
     fn bits(&self) -> u32 {
         u32::MAX
     }

@@ -246,7 +246,7 @@ impl Offered {
         let word = self.asleep(ep);
         // SYNC POINT: as in `fall_asleep`.
         word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
-        doorbell::barrier();
+        ep.order_event(event, || ep.is_ordered());
         if self.fetch(ep) != Fetch::Not {
             event.signal();
         }

@@ -424,7 +424,7 @@ impl Incoming {
             // SYNC POINT: pairs with the sender's look at it after it has published; ordered by `membarrier`.
             word.store(word.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
         }
-        doorbell::barrier();
+        ep.order_event(event, || ep.is_ordered());
         self.arm_far(ep);
         if self.is_ready(ep) {
             event.signal();
@@ -528,6 +528,9 @@ impl Scene for Waiting<'_> {
     }
     fn sleep_word(&self) -> Option<&AtomicU32> {
         Some(&self.inc.first.ring.header().asleep)
+    }
+    fn is_ordered(&self) -> bool {
+        self.ep.is_ordered()
     }
     fn bits(&self) -> u32 {
         doorbell::bit(self.inc.index as usize)

@@ -599,6 +599,15 @@ impl Scene for Waiting<'_> {
             _ => None,
         }
     }
+    fn is_ordered(&self) -> bool {
+        match (&self.message.stage, &self.message.out.way) {
+            // The receiver rings for what it finds in its own region.
+            (Stage::Waits | Stage::Unconfirmed(_), Way::Near(Near { peer: Some(peer), .. })) => {
+                peer.region.header().is_ordered()
+            }
+            _ => self.ep.is_ordered(),
+        }
+    }
     fn bits(&self) -> u32 {
         match &self.message.stage {
             Stage::Waits => super::share::ROOM_BITS,

@@ -44,6 +44,9 @@ impl Scene for Awaiting {
     fn sleep_word(&self) -> Option<&AtomicU32> {
         self.lane.far().is_none().then(|| &self.lane.receiving(self.slot).1.rx)
     }
+    fn is_ordered(&self) -> bool {
+        self.lane.is_ordered()
+    }
     fn bits(&self) -> u32 {
         doorbell::bit(self.slot)
     }

@@ -142,7 +142,7 @@ pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
         let rx = &lane.receiving(slot).1.rx;
         // SYNC POINT: pairs with the sender's look at the sleep byte after publishing.
         rx.store(rx.load(Ordering::Relaxed) | EVENT, Ordering::Relaxed);
-        doorbell::barrier();
+        ep.order_event(event, || lane.is_ordered());
         if let Some(far) = lane.far() {
             far.fall_asleep();
         }
@@ -311,9 +311,10 @@ pub(in crate::p2p) fn take_back(receiver: &Receiver) -> bool {
     if let Some(far) = lane.far() {
         return crate::p2p::far::take_back(receiver, far);
     }
-    // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or we see its mark.
-    if !doorbell::barrier() {
-        crate::base::atomics::fence(Ordering::SeqCst);
+    // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or we see its mark. Who puts has a fence where this side said at
+    // its start that it may not call.
+    if !doorbell::barrier() && receiver.ep.region.header().is_reached() {
+        doorbell::pause();
     }
     let puts = lane.head(lane.inn, slot).mark.load(Ordering::Acquire) == (receiver.seq << 2 | PUTS);
     if puts || receiver.look().is_some() {

@@ -177,7 +177,7 @@ fn arm_send(ep: &'static Endpoint, lane: &'static Lane, slot: usize, state: Send
     if lane.special.load(Ordering::Relaxed) & SPECIAL_SYNCHRONOUS != 0 {
         any_index::want_posting(lane);
     }
-    doorbell::barrier();
+    ep.order_event(event, || lane.is_ordered());
     if let Some(far) = lane.far() {
         far.fall_asleep();
     }

@@ -49,6 +49,9 @@ impl Scene for Waiting {
     fn sleep_word(&self) -> Option<&crate::base::atomics::AtomicU32> {
         (!self.midway && self.lane.far().is_none()).then(|| &self.lane.sending(self.slot).0.tx)
     }
+    fn is_ordered(&self) -> bool {
+        self.lane.is_ordered()
+    }
     fn bits(&self) -> u32 {
         doorbell::bit(self.slot)
     }

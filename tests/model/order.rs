@@ -1,0 +1,212 @@
+//! The order of both sides where the system refuses `membarrier` to one rank, to the other, to both, or to one later: a receive that is
+//! withdrawn against a put, the event descriptor, sleep and wake, the first receive of any index. (Where it is refused to none: the other
+//! models.)
+
+use crate::stage::{Buffer, arrived, irecv, model, pause, recv, send};
+use fmpl::base::shadow::Membarrier::{self, Has, Refused, RefusedLater};
+use fmpl::p2p::model::{Terms, World};
+use fmpl::p2p::{self, COMM_WORLD, TAG_ANY, any_source};
+
+/// The same model in each setting: the sender's, the receiver's.
+macro_rules! settings {
+    ($model:ident: $($name:ident = $sender:ident, $receiver:ident;)*) => {
+        $(#[test]
+        fn $name() {
+            $model(stringify!($name), [$sender, $receiver]);
+        })*
+    };
+}
+
+fn withdraw(name: &str, membarrier: [Membarrier; 2]) {
+    let terms = Terms { eager: 16, timeout_ms: 0, membarrier, preemptions: 3, ..Terms::default() };
+    model(name, terms, |w| {
+        let a = w.spawn(0, move || {
+            pause();
+            send(1, 0, Buffer::new(w, 0, 0, 136), 1).expect("sent");
+        });
+        let b = w.spawn(1, move || {
+            let (first, second) = (Buffer::new(w, 1, 0, 136), Buffer::new(w, 1, 512, 136));
+            irecv(0, 0, first);
+            if p2p::irecv_cancel(COMM_WORLD, 0, 0).expect("a request") {
+                // Ours again: nobody may write it any more.
+                first.fill(98);
+                recv(0, 0, second, 1, 136);
+                first.holds(98, 136);
+            } else {
+                arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, first, 1, 136);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+settings! { withdraw:
+    withdraw_refused_to_both = Refused, Refused;
+    withdraw_refused_to_the_sender = Refused, Has;
+    withdraw_refused_to_the_receiver = Has, Refused;
+    withdraw_refused_later = Has, RefusedLater;
+    withdraw_refused_later_and_to_the_sender = Refused, RefusedLater;
+}
+
+/// Tests, and sleeps on the descriptor when the test says no.
+fn event_loop(w: World, test: impl Fn() -> Result<bool, fmpl::Error>) {
+    let event = w.endpoint(1).event.get().expect("a descriptor");
+    while !test().expect("a request") {
+        event.wait();
+    }
+}
+
+fn event_terms(membarrier: [Membarrier; 2]) -> Terms {
+    Terms { eager: 16, timeout_ms: -1, event: true, membarrier, preemptions: 3, ..Terms::default() }
+}
+
+/// The receiver's loop. A message of the landing; the next is put into its posting.
+fn event_of_a_receive(name: &str, membarrier: [Membarrier; 2]) {
+    model(name, event_terms(membarrier), |w| {
+        let a = w.spawn(0, move || send(1, 0, Buffer::new(w, 0, 0, 8), 1).expect("sent"));
+        let b = w.spawn(1, move || {
+            let buffer = Buffer::new(w, 1, 0, 8);
+            irecv(0, 0, buffer);
+            event_loop(w, || p2p::irecv_test(COMM_WORLD, 0, 0));
+            buffer.holds(1, 8);
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+settings! { event_of_a_receive:
+    event_refused_to_none = Has, Has;
+    event_refused_to_both = Refused, Refused;
+    event_refused_to_the_sender = Refused, Has;
+    event_refused_to_the_receiver = Has, Refused;
+    event_refused_later = Has, RefusedLater;
+}
+
+/// A receive of any index.
+fn event_of_any_index(name: &str, membarrier: [Membarrier; 2]) {
+    model(name, Terms { timeout_ms: 0, ..event_terms(membarrier) }, |w| {
+        let a = w.spawn(0, move || send(1, 1, Buffer::new(w, 0, 0, 8), 1).expect("sent"));
+        let b = w.spawn(1, move || {
+            let buffer = Buffer::new(w, 1, 0, 8);
+            irecv(0, TAG_ANY, buffer);
+            event_loop(w, || p2p::irecv_test(COMM_WORLD, 0, TAG_ANY));
+            buffer.holds(1, 8);
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+settings! { event_of_any_index:
+    event_of_any_index_refused_to_none = Has, Has;
+    event_of_any_index_refused_to_both = Refused, Refused;
+    event_of_any_index_refused_to_the_sender = Refused, Has;
+    event_of_any_index_refused_to_the_receiver = Has, Refused;
+}
+
+/// The loop of a sender, whose message waits for its receive. (Rank 1 sends.)
+fn event_of_a_send(name: &str, [sender, receiver]: [Membarrier; 2]) {
+    model(name, event_terms([receiver, sender]), |w| {
+        let a = w.spawn(0, move || recv(1, 0, Buffer::new(w, 0, 0, 8), 1, 8));
+        let b = w.spawn(1, move || {
+            let buffer = Buffer::new(w, 1, 0, 8).fill(1);
+            // SAFETY: the buffer lives as long as the world.
+            unsafe { p2p::isend(COMM_WORLD, buffer.layout(), 0, 0) }.expect("begun");
+            event_loop(w, || p2p::isend_test(COMM_WORLD, 0, 0));
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+settings! { event_of_a_send:
+    event_of_a_send_refused_to_none = Has, Has;
+    event_of_a_send_refused_to_both = Refused, Refused;
+    event_of_a_send_refused_to_the_sender = Refused, Has;
+    event_of_a_send_refused_to_the_receiver = Has, Refused;
+}
+
+/// A receive of any source.
+fn event_of_any_source(name: &str, membarrier: [Membarrier; 2]) {
+    model(name, Terms { timeout_ms: 10_000, ..event_terms(membarrier) }, |w| {
+        let a = w.spawn(0, move || {
+            let (ptr, len) = Buffer::new(w, 0, 0, 24).fill(1).parts();
+            // SAFETY: the buffer lives as long as the world.
+            unsafe { any_source::send_any(COMM_WORLD, ptr, len, 1, 0) }.expect("sent");
+        });
+        let b = w.spawn(1, move || {
+            let buffer = Buffer::new(w, 1, 0, 24);
+            let (ptr, len) = buffer.parts();
+            // SAFETY: as above.
+            unsafe { any_source::irecv_any(COMM_WORLD, ptr, len, 0) }.expect("begun");
+            event_loop(w, || any_source::irecv_any_test(COMM_WORLD, 0).map(|arrived| arrived.is_some()));
+            buffer.holds(1, 24);
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+settings! { event_of_any_source:
+    event_of_any_source_refused_to_none = Has, Has;
+    event_of_any_source_refused_to_both = Refused, Refused;
+    event_of_any_source_refused_to_the_sender = Refused, Has;
+    event_of_any_source_refused_to_the_receiver = Has, Refused;
+}
+
+/// Both sleep: the sender until there is a posting, the receiver until the message is put into it.
+fn sleep(name: &str, membarrier: [Membarrier; 2]) {
+    let terms = Terms { eager: 16, timeout_ms: -1, sleeps: true, membarrier, ..Terms::default() };
+    model(name, terms, |w| {
+        let a = w.spawn(0, move || {
+            for (n, len) in [(1, 8), (2, 32)] {
+                send(1, 0, Buffer::new(w, 0, 0, len), n).expect("sent");
+            }
+        });
+        let b = w.spawn(1, move || {
+            for (n, len) in [(1, 8), (2, 32)] {
+                recv(0, 0, Buffer::new(w, 1, 0, len), n, len);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+settings! { sleep:
+    sleep_refused_to_both = Refused, Refused;
+    sleep_refused_to_the_sender = Refused, Has;
+    sleep_refused_to_the_receiver = Has, Refused;
+    sleep_refused_later = RefusedLater, Has;
+}
+
+/// A first receive of any index against the message that it must find.
+fn any_index(name: &str, membarrier: [Membarrier; 2]) {
+    model(name, Terms { membarrier, ..Terms::default() }, |w| {
+        let a = w.spawn(0, move || {
+            for (index, n) in [(0, 1), (1, 2)] {
+                send(1, index, Buffer::new(w, 0, 0, 8), n).expect("sent");
+            }
+        });
+        let b = w.spawn(1, move || {
+            for _ in 0..2 {
+                let buffer = Buffer::new(w, 1, 0, 8);
+                // SAFETY: the buffer lives as long as the world.
+                unsafe { p2p::recv(COMM_WORLD, buffer.layout(), 0, TAG_ANY) }.expect("received");
+                let index = p2p::received(COMM_WORLD, 0, TAG_ANY).expect("one").index;
+                buffer.holds(1 + index as u8, 8);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
+settings! { any_index:
+    any_index_refused_to_both = Refused, Refused;
+    any_index_refused_to_the_sender = Refused, Has;
+    any_index_refused_to_the_receiver = Has, Refused;
+    any_index_refused_later = Has, RefusedLater;
+}
