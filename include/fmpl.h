@@ -18,6 +18,10 @@
  * fmpl_version and fmpl_abort returns FMPL_ERR_INIT before fmpl_init and after the last fmpl_finalize, and FMPL_ERR_FORK in
  * a process that was forked after fmpl_init.
  *
+ * A signal handler may call fmpl_initialized, fmpl_wtime, fmpl_version and fmpl_strerror, and nothing else of this file; it
+ * may not leave a call by longjmp or an exception. A handler ends no wait (there is no EINTR), and the library's own threads
+ * block all signals.
+ *
  * The paper: Tatebe, Nagashima, Sekiguchi, Kitabayashi, Hayashida: Design and Implementation of FMPL, a Fast Message-passing
  * Library Based on Remote Memory Operations.
  */

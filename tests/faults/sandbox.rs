@@ -1,7 +1,7 @@
 //! A sandbox that refuses `membarrier`: to one rank, to the other, to both, or to one after its init. A receive that is withdrawn is not
 //! written afterwards; the event descriptor tells of everything.
 //!
-//! `SECONDS` and `EVENTS` make the scenes longer; `tests/promises/ground_order.py` does.
+//! `SANDBOX_SECONDS` and `SANDBOX_EVENTS` make the scenes longer, `SANDBOX_SETTING` has one setting only; `tests/promises/ground_order.py` does both.
 
 use crate::ranks::bytes::Draw;
 use crate::ranks::calls::*;
@@ -9,8 +9,13 @@ use crate::ranks::{Job, said};
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-/// To whom it is refused: ranks, or `1 later`.
-const SETTINGS: [&str; 5] = ["", "0", "1", "0 1", "1 later"];
+/// To whom it is refused: ranks, at their start or `later`.
+const SETTINGS: [&str; 6] = ["", "0", "1", "0 1", "0 later", "1 later"];
+
+fn settings() -> impl Iterator<Item = &'static str> {
+    let only = std::env::var("SANDBOX_SETTING").ok();
+    SETTINGS.into_iter().filter(move |s| only.as_ref().is_none_or(|only| only == s))
+}
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|v| v.parse().expect("a number"))
@@ -63,7 +68,7 @@ pub fn withdraws_from_a_put() {
     sendbuf_set(16 << 20, -1);
     let me = rank();
     let mut draw = Draw(88 + me as u64);
-    let end = Instant::now() + Duration::from_secs(number("SECONDS").unwrap_or(1));
+    let end = Instant::now() + Duration::from_secs(number("SANDBOX_SECONDS").unwrap_or(1));
     // SAFETY: never freed.
     let buffer = |n| unsafe { std::slice::from_raw_parts_mut(fmpl::ffi::c::fmpl_alloc(n).cast::<u8>(), n) };
     let data = buffer(LEN);
@@ -106,10 +111,10 @@ pub fn withdraws_from_a_put() {
 }
 
 pub fn withdrawn() {
-    for refused in SETTINGS {
+    for refused in settings() {
         let mut job = Job::new(2, "withdraws from a put").env("REFUSED", refused);
-        if let Some(n) = number("SECONDS") {
-            job = job.env("SECONDS", n);
+        if let Some(n) = number("SANDBOX_SECONDS") {
+            job = job.env("SANDBOX_SECONDS", n);
         }
         let text = said(&job.run(), 1);
         println!("  refused to [{refused}]: {}", text.trim());
@@ -142,7 +147,7 @@ pub fn loops_on_events() {
     sendbuf_set(16 << 20, 0);
     let me = rank();
     let mut draw = Draw(5 + me as u64);
-    let rounds = number("EVENTS").unwrap_or(4000);
+    let rounds = number("SANDBOX_EVENTS").unwrap_or(4000);
     let mut fd = -1;
     if me == 0 {
         // SAFETY: a place of ours.
@@ -200,10 +205,10 @@ pub fn loops_on_events() {
 }
 
 pub fn told_of_everything() {
-    for refused in SETTINGS.into_iter().chain(["0 later"]) {
+    for refused in settings() {
         let mut job = Job::new(2, "loops on events").env("REFUSED", refused).seconds(600);
-        if let Some(n) = number("EVENTS") {
-            job = job.env("EVENTS", n);
+        if let Some(n) = number("SANDBOX_EVENTS") {
+            job = job.env("SANDBOX_EVENTS", n);
         }
         let text = said(&job.run(), 0);
         println!("  refused to [{refused}]: {}", text.trim());

@@ -45,8 +45,8 @@ settings! { withdraw:
     withdraw_refused_to_both = Refused, Refused;
     withdraw_refused_to_the_sender = Refused, Has;
     withdraw_refused_to_the_receiver = Has, Refused;
-    withdraw_refused_later = Has, RefusedLater;
-    withdraw_refused_later_and_to_the_sender = Refused, RefusedLater;
+    withdraw_refused_later_to_the_receiver = Has, RefusedLater;
+    withdraw_refused_later_to_a_stranger = Refused, RefusedLater;
 }
 
 /// Tests, and sleeps on the descriptor when the test says no.
