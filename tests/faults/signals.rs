@@ -146,7 +146,6 @@ const WAITS: [&str; 12] = [
 
 fn wait(kind: usize, me: i32, peer: i32, waits: i32, long: &[u8], room: &mut [u8]) {
     let i_wait = me == waits;
-    // SAFETY, for all below: slices and places of ours, for the length of the calls.
     match kind {
         0 if i_wait => recv(room, peer, 0),
         2 if i_wait => {
@@ -180,16 +179,19 @@ fn wait(kind: usize, me: i32, peer: i32, waits: i32, long: &[u8], room: &mut [u8
             if i_wait {
                 room.fill(0);
             }
+            // SAFETY: slices and places of ours, for the length of the calls.
             ok(unsafe {
                 fmpl_bcast(room.as_mut_ptr().cast(), room.len(), peer * i_wait as i32 + me * !i_wait as i32, WORLD)
             });
         }
         7 => {
             let mut sum = [1.0f64 + me as f64; 4];
+            // SAFETY: slices and places of ours, for the length of the calls.
             ok(unsafe { fmpl_allreduce(sum.as_mut_ptr().cast(), 4, Some(fmpl_dsum), WORLD, null_mut()) });
             return assert_eq!(sum, [3.0; 4]);
         }
         8 => {
+            // SAFETY: slices and places of ours, for the length of the calls.
             return ok(unsafe {
                 ok(fmpl_ibarrier(WORLD));
                 fmpl_ibarrier_wait(WORLD)
@@ -197,11 +199,14 @@ fn wait(kind: usize, me: i32, peer: i32, waits: i32, long: &[u8], room: &mut [u8
         }
         9 if i_wait => {
             let (mut size, mut master) = (0, -1);
+            // SAFETY: slices and places of ours, for the length of the calls.
             ok(unsafe { fmpl_mcast_recv(room.as_mut_ptr().cast(), room.len(), WORLD, &mut size, &mut master) });
             assert_eq!((size, master), (room.len(), peer));
         }
+        // SAFETY: slices and places of ours, for the length of the calls.
         9 => return ok(unsafe { fmpl_mcast(long.as_ptr().cast(), long.len(), &(1u64 << peer), WORLD, null_mut()) }),
         10 => {
+            // SAFETY: slices and places of ours, for the length of the calls.
             return unsafe {
                 ok(acp_init(null_mut(), null_mut()));
                 let (mine, theirs) = (acp_query_starter_ga(me), acp_query_starter_ga(peer));
