@@ -11,4 +11,5 @@ pub mod prefetch;
 #[cfg(loom)]
 pub mod shadow;
 pub mod thread;
+pub mod unwinding;
 pub mod zeroed;

@@ -4,18 +4,21 @@
 //! is not position-independent sees an entry of its own linkage table. So a predefined function is known by each address
 //! that it may have: this library's own, and the one that the dynamic linker gives to the whole program (`predefined`).
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use std::collections::HashMap;
 use std::sync::{OnceLock, RwLock};
 
 use super::arena::CELL_BYTES;
 use super::kernel::{KERNELS, Kernel};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result, say};
+use crate::base::unwinding::caught;
+use crate::p2p::endpoint::endpoint;
 
-/// `fmpl_func`: inout\[k\] = inout\[k\] ∘ in\[k\] for `count` elements.
-pub type Call = unsafe extern "C" fn(inout: *mut c_void, input: *const c_void, count: c_int);
+/// `fmpl_func`: inout\[k\] = inout\[k\] ∘ in\[k\] for `count` elements. "C-unwind", so that an exception of C++ that leaves it is no undefined
+/// behaviour: see [`Left`].
+type Call = unsafe extern "C-unwind" fn(inout: *mut c_void, input: *const c_void, count: c_int);
 /// The same as Fortran passes it: the count by its address.
-pub type FortranCall = unsafe extern "C" fn(inout: *mut c_void, input: *const c_void, count: *const c_int);
+type FortranCall = unsafe extern "C-unwind" fn(inout: *mut c_void, input: *const c_void, count: *const c_int);
 
 /// Most bytes of an element of a program's function.
 pub const ELEMENT_MOST: usize = CELL_BYTES;
@@ -77,18 +80,19 @@ impl<'a> Function<'a> {
         Function { size, how: How::Rust(closure) }
     }
 
-    /// out = a ∘ b for `n` elements. `spare` has room for them where `out` is `b`.
+    /// out = a ∘ b for `n` elements. `spare` has room for them where `out` is `b`. An error is a panic of the program's function, and what is
+    /// in `out` then is nothing.
     ///
     /// # Safety
     /// `n` elements at each; `out` is `a`, or `b`, or overlaps with neither, and `spare` overlaps with none of them.
     #[inline]
-    pub unsafe fn fold(&self, out: *mut u8, a: *const u8, b: *const u8, n: usize, spare: *mut u8) {
+    pub unsafe fn fold(&self, out: *mut u8, a: *const u8, b: *const u8, n: usize, spare: *mut u8) -> std::thread::Result<()> {
         let bytes = n * self.size;
         // SAFETY: as the caller promises; the program's functions are called with memory of `n` elements each.
         unsafe {
             if let How::Kernel(kernel) = self.how {
                 kernel(out, a, b, n);
-                return;
+                return Ok(());
             }
             let mut b = b;
             if core::ptr::eq(out, b) {
@@ -100,12 +104,58 @@ impl<'a> Function<'a> {
             }
             match self.how {
                 How::Kernel(_) => {}
-                How::C(call) => call(out.cast(), b.cast(), n as c_int),
-                How::Fortran(call) => call(out.cast(), b.cast(), &(n as c_int)),
-                How::Rust(closure) => closure(out, b, n),
+                How::C(call) => {
+                    let left = Left(call as usize);
+                    call(out.cast(), b.cast(), n as c_int);
+                    core::mem::forget(left);
+                }
+                How::Fortran(call) => {
+                    let left = Left(call as usize);
+                    call(out.cast(), b.cast(), &(n as c_int));
+                    core::mem::forget(left);
+                }
+                How::Rust(closure) => return caught(|| closure(out, b, n)),
             }
         }
+        Ok(())
     }
+}
+
+/// A function of another language while it is called, by its address. Dropped by whatever unwinds out of it: that can be no more than
+/// told, since it may belong to another thread's call than the one that it would come out of.
+struct Left(usize);
+
+impl Drop for Left {
+    #[cold]
+    fn drop(&mut self) {
+        let rank = endpoint().map_or(String::new(), |ep| format!("rank {}: ", ep.rank));
+        say(&format!(
+            "{rank}the function of a reduction, {}, was left by an exception (C++), a panic (Rust) or the end of its thread; \
+             it must return; the process ends",
+            place(self.0)
+        ));
+        std::process::abort();
+    }
+}
+
+/// A function's name if the linker knows it, and where it is in its file, as `addr2line -e FILE` takes it.
+fn place(address: usize) -> String {
+    let mut known = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: room for the answer; what it points to belongs to the linker.
+    let known = unsafe {
+        if libc::dladdr(address as *const c_void, known.as_mut_ptr()) == 0 {
+            return format!("{address:#x}");
+        }
+        known.assume_init()
+    };
+    let text = |name: *const c_char| {
+        // SAFETY: null, or the linker's, with a NUL.
+        (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+    };
+    let file = text(known.dli_fname).unwrap_or_default();
+    let at = format!("{file}+{:#x}", address.wrapping_sub(known.dli_fbase as usize));
+    let name = text(known.dli_sname).filter(|_| known.dli_saddr as usize == address);
+    name.map_or(at.clone(), |name| format!("{name} ({at})"))
 }
 
 /// The same function without the bound on how long it lives.
@@ -132,13 +182,14 @@ impl Function<'_> {
     /// # Safety
     /// `n` elements at each; they do not overlap.
     #[inline]
-    pub unsafe fn fold_next(&self, left: *mut u8, right: *const u8, n: usize, first: bool) {
+    pub unsafe fn fold_next(&self, left: *mut u8, right: *const u8, n: usize, first: bool) -> std::thread::Result<()> {
         // SAFETY: as the caller promises; nothing is spared where the output is the left one.
         unsafe {
             if first {
                 left.copy_from_nonoverlapping(right, n * self.size);
+                Ok(())
             } else {
-                self.fold(left, left, right, n, core::ptr::null_mut());
+                self.fold(left, left, right, n, core::ptr::null_mut())
             }
         }
     }
@@ -233,8 +284,8 @@ fn table() -> &'static HashMap<usize, usize> {
 pub unsafe fn apply(n: usize, inout: *mut c_void, input: *const c_void, count: c_int) {
     let Ok(count) = usize::try_from(count) else { return };
     let function = Function::predefined(n);
-    // SAFETY: as the caller promises; a kernel needs no spare memory.
-    unsafe { function.fold(inout.cast(), inout.cast_const().cast(), input.cast(), count, core::ptr::null_mut()) }
+    // SAFETY: as the caller promises; a kernel needs no spare memory, and does not panic.
+    let _ = unsafe { function.fold(inout.cast(), inout.cast_const().cast(), input.cast(), count, core::ptr::null_mut()) };
 }
 
 #[cfg(test)]

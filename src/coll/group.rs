@@ -2,13 +2,14 @@
 //! nobody else takes part, and no communicator is made.
 //!
 //! A member's number is its place among the set bits. Vectors go up the binomial tree of `tree::reduce`, combined in the order of
-//! the numbers. A member that cannot go on, because one below it has died, sends nothing up: a message of no bytes, so that whoever
+//! the numbers. A member that cannot go on, because one below it has died or its function has panicked, sends nothing up: a message of no bytes, so that whoever
 //! waits for it hears of it, and so on to the root. The communicator is as usable as before.
 
 use super::function::Function;
 use super::messages::Party;
 use super::team::Team;
 use crate::base::error::{Code, Error, Result};
+use crate::base::unwinding::Panic;
 use crate::wait::Operation;
 
 /// One reduction among `who`, of which this process is one, to the member with number `root`.
@@ -40,7 +41,8 @@ pub(super) async unsafe fn reduce(
             let child = p.me + mask;
             if child < p.len() {
                 match arrives(team, &p, child, theirs, len).await {
-                    Ok(()) => f.fold(own, own, theirs, count, spare),
+                    Ok(()) if failed.is_err() => {}
+                    Ok(()) => failed = f.fold(own, own, theirs, count, spare).map_err(|panic| panicked(team, panic)),
                     Err(error) => failed = failed.and(Err(error)),
                 }
             }
@@ -66,6 +68,13 @@ pub(super) async unsafe fn reduce(
     }
 }
 
+/// The program's function has panicked here: the group has no result, and the call is left by the panic when it ends.
+#[cold]
+fn panicked(team: &Team, panic: Panic) -> Error {
+    team.state.panic.set(Some(panic));
+    Error::new(Code::Peer, format!("rank {}: mcast_reduce: the function of this rank has panicked", team.ep.rank))
+}
+
 /// Receives a vector; one of no bytes says that there is none.
 async unsafe fn arrives(team: &Team, p: &Party<'_>, from: usize, to: *mut u8, len: usize) -> Result<()> {
     // SAFETY: room for as many bytes.
@@ -74,7 +83,7 @@ async unsafe fn arrives(team: &Team, p: &Party<'_>, from: usize, to: *mut u8, le
         return Ok(());
     }
     let text = format!(
-        "rank {}: mcast_reduce: a member of the group has died, or gives another number of bytes",
+        "rank {}: mcast_reduce: a member of the group has died, its function has panicked, or it gives another number of bytes",
         team.ep.rank
     );
     Err(Error::new(Code::Peer, text))

@@ -9,6 +9,7 @@ use core::task::{Context as Poller, Poll};
 
 use super::team::Team;
 use crate::base::error::{Error, Result};
+use crate::base::unwinding::Panic;
 use crate::lane::Lane;
 use crate::lane::map::{CHAIN_SLOT, COLLECTIVE_SLOT, GROUP_SLOT};
 use crate::p2p::signal;
@@ -51,6 +52,12 @@ impl<'a> Party<'a> {
     /// Where among them a rank is.
     pub fn place_of(&self, rank: usize) -> Option<usize> {
         self.who.as_ref().map_or(Some(rank), |who| who.iter().position(|r| *r as usize == rank))
+    }
+
+    /// As [`Team::panicked`].
+    #[cold]
+    pub fn panicked(&self, panic: Panic) -> Error {
+        self.team.panicked(panic)
     }
 
     fn lane(&self, member: usize) -> Result<&'static Lane> {

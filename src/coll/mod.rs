@@ -41,7 +41,7 @@ use std::sync::Mutex;
 
 use exchange::{Blocks, Pattern};
 pub use function::Function;
-pub use request::{Kind, iallreduce, ibarrier, ibcast, is_pending, left_over, test, wait};
+pub use request::{Kind, iallreduce, ibarrier, ibcast, is_pending, join, left_over, test, wait};
 use team::Team;
 
 use crate::base::atomics::{AtomicPtr, Ordering};

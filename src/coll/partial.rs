@@ -99,7 +99,7 @@ async unsafe fn blocks_through_cells(
             from = arena.cell(ring(member), cell).wrapping_add(team.me * part);
         }
         // SAFETY: the cells stay until this member has finished; `take` is no part of them or of `give`.
-        unsafe { f.fold_next(to, from, n, member == 0) };
+        unsafe { f.fold_next(to, from, n, member == 0) }.map_err(|panic| team.panicked(panic))?;
         // Of two members each writes next where it has read.
         if member != team.me && team.n > 2 {
             // SAFETY: nobody else reads this block, and its giver writes there again only when this member has finished.
@@ -147,7 +147,7 @@ async unsafe fn blocks_pulled(
                 }
             };
             // SAFETY: `n` elements at each, which do not overlap.
-            unsafe { f.fold_next(to, from, n, member == 0) };
+            unsafe { f.fold_next(to, from, n, member == 0) }.map_err(|panic| team.panicked(panic))?;
         }
         at += n;
     }
@@ -206,10 +206,10 @@ async unsafe fn read_by_all(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, 
             team.until(&arena.flag(ring(member), cell).number, number, member).await?;
             team.saw(member, call);
             // SAFETY: the cells stay until this member has finished; the scratch has room for two vectors.
-            unsafe { f.fold_next(scratch, arena.cell(ring(member), cell), n, member == 0) };
+            unsafe { f.fold_next(scratch, arena.cell(ring(member), cell), n, member == 0) }.map_err(|panic| team.panicked(panic))?;
         }
         // SAFETY: `ptr` is the right vector and takes the result.
-        unsafe { f.fold(ptr, scratch, ptr, n, spare) };
+        unsafe { f.fold(ptr, scratch, ptr, n, spare) }.map_err(|panic| team.panicked(panic))?;
     }
     team.finish(arena, call);
     Ok(())
@@ -232,7 +232,7 @@ async unsafe fn handed_on(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, f:
             team.until(&arena.flag(ring(before), cell + k).number, number + k as u64, before).await?;
             team.saw(before, call);
             // SAFETY: the cell stays until this member has finished; `own` is the right vector and takes the result.
-            unsafe { f.fold(own, arena.cell(ring(before), cell + k), own, elements, scratch) };
+            unsafe { f.fold(own, arena.cell(ring(before), cell + k), own, elements, scratch) }.map_err(|panic| team.panicked(panic))?;
         }
         if team.me + 1 < team.n {
             // SAFETY: everybody has done with the cell.

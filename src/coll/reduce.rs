@@ -101,16 +101,17 @@ unsafe fn fold(
     of: impl Fn(usize) -> *const u8,
     partial: *mut u8,
     spare: *mut u8,
-) {
+) -> Result<()> {
     let vector = |member: usize| if member == team.me { own.cast_const() } else { of(member) };
     let mut left = vector(0);
     for member in 1..team.n {
         // In place where the partial result is ours, or nobody needs our vector any more.
         let out = if team.me == 0 || member + 1 == team.n { own } else { partial };
         // SAFETY: as the caller promises; `out` is `left`, or the right vector, or neither.
-        unsafe { f.fold(out, left, vector(member), n, spare) };
+        unsafe { f.fold(out, left, vector(member), n, spare) }.map_err(|panic| team.panicked(panic))?;
         left = out;
     }
+    Ok(())
 }
 
 async unsafe fn small(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f: &Function<'_>) -> Result<()> {
@@ -139,9 +140,8 @@ async unsafe fn small(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f:
             |m| arena.small(turn, m).data.as_ptr().cast(),
             partial.as_mut_ptr().cast(),
             spare.as_mut_ptr().cast(),
-        );
+        )
     }
-    Ok(())
 }
 
 /// A part of `count` elements of a vector of `whole`.
@@ -217,7 +217,7 @@ async unsafe fn through_cells(
             if flags { arena.flag(ring, cell).data.as_ptr().cast() } else { arena.cell(ring, cell).cast_const() }
         };
         // SAFETY: the cells stay until this member has finished the call; the scratch has two cells' room.
-        unsafe { fold(team, f, ptr.add(at * f.size), n, of, scratch, scratch.add(CELL_BYTES)) };
+        unsafe { fold(team, f, ptr.add(at * f.size), n, of, scratch, scratch.add(CELL_BYTES))? };
         if to != To::All && !flags {
             for member in (0..team.n).filter(|m| *m != team.me) {
                 // SAFETY: nobody else reads what is given to a root, and its owner writes there again only when we have finished.
@@ -272,7 +272,7 @@ async unsafe fn in_slices(
     // SAFETY: nobody reads our own slice of our ring before the second flag.
     unsafe {
         let own = ptr.add(from * f.size);
-        fold(team, f, own, to - from, |m| ring(m).add(from * f.size), scratch, scratch.add(RING_BYTES));
+        fold(team, f, own, to - from, |m| ring(m).add(from * f.size), scratch, scratch.add(RING_BYTES))?;
         ring(team.me).add(from * f.size).copy_from_nonoverlapping(own, bytes);
     }
     // SYNC POINT: pairs with the acquire in `Until`.
@@ -367,7 +367,7 @@ unsafe fn piece(
         let ours = keep && (team.me == 0 || member + 1 == team.n);
         let out = if ours { own } else { place(2) };
         // SAFETY: as above; `out` is `left` from the second fold on, or overlaps with neither, or is our own vector as one of them.
-        unsafe { f.fold(out, left, right, n, place(3)) };
+        unsafe { f.fold(out, left, right, n, place(3)) }.map_err(|panic| team.panicked(panic))?;
         left = out.cast_const();
     }
     for member in (0..team.n).filter(|m| to.has(*m) && *m != team.me) {

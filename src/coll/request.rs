@@ -3,9 +3,13 @@
 //! A communicator has at most one collective call under way, so its name is the communicator's, and no request object is needed. The
 //! call is the future that a waiting call runs; a test polls it, and so does whatever else of this process waits meanwhile
 //! (`WaitingSends::push`), so two ranks that wait for other things first do not wait for ever.
+//!
+//! A panic of the program's function is the call's outcome: whoever moved it on goes on with what he was at, and the test or wait that
+//! completes the call is left by the panic.
 
 use core::future::Future;
 use core::pin::Pin;
+use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard};
 
 use super::function::{self, Function};
@@ -13,7 +17,8 @@ use super::team::Team;
 use super::{InCall, barrier, bcast, between, check_buffer, check_root, check_vector, reduce, team};
 use crate::base::atomics::{AtomicPtr, AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
-use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::base::unwinding::Panic;
+use crate::p2p::endpoint::endpoint;
 
 /// Which call it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,17 +164,27 @@ pub unsafe fn iallreduce(comm: i32, ptr: *mut u8, count: i32, f: Function<'_>) -
     begin(team, Kind::Allreduce, moves.then(|| Box::pin(call) as Call))
 }
 
-/// Completes a call if that takes no waiting. `true`, and every error: it is over.
+/// Completes a call if that takes no waiting. `true`, every error, and a panic of its function, by which it is left: it is over.
 pub fn test(comm: i32, kind: Kind) -> Result<bool> {
-    complete(endpoint()?, comm, kind, false)
+    let mut panic = None;
+    let done = complete(comm, kind, false, &mut panic);
+    panic.map_or(done, |panic| resume_unwind(panic))
 }
 
-/// Completes a call.
+/// Completes a call; left by the panic of its function, if that is how it has ended.
 pub fn wait(comm: i32, kind: Kind) -> Result<()> {
-    complete(endpoint()?, comm, kind, true).map(|_| ())
+    join(comm, kind).unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-fn complete(ep: &'static Endpoint, comm: i32, kind: Kind, wait: bool) -> Result<bool> {
+/// Completes a call; the panic of its function is returned.
+pub fn join(comm: i32, kind: Kind) -> std::thread::Result<Result<()>> {
+    let mut panic = None;
+    let done = complete(comm, kind, true, &mut panic).map(|_| ());
+    panic.map_or(Ok(done), Err)
+}
+
+fn complete(comm: i32, kind: Kind, wait: bool, panic: &mut Option<Panic>) -> Result<bool> {
+    let ep = endpoint()?;
     let team = team(ep, comm)?;
     let mut slot = team.pending.lock().unwrap_or_else(|e| e.into_inner());
     let Some(pending) = slot.as_mut().filter(|p| p.kind == kind) else {
@@ -186,7 +201,7 @@ fn complete(ep: &'static Endpoint, comm: i32, kind: Kind, wait: bool) -> Result<
             return Ok(false);
         }
         if let State::Runs(call) = &mut pending.state {
-            pending.state = State::Over(team.run(call.as_mut()));
+            pending.state = State::Over(team.bring_to_its_end(call.as_mut()));
         }
     }
     let done = match slot.take().map(|p| p.state) {
@@ -198,6 +213,7 @@ fn complete(ep: &'static Endpoint, comm: i32, kind: Kind, wait: bool) -> Result<
     open.retain(|t| !std::ptr::eq(t.load(Ordering::Relaxed), team));
     COUNT.store(open.len() as u32, Ordering::Release);
     drop(open);
+    *panic = team.take_panic();
     // As `begin` entered.
     drop(InCall(team));
     done.map(|()| true)

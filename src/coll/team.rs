@@ -17,6 +17,7 @@ mod state;
 use core::future::Future;
 use core::pin::{Pin, pin};
 use core::task::{Poll, Waker};
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::arena::{Arena, CELLS, MEMBERS_MOST, arena_at};
@@ -25,6 +26,7 @@ use super::choose::Choices;
 use super::request::Pending;
 use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
+use crate::base::unwinding::{NoWayOut, Panic};
 use crate::fabric::shm::peer::Peer;
 use crate::lane::map::{Life, WORLD_UNIT};
 use crate::lane::record::ASLEEP;
@@ -260,28 +262,48 @@ impl Team {
         Until { team: self, word, number, who }
     }
 
-    /// Runs a call to its end. `0` bytes of it are on the heap.
+    /// Runs a call to its end. `0` bytes of it are on the heap. Left by the panic of its function, if that is how it has ended.
     #[inline(always)]
     pub(super) fn run<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        let done = self.bring_to_its_end(call);
+        if done.is_ok() { done } else { self.leave(done) }
+    }
+
+    #[cold]
+    fn leave<T>(&self, done: Result<T>) -> Result<T> {
+        match self.take_panic() {
+            Some(panic) => resume_unwind(panic),
+            None => done,
+        }
+    }
+
+    /// As [`Team::run`]; the panic of its function stays.
+    #[inline(always)]
+    pub(super) fn bring_to_its_end<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         let mut call = pin!(call);
         self.state.patient.set(true);
         let mut context = core::task::Context::from_waker(Waker::noop());
-        // A panic of the program's function leaves the call, while others may still use this member's buffer.
-        let unwinding = Unwinding(self);
+        let guard = NoWayOut("a collective call");
         let done = match call.as_mut().poll(&mut context) {
             Poll::Ready(done) => done,
             Poll::Pending => self.run_slowly(call, &mut context),
         };
-        core::mem::forget(unwinding);
+        guard.open();
         if done.is_ok() { done } else { self.settle(done) }
+    }
+
+    /// The panic by which a call that has failed is left, if it is that of the program's function. Asked before the team is free for another
+    /// call.
+    pub(super) fn take_panic(&self) -> Option<Panic> {
+        self.state.panic.take()
     }
 
     /// Polls a call that does not wait: what it came to, or nothing yet.
     pub(super) fn poll<T>(&self, call: Pin<&mut (impl Future<Output = Result<T>> + ?Sized)>) -> Option<Result<T>> {
-        let unwinding = Unwinding(self);
+        let guard = NoWayOut("a collective call");
         self.state.patient.set(false);
         let polled = call.poll(&mut core::task::Context::from_waker(Waker::noop()));
-        core::mem::forget(unwinding);
+        guard.open();
         let Poll::Ready(done) = polled else {
             // A member that is lost publishes nothing more: nobody else looks for that here.
             let awaited = self.state.awaited.get()?;
@@ -383,6 +405,13 @@ impl Team {
         let lost = told.or(known).unwrap_or(rank);
         let failed = self.fail_by((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1));
         Error::new(failed.code(), format!("{} ({})", failed.detail(), error.detail()))
+    }
+
+    /// The program's function has panicked here: the call fails, and is left by the panic when its owner completes it.
+    #[cold]
+    pub(super) fn panicked(&self, panic: Panic) -> Error {
+        self.state.panic.set(Some(panic));
+        self.fail(Reason::Panicked, self.me)
     }
 
     fn fail_by(&self, mut word: u64) -> Error {
@@ -503,15 +532,5 @@ impl Team {
             }
         }
         Ok(())
-    }
-}
-
-/// Ends the call for everybody when it is dropped.
-struct Unwinding<'a>(&'a Team);
-
-impl Drop for Unwinding<'_> {
-    fn drop(&mut self) {
-        let error = self.0.fail(Reason::Panicked, self.0.me);
-        let _ = self.0.settle::<()>(Err(error));
     }
 }

@@ -175,7 +175,7 @@ pub(super) async unsafe fn reduce(p: &Party<'_>, ptr: *mut u8, count: usize, f: 
             }
             if p.me + mask < n {
                 p.receive(p.me + mask, room.first(), bytes).await?;
-                f.fold(ptr, ptr, room.first(), count, room.spare());
+                f.fold(ptr, ptr, room.first(), count, room.spare()).map_err(|panic| p.panicked(panic))?;
             }
         }
         mask *= 2;
@@ -233,7 +233,7 @@ pub(super) async unsafe fn allreduce(
     unsafe {
         if double {
             p.receive(p.me + 1, room.first(), bytes).await?;
-            f.fold(ptr, ptr, room.first(), count, room.spare());
+            f.fold(ptr, ptr, room.first(), count, room.spare()).map_err(|panic| p.panicked(panic))?;
         }
         // The elements that this member combines, and what it had before each halving.
         let (mut from, mut to) = (0, count);
@@ -255,9 +255,9 @@ pub(super) async unsafe fn allreduce(
             let give = ptr.add(give_from * f.size);
             p.swap(peer, give, (give_to - give_from) * f.size, peer, room.first(), n * f.size).await?;
             if other < block {
-                f.fold(own, room.first(), own, n, room.spare());
+                f.fold(own, room.first(), own, n, room.spare()).map_err(|panic| p.panicked(panic))?;
             } else {
-                f.fold(own, own, room.first(), n, room.spare());
+                f.fold(own, own, room.first(), n, room.spare()).map_err(|panic| p.panicked(panic))?;
             }
             mask *= 2;
         }
@@ -325,7 +325,7 @@ pub(super) async unsafe fn scan(p: &Party<'_>, ptr: *mut u8, count: usize, f: &F
             p.swap_some(to, ptr, from, room.first(), bytes).await?;
             if from.is_some() {
                 // What comes is the block right before this member's.
-                f.fold(ptr, room.first(), ptr, count, room.spare());
+                f.fold(ptr, room.first(), ptr, count, room.spare()).map_err(|panic| p.panicked(panic))?;
             }
         }
         distance *= 2;

@@ -11,7 +11,8 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::base::error::{Code, Result, say};
+use crate::base::error::{Code, Result};
+use crate::base::unwinding::{self, NoWayOut};
 use crate::coll::{self, Kind};
 use crate::comm::claim::{Claim, Direction};
 use crate::comm::collective::{Boxed, Reduce, elements};
@@ -61,7 +62,7 @@ impl<'scope> Open<'scope> {
         }
     }
 
-    /// The request is over when this returns, with or without an error.
+    /// The request is over when this returns, with or without an error, or when it is left by a panic; but with `Busy` nothing has happened.
     fn wait(&self) -> Result<()> {
         if let Some(kind) = self.collective {
             return coll::wait(self.comm, kind);
@@ -80,7 +81,7 @@ impl<'scope> Open<'scope> {
         }
     }
 
-    /// The request is over unless this is `Ok(false)`.
+    /// The request is over unless this is `Ok(false)`; of `Busy` and a panic as above.
     fn test(&self) -> Result<bool> {
         if let Some(kind) = self.collective {
             return coll::test(self.comm, kind);
@@ -94,7 +95,7 @@ impl<'scope> Open<'scope> {
         }
     }
 
-    /// The request is over unless this is `Ok(false)`: too late.
+    /// The request is over unless this is `Ok(false)`: too late; of `Busy` as above.
     fn cancel(&self) -> Result<bool> {
         match self.direction {
             _ if self.collective.is_some() => Ok(false),
@@ -102,6 +103,17 @@ impl<'scope> Open<'scope> {
             Direction::Receive if self.any_source => any_source::irecv_any_cancel(self.comm, self.index),
             Direction::Receive => p2p::irecv_cancel(self.comm, self.peer, self.index),
         }
+    }
+
+    /// Brings the request to its end, which returns the panic of its function; `whole`: its message is wanted.
+    fn end(&self, whole: bool) -> std::thread::Result<Result<()>> {
+        if let Some(kind) = self.collective {
+            return coll::join(self.comm, kind);
+        }
+        if !whole && !matches!(until_free(|| self.cancel()), Ok(false)) {
+            return Ok(Ok(()));
+        }
+        Ok(until_free(|| self.wait()))
     }
 
     fn received(&self) -> Result<p2p::Received> {
@@ -135,17 +147,29 @@ impl<'scope> Register<'scope> {
         if id < INLINE { self.few[id].as_ref() } else { self.more.get(id - INLINE)?.as_ref() }
     }
 
-    fn remove(&mut self, id: usize) {
+    fn remove(&mut self, id: usize) -> Option<Open<'scope>> {
         if id < INLINE {
-            self.few[id] = None;
-        } else if self.more[id - INLINE].take().is_some() {
+            return self.few[id].take();
+        }
+        let open = self.more[id - INLINE].take();
+        if open.is_some() {
             self.free.push(id - INLINE);
         }
+        open
     }
 
-    fn all(self) -> impl Iterator<Item = Open<'scope>> {
-        let Register { few, more, .. } = self;
-        few.into_iter().chain(more).flatten()
+    fn all(&self) -> impl Iterator<Item = &Open<'scope>> {
+        self.few.iter().chain(&self.more).flatten()
+    }
+}
+
+/// Makes a call until no other thread is at what it needs, which nobody is for long.
+fn until_free<R>(mut call: impl FnMut() -> Result<R>) -> Result<R> {
+    loop {
+        match call() {
+            Err(error) if error.code() == Code::Busy => std::thread::yield_now(),
+            done => return done,
+        }
     }
 }
 
@@ -158,15 +182,8 @@ pub struct Scope<'scope, 'env: 'scope> {
     _env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Ends the process if dropped: the scope could not be brought to its end, so its buffers must never be freed.
-struct NoWayOut;
-
-impl Drop for NoWayOut {
-    fn drop(&mut self) {
-        say("a scope could not complete its requests; the process ends, since their buffers are still in use");
-        std::process::abort();
-    }
-}
+/// Buffers of requests that are not noted, or not over, must never be freed.
+const GUARD: NoWayOut = NoWayOut("a scope with requests that are not over");
 
 impl<'job> Comm<'job> {
     /// Makes a scope for non-blocking calls. Their buffers are borrowed until it ends, and it ends when all its requests are over.
@@ -191,6 +208,9 @@ impl<'job> Comm<'job> {
     /// When the closure returns `Ok`, the scope waits for the requests that are not completed, and returns the first error
     /// among them. When it returns an error or panics, the scope withdraws its receives, as far as no message is on its way
     /// into their buffers, waits for the rest, and passes the error or panic on. The death of a peer ends a wait for it.
+    ///
+    /// The closure of an [`iallreduce`](Scope::iallreduce) may panic in whatever thread moves the call on. The panic goes on where the call
+    /// is completed: in its `wait` or `test`, else at the end of the scope, before an error but not in place of a panic of the scope's own.
     ///
     /// A buffer cannot be used, nor go away, while it is lent:
     ///
@@ -248,13 +268,15 @@ impl<'job> Comm<'job> {
     {
         let scope = Scope { comm: *self, open: ManuallyDrop::default(), _scope: PhantomData, _env: PhantomData };
         let result = catch_unwind(AssertUnwindSafe(|| work(&scope)));
-        let guard = NoWayOut;
         let ended = scope.end(matches!(result, Ok(Ok(_))));
-        std::mem::forget(guard);
-        match result {
-            Err(panic) => resume_unwind(panic),
-            Ok(Err(error)) => Err(error),
-            Ok(Ok(value)) => ended.map(|()| value),
+        match (result, ended) {
+            (Err(panic), ended) => {
+                ended.err().into_iter().for_each(unwinding::forget);
+                resume_unwind(panic)
+            }
+            (_, Err(panic)) => resume_unwind(panic),
+            (Ok(Err(error)), _) => Err(error),
+            (Ok(Ok(value)), Ok(ended)) => ended.map(|()| value),
         }
     }
 }
@@ -445,22 +467,22 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<CollectiveRequest<'scope, 'env>> {
         self.comm.claims.collective(begin)??;
         // As in `note`.
-        let guard = NoWayOut;
+        let guard = GUARD;
         let id = self.open.borrow_mut().add(Open {
             collective: Some(kind),
             _function: function,
             ..Open::of(self.comm.id, -1, -1, Direction::Receive)
         });
-        std::mem::forget(guard);
+        guard.open();
         Ok(CollectiveRequest { record: Record { scope: self, id: Some(id) } })
     }
 
     fn note_any(&'scope self, comm: i32, peer: i32, index: i32, direction: Direction) -> Record<'scope, 'env> {
         // As in `note`.
-        let guard = NoWayOut;
+        let guard = GUARD;
         let open = Open { any_source: true, ..Open::of(comm, peer, index, direction) };
         let id = self.open.borrow_mut().add(open);
-        std::mem::forget(guard);
+        guard.open();
         Record { scope: self, id: Some(id) }
     }
 
@@ -508,26 +530,37 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         list: Option<List>,
     ) -> Record<'scope, 'env> {
         // A failure to note it (no memory) aborts: the library has the buffer already.
-        let guard = NoWayOut;
+        let guard = GUARD;
         let id =
             self.open.borrow_mut().add(Open { _claim: claim, _list: list, ..Open::of(comm, peer, index, direction) });
-        std::mem::forget(guard);
+        guard.open();
         Record { scope: self, id: Some(id) }
     }
 
-    /// Brings all requests to their end. `whole`: their messages are wanted.
-    fn end(&self, mut whole: bool) -> Result<()> {
-        let mut first = Ok(());
-        for open in self.open.take().all() {
-            if !whole && !matches!(open.cancel(), Ok(false)) {
-                continue;
-            }
-            if let Err(error) = open.wait() {
-                // After a truncated message the others still come; after anything else nothing is certain.
-                whole &= error.code() == Code::Truncate;
-                first = first.and(Err(error));
+    /// Brings all requests to their end: the first error or, before errors, the first panic. `whole`: their messages are wanted.
+    fn end(&self, mut whole: bool) -> std::thread::Result<Result<()>> {
+        let guard = GUARD;
+        let register = self.open.take();
+        let mut first = Ok(Ok(()));
+        for open in register.all() {
+            match open.end(whole) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    // After a truncated message the others still come; after anything else nothing is certain.
+                    whole &= error.code() == Code::Truncate;
+                    first = first.map(|first| first.and(Err(error)));
+                }
+                Err(panic) => {
+                    whole = false;
+                    match &first {
+                        Ok(_) => first = Err(panic),
+                        Err(_) => unwinding::forget(panic),
+                    }
+                }
             }
         }
+        // What functions own may panic when it goes: when all are over.
+        guard.open();
         first
     }
 }

@@ -7,6 +7,7 @@
 //! | `collective` | collective calls of slices, with closures; a closure that panics |
 //! | `scopes` | requests, and how a scope ends: by return, error, panic, with forgotten requests, with a dead peer |
 //! | `threads` | threads on different indices at once; threads on the same index are told |
+//! | `unwinding` | a panic of a function that the library calls stays with its call; the others are told |
 //! | `misuse` | wrong arguments get an error that names them, and the job goes on |
 //! | `events` | the event descriptor in an event loop |
 //! | `global` | global memory: shared values, remote words, copies in order |
@@ -24,6 +25,7 @@ mod life;
 mod misuse;
 mod scopes;
 mod threads;
+mod unwinding;
 
 use std::process::{Command, Stdio};
 

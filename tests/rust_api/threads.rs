@@ -181,3 +181,70 @@ on_ranks!(one_thread_at_a_time_in_the_barrier, [2], 1, |_job, world| {
         world.barrier()?;
     }
 });
+
+/// Looks at an index, as another thread than the one that has a request there, until it is told to stop.
+fn looked_at_meanwhile(look: impl Fn() + Sync, work: impl FnOnce()) {
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                look();
+            }
+        });
+        work();
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+on_ranks!(a_request_is_not_lost_by_a_look_of_another_thread, [2], 2, |_job, world| {
+    const MESSAGES: usize = 300;
+    let peer = 1 - world.rank();
+    if world.rank() == 1 {
+        for k in 0..5 * MESSAGES {
+            // Each is awaited before it is sent, as a rule.
+            world.recv(&mut [0u8], peer, 0)?;
+            if k % 3 != 0 {
+                thread::yield_now();
+            }
+            world.send_any(&filled(100, k), peer, 0)?;
+        }
+        return Ok(());
+    }
+    let look = || match world.probe_any(0) {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.code(), Code::Busy, "{error}"),
+    };
+    let mut data = vec![0; 100];
+    looked_at_meanwhile(look, || {
+        for k in 0..5 * MESSAGES {
+            let mut begun = false;
+            while !begun {
+                // A look at this moment is another thread's use of the index.
+                let ended = world.scope(|s| {
+                    let mut call = s.irecv_any(&mut data, 0)?;
+                    begun = true;
+                    world.send(&[1u8], peer, 0)?;
+                    match k % 5 {
+                        0 => assert_eq!(call.wait()?.len, 100),
+                        1 => while call.test()?.is_none() {},
+                        // Left to the scope.
+                        2 => drop(call),
+                        3 => std::mem::forget(call),
+                        _ => while !call.cancel()? && call.test()?.is_none() {},
+                    }
+                    Ok(())
+                });
+                if let Err(error) = ended {
+                    assert!(!begun && error.code() == Code::Busy, "message {k}: {error}");
+                }
+            }
+            if data != filled(100, k) {
+                assert_eq!(k % 5, 4, "only what was cancelled is left over");
+                while let Err(error) = world.recv_any(&mut data, 0) {
+                    assert_eq!(error.code(), Code::Busy, "{error}");
+                }
+            }
+            assert_eq!(data, filled(100, k));
+        }
+    });
+});

@@ -7,6 +7,7 @@ use core::cell::Cell;
 
 use super::Team;
 use crate::base::atomics::AtomicU64;
+use crate::base::unwinding::Panic;
 use crate::coll::arena::CELLS;
 use crate::coll::multicast::Means;
 use crate::wait::Operation;
@@ -45,6 +46,8 @@ pub(in crate::coll) struct State {
     /// What the call is, for those who ask what this process waits for.
     pub operation: Cell<Operation>,
     pub bytes: Cell<u64>,
+    /// The panic of the program's function, by which the call is left when it ends.
+    pub panic: Cell<Option<Panic>>,
     /// Memory for partial results.
     scratch: Cell<Vec<Chunk>>,
 }
@@ -99,6 +102,7 @@ impl State {
             means: Cell::new(None),
             operation: Cell::new(Operation::Barrier),
             bytes: Cell::new(0),
+            panic: Cell::new(None),
             scratch: Cell::new(Vec::new()),
         }
     }

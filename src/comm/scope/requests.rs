@@ -15,15 +15,19 @@ pub(super) struct Record<'scope, 'env> {
 }
 
 impl Record<'_, '_> {
-    /// Runs a call on the request; `over` says of its outcome whether the request is over.
+    /// Runs a call on the request; `over` says of its outcome whether the request is over. An error ends it, too, but `Busy`: then nothing has
+    /// happened. And so does a panic of its function.
     fn with<R>(&mut self, call: impl FnOnce(&Open<'_>) -> Result<R>, over: impl FnOnce(&R) -> bool) -> Result<R> {
         let gone = || Error::new(Code::Request, "the request is over");
-        let id = self.id.ok_or_else(gone)?;
-        let mut register = self.scope.open.borrow_mut();
-        let result = call(register.get(id).ok_or_else(gone)?);
-        if result.as_ref().map_or(true, over) {
-            register.remove(id);
-            self.id = None;
+        let ended = Ended { scope: self.scope, id: self.id.take().ok_or_else(gone)? };
+        let result = call(self.scope.open.borrow().get(ended.id).ok_or_else(gone)?);
+        let over = match &result {
+            Ok(outcome) => over(outcome),
+            Err(error) => error.code() != Code::Busy,
+        };
+        if !over {
+            self.id = Some(ended.id);
+            std::mem::forget(ended);
         }
         result
     }
@@ -36,6 +40,20 @@ impl Record<'_, '_> {
     /// Is such a request over?
     fn test(&mut self) -> Result<bool> {
         if self.id.is_none() { Ok(true) } else { self.with(|open| open.test(), |done| *done) }
+    }
+}
+
+/// A request that is over, unless this is forgotten: its record goes when this does.
+struct Ended<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    id: usize,
+}
+
+impl Drop for Ended<'_, '_> {
+    fn drop(&mut self) {
+        // What a function owns goes when nobody looks into the records.
+        let open = self.scope.open.borrow_mut().remove(self.id);
+        drop(open);
     }
 }
 

@@ -57,8 +57,10 @@ pub(super) struct Wanted {
 #[repr(align(64))]
 pub struct Incoming {
     key: Key,
-    /// 1: a thread is in a call.
+    /// [`FREE`], [`HELD`] or [`COMPLETED`].
     busy: AtomicU32,
+    /// 1: there is a request that is not completed. So long nobody who has the ring claimed waits, but who completes it.
+    requested: AtomicU32,
     /// The ring for senders of this node, or its first share.
     first: Share,
     pub(super) comm: i32,
@@ -83,14 +85,21 @@ impl Keyed for Incoming {
     }
 }
 
+/// Nobody has the ring claimed.
+const FREE: u32 = 0;
+/// A thread is in a call.
+const HELD: u32 = 1;
+/// A thread completes the request.
+const COMPLETED: u32 = 2;
+
 /// A thread's claim on a ring.
 pub(super) struct Claim<'a>(&'a Incoming);
 
 impl Drop for Claim<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SYNC POINT: pairs with the exchange in `claim`.
-        self.0.busy.store(0, Ordering::Release);
+        // SYNC POINT: pairs with the exchanges in `claim` and `claim_to_complete`.
+        self.0.busy.store(FREE, Ordering::Release);
     }
 }
 
@@ -117,7 +126,8 @@ impl Incoming {
         let first = shares.remove(0);
         Incoming {
             key,
-            busy: AtomicU32::new(0),
+            busy: AtomicU32::new(FREE),
+            requested: AtomicU32::new(0),
             first,
             comm,
             index,
@@ -138,10 +148,35 @@ impl Incoming {
     #[inline(always)]
     pub(super) fn claim(&self) -> Result<Claim<'_>> {
         // SYNC POINT: pairs with the release when the claim is dropped.
-        if self.busy.swap(1, Ordering::Acquire) != 0 {
-            return Err(self.busy_error("another thread receives there"));
+        match self.busy.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Ok(Claim(self)),
+            Err(_) => Err(self.busy_error("another thread receives there")),
         }
-        Ok(Claim(self))
+    }
+
+    /// The same to complete or withdraw the request. Whoever else looks at the ring meanwhile has it for a moment only, and does not count:
+    /// `None`, or with `wait` the end of that moment.
+    pub(super) fn claim_to_complete(&self, wait: bool) -> Result<Option<Claim<'_>>> {
+        loop {
+            // SYNC POINT: as in `claim`.
+            match self.busy.compare_exchange(FREE, COMPLETED, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Ok(Some(Claim(self))),
+                Err(COMPLETED) => return Err(self.busy_error("another thread completes the request there")),
+                Err(_) if self.requested.load(Ordering::Relaxed) == 0 => {
+                    return Err(self.busy_error("another thread receives there"));
+                }
+                Err(_) if !wait => return Ok(None),
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// The request is over. The ring is claimed.
+    pub(super) fn end(&self) {
+        // SAFETY: claimed.
+        unsafe { *self.pending.get() = None };
+        self.requested.store(0, Ordering::Relaxed);
+        self.disarm();
     }
 
     #[cold]
@@ -158,6 +193,7 @@ impl Incoming {
             return Err(self.busy_error("complete the pending request first"));
         }
         *pending = Some(Wanted { ptr: to, len: cap });
+        self.requested.store(1, Ordering::Relaxed);
         self.arm(ep);
         Ok(())
     }
@@ -432,7 +468,7 @@ impl Incoming {
     }
 
     /// The request is over.
-    pub(super) fn disarm(&self) {
+    fn disarm(&self) {
         if self.first.ring.header().asleep.load(Ordering::Relaxed) & EVENT == 0 {
             return;
         }

@@ -208,10 +208,9 @@ pub unsafe fn irecv_any(comm: i32, to: *mut u8, cap: usize, index: i32) -> Resul
 fn complete_receive(comm: i32, index: i32, wait: bool) -> Result<Option<Arrived>> {
     let ep = endpoint()?;
     let inc = find(ep, comm, index)?;
-    let _claim = inc.claim()?;
+    let Some(_claim) = inc.claim_to_complete(wait)? else { return Ok(None) };
     // SAFETY: claimed.
-    let pending = unsafe { &mut *inc.pending.get() };
-    let Some(Wanted { ptr, len }) = *pending else { return Err(no_receive(ep, index)) };
+    let Some(Wanted { ptr, len }) = (unsafe { *inc.pending.get() }) else { return Err(no_receive(ep, index)) };
     // SAFETY (both): the buffer is the request's until it is completed here.
     let result = if wait {
         // SAFETY: see above.
@@ -229,8 +228,7 @@ fn complete_receive(comm: i32, index: i32, wait: bool) -> Result<Option<Arrived>
         }
     };
     if !matches!(result, Ok(None)) {
-        *pending = None;
-        inc.disarm();
+        inc.end();
     }
     result
 }
@@ -257,16 +255,14 @@ pub fn irecv_any_test(comm: i32, index: i32) -> Result<Option<Arrived>> {
 pub fn irecv_any_cancel(comm: i32, index: i32) -> Result<bool> {
     let ep = endpoint()?;
     let inc = find(ep, comm, index)?;
-    let _claim = inc.claim()?;
+    let _claim = inc.claim_to_complete(true)?;
     // SAFETY: claimed.
-    let pending = unsafe { &mut *inc.pending.get() };
-    if pending.is_none() {
+    if unsafe { (*inc.pending.get()).is_none() } {
         return Err(no_receive(ep, index));
     }
     if inc.is_underway(ep) {
         return Ok(false);
     }
-    *pending = None;
-    inc.disarm();
+    inc.end();
     Ok(true)
 }

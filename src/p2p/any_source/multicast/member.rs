@@ -288,10 +288,9 @@ pub unsafe fn mcast_irecv(comm: i32, to: *mut u8, cap: usize) -> Result<()> {
 pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
     let ep = endpoint()?;
     let (context, inc) = incoming(ep, comm)?;
-    let _claim = inc.claim()?;
+    let Some(_claim) = inc.claim_to_complete(wait)? else { return Ok(None) };
     // SAFETY: claimed.
-    let pending = unsafe { &mut *inc.pending.get() };
-    let Some(wanted) = *pending else {
+    let Some(wanted) = (unsafe { *inc.pending.get() }) else {
         return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
     };
     let told = if wait {
@@ -313,8 +312,7 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
             Err(e) => Err(e),
         }
     };
-    *pending = None;
-    inc.disarm();
+    inc.end();
     // SAFETY: the buffer was the request's until here.
     told.and_then(|told| unsafe { follow(ep, context, told, wanted.ptr, wanted.len) }).map(Some)
 }
@@ -323,12 +321,11 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
 pub fn mcast_irecv_cancel(comm: i32) -> Result<()> {
     let ep = endpoint()?;
     let (_, inc) = incoming(ep, comm)?;
-    let _claim = inc.claim()?;
+    let _claim = inc.claim_to_complete(true)?;
     // SAFETY: claimed.
-    let pending = unsafe { &mut *inc.pending.get() };
-    if pending.take().is_none() {
+    if unsafe { (*inc.pending.get()).is_none() } {
         return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
     }
-    inc.disarm();
+    inc.end();
     Ok(())
 }
