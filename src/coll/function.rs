@@ -86,7 +86,14 @@ impl<'a> Function<'a> {
     /// # Safety
     /// `n` elements at each; `out` is `a`, or `b`, or overlaps with neither, and `spare` overlaps with none of them.
     #[inline]
-    pub unsafe fn fold(&self, out: *mut u8, a: *const u8, b: *const u8, n: usize, spare: *mut u8) -> std::thread::Result<()> {
+    pub unsafe fn fold(
+        &self,
+        out: *mut u8,
+        a: *const u8,
+        b: *const u8,
+        n: usize,
+        spare: *mut u8,
+    ) -> std::thread::Result<()> {
         let bytes = n * self.size;
         // SAFETY: as the caller promises; the program's functions are called with memory of `n` elements each.
         unsafe {
@@ -285,7 +292,8 @@ pub unsafe fn apply(n: usize, inout: *mut c_void, input: *const c_void, count: c
     let Ok(count) = usize::try_from(count) else { return };
     let function = Function::predefined(n);
     // SAFETY: as the caller promises; a kernel needs no spare memory, and does not panic.
-    let _ = unsafe { function.fold(inout.cast(), inout.cast_const().cast(), input.cast(), count, core::ptr::null_mut()) };
+    let _ =
+        unsafe { function.fold(inout.cast(), inout.cast_const().cast(), input.cast(), count, core::ptr::null_mut()) };
 }
 
 #[cfg(test)]

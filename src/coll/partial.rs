@@ -206,7 +206,8 @@ async unsafe fn read_by_all(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, 
             team.until(&arena.flag(ring(member), cell).number, number, member).await?;
             team.saw(member, call);
             // SAFETY: the cells stay until this member has finished; the scratch has room for two vectors.
-            unsafe { f.fold_next(scratch, arena.cell(ring(member), cell), n, member == 0) }.map_err(|panic| team.panicked(panic))?;
+            unsafe { f.fold_next(scratch, arena.cell(ring(member), cell), n, member == 0) }
+                .map_err(|panic| team.panicked(panic))?;
         }
         // SAFETY: `ptr` is the right vector and takes the result.
         unsafe { f.fold(ptr, scratch, ptr, n, spare) }.map_err(|panic| team.panicked(panic))?;
@@ -232,7 +233,8 @@ async unsafe fn handed_on(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, f:
             team.until(&arena.flag(ring(before), cell + k).number, number + k as u64, before).await?;
             team.saw(before, call);
             // SAFETY: the cell stays until this member has finished; `own` is the right vector and takes the result.
-            unsafe { f.fold(own, arena.cell(ring(before), cell + k), own, elements, scratch) }.map_err(|panic| team.panicked(panic))?;
+            unsafe { f.fold(own, arena.cell(ring(before), cell + k), own, elements, scratch) }
+                .map_err(|panic| team.panicked(panic))?;
         }
         if team.me + 1 < team.n {
             // SAFETY: everybody has done with the cell.

@@ -22,6 +22,7 @@ use std::sync::MutexGuard;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::base::prefetch::prefetch;
+use crate::base::unwinding::NoWayOut;
 use crate::lane::far::Ask;
 use crate::lane::map::{ANNOUNCED_QUEUE, ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
 use crate::lane::record::*;
@@ -286,7 +287,7 @@ pub(super) unsafe fn recv(ep: &'static Endpoint, comm: i32, data: Layout, src: i
         }
         irecv_on(ep, lane, data, false)?;
     }
-    complete_on(ep, lane, true).map(|_| ())
+    NoWayOut::during("a receive of any index", || complete_on(ep, lane, true)).map(|_| ())
 }
 
 /// The short path: within a moment a short message is announced. `false`: not this way.

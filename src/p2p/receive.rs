@@ -7,6 +7,7 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::prefetch::prefetch_run;
+use crate::base::unwinding::NoWayOut;
 use crate::lane::far::{FAR_INLINE, Far};
 use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
@@ -312,7 +313,12 @@ impl Receiver {
     }
 
     /// Waits for the message and takes it.
-    pub unsafe fn until_received(&self, mut posted: bool) -> Result<()> {
+    pub unsafe fn until_received(&self, posted: bool) -> Result<()> {
+        // SAFETY: as the caller promises.
+        NoWayOut::during("a receive", || unsafe { self.wait(posted) })
+    }
+
+    unsafe fn wait(&self, mut posted: bool) -> Result<()> {
         let scene = Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq };
         let mut waiter = Waiter::new();
         let mut turns = if self.cap > POST_AT_ONCE { POST_AFTER } else { 0 };

@@ -9,6 +9,7 @@ use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::prefetch::{prefetch, prefetch_to_write};
+use crate::base::unwinding::NoWayOut;
 use crate::lane::far::Call;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::*;
@@ -79,6 +80,7 @@ pub unsafe fn sendrecv(
     }
     // SAFETY: as the caller promises; the receive is completed or cancelled before this returns.
     unsafe { irecv(comm, rdata, src, rindex)? };
+    let guard = NoWayOut("a send beside a receive");
     // SAFETY: as the caller promises.
     let sent = unsafe { super::send::send(comm, sdata, dst, sindex) };
     if let Err(e) = sent {
@@ -86,7 +88,10 @@ pub unsafe fn sendrecv(
         if irecv_cancel(comm, src, rindex) == Ok(false) {
             let _ = irecv_wait(comm, src, rindex);
         }
+        guard.open();
         return Err(e);
     }
-    irecv_wait(comm, src, rindex)
+    let received = irecv_wait(comm, src, rindex);
+    guard.open();
+    received
 }

@@ -11,6 +11,7 @@
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::unwinding::NoWayOut;
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
@@ -407,6 +408,11 @@ impl Sender {
     /// Waits for the posting, or for the landing, or for the time to spool; returns when the message is sent, in the sense of the
     /// mode. `deadline`: 0 now, `u64::MAX` never.
     pub unsafe fn until_sent(&mut self, deadline: u64, timeout: i32) -> Result<()> {
+        // SAFETY: as the caller promises.
+        NoWayOut::during("a send", || unsafe { self.wait(deadline, timeout) })
+    }
+
+    unsafe fn wait(&mut self, deadline: u64, timeout: i32) -> Result<()> {
         let synchronous = timeout < 0;
         let scene = Waiting {
             ep: self.ep,

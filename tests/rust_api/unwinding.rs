@@ -130,8 +130,14 @@ fn reduced(world: Comm<'_>, v: &mut [f64], panics: Option<&AtomicBool>, how: End
                 }
                 Ok(())
             }
-            Ends::Dropped => Ok(drop(call)),
-            Ends::Forgotten => Ok(std::mem::forget(call)),
+            Ends::Dropped => {
+                drop(call);
+                Ok(())
+            }
+            Ends::Forgotten => {
+                std::mem::forget(call);
+                Ok(())
+            }
             Ends::WithAnError => Err(fmpl::Error::new(Code::Argument, "mine")),
             Ends::WithAnotherPanic => panic!("another"),
         }

@@ -14,6 +14,7 @@ use super::table::{Key, Keyed, key_of};
 use super::{Domain, check_buffer};
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
+use crate::base::unwinding::NoWayOut;
 use crate::lane::record::{ASLEEP, EVENT};
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
@@ -420,6 +421,11 @@ impl Incoming {
     /// As for [`Incoming::take`].
     #[inline(never)]
     pub(super) unsafe fn wait(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
+        // SAFETY: as the caller promises.
+        NoWayOut::during("a receive of any source", || unsafe { self.until_taken(ep, to, cap) })
+    }
+
+    unsafe fn until_taken(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
         self.run_dry(true);
         let scene = Waiting { ep, inc: self, found: Cell::new(None) };
         let mut waiter = Waiter::new();

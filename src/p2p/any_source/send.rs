@@ -22,6 +22,7 @@ use super::{check_buffer, gone};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::peer::Peer;
 use crate::lane::BlockRef;
 use crate::lane::record::{ASLEEP, BLOCK_HEADER, EVENT};
@@ -249,7 +250,7 @@ pub unsafe fn send_any(comm: i32, ptr: *const u8, len: usize, dst: i32, index: i
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    unsafe { send_slow(ep, comm, ptr, len, dst, index) }
+    NoWayOut::during("a send to a receiver of any source", || unsafe { send_slow(ep, comm, ptr, len, dst, index) })
 }
 
 #[cold]

@@ -7,6 +7,7 @@ use super::{index_of, tell};
 use crate::base::atomics::Ordering;
 use crate::base::copying::Copying;
 use crate::base::error::{Code, Error, Result};
+use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::cma;
 use crate::lane::record::{BLOCK_HEADER, Block};
 use crate::p2p::any_source::receive::Incoming;
@@ -33,7 +34,7 @@ pub unsafe fn mcast_recv(comm: i32, to: *mut u8, cap: usize) -> Result<Arrived> 
     }
     let told = next(ep, context, inc)?;
     // SAFETY: as the caller promises.
-    unsafe { follow(ep, context, told, to, cap) }
+    NoWayOut::during("a receive of a multicast", || unsafe { follow(ep, context, told, to, cap) })
 }
 
 /// What a member is told: of a block on this node, or of one that is to be forwarded to it.
