@@ -161,7 +161,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
                     _ => (calls.add8)(mine, theirs, 1, 0),
                 }
             };
-            if handle == 0 {
+            if handle == 0 || handle & acp::ACP_HANDLE_REFUSED as i64 != 0 {
                 return Err(r.calls.error_text(-1));
             }
             // SAFETY: no memory.
