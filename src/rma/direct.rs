@@ -229,7 +229,7 @@ impl Rma {
         let peer = place.view.near().and_then(|n| n.peer.as_ref());
         let Some(peer) = peer.filter(|p| p.cma()) else { return Ok(None) };
         // A process id may come to mean another process.
-        if peer.check_dead() {
+        if !peer.may_copy() {
             return Err(self.peer_error(place.view.rank, "has died", "copy"));
         }
         Ok(Some(peer.pid))

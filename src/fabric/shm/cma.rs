@@ -4,7 +4,7 @@
 //! 1024 pieces and 2 GiB at a time, stop short where they like, and know a process only by its number. Nothing is allocated.
 //!
 //! A process id can come to mean a stranger once its process has been reaped. Who calls these functions makes sure of the peer
-//! first ([`super::peer::Peer::check_dead`]).
+//! first ([`super::peer::Peer::may_copy`]).
 
 mod aliased;
 

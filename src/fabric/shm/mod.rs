@@ -9,6 +9,7 @@ pub mod cma;
 pub mod heap;
 mod hello;
 pub mod peer;
+mod pulse;
 pub mod region;
 mod service;
 mod socket;

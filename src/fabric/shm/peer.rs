@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::hello::{HELLO_LEN, Hello, PROBE_LEN};
 use super::region::{FINALIZED, PeerRegion};
-use super::{cma, socket};
+use super::{cma, pulse, socket};
 use crate::base::atomics::{AtomicBool, Ordering};
 
 /// Another rank of this node.
@@ -108,6 +108,19 @@ impl Peer {
             self.mark_dead();
         }
         dead
+    }
+
+    /// May memory be copied to and from its process, as far as can be known at this moment? One load where its pulse can be felt; else the
+    /// system is asked. Whoever sees a `true` copies at once.
+    #[inline]
+    pub fn may_copy(&self) -> bool {
+        !self.is_dead() && (self.has_pulse() || !self.check_dead())
+    }
+
+    /// Its process lives, and has executed no other program, for certain.
+    #[inline]
+    pub(super) fn has_pulse(&self) -> bool {
+        !cfg!(loom) && pulse::beats(self.region.pulse())
     }
 
     pub(super) fn mark_dead(&self) {

@@ -60,6 +60,9 @@ use crate::base::error::{Code, Error, Result};
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
 pub const LAYOUT_VERSION: u32 = 14;
 
+/// Where the owner's pulse is, a word: see [`super::pulse`]. A region of before it has 0 there, which is no pulse.
+pub const PULSE_AT: u64 = 2048;
+
 /// Where the notice board begins.
 pub const BOARD_AT: u64 = 4096;
 /// Where the notice board ends.
@@ -395,6 +398,13 @@ impl Region {
         unsafe { &*self.first.as_ptr().cast::<RegionHeader>() }
     }
 
+    /// The owner's pulse.
+    #[inline]
+    pub(super) fn pulse(&self) -> &AtomicU32 {
+        // SAFETY: in the first mapping, which lasts as long as self, and an atomic; the header before it ends well below.
+        unsafe { &*self.first.as_ptr().add(PULSE_AT as usize).cast::<AtomicU32>() }
+    }
+
     /// The notice board: [`BOARD_LEN`] bytes, at a page.
     pub fn board(&self) -> *mut u8 {
         // SAFETY: the first mapping reaches to BOARD_END.
@@ -541,6 +551,13 @@ impl PeerRegion {
     pub fn header(&self) -> &RegionHeader {
         // SAFETY: the first page is mapped as long as self lives, and every field is an atomic.
         unsafe { &*self.first.as_ptr().cast::<RegionHeader>() }
+    }
+
+    /// The owner's pulse.
+    #[inline]
+    pub(super) fn pulse(&self) -> &AtomicU32 {
+        // SAFETY: in the first mapping, which lasts as long as self, and an atomic; the header before it ends well below.
+        unsafe { &*self.first.as_ptr().add(PULSE_AT as usize).cast::<AtomicU32>() }
     }
 
     /// The owner's notice board: [`BOARD_LEN`] bytes.

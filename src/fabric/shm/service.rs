@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::attach::{Shared, effective_user};
 use super::hello::{self, HELLO_LEN, Kind, Packet, Reason};
 use super::peer::Peer;
+use super::pulse;
 use super::region::PeerRegion;
 use super::socket;
 use crate::base::atomics::Ordering;
@@ -114,7 +115,8 @@ fn owned(fd: i32) -> io::Result<OwnedFd> {
 /// Starts the thread.
 pub(super) fn spawn(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     thread::spawn("fmpl-service", STACK, move || {
-        Thread { shared: &shared, pending: std::array::from_fn(|_| None), paused_until: None }.run()
+        let thread = Thread { shared: &shared, pending: std::array::from_fn(|_| None), paused_until: None };
+        pulse::with(shared.region.pulse(), || thread.run());
     })
 }
 

@@ -379,7 +379,7 @@ impl Fetching<'_> {
             return Ok(());
         }
         // A process of a model has no end that could be asked for.
-        if if cfg!(loom) { peer.is_dead() } else { peer.check_dead() } {
+        if if cfg!(loom) { peer.is_dead() } else { !peer.may_copy() } {
             return Err(CmaError::Gone);
         }
         // SAFETY: as the caller promises.

@@ -30,6 +30,8 @@ fn both_sides_know_each_other_afterwards() {
     let peer = me.contact(1, &other.card, PLENTY).unwrap();
     assert_eq!((peer.rank, peer.pid), (1, other.pid()));
     assert!(!peer.is_dead() && !peer.check_dead());
+    wait_until("the pulse is felt", || peer.has_pulse());
+    assert!(peer.may_copy());
     assert_eq!(other.ask("known 0"), format!("rank 0 pid {} cma {}", std::process::id(), peer.cma()));
     // SAFETY: one byte of a window of that length.
     assert_eq!(unsafe { peer.region.map(LANES_AT, 1).unwrap().as_ptr().read() }, MARK);
@@ -125,6 +127,7 @@ fn a_death_is_noticed_once() {
     others[1].signal(libc::SIGKILL);
     assert_eq!(death.recv_timeout(PLENTY), Ok(2));
     assert!(peers[1].is_dead() && peers[1].check_dead() && !peers[0].check_dead());
+    assert!(!peers[1].has_pulse() && !peers[1].may_copy() && peers[0].may_copy());
     others[1].process.wait().unwrap();
     // Its memory outlives it.
     // SAFETY: one byte of a window of that length.

@@ -188,7 +188,7 @@ unsafe fn fetch(
         return Ok(());
     }
     let gone = || died(ep, master);
-    if peer.check_dead() {
+    if !peer.may_copy() {
         return Err(gone());
     }
     // SAFETY: as the caller promises.
