@@ -2,22 +2,22 @@ use super::*;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-const SECRET: &str = "0123456789abcdef";
+pub(super) const SECRET: &str = "0123456789abcdef";
 
 /// A port that nobody listens at.
-fn free_port(host: &str) -> u16 {
+pub(super) fn free_port(host: &str) -> u16 {
     TcpListener::bind((host, 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// A rank of a job started by variables; killed when it is dropped.
-struct Started(Option<Child>);
+pub(super) struct Started(pub(super) Option<Child>);
 
 impl Started {
-    fn new(rank: u32, size: u32, root: &str, extra: &[(&str, &str)]) -> Started {
+    pub(super) fn new(rank: u32, size: u32, root: &str, extra: &[(&str, &str)]) -> Started {
         Started::program(&[&place(), "50"], rank, size, root, extra)
     }
 
-    fn program(argv: &[&str], rank: u32, size: u32, root: &str, extra: &[(&str, &str)]) -> Started {
+    pub(super) fn program(argv: &[&str], rank: u32, size: u32, root: &str, extra: &[(&str, &str)]) -> Started {
         let mut c = Command::new("timeout");
         c.args(["-k", "5", "60"]).args(argv);
         c.env("FMPL_RANK", rank.to_string()).env("FMPL_SIZE", size.to_string()).env("FMPL_ROOT", root);
@@ -25,12 +25,12 @@ impl Started {
         Started(Some(c.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()))
     }
 
-    fn wait(mut self) -> Ran {
+    pub(super) fn wait(mut self) -> Ran {
         ran(self.0.take().unwrap().wait_with_output().unwrap())
     }
 
     /// All did well, and each read what all have put.
-    fn all_well(ranks: Vec<Started>) -> Vec<Ran> {
+    pub(super) fn all_well(ranks: Vec<Started>) -> Vec<Ran> {
         let size = ranks.len();
         let all: Vec<Ran> = ranks.into_iter().map(Started::wait).collect();
         for r in &all {
@@ -51,7 +51,7 @@ impl Drop for Started {
 }
 
 /// Connects as soon as somebody listens.
-fn knock(host: &str, port: u16) -> TcpStream {
+pub(super) fn knock(host: &str, port: u16) -> TcpStream {
     let since = Instant::now();
     loop {
         match TcpStream::connect((host, port)) {
@@ -183,6 +183,7 @@ fn a_wrong_secret_is_refused_and_the_job_goes_on() {
     assert!(r.code != 0 && r.err.contains("of a job of another size"), "{}", r.err);
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("secret");
     std::fs::write(&file, format!("{SECRET}\n")).unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let rank_1 = Started::new(1, 2, &root, &[("FMPL_SECRET", ""), ("FMPL_SECRET_FILE", file.to_str().unwrap())]);
     let all = Started::all_well(vec![rank_0, rank_1]);
     assert!(
@@ -233,11 +234,12 @@ fn garbage_and_scans_do_no_harm() {
     let rank_0 = Started::new(0, 3, &format!("127.0.0.1:{port}"), &[]);
     // More than are let in at a time, which never say a word; they are shut out after a while, or when the job is over.
     let silent: Vec<TcpStream> = (0..40).map(|_| knock("127.0.0.1", port)).collect();
-    let garbage: [&[u8]; 7] = [
+    let garbage: [&[u8]; 8] = [
         b"GET / HTTP/1.0\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n",
         b"cmd=init pmi_version=1 pmi_subversion=1\n",
-        b"cmd=fmpl-start version=1 rank=1 size=3 nonce=00 proof=00\n",
+        b"cmd=fmpl-start version=2 rank=1 size=3 nonce=00 proof=00\n",
+        b"cmd=fmpl-start version=1 rank=1 size=3 nonce=00112233445566778899aabbccddeeff proof=00\n",
         b"cmd=fmpl-start version=9\n",
         &[b'x'; 5000],
         b"\n",
@@ -272,13 +274,23 @@ fn something_else_at_the_port_is_named() {
     // One that knows the first line, but not the secret.
     let rank = Started::new(1, 2, &root, &[]);
     let mut s = listener.accept().unwrap().0;
-    s.write_all(b"cmd=fmpl-start version=1 nonce=00\n").unwrap();
+    s.write_all(b"cmd=fmpl-start version=2 nonce=00112233445566778899aabbccddeeff\n").unwrap();
     let mut line = String::new();
     BufReader::new(s.try_clone().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.starts_with("cmd=fmpl-start version=1 rank=1 size=2 nonce=") && !line.contains(SECRET), "{line}");
+    assert!(line.starts_with("cmd=fmpl-start version=2 rank=1 size=2 nonce=") && !line.contains(SECRET), "{line}");
     s.write_all(b"cmd=fmpl-welcome proof=00\n").unwrap();
     let r = rank.wait();
     assert!(r.code != 0 && r.err.contains("does not know the job's secret"), "{}", r.err);
+    // One of the version before.
+    let rank = Started::new(1, 2, &root, &[]);
+    listener
+        .accept()
+        .unwrap()
+        .0
+        .write_all(b"cmd=fmpl-start version=1 nonce=00112233445566778899aabbccddeeff\n")
+        .unwrap();
+    let r = rank.wait();
+    assert!(r.code != 0 && r.err.contains("is of another version of FMPL (start 1, here 2)"), "{}", r.err);
 }
 
 #[test]

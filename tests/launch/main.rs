@@ -7,6 +7,7 @@
 //! | `output` | standard input, output and the terminal |
 //! | `exchange` | PMI-1: ours with our client, ours with garbage, MPICH's mpiexec with our client, MPICH's programs with ours |
 //! | `environment` | jobs started by variables alone: in any order, incomplete, beside strangers |
+//! | `strangers` | such jobs on a hostile network: silence, garbage, replays, somebody in between |
 //! | `nodes` | which ranks share a node, pretended ones too |
 
 mod command_line;
@@ -15,6 +16,7 @@ mod environment;
 mod exchange;
 mod nodes;
 mod output;
+mod strangers;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
