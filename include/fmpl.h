@@ -1004,7 +1004,8 @@ int fmpl_barrier(fmpl_comm comm);
  * @param[in] size bytes, the same on all ranks.
  * @param[in] root the rank whose buffer it is.
  * @param[in] comm the communicator.
- * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK (the root), FMPL_ERR_COMM, FMPL_ERR_BUSY
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT (also: another rank makes the call with another size, or
+ *     another call), FMPL_ERR_RANK (the root), FMPL_ERR_COMM, FMPL_ERR_BUSY
  *     (another collective call of this communicator is under way), FMPL_ERR_PEER (a rank has died or left).
  * @see FMPL paper, section 3.3.3.
  */

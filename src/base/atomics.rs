@@ -12,7 +12,7 @@ pub use core::{
 };
 
 #[cfg(loom)]
-pub use super::shadow::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Setting, copy, fence, spin_loop};
+pub use super::shadow::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Setting, copy, fence, reads, spin_loop, writes};
 #[cfg(loom)]
 pub use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
@@ -53,3 +53,13 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, n: usize) {
         core::ptr::copy_nonoverlapping(from, to, n)
     }
 }
+
+/// Says that a payload is read in another way than by [`copy`]: to a model; nothing otherwise.
+#[cfg(not(loom))]
+#[inline(always)]
+pub fn reads(_from: *const u8, _n: usize) {}
+
+/// The same of a payload that is written.
+#[cfg(not(loom))]
+#[inline(always)]
+pub fn writes(_to: *const u8, _n: usize) {}

@@ -14,7 +14,7 @@
 //!   reader       Rs Rs Rs      s: a store into the line: mine
 //! ```
 
-use super::atomics::Setting;
+use super::atomics::{Setting, writes};
 use super::config::Config;
 
 /// 1: readers take lines over.
@@ -49,9 +49,13 @@ fn pays() -> bool {
 }
 
 /// Less is not worth it: the writer has so few lines under way at once in any case.
-const LEAST: usize = 1024;
+const LEAST: usize = if cfg!(loom) { LINE } else { 1024 };
 
 /// What this core has read is written again by the core that wrote it: takes the whole lines of it over, if that pays. Their bytes are lost.
+///
+/// SYNC POINT: the stores come after the acquire by which this core found the payload, and before the release by which it says that it has
+/// done with it (`finished` of a call, `consumed` of a ring, the `freed` of a share), which its writer acquires before it writes there again:
+/// so they can destroy nothing that was written since. To the model checker they are writes of payload.
 ///
 /// # Safety
 /// `len` writable bytes at `at`, which nobody else reads or writes before this core says that it has read them.
@@ -62,6 +66,8 @@ pub unsafe fn take_over(at: *mut u8, len: usize) {
     }
     let first = (LINE - at as usize % LINE) % LINE;
     for line in (first..len - LINE + 1).step_by(LINE) {
+        // A payload's store like any other for a model: it is a fault beside whatever the writer does there.
+        writes(at.wrapping_add(line), 1);
         // SAFETY: as the caller promises. Volatile: nobody looks at what is stored, only at who has stored it.
         unsafe { at.add(line).write_volatile(0) };
     }

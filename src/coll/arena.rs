@@ -32,10 +32,11 @@ pub fn arena_at(epoch: u32) -> u64 {
     ARENAS_AT + (epoch as u64 % ARENAS) * ARENA_STRIDE
 }
 
+// A model has few and small cells, so that they are soon used again.
 /// Bytes of a cell.
-pub const CELL_BYTES: usize = 8192;
+pub const CELL_BYTES: usize = if cfg!(loom) { 256 } else { 8192 };
 /// Cells of a ring.
-pub const CELLS: usize = 16;
+pub const CELLS: usize = if cfg!(loom) { 2 } else { 16 };
 /// Bytes of a ring.
 pub const RING_BYTES: usize = CELL_BYTES * CELLS;
 /// Bytes that travel in a line of their own together with their number.
@@ -70,7 +71,7 @@ pub struct Line {
 pub struct Small {
     /// The payload.
     pub data: [AtomicU64; 3],
-    /// The call; stored last.
+    /// `number << LENGTH_BITS | bytes`: the call, and how long the payload is; stored last.
     pub call: AtomicU64,
 }
 
@@ -96,7 +97,13 @@ pub struct Post {
     pub finished: AtomicU64,
     /// The call for which this member may be writing into other members' buffers; 0: none.
     pub writing: AtomicU64,
-    _pad1: [AtomicU64; 6],
+    /// The call of the program that this member waits in: `number << 8 | which`, stored after `length`. Written only by who waits long.
+    pub entered: AtomicU64,
+    /// Bytes of that call.
+    pub length: AtomicU64,
+    /// What this member has found when lengths differ: its own, and the other's. Written before [`Header::failed`].
+    pub found: [AtomicU64; 2],
+    _pad1: [AtomicU64; 2],
 }
 
 /// The flag of a cell, with the payload itself when that is short; otherwise the first word says how long the whole payload is.
@@ -104,8 +111,25 @@ pub struct Post {
 pub struct Flag {
     /// A payload of up to [`FLAG_BYTES`].
     pub data: [AtomicU64; 7],
-    /// The number of what is in the cell; stored last.
+    /// `number << LENGTH_BITS | bytes`: the number of what is in the line or the cell, and the bytes in the line, 0 if it is in the cell.
+    /// Stored last.
     pub number: AtomicU64,
+}
+
+/// Bits below a number that say how long the payload beside it is.
+pub const LENGTH_BITS: u32 = 6;
+const_assert!(FLAG_BYTES < 1 << LENGTH_BITS && SMALL_BYTES <= FLAG_BYTES);
+
+/// The least word that says that payload `number` is there.
+#[inline(always)]
+pub fn there(number: u64) -> u64 {
+    number << LENGTH_BITS
+}
+
+/// The bytes of a short payload whose word is there.
+#[inline(always)]
+fn short_of(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed) & ((1 << LENGTH_BITS) - 1)
 }
 
 impl Flag {
@@ -114,13 +138,50 @@ impl Flag {
     pub fn publish(&self, number: u64, whole: usize) {
         self.data[0].store(whole as u64, Ordering::Relaxed);
         // SYNC POINT: pairs with the acquire in `Until`.
-        self.number.store(number, Ordering::Release);
+        self.number.store(there(number), Ordering::Release);
     }
 
-    /// Is it a payload of so many bytes? Asked when the cell is there.
+    /// Says that so many bytes are in the line.
+    #[inline(always)]
+    pub fn publish_short(&self, number: u64, bytes: usize) {
+        // SYNC POINT: pairs with the acquire in `Until`.
+        self.number.store(there(number) | bytes as u64, Ordering::Release);
+    }
+
+    /// How long a block of the whole payload is, of so many that go into one line: asked when it is there.
+    #[cold]
+    pub fn length(&self, blocks: usize) -> u64 {
+        match short_of(&self.number) {
+            0 => self.data[0].load(Ordering::Relaxed),
+            short => short / blocks as u64,
+        }
+    }
+
+    /// Is it a payload in cells, of so many bytes in all? Asked when it is there.
     #[inline(always)]
     pub fn is_of(&self, whole: usize) -> bool {
-        self.data[0].load(Ordering::Relaxed) == whole as u64
+        short_of(&self.number) == 0 && self.data[0].load(Ordering::Relaxed) == whole as u64
+    }
+
+    /// Is it a payload of so many bytes in the line? Asked when it is there.
+    #[inline(always)]
+    pub fn is_short_of(&self, bytes: usize) -> bool {
+        short_of(&self.number) == bytes as u64
+    }
+}
+
+impl Small {
+    /// Says that so many bytes are there.
+    #[inline(always)]
+    pub fn publish(&self, number: u64, bytes: usize) {
+        // SYNC POINT: pairs with the acquire in `Until`.
+        self.call.store(there(number) | bytes as u64, Ordering::Release);
+    }
+
+    /// How many bytes they are: asked when they are there.
+    #[inline(always)]
+    pub fn bytes(&self) -> u64 {
+        short_of(&self.call)
     }
 }
 
@@ -130,7 +191,7 @@ const_assert!(size_of::<Post>() == 128 && core::mem::offset_of!(Post, finished) 
 const_assert!(size_of::<Flag>() == 64 && core::mem::offset_of!(Flag, number) == 56);
 
 /// Members that share a line of arrivals.
-pub const GROUP: usize = 8;
+pub const GROUP: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// The arena as this process has it mapped.
 pub struct Arena {

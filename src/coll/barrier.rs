@@ -15,7 +15,7 @@ use crate::wait::Operation;
 #[inline]
 pub(super) async fn barrier(team: &Team) -> Result<()> {
     let arena = team.arena()?;
-    team.name(Operation::Barrier, 0);
+    team.enter(Operation::Barrier, 0);
     let number = next(&team.state.barriers);
     if team.choices.barrier == BarrierWay::Groups {
         groups(team, arena, number).await

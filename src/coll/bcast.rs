@@ -9,11 +9,11 @@
 //!
 //! The ring has few cells, used in turn by all roots: a line is cheapest to write for whoever has read it last.
 
-use super::arena::{Arena, CELLS, FLAG_BYTES, Flag};
+use super::arena::{Arena, CELLS, FLAG_BYTES, Flag, there};
 use super::choose::SEGMENT;
 use super::copies::{claim, counted, piece_of};
-use super::team::{Reason, Team};
-use crate::base::atomics::Ordering;
+use super::team::Team;
+use crate::base::atomics::{Ordering, copy};
 use crate::base::config::BcastWay;
 use crate::base::copying::Copying;
 use crate::base::error::Result;
@@ -25,7 +25,7 @@ use crate::wait::Operation;
 /// # Safety
 /// The buffer stays the call's until it is complete.
 pub(super) async unsafe fn bcast(team: &Team, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
-    team.name(Operation::Bcast, len);
+    team.enter(Operation::Bcast, len);
     // SAFETY: as the caller promises.
     unsafe { share(team, ptr, len, root).await }
 }
@@ -62,7 +62,7 @@ pub(super) async unsafe fn share(team: &Team, ptr: *mut u8, len: usize, root: us
 #[inline(always)]
 pub(super) unsafe fn into_flag(flag: &Flag, from: *const u8, len: usize) {
     // SAFETY: seven words have room for them, and nobody reads them before the number is stored.
-    unsafe { flag.data.as_ptr().cast_mut().cast::<u8>().copy_from_nonoverlapping(from, len) };
+    unsafe { copy(from, flag.data.as_ptr().cast_mut().cast::<u8>(), len) };
 }
 
 /// Copies them out, once the number is there.
@@ -72,7 +72,7 @@ pub(super) unsafe fn into_flag(flag: &Flag, from: *const u8, len: usize) {
 #[inline(always)]
 pub(super) unsafe fn out_of_flag(flag: &Flag, to: *mut u8, len: usize) {
     // SAFETY: the writer stored the number after them, and does not write again before this member has finished.
-    unsafe { to.copy_from_nonoverlapping(flag.data.as_ptr().cast::<u8>(), len) };
+    unsafe { copy(flag.data.as_ptr().cast::<u8>(), to, len) };
 }
 
 #[inline]
@@ -85,10 +85,12 @@ async unsafe fn through_flag(team: &Team, arena: &Arena, ptr: *mut u8, len: usiz
         team.until_done(arena, cell.used).await?;
         // SAFETY: everybody has done with the line.
         unsafe { into_flag(flag, ptr, len) };
-        // SYNC POINT: pairs with the acquire in `Until`.
-        flag.number.store(number, Ordering::Release);
+        flag.publish_short(number, len);
     } else {
-        team.until(&flag.number, number, root).await?;
+        team.until(&flag.number, there(number), root).await?;
+        if !flag.is_short_of(len) {
+            return Err(team.lengths_differ(arena, root, flag.length(1)));
+        }
         team.saw(root, call);
         // SAFETY: `len` bytes of this member's buffer.
         unsafe { out_of_flag(flag, ptr, len) };
@@ -123,13 +125,13 @@ async unsafe fn through_cells(
         if team.me == root {
             team.until_done(arena, cell.used).await?;
             // SAFETY: everybody has done with the cell, and `n` bytes of the buffer are there.
-            unsafe { arena.cell(ring, cell.index).copy_from_nonoverlapping(ptr.add(at), n) };
+            unsafe { copy(ptr.add(at), arena.cell(ring, cell.index), n) };
             flag.publish(number, whole);
             team.wake(arena);
         } else {
-            team.until(&flag.number, number, root).await?;
+            team.until(&flag.number, there(number), root).await?;
             if !flag.is_of(whole) {
-                return Err(team.fail(Reason::Lengths, root));
+                return Err(team.lengths_differ(arena, root, flag.length(1)));
             }
             let from = arena.cell(ring, cell.index);
             // SAFETY: the root does not write there again before this member has finished; of two members nobody else reads.
@@ -161,6 +163,9 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, roo
             let post = arena.post(reader);
             team.until(&post.call, call, reader).await?;
             let offer = team.offered(arena, reader);
+            if offer.bytes != len {
+                return Err(team.lengths_differ(arena, reader, offer.bytes as u64));
+            }
             let mut pushed = 0;
             if team.may_write(arena, call) {
                 while let Some(k) = claim(&post.claim, call, pieces) {
@@ -181,6 +186,9 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, roo
     } else {
         team.until(&arena.post(root).call, call, root).await?;
         let offer = team.offered(arena, root);
+        if offer.bytes != len {
+            return Err(team.lengths_differ(arena, root, offer.bytes as u64));
+        }
         if coop {
             team.offer(arena, call, ptr, len);
         }
@@ -195,7 +203,7 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, roo
         if own < pieces {
             team.until(&post.pushed, counted(call, pieces - own), root).await?;
         }
-        if let Some(error) = team.failure(arena) {
+        if let Some(error) = team.failure_since(arena) {
             // The root may have gone on with its buffer while we copied.
             return Err(error);
         }

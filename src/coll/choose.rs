@@ -211,7 +211,7 @@ impl Choices {
         if self.crowded || whole > SEGMENT {
             CELL_BYTES
         } else {
-            bytes.div_ceil(2).next_multiple_of(64).clamp(1024, self.chunk).max(least)
+            bytes.div_ceil(2).next_multiple_of(64).clamp(LEAST_CHUNK, self.chunk).max(least)
         }
     }
 
@@ -225,6 +225,9 @@ impl Choices {
         hasher.finish() | 1
     }
 }
+
+/// Least bytes of a long payload's cell; a model has small cells.
+const LEAST_CHUNK: usize = if cfg!(loom) { 64 } else { 1024 };
 
 /// Bytes of a payload that go through cells in one call; longer ones are cut.
 pub const SEGMENT: usize = RING_BYTES / 2;

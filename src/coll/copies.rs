@@ -6,7 +6,7 @@
 
 use super::arena::{Arena, Post};
 use super::team::{Reason, Team};
-use crate::base::atomics::{AtomicU64, Ordering};
+use crate::base::atomics::{AtomicU64, Ordering, copy};
 use crate::base::error::{Error, Result};
 use crate::fabric::shm::cma::{self, CmaError};
 
@@ -24,7 +24,7 @@ pub(super) fn piece_of(bytes: usize, least: usize) -> usize {
     least.max((bytes >> (PIECE_BITS - 1)).next_multiple_of(4096))
 }
 
-/// Claims the next of `total` pieces.
+/// Claims the next of `total` pieces. That orders nothing: the buffers were offered before, and whoever has done a piece says so.
 pub(super) fn claim(word: &AtomicU64, call: u64, total: usize) -> Option<usize> {
     let mut seen = word.load(Ordering::Relaxed);
     loop {
@@ -32,7 +32,7 @@ pub(super) fn claim(word: &AtomicU64, call: u64, total: usize) -> Option<usize> 
         if seen >> PIECE_BITS > call || next as usize >= total {
             return None;
         }
-        match word.compare_exchange(seen, counted(call, next as usize + 1), Ordering::AcqRel, Ordering::Relaxed) {
+        match word.compare_exchange(seen, counted(call, next as usize + 1), Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => return Some(next as usize),
             Err(now) => seen = now,
         }
@@ -94,11 +94,11 @@ impl Team {
     pub(super) unsafe fn read(&self, offer: Offer, at: usize, to: *mut u8, bytes: usize) -> Result<()> {
         if let Some(from) = self.mapped(offer, at, bytes) {
             // SAFETY: as the caller promises; two processes' buffers do not overlap.
-            unsafe { to.copy_from_nonoverlapping(from, bytes) };
+            unsafe { copy(from, to, bytes) };
             return Ok(());
         }
         if !offer.holds(at, bytes) {
-            return Err(self.fail(Reason::Lengths, offer.member));
+            return Err(self.lengths_differ(self.arena()?, offer.member, offer.bytes as u64));
         }
         let peer = self.peer(offer.member)?;
         // SAFETY: as the caller promises.
@@ -112,11 +112,11 @@ impl Team {
     pub(super) unsafe fn write(&self, offer: Offer, at: usize, from: *const u8, bytes: usize) -> Result<()> {
         if let Some(to) = self.mapped(offer, at, bytes) {
             // SAFETY: as the caller promises.
-            unsafe { to.copy_from_nonoverlapping(from, bytes) };
+            unsafe { copy(from, to, bytes) };
             return Ok(());
         }
         if !offer.holds(at, bytes) {
-            return Err(self.fail(Reason::Lengths, offer.member));
+            return Err(self.lengths_differ(self.arena()?, offer.member, offer.bytes as u64));
         }
         let peer = self.peer(offer.member)?;
         // SAFETY: as the caller promises.
@@ -141,13 +141,13 @@ impl Team {
                 Err(e) => return Err(e),
             }
         }
-        arena.post(self.me).copies.store(if mine { 1 } else { 2 }, Ordering::Release);
+        arena.post(self.me).copies.store(if mine { 1 } else { 2 }, Ordering::Relaxed);
         self.wake(arena);
         let mut all = mine;
         for member in (0..self.n).filter(|m| *m != self.me) {
             let word = &arena.post(member).copies;
             self.until(word, 1, member).await?;
-            all &= word.load(Ordering::Acquire) == 1;
+            all &= word.load(Ordering::Relaxed) == 1;
         }
         self.state.copies.set(Some(all));
         Ok(all)

@@ -6,9 +6,9 @@
 //! | cells | 1 + 1 | each giver puts its blocks into its own ring, as many bytes of each as there is room for |
 //! | pull | 1 | each taker copies from the givers' memory, beginning with the next rank |
 
-use super::arena::{Arena, CELL_BYTES, CELLS, FLAG_BYTES};
+use super::arena::{Arena, CELL_BYTES, CELLS, FLAG_BYTES, there};
 use super::team::Team;
-use crate::base::atomics::Ordering;
+use crate::base::atomics::copy;
 use crate::base::config::ExchangeWay;
 use crate::base::error::Result;
 use crate::base::ownership::take_over;
@@ -107,7 +107,7 @@ pub(super) unsafe fn keep(pattern: Pattern, me: usize, b: Blocks) {
     let to = b.take.wrapping_add(pattern.place_of(me) * b.size);
     if !core::ptr::eq(from, to) {
         // SAFETY: blocks of the two buffers, which do not overlap but for a block that is in its place.
-        unsafe { to.copy_from_nonoverlapping(from, b.size) };
+        unsafe { copy(from, to, b.size) };
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) unsafe fn keep(pattern: Pattern, me: usize, b: Blocks) {
 /// The buffers stay the call's until it is complete.
 pub(super) async unsafe fn exchange(team: &Team, pattern: Pattern, b: Blocks) -> Result<()> {
     let arena = team.arena()?;
-    team.name(pattern.operation(), b.size);
+    team.enter(pattern.operation(), b.size);
     // SAFETY: as the caller promises.
     unsafe { keep(pattern, team.me, b) };
     if team.choices.exchange(b.size * pattern.blocks(team.n)) == ExchangeWay::Pull && team.copies_work(arena).await? {
@@ -165,23 +165,30 @@ async unsafe fn through_cells(
         let mine = place(team.me);
         for block in (0..blocks).filter(|k| blocks == 1 || *k != team.me) {
             // SAFETY: everybody has done with the cells, and the block has as many bytes from `at` on.
-            unsafe { mine.add(block * part).copy_from_nonoverlapping(b.give.add(block * b.size + at), part) };
+            unsafe { copy(b.give.add(block * b.size + at), mine.add(block * part), part) };
         }
-        // SYNC POINT: pairs with the acquire in `Until`.
-        flag(team.me).number.store(number, Ordering::Release);
+        if in_flag {
+            flag(team.me).publish_short(number, blocks * part);
+        } else {
+            flag(team.me).publish(number, b.size);
+        }
         team.wake(arena);
     }
     if pattern.takes(team.me) {
         for k in 1..team.n {
             let member = (team.me + k) % team.n;
             if pattern.gives(member) {
-                team.until(&flag(member).number, number, member).await?;
+                let flag = flag(member);
+                team.until(&flag.number, there(number), member).await?;
+                if if in_flag { !flag.is_short_of(blocks * part) } else { !flag.is_of(b.size) } {
+                    return Err(team.lengths_differ(arena, member, flag.length(blocks)));
+                }
                 team.saw(member, call);
                 // SAFETY: the giver writes there again only when this member has finished; `take` has room for the block.
                 unsafe {
                     let to = b.take.add(pattern.place_of(member) * b.size + at);
                     let from = place(member).add(pattern.block_of(team.me) * part);
-                    to.copy_from_nonoverlapping(from, part);
+                    copy(from, to, part);
                     if pattern.goes_one_way(team.n) && !in_flag {
                         take_over(from, part);
                     }
@@ -205,12 +212,16 @@ async unsafe fn pulled(team: &Team, arena: &Arena, pattern: Pattern, b: Blocks) 
                 team.until(&arena.post(member).call, call, member).await?;
                 team.saw(member, call);
                 let offer = team.offered(arena, member);
+                let blocks = pattern.blocks(team.n);
+                if offer.bytes != blocks * b.size {
+                    return Err(team.lengths_differ(arena, member, (offer.bytes / blocks) as u64));
+                }
                 let to = b.take.wrapping_add(pattern.place_of(member) * b.size);
                 // SAFETY: the giver's buffer stays until we have finished, ours is this call's.
                 unsafe { team.read(offer, pattern.block_of(team.me) * b.size, to, b.size)? };
             }
         }
-        if let Some(error) = team.failure(arena) {
+        if let Some(error) = team.failure_since(arena) {
             // A giver may have gone on with its buffer while we copied.
             return Err(error);
         }

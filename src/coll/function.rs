@@ -10,6 +10,7 @@ use std::sync::{OnceLock, RwLock};
 
 use super::arena::CELL_BYTES;
 use super::kernel::{KERNELS, Kernel};
+use crate::base::atomics::{copy, reads, writes};
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::unwinding::caught;
 use crate::p2p::endpoint::endpoint;
@@ -98,16 +99,19 @@ impl<'a> Function<'a> {
         // SAFETY: as the caller promises; the program's functions are called with memory of `n` elements each.
         unsafe {
             if let How::Kernel(kernel) = self.how {
+                reads(a, bytes);
+                reads(b, bytes);
+                writes(out, bytes);
                 kernel(out, a, b, n);
                 return Ok(());
             }
             let mut b = b;
             if core::ptr::eq(out, b) {
-                spare.copy_from_nonoverlapping(b, bytes);
+                copy(b, spare, bytes);
                 b = spare;
             }
             if !core::ptr::eq(out, a) {
-                out.copy_from_nonoverlapping(a, bytes);
+                copy(a, out, bytes);
             }
             match self.how {
                 How::Kernel(_) => {}
@@ -193,7 +197,7 @@ impl Function<'_> {
         // SAFETY: as the caller promises; nothing is spared where the output is the left one.
         unsafe {
             if first {
-                left.copy_from_nonoverlapping(right, n * self.size);
+                copy(right, left, n * self.size);
                 Ok(())
             } else {
                 self.fold(left, left, right, n, core::ptr::null_mut())

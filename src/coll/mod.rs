@@ -30,6 +30,8 @@ pub mod function;
 mod group;
 mod kernel;
 mod messages;
+#[cfg(loom)]
+pub mod model;
 mod multicast;
 mod partial;
 mod reduce;

@@ -8,12 +8,12 @@
 //! | scan | cells | each member puts its vector into its ring, and folds those of the members before it with its own |
 //! | | chain | each member folds its vector to what the one before it hands on, cell by cell, and hands that on |
 
-use super::arena::{Arena, CELL_BYTES, CELLS, RING_BYTES};
+use super::arena::{Arena, CELL_BYTES, CELLS, RING_BYTES, there};
 use super::copies::piece_of;
 use super::function::Function;
 use super::reduce::{self, To};
 use super::team::Team;
-use crate::base::atomics::Ordering;
+use crate::base::atomics::copy;
 use crate::base::config::{ExchangeWay, ScanWay};
 use crate::base::error::Result;
 use crate::base::ownership::take_over;
@@ -32,7 +32,7 @@ pub(super) async unsafe fn reduce_scatter(
 ) -> Result<()> {
     let arena = team.arena()?;
     let len = count * f.size;
-    team.name(Operation::ReduceScatter, len);
+    team.enter(Operation::ReduceScatter, len);
     if team.choices.exchange(len * team.n) == ExchangeWay::Pull && team.copies_work(arena).await? {
         // SAFETY: as the caller promises.
         return unsafe { blocks_pulled(team, arena, give, take, count, f).await };
@@ -46,7 +46,7 @@ pub(super) async unsafe fn reduce_scatter(
             let mut block = give.wrapping_add(member * len).cast_mut();
             if member == team.me {
                 // SAFETY: a block of each buffer.
-                unsafe { take.copy_from_nonoverlapping(block, len) };
+                unsafe { copy(block, take, len) };
                 block = take;
             }
             // SAFETY: as above; a member that is not the root only reads its vector.
@@ -84,17 +84,20 @@ async unsafe fn blocks_through_cells(
     for member in (0..team.n).filter(|m| *m != team.me) {
         // SAFETY: everybody has done with the cells, which have room for a part of each block.
         unsafe {
-            arena.cell(ring(team.me), cell).add(member * part).copy_from_nonoverlapping(block(member), part);
+            copy(block(member), arena.cell(ring(team.me), cell).add(member * part), part);
         }
     }
-    // SYNC POINT: pairs with the acquire in `Until`.
-    arena.flag(ring(team.me), cell).number.store(number, Ordering::Release);
+    arena.flag(ring(team.me), cell).publish(number, count * f.size);
     team.wake(arena);
     let to = take.wrapping_add(at * f.size);
     for member in 0..team.n {
         let mut from = block(team.me);
         if member != team.me {
-            team.until(&arena.flag(ring(member), cell).number, number, member).await?;
+            let flag = arena.flag(ring(member), cell);
+            team.until(&flag.number, there(number), member).await?;
+            if !flag.is_of(count * f.size) {
+                return Err(team.lengths_differ(arena, member, flag.length(1)));
+            }
             team.saw(member, call);
             from = arena.cell(ring(member), cell).wrapping_add(team.me * part);
         }
@@ -124,6 +127,10 @@ async unsafe fn blocks_pulled(
     for member in (0..team.n).filter(|m| *m != team.me) {
         team.until(&arena.post(member).call, call, member).await?;
         team.saw(member, call);
+        let theirs = team.offered(arena, member).bytes / team.n;
+        if theirs != count * f.size {
+            return Err(team.lengths_differ(arena, member, theirs as u64));
+        }
     }
     let elements = (piece_of(count * f.size, team.choices.piece) / f.size).max(1);
     let scratch = team.scratch(elements * f.size);
@@ -151,7 +158,7 @@ async unsafe fn blocks_pulled(
         }
         at += n;
     }
-    if let Some(error) = team.failure(arena) {
+    if let Some(error) = team.failure_since(arena) {
         return Err(error);
     }
     team.finish(arena, call);
@@ -165,7 +172,7 @@ async unsafe fn blocks_pulled(
 /// The buffer stays the call's until it is complete; the function is one of such elements.
 pub(super) async unsafe fn scan(team: &Team, ptr: *mut u8, count: usize, f: &Function<'_>) -> Result<()> {
     let arena = team.arena()?;
-    team.name(Operation::Scan, count * f.size);
+    team.enter(Operation::Scan, count * f.size);
     let chain = team.choices.scan(count * f.size) == ScanWay::Chain;
     // Half of a ring, so that the next part need not wait for this one to be done with.
     let most = if chain { CELL_BYTES / f.size * (CELLS / 2) } else { CELLS / 2 * CELL_BYTES / f.size };
@@ -176,9 +183,9 @@ pub(super) async unsafe fn scan(team: &Team, ptr: *mut u8, count: usize, f: &Fun
         unsafe {
             let ptr = ptr.add(at * f.size);
             if chain {
-                handed_on(team, arena, ptr, n, f).await?;
+                handed_on(team, arena, ptr, (n, count), f).await?;
             } else {
-                read_by_all(team, arena, ptr, n, f).await?;
+                read_by_all(team, arena, ptr, (n, count), f).await?;
             }
         }
         at += n;
@@ -186,7 +193,17 @@ pub(super) async unsafe fn scan(team: &Team, ptr: *mut u8, count: usize, f: &Fun
     Ok(())
 }
 
-async unsafe fn read_by_all(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, f: &Function<'_>) -> Result<()> {
+/// A part of `n` elements of a vector of `whole`.
+///
+/// # Safety
+/// As for [`scan`].
+async unsafe fn read_by_all(
+    team: &Team,
+    arena: &Arena,
+    ptr: *mut u8,
+    (n, whole): (usize, usize),
+    f: &Function<'_>,
+) -> Result<()> {
     let call = team.begin();
     let bytes = n * f.size;
     let (number, cell, used) = team.own_run(call, bytes.div_ceil(CELL_BYTES));
@@ -194,16 +211,19 @@ async unsafe fn read_by_all(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, 
     if team.me + 1 < team.n {
         team.until_done(arena, used).await?;
         // SAFETY: everybody has done with the cells, which have room for the vector.
-        unsafe { arena.cell(ring(team.me), cell).copy_from_nonoverlapping(ptr, bytes) };
-        // SYNC POINT: pairs with the acquire in `Until`.
-        arena.flag(ring(team.me), cell).number.store(number, Ordering::Release);
+        unsafe { copy(ptr, arena.cell(ring(team.me), cell), bytes) };
+        arena.flag(ring(team.me), cell).publish(number, whole * f.size);
         team.wake(arena);
     }
     if team.me > 0 {
         let scratch = team.scratch(2 * bytes.next_multiple_of(64));
         let spare = scratch.wrapping_add(bytes.next_multiple_of(64));
         for member in 0..team.me {
-            team.until(&arena.flag(ring(member), cell).number, number, member).await?;
+            let flag = arena.flag(ring(member), cell);
+            team.until(&flag.number, there(number), member).await?;
+            if !flag.is_of(whole * f.size) {
+                return Err(team.lengths_differ(arena, member, flag.length(1)));
+            }
             team.saw(member, call);
             // SAFETY: the cells stay until this member has finished; the scratch has room for two vectors.
             unsafe { f.fold_next(scratch, arena.cell(ring(member), cell), n, member == 0) }
@@ -216,7 +236,17 @@ async unsafe fn read_by_all(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, 
     Ok(())
 }
 
-async unsafe fn handed_on(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, f: &Function<'_>) -> Result<()> {
+/// The same, handed on from each to the next.
+///
+/// # Safety
+/// As for [`scan`].
+async unsafe fn handed_on(
+    team: &Team,
+    arena: &Arena,
+    ptr: *mut u8,
+    (n, whole): (usize, usize),
+    f: &Function<'_>,
+) -> Result<()> {
     let call = team.begin();
     let chunk = CELL_BYTES / f.size;
     let chunks = n.div_ceil(chunk);
@@ -230,7 +260,11 @@ async unsafe fn handed_on(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, f:
         let elements = chunk.min(n - k * chunk);
         let own = ptr.wrapping_add(k * chunk * f.size);
         if let Some(before) = team.me.checked_sub(1) {
-            team.until(&arena.flag(ring(before), cell + k).number, number + k as u64, before).await?;
+            let flag = arena.flag(ring(before), cell + k);
+            team.until(&flag.number, there(number + k as u64), before).await?;
+            if !flag.is_of(whole * f.size) {
+                return Err(team.lengths_differ(arena, before, flag.length(1)));
+            }
             team.saw(before, call);
             // SAFETY: the cell stays until this member has finished; `own` is the right vector and takes the result.
             unsafe { f.fold(own, arena.cell(ring(before), cell + k), own, elements, scratch) }
@@ -238,8 +272,8 @@ async unsafe fn handed_on(team: &Team, arena: &Arena, ptr: *mut u8, n: usize, f:
         }
         if team.me + 1 < team.n {
             // SAFETY: everybody has done with the cell.
-            unsafe { arena.cell(ring(team.me), cell + k).copy_from_nonoverlapping(own, elements * f.size) };
-            arena.flag(ring(team.me), cell + k).number.store(number + k as u64, Ordering::Release);
+            unsafe { copy(own, arena.cell(ring(team.me), cell + k), elements * f.size) };
+            arena.flag(ring(team.me), cell + k).publish(number + k as u64, whole * f.size);
             team.wake(arena);
         }
         if let Some(before) = team.me.checked_sub(1) {

@@ -11,13 +11,13 @@
 //! | slices | allreduce: each member folds one slice of all rings, puts the result there, and takes the others' |
 //! | pull | pieces are claimed by whoever has time, folded from the members' memory, and written to where they belong |
 
-use super::arena::{Arena, CELL_BYTES, CELLS, FLAG_BYTES, RING_BYTES, SMALL_BYTES};
+use super::arena::{Arena, CELL_BYTES, CELLS, FLAG_BYTES, RING_BYTES, SMALL_BYTES, there};
 use super::bcast::{into_flag, share};
 use super::choose::SEGMENT;
 use super::copies::{Offer, claim, piece_of};
 use super::function::Function;
-use super::team::{Reason, Team, next};
-use crate::base::atomics::Ordering;
+use super::team::{Team, next};
+use crate::base::atomics::copy;
 use crate::base::config::{AllreduceWay, ReduceWay};
 use crate::base::error::Result;
 use crate::base::ownership::take_over;
@@ -45,11 +45,11 @@ pub(super) async unsafe fn reduce(team: &Team, ptr: *mut u8, count: usize, f: &F
     let len = count * f.size;
     let (pull, slices, root) = match to {
         To::Root(_) => {
-            team.name(Operation::Reduce, len);
+            team.enter(Operation::Reduce, len);
             (team.choices.reduce(len) == ReduceWay::Pull, false, false)
         }
         To::All => {
-            team.name(Operation::Allreduce, len);
+            team.enter(Operation::Allreduce, len);
             let way = team.choices.allreduce(len);
             (way == AllreduceWay::Pull, way == AllreduceWay::Slices, way == AllreduceWay::Root)
         }
@@ -120,13 +120,16 @@ async unsafe fn small(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f:
     let turn = (number & 1) as usize;
     let mine = arena.small(turn, team.me);
     // SAFETY: the line is ours: whoever read it two calls ago has published in the last call since.
-    unsafe { mine.data.as_ptr().cast_mut().cast::<u8>().copy_from_nonoverlapping(ptr, len) };
-    // SYNC POINT: pairs with the acquire in `Until`.
-    mine.call.store(number, Ordering::Release);
+    unsafe { copy(ptr, mine.data.as_ptr().cast_mut().cast::<u8>(), len) };
+    mine.publish(number, len);
     team.wake(arena);
     for member in 0..team.n {
         if member != team.me {
-            team.until(&arena.small(turn, member).call, number, member).await?;
+            let theirs = arena.small(turn, member);
+            team.until(&theirs.call, there(number), member).await?;
+            if theirs.bytes() != len as u64 {
+                return Err(team.lengths_differ(arena, member, theirs.bytes()));
+            }
         }
     }
     let (mut partial, mut spare) = ([0u64; SMALL_BYTES / 8], [0u64; SMALL_BYTES / 8]);
@@ -176,12 +179,11 @@ async unsafe fn through_cells(
             if flags {
                 into_flag(arena.flag(ring, cell), from, n * f.size);
             } else {
-                arena.cell(ring, cell).copy_from_nonoverlapping(from, n * f.size);
+                copy(from, arena.cell(ring, cell), n * f.size);
             }
         }
         if flags {
-            // SYNC POINT: pairs with the acquire in `Until`.
-            arena.flag(ring, cell).number.store(number, Ordering::Release);
+            arena.flag(ring, cell).publish_short(number, n * f.size);
         } else {
             arena.flag(ring, cell).publish(number, whole * f.size);
         }
@@ -205,9 +207,9 @@ async unsafe fn through_cells(
         for member in 0..team.n {
             if member != team.me {
                 let flag = arena.flag(team.ring_of(member, number), cell);
-                team.until(&flag.number, number, member).await?;
-                if !flags && !flag.is_of(whole * f.size) {
-                    return Err(team.fail(Reason::Lengths, member));
+                team.until(&flag.number, there(number), member).await?;
+                if if flags { !flag.is_short_of(n * f.size) } else { !flag.is_of(whole * f.size) } {
+                    return Err(team.lengths_differ(arena, member, flag.length(1)));
                 }
                 team.saw(member, call);
             }
@@ -255,15 +257,16 @@ async unsafe fn in_slices(
     // SAFETY: everybody has done with the rings; the vector has room in one.
     unsafe {
         let mine = ring(team.me);
-        mine.copy_from_nonoverlapping(ptr, from * f.size);
-        mine.add(to * f.size).copy_from_nonoverlapping(ptr.add(to * f.size), (count - to) * f.size);
+        copy(ptr, mine, from * f.size);
+        copy(ptr.add(to * f.size), mine.add(to * f.size), (count - to) * f.size);
     }
     arena.flag(team.me, 0).publish(number, whole * f.size);
     team.wake(arena);
     for member in (0..team.n).filter(|m| *m != team.me) {
-        team.until(&arena.flag(member, 0).number, number, member).await?;
-        if !arena.flag(member, 0).is_of(whole * f.size) {
-            return Err(team.fail(Reason::Lengths, member));
+        let flag = arena.flag(member, 0);
+        team.until(&flag.number, there(number), member).await?;
+        if !flag.is_of(whole * f.size) {
+            return Err(team.lengths_differ(arena, member, flag.length(1)));
         }
         team.saw(member, call);
     }
@@ -273,10 +276,9 @@ async unsafe fn in_slices(
     unsafe {
         let own = ptr.add(from * f.size);
         fold(team, f, own, to - from, |m| ring(m).add(from * f.size), scratch, scratch.add(RING_BYTES))?;
-        ring(team.me).add(from * f.size).copy_from_nonoverlapping(own, bytes);
+        copy(own, ring(team.me).add(from * f.size), bytes);
     }
-    // SYNC POINT: pairs with the acquire in `Until`.
-    arena.flag(team.me, 1).number.store(number, Ordering::Release);
+    arena.flag(team.me, 1).publish(number, whole * f.size);
     team.wake(arena);
     for member in (0..team.n).filter(|m| *m != team.me) {
         // SAFETY: our slice of the others' rings nobody else reads, and they write there again only when we have finished.
@@ -284,11 +286,11 @@ async unsafe fn in_slices(
     }
     for k in 1..team.n {
         let member = (team.me + k) % team.n;
-        team.until(&arena.flag(member, 1).number, number, member).await?;
+        team.until(&arena.flag(member, 1).number, there(number), member).await?;
         let (from, to) = slice(count, team.n, member);
         // SAFETY: the result stays until we have finished.
         unsafe {
-            ptr.add(from * f.size).copy_from_nonoverlapping(ring(member).add(from * f.size), (to - from) * f.size);
+            copy(ring(member).add(from * f.size), ptr.add(from * f.size), (to - from) * f.size);
             if team.n == 2 {
                 take_over(ring(member).add(from * f.size), (to - from) * f.size);
             }
@@ -307,8 +309,9 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f
     for member in (0..team.n).filter(|m| *m != team.me) {
         team.until(&arena.post(member).call, call, member).await?;
         team.saw(member, call);
-        if team.offered(arena, member).bytes != len {
-            return Err(team.fail(Reason::Lengths, member));
+        let theirs = team.offered(arena, member).bytes;
+        if theirs != len {
+            return Err(team.lengths_differ(arena, member, theirs as u64));
         }
     }
     let bytes = elements * f.size;
@@ -325,7 +328,7 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f
     team.finish(arena, call);
     // Others may still read this member's buffer, or write into it.
     team.until_done(arena, call).await?;
-    match team.failure(arena) {
+    match team.failure_since(arena) {
         Some(error) => Err(error),
         None => Ok(()),
     }

@@ -20,14 +20,18 @@ use core::task::{Poll, Waker};
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use static_assertions::const_assert;
+
 use super::arena::{Arena, CELLS, MEMBERS_MOST, arena_at};
 use super::between::Span;
 use super::choose::Choices;
 use super::request::Pending;
-use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence};
+use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence, spin_loop};
 use crate::base::error::{Code, Error, Result};
 use crate::base::unwinding::{NoWayOut, Panic};
 use crate::fabric::shm::peer::Peer;
+#[cfg(loom)]
+use crate::fabric::shm::region::Mapping;
 use crate::lane::map::{Life, WORLD_UNIT};
 use crate::lane::record::ASLEEP;
 use crate::lane::{Lane, Place};
@@ -89,8 +93,10 @@ pub(super) enum Reason {
     Panicked = 4,
     /// A rank that may be on another node has died or left; its number in the world follows.
     Elsewhere = 5,
-    /// A member makes the call with less memory than another needs of it.
+    /// A member makes the call with another length than a second one, whose number follows: see [`Team::lengths_differ`].
     Lengths = 6,
+    /// A member makes another call than a second one, whose number follows, or with a length that leads it another way.
+    Calls = 7,
 }
 
 impl Team {
@@ -143,6 +149,33 @@ impl Team {
         })
     }
 
+    /// A member in a model: the others are known, the arena is mapped, and copies between members work.
+    #[cfg(loom)]
+    pub(super) fn in_model(ep: &'static Endpoint, n: usize, window: Mapping, peers: &[Arc<Peer>]) -> Result<Team> {
+        let state = State::new(n);
+        state.copies.set(Some(true));
+        let me = ep.rank as usize;
+        Ok(Team {
+            ep,
+            comm: crate::p2p::COMM_WORLD,
+            epoch: 0,
+            unit: 0,
+            me,
+            n,
+            ranks: (0..n as u32).collect(),
+            rank: me,
+            whole: n,
+            span: None,
+            failed: AtomicU64::new(0),
+            arena: OnceLock::from(Arena::new(n, |_| Ok(window))?),
+            choices: Choices::new(ep, n),
+            state,
+            busy: AtomicBool::new(false),
+            peers: peers.iter().cloned().map(OnceLock::from).collect(),
+            pending: Mutex::new(None),
+        })
+    }
+
     /// The arena, mapped at the first call.
     #[inline(always)]
     pub(super) fn arena(&self) -> Result<&Arena> {
@@ -165,7 +198,7 @@ impl Team {
         })?;
         // Members that choose differently would wait for each other for ever.
         let digest = self.choices.digest();
-        let seen = arena.header().digest.compare_exchange(0, digest, Ordering::AcqRel, Ordering::Acquire);
+        let seen = arena.header().digest.compare_exchange(0, digest, Ordering::Relaxed, Ordering::Relaxed);
         if seen.is_err_and(|other| other != digest) {
             return Err(Error::new(
                 Code::Setting,
@@ -252,6 +285,8 @@ impl Team {
         if let Some(peer) = self.peer_soon(member) {
             // SAFETY: the peer's region stays mapped as long as the peer is known, which is as long as the endpoint lives.
             let board = unsafe { &*peer.region.board().cast::<Board>() };
+            #[cfg(loom)]
+            let board = super::model::board_of(member).unwrap_or(board);
             doorbell::ring(&board.bell, doorbell::bit(self.comm as usize));
         }
     }
@@ -347,7 +382,7 @@ impl Team {
     #[cold]
     fn settle<T>(&self, result: Result<T>) -> Result<T> {
         let Some(arena) = self.arena.get() else { return result };
-        if arena.header().failed.load(Ordering::Acquire) == 0 {
+        if arena.header().failed.load(Ordering::Relaxed) == 0 {
             // A call that fails before it has touched the arena (a wrong argument) leaves the team whole; all others have said why.
             return result;
         }
@@ -356,6 +391,7 @@ impl Team {
         fence(Ordering::SeqCst);
         for member in (0..self.n).filter(|m| *m != self.me) {
             while arena.post(member).writing.load(Ordering::Acquire) != 0 && self.loss_of(member).is_none() {
+                spin_loop();
                 std::thread::yield_now();
             }
         }
@@ -364,14 +400,15 @@ impl Team {
 
     /// From here to [`Team::wrote`] this member may write into others' buffers. `false`: the team has failed.
     pub(super) fn may_write(&self, arena: &Arena, call: u64) -> bool {
-        arena.post(self.me).writing.store(call, Ordering::Release);
+        arena.post(self.me).writing.store(call, Ordering::Relaxed);
         // SYNC POINT: either this member sees the failure, or whoever fails sees that it writes; pairs with `settle`.
         fence(Ordering::SeqCst);
-        arena.header().failed.load(Ordering::Acquire) == 0
+        arena.header().failed.load(Ordering::Relaxed) == 0
     }
 
     /// The end of what [`Team::may_write`] began.
     pub(super) fn wrote(&self, arena: &Arena) {
+        // SYNC POINT: pairs with the acquire in `settle`: what was written comes before the buffer is its owner's again.
         arena.post(self.me).writing.store(0, Ordering::Release);
     }
 
@@ -418,6 +455,7 @@ impl Team {
         // Those who come later look there, though this call had no need of it yet.
         let reachable = self.n > 1 && (self.arena.get().is_some() || self.me == 0 || self.peer_soon(0).is_some());
         if let Some(arena) = reachable.then(|| self.arena().ok()).flatten() {
+            // SYNC POINT: pairs with the acquire in `failure`: what was found comes before.
             let seen = arena.header().failed.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
             word = seen.err().unwrap_or(word);
         }
@@ -466,10 +504,21 @@ impl Team {
         if word == 0 { None } else { Some(self.failed_by(word)) }
     }
 
+    /// The same when this member has read what others had offered: those of a call that has failed may have used their buffers since.
+    pub(super) fn failure_since(&self, arena: &Arena) -> Option<Error> {
+        // SYNC POINT: pairs with the fence in `settle`: who has read what a member wrote after that sees the failure.
+        fence(Ordering::Acquire);
+        self.failure(arena)
+    }
+
     /// Which rank of the world a failure is about.
     fn lost_by(&self, word: u64) -> u32 {
-        let who = (word as u32).saturating_sub(1);
-        if word >> 32 == Reason::Elsewhere as u64 { who } else { self.ranks[(who as usize).min(self.n - 1)] }
+        let who = word as u32;
+        if word >> 32 == Reason::Elsewhere as u64 {
+            return who.saturating_sub(1);
+        }
+        let member = (who & ((1 << FINDER_SHIFT) - 1)).saturating_sub(1);
+        self.ranks[(member as usize).min(self.n - 1)]
     }
 
     #[cold]
@@ -480,8 +529,12 @@ impl Team {
             4 => Reason::Panicked,
             5 => Reason::Elsewhere,
             6 => Reason::Lengths,
+            7 => Reason::Calls,
             _ => Reason::Fault,
         };
+        if matches!(reason, Reason::Lengths | Reason::Calls) {
+            return self.differs(word, reason == Reason::Lengths);
+        }
         self.error(reason, self.lost_by(word))
     }
 
@@ -499,19 +552,71 @@ impl Team {
                 Code::Peer,
                 format!("rank {me}: {call} (communicator {comm}): the function of rank {rank} has panicked"),
             ),
-            Reason::Lengths => Error::new(
-                Code::Argument,
-                format!(
-                    "rank {me}: {call} (communicator {comm}): rank {rank} makes the call with another number of elements"
-                ),
-            ),
-            Reason::Fault => Error::new(
+            Reason::Lengths | Reason::Calls | Reason::Fault => Error::new(
                 Code::Argument,
                 format!(
                     "rank {me}: {call} (communicator {comm}): the buffer of rank {rank} cannot be copied by another process; for memory that the kernel does not copy set FMPL_CMA=off"
                 ),
             ),
         }
+    }
+
+    /// A member makes the call with `theirs` bytes, which are not as many as this one's: the team fails; the error to return.
+    #[cold]
+    pub(super) fn lengths_differ(&self, arena: &Arena, member: usize, theirs: u64) -> Error {
+        let found = &arena.post(self.me).found;
+        found[0].store(self.state.bytes.get(), Ordering::Relaxed);
+        found[1].store(theirs, Ordering::Relaxed);
+        self.fail_by((Reason::Lengths as u64) << 32 | self.pair(member))
+    }
+
+    /// Another member and this one, as a failure that is about two has them.
+    fn pair(&self, member: usize) -> u64 {
+        (self.me as u64 + 1) << FINDER_SHIFT | (member as u64 + 1)
+    }
+
+    /// What a failure that is about two members says.
+    fn differs(&self, word: u64, lengths: bool) -> Error {
+        let finder = ((word as u32 >> FINDER_SHIFT) as usize).saturating_sub(1).min(self.n - 1);
+        let (other, finder_rank) = (self.lost_by(word), self.ranks[finder]);
+        let call = self.state.operation.get().name();
+        let what = match self.arena.get().filter(|_| lengths) {
+            Some(arena) => {
+                let [own, theirs] = arena.post(finder).found.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
+                format!("rank {other} makes the call with {theirs} bytes, rank {finder_rank} with {own}")
+            }
+            None => format!("rank {other} makes another call than rank {finder_rank}, or one of another length"),
+        };
+        Error::new(Code::Argument, format!("rank {}: {call} (communicator {}): {what}", self.ep.rank, self.comm))
+    }
+
+    /// Waits long for a member: tells in which call, and looks whether that one waits in another, or has gone on to one, so that what this
+    /// one waits for never comes.
+    #[cold]
+    fn compare_calls(&self, arena: &Arena, member: usize, arrived: impl Fn() -> bool) -> Option<Error> {
+        let (mine, state) = (arena.post(self.me), &self.state);
+        let (entered, which) = (state.entered.get(), state.operation.get() as u64);
+        if state.told.replace(entered) != entered {
+            mine.entered.store(0, Ordering::Relaxed);
+            // SYNC POINT: pairs with the fence below: a length of this call is not taken for one of the call told before.
+            fence(Ordering::Release);
+            mine.length.store(state.bytes.get(), Ordering::Relaxed);
+            // SYNC POINT: pairs with the acquire below, of whoever waits for this member: what it has published comes before.
+            mine.entered.store(entered << 8 | which, Ordering::Release);
+        }
+        let theirs = arena.post(member);
+        let word = theirs.entered.load(Ordering::Acquire);
+        let length = theirs.length.load(Ordering::Relaxed);
+        // SYNC POINT: pairs with the fence above. It may have gone on between the two looks.
+        fence(Ordering::Acquire);
+        if word >> 8 < entered || theirs.entered.load(Ordering::Relaxed) != word {
+            return None;
+        }
+        if word == entered << 8 | which {
+            return (length != state.bytes.get()).then(|| self.lengths_differ(arena, member, length));
+        }
+        // What it did before it went on comes before what it told.
+        (!arrived()).then(|| self.fail_by((Reason::Calls as u64) << 32 | self.pair(member)))
     }
 
     /// Says that this member has done with the shared memory of `call`.
@@ -528,9 +633,15 @@ impl Team {
             if member != self.me && self.state.known[member].get() < call {
                 let finished = &arena.post(member).finished;
                 self.until(finished, call, member).await?;
-                self.state.known[member].set(finished.load(Ordering::Relaxed));
+                // SYNC POINT: pairs with the release in `finish`. It may be further by now, and what it has read since is used again with
+                // no other look.
+                self.state.known[member].set(finished.load(Ordering::Acquire));
             }
         }
         Ok(())
     }
 }
+
+/// Where a failure that is about two members has the one that has found out.
+const FINDER_SHIFT: u32 = 16;
+const_assert!(MEMBERS_MOST < 1 << FINDER_SHIFT);

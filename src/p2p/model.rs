@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::base::config::{Config, WaitMode};
+use crate::base::ownership;
 use crate::base::shadow::{self, Membarrier};
 use crate::fabric::shm::cma;
 use crate::fabric::shm::peer::Peer;
@@ -120,10 +121,12 @@ impl World {
             any_slots: any_source::model::SLOTS,
             ring_chunk: Some(terms.ring.0),
             ring_chunks: Some(terms.ring.1),
+            take_over: Some(true),
             ..Config::default()
         };
         shadow::forget();
         crate::wait::configure(&config, 2, 2);
+        ownership::configure(&config);
         let must = "the memory of a model";
         let rank =
             |r| -> &'static Endpoint { Box::leak(Box::new(Endpoint::in_model(r, 2, config.clone()).expect(must))) };
@@ -246,33 +249,40 @@ pub struct Explored {
 /// Runs `body`, which starts the threads of a model and waits for them, in every order that the bounds allow. It panics when one of
 /// them fails, or cannot end.
 pub fn check(terms: Terms, at_most: Duration, body: impl Fn(World) + Send + Sync + 'static) -> Explored {
-    use std::sync::atomic::{AtomicUsize, Ordering};
     cma::REFUSES.with(|r| r.set(terms.refuses));
     let world = World::new(terms);
+    explore(terms.preemptions, at_most, move || {
+        world.renew();
+        body(world);
+    })
+}
+
+/// Runs an execution again and again, in every order that the bounds allow.
+pub fn explore(preemptions: usize, at_most: Duration, execution: impl Fn() + Send + Sync + 'static) -> Explored {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |what| {
         if !shadow::is_provisional() {
             hook(what);
         }
     }));
-    let body = Arc::new(body);
+    let execution = Arc::new(execution);
     let began = Instant::now();
     loop {
         let executions = Arc::new(AtomicUsize::new(0));
         let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(terms.preemptions);
+        builder.preemption_bound = Some(preemptions);
         builder.max_branches = 20_000;
         builder.max_threads = 5;
         builder.checkpoint_interval = 100;
         builder.max_duration = Some(at_most);
-        let (count, body) = (executions.clone(), body.clone());
+        let (count, execution) = (executions.clone(), execution.clone());
         let this = Instant::now();
         let ran = catch_unwind(AssertUnwindSafe(|| {
             builder.check(move || {
                 shadow::begin();
                 count.fetch_add(1, Ordering::Relaxed);
-                world.renew();
-                body(world);
+                execution();
                 shadow::end();
             });
         }));

@@ -7,6 +7,8 @@
 //! | `multicast` | broadcasts between nodes by a multicast group: each packet leaves its root once, lost ones come all the same |
 //! | `lost` | a rank that is killed is an error at all others within moments, in every call |
 //! | `calls` | zero sizes, one rank, wrong arguments |
+//! | `lengths` | ranks that call with different lengths, or make different calls, are told so |
+//! | `taken` | lines that readers take over: every payload of calls in a row is compared, with and without |
 //!
 //! `FMPL_TEST_SEED=n` plays one random program only; `FMPL_TEST_LONG=1` plays for a minute.
 
@@ -15,13 +17,15 @@ mod ranks;
 
 mod calls;
 mod communicators;
+mod lengths;
 mod lost;
 mod multicast;
 mod random;
+mod taken;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 11] = [
+const TESTS: [Test; 13] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -33,9 +37,11 @@ const TESTS: [Test; 11] = [
     ("a_rank_that_nobody_has_met_is_missed_too", lost::unmet),
     ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),
+    ("different_lengths_are_an_error_that_names_them", lengths::told),
+    ("lines_taken_over_keep_every_payload", taken::payloads),
 ];
 
-const BODIES: [Body; 8] = [
+const BODIES: [Body; 11] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("plays on communicators", communicators::plays),
@@ -44,6 +50,9 @@ const BODIES: [Body; 8] = [
     ("compares bits", random::compares_bits),
     ("loses", lost::loses),
     ("calls", calls::calls),
+    ("lengths differ", lengths::differ),
+    ("other calls", lengths::other_calls),
+    ("takes over", taken::takes_over),
 ];
 
 fn main() {

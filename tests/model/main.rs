@@ -1,5 +1,5 @@
-//! The protocol under the model checker: the production sources of `src/lane`, `src/p2p` and `src/wait`, compiled with
-//! `--cfg loom`, between two ranks of one process. Nothing here repeats the protocol; `src/base/shadow.rs` says how it is done.
+//! The protocol under the model checker: the production sources of `src/coll`, `src/lane`, `src/p2p` and `src/wait`, compiled with
+//! `--cfg loom`, between two or three ranks of one process. Nothing here repeats the protocol; `src/base/shadow.rs` says how it is done.
 //!
 //! ```sh
 //! tests/model/run              # all models, a few minutes
@@ -15,6 +15,7 @@
 
 mod any_index;
 mod any_source;
+mod arena;
 mod copies;
 mod direction;
 mod global;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fmpl::base::shadow;
 use fmpl::p2p::layout::Layout;
-use fmpl::p2p::model::{Terms, World, check};
+use fmpl::p2p::model::{Explored, Terms, World, check};
 use fmpl::p2p::{self, COMM_WORLD};
 use fmpl::{Code, Error};
 
@@ -13,22 +13,29 @@ use fmpl::{Code, Error};
 /// few changes of thread is looked at completely before anything else. `FMPL_MODEL_SECONDS` and `FMPL_MODEL_PREEMPTIONS` change
 /// the bounds.
 pub fn model(name: &str, terms: Terms, body: impl Fn(World) + Send + Sync + 'static) {
+    let body = Arc::new(body);
+    bounded(name, terms.preemptions, |preemptions, left| {
+        let body = body.clone();
+        check(Terms { preemptions, ..terms }, left, move |w| body(w))
+    });
+}
+
+/// The bounds of [`model`] for what `look` looks at, with this bound on preemptions, for so long.
+pub fn bounded(name: &str, preemptions: usize, look: impl Fn(usize, Duration) -> Explored) {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
-    let most = number("FMPL_MODEL_PREEMPTIONS").map_or(terms.preemptions, |n| n as usize);
+    let most = number("FMPL_MODEL_PREEMPTIONS").map_or(preemptions, |n| n as usize);
     let until = Instant::now() + Duration::from_secs(number("FMPL_MODEL_SECONDS").unwrap_or(20));
     let weakened = crate::weakened::asked_for();
     let experiment = weakened.is_some();
     if let Some(w) = weakened {
         shadow::weaken(w);
     }
-    let body = Arc::new(body);
     for preemptions in 0..=most {
         let left = until.saturating_duration_since(Instant::now());
         if left < Duration::from_millis(100) {
             break;
         }
-        let body = body.clone();
-        let seen = check(Terms { preemptions, ..terms }, left, move |w| body(w));
+        let seen = look(preemptions, left);
         let all = if seen.complete { "all" } else { "the first" };
         let seconds = seen.took.as_secs_f64();
         println!("{name}: {all} {} executions with {preemptions} preemptions, {seconds:.1} s", seen.executions);

@@ -8,8 +8,8 @@
 //! src/p2p/transfer.rs Receiver::share | t.claim.load( | acquire | why no model notices: …
 //! ```
 //!
-//! - A place that is not found, or twice, is an error of every run of the models, and so is an ordering stronger than relaxed in `src/lane`,
-//!   `src/p2p` or `src/wait` that the table does not speak of.
+//! - A place that is not found, or twice, is an error of every run of the models, and so is an ordering stronger than relaxed in `src/coll`,
+//!   `src/lane`, `src/p2p` or `src/wait` that the table does not speak of.
 //! - `cargo test --test model -- --ignored` makes the experiments, one process each, and fails for what no model notices.
 //! - `FMPL_MODEL_LINES=20-40` makes those of these lines of the table only.
 //! - `FMPL_MODEL_WEAKEN=N tests/model/run MODEL` makes experiment N (its line in the table) by hand.
@@ -151,7 +151,7 @@ fn the_table_fits_the_source() {
 /// Orderings stronger than relaxed, by the place of their call: file, line, column, and what they order.
 fn orderings() -> Vec<(String, u32, u32, Loss)> {
     let mut all = Vec::new();
-    for name in ["src/lane", "src/p2p", "src/wait"].into_iter().flat_map(sources_below) {
+    for name in ["src/coll", "src/lane", "src/p2p", "src/wait"].into_iter().flat_map(sources_below) {
         all.extend(orderings_of(&root().join(&name)).into_iter().map(|(l, c, loss)| (name.clone(), l, c, loss)));
     }
     all

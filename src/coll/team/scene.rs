@@ -51,9 +51,10 @@ impl<'a> TeamScene<'a> {
         TeamScene { team, word, number: awaited.number, who: awaited.who }
     }
 
+    /// A look; the call looks again, and acquires.
     #[inline(always)]
     pub(super) fn arrived(&self) -> bool {
-        self.word.load(Ordering::Acquire) >= self.number
+        self.word.load(Ordering::Relaxed) >= self.number
     }
 }
 
@@ -74,7 +75,7 @@ impl Scene for TeamScene<'_> {
         doorbell::bit(self.team.comm as usize)
     }
     fn ready(&self) -> bool {
-        self.arrived() || self.team.arena.get().is_some_and(|a| a.header().failed.load(Ordering::Acquire) != 0)
+        self.arrived() || self.team.arena.get().is_some_and(|a| a.header().failed.load(Ordering::Relaxed) != 0)
     }
     fn meanwhile(&self) -> bool {
         self.team.ep.waiting_sends.push(self.team.ep)
@@ -99,6 +100,9 @@ impl Scene for TeamScene<'_> {
                 }
                 _ => stranger.set((self.who, now)),
             }
+        }
+        if let Some(error) = team.compare_calls(arena, self.who, || self.arrived()) {
+            return Some(error);
         }
         let reason = team.loss_of(self.who)?;
         // What it did last comes before its end.

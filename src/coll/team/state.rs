@@ -43,6 +43,9 @@ pub(in crate::coll) struct State {
     /// Can the communicator broadcast to other nodes by multicast, and what a node's first member has for it.
     pub multicast: Cell<Option<bool>>,
     pub means: Cell<Option<Box<Means>>>,
+    /// The program's calls that needed the arena so far, and the last of them that others were told of.
+    pub entered: Cell<u64>,
+    pub told: Cell<u64>,
     /// What the call is, for those who ask what this process waits for.
     pub operation: Cell<Operation>,
     pub bytes: Cell<u64>,
@@ -100,6 +103,8 @@ impl State {
             patient: Cell::new(false),
             multicast: Cell::new(None),
             means: Cell::new(None),
+            entered: Cell::new(0),
+            told: Cell::new(0),
             operation: Cell::new(Operation::Barrier),
             bytes: Cell::new(0),
             panic: Cell::new(None),
@@ -114,6 +119,13 @@ impl Team {
     pub(in crate::coll) fn name(&self, operation: Operation, bytes: usize) {
         self.state.operation.set(operation);
         self.state.bytes.set(bytes as u64);
+    }
+
+    /// The same for a call that needs the arena.
+    #[inline(always)]
+    pub(in crate::coll) fn enter(&self, operation: Operation, bytes: usize) {
+        self.name(operation, bytes);
+        next(&self.state.entered);
     }
 
     /// Begins a call: its number. A call of the program is one or more of these.

@@ -56,6 +56,8 @@ const MOST: usize = 1 << 30;
 thread_local! {
     /// In models: the kernel does not copy.
     pub static REFUSES: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    /// In models: it copies to a peer, but not from one.
+    pub static REFUSES_READS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 #[derive(Clone, Copy)]
@@ -111,7 +113,8 @@ unsafe fn run(way: Way, pid: pid_t, local: *mut u8, remote: u64, len: usize) -> 
     #[cfg(loom)]
     if crate::base::shadow::is_active() {
         let remote = remote as *mut u8;
-        if REFUSES.with(|r| r.get()) && len > 0 {
+        let no_read = matches!(way, Way::Read) && REFUSES_READS.with(|r| r.get());
+        if (REFUSES.with(|r| r.get()) || no_read) && len > 0 {
             return Err(CmaError::Denied);
         }
         let (from, to) =

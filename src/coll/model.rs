@@ -1,0 +1,279 @@
+//! A team for the model checker: two or three members in one process, with an arena of few and small cells, and the calls of a
+//! node as they stand. `tests/model/arena.rs` runs them.
+
+use core::future::Future;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::arena::{Arena, arena_at};
+use super::exchange::{Blocks, Pattern, exchange};
+use super::function::Function;
+use super::reduce::{To, reduce};
+use super::team::Team;
+use super::{barrier, bcast, partial};
+use crate::base::config::{Config, WaitMode};
+use crate::base::error::Result;
+use crate::base::shadow::{self, Membarrier};
+use crate::fabric::shm::cma;
+use crate::fabric::shm::peer::Peer;
+use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, PeerRegion};
+use crate::p2p::endpoint::Endpoint;
+use crate::p2p::model::{Explored, explore};
+use crate::wait::Board;
+
+thread_local! {
+    /// The boards of the members: each has one address, whoever looks.
+    static BOARDS: RefCell<Vec<&'static Board>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A member's board in a model, if this is one.
+pub(super) fn board_of(member: usize) -> Option<&'static Board> {
+    BOARDS.with(|b| b.borrow().get(member).copied())
+}
+
+/// Bytes of memory for the calls of a program, for each member.
+const MEMORY: usize = 2048;
+
+/// What a model of a team runs with.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// How many members there are.
+    pub members: usize,
+    /// Ways, and whether lines are taken over.
+    pub config: Config,
+    /// Waits sleep at once, and only a ring ends a sleep.
+    pub sleeps: bool,
+    /// The kernel refuses to read another member's memory.
+    pub refuses_reads: bool,
+    /// A call may fail: the checker watches what tells the others.
+    pub fails: bool,
+}
+
+impl Terms {
+    /// Two members that take lines over.
+    pub fn new() -> Terms {
+        let config = Config { stall_s: 0.0, coll_chunk: Some(64), take_over: Some(true), ..Config::default() };
+        Terms { members: 2, config, sleeps: false, refuses_reads: false, fails: false }
+    }
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms::new()
+    }
+}
+
+/// The members.
+#[derive(Clone, Copy)]
+pub struct Group(&'static Members);
+
+struct Members {
+    ranks: Vec<&'static Endpoint>,
+    peers: Vec<Arc<Peer>>,
+    window: Mapping,
+    memory: Vec<*mut u8>,
+}
+
+// SAFETY: leaked; what its threads may touch is the subject of the models.
+unsafe impl Send for Group {}
+// SAFETY: as above.
+unsafe impl Sync for Group {}
+
+impl Group {
+    fn new(terms: &Terms) -> Group {
+        let must = "the memory of a model";
+        let n = terms.members;
+        let wait = if terms.sleeps { WaitMode::Block } else { WaitMode::Spin };
+        let config = Config { wait, ..terms.config.clone() };
+        shadow::forget();
+        crate::wait::configure(&config, n, n);
+        crate::base::ownership::configure(&config);
+        let ranks: Vec<&'static Endpoint> = (0..n as u32)
+            .map(|r| -> &'static Endpoint {
+                Box::leak(Box::new(Endpoint::in_model(r, n as u32, config.clone()).expect(must)))
+            })
+            .collect();
+        let peers = ranks
+            .iter()
+            .map(|ep| {
+                let fd = ep.region.fd().try_clone_to_owned().expect(must);
+                let region = PeerRegion::adopt(fd, ep.rank, n as u32, LAYOUT_VERSION).expect(must);
+                Arc::new(Peer::in_model(region))
+            })
+            .collect();
+        let mut window = None;
+        let arena = Arena::new(n, |bytes| {
+            let mapping = ranks[0].region.map(arena_at(0), bytes)?;
+            let view = mapping.view();
+            window = Some(mapping);
+            Ok(view)
+        });
+        let (arena, window) = (arena.expect(must), window.expect(must));
+        // What no model of these terms looks at is the machine's: each look more at a word makes many executions more.
+        let from = if terms.fails {
+            0
+        } else if terms.sleeps {
+            size_of_val(arena.header())
+        } else {
+            (&raw const *arena.arrive(0)) as usize - window.as_ptr() as usize
+        };
+        shadow::share(window.as_ptr().wrapping_add(from), window.len() - from);
+        let boards = ranks.iter().map(|ep| {
+            shadow::share(ep.region.board(), 8);
+            // SAFETY: the board of a region that is never unmapped.
+            unsafe { &*ep.region.board().cast_const().cast::<Board>() }
+        });
+        BOARDS.with(|b| *b.borrow_mut() = boards.collect());
+        let memory = (0..n)
+            .map(|_| {
+                let memory = Box::leak(vec![0u64; MEMORY / 8].into_boxed_slice()).as_mut_ptr().cast::<u8>();
+                shadow::share(memory, MEMORY);
+                memory
+            })
+            .collect();
+        Group(Box::leak(Box::new(Members { ranks, peers, window, memory })))
+    }
+
+    /// Starts a member, whose only thread this is.
+    pub fn spawn(self, me: usize, body: impl FnOnce(&Member) + 'static) -> loom::thread::JoinHandle<()> {
+        let all = self.0;
+        loom::thread::spawn(move || {
+            shadow::enter(Membarrier::Has);
+            let team = Team::in_model(all.ranks[me], all.ranks.len(), all.window.view(), &all.peers);
+            let member = Member { team: team.expect("a team"), memory: all.memory.clone() };
+            body(&member);
+            shadow::leave();
+        })
+    }
+}
+
+/// Runs `body`, which starts the members and waits for them, in every order that the bounds allow.
+pub fn check(
+    terms: &Terms,
+    preemptions: usize,
+    at_most: Duration,
+    body: impl Fn(Group) + Send + Sync + 'static,
+) -> Explored {
+    cma::REFUSES_READS.with(|r| r.set(terms.refuses_reads));
+    let group = Group::new(terms);
+    explore(preemptions, at_most, move || body(group))
+}
+
+/// A member, as the program that makes the calls.
+pub struct Member {
+    team: Team,
+    memory: Vec<*mut u8>,
+}
+
+impl Member {
+    /// Its number.
+    pub fn me(&self) -> usize {
+        self.team.me
+    }
+
+    /// Memory of a member, from `at` on, which the checker watches.
+    pub fn memory(&self, member: usize, at: usize) -> *mut u8 {
+        assert!(at < MEMORY);
+        self.memory[member].wrapping_add(at)
+    }
+
+    fn run(&self, call: impl Future<Output = Result<()>>) -> Result<()> {
+        self.team.run(call)
+    }
+
+    /// `fmpl_barrier`
+    pub fn barrier(&self) -> Result<()> {
+        self.run(barrier::barrier(&self.team))
+    }
+
+    /// `fmpl_bcast`
+    ///
+    /// # Safety
+    /// As for [`super::bcast`].
+    pub unsafe fn bcast(&self, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
+        // SAFETY: as the caller promises.
+        self.run(unsafe { bcast::bcast(&self.team, ptr, len, root) })
+    }
+
+    /// `fmpl_reduce`: sums of `i32`.
+    ///
+    /// # Safety
+    /// As for [`super::reduce`].
+    pub unsafe fn reduce(&self, ptr: *mut u8, count: usize, root: usize) -> Result<()> {
+        let sums = Function::predefined(0);
+        // SAFETY: as the caller promises.
+        self.run(unsafe { reduce(&self.team, ptr, count, &sums, To::Root(root)) })
+    }
+
+    /// `fmpl_allreduce`: sums of `i32`.
+    ///
+    /// # Safety
+    /// As for [`super::allreduce`].
+    pub unsafe fn allreduce(&self, ptr: *mut u8, count: usize) -> Result<()> {
+        let sums = Function::predefined(0);
+        // SAFETY: as the caller promises.
+        self.run(unsafe { reduce(&self.team, ptr, count, &sums, To::All) })
+    }
+
+    /// `fmpl_reduce_scatter`: sums of `i32`.
+    ///
+    /// # Safety
+    /// As for [`super::reduce_scatter`].
+    pub unsafe fn reduce_scatter(&self, give: *const u8, take: *mut u8, count: usize) -> Result<()> {
+        let sums = Function::predefined(0);
+        // SAFETY: as the caller promises.
+        self.run(unsafe { partial::reduce_scatter(&self.team, give, take, count, &sums) })
+    }
+
+    /// `fmpl_scan`: sums of `i32`.
+    ///
+    /// # Safety
+    /// As for [`super::scan`].
+    pub unsafe fn scan(&self, ptr: *mut u8, count: usize) -> Result<()> {
+        let sums = Function::predefined(0);
+        // SAFETY: as the caller promises.
+        self.run(unsafe { partial::scan(&self.team, ptr, count, &sums) })
+    }
+
+    unsafe fn exchange(&self, pattern: Pattern, give: *const u8, size: usize, take: *mut u8) -> Result<()> {
+        // SAFETY: as the caller promises.
+        self.run(unsafe { exchange(&self.team, pattern, Blocks { give, take, size }) })
+    }
+
+    /// `fmpl_gather`
+    ///
+    /// # Safety
+    /// As for [`super::gather`].
+    pub unsafe fn gather(&self, give: *const u8, size: usize, take: *mut u8, root: usize) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.exchange(Pattern::Gather(root), give, size, take) }
+    }
+
+    /// `fmpl_scatter`
+    ///
+    /// # Safety
+    /// As for [`super::scatter`].
+    pub unsafe fn scatter(&self, give: *const u8, size: usize, take: *mut u8, root: usize) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.exchange(Pattern::Scatter(root), give, size, take) }
+    }
+
+    /// `fmpl_allgather`
+    ///
+    /// # Safety
+    /// As for [`super::allgather`].
+    pub unsafe fn allgather(&self, give: *const u8, size: usize, take: *mut u8) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.exchange(Pattern::Allgather, give, size, take) }
+    }
+
+    /// `fmpl_alltoall`
+    ///
+    /// # Safety
+    /// As for [`super::alltoall`].
+    pub unsafe fn alltoall(&self, give: *const u8, size: usize, take: *mut u8) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.exchange(Pattern::Alltoall, give, size, take) }
+    }
+}

@@ -1,0 +1,128 @@
+//! Ranks that make a call with different lengths, or different calls: an error that names them, at all ranks that take part in the
+//! failure, nobody waits for ever, and the job goes on.
+
+use crate::ranks::Job;
+use crate::ranks::calls::*;
+use fmpl::ffi::c::*;
+use std::ptr::null_mut;
+
+const CALLS: [&str; 10] = [
+    "bcast",
+    "reduce",
+    "allreduce",
+    "gather",
+    "allgather",
+    "scatter",
+    "alltoall",
+    "reduce_scatter",
+    "scan",
+    "barrier",
+];
+
+/// Pairs of bytes of a block: within a line, a line and a cell, a cell and several, within a ring and beyond.
+const LENGTHS: [[usize; 2]; 8] = [
+    [8, 16],
+    [16, 32],
+    [40, 48],
+    [16, 1024],
+    [1024, 2048],
+    [4096, 40_000],
+    [100_000, 100_008],
+    [8, 2_000_000],
+];
+
+fn call(name: &str, comm: i32, len: usize, memory: &mut [u8], other: &mut [u8]) -> i32 {
+    let (p, q, count) = (memory.as_mut_ptr().cast(), other.as_mut_ptr().cast(), (len / 8) as i32);
+    let sum = Some(fmpl_dsum as _);
+    // SAFETY: both have room for `len` bytes for each rank.
+    unsafe {
+        match name {
+            "bcast" => fmpl_bcast(p, len, 0, comm),
+            "reduce" => fmpl_reduce(p, count, sum, 0, comm, null_mut()),
+            "allreduce" => fmpl_allreduce(p, count, sum, comm, null_mut()),
+            "gather" => fmpl_gather(p, len, q, 0, comm),
+            "allgather" => fmpl_allgather(p, len, q, comm),
+            "scatter" => fmpl_scatter(p, len, q, 0, comm),
+            "alltoall" => fmpl_alltoall(p, len, q, comm),
+            "reduce_scatter" => fmpl_reduce_scatter(p, q, count, sum, comm),
+            "scan" => fmpl_scan(p, count, sum, comm),
+            _ => fmpl_barrier(comm),
+        }
+    }
+}
+
+/// The last rank makes the call with another length than the others.
+pub fn differ() {
+    init(1);
+    let (me, n) = (rank(), size());
+    let last = me == n - 1;
+    for name in &CALLS[..9] {
+        for [a, b] in LENGTHS {
+            for [most, one] in [[a, b], [b, a]] {
+                let len = if last { one } else { most };
+                let (mut p, mut q) = (vec![1; len * n as usize], vec![2; len * n as usize]);
+                let own = dup(WORLD);
+                let what = format!("{name} of {most} bytes, and {one} at the last of {n}, at {me}");
+                let mut told = call(name, own, len, &mut p, &mut q);
+                let early = told == 0;
+                if early {
+                    // Who has all that it needs leaves early; what comes next tells it.
+                    told = call("barrier", own, 0, &mut [], &mut []);
+                }
+                assert_eq!(told, ARGUMENT, "{what}: {}", last_error());
+                let error = last_error();
+                let lengths = error.contains(&format!("with {most}")) && error.contains(&format!("with {one}"));
+                assert!(lengths || error.contains("another call than"), "{what}: {error}");
+                assert!(error.contains("rank "), "{what}: {error}");
+                // Others' lengths are found out where the payload says them.
+                if lengths {
+                    assert!(error.contains("makes the call with"), "{what}: {error}");
+                }
+                // The communicator is lost to collective calls; the job is not.
+                fails(call("barrier", own, 0, &mut [], &mut []), ARGUMENT);
+                let mut sum = [1.0f64];
+                // SAFETY: one element.
+                ok(unsafe { fmpl_allreduce(sum.as_mut_ptr().cast(), 1, Some(fmpl_dsum), WORLD, null_mut()) });
+                assert_eq!(sum, [n as f64], "{what}");
+                free(own);
+            }
+        }
+    }
+    finalize();
+}
+
+/// Each pair of calls, one at the last rank and one at the others.
+pub fn other_calls() {
+    init(1);
+    let (me, n) = (rank(), size());
+    let mut failed = 0;
+    for others in CALLS {
+        for mine in CALLS.into_iter().filter(|c| *c != others) {
+            let own = dup(WORLD);
+            let name = if me == n - 1 { mine } else { others };
+            let (mut p, mut q) = (vec![1; 512 * n as usize], vec![2; 512 * n as usize]);
+            let mut told = call(name, own, 512, &mut p, &mut q);
+            if told == 0 {
+                told = call("barrier", own, 0, &mut [], &mut []);
+            }
+            // Some pairs do the same with the arena: a gather and a reduction, for instance, give alike.
+            if told != 0 {
+                assert_eq!(told, ARGUMENT, "{mine} among {others}: {}", last_error());
+                failed += 1;
+            }
+            ok(unsafe { fmpl_barrier(WORLD) });
+            free(own);
+        }
+    }
+    assert!(failed > 60, "only {failed} of the pairs were told");
+    finalize();
+}
+
+pub fn told() {
+    for ranks in [2, 3] {
+        for way in ["", "FMPL_CMA=off FMPL_TAKE_OVER=on", "FMPL_WAIT=block"] {
+            Job::new(ranks, "lengths differ").settings(way).run();
+        }
+        Job::new(ranks, "other calls").run();
+    }
+}
