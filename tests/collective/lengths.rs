@@ -103,7 +103,8 @@ pub fn other_calls() {
             let (mut p, mut q) = (vec![1; 512 * n as usize], vec![2; 512 * n as usize]);
             let mut told = call(name, own, 512, &mut p, &mut q);
             if told == 0 {
-                told = call("barrier", own, 0, &mut [], &mut []);
+                // A call of which none of those is a part.
+                told = call("allreduce", own, 8, &mut p, &mut q);
             }
             // Some pairs do the same with the arena: a gather and a reduction, for instance, give alike.
             if told != 0 {
@@ -120,7 +121,8 @@ pub fn other_calls() {
 
 pub fn told() {
     for ranks in [2, 3] {
-        for way in ["", "FMPL_CMA=off FMPL_TAKE_OVER=on", "FMPL_WAIT=block"] {
+        let ways: &[&str] = if ranks == 2 { &["", "FMPL_WAIT=block FMPL_CMA=off FMPL_TAKE_OVER=on"] } else { &[""] };
+        for way in ways {
             Job::new(ranks, "lengths differ").settings(way).run();
         }
         Job::new(ranks, "other calls").run();
