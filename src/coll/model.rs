@@ -99,7 +99,7 @@ impl Group {
             .map(|ep| {
                 let fd = ep.region.fd().try_clone_to_owned().expect(must);
                 let region = PeerRegion::adopt(fd, ep.rank, n as u32, LAYOUT_VERSION).expect(must);
-                Arc::new(Peer::in_model(region))
+                Arc::new(Peer::in_model(region, true))
             })
             .collect();
         let mut window = None;

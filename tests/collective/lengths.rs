@@ -111,11 +111,11 @@ pub fn other_calls() {
                 assert_eq!(told, ARGUMENT, "{mine} among {others}: {}", last_error());
                 failed += 1;
             }
-            ok(unsafe { fmpl_barrier(WORLD) });
+            barrier();
             free(own);
         }
     }
-    assert!(failed > 60, "only {failed} of the pairs were told");
+    assert!(failed > 30, "only {failed} of the pairs were told");
     finalize();
 }
 
