@@ -334,11 +334,12 @@ fn holds(at: *const i32, v: &[i32]) {
 
 fn bcast_from_memory(name: &str, terms: Terms, preemptions: usize) {
     members(name, terms, preemptions, |m| {
-        for round in 0..2 {
-            let v = vector(round, 0, LONG);
-            let at = watched(m, 0, if m.me() == 0 { &v } else { &[0; LONG] });
+        // A reader that has copied all by itself goes on to a call of another length.
+        for (round, count) in [LONG, 2 * LONG].into_iter().enumerate() {
+            let v = vector(round, round, count);
+            let at = watched(m, 0, if m.me() == round { &v } else { &[0; 2 * LONG][..count] });
             // SAFETY: so many elements.
-            unsafe { m.bcast(at.cast(), 4 * LONG, 0) }.expect("a broadcast");
+            unsafe { m.bcast(at.cast(), 4 * count, round) }.expect("a broadcast");
             holds(at, &v);
         }
     });
