@@ -132,7 +132,7 @@ impl Row {
 pub fn asked_for() -> Option<Weakening> {
     let line: usize = std::env::var("FMPL_MODEL_WEAKEN").ok()?.parse().expect("FMPL_MODEL_WEAKEN: a line of the table");
     let row = table().into_iter().find(|r| r.line == line).expect("FMPL_MODEL_WEAKEN: there is no such experiment");
-    let (line, column) = row.place().expect("the place");
+    let (line, column) = row.place().expect("FMPL_MODEL_WEAKEN: the place");
     Some(Weakening { file: row.file, line, column, loss: row.loss.expect("FMPL_MODEL_WEAKEN: nothing is tried there") })
 }
 
