@@ -6,30 +6,12 @@ use crate::ranks::calls::*;
 use fmpl::ffi::c::*;
 use std::ptr::null_mut;
 
-const CALLS: [&str; 10] = [
-    "bcast",
-    "reduce",
-    "allreduce",
-    "gather",
-    "allgather",
-    "scatter",
-    "alltoall",
-    "reduce_scatter",
-    "scan",
-    "barrier",
-];
+const CALLS: [&str; 10] =
+    ["bcast", "reduce", "allreduce", "gather", "allgather", "scatter", "alltoall", "reduce_scatter", "scan", "barrier"];
 
 /// Pairs of bytes of a block: within a line, a line and a cell, a cell and several, within a ring and beyond.
-const LENGTHS: [[usize; 2]; 8] = [
-    [8, 16],
-    [16, 32],
-    [40, 48],
-    [16, 1024],
-    [1024, 2048],
-    [4096, 40_000],
-    [100_000, 100_008],
-    [8, 2_000_000],
-];
+const LENGTHS: [[usize; 2]; 8] =
+    [[8, 16], [16, 32], [40, 48], [16, 1024], [1024, 2048], [4096, 40_000], [100_000, 100_008], [8, 2_000_000]];
 
 fn call(name: &str, comm: i32, len: usize, memory: &mut [u8], other: &mut [u8]) -> i32 {
     let (p, q, count) = (memory.as_mut_ptr().cast(), other.as_mut_ptr().cast(), (len / 8) as i32);

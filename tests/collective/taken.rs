@@ -181,7 +181,13 @@ const PLACES: [usize; 5] = [1, 8, 16, 63, 0];
 
 pub fn takes_over() {
     init(2);
-    let most = if short() { 20_004 } else if long() { 1_200_004 } else { 131_076 };
+    let most = if short() {
+        20_004
+    } else if long() {
+        1_200_004
+    } else {
+        131_076
+    };
     for (k, len) in SIZES.into_iter().filter(|len| *len <= most).enumerate() {
         for call in 0..CALLS.len() {
             // All places with all calls, at some size or other; all of them with each where the time is no matter.
