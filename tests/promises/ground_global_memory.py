@@ -46,7 +46,9 @@ def library(source, target):
 
 def list_program(source, made):
     """tests/promises/acp_list.c with that version's header and library."""
-    program = made / "acp_list"
+    program, known_as = made / "acp_list", made / "libfmpl.so.0"
+    if not known_as.is_symlink():
+        known_as.symlink_to("libfmpl.so")
     text = ROOT / "tests" / "promises" / "acp_list.c"
     command = ["cc", "-O2", f"-I{source}/include", str(text), "-o", str(program), f"-L{made}", "-lfmpl", f"-Wl,-rpath,{made}"]
     done = subprocess.run(command, capture_output=True, text=True)
