@@ -7,38 +7,40 @@ use crate::ranks::placed::*;
 /// Every pair of shapes, posted before and after, in every mode.
 pub fn on_both_sides(me: i32) {
     let mut seq = 0u64;
-    for timeout in [0, 2, -1] {
+    for (round, timeout) in [0, 2, -1].into_iter().enumerate() {
         sendbuf_set(64 << 20, timeout);
         barrier();
         for len in [0usize, 9, 16, 60, 1020, 4100, 36_000, 300_000] {
-            for from in SHAPES {
-                for to in SHAPES {
-                    seq += 1;
-                    let (request_out, request_in, late) =
-                        (seq.is_multiple_of(2), seq.is_multiple_of(3), seq.is_multiple_of(7));
-                    let (src, index) = ((seq % 2) as i32, 20 + (seq % 4) as i32);
-                    let content = seed(src, 1 - src, index, seq);
-                    let what = format!("{len} bytes from {from:?} to {to:?}, time-out {timeout}");
-                    if me == src {
-                        let mut place = Placed::new(from, len);
-                        place.put(&message(len, content));
-                        ok(place.send(1 - src, index, request_out));
-                        if request_out {
-                            isend_wait(1 - src, index);
-                        }
-                    } else {
-                        let mut place = Placed::new(to, len);
-                        if late {
-                            sleep_ms(3);
-                        }
-                        ok(place.recv(src, index, request_in));
-                        if request_in && seq % 5 < 2 {
-                            irecv_poll(src, index);
-                        } else if request_in {
-                            irecv_wait(src, index);
-                        }
-                        check(&place.get(len, &what), content, &what);
+            for (k, (from, to)) in SHAPES.into_iter().flat_map(|from| SHAPES.map(|to| (from, to))).enumerate() {
+                // In a short run each pair of shapes has one of the time-outs.
+                if crate::ranks::short() && (k + len + round) % 3 != 0 {
+                    continue;
+                }
+                seq += 1;
+                let (request_out, request_in, late) =
+                    (seq.is_multiple_of(2), seq.is_multiple_of(3), seq.is_multiple_of(7));
+                let (src, index) = ((seq % 2) as i32, 20 + (seq % 4) as i32);
+                let content = seed(src, 1 - src, index, seq);
+                let what = format!("{len} bytes from {from:?} to {to:?}, time-out {timeout}");
+                if me == src {
+                    let mut place = Placed::new(from, len);
+                    place.put(&message(len, content));
+                    ok(place.send(1 - src, index, request_out));
+                    if request_out {
+                        isend_wait(1 - src, index);
                     }
+                } else {
+                    let mut place = Placed::new(to, len);
+                    if late {
+                        sleep_ms(3);
+                    }
+                    ok(place.recv(src, index, request_in));
+                    if request_in && seq % 5 < 2 {
+                        irecv_poll(src, index);
+                    } else if request_in {
+                        irecv_wait(src, index);
+                    }
+                    check(&place.get(len, &what), content, &what);
                 }
             }
         }

@@ -7,11 +7,16 @@ const SIZES: [usize; 26] = [
     0, 1, 7, 8, 9, 15, 16, 17, 63, 64, 255, 256, 1023, 1024, 1025, 4095, 4096, 4097, 8192, 49151, 49152, 49153, 65535,
     65536, 65537, 1_048_579,
 ];
-/// A large message. A ring whose ends sleep at each turn takes its time, and so does a link that loses packets.
+/// A large message; less in a short run, and where the ends of a ring sleep at each turn.
 fn large() -> usize {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
     let slow_ring = is("FMPL_SHM_PATH", "ring") && is("FMPL_WAIT", "block");
-    if slow_ring || crate::slow_links() { 3 << 20 } else { 20 << 20 }
+    if slow_ring || crate::ranks::short() { 3 << 20 } else { 20 << 20 }
+}
+
+/// Those of this run; in a short one every other.
+fn sizes() -> impl Iterator<Item = usize> {
+    SIZES.into_iter().step_by(if crate::ranks::short() { 2 } else { 1 }).chain([large()])
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +87,7 @@ pub fn every_size_in_every_mode(me: i32) {
     for timeout in [0, 2, -1] {
         sendbuf_set(64 << 20, timeout);
         barrier();
-        for (k, len) in SIZES.into_iter().chain([large()]).enumerate() {
+        for (k, len) in sizes().enumerate() {
             let mut combination = 0;
             for out in [Way::Blocking, Way::Waited, Way::Tested] {
                 for inn in [Way::Blocking, Way::Waited, Way::Tested] {
@@ -213,11 +218,11 @@ pub fn many_indices_in_reverse_order(me: i32) {
 
 pub fn both_ways_at_once(me: i32) {
     let peer = 1 - me;
-    for (round, len) in SIZES.into_iter().chain([large()]).enumerate() {
+    for (round, len) in sizes().enumerate() {
         for timeout in [10, -1] {
             sendbuf_set(64 << 20, timeout);
             barrier();
-            let repeat = if len > 100_000 { 2 } else { 10 };
+            let repeat = if len > 100_000 || crate::ranks::short() { 2 } else { 10 };
             for k in 0..repeat {
                 let id = (round * 100 + k) as u64;
                 let data = message(len, seed(me, peer, 9, id));
@@ -244,7 +249,7 @@ pub fn to_itself(me: i32) {
     let mut seq = 0;
     for timeout in [0, 2, -1] {
         sendbuf_set(64 << 20, timeout);
-        for len in SIZES.into_iter().chain([large()]) {
+        for len in sizes() {
             seq += 1;
             let content = seed(me, me, 4, seq);
             let data = message(len, content);
