@@ -103,7 +103,7 @@ fn messages_travel_in_such_a_job() {
 #[test]
 fn the_root_may_come_last_and_have_an_ipv6_address() {
     if TcpListener::bind("[::1]:0").is_err() {
-        println!("skipped: there is no IPv6");
+        crate::skip::note("environment", "there is no IPv6");
         return;
     }
     let root = format!("[::1]:{}", free_port("::1"));
@@ -377,7 +377,7 @@ fn what_is_missing_or_wrong_is_said() {
 #[test]
 fn open_mpi_starts_ranks_that_find_each_other_so() {
     let Some(mpirun) = found("mpirun.openmpi") else {
-        println!("skipped: Open MPI's mpirun (Debian package openmpi-bin) is not installed");
+        crate::skip::skip("Open MPI's mpirun (Debian package openmpi-bin) is not installed");
         return;
     };
     let mut c = Command::new("timeout");

@@ -111,7 +111,7 @@ fn a_rank_that_asks_much_and_reads_nothing_does_no_harm() {
 #[test]
 fn mpich_starts_our_programs() {
     let Some(mpiexec) = found("mpiexec.mpich").or_else(|| found("mpiexec.hydra")) else {
-        println!("skipped: MPICH's mpiexec (Debian package mpich) is not installed");
+        crate::skip::skip("MPICH's mpiexec (Debian package mpich) is not installed");
         return;
     };
     let hydra = |n: &str, args: &[&str]| {
@@ -131,9 +131,12 @@ fn mpich_starts_our_programs() {
 #[test]
 fn our_launcher_starts_mpich_programs() {
     let Some(mpicc) = found("mpicc.mpich") else {
-        println!("skipped: MPICH's mpicc (Debian package libmpich-dev) is not installed");
+        crate::skip::skip("MPICH's mpicc (Debian package libmpich-dev) is not installed");
         return;
     };
+    if !std::path::Path::new("/dev/shm").exists() {
+        return crate::skip::skip("MPICH needs /dev/shm");
+    }
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (dir.join("sum.c"), dir.join("sum"));
     let text = r#"#include <mpi.h>

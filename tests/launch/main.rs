@@ -16,9 +16,12 @@ mod environment;
 mod exchange;
 mod nodes;
 mod output;
+#[path = "../skip/mod.rs"]
+mod skip;
 mod strangers;
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -47,9 +50,17 @@ fn run(args: &[&str]) -> Ran {
     ran(fmpl_run(args).output().unwrap())
 }
 
-/// `fmpl run` itself, without anything around it that would hide a signal.
+/// `fmpl run` itself, without anything around it that would hide a signal. Who starts these tests in the background may have Ctrl-C ignored,
+/// which is inherited.
 fn spawn(args: &[&str]) -> Child {
     let mut c = Command::new(env!("CARGO_BIN_EXE_fmpl"));
+    // SAFETY: between fork and exec only `signal` is called, which may be called there.
+    unsafe {
+        c.pre_exec(|| match libc::signal(libc::SIGINT, libc::SIG_DFL) {
+            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        })
+    };
     c.arg("run").args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 

@@ -36,7 +36,7 @@ fn a_wrong_number_of_nodes_is_refused() {
 #[test]
 fn mpich_starts_ranks_on_pretended_nodes() {
     let Some(mpiexec) = found("mpiexec.mpich").or_else(|| found("mpiexec.hydra")) else {
-        println!("skipped: MPICH's mpiexec (Debian package mpich) is not installed");
+        crate::skip::skip("MPICH's mpiexec (Debian package mpich) is not installed");
         return;
     };
     let mut c = Command::new("timeout");
