@@ -235,7 +235,7 @@ fn a_parent_that_ignores_its_children_hides_no_end() {
 
 #[test]
 fn ctrl_z_stops_the_ranks_with_the_launcher() {
-    let mut c = Command::new(env!("CARGO_BIN_EXE_fmpl"));
+    let mut c = crate::fmpl();
     c.args(["run", "-n", "2", "--", "sh", "-c", FAMILY])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

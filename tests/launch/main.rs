@@ -50,9 +50,9 @@ fn run(args: &[&str]) -> Ran {
     ran(fmpl_run(args).output().unwrap())
 }
 
-/// `fmpl run` itself, without anything around it that would hide a signal. Who starts these tests in the background may have Ctrl-C ignored,
+/// The command itself, without anything around it that would hide a signal. Who starts these tests in the background may have Ctrl-C ignored,
 /// which is inherited.
-fn spawn(args: &[&str]) -> Child {
+fn fmpl() -> Command {
     let mut c = Command::new(env!("CARGO_BIN_EXE_fmpl"));
     // SAFETY: between fork and exec only `signal` is called, which may be called there.
     unsafe {
@@ -61,7 +61,11 @@ fn spawn(args: &[&str]) -> Child {
             _ => Ok(()),
         })
     };
-    c.arg("run").args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    c
+}
+
+fn spawn(args: &[&str]) -> Child {
+    fmpl().arg("run").args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// The numbers on the first `lines` lines that the job prints: by then its ranks have set up what the test needs.

@@ -93,7 +93,7 @@ fn read_until(person: &mut std::fs::File, text: &str) -> String {
 #[test]
 fn rank_0_reads_the_terminal_and_ctrl_c_ends_the_job() {
     let (mut person, programs) = terminal();
-    let mut c = Command::new(env!("CARGO_BIN_EXE_fmpl"));
+    let mut c = crate::fmpl();
     c.args([
         "run",
         "-n",
