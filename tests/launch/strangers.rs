@@ -127,6 +127,9 @@ fn a_root_without_descriptors_waits_without_spinning_and_lets_ranks_in() {
     drop(silent);
 }
 
+/// Changes what is said, up to the root or down from it.
+type Alter = Box<dyn Fn(bool, &mut Vec<u8>)>;
+
 /// Passes on what is said between a rank and the root, by way of `alter` for each direction; what the rank has said is kept.
 struct Between {
     port: u16,
@@ -143,7 +146,7 @@ impl Between {
         std::thread::spawn(move || {
             let Ok((rank, _)) = listener.accept() else { return };
             let root = knock("127.0.0.1", root);
-            let pass = |mut from: TcpStream, mut to: TcpStream, up: bool, alter: Box<dyn Fn(bool, &mut Vec<u8>)>| {
+            let pass = |mut from: TcpStream, mut to: TcpStream, up: bool, alter: Alter| {
                 let mut bytes = [0; 4096];
                 while let Ok(n @ 1..) = from.read(&mut bytes) {
                     let mut said = bytes[..n].to_vec();
