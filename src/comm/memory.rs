@@ -45,8 +45,8 @@ pub fn memory() -> Result<Vec<Part>> {
         add(window[0].0, ep.region.allocated(window[0].1, window[1].1)?);
     }
     let pages = Pages::open();
-    let lanes = ep.lanes.list();
-    for lane in &lanes {
+    // Under the guard: other threads may free communicators meanwhile.
+    for lane in ep.lanes.all().iter() {
         let (at, len) = lane.private_memory();
         add("lanes: numbers and sides of their indices", pages.present(at, len));
         if let Some(far) = lane.far() {

@@ -65,8 +65,8 @@ pub struct Held(&'static Lane);
 
 impl Held {
     /// Holds the lane if it is between nodes and fits; called while the table of lanes is locked, so that nobody frees it meanwhile.
-    pub(super) fn of(lane: &'static Lane, fits: impl Fn(&Far) -> bool) -> Option<Held> {
-        let far = lane.far().filter(|far| fits(far))?;
+    pub(super) fn of(lane: &'static Lane, fits: impl Fn(&Lane, &Far) -> bool) -> Option<Held> {
+        let far = lane.far().filter(|far| fits(lane, far))?;
         far.held.fetch_add(1, Ordering::Relaxed);
         Some(Held(lane))
     }

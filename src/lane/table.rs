@@ -174,17 +174,18 @@ impl LaneTable {
         self.all.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The same, for who posts to other nodes meanwhile: that may take its time, and nobody is to wait for the guard. None may be freed
-    /// as long as the list is in use.
+    /// The same for finalize, which posts to other nodes meanwhile: that may take its time, and nobody is to wait for the guard. No thread
+    /// may free any lane as long as the list is in use, so it is for when no other thread is in a call.
     pub fn list(&self) -> Vec<&'static Lane> {
         self.all().clone()
     }
-    /// The lanes between nodes that fit, none of which is freed while it is held: for threads that serve peers, whatever the program does.
-    pub fn hold(&self, fits: impl Fn(&Far) -> bool) -> Vec<Held> {
+    /// The lanes between nodes that fit, none of which is freed while it is held: for threads that serve peers, whatever the program does,
+    /// and for calls that look at lanes of other communicators than their own, which other threads may free meanwhile.
+    pub fn hold(&self, fits: impl Fn(&Lane, &Far) -> bool) -> Vec<Held> {
         self.all().iter().filter_map(|lane| Held::of(lane, &fits)).collect()
     }
     /// As [`hold`](LaneTable::hold); none, if another thread has the lanes just now.
-    pub fn try_hold(&self, fits: impl Fn(&Far) -> bool) -> Vec<Held> {
+    pub fn try_hold(&self, fits: impl Fn(&Lane, &Far) -> bool) -> Vec<Held> {
         let Ok(all) = self.all.try_lock() else { return Vec::new() };
         all.iter().filter_map(|lane| Held::of(lane, &fits)).collect()
     }
