@@ -192,7 +192,7 @@ impl Team {
             0 => self.ep.region.map(at, bytes),
             _ => self
                 .peer(0)
-                .map_err(|e| if e.code() == Code::Peer { self.fail(Reason::Died, 0) } else { e })?
+                .map_err(|e| if self.ep.is_dead(self.ranks[0]) { self.fail(Reason::Died, 0) } else { e })?
                 .region
                 .map(at, bytes),
         })?;
@@ -222,6 +222,10 @@ impl Team {
     /// Will no member use its memory any more? Asked when this member has freed the communicator.
     pub fn is_over(&self) -> bool {
         let freed = |rank: &u32| {
+            // Freeing waits for nobody, so not for one either that does not answer.
+            if self.ep.contact_soon(*rank).is_none() {
+                return self.ep.is_dead(*rank);
+            }
             let lane = self.ep.lane(*rank);
             lane.is_ok_and(|l| l.pair.life(self.unit, self.epoch) == Life::Freed || l.gone().is_some())
         };
@@ -542,9 +546,13 @@ impl Team {
         let (me, comm) = (self.ep.rank, self.comm);
         let call = self.state.operation.get().name();
         match reason {
-            Reason::Died | Reason::Elsewhere => {
+            Reason::Died => {
                 Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has died"))
             }
+            Reason::Elsewhere => Error::new(
+                Code::Peer,
+                format!("rank {me}: {call} (communicator {comm}): rank {rank} has died, or the way to it is lost"),
+            ),
             Reason::Finalized => {
                 Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has finalized"))
             }

@@ -131,12 +131,6 @@ extern "C" fn in_forked_child() {
     }
 }
 
-fn on_death(rank: u32) {
-    if let Ok(ep) = endpoint() {
-        ep.bury(rank);
-    }
-}
-
 impl Endpoint {
     /// Joins the job.
     pub fn open(indices: usize) -> Result<&'static Endpoint> {
@@ -199,7 +193,8 @@ impl Endpoint {
         }));
         let endpoint: &'static Endpoint = endpoint;
         if let Err(e) = endpoint.wire_up() {
-            // SAFETY: leaked above; nothing else has it, since it was not published.
+            endpoint.stop_threads();
+            // SAFETY: leaked above; nothing else has it, since it was not published and no thread of its own runs any more.
             drop(unsafe { Box::from_raw(std::ptr::from_ref(endpoint).cast_mut()) });
             return Err(e);
         }
@@ -254,12 +249,15 @@ impl Endpoint {
     }
 
     /// Publishes where this rank is found, and agrees on the job's key.
-    fn wire_up(&self) -> Result<()> {
+    ///
+    /// From the opening of first contacts on peers may come to be known here, and die. So the endpoint hears of deaths itself, whether it is
+    /// published or not; who finds a peer's lane later finds its death in the record, see [`lane`](Endpoint::lane).
+    fn wire_up(&'static self) -> Result<()> {
         if self.size == 1 {
             return Ok(());
         }
         let options = Options { cma: self.config.cma, log: self.config.log };
-        let attach = Attach::start(self.region.clone(), options, on_death, |_| ())?;
+        let attach = Attach::start(self.region.clone(), options, |rank| self.bury(rank), |_| ())?;
         self.launch.draw_key()?;
         self.launch.put(&card_key(self.rank), &attach.card())?;
         if let Some(fabric) = self.start_fabric()? {
@@ -328,10 +326,22 @@ impl Endpoint {
         let left = self.launch.finalize();
         ENDPOINT.store(std::ptr::null_mut(), Ordering::Release);
         stall::set_job(None);
-        // SAFETY: leaked in `open`, and no longer to be found; the interface forbids calls at the same time as the last finalize.
+        self.stop_threads();
+        // SAFETY: leaked in `open`, and no longer to be found; the interface forbids calls at the same time as the last finalize, and the
+        // library's own threads have ended.
         let endpoint = unsafe { Box::from_raw(std::ptr::from_ref(self).cast_mut()) };
         drop(endpoint);
         left
+    }
+
+    /// Ends the threads that look at this endpoint: afterwards nobody tells it of deaths any more.
+    fn stop_threads(&self) {
+        if let Some(Ok(fabric)) = self.fabric.get() {
+            fabric.stop();
+        }
+        if let Some(attach) = self.attach.get() {
+            attach.stop();
+        }
     }
 
     /// The board of this process.
@@ -522,10 +532,9 @@ impl Endpoint {
 
     /// Tells the members on other nodes with whom there is a lane that what all do together can never be completed.
     pub fn say_broken_far(&self, context: &Context, dead: u32) {
-        for lane in self.lanes.list().into_iter().filter(|lane| lane.comm() == context.handle) {
-            if let Some(far) = lane.far().filter(|_| lane.world != dead) {
-                far.say_broken(dead);
-            }
+        // Held: lanes of other communicators lie beside these, and may be freed by other threads at any time.
+        for lane in self.lanes.hold(|lane, _| lane.comm() == context.handle && lane.world != dead) {
+            lane.far().say_broken(dead);
         }
     }
 
@@ -574,7 +583,7 @@ impl stall::Job for Endpoint {
         if rank == self.rank {
             return Some(Endpoint::board(self));
         }
-        let peer = self.contact(rank).ok()?;
+        let peer = self.contact_soon(rank)?;
         // SAFETY: the peer's region stays mapped as long as the endpoint lives: the attach service never forgets a peer.
         Some(unsafe { &*peer.region.board().cast::<Board>() })
     }
@@ -591,9 +600,7 @@ impl Drop for Endpoint {
         // Its thread sleeps on the board, which is in the region.
         drop(self.event.take());
         // Nothing of other nodes' may write into what goes away below.
-        if let Some(Ok(fabric)) = self.fabric.get() {
-            fabric.stop();
-        }
+        self.stop_threads();
         // SAFETY: the endpoint is going away, so no thread is in the library.
         unsafe { self.lanes.clear() };
     }

@@ -456,7 +456,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "FMPL_ATTACH_TIMEOUT",
         default: "30",
         values: "seconds",
-        meaning: "how long the first contact with a peer may take",
+        meaning: "how long a peer on another node may not answer before a contact with it is an error",
         set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0).map(|s| c.attach_s = s),
     },
     Setting {

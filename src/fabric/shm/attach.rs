@@ -46,8 +46,9 @@ pub struct Options {
 pub struct Attach {
     pub(super) shared: Arc<Shared>,
     pub(super) card: Card,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     pid: u32,
+    _raised: Option<RaisedLimit>,
 }
 
 /// What the service thread and the threads that call [`Attach::contact`] have in common.
@@ -82,8 +83,9 @@ impl Attach {
     /// Begins to listen and to watch. `region` is this rank's own.
     ///
     /// `on_contact` is called once for each peer that becomes known, before [`known`](Attach::known) shows it, by the service
-    /// thread or within [`contact`](Attach::contact); it must not call `contact` itself. `on_death` is called by the service
-    /// thread, once for each known peer whose process has ended, however it ended; the peer's header says whether it had finalized.
+    /// thread or within [`contact`](Attach::contact); it must not call `contact` itself. `on_death` is called where a death is
+    /// learnt, and nowhere else is one told of: by the service thread, once for each known peer whose process has ended, however it
+    /// ended (the peer's header says whether it had finalized); and within `contact`, of a peer that turns out to have died or left.
     pub fn start(
         region: Arc<Region>,
         options: Options,
@@ -92,7 +94,7 @@ impl Attach {
     ) -> Result<Attach> {
         let (rank, size) = (region.header().rank(), region.header().size());
         let failed = |what: &str, e: io::Error| Error::new(Code::System, format!("rank {rank}: {what}: {e}"));
-        raise_descriptor_limit();
+        let raised = RaisedLimit::raise();
         allow_tracing();
         let (listener, name) = socket::listen().map_err(|e| failed("making the socket for first contacts", e))?;
         let card = Card { name, pid: std::process::id(), node: Node::here()? };
@@ -118,7 +120,7 @@ impl Attach {
         });
         let thread =
             super::service::spawn(Arc::clone(&shared)).map_err(|e| failed("starting the service thread", e))?;
-        Ok(Attach { shared, card, thread: Some(thread), pid: std::process::id() })
+        Ok(Attach { shared, card, thread: Mutex::new(Some(thread)), pid: std::process::id(), _raised: raised })
     }
 
     /// The job's key is known: contacts, those that have been waiting too, are answered from now on.
@@ -159,14 +161,17 @@ impl Attach {
 
     /// Makes the peer known, and this rank to the peer; at once if it is. Any number of threads, and the peer, may do so at once.
     ///
-    /// `Peer`: it has died or left, or did not answer in time. `Version`: it runs another build. `Unsupported`: it is on another node.
-    /// `Init`: before [`open`](Attach::open).
-    pub fn contact(&self, peer: u32, card: &[u8], timeout: Duration) -> Result<Arc<Peer>> {
-        self.contact_soon(peer, card, timeout)?.ok_or_else(|| late(peer, timeout))
-    }
-
-    /// The same; `None` when the peer does not answer in time.
-    pub fn contact_soon(&self, peer: u32, card: &[u8], timeout: Duration) -> Result<Option<Arc<Peer>>> {
+    /// A peer that lives and does not answer, since it is stopped or on its way through init, is waited for: that it is late says nothing of
+    /// its life. `goes_on` is called every so often with how long that has taken; when it says no, the answer is `None`.
+    ///
+    /// `Peer`: it has died or left, or answers nonsense. `Version`: it runs another build. `Unsupported`: it is on another node. `System`,
+    /// `Memory`: here or there something ran out, which the error names; a further call tries again. `Init`: before [`open`](Attach::open).
+    pub fn contact(
+        &self,
+        peer: u32,
+        card: &[u8],
+        mut goes_on: impl FnMut(Duration) -> bool,
+    ) -> Result<Option<Arc<Peer>>> {
         let shared = &*self.shared;
         if peer >= shared.size {
             return Err(Error::new(Code::Rank, format!("rank {peer} of a job of {}", shared.size)));
@@ -188,16 +193,27 @@ impl Attach {
                 ),
             ));
         }
-        let deadline = Instant::now() + timeout;
+        let since = Instant::now();
         let mut pause = Duration::from_millis(1);
+        let mut refused: Option<Instant> = None;
         loop {
-            match shared.greet(peer, &card, secret, deadline)? {
+            match shared.greet(peer, &card, secret, &mut || goes_on(since.elapsed()))? {
                 Greeted::Done(p) => return Ok(Some(p)),
-                Greeted::Late => return Ok(None),
+                Greeted::GivenUp => return Ok(None),
+                Greeted::Gone(error) => {
+                    (shared.on_death)(peer);
+                    return Err(error);
+                }
+                // What it lacks may be there in a moment.
+                Greeted::Refused(error) => {
+                    if refused.get_or_insert_with(Instant::now).elapsed() > SHORTAGE {
+                        return Err(error);
+                    }
+                }
                 // The peer had to make room, or has closed down; the next attempt tells which.
                 Greeted::Again => {}
             }
-            if Instant::now() + pause >= deadline {
+            if !goes_on(since.elapsed() + pause) {
                 return Ok(None);
             }
             std::thread::sleep(pause);
@@ -205,19 +221,15 @@ impl Attach {
         }
     }
 
-    /// Ends the service thread and closes its socket. Peers already known stay usable, but deaths are no longer announced.
-    pub fn stop(self) {}
-}
-
-impl Drop for Attach {
-    fn drop(&mut self) {
+    /// Ends the service thread: neither callback is called any more when this returns. Peers already known stay usable.
+    pub fn stop(&self) {
         // A forked child has no such thread to join.
         if self.pid != std::process::id() {
             return;
         }
         self.shared.stop.store(true, Ordering::Release);
         self.shared.service.wake();
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // The thread itself may be dropping the last reference, out of a callback: it ends when it returns.
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
@@ -226,13 +238,29 @@ impl Drop for Attach {
     }
 }
 
+impl Drop for Attach {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// How long a peer may turn contacts down for want of descriptors or memory before that is an error.
+const SHORTAGE: Duration = Duration::from_secs(1);
+/// How long an attempt to connect may wait for a place in the peer's queue before this side looks up.
+const CONNECT_SLICE: Duration = Duration::from_millis(200);
+
 /// What who greets says last: it stays.
 const KEPT: u8 = 1;
 
 enum Greeted {
     Done(Arc<Peer>),
     Again,
-    Late,
+    /// The peer lives and has not answered, and the caller waits no longer.
+    GivenUp,
+    /// The peer has died or left.
+    Gone(Error),
+    /// The peer lacks something.
+    Refused(Error),
 }
 
 impl Shared {
@@ -348,42 +376,36 @@ impl Shared {
     }
 
     /// One attempt to connect, greet and be welcomed.
-    fn greet(&self, peer: u32, card: &Card, secret: &Key, deadline: Instant) -> Result<Greeted> {
+    fn greet(&self, peer: u32, card: &Card, secret: &Key, goes_on: &mut dyn FnMut() -> bool) -> Result<Greeted> {
         let failed =
             |what: &str, e: io::Error| Error::new(Code::System, format!("first contact with rank {peer}: {what}: {e}"));
-        let left = || deadline.saturating_duration_since(Instant::now());
-        if left().is_zero() {
-            return Ok(Greeted::Late);
-        }
-        let fd = match socket::connect(&card.name, left()) {
-            Ok(fd) => fd,
+        let ended = || self.known(peer).cloned().map_or_else(|| Greeted::Gone(gone(peer)), Greeted::Done);
+        let line = match socket::connect(&card.name, CONNECT_SLICE) {
+            Ok(line) => line,
             Err(e) => {
                 return match e.kind() {
                     // It may have greeted first, and then left.
-                    io::ErrorKind::ConnectionRefused => {
-                        self.known(peer).cloned().map(Greeted::Done).ok_or_else(|| gone(peer))
-                    }
-                    io::ErrorKind::WouldBlock => Ok(Greeted::Late),
-                    io::ErrorKind::Interrupted => Ok(Greeted::Again),
+                    io::ErrorKind::ConnectionRefused => Ok(ended()),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(Greeted::Again),
                     _ => Err(failed("connecting", e)),
                 };
             }
         };
-        let line = fd;
         let fd = line.as_fd();
         let them = socket::credentials(fd).map_err(|e| failed("asking who it is (SO_PEERCRED)", e))?;
         if them.uid != effective_user() || them.pid as u32 != card.pid {
-            return Err(Error::new(
-                Code::Peer,
-                format!(
-                    "rank {peer} (process {}) has died or left, and process {} of user {} has taken its name",
-                    card.pid, them.pid, them.uid
-                ),
-            ));
+            if let Some(p) = self.known(peer) {
+                return Ok(Greeted::Done(Arc::clone(p)));
+            }
+            let text = format!(
+                "rank {peer} (process {}) has died or left, and process {} of user {} has taken its name",
+                card.pid, them.pid, them.uid
+            );
+            return Ok(Greeted::Gone(Error::new(Code::Peer, text)));
         }
         let pidfd = match socket::pidfd(fd, them.pid) {
             Ok(Some(pidfd)) => pidfd,
-            Ok(None) => return Err(gone(peer)),
+            Ok(None) => return Ok(ended()),
             Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => return Ok(Greeted::Again),
             Err(e) => return Err(failed("getting its pidfd (Linux 5.3 or later is needed)", e)),
         };
@@ -391,7 +413,7 @@ impl Shared {
         match socket::send(fd, &hello, Some(self.region.fd())) {
             Ok(()) => {}
             Err(e) if matches!(e.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET | libc::EINTR)) => {
-                return if socket::has_ended(pidfd.as_fd()) { Err(gone(peer)) } else { Ok(Greeted::Again) };
+                return Ok(if socket::has_ended(pidfd.as_fd()) { ended() } else { Greeted::Again });
             }
             Err(e) => return Err(failed("greeting it", e)),
         }
@@ -412,14 +434,13 @@ impl Shared {
                 return Ok(Greeted::Done(Arc::clone(p)));
             }
             if socket::has_ended(pidfd.as_fd()) {
-                return Err(gone(peer));
+                return Ok(ended());
             }
-            if left().is_zero() {
-                return Ok(Greeted::Late);
+            if !goes_on() {
+                return Ok(Greeted::GivenUp);
             }
             let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-            let wait = slice.min(left()).max(Duration::from_millis(1));
-            socket::poll(&mut [watch(fd.as_raw_fd()), watch(pidfd.as_raw_fd())], wait)
+            socket::poll(&mut [watch(fd.as_raw_fd()), watch(pidfd.as_raw_fd())], slice)
                 .map_err(|e| failed("waiting for its answer", e))?;
             slice = (slice * 2).min(Duration::from_millis(20));
         };
@@ -427,9 +448,12 @@ impl Shared {
             if let Some(p) = self.known(peer) {
                 return Ok(Greeted::Done(Arc::clone(p)));
             }
-            return if socket::has_ended(pidfd.as_fd()) { Err(gone(peer)) } else { Ok(Greeted::Again) };
+            return Ok(if socket::has_ended(pidfd.as_fd()) { ended() } else { Greeted::Again });
         }
-        let welcome = self.understand(peer, &answer[..len.min(HELLO_LEN)], secret)?;
+        let welcome = match self.understand(peer, &answer[..len.min(HELLO_LEN)], secret) {
+            Err(e) if matches!(e.code(), Code::System | Code::Memory) => return Ok(Greeted::Refused(e)),
+            understood => understood?,
+        };
         let [region]: [_; 1] = fds.try_into().map_err(|_| {
             Error::new(Code::Peer, format!("rank {peer} answered the first contact without its region"))
         })?;
@@ -456,6 +480,10 @@ impl Shared {
             Packet::Refused { version, .. } if version != self.version() => {
                 Err(version_error(peer, version, self.version()))
             }
+            Packet::Refused { reason: Some(reason @ (Reason::Descriptors | Reason::Resources)), .. } => {
+                let code = if reason == Reason::Descriptors { Code::System } else { Code::Memory };
+                Err(Error::new(code, format!("first contact with rank {peer}: it says: {}", reason.text())))
+            }
             Packet::Refused { reason: Some(reason), .. } => {
                 Err(wrong(&format!("of this process (rank {}) it says: {}", self.rank, reason.text())))
             }
@@ -468,18 +496,6 @@ impl Shared {
 #[cold]
 fn gone(peer: u32) -> Error {
     Error::new(Code::Peer, format!("rank {peer} has died or left before first contact"))
-}
-
-#[cold]
-fn late(peer: u32, timeout: Duration) -> Error {
-    Error::new(
-        Code::Peer,
-        format!(
-            "rank {peer} did not answer the first contact within {:.1} s: it is stopped, or still on its way through init, or the machine \
-             is overloaded (FMPL_ATTACH_TIMEOUT sets the time)",
-            timeout.as_secs_f64()
-        ),
-    )
 }
 
 pub(super) fn effective_user() -> libc::uid_t {
@@ -518,14 +534,36 @@ impl Card {
     }
 }
 
-/// A rank holds two descriptors for each peer it knows: raise the limit as far as the process itself may.
-fn raise_descriptor_limit() {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: limit is a valid rlimit in both calls. A failure leaves the limit as it was.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+/// The limit on open files, raised as far as the process itself may: a rank holds three descriptors for each peer it knows (region, process,
+/// connection; two connections, if both greeted at once). Put back when it goes, unless somebody else has changed it meanwhile.
+struct RaisedLimit {
+    before: libc::rlim_t,
+    raised: libc::rlim_t,
+}
+
+impl RaisedLimit {
+    fn now() -> Option<libc::rlimit> {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: limit is a valid rlimit.
+        (unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0).then_some(limit)
+    }
+
+    fn set(limit: libc::rlimit) -> bool {
+        // SAFETY: limit is a valid rlimit. A failure leaves the limit as it was.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) == 0 }
+    }
+
+    fn raise() -> Option<RaisedLimit> {
+        let limit = RaisedLimit::now().filter(|l| l.rlim_cur < l.rlim_max)?;
+        let (before, raised) = (limit.rlim_cur, limit.rlim_max);
+        RaisedLimit::set(libc::rlimit { rlim_cur: raised, ..limit }).then_some(RaisedLimit { before, raised })
+    }
+}
+
+impl Drop for RaisedLimit {
+    fn drop(&mut self) {
+        if let Some(limit) = RaisedLimit::now().filter(|l| l.rlim_cur == self.raised) {
+            RaisedLimit::set(libc::rlimit { rlim_cur: self.before.min(limit.rlim_max), ..limit });
         }
     }
 }
@@ -565,7 +603,7 @@ mod tests {
         };
         let (a, b) = (start(0), start(1));
         assert!(a.same_node(&b.card()));
-        let peer = a.contact(1, &b.card(), Duration::from_secs(20)).unwrap();
+        let peer = a.contact(1, &b.card(), |waited| waited < Duration::from_secs(20)).unwrap().unwrap();
         assert_eq!(
             (peer.rank, peer.pid as u32, peer.is_dead(), peer.check_dead()),
             (1, std::process::id(), false, false)

@@ -53,12 +53,14 @@ pub(super) enum Reason {
     Region = 5,
     /// Said nothing until its time was over, or until others needed the place.
     Silent = 6,
-    /// This process could not take the contact: out of descriptors, memory or address space.
+    /// This process could not take the contact: out of memory or address space.
     Resources = 7,
+    /// The same: out of file descriptors.
+    Descriptors = 8,
 }
 
 impl Reason {
-    pub(super) const ALL: [Reason; 8] = [
+    pub(super) const ALL: [Reason; 9] = [
         Reason::User,
         Reason::Garbage,
         Reason::Version,
@@ -67,6 +69,7 @@ impl Reason {
         Reason::Region,
         Reason::Silent,
         Reason::Resources,
+        Reason::Descriptors,
     ];
 
     /// For people: "it …".
@@ -79,7 +82,8 @@ impl Reason {
             Reason::Rank => "its rank or the rank it wanted to reach is not what it should be",
             Reason::Region => "the region it handed over is missing or wrong",
             Reason::Silent => "it connected and then said nothing",
-            Reason::Resources => "it could not be taken: out of descriptors, memory or address space",
+            Reason::Resources => "it could not be taken: out of memory or address space (ulimit -v, vm.max_map_count)",
+            Reason::Descriptors => "it could not be taken: out of file descriptors (ulimit -n)",
         }
     }
 }

@@ -88,6 +88,11 @@ impl Service {
         let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, 0);
     }
 
+    /// A descriptor that is there for its number.
+    fn spare(&self) -> Option<OwnedFd> {
+        self.wake.try_clone().ok()
+    }
+
     /// Has the thread look around.
     pub fn wake(&self) {
         let one = 1u64;
@@ -112,10 +117,15 @@ fn owned(fd: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+fn lacks_descriptors(e: &io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 /// Starts the thread.
 pub(super) fn spawn(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
+    let spare = shared.service.spare();
     thread::spawn("fmpl-service", STACK, move || {
-        let thread = Thread { shared: &shared, pending: std::array::from_fn(|_| None), paused_until: None };
+        let thread = Thread { shared: &shared, pending: std::array::from_fn(|_| None), paused_until: None, spare };
         pulse::with(shared.region.pulse(), || thread.run());
     })
 }
@@ -132,6 +142,8 @@ struct Thread<'a> {
     pending: [Option<Pending>; PENDING],
     /// There are no descriptors: no use in accepting before.
     paused_until: Option<Instant>,
+    /// A descriptor to give up when there are no others, so as to be able to say so.
+    spare: Option<OwnedFd>,
 }
 
 impl Thread<'_> {
@@ -218,12 +230,28 @@ impl Thread<'_> {
         Some(slot)
     }
 
+    /// Without descriptors a contact is turned down rather than left to wait: who began it is to hear what is missing here.
     fn out_of_descriptors(&mut self) {
-        self.shared.reject(Reason::Resources, 0);
-        if self.evict_oldest().is_none() {
+        self.shared.reject(Reason::Descriptors, 0);
+        if self.evict_oldest().is_some() {
+            return;
+        }
+        let had_spare = self.spare.take().is_some();
+        let refused = had_spare && self.turn_down_one();
+        self.spare = self.shared.service.spare();
+        if !refused {
             self.shared.service.listen_again(false);
             self.paused_until = Some(Instant::now() + RECOVERY);
         }
+    }
+
+    fn turn_down_one(&self) -> bool {
+        let Ok(fd) = socket::accept(self.shared.service.listener.as_fd()) else { return false };
+        if socket::credentials(fd.as_fd()).is_ok_and(|them| them.uid == effective_user()) {
+            // If it does not listen, so be it.
+            let _ = socket::send(fd.as_fd(), &hello::refusal(self.shared.version(), Reason::Descriptors), None);
+        }
+        true
     }
 
     fn expire(&mut self) {
@@ -273,12 +301,13 @@ impl Thread<'_> {
     /// Answers a connection if its packet is there: with whom, if it was a peer. `None`: not yet.
     fn answer(&self, fd: BorrowedFd<'_>, pid: libc::pid_t) -> Option<Option<Arc<Peer>>> {
         let mut packet = [0; HELLO_LEN + 1];
-        let (len, fds) = match socket::receive(fd, &mut packet) {
-            Ok(got) => got,
+        let got = match socket::receive(fd, &mut packet) {
+            Ok(got) => Ok(got),
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => return None,
-            Err(_) => (0, Vec::new()),
+            Err(e) if lacks_descriptors(&e) => Err(Reason::Descriptors),
+            Err(_) => Ok((0, Vec::new())),
         };
-        match self.greeted(fd, pid, &packet[..len.min(HELLO_LEN + 1)], fds) {
+        match got.and_then(|(len, fds)| self.greeted(fd, pid, &packet[..len.min(HELLO_LEN + 1)], fds)) {
             Ok(peer) => Some(Some(peer)),
             Err(reason) => {
                 self.shared.reject(reason, pid);
@@ -329,6 +358,7 @@ impl Thread<'_> {
                 let pidfd = socket::pidfd(fd, pid).map_err(|e| match e.kind() {
                     // It has given this attempt up, and lives: it greets again.
                     io::ErrorKind::ConnectionAborted => Reason::Silent,
+                    _ if lacks_descriptors(&e) => Reason::Descriptors,
                     _ => Reason::Resources,
                 })?;
                 let cma = pidfd.is_some() && shared.reaches(pid, &hello);

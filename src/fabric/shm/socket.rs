@@ -195,7 +195,8 @@ pub(super) fn send(fd: BorrowedFd<'_>, packet: &[u8], with: Option<BorrowedFd<'_
 }
 
 /// Takes one packet, if one is there (`WouldBlock` else). Returns its length, 0 for the end of the connection, and the descriptors
-/// that came with it. A packet longer than `buf` counts as one of `buf.len() + 1` bytes.
+/// that came with it. A packet longer than `buf` counts as one of `buf.len() + 1` bytes. `EMFILE`: a packet was there, and a
+/// descriptor with it for which this process had no room; both are lost.
 pub(super) fn receive(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut iov = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
     let mut control = Control([0; CONTROL_LEN]);
@@ -223,6 +224,10 @@ pub(super) fn receive(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<(usize, 
             }
             c = libc::CMSG_NXTHDR(&m, c);
         }
+    }
+    // Of several descriptors some would have come: the room for them here is for more than one.
+    if fds.is_empty() && m.msg_flags & libc::MSG_CTRUNC != 0 {
+        return Err(io::Error::from_raw_os_error(libc::EMFILE));
     }
     let len = if m.msg_flags & libc::MSG_TRUNC != 0 { buf.len() + 1 } else { n as usize };
     Ok((len, fds))

@@ -13,6 +13,7 @@ use super::stake::{Stakes, is_orphan};
 use super::table::{Key, Keyed, key_of};
 use super::{Domain, check_buffer};
 use crate::base::atomics::{AtomicU32, Ordering};
+use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::unwinding::NoWayOut;
 use crate::lane::record::{ASLEEP, EVENT};
@@ -427,7 +428,7 @@ impl Incoming {
 
     unsafe fn until_taken(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
         self.run_dry(true);
-        let scene = Waiting { ep, inc: self, found: Cell::new(None) };
+        let scene = Waiting { ep, inc: self, found: Cell::new(None), next_ns: Cell::new(0) };
         let mut waiter = Waiter::new();
         if self.domain.group.size() == 1 && !self.is_ready(ep) && ep.single_threaded() {
             return Err(self.nobody(ep));
@@ -562,6 +563,24 @@ struct Waiting<'a> {
     inc: &'a Incoming,
     /// The death that was found last, if it was found at the last look.
     found: Cell<Option<Death>>,
+    /// When it makes the acquaintance of the members on this node next; 0: the wait has not begun.
+    next_ns: Cell<u64>,
+}
+
+/// A receive that waits so long makes the acquaintance of all members on this node: of who is not known no death would be told.
+const ACQUAINTANCE_NS: u64 = 200_000_000;
+
+impl Waiting<'_> {
+    fn acquaint(&self) {
+        let now = now_ns();
+        let next = self.next_ns.get();
+        if next != 0 && now >= next {
+            self.ep.meet_members(&self.inc.domain.group);
+        }
+        if now >= next {
+            self.next_ns.set(now + ACQUAINTANCE_NS);
+        }
+    }
 }
 
 impl Scene for Waiting<'_> {
@@ -598,6 +617,7 @@ impl Scene for Waiting<'_> {
         if self.inc.spans() {
             self.ep.tend_links();
         }
+        self.acquaint();
         self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {

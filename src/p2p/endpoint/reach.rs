@@ -18,24 +18,35 @@ impl Endpoint {
         if of_world.far().is_some() {
             return self.far_lane_of(context, rank, of_world);
         }
-        let lane = self.lanes.find_or_make(key, || {
-            let (place, guest) = (context.place, self.rank.max(of_world.world));
-            let at = PLACES_AT + guest as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
-            let bytes = Map::of_units(place.units as usize).bytes;
-            let window = match &of_world.peer {
-                Some(p) if of_world.world < self.rank => p.region.map(at, bytes)?,
-                _ => self.region.map(at, bytes)?,
-            };
-            let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?;
-            while !lane.come_alive(self.common_indices(&lane))? {
-                if let Some(what) = of_world.gone() {
-                    return Err(lane.peer_error(self.rank, what, "first contact with", crate::p2p::TAG_ANY));
+        let lane = loop {
+            let mut wiping = false;
+            let made = self.lanes.find_or_make(key, || {
+                let (place, guest) = (context.place, self.rank.max(of_world.world));
+                let at = PLACES_AT + guest as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
+                let bytes = Map::of_units(place.units as usize).bytes;
+                let window = match &of_world.peer {
+                    Some(p) if of_world.world < self.rank => p.region.map(at, bytes)?,
+                    _ => self.region.map(at, bytes)?,
+                };
+                let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?;
+                wiping = !lane.come_alive(self.common_indices(&lane))?;
+                if wiping {
+                    return Err(lane.peer_error(self.rank, "clears away", "first contact with", crate::p2p::TAG_ANY));
                 }
-                std::thread::yield_now();
+                self.apply_mode(&lane);
+                Ok(lane)
+            });
+            match made {
+                // Not with the lock of the lanes held: its death is told under it, and so are the deaths of others.
+                Err(_) if wiping => match of_world.gone() {
+                    Some(what) => {
+                        return Err(of_world.peer_error(self.rank, what, "first contact with", crate::p2p::TAG_ANY));
+                    }
+                    None => std::thread::yield_now(),
+                },
+                made => break made?,
             }
-            self.apply_mode(&lane);
-            Ok(lane)
-        })?;
+        };
         if of_world.gone().is_some() {
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
         }
@@ -224,12 +235,19 @@ impl Endpoint {
         fabric.leave(until);
     }
 
-    /// The tables of the node's connections and contexts, which its lowest rank has in its region; if that has died already, this rank has its own.
+    /// The tables of the node's connections and contexts, which its lowest rank has in its region; if that has died already, this rank has its
+    /// own. `None`: not yet.
     pub fn node_tables(&self) -> Option<Mapping> {
         let lowest = *self.launch.local_ranks().first()?;
-        let of_lowest = || self.contact(lowest).and_then(|p| p.region.map(NODE_AT, TABLES_BYTES)).ok();
         let own = || self.region.map(NODE_AT, TABLES_BYTES).ok();
-        if lowest == self.rank { own() } else { of_lowest().or_else(own) }
+        if lowest == self.rank {
+            return own();
+        }
+        match self.contact_soon(lowest) {
+            Some(peer) => peer.region.map(NODE_AT, TABLES_BYTES).ok().or_else(own),
+            None if self.is_dead(lowest) => own(),
+            None => None,
+        }
     }
 
     /// Where a process answers datagrams of the fabric.
@@ -237,7 +255,8 @@ impl Endpoint {
         self.fabric_card(rank)
     }
 
-    /// First contact, or the peer as it is known.
+    /// First contact, or the peer as it is known. One that lives is waited for however late it is, since a stopped process goes on some time;
+    /// a long wait says so.
     pub fn contact(&self, peer: u32) -> Result<Arc<Peer>> {
         let attach =
             self.attach.get().ok_or_else(|| Error::new(Code::Rank, format!("rank {}: no peer {peer}", self.rank)))?;
@@ -248,13 +267,20 @@ impl Endpoint {
         if !attach.same_node(&card) {
             return Err(self.no_way_to(peer, &card));
         }
-        let found = attach.contact(peer, &card, Duration::from_secs_f64(self.config.attach_s));
-        if let Err(e) = &found
-            && e.code() == Code::Peer
-        {
-            self.count_death(peer);
-        }
-        found
+        let mut silent = self.config.stall_s > 0.0;
+        let found = attach.contact(peer, &card, |waited| {
+            if silent && waited.as_secs_f64() >= self.config.stall_s {
+                silent = false;
+                say(&format!(
+                    "stalled: rank {}: {:.1} s in the first contact with rank {peer}, which lives and does not answer: it is stopped, or \
+                     still on its way through init, or the machine is overloaded",
+                    self.rank,
+                    waited.as_secs_f64()
+                ));
+            }
+            true
+        });
+        found?.ok_or_else(|| Error::new(Code::System, format!("first contact with rank {peer} was given up")))
     }
 
     /// The peer is on another node, and nothing leads there.
@@ -286,15 +312,15 @@ impl Endpoint {
             return Some(p.clone());
         }
         let card = self.launch.get(&card_key(peer)).ok().filter(|card| attach.same_node(card))?;
-        match attach.contact_soon(peer, &card, Duration::from_millis(5)) {
-            Ok(found) => found,
-            Err(e) => {
-                if e.code() == Code::Peer {
-                    self.count_death(peer);
-                }
-                None
-            }
-        }
+        attach.contact(peer, &card, |waited| waited < Duration::from_millis(5)).ok().flatten()
+    }
+
+    /// Makes the acquaintance of those members of a group on this node that answer at once; of the others later.
+    #[cold]
+    pub fn meet_members(&self, group: &Group) {
+        let nodes = self.launch.nodes();
+        let here = |rank: &u32| *rank != self.rank && nodes.node_of(*rank) == nodes.node_of(self.rank);
+        group.members().filter(here).filter(|rank| !self.is_dead(*rank)).for_each(|rank| drop(self.contact_soon(rank)));
     }
 
     /// The peer, if there has been contact.

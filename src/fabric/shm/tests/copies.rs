@@ -103,7 +103,7 @@ fn reachable() -> Option<(Attach, Child)> {
     let me = start(Region::create(0, 4).unwrap(), true);
     me.open(&Key::of(&SECRET)).unwrap();
     let other = Child::rank(1);
-    let cma = me.contact(1, &other.card, PLENTY).unwrap().cma();
+    let cma = meet(&me, 1, &other.card).unwrap().cma();
     let mut b = [0u8; 8];
     let source = 7u64;
     // SAFETY: both are this process's own. That the system has the call at all is seen on ourselves.
@@ -276,7 +276,7 @@ fn the_heap_is_shared() {
     let me = start(Region::create(0, 4).unwrap(), true);
     me.open(&Key::of(&SECRET)).unwrap();
     let mut other = Child::rank(1);
-    let peer = me.contact(1, &other.card, PLENTY).unwrap();
+    let peer = meet(&me, 1, &other.card).unwrap();
     assert!(peer.region.heap().is_none(), "before the first alloc");
     let at = address(other.ask("alloc 1000000")) as u64;
     let window = peer.region.heap().expect("published by the first alloc");
@@ -300,7 +300,7 @@ fn where_addresses_are_few_the_heap_is_smaller() {
     let me = start(Region::create(0, 4).unwrap(), true);
     me.open(&Key::of(&SECRET)).unwrap();
     let mut other = Child::rank(1);
-    let peer = me.contact(1, &other.card, PLENTY).unwrap();
+    let peer = meet(&me, 1, &other.card).unwrap();
     assert_eq!(other.ask("limit-address-space 8000000000"), "ok");
     let at = address(other.ask("alloc 5000")) as u64;
     assert!(peer.region.header().heap_len.load(crate::base::atomics::Ordering::Acquire) < 8_000_000_000);

@@ -27,7 +27,7 @@ fn both_sides_know_each_other_afterwards() {
     .unwrap();
     me.open(&Key::of(&SECRET)).unwrap();
     let mut other = Child::rank(1);
-    let peer = me.contact(1, &other.card, PLENTY).unwrap();
+    let peer = meet(&me, 1, &other.card).unwrap();
     assert_eq!((peer.rank, peer.pid), (1, other.pid()));
     assert!(!peer.is_dead() && !peer.check_dead());
     wait_until("the pulse is felt", || peer.has_pulse());
@@ -36,7 +36,7 @@ fn both_sides_know_each_other_afterwards() {
     // SAFETY: one byte of a window of that length.
     assert_eq!(unsafe { peer.region.map(LANES_AT, 1).unwrap().as_ptr().read() }, MARK);
     // Again, and from the other side: the same.
-    assert!(Arc::ptr_eq(&peer, &me.contact(1, &other.card, PLENTY).unwrap()));
+    assert!(Arc::ptr_eq(&peer, &meet(&me, 1, &other.card).unwrap()));
     assert_eq!(other.ask(&format!("contact 0 {}", hex(&me.card()))), format!("rank 0 cma {}", peer.cma()));
     assert_eq!(contact.try_iter().collect::<Vec<_>>(), [1]);
     me.stop();
@@ -54,7 +54,7 @@ fn both_at_once_and_many_threads() {
         for _ in 0..3 {
             for (i, c) in others.iter().enumerate() {
                 let (me, card) = (&me, &c.card);
-                s.spawn(move || assert_eq!(me.contact(i as u32 + 1, card, PLENTY).unwrap().rank, i as u32 + 1));
+                s.spawn(move || assert_eq!(meet(me, i as u32 + 1, card).unwrap().rank, i as u32 + 1));
             }
         }
     });
@@ -71,13 +71,13 @@ fn contacts_wait_for_the_secret() {
     let mut other = Child::start(1, LAYOUT_VERSION, false);
     let card = other.card.clone();
     std::thread::scope(|s| {
-        let contact = s.spawn(|| me.contact(1, &card, PLENTY));
+        let contact = s.spawn(|| meet(&me, 1, &card));
         assert!(me.known(1).is_none());
         assert_eq!(other.ask(&format!("open {}", hex(&SECRET))), "ok");
         assert_eq!(contact.join().unwrap().unwrap().rank, 1);
     });
     let unopened = start(Region::create(2, 4).unwrap(), true);
-    assert_eq!(unopened.contact(1, &other.card, PLENTY).unwrap_err().code(), Code::Init);
+    assert_eq!(meet(&unopened, 1, &other.card).unwrap_err().code(), Code::Init);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn an_initiator_that_is_stopped_is_reachable() {
     other.tell(&format!("push-and-stop 0 {}", hex(&me.card())));
     wait_until("the push arrives", || me.known(1).is_some());
     other.wait_stopped();
-    let peer = me.contact(1, &other.card, PLENTY).unwrap();
+    let peer = meet(&me, 1, &other.card).unwrap();
     assert!(!peer.check_dead());
     let window = peer.region.map(LANES_AT, 4096).unwrap();
     // SAFETY: the window has those bytes; the other process does nothing.
@@ -102,18 +102,29 @@ fn an_initiator_that_is_stopped_is_reachable() {
 }
 
 #[test]
-fn a_responder_that_is_stopped_is_an_error_in_time_and_no_harm() {
-    let me = rank_0();
+fn a_responder_that_is_stopped_is_waited_for() {
+    let (deaths, death) = mpsc::channel();
+    let region = Arc::new(Region::create(0, 4).unwrap());
+    let me = Attach::start(region, Options { cma: true, log: 0 }, move |r| deaths.send(r).unwrap(), |_| {}).unwrap();
+    me.open(&Key::of(&SECRET)).unwrap();
     let mut other = Child::rank(1);
     other.signal(libc::SIGSTOP);
     other.wait_stopped();
-    let e = me.contact(1, &other.card, Duration::from_millis(50)).unwrap_err();
-    assert_eq!(e.code(), Code::Peer);
-    assert!(e.detail().contains("rank 1 did not answer") && e.detail().contains("FMPL_ATTACH_TIMEOUT"), "{e}");
-    other.signal(libc::SIGCONT);
+    // Who cannot wait does without, as often as it likes, and declares nobody dead.
+    for _ in 0..3 {
+        assert!(me.contact(1, &other.card, |waited| waited < Duration::from_millis(20)).unwrap().is_none());
+    }
+    assert!(death.try_recv().is_err());
+    std::thread::scope(|s| {
+        let contact = s.spawn(|| meet(&me, 1, &other.card).map(|p| p.pid));
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!contact.is_finished() && me.known(1).is_none());
+        other.signal(libc::SIGCONT);
+        assert_eq!(contact.join().unwrap().unwrap(), other.pid());
+    });
     // What was pushed meanwhile has arrived.
     assert!(other.ask("known 0").starts_with("rank 0"));
-    assert_eq!(me.contact(1, &other.card, PLENTY).unwrap().pid, other.pid());
+    assert_eq!(meet(&me, 1, &other.card).unwrap().pid, other.pid());
 }
 
 #[test]
@@ -123,7 +134,7 @@ fn a_death_is_noticed_once() {
     let me = Attach::start(region, Options { cma: true, log: 0 }, move |r| deaths.send(r).unwrap(), |_| {}).unwrap();
     me.open(&Key::of(&SECRET)).unwrap();
     let mut others = [1, 2].map(Child::rank);
-    let peers = [1, 2].map(|r| me.contact(r, &others[r as usize - 1].card, PLENTY).unwrap());
+    let peers = [1, 2].map(|r| meet(&me, r, &others[r as usize - 1].card).unwrap());
     others[1].signal(libc::SIGKILL);
     assert_eq!(death.recv_timeout(PLENTY), Ok(2));
     assert!(peers[1].is_dead() && peers[1].check_dead() && !peers[0].check_dead());
@@ -134,14 +145,17 @@ fn a_death_is_noticed_once() {
     assert_eq!(unsafe { peers[1].region.map(LANES_AT, 1).unwrap().as_ptr().read() }, MARK);
     others[0].signal(libc::SIGKILL);
     assert_eq!(death.recv_timeout(PLENTY), Ok(1));
-    me.stop();
+    drop(me);
     assert_eq!(death.iter().count(), 0, "announced twice");
 
-    let late = start(Region::create(3, 4).unwrap(), true);
+    let (deaths, death) = mpsc::channel();
+    let region = Arc::new(Region::create(3, 4).unwrap());
+    let late = Attach::start(region, Options { cma: true, log: 0 }, move |r| deaths.send(r).unwrap(), |_| {}).unwrap();
     late.open(&Key::of(&SECRET)).unwrap();
-    let e = late.contact(2, &others[1].card, PLENTY).unwrap_err();
+    let e = meet(&late, 2, &others[1].card).unwrap_err();
     assert_eq!(e.code(), Code::Peer);
     assert!(e.detail().contains("rank 2 has died or left before first contact"), "{e}");
+    assert_eq!(death.try_recv(), Ok(2), "learnt by the contact");
 }
 
 #[test]
@@ -151,7 +165,7 @@ fn who_has_left_is_gone_though_a_forked_child_keeps_its_socket() {
     let orphan: i32 = other.ask("orphan").parse().unwrap();
     other.signal(libc::SIGKILL);
     other.process.wait().unwrap();
-    let e = me.contact(1, &other.card, PLENTY).unwrap_err();
+    let e = meet(&me, 1, &other.card).unwrap_err();
     // SAFETY: the child's child, which nobody can have waited for but init, and it lives until this kill.
     unsafe { libc::kill(orphan, libc::SIGKILL) };
     assert_eq!(e.code(), Code::Peer);
@@ -159,7 +173,7 @@ fn who_has_left_is_gone_though_a_forked_child_keeps_its_socket() {
 
     let mut other = Child::rank(2);
     assert_eq!(other.ask("leave"), "ok");
-    let e = me.contact(2, &other.card, PLENTY).unwrap_err();
+    let e = meet(&me, 2, &other.card).unwrap_err();
     assert!(e.detail().contains("rank 2 has died or left"), "{e}");
 }
 
@@ -168,7 +182,7 @@ fn other_layouts_are_named_on_both_sides() {
     let me = rank_0();
     let mut old = Child::start(1, LAYOUT_VERSION + 41, true);
     let (ours, theirs) = (LAYOUT_VERSION, LAYOUT_VERSION + 41);
-    let e = me.contact(1, &old.card, PLENTY).unwrap_err();
+    let e = meet(&me, 1, &old.card).unwrap_err();
     assert_eq!(e.code(), Code::Version);
     assert!(e.detail().contains(&format!("rank 1 has layout version {theirs}, this process has {ours}")), "{e}");
     let e = old.ask(&format!("contact 0 {}", hex(&me.card())));
@@ -184,7 +198,7 @@ fn another_jobs_secret_and_other_mistakes_are_refused() {
     let me = rank_0();
     let mut stranger = Child::start(1, LAYOUT_VERSION, false);
     assert_eq!(stranger.ask(&format!("open {}", hex(b"another's secret"))), "ok");
-    let e = me.contact(1, &stranger.card, PLENTY).unwrap_err();
+    let e = meet(&me, 1, &stranger.card).unwrap_err();
     assert_eq!(e.code(), Code::Peer);
     assert!(e.detail().contains("does not know the secret"), "{e}");
     let e = stranger.ask(&format!("contact 0 {}", hex(&me.card())));
@@ -192,18 +206,18 @@ fn another_jobs_secret_and_other_mistakes_are_refused() {
     assert_eq!((me.known(1).is_none(), me.rejected()), (true, 1));
 
     let other = Child::rank(2);
-    let e = me.contact(3, &other.card, PLENTY).unwrap_err();
+    let e = meet(&me, 3, &other.card).unwrap_err();
     assert!(e.code() == Code::Peer && e.detail().contains("rank 3 turned down"), "{e}");
-    assert_eq!(me.contact(4, &other.card, PLENTY).unwrap_err().code(), Code::Rank);
-    assert_eq!(me.contact(2, b"no card", PLENTY).unwrap_err().code(), Code::Launch);
+    assert_eq!(meet(&me, 4, &other.card).unwrap_err().code(), Code::Rank);
+    assert_eq!(meet(&me, 2, b"no card").unwrap_err().code(), Code::Launch);
     let mut elsewhere = other.card.clone();
     elsewhere[20] ^= 1;
     assert!(!me.same_node(&elsewhere) && me.same_node(&other.card));
-    assert_eq!(me.contact(2, &elsewhere, PLENTY).unwrap_err().code(), Code::Unsupported);
+    assert_eq!(meet(&me, 2, &elsewhere).unwrap_err().code(), Code::Unsupported);
     let mut other_process = other.card.clone();
     other_process[12..16].copy_from_slice(&std::process::id().to_le_bytes());
-    assert_eq!(me.contact(2, &other_process, PLENTY).unwrap_err().code(), Code::Peer);
-    assert_eq!(me.contact(2, &other.card, PLENTY).unwrap().rank, 2);
+    assert_eq!(meet(&me, 2, &other_process).unwrap_err().code(), Code::Peer);
+    assert_eq!(meet(&me, 2, &other.card).unwrap().rank, 2);
 }
 
 #[test]
@@ -211,7 +225,7 @@ fn copies_are_off_where_either_side_says_so() {
     let me = start(Region::create(0, 4).unwrap(), false);
     me.open(&Key::of(&SECRET)).unwrap();
     let mut others = [1, 2].map(Child::rank);
-    assert!(!me.contact(1, &others[0].card, PLENTY).unwrap().cma());
+    assert!(!meet(&me, 1, &others[0].card).unwrap().cma());
     assert!(others[0].ask("known 0").ends_with("cma false"));
     assert_eq!(others[1].ask(&format!("contact 0 {}", hex(&me.card()))), "rank 0 cma false");
     assert!(!me.known(2).unwrap().cma());
@@ -274,7 +288,7 @@ fn garbage_and_floods_do_no_harm() {
     let half_open = nuisance(&other.card[4..12].try_into().unwrap(), &me);
     assert!(me.known(1).is_none());
     // In the middle of it all a real contact.
-    assert_eq!(me.contact(1, &other.card, PLENTY).unwrap().pid, other.pid());
+    assert_eq!(meet(&me, 1, &other.card).unwrap().pid, other.pid());
     assert_eq!(other.ask("known 0"), format!("rank 0 pid {} cma {}", std::process::id(), me.known(1).unwrap().cma()));
     assert!(other.ask("rejected").parse::<u64>().unwrap() >= 30);
     // All that it holds afterwards are the three descriptors of its one peer, even while the strangers hold on.
@@ -289,12 +303,12 @@ fn nothing_is_left_open() {
     let threads = |c: &mut Child| c.ask("threads").parse::<usize>().unwrap();
     let descriptors = |c: &mut Child| c.ask("descriptors").parse::<usize>().unwrap();
     let (t, d) = (threads(&mut other), descriptors(&mut other));
-    me.contact(1, &other.card, PLENTY).unwrap();
+    meet(&me, 1, &other.card).unwrap();
     assert!(other.ask("known 0").starts_with("rank 0"));
     // Region, pidfd, connection.
     wait_until("the contact is over", || descriptors(&mut other) == d + 3);
     assert_eq!(other.ask("leave"), "ok");
-    // Listener, epoll and eventfd are gone too.
-    assert_eq!(descriptors(&mut other), d - 3);
+    // Listener, epoll, eventfd and the spare one are gone too.
+    assert_eq!(descriptors(&mut other), d - 4);
     wait_until("the thread is gone", || threads(&mut other) == t - 1);
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::attach::{Attach, Options};
 use super::hello::Kind;
+use super::peer::Peer;
 use super::region::{LANES_AT, LAYOUT_VERSION, Region};
 use super::{heap::Heap, socket};
 use crate::base::error::{Code, Error};
@@ -42,6 +43,12 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 
 fn start(region: Region, cma: bool) -> Attach {
     Attach::start(Arc::new(region), Options { cma, log: 0 }, |_| {}, |_| {}).unwrap()
+}
+
+/// First contact with a rank that answers before long.
+fn meet(with: &Attach, rank: u32, card: &[u8]) -> Result<Arc<Peer>, Error> {
+    let found = with.contact(rank, card, |waited| waited < PLENTY)?;
+    Ok(found.unwrap_or_else(|| panic!("rank {rank} does not answer")))
 }
 
 /// Another rank, in a process of its own.
@@ -165,7 +172,7 @@ impl Rank {
             "card" => hex(&self.attach().card()),
             "open" => self.attach().open(&Key::of(&unhex(words[1]))).map(|()| "ok".into())?,
             "contact" => {
-                let peer = self.attach().contact(number(1) as u32, &unhex(words[2]), PLENTY)?;
+                let peer = meet(self.attach(), number(1) as u32, &unhex(words[2]))?;
                 format!("rank {} cma {}", peer.rank, peer.cma())
             }
             "known" => {
