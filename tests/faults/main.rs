@@ -3,6 +3,8 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `kill` | SIGKILL of a random rank in random traffic: who waits for it gets an error, the others go on, nothing is left behind; a rank that executes another program |
+//! | `late` | a peer stopped for longer than every time-out, before first contact, in traffic, in collective calls, in global memory: the job goes on |
+//! | `moments` | SIGKILL at any moment from `exec` to the end of finalize, in every stage of init: each survivor is told |
 //! | `stop` | a stopped process does not hold up what is not its turn; fork, `system` and `popen` after init |
 //! | `stall` | who waits for whom; deadlocks, reported or ended |
 //! | `between` | a rank killed on another node, links and connections that break, a fork, wrong names, a whole kernel lost (`tests/rig/across`) |
@@ -15,7 +17,9 @@ mod ranks;
 
 mod between;
 mod kill;
+mod late;
 mod life;
+mod moments;
 mod sandbox;
 mod signals;
 mod stall;
@@ -25,6 +29,9 @@ use ranks::{Body, Test};
 
 const TESTS: &[Test] = &[
     ("a_killed_rank_is_an_error_for_who_needs_it", kill::killed_in_traffic),
+    ("a_rank_killed_at_any_moment_is_told_of", moments::killed_at_any_moment),
+    ("a_death_in_init_is_told", moments::death_in_init),
+    ("a_peer_stopped_for_long_is_waited_for", late::stopped_for_long),
     ("what_a_dead_rank_has_sent_is_received", kill::last_words),
     ("half_a_message_of_a_dead_rank_is_an_error", kill::half_a_message),
     ("a_rank_that_executes_another_program_is_dead", kill::another_program),
@@ -57,6 +64,9 @@ const TESTS: &[Test] = &[
 
 const BODIES: &[Body] = &[
     ("traffic", kill::traffic),
+    ("needs one that may die", moments::needs_one_that_may_die),
+    ("is stopped for long", late::is_stopped_for_long),
+    ("dies in the other's init", moments::dies_in_the_others_init),
     ("speaks and dies", kill::speaks_and_dies),
     ("dies in a message", kill::dies_in_a_message),
     ("executes another program", kill::executes_another_program),

@@ -1,0 +1,144 @@
+//! A peer that is stopped for longer than every time-out, at any moment, is late and not dead: when it goes on, so does the job.
+
+use crate::ranks::bytes::{check, message};
+use crate::ranks::calls::*;
+use crate::ranks::{Job, complaints, long, story};
+use fmpl::ffi::acp::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// When rank 1 stops itself.
+const MOMENTS: [&str; 8] =
+    ["before first contact", "traffic", "long message", "barrier", "any source", "global memory", "split", "finalize"];
+
+fn stop_myself() {
+    // SAFETY: no memory.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+pub fn is_stopped_for_long() {
+    let moment = std::env::var("MOMENT").unwrap();
+    let at = |name: &str| moment == name;
+    let global = at("global memory");
+    if global {
+        // SAFETY: null arguments.
+        assert_eq!(unsafe { acp_init(std::ptr::null_mut(), std::ptr::null_mut()) }, 0);
+    }
+    init(16);
+    let (me, other) = (rank(), other());
+    let stops = |here: &str| {
+        if me == 1 && at(here) {
+            stop_myself();
+        }
+    };
+    stops("before first contact");
+    if at("before first contact") && me == 0 {
+        // Until the other has stopped.
+        sleep_ms(300);
+    }
+    for round in 0..100 {
+        if round == 50 {
+            stops("traffic");
+        }
+        let mut b = [0; 600];
+        sendrecv(&[round; 600], other, 0, &mut b, other, 0);
+        assert!(b.iter().all(|b| *b == round));
+    }
+    stops("long message");
+    let (data, mut buf) = (message(1 << 20, me as u64), vec![0; 1 << 20]);
+    sendrecv(&data, other, 1, &mut buf, other, 1);
+    check(&buf, other as u64, "around a stop");
+    for round in 0..20 {
+        if round == 10 {
+            stops("barrier");
+        }
+        barrier();
+    }
+    if me == 0 {
+        (0..200).for_each(|k| send_any(&[k; 3000], 1, 2));
+    } else {
+        stops("any source");
+        for k in 0..200 {
+            let mut b = [0; 3000];
+            assert_eq!(recv_any(&mut b, 2), (0, 3000));
+            assert!(b.iter().all(|b| *b == k));
+        }
+    }
+    if global {
+        copies_around_a_stop(stops);
+    }
+    stops("split");
+    let part = split(WORLD, 0, -me);
+    on(part);
+    barrier();
+    on(WORLD);
+    free(part);
+    stops("finalize");
+    finalize();
+    if global {
+        // SAFETY: nothing is used any more.
+        assert_eq!(unsafe { acp_finalize() }, 0);
+    }
+    println!("well");
+}
+
+/// Rank 0 writes into the other's memory and reads it back, while that one is stopped.
+fn copies_around_a_stop(stops: impl Fn(&str)) {
+    // SAFETY: the starter memories are the library's; so many bytes are there.
+    unsafe {
+        let me = acp_rank();
+        let (mine, theirs) = (acp_query_starter_ga(me), acp_query_starter_ga(1 - me));
+        acp_sync();
+        stops("global memory");
+        if me == 0 {
+            let words = acp_query_address(mine).cast::<u64>();
+            for round in 1..50u64 {
+                words.write_volatile(round);
+                acp_complete(acp_copy(theirs + 8, mine, 8, ACP_HANDLE_NULL));
+                acp_complete(acp_copy(mine + 16, theirs + 8, 8, ACP_HANDLE_NULL));
+                assert_eq!(words.add(2).read_volatile(), round);
+            }
+        }
+        acp_sync();
+    }
+}
+
+pub fn stopped_for_long() {
+    let stop = Duration::from_millis(if long() { 5000 } else { 900 });
+    for moment in MOMENTS {
+        for settings in ["FMPL_WAIT=adaptive", "FMPL_WAIT=block FMPL_CMA=off"] {
+            let job = Job::new(2, "is stopped for long").env("MOMENT", moment).settings(settings).seconds(60);
+            let job = job.settings("FMPL_ATTACH_TIMEOUT=0.2 FMPL_STALL=0.3 FMPL_TIMEOUT=1");
+            let running = job.launcher().start().unwrap();
+            let (pid, over, began) = (running.pids()[1], AtomicBool::new(false), Instant::now());
+            let is_stopped = || {
+                let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+                stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" T"))
+            };
+            let (outcome, stopped) = std::thread::scope(|scope| {
+                let waker = scope.spawn(|| {
+                    while !is_stopped() && !over.load(Ordering::Acquire) {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    let stopped = is_stopped();
+                    std::thread::sleep(stop);
+                    // SAFETY: no memory; the pid is the rank's until the job has been waited for, and that it does not do before this.
+                    unsafe { libc::kill(pid, libc::SIGCONT) };
+                    stopped
+                });
+                let outcome = running.wait();
+                over.store(true, Ordering::Release);
+                (outcome, waker.join().unwrap())
+            });
+            let what = format!("stopped in {moment}, {settings}");
+            assert!(stopped && began.elapsed() >= stop, "{what}: it never stopped");
+            assert!(outcome.code == 0, "{what}: {}", story(&outcome));
+            let words = complaints(&outcome);
+            assert!(!words.contains("has died"), "{what}: {words}");
+            if moment == "before first contact" {
+                assert!(words.contains("in the first contact with rank 1"), "{what}: {words}");
+            }
+        }
+    }
+    println!("  stopped for {:.1} s in: {}; every job went on", stop.as_secs_f64(), MOMENTS.join(", "));
+}
