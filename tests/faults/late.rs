@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 const MOMENTS: [&str; 8] =
     ["before first contact", "traffic", "long message", "barrier", "any source", "global memory", "split", "finalize"];
 
+/// Starts whatever is not over yet.
+const AT_ONCE: acp_handle_t = ACP_HANDLE_NULL as acp_handle_t;
+
 fn stop_myself() {
     // SAFETY: no memory.
     unsafe { libc::raise(libc::SIGSTOP) };
@@ -94,8 +97,8 @@ fn copies_around_a_stop(stops: impl Fn(&str)) {
             let words = acp_query_address(mine).cast::<u64>();
             for round in 1..50u64 {
                 words.write_volatile(round);
-                acp_complete(acp_copy(theirs + 8, mine, 8, ACP_HANDLE_NULL));
-                acp_complete(acp_copy(mine + 16, theirs + 8, 8, ACP_HANDLE_NULL));
+                acp_complete(acp_copy(theirs + 8, mine, 8, AT_ONCE));
+                acp_complete(acp_copy(mine + 16, theirs + 8, 8, AT_ONCE));
                 assert_eq!(words.add(2).read_volatile(), round);
             }
         }
