@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const MOMENTS: [&str; 8] =
     ["before first contact", "traffic", "long message", "barrier", "any source", "global memory", "split", "finalize"];
 
-/// Starts whatever is not over yet.
+/// Behind nothing: it starts when it is issued.
 const AT_ONCE: acp_handle_t = ACP_HANDLE_NULL as acp_handle_t;
 
 fn stop_myself() {
