@@ -23,11 +23,11 @@ pub fn is_stopped_for_long() {
     let moment = std::env::var("MOMENT").unwrap();
     let at = |name: &str| moment == name;
     let global = at("global memory");
+    init(16);
     if global {
         // SAFETY: null arguments.
         assert_eq!(unsafe { acp_init(std::ptr::null_mut(), std::ptr::null_mut()) }, 0);
     }
-    init(16);
     let (me, other) = (rank(), other());
     let stops = |here: &str| {
         if me == 1 && at(here) {
@@ -77,11 +77,11 @@ pub fn is_stopped_for_long() {
     on(WORLD);
     free(part);
     stops("finalize");
-    finalize();
     if global {
         // SAFETY: nothing is used any more.
         assert_eq!(unsafe { acp_finalize() }, 0);
     }
+    finalize();
     println!("well");
 }
 
@@ -134,8 +134,8 @@ pub fn stopped_for_long() {
                 (outcome, waker.join().unwrap())
             });
             let what = format!("stopped in {moment}, {settings}");
-            assert!(stopped && began.elapsed() >= stop, "{what}: it never stopped");
             assert!(outcome.code == 0, "{what}: {}", story(&outcome));
+            assert!(stopped && began.elapsed() >= stop, "{what}: it never stopped");
             let words = complaints(&outcome);
             assert!(!words.contains("has died"), "{what}: {words}");
             if moment == "before first contact" {
