@@ -192,7 +192,7 @@ fn exchange(
         about: 0,
         wishes: 0,
         epoch: ep.contexts.epoch() as u64,
-        indices: ep.region.header().indices.load(crate::base::atomics::Ordering::Acquire) as u64,
+        indices: ep.region.indices() as u64,
         unit: offer.first as u64,
         free: offer.free,
     };

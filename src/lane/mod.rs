@@ -8,12 +8,14 @@
 pub mod far;
 pub mod map;
 pub mod pair;
+pub mod peer_spool;
 pub mod progress;
 pub mod record;
 pub mod table;
 
 pub use here::*;
 pub use pair::Pair;
+pub use peer_spool::{PeerBlock, PeerSpool};
 pub use progress::*;
 pub use table::LaneTable;
 
@@ -25,6 +27,7 @@ mod here {
 
     use super::map::*;
     use super::pair::Pair;
+    use super::peer_spool::PeerSpool;
     use super::progress::*;
     use super::record::*;
     use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -66,6 +69,7 @@ mod here {
         annexes: [*mut u8; 3],
         send_sides: *mut u8,
         receive_sides: *mut u8,
+        wanted: *mut u8,
         shapes: *mut u8,
         announced: *mut u8,
         queue: *mut u8,
@@ -136,6 +140,7 @@ mod here {
     const RECEIVE_STRIDE: usize = 128;
     const_assert!(size_of::<SendSide>() <= SEND_STRIDE);
     const_assert!(size_of::<ReceiveSide>() <= RECEIVE_STRIDE);
+    const_assert!(size_of::<Wanted>() == 16);
 
     fn reserve(bytes: usize) -> Result<*mut u8> {
         // SAFETY: a new private mapping at an address of the kernel's choice. PROT_NONE: it counts against no limit yet.
@@ -204,10 +209,12 @@ mod here {
             epoch: u16,
             place: Place,
         ) -> Result<Lane> {
-            let private = progress_bytes(map.slots) + map.slots * (SEND_STRIDE + RECEIVE_STRIDE);
+            let beside = SEND_STRIDE + RECEIVE_STRIDE + size_of::<Wanted>();
+            let private = progress_bytes(map.slots) + map.slots * beside;
             let progress = reserve(private)?;
             let send_sides = progress.wrapping_add(progress_bytes(map.slots));
             let receive_sides = send_sides.wrapping_add(map.slots * SEND_STRIDE);
+            let wanted = receive_sides.wrapping_add(map.slots * RECEIVE_STRIDE);
             let at = |offset: usize| header.wrapping_add(offset);
             let half = |side: usize| at(map.hot + side * size_of::<Half>());
             let side =
@@ -231,6 +238,7 @@ mod here {
                 annexes: [0, 1, 2].map(|n| at(map.annex + n * map.slots * ANNEX_BYTES)),
                 send_sides,
                 receive_sides,
+                wanted,
                 shapes: at(map.shape),
                 announced: at(map.announced[0]),
                 queue: at(map.queue),
@@ -348,6 +356,7 @@ mod here {
                 unsafe {
                     self.send_sides.add(slot * SEND_STRIDE).write_bytes(0, SEND_STRIDE);
                     self.receive_sides.add(slot * RECEIVE_STRIDE).write_bytes(0, RECEIVE_STRIDE);
+                    self.wanted.add(slot * size_of::<Wanted>()).write_bytes(0, size_of::<Wanted>());
                 }
             }
             self.transfer_tag.store(1, Ordering::Relaxed);
@@ -372,6 +381,7 @@ mod here {
                 open(self.progress, progress_bytes(slots))?;
                 open(self.send_sides, slots * SEND_STRIDE)?;
                 open(self.receive_sides, slots * RECEIVE_STRIDE)?;
+                open(self.wanted, slots * size_of::<Wanted>())?;
             }
             self.limit.fetch_max(slots as u32, Ordering::AcqRel);
             Ok(())
@@ -601,6 +611,13 @@ mod here {
             unsafe { &*self.receive_sides.add(slot * RECEIVE_STRIDE).cast::<ReceiveSide>() }
         }
 
+        /// What the pending receive of a slot was given; for the slot's receiving thread.
+        #[inline(always)]
+        pub fn wanted(&self, slot: usize) -> &Wanted {
+            // SAFETY: as in `send_side`; all zero bytes are a valid Wanted.
+            unsafe { &*self.wanted.add(slot * size_of::<Wanted>()).cast::<Wanted>() }
+        }
+
         /// This side's own memory for the indices.
         pub fn private_memory(&self) -> (*const u8, usize) {
             (self.progress, self.private)
@@ -627,7 +644,10 @@ mod here {
             if self.place.units != 0 && self.is_freed_there() {
                 return Some("has freed the communicator");
             }
-            (self.dead.load(Ordering::Acquire) != 0).then_some("has died")
+            if self.dead.load(Ordering::Acquire) != 0 {
+                return Some("has died");
+            }
+            self.peer.as_ref()?.broken()
         }
         /// Has the peer freed this lane's communicator?
         pub fn is_freed_there(&self) -> bool {
@@ -641,19 +661,19 @@ mod here {
         }
         /// The peer's spool (for a lane to myself, mine).
         #[inline]
-        pub fn peer_spool(&self, mine: &Region) -> Result<*mut u8> {
+        pub fn peer_spool(&self, mine: &Region) -> Result<PeerSpool> {
             if let Some(window) = self.spool.get() {
-                return Ok(window.as_ptr());
+                return Ok(PeerSpool::new(window));
             }
             self.map_spool(mine)
         }
         #[cold]
-        fn map_spool(&self, mine: &Region) -> Result<*mut u8> {
+        fn map_spool(&self, mine: &Region) -> Result<PeerSpool> {
             let window = match &self.peer {
                 Some(peer) => peer.region.map(SPOOL_AT, SPOOL_WINDOW)?,
                 None => mine.map(SPOOL_AT, SPOOL_WINDOW)?,
             };
-            Ok(self.spool.get_or_init(|| window).as_ptr())
+            Ok(PeerSpool::new(self.spool.get_or_init(|| window)))
         }
         /// How many messages of a slot went through the spool, ever. Its sending thread writes it, any may read.
         pub fn spooled_ever(&self, slot: usize) -> &AtomicU64 {

@@ -19,6 +19,7 @@ use std::cell::Cell;
 use static_assertions::const_assert;
 
 use super::Lane;
+use super::peer_spool::PeerBlock;
 use super::record::*;
 use crate::base::atomics::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Error;
@@ -275,8 +276,8 @@ impl Drop for Hold {
 /// For the slot's receiving thread.
 #[repr(C)]
 pub struct ReceiveSide {
-    /// The block whose records are being read, and the offset of the next one in it.
-    pub block: Cell<*const Block>,
+    /// The block whose records are being read, while [`RECV_CHAIN`] says so.
+    pub block: Cell<PeerBlock>,
     /// Offset of the next record in the block.
     pub next: Cell<u64>,
     /// The pending request's memory.
@@ -287,6 +288,27 @@ pub struct ReceiveSide {
     pub(super) long_len: Cell<usize>,
     /// An error found while completing it.
     pub error: Cell<Option<Box<Error>>>,
+}
+
+/// What a pending receive of a slot was given. The posting says the same to the sender, who may damage it: so it is never read back.
+#[repr(C)]
+pub struct Wanted {
+    /// The buffer.
+    pub ptr: Cell<*mut u8>,
+    /// Its bytes; [`Wanted::SHAPED`]: it is a block or a list, which stands in [`ReceiveSide`].
+    pub cap: Cell<usize>,
+}
+
+impl Wanted {
+    /// More bytes than a buffer can have.
+    pub const SHAPED: usize = usize::MAX;
+
+    /// Notes a run of bytes.
+    #[inline(always)]
+    pub fn set(&self, ptr: *mut u8, cap: usize) {
+        self.ptr.set(ptr);
+        self.cap.set(cap);
+    }
 }
 
 /// What does not fit the records of the slots goes on elsewhere.
@@ -328,6 +350,7 @@ impl Lane {
             for line in [0, 1, 2, 3] {
                 prefetch_to_write(self.posting_here(slot + PROGRESS_APART + 2 * line));
                 prefetch_to_write(self.progress(slot + 2 * PROGRESS_APART + line));
+                prefetch_to_write(self.wanted(slot + PROGRESS_APART + 4 * line));
             }
         }
     }

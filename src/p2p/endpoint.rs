@@ -147,7 +147,7 @@ impl Endpoint {
         let launch = Launch::find()?;
         let (rank, size) = (launch.rank(), launch.size());
         let region = Arc::new(Region::create(rank, size)?);
-        region.header().indices.store(indices as u32, Ordering::Release);
+        region.have_indices(indices as u32);
         if doorbell::register() {
             region.header().say_reached();
         }
@@ -173,7 +173,7 @@ impl Endpoint {
             uses: AtomicU32::new(1),
             turn_memory: AtomicU64::new(0),
             waiting_sends: Default::default(),
-            any_source: AnySource::new(&region)?,
+            any_source: AnySource::new(&region, config.any_slots, shares)?,
             delivered_then: AtomicU64::new(0),
             delivered_gone: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -214,7 +214,7 @@ impl Endpoint {
     #[cfg(loom)]
     pub fn in_model(rank: u32, size: u32, config: Config) -> Result<Endpoint> {
         let region = Arc::new(Region::create(rank, size)?);
-        region.header().indices.store(64, Ordering::Release);
+        region.have_indices(64);
         region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
         Ok(Endpoint {
             rank,
@@ -228,7 +228,7 @@ impl Endpoint {
             uses: AtomicU32::new(1),
             turn_memory: AtomicU64::new(0),
             waiting_sends: Default::default(),
-            any_source: AnySource::new(&region)?,
+            any_source: AnySource::new(&region, config.any_slots, 1)?,
             delivered_then: AtomicU64::new(0),
             delivered_gone: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -311,7 +311,7 @@ impl Endpoint {
     /// A further init: the largest count holds.
     pub fn join_again(&self, indices: usize) -> Result<()> {
         check_indices(indices)?;
-        self.region.header().indices.fetch_max(indices as u32, Ordering::AcqRel);
+        self.region.have_indices(indices as u32);
         self.uses.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -360,7 +360,7 @@ impl Endpoint {
         if index < 0 || index as usize >= context.indices {
             return Err(self.bad_index(peer as u32, index, context.indices));
         }
-        let mine = self.region.header().indices.load(Ordering::Acquire) as usize;
+        let mine = self.region.indices() as usize;
         if index as usize >= mine {
             return Err(self.bad_index(peer as u32, index, mine));
         }
@@ -386,7 +386,7 @@ impl Endpoint {
     }
 
     fn common_indices(&self, lane: &Lane) -> usize {
-        let mine = self.region.header().indices.load(Ordering::Acquire);
+        let mine = self.region.indices();
         if let Some(far) = lane.far() {
             return (mine.min(far.ask_indices().unwrap_or(0)) as usize).min(lane.most_indices());
         }
@@ -583,7 +583,8 @@ impl stall::Job for Endpoint {
         if rank == self.rank {
             return Some(Endpoint::board(self));
         }
-        let peer = self.contact_soon(rank)?;
+        // The number may be what another rank's board says.
+        let peer = (rank < self.size).then(|| self.contact_soon(rank)).flatten()?;
         // SAFETY: the peer's region stays mapped as long as the endpoint lives: the attach service never forgets a peer.
         Some(unsafe { &*peer.region.board().cast::<Board>() })
     }

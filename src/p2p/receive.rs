@@ -3,7 +3,7 @@
 //! What is already there is taken without a posting. A short receive spins a little before it posts, since its message is most
 //! likely on the way into the landing; a long one posts at once, so that the sender can put the payload into its place.
 
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy, spin_loop};
+use crate::base::atomics::{AtomicU32, Ordering, copy, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::prefetch::prefetch_run;
@@ -212,29 +212,23 @@ impl Receiver {
             return entered;
         }
         let at = self.lane.head(self.lane.inn, self.slot).chain.load(Ordering::Relaxed);
-        let Ok(base) = self.lane.peer_spool(&self.ep.region) else { return false };
-        if at as usize + BLOCK_HEADER > crate::p2p::spool::SPOOL_WINDOW {
-            return false;
-        }
-        // SAFETY: within the peer's spool window; a block is atomics only.
-        let block = unsafe { &*base.add(at as usize).cast::<Block>() };
         // The 24 bits in `tx` may be an old chain's; the block's own number is as wide as it takes.
-        let owner = self.lane.owner(self.slot, self.ep.rank);
-        // SYNC POINT: pairs with the release in `Sender::chain`, since `tx` may be that old.
-        if block.first.load(Ordering::Acquire) != self.seq || block.owner.load(Ordering::Relaxed) != owner {
-            return false;
+        let entered = self.enter_block(at);
+        if entered {
+            self.set_flags(self.flags() | RECV_CHAIN);
         }
+        entered
+    }
+
+    /// Goes on in the block at an offset of the peer's spool, if that has the next message.
+    fn enter_block(&self, at: u64) -> bool {
+        let owner = self.lane.owner(self.slot, self.ep.rank);
+        let Ok(spool) = self.lane.peer_spool(&self.ep.region) else { return false };
+        let Some(block) = spool.chained(at, self.seq, owner) else { return false };
         let side = self.lane.receive_side(self.slot);
         side.block.set(block);
         side.next.set(BLOCK_HEADER as u64);
-        self.set_flags(self.flags() | RECV_CHAIN);
         true
-    }
-
-    #[inline(always)]
-    fn record(block: *const Block, at: u64) -> &'static AtomicU64 {
-        // SAFETY: records lie within the block, in the peer's spool, which stays mapped as long as the lane lives.
-        unsafe { &*block.cast::<u8>().add(at as usize).cast::<AtomicU64>() }
     }
 
     #[inline(always)]
@@ -243,24 +237,34 @@ impl Receiver {
             return self.look_in_far_chain(far).map(Found::Record);
         }
         let side = self.lane.receive_side(self.slot);
-        loop {
-            // SYNC POINT: pairs with the release in `Sender::write_record` and of the link.
-            let word = Receiver::record(side.block.get(), side.next.get()).load(Ordering::Acquire);
-            if word as u32 != self.seq as u32 || word == 0 {
-                return None;
-            }
-            if (word >> 32) as u8 != Kind::Link as u8 {
-                return Some(Found::Record(word));
-            }
-            let at = Receiver::record(side.block.get(), side.next.get() + 8).load(Ordering::Relaxed);
-            let base = self.lane.peer_spool(&self.ep.region).ok()?;
-            if at as usize + BLOCK_HEADER > crate::p2p::spool::SPOOL_WINDOW {
-                return None;
-            }
-            self.finish_block();
-            side.block.set(base.wrapping_add(at as usize).cast());
-            side.next.set(BLOCK_HEADER as u64);
+        let (block, next) = (side.block.get(), side.next.get());
+        // SYNC POINT: pairs with the release in `Sender::write_record` and of the link.
+        let word = block.record(next).load(Ordering::Acquire);
+        if word as u32 != self.seq as u32 || word == 0 {
+            return None;
         }
+        if (word >> 32) as u8 != Kind::Link as u8 {
+            return Some(Found::Record(word));
+        }
+        self.follow_link(block, next)
+    }
+
+    /// The chain goes on in another block, which begins with the message that is looked for.
+    #[cold]
+    fn follow_link(&self, block: PeerBlock, next: u64) -> Option<Found> {
+        let at = block.record(next + 8).load(Ordering::Relaxed);
+        if !self.enter_block(at) {
+            self.break_off("a link of its chain");
+            return None;
+        }
+        block.finish_this();
+        let word = self.lane.receive_side(self.slot).block.get().record(BLOCK_HEADER as u64).load(Ordering::Acquire);
+        // One link follows another only where the records are damaged.
+        if word as u32 == self.seq as u32 && (word >> 32) as u8 != Kind::Link as u8 {
+            return Some(Found::Record(word));
+        }
+        self.break_off("a record of its chain");
+        None
     }
 
     /// The block of the chain will not be looked at again.
@@ -268,19 +272,20 @@ impl Receiver {
         if let Some(far) = self.far() {
             return self.finish_block_far(far);
         }
-        let side = self.lane.receive_side(self.slot);
-        // SAFETY: in the peer's spool, mapped as long as the lane lives.
-        let block = unsafe { &*side.block.get() };
-        // SYNC POINT: pairs with `Spool::is_done`.
-        block.done.store(block.gener.load(Ordering::Relaxed), Ordering::Release);
+        self.lane.receive_side(self.slot).block.get().finish_this();
     }
 
     /// Says where the message may be put. `waiting`: this thread stays with it until it is there.
     #[inline(always)]
     pub fn post(&self, waiting: bool) {
         let direction = self.lane.inn;
+        let wanted = self.lane.wanted(self.slot);
+        wanted.set(core::ptr::null_mut(), Wanted::SHAPED);
         let (addr, kind, hint) = match self.data {
-            Layout::Contiguous { ptr, len } => (ptr, PostingKind::Contiguous, heap_hint(self.ep, ptr, len)),
+            Layout::Contiguous { ptr, len } => {
+                wanted.set(ptr, len);
+                (ptr, PostingKind::Contiguous, heap_hint(self.ep, ptr, len))
+            }
             Layout::Block { ptr, block } => {
                 let shape = self.lane.shape(direction, self.slot);
                 shape.run.store(block.run as u64, Ordering::Relaxed);
@@ -397,10 +402,9 @@ impl Receiver {
                 }
             }
             Found::Record(_) => {
-                let side = self.lane.receive_side(self.slot);
-                // SAFETY: in the peer's spool, mapped as long as the lane lives.
+                let block = self.lane.receive_side(self.slot).block.get();
                 // SYNC POINT: pairs with `Sender::consumed_all`.
-                unsafe { (*side.block.get()).taken.store(self.seq as u32, Ordering::Release) };
+                block.header().taken.store(self.seq as u32, Ordering::Release);
             }
         }
         wake_sender(self.lane, self.slot, self.theirs());
@@ -431,19 +435,16 @@ impl Receiver {
             return unsafe { self.take_far_record(far, word) };
         }
         let side = self.lane.receive_side(self.slot);
-        let at = side.next.get();
+        let (block, at) = (side.block.get(), side.next.get());
         let short = word >> 40;
-        let (len, payload) = if short < LONG_LENGTH {
-            (short as usize, 8)
-        } else {
-            (Receiver::record(side.block.get(), at + 8).load(Ordering::Relaxed) as usize, 16)
-        };
-        let n = len.min(self.cap);
-        // SAFETY: the record has `len` bytes in the peer's spool, the buffer has room for `n`.
-        unsafe {
-            let from = side.block.get().cast::<u8>().add(at as usize + payload);
-            Cursor::new(self.data, 0).scatter(from, n);
-        }
+        let (len, payload) =
+            if short < LONG_LENGTH { (short, 8) } else { (block.record(at + 8).load(Ordering::Relaxed), 16) };
+        let from = block.bytes(at + payload, len).filter(|_| block.has_record(at, len));
+        let kind = (word >> 32) as u8 == Kind::Spooled as u8;
+        let Some(from) = from.filter(|_| kind) else { return Err(self.garbled("a record of its chain")) };
+        let len = len as usize;
+        // SAFETY: the record has `len` bytes in the peer's spool, the buffer has room for as many as are copied.
+        unsafe { Cursor::new(self.data, 0).scatter(from, len.min(self.cap)) };
         side.next.set(at + record_bytes(len) as u64);
         Ok(len)
     }
@@ -465,15 +466,19 @@ impl Receiver {
         match Kind::from_number(land.kind()) {
             Some(Kind::Inline) => {
                 let len = land.inline_len();
+                if len > INLINE_BYTES {
+                    return Err(self.garbled("a landing"));
+                }
                 // SAFETY: at most 16 bytes.
-                unsafe {
-                    Cursor::new(self.data, 0).scatter(words.as_ptr().cast(), len.min(INLINE_BYTES).min(self.cap))
-                };
+                unsafe { Cursor::new(self.data, 0).scatter(words.as_ptr().cast(), len.min(self.cap)) };
                 return Ok(len);
             }
             Some(Kind::Split | Kind::OwnSplit | Kind::Annex | Kind::OwnAnnex) => {
                 let (which, split) = annex_of(self.lane, land).unwrap_or((0, false));
-                let len = if split { land.inline_len().min(SPLIT_BYTES) } else { len.min(ANNEX_MOST) };
+                let (len, most) = if split { (land.inline_len(), SPLIT_BYTES) } else { (len, ANNEX_MOST) };
+                if len > most {
+                    return Err(self.garbled("a landing"));
+                }
                 let n = len.min(self.cap);
                 if split {
                     self.until_split(which)?;
@@ -493,20 +498,12 @@ impl Receiver {
                 return Ok(len);
             }
             Some(Kind::Spooled) => {
-                let base = self.lane.peer_spool(&self.ep.region)?;
-                let at = words[1] as usize;
-                if at.checked_add(len).is_none_or(|end| end > crate::p2p::spool::SPOOL_WINDOW) {
-                    return Err(self.garbled("a spooled message outside the spool"));
-                }
+                let Some((from, block)) = self.lane.peer_spool(&self.ep.region)?.message(words[1], words[0]) else {
+                    return Err(self.garbled("a landing, which says that its message is in the spool"));
+                };
                 // SAFETY: see above.
-                unsafe { Cursor::new(self.data, 0).scatter(base.add(at), n) };
-                // The block begins at a header before the record.
-                let header = BLOCK_HEADER + if (len as u64) < LONG_LENGTH { 8 } else { 16 };
-                if let Some(start) = at.checked_sub(header) {
-                    // SAFETY: within the peer's spool; a block is atomics only.
-                    let block = unsafe { &*base.add(start).cast::<Block>() };
-                    block.done.store(block.gener.load(Ordering::Relaxed), Ordering::Release);
-                }
+                unsafe { Cursor::new(self.data, 0).scatter(from, n) };
+                block.finish_this();
             }
             Some(Kind::Direct) => {}
             // SAFETY: see above.
@@ -518,7 +515,7 @@ impl Receiver {
             // SAFETY: see above.
             Some(Kind::Pull) => unsafe { self.pull(n, words[1])? },
             Some(Kind::Link | Kind::FarInline) | None => {
-                return Err(self.garbled("a landing of a kind that does not exist"));
+                return Err(self.garbled("a landing"));
             }
         }
         Ok(len)
@@ -537,9 +534,15 @@ impl Receiver {
         Ok(())
     }
 
+    /// The peer has damaged a record: nothing of it is believed from here on.
     #[cold]
-    pub fn garbled(&self, what: &str) -> Error {
-        Error::new(Code::Version, format!("rank {}: from {}: {what}", self.ep.rank, self.lane.name(self.index())))
+    pub fn garbled(&self, record: &str) -> Error {
+        self.lane.peer_error(self.ep.rank, &self.break_off(record), "recv from", self.index())
+    }
+
+    #[cold]
+    fn break_off(&self, record: &str) -> String {
+        self.ep.break_off(self.lane.world, &format!("{record} ({})", self.lane.name(self.index())))
     }
 
     /// The length of a message that was found, without taking it.
@@ -560,7 +563,7 @@ impl Receiver {
                     return self.far_record_len(far, word);
                 }
                 let side = self.lane.receive_side(self.slot);
-                Receiver::record(side.block.get(), side.next.get() + 8).load(Ordering::Relaxed) as usize
+                side.block.get().record(side.next.get() + 8).load(Ordering::Relaxed) as usize
             }
         }
     }

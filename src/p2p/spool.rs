@@ -19,7 +19,7 @@ use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
 use crate::lane::record::{BLOCK_HEADER, Block};
 use crate::lane::table::COMMUNICATORS;
-use crate::lane::{BlockRef, Lane};
+use crate::lane::{BlockRef, Lane, PeerSpool};
 
 /// Most bytes that all spools of a process may take together.
 pub const SPOOL_WINDOW: usize = 16 << 30;
@@ -281,10 +281,23 @@ impl Spool {
         // SAFETY: within the window; a block is atomics only.
         unsafe { &*self.window.as_ptr().add(at as usize).cast::<Block>() }
     }
+    /// Bytes of the block at an offset, by the private tables; 0: there is none.
+    pub fn bytes_of(&self, at: u64) -> usize {
+        let page = self.page(at as usize / PAGE);
+        match page.class.load(Ordering::Relaxed) {
+            CLASS_FREE => 0,
+            CLASS_LARGE => page.run.load(Ordering::Relaxed) as usize * PAGE,
+            class => SMALLEST << (class - 1),
+        }
+    }
     /// What a block lies in that is given out to no other use while the block is: its page, or its run of pages.
     pub fn extent(&self, block: BlockRef) -> (*mut u8, usize) {
         let first = block.at as usize / PAGE * PAGE;
         (self.bytes(first as u64), (block.size as usize).max(PAGE))
+    }
+    /// The window as one finds blocks in it that others have named.
+    pub fn as_peers(&self) -> PeerSpool {
+        PeerSpool::new(&self.window)
     }
     /// The bytes at an offset.
     #[inline]
@@ -420,7 +433,8 @@ impl Spool {
 
     /// Is this use of the block still the one who remembers it, not given back and perhaps somebody else's?
     pub fn is_held(&self, block: BlockRef) -> bool {
-        self.state(block.at).word.load(Ordering::Relaxed) == block.generation << 1 | 1
+        (block.at as usize) < SPOOL_WINDOW
+            && self.state(block.at).word.load(Ordering::Relaxed) == block.generation << 1 | 1
     }
 
     /// Has the receiver finished with this block?

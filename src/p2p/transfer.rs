@@ -20,7 +20,7 @@ mod turn;
 
 use crate::base::atomics::{Ordering, fence};
 use crate::base::config::Way;
-use crate::base::error::{Error, Result};
+use crate::base::error::Error;
 use crate::fabric::shm::cma::CmaError;
 use crate::lane::Lane;
 use crate::lane::map::TRANSFERS;
@@ -115,20 +115,12 @@ impl Sender {
         let (kind, hint) = (meta as u8, (meta >> 8) as u8);
         let n = self.len.min(cap);
         let shape = lane.shape(lane.out, self.slot);
-        let target = if kind == PostingKind::Block as u8 {
-            let block = Shaped {
-                run: shape.run.load(Ordering::Relaxed) as usize,
-                count: shape.count.load(Ordering::Relaxed) as usize,
-                stride: shape.stride.load(Ordering::Relaxed) as isize,
-            };
-            Some(Layout::Block { ptr: addr as *mut u8, block })
-        } else if kind == PostingKind::Contiguous as u8 {
-            Some(Layout::Contiguous { ptr: addr as *mut u8, len: cap })
-        } else if kind == PostingKind::List as u8 {
-            // Its descriptors are the receiver's.
-            Some(Layout::List { iov: addr as *const libc::iovec, n: shape.count.load(Ordering::Relaxed) as usize })
-        } else {
-            None
+        let [run, count, stride] = [&shape.run, &shape.count, &shape.stride].map(|w| w.load(Ordering::Relaxed));
+        let Some(target) = there(kind as u64, addr, [run, count, stride], n) else {
+            mark.store(before, Ordering::Release);
+            let record = format!("a posting ({})", lane.name(self.index()));
+            let what = self.ep.break_off(lane.world, &record);
+            return Put::Failed(lane.peer_error(self.ep.rank, &what, "send to", self.index()));
         };
         // SAFETY: the data is readable, as the caller promises; the posting is valid until we publish.
         let done = unsafe { self.put_into(target, hint & HINT_WAITING != 0, ring, hint & HINT_HEAP != 0, addr, n) };
@@ -142,7 +134,7 @@ impl Sender {
 
     unsafe fn put_into(
         &mut self,
-        target: Option<Layout>,
+        target: Layout,
         waiting: bool,
         ring: Ring,
         in_heap: bool,
@@ -151,15 +143,14 @@ impl Sender {
     ) -> Put {
         let (lane, tuning) = (self.lane, &self.ep.tuning);
         if lane.is_self() {
-            let Some(to) = target else { return Put::NotNow };
             // SAFETY: both in this process, also the descriptors of a list; n bytes on both sides.
-            unsafe { copy(self.data, 0, to, 0, n) };
+            unsafe { copy(self.data, 0, target, 0, n) };
             return self.direct();
         }
         let way = tuning.way;
         if (way == Way::Auto || way == Way::Store)
             && in_heap
-            && let Some(Layout::Contiguous { .. }) = target
+            && matches!(target, Layout::Contiguous { .. })
             && let Some(to) = lane.peer.as_ref().and_then(|p| p.region.heap()).and_then(|w| w.translate(addr, n))
         {
             // SAFETY: `to` is our mapping of the posted buffer.
@@ -169,8 +160,7 @@ impl Sender {
         let cma = cma_allowed(lane) && !matches!(way, Way::Ring | Way::Turn | Way::Spool);
         let ring_first = n <= tuning.ring_max
             || !cma
-            || way == Way::Auto && n >= tuning.coop_min && has_short_runs(n, &self.data, target.as_ref());
-        let reachable = cma && target.is_some();
+            || way == Way::Auto && n >= tuning.coop_min && has_short_runs(n, &self.data, Some(&target));
         let open = match ring {
             Ring::Never => false,
             Ring::IfAwaited => waiting,
@@ -179,7 +169,7 @@ impl Sender {
         if waiting && n <= tuning.turn_max && unsafe { self.in_turn(n) } {
             return Put::Done;
         }
-        if open && (ring_first && way != Way::Cma && way != Way::Coop || !reachable) {
+        if open && (ring_first && way != Way::Cma && way != Way::Coop || !cma) {
             // SAFETY: as the caller promises.
             match unsafe { self.through_ring(n) } {
                 Ok(true) => return Put::Done,
@@ -194,7 +184,6 @@ impl Sender {
         if !cma {
             return Put::NotNow;
         }
-        let Some(target) = target else { return Put::NotNow };
         if waiting && (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0 {
             // SAFETY: as the caller promises.
             match unsafe { self.share(target, n) } {
@@ -295,28 +284,31 @@ impl Receiver {
     }
 
     /// Where the sender's message lies, by its transfer block.
-    fn source(&self, t: &Transfer) -> Result<Layout> {
-        let addr = t.addr.load(Ordering::Relaxed) as *mut u8;
-        let len = t.len.load(Ordering::Relaxed) as usize;
-        let kind = t.kind.load(Ordering::Relaxed);
-        if kind == PostingKind::Contiguous as u64 {
-            return Ok(Layout::Contiguous { ptr: addr, len });
-        }
-        if kind == PostingKind::Block as u64 {
-            let block = Shaped {
-                run: t.run.load(Ordering::Relaxed) as usize,
-                count: t.count.load(Ordering::Relaxed) as usize,
-                stride: t.stride.load(Ordering::Relaxed) as isize,
-            };
-            return Ok(Layout::Block { ptr: addr, block });
-        }
-        if kind == PostingKind::List as u64 {
-            // Its descriptors are the sender's.
-            let n = t.count.load(Ordering::Relaxed) as usize;
-            return Ok(Layout::List { iov: addr.cast_const().cast(), n });
-        }
-        Err(self.garbled("a transfer of a kind that does not exist"))
+    fn source(&self, t: &Transfer, n: usize) -> Option<Layout> {
+        let [kind, addr, run, count, stride] =
+            [&t.kind, &t.addr, &t.run, &t.count, &t.stride].map(|w| w.load(Ordering::Relaxed));
+        there(kind, addr, [run, count, stride], n)
     }
+}
+
+/// Where `n` bytes of a message lie in a peer's memory, by what the peer says of it. `None`: no memory has such a shape. Of a list the
+/// descriptors are the peer's too.
+fn there(kind: u64, addr: u64, [run, count, stride]: [u64; 3], n: usize) -> Option<Layout> {
+    let ptr = addr as *mut u8;
+    if kind == PostingKind::Contiguous as u64 {
+        addr.checked_add(n as u64)?;
+        return Some(Layout::Contiguous { ptr, len: n });
+    }
+    if kind == PostingKind::Block as u64 {
+        let block = Shaped { run: run as usize, count: count as usize, stride: stride as isize };
+        // Beyond all memory nothing is computed: the kernel says what of the rest is there.
+        let spans = (block.count as u64) < 1 << 48 && (stride as i64).checked_mul(count as i64).is_some();
+        let has = block.run.checked_mul(block.count).filter(|all| *all <= isize::MAX as usize)?;
+        return (spans && has >= n).then_some(Layout::Block { ptr, block });
+    }
+    let ends = count.checked_mul(size_of::<libc::iovec>() as u64).and_then(|bytes| addr.checked_add(bytes));
+    (kind == PostingKind::List as u64 && ends.is_some())
+        .then_some(Layout::List { iov: ptr.cast_const().cast(), n: count as usize })
 }
 
 /// A wait in the middle of a transfer; the sender is known to be at work.

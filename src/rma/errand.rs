@@ -167,7 +167,7 @@ impl Rma {
         let word = &self.own.errand().word;
         let there = word.load(Ordering::Acquire);
         let idle = matches!(there & Errand::STATE, Errand::WRITTEN | Errand::DONE);
-        if there != 0 && idle && self.ep.is_dead((there >> 32) as u32 - 1) {
+        if there != 0 && idle && self.ep.is_dead(((there >> 32) as u32).wrapping_sub(1)) {
             let _ = word.compare_exchange(there, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::device::{Changes, Device};
 use super::queue::Queue;
 use super::record::{WINDOW_BYTES, Window};
-use super::registry::Registry;
+use super::registry::{Entries, Registry};
 use super::served::Served;
 use super::view::{BOUNCE, Views};
 use super::{ALL, Rma, Split, Starter};
@@ -133,6 +133,7 @@ impl Rma {
             device,
             generation: GENERATION.fetch_add(1, Ordering::Relaxed),
             own,
+            entries: Entries::new()?,
             number: AtomicU32::new(ep.rank),
             renumbered: AtomicBool::new(false),
             views: Views::new(ep.config.rma_peers.min((ep.size as usize).next_power_of_two())),
@@ -192,7 +193,7 @@ impl Rma {
         *RUNG.lock().unwrap_or_else(|e| e.into_inner()) = None;
         self.stop_helper();
         RMA.store(core::ptr::null_mut(), Ordering::Release);
-        let bounce = self.own.entry(BOUNCE as usize).base.load(Ordering::Relaxed) as *mut u8;
+        let bounce = self.entries.of(BOUNCE)[1] as *mut u8;
         let (ep, starter) = (self.ep, self.starter.at);
         // SAFETY: leaked in `open`, no longer to be found; the helper has ended, and the interface forbids calls at the same time.
         drop(unsafe { Box::from_raw(core::ptr::from_ref(self).cast_mut()) });
@@ -299,10 +300,11 @@ impl Rma {
         self.renumbered.store(true, Ordering::Release);
         let mut registry = self.registry.lock().unwrap_or_else(|e| e.into_inner());
         for n in 1..self.split.keys() {
-            let life = &self.own.entry(n).life;
+            let life = &self.entries.at(n as u32).life;
             let turn = life.load(Ordering::Relaxed) >> super::record::Entry::TURN_AT;
             if turn != 0 {
                 life.store(turn << super::record::Entry::TURN_AT, Ordering::Release);
+                self.own.entry(n).life.store(turn << super::record::Entry::TURN_AT, Ordering::Release);
             }
         }
         if let Some(device) = &self.device {

@@ -64,7 +64,7 @@ use crate::p2p::endpoint::Endpoint;
 use device::Device;
 use queue::Queue;
 use record::Window;
-use registry::Registry;
+use registry::{Entries, Registry};
 use served::Served;
 use view::Views;
 
@@ -82,6 +82,8 @@ pub struct Rma {
     /// Times that the job has opened global memory before.
     generation: u64,
     own: Window,
+    /// What this rank has registered.
+    entries: Entries,
     /// This rank's number in global addresses: its rank in the world, until it is changed.
     number: AtomicU32,
     renumbered: AtomicBool,

@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 use super::Rma;
 use super::address::{COLOUR_BITS, GlobalAddress, OFFSET_BITS};
 use super::queue::What;
-use super::record::Entry;
+use super::record::{ENTRIES_MOST, Entry};
 use super::view::{RECORDS, is_used, using};
 use crate::base::atomics::{AtomicU32, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
+use crate::base::zeroed::Zeroed;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
 
 /// Names a registration of this rank: of the key, and of its turn among all that were ever given that key.
@@ -33,6 +34,32 @@ impl AddressKey {
 #[derive(Debug)]
 pub(super) struct Registry {
     free: VecDeque<u32>,
+}
+
+/// What is registered, as this rank knows it by itself: the table in its window says the same to others, who may damage it.
+pub(super) struct Entries(Zeroed<Entry>);
+
+impl Entries {
+    /// Nothing is.
+    pub fn new() -> Result<Entries> {
+        // SAFETY: atomic numbers, of which zero is one.
+        unsafe { Zeroed::new(ENTRIES_MOST).map(Entries) }
+    }
+
+    /// The entry of a key.
+    #[inline(always)]
+    pub fn at(&self, n: u32) -> &Entry {
+        &self.0[n as usize]
+    }
+
+    /// What it says: life, first byte, bytes.
+    #[inline(always)]
+    pub fn of(&self, n: u32) -> [u64; 3] {
+        let entry = self.at(n);
+        // SYNC POINT: pairs with the release in `Rma::fill`.
+        let life = entry.life.load(Ordering::Acquire);
+        [life, entry.base.load(Ordering::Relaxed), entry.len.load(Ordering::Relaxed)]
+    }
 }
 
 /// How often a key can be told apart from itself given out earlier.
@@ -102,21 +129,24 @@ impl Rma {
 
     /// Writes an entry, and registers its memory with the device if there is one; its turn.
     pub(super) fn fill(&self, n: u32, at: *mut u8, len: usize, colour: u32, shared: bool) -> Result<u64> {
-        let entry = self.own.entry(n as usize);
+        let (entry, own) = (self.own.entry(n as usize), self.entries.at(n));
         let (mut writable, mut rkey) = (true, 0);
         if let Some(device) = &self.device {
             // SAFETY: registered memory stays until its registration has ended, and so it has with the device.
             (writable, rkey) = unsafe { device.register(n, at, len)? };
         }
         entry.rkey.store(rkey, Ordering::Relaxed);
-        let turn = ((entry.life.load(Ordering::Relaxed) >> Entry::TURN_AT) + 1) % TURNS;
-        entry.base.store(at as u64, Ordering::Relaxed);
-        entry.len.store(len as u64, Ordering::Relaxed);
+        let turn = ((own.life.load(Ordering::Relaxed) >> Entry::TURN_AT) + 1) % TURNS;
+        for entry in [own, entry] {
+            entry.base.store(at as u64, Ordering::Relaxed);
+            entry.len.store(len as u64, Ordering::Relaxed);
+        }
         let flags = Entry::VALID
             | if shared { Entry::SHARED } else { 0 }
             | if writable { 0 } else { Entry::READ_ONLY }
             | u64::from(colour) << Entry::COLOUR_AT;
         // SYNC POINT: pairs with the acquire in `Rma::resolve`.
+        own.life.store(flags | turn << Entry::TURN_AT, Ordering::Release);
         entry.life.store(flags | turn << Entry::TURN_AT, Ordering::Release);
         Ok(turn)
     }
@@ -149,9 +179,10 @@ impl Rma {
 
     /// Ends what an entry says, and waits until it is used no more.
     pub(super) fn clear_entry(&'static self, n: u32) -> Result<()> {
-        let entry = self.own.entry(n as usize);
-        let turn = entry.life.load(Ordering::Relaxed) >> Entry::TURN_AT;
-        entry.life.store(turn << Entry::TURN_AT, Ordering::Relaxed);
+        let own = &self.entries.at(n).life;
+        let turn = own.load(Ordering::Relaxed) >> Entry::TURN_AT;
+        own.store(turn << Entry::TURN_AT, Ordering::Relaxed);
+        self.own.entry(n as usize).life.store(turn << Entry::TURN_AT, Ordering::Relaxed);
         // SYNC POINT: pairs with the fence in `using`: whoever resolves the address from here on finds nothing, everybody else is seen.
         // Also orders the entry before the look at the holders: see `open_view`.
         fence(Ordering::SeqCst);
@@ -181,8 +212,7 @@ impl Rma {
     fn entry_of(&self, key: AddressKey, what: &str) -> Result<(u32, u64)> {
         let ga = GlobalAddress::from_bits(key.0);
         let n = self.split.key(ga);
-        let entry = self.own.entry(n as usize);
-        let life = entry.life.load(Ordering::Acquire);
+        let [life, base, _] = self.entries.of(n);
         let known = self.split.rank(ga) == Some(self.rank())
             && n != 0
             && life & Entry::VALID != 0
@@ -196,13 +226,13 @@ impl Rma {
             );
             return Err(Error::new(Code::Argument, text));
         }
-        Ok((n, entry.base.load(Ordering::Relaxed)))
+        Ok((n, base))
     }
 
     /// The global address of an address within a registration of this rank.
     pub fn address_of(&self, key: AddressKey, at: *const u8) -> Result<GlobalAddress> {
         let (n, base) = self.entry_of(key, "address")?;
-        let len = self.own.entry(n as usize).len.load(Ordering::Relaxed);
+        let len = self.entries.of(n)[2];
         let offset = (at as u64).checked_sub(base).filter(|o| *o <= len && *o < 1 << OFFSET_BITS);
         let Some(offset) = offset else {
             let text =

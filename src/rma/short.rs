@@ -90,7 +90,8 @@ impl Rma {
 
     #[inline(always)]
     fn own_short(&self, ga: GlobalAddress, len: usize) -> Option<*mut u8> {
-        self.entry_short(&self.own, ga, len).map(|(addr, _)| addr as *mut u8)
+        let entry = self.entries.of(self.split.key(ga));
+        self.fitting(entry, ga, len).map(|(addr, _)| addr as *mut u8)
     }
 
     /// What a table says about `len` bytes from an address on: the owner's address, and the entry's life.
@@ -100,10 +101,16 @@ impl Rma {
         // SYNC POINT: as in `look_up`.
         let life = entry.life.load(Ordering::Acquire);
         let (base, have) = (entry.base.load(Ordering::Relaxed), entry.len.load(Ordering::Relaxed));
+        self.fitting([life, base, have], ga, len)
+    }
+
+    /// Is what an entry says what an address wants? The owner's address, and the entry's life.
+    #[inline(always)]
+    fn fitting(&self, [life, base, have]: [u64; 3], ga: GlobalAddress, len: usize) -> Option<(u64, u64)> {
         let offset = self.split.offset(ga);
         let (flags, want) =
             (Entry::VALID | 1 << Entry::COLOUR_AT, Entry::VALID | u64::from(self.split.colour(ga)) << Entry::COLOUR_AT);
         let fits = offset <= have && have - offset >= len as u64;
-        (life & flags == want && fits).then(|| (base + offset, life))
+        (life & flags == want && fits).then(|| (base.wrapping_add(offset), life))
     }
 }

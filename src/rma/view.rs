@@ -29,8 +29,8 @@ use crate::base::atomics::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence, s
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::RMA_AT;
-use crate::p2p::any_source::ring::{Ring, SLOTS_MOST};
-use crate::p2p::any_source::share::{SHARES_MOST, share_at, share_of};
+use crate::p2p::any_source::ring::Ring;
+use crate::p2p::any_source::share::{share_at, share_of, split};
 
 /// The entry of the library's own memory, through which copies go where the system copies for nobody. Its addresses have key 0 and
 /// colour 1.
@@ -152,7 +152,7 @@ pub(super) fn is_used(window: &Window, of: impl Fn(u32, u32) -> bool) -> bool {
     (0..USES).any(|n| {
         // SYNC POINT: pairs with the release at the end of a use.
         let word = window.usage(n).word.load(Ordering::Acquire);
-        word != 0 && of((word >> 32) as u32 - 1, word as u32)
+        word != 0 && of(((word >> 32) as u32).wrapping_sub(1), word as u32)
     })
 }
 
@@ -292,14 +292,16 @@ impl Rma {
             };
             return Err(Error::new(what.0, format!("rank {}: rank {rank} {}", self.rank(), what.1)));
         }
-        let slots = (window.header().commands.load(Ordering::Acquire) as usize).clamp(1, SLOTS_MOST);
         let peer = if world == self.ep.rank { None } else { Some(self.ep.contact(world)?) };
         let map = |at, len| match &peer {
             Some(p) => p.region.map(at, len),
             None => self.ep.region.map(at, len),
         };
-        let shares = (window.header().shares.load(Ordering::Acquire) as usize).clamp(1, SHARES_MOST.min(slots));
-        let slots = slots / shares;
+        let shape = [&window.header().commands, &window.header().shares].map(|w| w.load(Ordering::Acquire));
+        let Some((slots, shares)) = split(shape[0], shape[1]) else {
+            let why = self.ep.break_off(world, "the shape of its ring of commands");
+            return Err(self.peer_error(rank, &why, "first use"));
+        };
         let number = self.ep.launch.local_ranks().iter().position(|r| *r == self.ep.rank).unwrap_or(0);
         let ring_at = share_at(COMMANDS_AT, slots, share_of(number as u32, shares));
         let ring = ring(map(ring_at, Ring::bytes(slots))?, slots);
@@ -338,7 +340,11 @@ impl Rma {
         let Some(near) = view.near() else {
             return Ok(Place { view, addr: self.reach(view, ga, len, false, what)?.place.addr, here: None });
         };
-        let (addr, life) = self.look_up(&near.window, ga, n, offset, len, what)?;
+        let (addr, life) = match &near.peer {
+            // What this rank has registered it knows by itself.
+            None => self.judge(self.entries.of(n), ga, n, offset, len, what)?,
+            Some(_) => self.look_up(&near.window, ga, n, offset, len, what)?,
+        };
         let here = match &near.peer {
             None => Some(addr as *mut u8),
             Some(p) if life & Entry::SHARED != 0 => p.region.heap().and_then(|h| h.translate(addr, len)),
@@ -382,7 +388,7 @@ impl Rma {
         if life & Entry::VALID == 0 || !fits || (life >> Entry::COLOUR_AT) as u32 & 1 != colour {
             return Err(self.not_registered(ga, len, life, have, what));
         }
-        Ok((base + offset, life))
+        Ok((base.wrapping_add(offset), life))
     }
 
     /// Rank, entry and offset of an address; `None`: it names no rank of the job.

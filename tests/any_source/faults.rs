@@ -58,7 +58,7 @@ pub fn dies_with_a_slot() {
                 draw_and_die();
             }
             let peer = ep.contact(0).unwrap();
-            let (slots, shares) = of_region(peer.region.header());
+            let (slots, shares) = of_region(peer.region.header()).unwrap();
             let at = share_at(ring_at(None, 1), slots, share_of(1, shares));
             let ring = Ring::new(peer.region.map(at, Ring::bytes(slots)).unwrap(), slots, WORLD_EPOCH);
             ep.any_source.stakes.with(0, at, |stake| {

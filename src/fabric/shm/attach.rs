@@ -92,7 +92,7 @@ impl Attach {
         on_death: impl Fn(u32) + Send + Sync + 'static,
         on_contact: impl Fn(&Arc<Peer>) + Send + Sync + 'static,
     ) -> Result<Attach> {
-        let (rank, size) = (region.header().rank(), region.header().size());
+        let (rank, size) = (region.rank(), region.size());
         let failed = |what: &str, e: io::Error| Error::new(Code::System, format!("rank {rank}: {what}: {e}"));
         let raised = RaisedLimit::raise();
         allow_tracing();
@@ -300,7 +300,7 @@ impl Shared {
 
     /// The layout version that this process stands for: that of its own region.
     pub fn version(&self) -> u32 {
-        self.region.header().layout_version()
+        self.region.version()
     }
 
     /// Can this process copy to and from the private memory of the one that sent this greeting?

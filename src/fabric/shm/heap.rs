@@ -83,7 +83,7 @@ impl Heap {
         if ptr.is_null() {
             return Ok(());
         }
-        let rank = self.region.header().rank();
+        let rank = self.region.rank();
         let wrong = |what: &str| Err(Error::new(Code::Argument, format!("rank {rank}: free({ptr:p}): {what}")));
         let Some(start) = self.offset(ptr) else {
             return wrong("this address is not from fmpl_alloc");
@@ -154,7 +154,7 @@ impl Heap {
 
     #[cold]
     fn no_memory(&self, size: usize, what: &str) -> Error {
-        Error::new(Code::Memory, format!("rank {}: alloc of {size} bytes: {what}", self.region.header().rank()))
+        Error::new(Code::Memory, format!("rank {}: alloc of {size} bytes: {what}", self.region.rank()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A peer of this node after first contact: its region, its pulse, and whether its private memory can be reached.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::hello::{HELLO_LEN, Hello, PROBE_LEN};
 use super::region::{FINALIZED, PeerRegion};
@@ -23,6 +23,8 @@ pub struct Peer {
     lines: Mutex<Vec<Line>>,
     cma: AtomicBool,
     dead: AtomicBool,
+    /// What it has written that cannot be, if it has.
+    broken: OnceLock<&'static str>,
     announced: AtomicBool,
 }
 
@@ -40,7 +42,7 @@ impl Peer {
         region.header().mapped_by(reached);
         let dead = AtomicBool::new(pidfd.is_none());
         let (lines, cma, announced) = (Mutex::default(), AtomicBool::new(cma), AtomicBool::new(false));
-        Peer { rank: region.rank(), pid, region, pidfd, lines, cma, dead, announced }
+        Peer { rank: region.rank(), pid, region, pidfd, lines, cma, dead, broken: OnceLock::new(), announced }
     }
 
     /// A rank of a model, in this process.
@@ -83,8 +85,21 @@ impl Peer {
         } else if self.has_left() {
             Some("has finalized")
         } else {
-            None
+            self.broken()
         }
+    }
+
+    /// What it has written into shared memory that cannot be, in the words of an error, if it has: nothing more is done with it.
+    #[inline]
+    pub fn broken(&self) -> Option<&'static str> {
+        self.broken.get().copied()
+    }
+
+    /// It has written what cannot be into a record of shared memory; the words of the error.
+    #[cold]
+    pub fn break_off(&self, record: &str) -> &'static str {
+        // Once for a peer, and as long as the process lives: errors name it.
+        self.broken.get_or_init(|| Box::leak(format!("has damaged {record}; nothing more is done with it").into()))
     }
 
     /// Is the peer known to be dead? One load; the service thread keeps it true to life.

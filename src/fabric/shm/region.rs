@@ -355,6 +355,10 @@ impl Drop for Mapping {
 pub struct Region {
     fd: OwnedFd,
     first: Mapping,
+    rank: u32,
+    size: u32,
+    version: u32,
+    indices: AtomicU32,
 }
 
 impl Region {
@@ -380,7 +384,7 @@ impl Region {
         }
         let first = Mapping::of(fd.as_fd(), 0, BOARD_END as usize)
             .map_err(|e| Error::new(Code::Memory, format!("rank {rank}: mapping the shared region's header: {e}")))?;
-        let region = Region { fd, first };
+        let region = Region { fd, first, rank, size, version: layout_version, indices: AtomicU32::new(0) };
         let h = region.header();
         h.layout_version.store(layout_version, Ordering::Relaxed);
         h.rank.store(rank, Ordering::Relaxed);
@@ -391,7 +395,33 @@ impl Region {
         Ok(region)
     }
 
-    /// The header.
+    /// This rank. (The header says so to others, who may damage it; what concerns this process is read nowhere but here.)
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// The number of ranks of the job.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The layout version that this process stands for.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// How many indices this rank has for each peer.
+    pub fn indices(&self) -> u32 {
+        self.indices.load(Ordering::Acquire)
+    }
+
+    /// It has so many from now on, or as many as before if those were more; others are told.
+    pub fn have_indices(&self, indices: u32) {
+        let most = self.indices.fetch_max(indices, Ordering::AcqRel).max(indices);
+        self.header().indices.store(most, Ordering::Release);
+    }
+
+    /// The header, as it is shown to others.
     #[inline]
     pub fn header(&self) -> &RegionHeader {
         // SAFETY: the first page is mapped as long as self lives, and every field is an atomic.
@@ -414,12 +444,12 @@ impl Region {
     /// Maps `len` bytes from `offset` on. `Memory`: the address space or a limit on it is used up; `Argument`: beyond the region.
     pub fn map(&self, offset: u64, len: usize) -> Result<Mapping> {
         Mapping::of(self.fd.as_fd(), offset, len)
-            .map_err(|e| map_error(e, &format!("rank {}: its own region", self.header().rank()), offset, len))
+            .map_err(|e| map_error(e, &format!("rank {}: its own region", self.rank), offset, len))
     }
 
     /// The same for the heap, apart from others' heaps where the caches look them up.
     pub fn map_apart(&self, offset: u64, len: usize) -> Result<Mapping> {
-        let rank = self.header().rank();
+        let rank = self.rank;
         Mapping::apart(self.fd.as_fd(), offset, len, rank)
             .map_err(|e| map_error(e, &format!("rank {rank}: its own region"), offset, len))
     }
@@ -459,7 +489,7 @@ impl Region {
         if len == 0 {
             return Ok(());
         }
-        let rank = self.header().rank();
+        let rank = self.rank;
         if offset.checked_add(len).is_none_or(|end| end > REGION_END) {
             return Err(Error::new(
                 Code::Argument,

@@ -165,7 +165,7 @@ pub(super) struct Links {
 impl Fabric {
     /// Takes part with this port. Requests are answered once the job's key is known.
     pub fn start(region: Arc<Region>, port: Port, terms: Terms) -> Result<Fabric> {
-        let rank = region.header().rank();
+        let rank = region.rank();
         let domain = Domain::new(&port.device)?;
         let channel = Channel::new(&port.device)?;
         let sent = CompletionQueue::new(&port.device, 16, None)?;
@@ -377,7 +377,7 @@ impl Shared {
         Card { qp_num: self.arrivals.datagrams.number(), gid: self.port.address.gid, lid: self.port.lid }
     }
     fn version(&self) -> u32 {
-        self.region.header().layout_version()
+        self.region.version()
     }
 
     /// Wakes the thread.

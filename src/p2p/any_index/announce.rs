@@ -75,14 +75,15 @@ pub(in crate::p2p) fn wake_receiver(lane: &Lane) {
 fn enqueue(lane: &Lane, slot: usize, message: Option<(Land, [u64; 2])>) -> bool {
     let mut n = lane.announced_queued.load(Ordering::Relaxed);
     loop {
-        if n - lane.announced_taken.load(Ordering::Relaxed) >= ANNOUNCED_QUEUE as u64 {
+        if n.wrapping_sub(lane.announced_taken.load(Ordering::Relaxed)) >= ANNOUNCED_QUEUE as u64 {
             // SYNC POINT: pairs with the release in `dequeue`.
             let taken = match lane.far() {
                 None => lane.announcements_taken(lane.out).load(Ordering::Acquire),
                 Some(far) => far.announcements_taken(),
             };
             lane.announced_taken.store(taken, Ordering::Relaxed);
-            if n - taken >= ANNOUNCED_QUEUE as u64 {
+            // More taken than there were: a damaged word, which counts as a full queue.
+            if n.wrapping_sub(taken) >= ANNOUNCED_QUEUE as u64 {
                 return false;
             }
         }

@@ -46,7 +46,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
 use crate::lane::map::INDEX_MAX;
-use crate::lane::{BlockRef, Place};
+use crate::lane::{BlockRef, PeerSpool, Place};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
 use crate::p2p::group::Group;
@@ -68,6 +68,8 @@ use table::{Table, key_of};
 
 /// What a process has of this domain.
 pub struct AnySource {
+    /// The slots of each share of the own rings, and how many shares there are.
+    own: (usize, usize),
     /// Rings of others, as a sender.
     outgoing: Table<Outgoing>,
     /// Own rings, as a receiver.
@@ -94,6 +96,8 @@ pub struct AnySource {
     moved: Mutex<Vec<Moved>>,
     /// Blocks of multicasts to several nodes, as master or leader, that are not complete.
     wides: Mutex<Vec<BlockRef>>,
+    /// Memory of this process that a record in its spool names, where this process may be the one that reads it.
+    lent: Mutex<Vec<Lent>>,
     /// Blocks of multicasts whose end nobody asks for.
     unasked: Mutex<std::collections::VecDeque<BlockRef>>,
 }
@@ -105,6 +109,16 @@ struct FarRings {
     used: Vec<((u32, i32), Arc<FarRing>)>,
     spare: Vec<Arc<FarRing>>,
 }
+
+/// Memory that this process has named in a record of its spool: the record lies in shared memory, so what it says is not believed.
+struct Lent {
+    block: BlockRef,
+    ptr: *const u8,
+    len: usize,
+}
+
+// SAFETY: the pointer is to memory that its caller leaves alone until the record's block is done; see `Outgoing`.
+unsafe impl Send for Lent {}
 
 /// A communicator that this process has freed.
 struct Left {
@@ -140,14 +154,19 @@ impl Domain {
     /// The rank in the communicator of a rank of the world.
     #[inline(always)]
     fn rank_here(&self, rank: u32) -> i32 {
-        if self.world { rank as i32 } else { self.group.rank_of(rank).map_or(-1, |r| r as i32) }
+        if self.world {
+            if rank < self.group.size() { rank as i32 } else { -1 }
+        } else {
+            self.group.rank_of(rank).map_or(-1, |r| r as i32)
+        }
     }
 }
 
 impl AnySource {
-    /// Nothing yet.
-    pub fn new(region: &Region) -> Result<AnySource> {
+    /// Nothing yet; own rings of so many slots, in so many shares.
+    pub fn new(region: &Region, slots: usize, shares: usize) -> Result<AnySource> {
         Ok(AnySource {
+            own: (slots / shares, shares),
             outgoing: Table::new(),
             incoming: Table::new(),
             stakes: Stakes::own(region)?,
@@ -161,24 +180,25 @@ impl AnySource {
             far_made: AtomicU32::new(0),
             moved: Mutex::default(),
             wides: Mutex::default(),
+            lent: Mutex::default(),
             unasked: Mutex::default(),
         })
     }
 
     /// The spool of a rank, mapped when first needed.
-    fn spool_of(&self, ep: &Endpoint, source: u32) -> Result<*mut u8> {
+    fn spool_of(&self, ep: &Endpoint, source: u32) -> Result<PeerSpool> {
         if source == ep.rank {
-            return Ok(ep.spool.bytes(0));
+            return Ok(ep.spool.as_peers());
         }
         let all = self.spools.get_or_init(|| (0..ep.size).map(|_| OnceLock::new()).collect());
         let slot = all.get(source as usize).ok_or_else(|| garbled(ep, source))?;
         if let Some(window) = slot.get() {
-            return Ok(window.as_ptr());
+            return Ok(PeerSpool::new(window));
         }
         // Who has reached this rank need not be known here: a contact that this rank began, and gave up before the answer came, is one
         // for the other side all the same.
         let window = ep.contact(source)?.region.map(SPOOL_AT, SPOOL_WINDOW)?;
-        Ok(slot.get_or_init(|| window).as_ptr())
+        Ok(PeerSpool::new(slot.get_or_init(|| window)))
     }
 
     /// Messages that this process, or another on the same rings, has sent and that are not taken; and requests not completed.
@@ -261,7 +281,7 @@ impl AnySource {
             }
             None => {
                 // Half as many as for the senders of this node: a slot here is memory that stays.
-                let slots = (ep.region.header().any_slots.load(Ordering::Relaxed) as usize / 2).max(1);
+                let slots = (self.own.0 * self.own.1 / 2).max(1);
                 let mut hosts = vec![None; share::shares(ep.config.spread, ep.size as usize, slots)];
                 if ep.config.counters_elsewhere && slots > 1 {
                     hosts = far::host::hosts(ep.launch.nodes(), ep.rank, hosts.len().max(2));
@@ -290,6 +310,27 @@ impl AnySource {
         let (place, slots) = ring.share(n).place();
         let host = hosts[n].map_or(0, |host| u64::from(host) + 1);
         Some([place.addr, place.rkey as u64 | u64::from(slots.ilog2()) << 32 | host << far::HOST_AT])
+    }
+
+    fn lent(&self) -> std::sync::MutexGuard<'_, Vec<Lent>> {
+        self.lent.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// A record in a block of the own spool names this memory.
+    fn lend(&self, block: BlockRef, ptr: *const u8, len: usize) {
+        self.lent().push(Lent { block, ptr, len });
+    }
+
+    /// It does so no more.
+    fn take_back(&self, block: BlockRef) {
+        self.lent().retain(|lent| (lent.block.at, lent.block.generation) != (block.at, block.generation));
+    }
+
+    /// The first `n` bytes of the memory that a record in the own spool names.
+    fn lent_by(&self, at: u64, generation: u32, n: usize) -> Option<*const u8> {
+        let lent = self.lent();
+        let found = lent.iter().find(|lent| (lent.block.at, lent.block.generation) == (at, generation))?;
+        (n <= found.len).then_some(found.ptr)
     }
 
     fn moved(&self) -> std::sync::MutexGuard<'_, Vec<Moved>> {
@@ -339,7 +380,7 @@ impl AnySource {
 
 /// The index of a call, or the error.
 fn check_index(ep: &Endpoint, context: &Context, index: i32) -> Result<()> {
-    let have = (ep.region.header().indices.load(Ordering::Acquire) as usize).min(context.indices);
+    let have = (ep.region.indices() as usize).min(context.indices);
     if index >= 0 && (index as usize) < have {
         return Ok(());
     }
@@ -397,15 +438,20 @@ impl Endpoint {
             return self.far_outgoing_at(context, dst, index);
         }
         let peer = if rank == self.rank { None } else { Some(self.contact(rank)?) };
-        let header = peer.as_ref().map_or(self.region.header(), |p| p.region.header());
-        let have = header.indices.load(Ordering::Acquire);
+        let have = peer.as_ref().map_or(self.region.indices(), |p| p.region.header().indices.load(Ordering::Acquire));
         if (index as usize) < context.indices.min(INDEX_MAX) && index as u32 >= have {
             return Err(Error::new(
                 Code::Index,
                 format!("rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank),
             ));
         }
-        let (slots, shares) = share::of_region(header);
+        let shape = peer.as_ref().map_or(Some(self.any_source.own), |p| share::of_region(p.region.header()));
+        let Some((slots, shares)) = shape else {
+            let what = self.break_off(rank, "the shape of its rings of any source, in the header of its region");
+            let text =
+                format!("rank {}: any-source send to (rank {dst}, index {index}): rank {rank} {what}", self.rank);
+            return Err(Error::new(Code::Peer, text));
+        };
         let domain = Domain::of(context);
         // Neighbours among the ranks of the node are in different shares.
         let number = self.launch.local_ranks().iter().position(|r| *r == self.rank).unwrap_or(0);
@@ -469,7 +515,7 @@ impl Endpoint {
         let comm = context.handle;
         let key = key_of(comm, -1, index);
         let domain = Domain::of(context);
-        let (slots, shares) = share::of_region(self.region.header());
+        let (slots, shares) = self.any_source.own;
         let at = ring_at(domain.unit, index as usize);
         self.any_source.incoming.find_or_make(key, || {
             let share = |k| {

@@ -45,6 +45,7 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::lane::BlockRef;
 use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES, UNIT_SLOTS};
+use crate::lane::record::BLOCK_HEADER;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::spool::SPOOL_WINDOW;
@@ -67,6 +68,12 @@ fn ticket_of(block: BlockRef) -> u64 {
 
 fn block_of(ticket: u64) -> BlockRef {
     BlockRef { at: (ticket >> 32) << 8, size: 1, generation: ticket as u32 }
+}
+
+/// The block of a multicast is the spool's again.
+fn give_back(ep: &Endpoint, block: BlockRef) {
+    ep.any_source.take_back(block);
+    ep.spool.give_back(block);
 }
 
 /// Sends to the members of a bitmap (bit r % 64 of word r / 64: rank r of the communicator). `keeps`: the buffer stays unchanged until
@@ -128,6 +135,9 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
     if place.stays {
         shared.record.in_heap.store(ep.heap.contains(ptr, len) as u32, Ordering::Relaxed);
         shared.record.address.store(ptr as u64, Ordering::Relaxed);
+        if members(bits).any(|r| r == context.group.rank()) {
+            ep.any_source.lend(place.block, ptr, len);
+        }
     } else if followed {
         Chunks::new(&shared).begin();
     } else {
@@ -136,7 +146,7 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
     }
     let told = Told { at: block.at, generation: block.generation, master: ep.rank };
     if let Err(e) = tell(ep, context, root, told) {
-        ep.spool.give_back(block);
+        give_back(ep, block);
         return Err(e);
     }
     if followed {
@@ -191,7 +201,7 @@ fn leave(ep: &Endpoint, block: BlockRef) {
     for _ in 0..unasked.len().min(4) {
         let Some(oldest) = unasked.pop_front() else { break };
         if ep.spool.is_done(oldest) {
-            ep.spool.give_back(oldest);
+            give_back(ep, oldest);
         } else if ep.spool.is_held(oldest) {
             unasked.push_back(oldest);
         }
@@ -260,7 +270,7 @@ pub fn mcast_test(ticket: u64) -> Result<bool> {
     ep.waiting_sends.push(ep);
     ep.any_source.push(ep);
     if is_complete(ep, block) {
-        ep.spool.give_back(block);
+        give_back(ep, block);
         return Ok(true);
     }
     match of_the_dead(ep, block) {
@@ -286,7 +296,7 @@ pub fn mcast_wait(ticket: u64) -> Result<()> {
             return Err(e);
         }
     }
-    ep.spool.give_back(block);
+    give_back(ep, block);
     Ok(())
 }
 
@@ -309,19 +319,31 @@ fn is_complete(ep: &Endpoint, block: BlockRef) -> bool {
 }
 
 /// A multicast of this process that is not complete.
-fn own<'a>(ep: &'a Endpoint, block: BlockRef) -> Shared<'a> {
+///
+/// Its members write into the block, so what that says of itself is checked against what this process knows. `None`: it is damaged.
+fn own<'a>(ep: &'a Endpoint, block: BlockRef) -> Option<Shared<'a>> {
     let at = ep.spool.bytes(block.at);
     // SAFETY: a block of ours that was made for a multicast.
-    let record = unsafe { Shared::at(at, 0, 0) }.record;
-    let (words, count) = (record.words.load(Ordering::Relaxed), record.count.load(Ordering::Relaxed));
-    // SAFETY: as above.
-    unsafe { Shared::at(at, words as usize, count as usize) }
+    let record = unsafe { Shared::at(at, [0; 4]) }.record;
+    let [words, count, extra] =
+        [&record.words, &record.count, &record.extra].map(|w| w.load(Ordering::Relaxed) as usize);
+    let size = record.size.load(Ordering::Relaxed) as usize;
+    let most = ep.size as usize;
+    let fits = words <= most.div_ceil(64) && count <= most;
+    if !fits || BLOCK_HEADER + Shared::bytes(words, count) + extra > ep.spool.bytes_of(block.at) {
+        return None;
+    }
+    // SAFETY: as above, with room for so much.
+    Some(unsafe { Shared::at(at, [words, count, size, extra]) })
 }
 
 /// The error of a multicast of which a member has died without its data.
 fn of_the_dead(ep: &Endpoint, block: BlockRef) -> Option<Error> {
-    let shared = own(ep, block);
-    let wide = shared.record.extra.load(Ordering::Relaxed) != 0;
+    let Some(shared) = own(ep, block) else {
+        let text = format!("rank {}: mcast: a member has damaged its block; others may not have the message", ep.rank);
+        return Some(Error::new(Code::Peer, text));
+    };
+    let wide = shared.extra != 0;
     if ep.deaths() == 0 && !wide || is_complete(ep, block) {
         return None;
     }
@@ -333,7 +355,7 @@ fn of_the_dead(ep: &Endpoint, block: BlockRef) -> Option<Error> {
 /// Which ranks of a multicast's communicator are known to be dead.
 fn is_dead_in<'a>(ep: &'a Endpoint, shared: &Shared<'_>) -> impl Fn(u32) -> bool + 'a {
     let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32);
-    let elsewhere = if shared.record.extra.load(Ordering::Relaxed) != 0 { ep.lost_elsewhere() } else { Vec::new() };
+    let elsewhere = if shared.extra != 0 { ep.lost_elsewhere() } else { Vec::new() };
     move |rank| {
         let world = context.map(|c| c.group.world_rank(rank));
         world.is_some_and(|world| ep.is_dead(world) || elsewhere.contains(&world))
@@ -347,8 +369,8 @@ fn dead(ep: &Endpoint, rank: u32) -> Error {
 
 /// Gives a multicast up. `true`: nobody reads the master's buffer any more.
 fn withdraw(ep: &Endpoint, block: BlockRef) -> bool {
-    let shared = own(ep, block);
-    if shared.record.extra.load(Ordering::Relaxed) != 0 {
+    let Some(shared) = own(ep, block) else { return true };
+    if shared.extra != 0 {
         // The master's buffer was copied before; the block stays until all have it, or the job ends.
         return true;
     }
@@ -374,7 +396,7 @@ struct Complete {
 
 impl Complete {
     fn is_wide(&self) -> bool {
-        self.ep.spool.is_held(self.block) && own(self.ep, self.block).record.extra.load(Ordering::Relaxed) != 0
+        self.ep.spool.is_held(self.block) && own(self.ep, self.block).is_some_and(|shared| shared.extra != 0)
     }
 }
 
@@ -410,7 +432,7 @@ impl Scene for Complete {
     fn sleep_word(&self) -> Option<&AtomicU32> {
         // While the block is held the record is ours; a block that is done is taken again by nobody but this thread's process, whose
         // new record would only be rung for without need.
-        Some(&own(self.ep, self.block).record.asleep)
+        own(self.ep, self.block).map(|shared| &shared.record.asleep)
     }
     fn is_ordered(&self) -> bool {
         self.ep.is_ordered()

@@ -23,10 +23,9 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::cma::{self, CmaError};
 use crate::fabric::shm::peer::Peer;
-use crate::lane::BlockRef;
-use crate::lane::record::{ASLEEP, BLOCK_HEADER, Block, EVENT};
+use crate::lane::record::{ASLEEP, BLOCK_HEADER, EVENT};
+use crate::lane::{BlockRef, PeerBlock};
 use crate::p2p::endpoint::Endpoint;
-use crate::p2p::spool::SPOOL_WINDOW;
 use crate::wait::{Board, doorbell};
 
 const OPEN: u32 = 1;
@@ -74,20 +73,26 @@ pub(super) enum Fetch {
     Done,
 }
 
-/// The record at an offset of a spool.
-///
-/// # Safety
-/// `spool` is a spool's window, and `at` a block in it that was taken for an offer.
-unsafe fn record<'a>(spool: *mut u8, at: u64) -> &'a Offer {
-    // SAFETY: blocks begin at lines, and are longer than header and record; an offer is atomics only.
-    unsafe { &*spool.add(at as usize + BLOCK_HEADER).cast::<Offer>() }
+/// The record behind a block's header. `None`: there is no room for one.
+fn record<'a>(block: PeerBlock) -> Option<&'a Offer> {
+    let at = block.bytes(BLOCK_HEADER as u64, size_of::<Offer>() as u64)?;
+    // SAFETY: within the window, which stays mapped; blocks begin at lines, and the header is one of several lines; an offer is atomics only.
+    Some(unsafe { &*at.cast::<Offer>() })
 }
 
-/// Makes an offer of a message at `ptr`. `None`: the spool has no block for it.
-pub(super) fn make(ep: &Endpoint, comm: i32, ptr: *const u8, reachable: bool) -> Option<BlockRef> {
+/// Makes an offer of a message at `ptr`, to itself or to another rank. `None`: the spool has no block for it.
+pub(super) fn make(
+    ep: &Endpoint,
+    comm: i32,
+    (ptr, len): (*const u8, usize),
+    to_itself: bool,
+    reachable: bool,
+) -> Option<BlockRef> {
     let block = ep.spool.take(comm, size_of::<Offer>(), 0)?;
-    // SAFETY: the block was taken for it just now.
-    let offer = unsafe { record(ep.spool.bytes(0), block.at) };
+    let offer = record(ep.spool.as_peers().block(block.at)?)?;
+    if to_itself {
+        ep.any_source.lend(block, ptr, len);
+    }
     offer.address.store(ptr as u64, Ordering::Relaxed);
     offer.asleep.store(0, Ordering::Relaxed);
     offer.filled.store(0, Ordering::Relaxed);
@@ -102,16 +107,18 @@ pub(super) struct Offered {
     block: BlockRef,
     /// The block that the pieces go through.
     stream: Option<BlockRef>,
+    /// Bytes put into it.
+    filled: u64,
 }
 
 impl Offered {
     pub fn new(block: BlockRef) -> Offered {
-        Offered { block, stream: None }
+        Offered { block, stream: None, filled: 0 }
     }
 
     fn record<'a>(&self, ep: &'a Endpoint) -> &'a Offer {
-        // SAFETY: taken for an offer, and ours until it is given back.
-        unsafe { record(ep.spool.bytes(0), self.block.at) }
+        let block = ep.spool.as_peers().block(self.block.at);
+        block.and_then(record).expect("a block that was taken for an offer is in the spool")
     }
 
     /// The sender's sleep byte.
@@ -132,10 +139,16 @@ impl Offered {
         }
     }
 
+    /// The block is the spool's again.
+    fn give_back(&self, ep: &Endpoint) {
+        ep.any_source.take_back(self.block);
+        ep.spool.give_back(self.block);
+    }
+
     fn room_in_stream(&self, offer: &Offer) -> bool {
         // SYNC POINT: pairs with the receiver's release after it has copied a piece.
         let taken = offer.taken.load(Ordering::Acquire);
-        offer.filled.load(Ordering::Relaxed) - taken < 2 * PIECE as u64
+        self.filled.saturating_sub(taken) < 2 * PIECE as u64
     }
 
     /// Does what the receiver needs of the sender; `late`: the sender's patience is over. `true`: the memory is the caller's again.
@@ -153,7 +166,7 @@ impl Offered {
     ) -> Result<bool> {
         let offer = self.record(ep);
         if ep.spool.is_done(self.block) {
-            ep.spool.give_back(self.block);
+            self.give_back(ep);
             if let Some(stream) = self.stream.take() {
                 ep.spool.give_back(stream);
             }
@@ -221,11 +234,11 @@ impl Offered {
 
     /// # Safety
     /// As for [`Offered::serve`].
-    unsafe fn fill(&self, ep: &Endpoint, out: &Outgoing, near: &Near, ptr: *const u8, len: usize) {
+    unsafe fn fill(&mut self, ep: &Endpoint, out: &Outgoing, near: &Near, ptr: *const u8, len: usize) {
         let offer = self.record(ep);
         let Some(block) = self.stream else { return };
-        let mut filled = offer.filled.load(Ordering::Relaxed);
-        while filled < len as u64 && self.room_in_stream(offer) {
+        while self.filled < len as u64 && self.room_in_stream(offer) {
+            let filled = self.filled;
             let n = PIECE.min(len - filled as usize);
             let half = (filled as usize / PIECE % 2) * PIECE;
             // SAFETY: within message and block; the receiver has taken what was in this half.
@@ -233,9 +246,9 @@ impl Offered {
                 let to = ep.spool.bytes(block.at + (BLOCK_HEADER + half) as u64);
                 copy(ptr.add(filled as usize), to, n);
             }
-            filled += n as u64;
+            self.filled += n as u64;
             // SYNC POINT: pairs with the receiver's acquire.
-            offer.filled.store(filled, Ordering::Release);
+            offer.filled.store(self.filled, Ordering::Release);
             near.wake_receiver(out.index);
         }
     }
@@ -262,25 +275,16 @@ pub(super) struct Fetching<'a> {
 }
 
 impl Fetching<'_> {
-    fn spool(&self) -> Result<*mut u8> {
-        self.ep.any_source.spool_of(self.ep, self.source)
-    }
-
-    /// The block at an offset that the source named, if it lies in the window with so many bytes.
-    fn block(&self, at: u64, bytes: u64) -> Result<*mut u8> {
-        let end = at.checked_add(bytes).and_then(|n| n.checked_add(BLOCK_HEADER as u64));
-        if !at.is_multiple_of(64) || end.is_none_or(|end| end > SPOOL_WINDOW as u64) {
-            return Err(garbled(self.ep, self.source));
-        }
-        // SAFETY: within the window.
-        Ok(unsafe { self.spool()?.add(at as usize) })
-    }
-
-    fn done(&self, block: *mut u8, generation: u32) {
-        // SAFETY: a block within the source's window, checked by `block`; its header is atomics only.
-        let header = unsafe { &*block.cast::<Block>() };
-        // SYNC POINT: pairs with the acquire in `Spool::is_done`: all reads of the block are over.
-        header.done.store(generation, Ordering::Release);
+    /// The block that the source has named in this use, and so many bytes behind its header. Who is said to be the source need not be: any
+    /// member can have filled the slot. So a block in another use is left alone, and one of this process must be one that it has taken.
+    fn block(&self, at: u64, bytes: u64, generation: u32) -> Result<(PeerBlock, *mut u8)> {
+        let block = self.ep.any_source.spool_of(self.ep, self.source)?.block(at);
+        let found = block.and_then(|block| Some((block, block.bytes(BLOCK_HEADER as u64, bytes)?)));
+        let own = || self.ep.spool.is_held(BlockRef { at, size: bytes, generation });
+        found
+            .filter(|(block, _)| block.header().gener.load(Ordering::Relaxed) == generation)
+            .filter(|_| self.source != self.ep.rank || own())
+            .ok_or_else(|| garbled(self.ep, self.source))
     }
 
     /// Copies a spooled message out.
@@ -288,17 +292,16 @@ impl Fetching<'_> {
     /// # Safety
     /// `cap` writable bytes at `to`.
     pub unsafe fn spooled(&self, to: *mut u8, cap: usize) -> Result<()> {
-        let block = self.block(self.away.at, self.away.len)?;
+        let (block, from) = self.block(self.away.at, self.away.len, self.away.generation)?;
         // SAFETY: `block` made sure of the bytes, and they stay until it is marked done.
-        unsafe { copy(block.add(BLOCK_HEADER), to, cap.min(self.away.len as usize)) };
-        self.done(block, self.away.generation);
+        unsafe { copy(from, to, cap.min(self.away.len as usize)) };
+        block.finish(self.away.generation);
         Ok(())
     }
 
     fn offer(&self) -> Result<&Offer> {
-        self.block(self.away.at, size_of::<Offer>() as u64)?;
-        // SAFETY: within the window, at a line; atomics only.
-        Ok(unsafe { record(self.spool()?, self.away.at) })
+        let (block, _) = self.block(self.away.at, size_of::<Offer>() as u64, self.away.generation)?;
+        record(block).ok_or_else(|| garbled(self.ep, self.source))
     }
 
     /// Is there anything new to an offer that was not fetched whole by the last [`Fetching::offered`]?
@@ -335,6 +338,7 @@ impl Fetching<'_> {
                             self.end(offer);
                             return Ok(true);
                         }
+                        Err(_) if self.source == self.ep.rank => return Err(garbled(self.ep, self.source)),
                         Err(CmaError::Gone) => return Err(self.lost()),
                         Err(CmaError::Denied | CmaError::Fault { .. } | CmaError::System { .. }) => {
                             offer.state.store(ASKED, Ordering::Release);
@@ -345,11 +349,11 @@ impl Fetching<'_> {
                 CLOSED if swap(ASKED) => self.wake_source(offer),
                 OPEN | CLOSED => {}
                 MOVED => {
-                    let at = offer.block.load(Ordering::Relaxed);
-                    let block = self.block(at, self.away.len)?;
+                    let generation = offer.generation.load(Ordering::Relaxed);
+                    let (block, from) = self.block(offer.block.load(Ordering::Relaxed), self.away.len, generation)?;
                     // SAFETY: as in `spooled`.
-                    unsafe { copy(block.add(BLOCK_HEADER), to, n) };
-                    self.done(block, offer.generation.load(Ordering::Relaxed));
+                    unsafe { copy(from, to, n) };
+                    block.finish(generation);
                     self.end(offer);
                     return Ok(true);
                 }
@@ -370,8 +374,11 @@ impl Fetching<'_> {
     /// As for [`Fetching::spooled`]; `n` bytes at `address` of the source.
     unsafe fn read(&self, address: u64, to: *mut u8, n: usize) -> std::result::Result<(), CmaError> {
         if self.source == self.ep.rank {
-            // SAFETY: our own process's memory, which its sender leaves alone.
-            unsafe { copy(address as *const u8, to, n) };
+            // Where it is, this process knows by itself.
+            let own = self.ep.any_source.lent_by(self.away.at, self.away.generation, n);
+            let from = own.ok_or(CmaError::Fault { done: 0 })?;
+            // SAFETY: our own process's memory, of so many bytes, which its sender leaves alone.
+            unsafe { copy(from, to, n) };
             return Ok(());
         }
         let Some(peer) = self.peer() else { return Err(CmaError::Gone) };
@@ -401,7 +408,8 @@ impl Fetching<'_> {
     /// # Safety
     /// As for [`Fetching::spooled`].
     unsafe fn drain(&self, offer: &Offer, to: *mut u8, n: usize) -> Result<bool> {
-        let block = self.block(offer.block.load(Ordering::Relaxed), 2 * PIECE as u64)?;
+        let generation = offer.generation.load(Ordering::Relaxed);
+        let (block, from) = self.block(offer.block.load(Ordering::Relaxed), 2 * PIECE as u64, generation)?;
         let mut taken = offer.taken.load(Ordering::Relaxed);
         // SYNC POINT: pairs with the sender's release after it has filled a piece.
         let filled = offer.filled.load(Ordering::Acquire).min(self.away.len);
@@ -410,7 +418,7 @@ impl Fetching<'_> {
             let half = (taken as usize / PIECE % 2) * PIECE;
             let want = piece.min(n.saturating_sub(taken as usize));
             // SAFETY: within the block and the buffer.
-            unsafe { copy(block.add(BLOCK_HEADER + half), to.wrapping_add(taken as usize), want) };
+            unsafe { copy(from.add(half), to.wrapping_add(taken as usize), want) };
             taken += piece as u64;
             // SYNC POINT: pairs with the sender's acquire: the half is free again.
             offer.taken.store(taken, Ordering::Release);
@@ -419,15 +427,15 @@ impl Fetching<'_> {
         if taken < self.away.len {
             return Ok(false);
         }
-        self.done(block, offer.generation.load(Ordering::Relaxed));
+        block.finish(generation);
         Ok(true)
     }
 
     /// The receiver's last look at the offer.
     fn end(&self, offer: &Offer) {
-        // SAFETY: the record lies behind its block's header, which `offer` made sure of.
-        let block = unsafe { (&raw const *offer).cast::<u8>().sub(BLOCK_HEADER) }.cast_mut();
-        self.done(block, self.away.generation);
+        if let Ok((block, _)) = self.block(self.away.at, size_of::<Offer>() as u64, self.away.generation) {
+            block.finish(self.away.generation);
+        }
         // The record may serve another offer by now: then this wakes somebody for nothing.
         self.wake_source(offer);
     }

@@ -55,6 +55,9 @@ pub(super) struct Wanted {
     pub len: usize,
 }
 
+/// A waiting receive looks at the senders' counters once in so many slow turns.
+const LOOKS: u32 = if cfg!(loom) { u32::MAX } else { 64 };
+
 /// A ring of this process. The thread that has it claimed uses what is private.
 #[repr(align(64))]
 pub struct Incoming {
@@ -115,6 +118,8 @@ enum Death {
     News(u32),
     /// Nobody is left who could send.
     Alone,
+    /// The counters of this share are damaged: which messages it has cannot be told any more.
+    Damaged(usize),
 }
 
 impl Incoming {
@@ -235,7 +240,10 @@ impl Incoming {
                 unsafe { share.ring.deliver(ticket, arrival.kind, to, cap.min(arrival.len as usize)) };
                 arrival.len as usize
             }
-            Kind::Nothing => 0,
+            Kind::Nothing | Kind::Damaged => {
+                share.advance(ticket);
+                return Err(self.damaged(ep, arrival.source));
+            }
             // SAFETY: as the caller promises.
             Kind::Spooled | Kind::Offered => match unsafe { self.fetch(ep, share, arrival, to, cap) } {
                 Ok(None) => return Ok(None),
@@ -247,7 +255,22 @@ impl Incoming {
             },
         };
         share.advance(ticket);
-        Ok(Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: cap }))
+        let source = self.domain.rank_here(arrival.source);
+        if source < 0 {
+            return Err(self.damaged(ep, arrival.source));
+        }
+        Ok(Some(Arrived { source, len, capacity: cap }))
+    }
+
+    /// A slot says what none can. Whoever sends here can have written it, so nobody is suspected.
+    #[cold]
+    fn damaged(&self, ep: &Endpoint, source: u32) -> Error {
+        let text = format!(
+            "rank {}: any-source receive on index {}: a slot of the ring is damaged, which rank {source} is said to have filled; its \
+             message is lost, later receives go on",
+            ep.rank, self.index
+        );
+        Error::new(Code::Peer, text)
     }
 
     /// Nothing is there: senders that sleep are needed.
@@ -325,14 +348,25 @@ impl Incoming {
     fn peek_near(&self, share: &Share) -> Option<Arrived> {
         let arrival = share.arrival()?;
         let len = match arrival.kind {
-            Kind::Inline | Kind::Area | Kind::Nothing => arrival.len as usize,
+            Kind::Inline | Kind::Area | Kind::Nothing | Kind::Damaged => arrival.len as usize,
             Kind::Spooled | Kind::Offered => share.ring.away(share.next()).len as usize,
         };
         Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: 0 })
     }
 
+    /// A share with counters that cannot be.
+    fn look_for_damage(&self) -> Option<Death> {
+        let damaged = |share: &Share| share.ring.is_damaged(Some(share.next())) && share.arrival().is_none();
+        self.shares().position(damaged).map(Death::Damaged)
+    }
+
     /// What deaths mean for a receive that finds nothing. Changes nothing.
     fn look_for_the_dead(&self, ep: &'static Endpoint) -> Option<Death> {
+        if ep.deaths() != 0
+            && let Some(found) = self.look_for_damage()
+        {
+            return Some(found);
+        }
         let elsewhere = if self.spans() { ep.lost_elsewhere() } else { Vec::new() };
         if ep.deaths() == 0 && elsewhere.is_empty() || self.shares().any(|share| share.arrival().is_some()) {
             return None;
@@ -356,7 +390,11 @@ impl Incoming {
                 let theirs = ep.known(rank).and_then(|p| stakes(&p));
                 theirs.is_some_and(|s| s.has(ep.rank, share.at, ticket))
             };
-            let owner = dead.iter().copied().find(|r| has(*r));
+            // A damaged rank's stakes may say anything: where nobody alive can have the ticket a dead one had it, and be it by writing to
+            // the counter.
+            let all_known = || self.domain.group.members().all(|rank| dead.contains(&rank) || self.knows(ep, rank));
+            let first = || dead.first().copied().filter(|_| all_known());
+            let owner = dead.iter().copied().find(|r| has(*r)).or_else(first);
             let living = |r: &u32| *r != ep.rank && !dead.contains(r);
             let living = || {
                 ep.any_source.stakes.has(ep.rank, share.at, ticket)
@@ -376,6 +414,11 @@ impl Incoming {
         (dead.len() as u32 + 1 >= self.domain.group.size() && ep.single_threaded()).then_some(Death::Alone)
     }
 
+    /// Can this process look at the stakes of a rank that could send here?
+    fn knows(&self, ep: &'static Endpoint, rank: u32) -> bool {
+        rank == ep.rank || ep.contact_soon(rank).is_some() || ep.is_elsewhere(rank).is_ok_and(|far| far)
+    }
+
     fn death_error(&self, ep: &Endpoint, death: &Death) -> Error {
         let of = |rank: u32| self.domain.rank_here(rank);
         let what = match death {
@@ -389,6 +432,9 @@ impl Incoming {
                 format!("rank {} has died; later receives go on with what the others send", of(*rank))
             }
             Death::Alone => "every other rank has died".to_owned(),
+            Death::Damaged(share) => {
+                format!("the counters of its ring (share {share}) have been damaged by another rank")
+            }
         };
         Error::new(Code::Peer, format!("rank {}: any-source receive on index {}: {what}", ep.rank, self.index))
     }
@@ -411,7 +457,7 @@ impl Incoming {
                 self.pass_over_far(share);
             }
             Death::News(rank) => drop(self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
-            Death::Alone => {}
+            Death::Alone | Death::Damaged(_) => {}
         }
         self.death_error(ep, &death)
     }
@@ -428,7 +474,7 @@ impl Incoming {
 
     unsafe fn until_taken(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
         self.run_dry(true);
-        let scene = Waiting { ep, inc: self, found: Cell::new(None), next_ns: Cell::new(0) };
+        let scene = Waiting { ep, inc: self, found: Cell::new(None), next_ns: Cell::new(0), looks: Cell::new(0) };
         let mut waiter = Waiter::new();
         if self.domain.group.size() == 1 && !self.is_ready(ep) && ep.single_threaded() {
             return Err(self.nobody(ep));
@@ -565,6 +611,8 @@ struct Waiting<'a> {
     found: Cell<Option<Death>>,
     /// When it makes the acquaintance of the members on this node next; 0: the wait has not begun.
     next_ns: Cell<u64>,
+    /// Looks so far.
+    looks: Cell<u32>,
 }
 
 /// A receive that waits so long makes the acquaintance of all members on this node: of who is not known no death would be told.
@@ -621,7 +669,10 @@ impl Scene for Waiting<'_> {
         self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)
     }
     fn gone(&self) -> Option<Error> {
-        let death = self.inc.look_for_the_dead(self.ep);
+        // What senders write is looked at seldom: each look takes a line away from one of them.
+        self.looks.set(self.looks.get().wrapping_add(1));
+        let seldom = self.looks.get().is_multiple_of(LOOKS).then(|| self.inc.look_for_damage()).flatten();
+        let death = seldom.or_else(|| self.inc.look_for_the_dead(self.ep));
         let error = death.as_ref().map(|death| self.inc.death_error(self.ep, death));
         self.found.set(death);
         error

@@ -75,9 +75,17 @@ pub enum Kind {
     Offered = 4,
     /// No message: a ticket between nodes that turned out not to be needed.
     Nothing = 5,
+    /// Never written: what is read where the slot says what none can.
+    Damaged = 6,
 }
 
 impl Kind {
+    /// Bytes that a slot of this kind has at most, by its own word.
+    #[inline(always)]
+    fn most(self) -> u32 {
+        if self == Kind::Inline { SLOT_BYTES as u32 } else { AREA_BYTES as u32 }
+    }
+
     pub(super) fn from_number(n: u8) -> Option<Kind> {
         [Kind::Inline, Kind::Area, Kind::Spooled, Kind::Offered, Kind::Nothing].into_iter().find(|k| *k as u8 == n)
     }
@@ -241,12 +249,23 @@ impl Ring {
     #[inline]
     pub fn room(&self) -> u64 {
         // SYNC POINT: pairs with the release in `free`: the receiver's reads of the slots below are over.
-        self.header().freed.load(Ordering::Acquire) + self.limit()
+        self.header().freed.load(Ordering::Acquire).saturating_add(self.limit())
     }
 
     /// Is there room for several messages, so that it is worth coming for it?
     pub fn has_much_room(&self) -> bool {
-        self.header().sent.load(Ordering::Relaxed) + self.limit() / 4 <= self.room()
+        self.header().sent.load(Ordering::Relaxed).saturating_add(self.limit() / 4) <= self.room()
+    }
+
+    /// Do the counters say what they never can, since no sender takes a ticket before there is a slot for it? `taken`: messages taken, if
+    /// the caller is who takes them.
+    pub fn is_damaged(&self, taken: Option<u64>) -> bool {
+        let header = self.header();
+        let freed = header.freed.load(Ordering::Acquire);
+        let sent = header.sent.load(Ordering::Acquire);
+        // What is freed between the two looks says nothing of what was when the other was read.
+        let still = header.freed.load(Ordering::Acquire) == freed;
+        taken.is_some_and(|taken| taken != freed) || still && sent.wrapping_sub(freed) > self.mask + 1
     }
 
     /// Takes the next ticket if there is room, as far as `room` says, or the ring itself. `stake` is told each ticket before it is
@@ -272,7 +291,7 @@ impl Ring {
             }
             stake(ticket);
             // SYNC POINT: pairs with the acquire in `is_claimed`: who sees the ticket gone sees the stake.
-            match sent.compare_exchange(ticket, ticket + 1, Ordering::AcqRel, Ordering::Relaxed) {
+            match sent.compare_exchange(ticket, ticket.wrapping_add(1), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return Claimed::Ticket(ticket),
                 Err(now) => ticket = now,
             }
@@ -317,7 +336,7 @@ impl Ring {
     #[inline(always)]
     fn mark(&self, slot: &Slot, ticket: u64, source: u32, len: u32, kind: Kind) {
         slot.source.store(source as u64 | (len as u64) << 32, Ordering::Relaxed);
-        let mark = (ticket + 1) & 0xffff_ffff | (kind as u64) << 32 | (self.epoch as u64) << 48;
+        let mark = ticket.wrapping_add(1) & 0xffff_ffff | (kind as u64) << 32 | (self.epoch as u64) << 48;
         // SYNC POINT: pairs with the acquire in `arrival`.
         slot.mark.store(mark, Ordering::Release);
     }
@@ -328,15 +347,14 @@ impl Ring {
         let slot = self.slot(ticket);
         // SYNC POINT: pairs with the release in `mark`.
         let mark = slot.mark.load(Ordering::Acquire);
-        if mark as u32 != (ticket + 1) as u32 || (mark >> 48) as u16 != self.epoch {
+        if mark as u32 != ticket.wrapping_add(1) as u32 || (mark >> 48) as u16 != self.epoch {
             return None;
         }
         let source = slot.source.load(Ordering::Relaxed);
-        Some(Arrival {
-            kind: Kind::from_number((mark >> 32) as u8)?,
-            source: source as u32,
-            len: (source >> 32) as u32,
-        })
+        // A slot that says what none can is one with nothing to be had from it.
+        let kind = Kind::from_number((mark >> 32) as u8).unwrap_or(Kind::Damaged);
+        let (source, len) = (source as u32, (source >> 32) as u32);
+        Some(Arrival { kind: if len <= kind.most() { kind } else { Kind::Damaged }, source, len })
     }
 
     /// Copies the first `n` bytes of a message that lies in slot or area.

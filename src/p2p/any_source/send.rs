@@ -498,7 +498,9 @@ impl Message {
         if self.timeout == 0 {
             return None;
         }
-        super::offer::make(ep, self.out.comm, self.ptr, reachable).map(|block| (Kind::Offered, block))
+        let to_itself = near.peer.is_none();
+        super::offer::make(ep, self.out.comm, (self.ptr, self.len), to_itself, reachable)
+            .map(|block| (Kind::Offered, block))
     }
 
     /// Gives back what was prepared and not published. What another node may be reading stays registered.
@@ -512,6 +514,7 @@ impl Message {
             goods.abandon(ep);
         }
         if let Some((_, block)) = self.goods.take() {
+            ep.any_source.take_back(block);
             ep.spool.give_back(block);
         }
     }
@@ -676,7 +679,13 @@ impl Scene for Waiting<'_> {
         more | self.ep.any_source.push(self.ep) | late
     }
     fn gone(&self) -> Option<Error> {
-        self.message.out.gone().map(|what| self.message.out.gone_error(self.ep, what))
+        let out = self.message.out;
+        let damaged = || {
+            let full =
+                matches!(self.message.stage, Stage::Waits) && self.near().is_some_and(|ring| ring.is_damaged(None));
+            full.then_some("has a ring whose counters have been damaged by some rank")
+        };
+        out.gone().or_else(damaged).map(|what| out.gone_error(self.ep, what))
     }
     fn waits(&self) -> Waits {
         let out = self.message.out;

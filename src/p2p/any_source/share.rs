@@ -54,11 +54,17 @@ pub fn share_at(ring: u64, slots: usize, share: usize) -> u64 {
     ring + (share * Ring::bytes(slots)) as u64
 }
 
-/// The slots of each share of a rank's rings, and how many shares there are, as its region says.
-pub fn of_region(header: &RegionHeader) -> (usize, usize) {
-    let slots = (header.any_slots.load(Ordering::Acquire) as usize).clamp(1, SLOTS_MOST);
-    let shares = (header.any_shares.load(Ordering::Acquire) as usize).clamp(1, SHARES_MOST.min(slots));
-    (slots / shares, shares)
+/// The slots of each share of a rank's rings, and how many shares there are, as its region says. `None`: no ring has such a shape.
+pub fn of_region(header: &RegionHeader) -> Option<(usize, usize)> {
+    let (slots, shares) = (header.any_slots.load(Ordering::Acquire), header.any_shares.load(Ordering::Acquire));
+    split(slots.into(), shares.into())
+}
+
+/// The same, by two numbers that another rank has written.
+pub fn split(slots: u64, shares: u64) -> Option<(usize, usize)> {
+    let (slots, shares) = (usize::try_from(slots).ok()?, usize::try_from(shares.max(1)).ok()?);
+    let fits = slots.is_power_of_two() && slots <= SLOTS_MOST && shares.is_power_of_two();
+    (fits && shares <= SHARES_MOST.min(slots)).then(|| (slots / shares, shares))
 }
 
 /// How many messages may be outstanding in a share when `most` may be in all; at least one, since its senders have no other. 0: no limit.
@@ -130,10 +136,11 @@ impl Share {
     fn look_for_sleepers(&self, dry: bool) {
         let header = self.ring.header();
         let (next, limit) = (self.next(), self.ring.limit());
-        let left = header.sent.load(Ordering::Relaxed).saturating_sub(next);
+        // No more than there are slots, whatever senders have made of the counter.
+        let left = header.sent.load(Ordering::Relaxed).saturating_sub(next).min(SLOTS_MOST as u64);
         if left * 2 > limit && !dry {
             // Not before so many are taken.
-            return self.look_at.store(next + left - limit / 2, Ordering::Relaxed);
+            return self.look_at.store((next + left).saturating_sub(limit / 2), Ordering::Relaxed);
         }
         self.look_at.store(next + (limit / 4).max(1), Ordering::Relaxed);
         // SYNC POINT: pairs with the fence in the sender's `fall_asleep`: either this sees that it sleeps, or it sees what is free.

@@ -71,7 +71,7 @@ impl Endpoint {
                 Some(p) if host == peer => p.region.map(at, LANE_BYTES)?,
                 _ => self.region.map(at, LANE_BYTES)?,
             };
-            let mine = self.region.header().indices.load(Ordering::Acquire);
+            let mine = self.region.indices();
             let theirs = known.as_ref().map_or(mine, |p| p.region.header().indices.load(Ordering::Acquire));
             let board: *const Board = known.as_ref().map_or(self.region.board(), |p| p.region.board()).cast();
             let lane = Lane::new(
@@ -90,6 +90,9 @@ impl Endpoint {
         // A death between contact and the lane's coming into the table was not seen by the lane.
         if self.is_dead(peer) {
             self.bury(peer);
+        }
+        if known.is_some_and(|p| p.broken().is_some()) {
+            lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
         }
         Ok(lane)
     }
@@ -185,7 +188,7 @@ impl Endpoint {
         let far = Far::open(fabric, peer, card, 0, self.config.attach_s)?;
         self.lanes.find_or_make(Lane::key_of(crate::p2p::COMM_WORLD, peer) | FAR, || {
             let window = self.region.map(LANES_AT + peer as u64 * LANE_STRIDE, LANE_BYTES)?;
-            let mine = self.region.header().indices.load(Ordering::Acquire);
+            let mine = self.region.indices();
             let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
             let (comm, board) = (crate::p2p::COMM_WORLD, self.region.board().cast_const().cast::<Board>());
             let lane = Lane::new(comm, WORLD_EPOCH, self.rank, peer, None, board, window, both)?.between_nodes(far);
@@ -202,7 +205,7 @@ impl Endpoint {
         self.lanes.find_or_make(Lane::key_of(context.handle, rank) | FAR, || {
             let at = PLACES_AT + peer as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
             let window = self.region.map(at, Map::of_units(place.units as usize).bytes)?;
-            let mine = self.region.header().indices.load(Ordering::Acquire);
+            let mine = self.region.indices();
             let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
             let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?.between_nodes(far);
             while !lane.come_alive(both.min(lane.most_indices()))? {
@@ -331,6 +334,21 @@ impl Endpoint {
     /// Is this rank known to be dead?
     pub fn is_dead(&self, rank: u32) -> bool {
         self.dead.get(rank as usize).is_some_and(|d| d.load(Ordering::Acquire))
+    }
+
+    /// A rank of this node has written into a record of shared memory what cannot be there: all that is done with it ends in an error from
+    /// here on, and names it. `record`: what it is; the words of the error.
+    #[cold]
+    pub fn break_off(&self, rank: u32, record: &str) -> String {
+        let Some(peer) = self.known(rank).filter(|_| rank != self.rank) else { return format!("has damaged {record}") };
+        let what = peer.break_off(record);
+        for lane in self.lanes.all().iter().filter(|l| l.world == rank) {
+            lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
+        }
+        let board = self.board();
+        doorbell::ring(&board.bell, u32::MAX);
+        doorbell::ring(&board.event_bell, u32::MAX);
+        what.to_owned()
     }
 
     fn count_death(&self, rank: u32) {

@@ -35,7 +35,7 @@ pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: u
     let (theirs, _) = lane.receiving(slot);
     let side = lane.receive_side(slot);
     let (block, next) = (side.block.get(), side.next.get());
-    let record = Receiver::record(block, next);
+    let record = block.record(next);
     let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
     let mut turns = 0;
     // SYNC POINT: as in `look_in_chain`.
@@ -49,17 +49,20 @@ pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: u
         word = record.load(Ordering::Acquire);
     }
     let len = (word >> 40) as usize;
-    if (word >> 32) as u8 != Kind::Spooled as u8 || len as u64 >= LONG_LENGTH || len > cap {
+    if (word >> 32) as u8 != Kind::Spooled as u8
+        || len as u64 >= LONG_LENGTH
+        || len > cap
+        || !block.has_record(next, len as u64)
+    {
         return false;
     }
     // SAFETY: the record has `len` bytes in the peer's spool behind its word; they fit, as was just seen.
-    unsafe { copy(block.cast::<u8>().add(next as usize + 8), ptr, len) };
+    unsafe { copy(block.payload(next), ptr, len) };
     side.next.set(next + record_bytes(len) as u64);
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
-    // SAFETY: in the peer's spool, mapped as long as the lane lives.
     // SYNC POINT: pairs with `Sender::consumed_all`.
-    unsafe { (*block).taken.store(seq as u32, Ordering::Release) };
+    block.header().taken.store(seq as u32, Ordering::Release);
     wake_sender(lane, slot, theirs);
     true
 }
@@ -215,6 +218,7 @@ pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize,
     // What fits the landing goes there, wherever the buffer is.
     let hint = if cap <= INLINE_BYTES { 0 } else { heap_hint(ep, ptr, cap) };
     posting.post(seq, ptr as u64, cap as u64, PostingKind::Contiguous, hint, lane.epoch);
+    lane.wanted(slot).set(ptr, cap);
     doorbell::light_barrier();
     // SYNC POINT: pairs with the sleeper's count, as its word does in `wake_sender`.
     if lane.peer_side().asleep.load(Ordering::Relaxed) != 0 {

@@ -90,8 +90,9 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
     if flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_READY | RECV_CHAIN) != RECV_PENDING {
         return false;
     }
-    let posting = lane.posting_here(slot);
-    if posting.meta.load(Ordering::Relaxed) as u8 != PostingKind::Contiguous as u8 {
+    let wanted = lane.wanted(slot);
+    let (ptr, cap) = (wanted.ptr.get(), wanted.cap.get());
+    if cap == Wanted::SHAPED {
         return false;
     }
     // A window of requests is completed in the order of its indices: have the line of one further on come meanwhile.
@@ -102,7 +103,6 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
     if let Some((next, _)) = next {
         prefetch(lane.receiving(next).0);
     }
-    let (ptr, cap) = (posting.addr.load(Ordering::Relaxed) as *mut u8, posting.cap.load(Ordering::Relaxed) as usize);
     // SAFETY: the request's buffer, writable until completion.
     if !unsafe { take_short::<false>(lane, progress, slot, ptr, cap, patience) } {
         return false;
@@ -157,10 +157,9 @@ pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
 
 /// The pending receive of a slot, as it was posted.
 fn pending(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Receiver {
-    let posting = lane.posting_here(slot);
-    let (data, cap) = if posting.meta.load(Ordering::Relaxed) as u8 == PostingKind::Contiguous as u8 {
-        let cap = posting.cap.load(Ordering::Relaxed) as usize;
-        (Layout::Contiguous { ptr: posting.addr.load(Ordering::Relaxed) as *mut u8, len: cap }, cap)
+    let (ptr, cap) = (lane.wanted(slot).ptr.get(), lane.wanted(slot).cap.get());
+    let (data, cap) = if cap != Wanted::SHAPED {
+        (Layout::Contiguous { ptr, len: cap }, cap)
     } else {
         let side = lane.receive_side(slot);
         (side.layout.get(), side.cap.get())

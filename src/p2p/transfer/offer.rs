@@ -107,11 +107,11 @@ impl Receiver {
         let lane = self.lane;
         let (block, tag) = ((at & 0xffff_ffff) as usize, (at >> 32) as u32);
         if block >= TRANSFERS {
-            return Err(self.garbled("a transfer block that does not exist"));
+            return Err(self.garbled("a landing, which names a transfer block"));
         }
         let t = lane.transfer(lane.inn, block);
         if t.settle(tag, OFFER_TAKEN) {
-            let source = self.source(t)?;
+            let Some(source) = self.source(t, n) else { return Err(self.garbled("a transfer block")) };
             // SAFETY: the sender keeps its memory until we acknowledge; ours has room for `n` bytes.
             match unsafe { across(pid_of(lane), Pull, self.data, source, 0, n) } {
                 Ok(()) => return Ok(()),
@@ -130,23 +130,21 @@ impl Receiver {
         // Anything but what this side wrote there means that it is moved, and perhaps that the block serves another offer by now.
         // SYNC POINT: pairs with `Sender::move_offer`; a later offer's word is stored after the block was released and claimed.
         let refused = claim_word(tag, OFFER_REFUSED);
+        let spool = lane.peer_spool(&self.ep.region)?;
         let mut waiter = Waiter::new();
         while t.offer.load(Ordering::Acquire) == refused {
             if !waiter.spin() {
                 waiter.slow(&Chunk { wait: self.awaiting(), ready: &|| t.offer.load(Ordering::Relaxed) != refused })?;
             }
         }
-        let base = lane.peer_spool(&self.ep.region)?;
-        let from = lane.shape(lane.inn, self.slot).moved.load(Ordering::Relaxed) as usize;
-        if from.checked_add(n).is_none_or(|end| end > crate::p2p::spool::SPOOL_WINDOW) || from < BLOCK_HEADER {
-            return Err(self.garbled("a moved message outside the spool"));
-        }
-        // SAFETY: the sender keeps the block until we acknowledge; a block is atomics and bytes.
-        unsafe {
-            Cursor::new(self.data, 0).scatter(base.add(from), n);
-            let header = &*base.add(from - BLOCK_HEADER).cast::<Block>();
-            header.done.store(header.gener.load(Ordering::Relaxed), Ordering::Release);
-        }
+        let at = lane.shape(lane.inn, self.slot).moved.load(Ordering::Relaxed);
+        let block = at.checked_sub(BLOCK_HEADER as u64).and_then(|at| spool.block(at));
+        let Some((block, from)) = block.and_then(|b| Some((b, b.bytes(BLOCK_HEADER as u64, n as u64)?))) else {
+            return Err(self.garbled("the place of an offered message"));
+        };
+        // SAFETY: the sender keeps the block until we acknowledge, and it has `n` bytes; the buffer has room for them.
+        unsafe { Cursor::new(self.data, 0).scatter(from, n) };
+        block.finish_this();
         Ok(())
     }
 }

@@ -42,12 +42,12 @@ impl Sender {
         let mut seen = first;
         let (mut k, mut left) = (first, n);
         while left > 0 {
-            if k - seen >= places as u64 {
+            if k.saturating_sub(seen) >= places as u64 {
                 let mut waiter = Waiter::new();
                 loop {
                     // SYNC POINT: pairs with the release in `Receiver::through_ring`.
                     seen = consumed.load(Ordering::Acquire);
-                    if k - seen < places as u64 {
+                    if k.checked_sub(seen).is_none_or(|ahead| ahead < places as u64) {
                         break;
                     }
                     if !waiter.spin()
@@ -106,7 +106,7 @@ impl Receiver {
             || places == 0
             || places as usize * ring_pitch(log, spread) > RING_BYTES
         {
-            return Err(self.garbled("a ring of a shape that does not exist"));
+            return Err(self.garbled("a landing, which names a ring"));
         }
         let pitch = ring_pitch(log, spread);
         let data = lane.ring_data(lane.inn, ring);

@@ -2,6 +2,7 @@
 
 use super::{Chunk, pid_of};
 use crate::base::atomics::Ordering;
+use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::cma::CmaError;
 use crate::lane::map::TRANSFERS;
@@ -12,6 +13,9 @@ use crate::p2p::layout::Layout;
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::{Sender, Waiting};
 use crate::wait::Waiter;
+
+/// So long a sender may take, at most, to describe its next transfer in a block: it may lose its core meanwhile.
+const WRITTEN_NS: u64 = 500_000_000;
 
 impl Sender {
     /// Shares the copying with the waiting receiver. `false`: no transfer block is free.
@@ -57,7 +61,7 @@ impl Sender {
             }
             // SYNC POINT: pairs with the release in `Receiver::share`.
             let theirs = word_of(t.done_r.load(Ordering::Acquire), tag).unwrap_or(0);
-            if theirs + done == pieces {
+            if theirs.wrapping_add(done) == pieces {
                 break Ok(true);
             }
             if !waiter.spin()
@@ -90,20 +94,28 @@ fn pieces_of(n: usize, piece: usize) -> u32 {
     if n <= 2 * piece { 2 } else { 4 * n.div_ceil(8 * piece) as u32 }
 }
 
+/// The same, of a size of pieces that a peer has written; `None`: no copy is cut so.
+fn pieces_of_peer(n: usize, piece: usize) -> Option<u32> {
+    let counted = piece != 0 && n / piece < 1 << 30;
+    (counted && piece <= usize::MAX >> 8).then(|| pieces_of(n, piece))
+}
+
 /// Where piece `k` begins and ends.
 fn bounds_of(n: usize, piece: usize, k: u32) -> (usize, usize) {
     // A model's messages are short.
     const GRAIN: usize = if cfg!(loom) { 16 } else { 4096 };
-    let place =
-        |tenths: usize, run: usize, from: usize| (from + (run * tenths / 16).next_multiple_of(GRAIN)).min(from + run);
+    let place = |tenths: usize, run: usize, from: usize| {
+        (from + (run / 16 * tenths + run % 16 * tenths / 16).next_multiple_of(GRAIN)).min(from + run)
+    };
     if n <= 2 * piece {
         let half = place(8, n, 0);
         return if k == 0 { (0, half) } else { (half, n) };
     }
     let runs = pieces_of(n, piece) as usize / 4;
     let (run, part) = (k as usize / 4, k as usize % 4);
-    let from = n * run / runs;
-    let len = n * (run + 1) / runs - from;
+    let begin = |run: usize| (n as u128 * run as u128 / runs as u128) as usize;
+    let from = begin(run);
+    let len = begin(run + 1) - from;
     let cuts = [0, 6, 12, 14, 16];
     (
         if part == 0 { from } else { place(cuts[part], len, from) },
@@ -121,16 +133,17 @@ impl Receiver {
         let lane = self.lane;
         let (block, tag) = ((at & 0xffff_ffff) as usize, (at >> 32) as u32);
         if block >= TRANSFERS {
-            return Err(self.garbled("a transfer block that does not exist"));
+            return Err(self.garbled("a landing, which names a transfer block"));
         }
         let t = lane.transfer(lane.inn, block);
         let piece = t.piece.load(Ordering::Relaxed) as usize;
         // A transfer that is over may have made room for the next one in its block; then the tag no longer fits, here or below.
-        if piece == 0 || word_of(t.done_s.load(Ordering::Acquire), tag).is_none() {
+        if word_of(t.done_s.load(Ordering::Acquire), tag).is_none() {
             return Ok(());
         }
-        let source = self.source(t)?;
-        let pieces = pieces_of(n, piece);
+        let Some((source, pieces)) = self.source(t, n).zip(pieces_of_peer(n, piece)) else {
+            return self.until_over(t, tag);
+        };
         let mut done = 0u32;
         let mut failed = false;
         while let Some(k) = t.claim(tag, pieces) {
@@ -156,7 +169,7 @@ impl Receiver {
             match word_of(now, tag) {
                 // The sender has finished and gone on.
                 None => break,
-                Some(theirs) if theirs + done == pieces => break,
+                Some(theirs) if theirs.wrapping_add(done) == pieces => break,
                 _ => {}
             }
             if failed || word_of(error, tag).is_some_and(|e| e != 0) {
@@ -166,6 +179,19 @@ impl Receiver {
                 let ready = || t.done_s.load(Ordering::Relaxed) != now || t.err_s.load(Ordering::Relaxed) != error;
                 waiter.slow(&Chunk { wait: self.awaiting(), ready: &ready })?;
             }
+        }
+        Ok(())
+    }
+
+    /// The block says what no transfer can be: it is just being written for the next one, or it is damaged.
+    #[cold]
+    fn until_over(&self, t: &Transfer, tag: u32) -> Result<()> {
+        let until = now_ns() + WRITTEN_NS;
+        while word_of(t.done_s.load(Ordering::Acquire), tag).is_some() {
+            if now_ns() > until {
+                return Err(self.garbled("a transfer block"));
+            }
+            std::thread::yield_now();
         }
         Ok(())
     }
@@ -187,6 +213,20 @@ impl Receiver {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Whatever a damaged peer says of the size of pieces, they are of the message, or there are none.
+    #[test]
+    fn no_size_of_pieces_is_too_wild() {
+        for n in [1, 4096, 70_000, 1 << 30, 1 << 46, isize::MAX as usize] {
+            for piece in [0, 1, 2, 3, 4096, 1 << 20, 1 << 40, 1 << 55, 1 << 56, 1 << 63, usize::MAX] {
+                let Some(pieces) = pieces_of_peer(n, piece) else { continue };
+                for k in [0, 1, 2, pieces / 2, pieces - 1] {
+                    let (from, end) = bounds_of(n, piece, k);
+                    assert!(from <= end && end <= n, "{n} {piece} {k}: {from} to {end}");
+                }
+            }
+        }
+    }
 
     proptest! {
         #[test]

@@ -125,7 +125,7 @@ impl Receiver {
         let lane = self.lane;
         let (area, log, tag) = ((at & 0xff) as usize, (at >> 8 & 0xff) as u32, at >> 16);
         if area >= TURNS || !CHUNK_LOGS.contains(&log) || n > TURN_BYTES {
-            return Err(self.garbled("memory in turn of a shape that does not exist"));
+            return Err(self.garbled("a landing, which names memory in turn"));
         }
         // SAFETY: the buffer has room for `n` bytes.
         let mut to = unsafe { Cursor::new(self.data, 0) }.by(if n > PAST { Copying::Past } else { Copying::Cached });

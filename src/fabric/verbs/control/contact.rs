@@ -102,7 +102,7 @@ impl Shared {
             number: 0,
             card: self.card(),
             end: Remote { qp_num: 0, psn: 0, gid, lid, mtu: self.port.mtu },
-            indices: self.region.header().indices.load(Ordering::Acquire),
+            indices: self.region.indices(),
             memory: None,
         }
     }

@@ -79,7 +79,7 @@ impl<'a> Chunks<'a> {
     }
 
     pub(super) fn new(shared: &'a Shared<'a>) -> Chunks<'a> {
-        Chunks { shared, len: shared.record.size.load(Ordering::Relaxed) as usize }
+        Chunks { shared, len: shared.size }
     }
 
     fn word(&self, n: usize) -> &'a AtomicU32 {

@@ -9,6 +9,7 @@ use crate::base::copying::Copying;
 use crate::base::error::{Code, Error, Result};
 use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::cma;
+use crate::lane::BlockRef;
 use crate::lane::record::{BLOCK_HEADER, Block};
 use crate::p2p::any_source::receive::Incoming;
 use crate::p2p::any_source::table::key_of;
@@ -87,17 +88,21 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
     let me = context.group.rank();
     let wrong = || garbled(ep, told.master);
     let spool = ep.any_source.spool_of(ep, told.master)?;
-    let room = (SPOOL_WINDOW as u64).checked_sub(told.at).filter(|_| told.at.is_multiple_of(64)).ok_or_else(wrong)?;
-    if room < (BLOCK_HEADER + size_of::<Record>()) as u64 {
-        return Err(wrong());
-    }
-    // SAFETY: within the window; a block for a multicast, which the master keeps until it is done.
-    let block = unsafe { spool.add(told.at as usize) };
-    // SAFETY: as above.
-    let record = unsafe { Shared::at(block, 0, 0) }.record;
+    // Who is said to be the master need not be: a block in another use is left alone, and one of this process must be one that it has taken.
+    let own = || ep.spool.is_held(BlockRef { at: told.at, size: 1, generation: told.generation });
+    let named = spool
+        .block(told.at)
+        .filter(|block| block.header().gener.load(Ordering::Relaxed) == told.generation)
+        .filter(|_| told.master != ep.rank || own())
+        .ok_or_else(wrong)?;
+    let room = named.room();
+    let block = named.bytes(0, (BLOCK_HEADER + size_of::<Record>()) as u64).ok_or_else(wrong)?;
+    // SAFETY: within the window.
+    let record = unsafe { Shared::at(block, [0; 4]) }.record;
     let (words, count) = (record.words.load(Ordering::Relaxed) as usize, record.count.load(Ordering::Relaxed));
     let (len, address) = (record.size.load(Ordering::Relaxed), record.address.load(Ordering::Relaxed));
-    let held = if address == 0 { len.saturating_add(record.extra.load(Ordering::Relaxed) as u64) } else { 0 };
+    let extra = record.extra.load(Ordering::Relaxed) as usize;
+    let held = if address == 0 { len } else { 0 }.saturating_add(extra as u64);
     let followed = record.followed.load(Ordering::Relaxed) != 0;
     let track = if followed { Chunks::bytes(held.min(SPOOL_WINDOW as u64) as usize, count as usize) } else { 0 };
     let held = held.saturating_add(track as u64);
@@ -108,8 +113,11 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
     {
         return Err(wrong());
     }
+    if extra != 0 && extra < wide::wide_bytes(words) {
+        return Err(wrong());
+    }
     // SAFETY: within the window.
-    let shared = unsafe { Shared::at(block, words, count as usize) };
+    let shared = unsafe { Shared::at(block, [words, count as usize, len as usize, extra]) };
     let group = shared.members();
     let number = members(&group).position(|r| r == me).ok_or_else(wrong)? as u32;
     if number >= count {
@@ -132,9 +140,9 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
         ))
     } else {
         // SAFETY: the master keeps the bytes until all members have acknowledged; ours has room for `n`.
-        unsafe { fetch(ep, &shared, (told.master, number), address, to, n) }
+        unsafe { fetch(ep, &shared, told, number, (address, followed), to, n) }
     };
-    let arrived = wide::arrived(context, record, told, len as usize, cap);
+    let arrived = wide::arrived(context, &shared, told, len as usize, cap);
     if shared.acknowledge(me, number) {
         complete(ep, context, &shared, told);
     }
@@ -150,18 +158,20 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
 unsafe fn fetch(
     ep: &'static Endpoint,
     shared: &Shared<'_>,
-    (master, number): (u32, u32),
-    address: u64,
+    told: Told,
+    number: u32,
+    (address, followed): (u64, bool),
     to: *mut u8,
     n: usize,
 ) -> Result<()> {
+    let master = told.master;
     if address == 0 {
-        if shared.record.followed.load(Ordering::Relaxed) == 0 {
+        if !followed {
             // SAFETY: as the caller promises.
             unsafe { Copying::of(n).copy(shared.data(), to, n) };
             return Ok(());
         }
-        let whole = shared.record.size.load(Ordering::Relaxed) as usize;
+        let whole = shared.size;
         let (chunks, mut at) = (Chunks::new(shared), 0);
         if ep.crowded {
             chunks.set_out(number);
@@ -175,8 +185,10 @@ unsafe fn fetch(
         return Ok(());
     }
     if master == ep.rank {
+        // Where it is, this process knows by itself.
+        let from = ep.any_source.lent_by(told.at, told.generation, n).ok_or_else(|| garbled(ep, master))?;
         // SAFETY: as the caller promises.
-        unsafe { Copying::of(n).copy(address as *const u8, to, n) };
+        unsafe { Copying::of(n).copy(from, to, n) };
         return Ok(());
     }
     let peer = ep.known(master).ok_or_else(|| garbled(ep, master))?;
@@ -256,7 +268,7 @@ impl Scene for Arriving<'_> {
 
 /// All members have their data: the block is the master's again.
 fn complete(ep: &'static Endpoint, context: &Context, shared: &Shared<'_>, told: Told) {
-    if shared.record.extra.load(Ordering::Relaxed) != 0 {
+    if shared.extra != 0 {
         return wide::complete(ep, context, shared);
     }
     // SAFETY: the block's header; atomics only.

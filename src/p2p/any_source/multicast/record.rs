@@ -81,6 +81,9 @@ pub(super) struct Shared<'a> {
     pub(super) record: &'a Record,
     pub(super) words: usize,
     pub(super) count: usize,
+    /// Bytes of the message, and what lies before the data: as the record said when it was read, once.
+    pub(super) size: usize,
+    pub(super) extra: usize,
 }
 
 impl<'a> Shared<'a> {
@@ -90,11 +93,12 @@ impl<'a> Shared<'a> {
     }
 
     /// # Safety
-    /// A block that was made for a multicast of so many words and members is at `block`, and stays for `'a`.
-    pub(super) unsafe fn at(block: *mut u8, words: usize, count: usize) -> Shared<'a> {
+    /// A block that was made for a multicast of so many words and members is at `block`, or has room for one with `extra` and `size` bytes,
+    /// and stays for `'a`.
+    pub(super) unsafe fn at(block: *mut u8, [words, count, size, extra]: [usize; 4]) -> Shared<'a> {
         // SAFETY: as the caller promises.
         let record = unsafe { &*block.add(BLOCK_HEADER).cast::<Record>() };
-        Shared { block, record, words, count }
+        Shared { block, record, words, count, size, extra }
     }
 
     /// Fills the records of a block for `len` bytes, which lie in the block, to the members of `bits`, of whom none has done anything.
@@ -105,7 +109,7 @@ impl<'a> Shared<'a> {
     pub(super) unsafe fn begin(block: *mut u8, comm: i32, len: usize, bits: &[u64]) -> Shared<'a> {
         let count = bits.iter().map(|w| w.count_ones()).sum::<u32>();
         // SAFETY: as the caller promises.
-        let shared = unsafe { Shared::at(block, bits.len(), count as usize) };
+        let shared = unsafe { Shared::at(block, [bits.len(), count as usize, len, 0]) };
         let record = shared.record;
         record.size.store(len as u64, Ordering::Relaxed);
         record.address.store(0, Ordering::Relaxed);
@@ -161,7 +165,7 @@ impl<'a> Shared<'a> {
         unsafe { self.block.add(BLOCK_HEADER + Shared::bytes(self.words, self.count)) }
     }
     pub(super) fn data(&self) -> *mut u8 {
-        self.records_end().wrapping_add(self.record.extra.load(Ordering::Relaxed) as usize)
+        self.records_end().wrapping_add(self.extra)
     }
 
     /// A member has its data: acknowledges, and passes on what is complete. `true`: the root's part was completed by this.
@@ -186,7 +190,9 @@ pub struct MulticastBlock;
 impl MulticastBlock {
     fn at<'a>(block: *mut u8, count: u32) -> Shared<'a> {
         // SAFETY: the memory of a model is long enough.
-        unsafe { Shared::at(block, 1, count as usize) }
+        let size = unsafe { Shared::at(block, [0; 4]) }.record.size.load(Ordering::Relaxed) as usize;
+        // SAFETY: as above.
+        unsafe { Shared::at(block, [1, count as usize, size, 0]) }
     }
 
     /// Makes one for so many members, ranks from 0 on, and `len` bytes in chunks, at memory that nobody uses yet.

@@ -20,7 +20,7 @@
 use static_assertions::const_assert;
 
 use super::ForRoom;
-use super::record::{Record, Shared, Told, children, members};
+use super::record::{Shared, Told, children, members};
 use crate::base::atomics::{AtomicU64, Ordering, copy};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
@@ -28,7 +28,7 @@ use crate::fabric::verbs::Place;
 use crate::fabric::verbs::link::Piece;
 use crate::fabric::verbs::link::ending::Reason;
 use crate::lane::far::Far;
-use crate::lane::{BlockRef, Lane};
+use crate::lane::{BlockRef, Lane, PeerBlock};
 use crate::p2p::any_source::{Arrived, garbled};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
@@ -138,7 +138,8 @@ fn wide_of<'a>(shared: &Shared<'a>) -> &'a Wide {
 /// Fills the records of a block; `near`: the members on its node.
 fn prepare<'a>(ep: &'a Endpoint, block: BlockRef, near: &[u64], len: usize, master: u32, comm: i32) -> Shared<'a> {
     // SAFETY: taken with room for it, and ours alone until it is told of.
-    let shared = unsafe { Shared::begin(ep.spool.bytes(block.at), comm, len, near) };
+    let mut shared = unsafe { Shared::begin(ep.spool.bytes(block.at), comm, len, near) };
+    shared.extra = wide_bytes(near.len());
     shared.record.extra.store(wide_bytes(near.len()) as u32, Ordering::Relaxed);
     shared.record.master.store(master, Ordering::Relaxed);
     shared
@@ -210,13 +211,10 @@ pub(super) fn push(ep: &Endpoint) -> bool {
 
 /// Marks a block done if both its counts are whole. `true`: they are.
 pub(super) fn settle(ep: &Endpoint, block: BlockRef) -> bool {
-    let shared = super::own(ep, block);
-    if shared.record.extra.load(Ordering::Relaxed) == 0 {
-        return false;
-    }
+    let Some(shared) = super::own(ep, block).filter(|shared| shared.extra >= size_of::<Wide>()) else { return false };
     let wide = wide_of(&shared);
     // SYNC POINT: pairs with the release of the last unit; the device's are behind its reads of the data.
-    let given = wide.near.load(Ordering::Acquire) + wide.far.load(Ordering::Acquire);
+    let given = wide.near.load(Ordering::Acquire).saturating_add(wide.far.load(Ordering::Acquire));
     if given < wide.whole.load(Ordering::Relaxed) {
         return false;
     }
@@ -226,7 +224,7 @@ pub(super) fn settle(ep: &Endpoint, block: BlockRef) -> bool {
 
 /// A master that waits long makes the acquaintance of all members on other nodes, so as to hear of their deaths.
 pub(super) fn acquaint(ep: &'static Endpoint, block: BlockRef, since_ns: u64) {
-    let shared = super::own(ep, block);
+    let Some(shared) = super::own(ep, block) else { return };
     if now_ns().saturating_sub(since_ns) < ACQUAINTANCE_NS || shared.record.withdrawn.swap(1, Ordering::Relaxed) != 0 {
         return;
     }
@@ -390,9 +388,8 @@ fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<(
     let mut next = Some(taker);
     while let Some((rank, at, addr, key)) = next.take() {
         match Holder::of(ep, context, rank, at, addr, key)? {
-            Holder::Near(wide) => {
-                // SAFETY: the record stays until it has this unit.
-                let wide = unsafe { &*wide.cast::<Wide>() };
+            Holder::Near(record) => {
+                let wide = wide_at(record);
                 wide.near.fetch_add(1, Ordering::AcqRel);
             }
             Holder::Far(far, place) => {
@@ -423,7 +420,7 @@ fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<(
 /// Where a block is, for this process.
 enum Holder {
     /// Its wide record, in shared memory.
-    Near(*mut u8),
+    Near(PeerBlock),
     /// On another node.
     Far(&'static Far, Place),
 }
@@ -431,16 +428,12 @@ enum Holder {
 impl Holder {
     fn of(ep: &'static Endpoint, context: &Context, rank: u32, at: u64, addr: u64, key: u32) -> Result<Holder> {
         if rank == ep.rank || !ep.is_elsewhere(rank)? {
-            let end = at.checked_add(size_of::<Wide>() as u64);
-            if !at.is_multiple_of(64) || end.is_none_or(|end| end > SPOOL_WINDOW as u64) {
-                return Err(garbled(ep, rank));
-            }
             if rank != ep.rank && ep.known(rank).is_none() {
                 ep.contact(rank)?;
             }
-            // What is read behind it has been checked against the window by its size, and stays until this node has given its unit.
-            // SAFETY: within the window.
-            return Ok(Holder::Near(unsafe { ep.any_source.spool_of(ep, rank)?.add(at as usize) }));
+            let record = ep.any_source.spool_of(ep, rank)?.block(at);
+            let whole = record.filter(|record| record.bytes(0, size_of::<Wide>() as u64).is_some());
+            return whole.map(Holder::Near).ok_or_else(|| garbled(ep, rank));
         }
         let here = context.group.rank_of(rank).ok_or_else(|| garbled(ep, rank))?;
         let lane: &'static Lane = ep.lane_of(context, here as i32)?;
@@ -451,8 +444,7 @@ impl Holder {
     /// Bytes of the data that are there.
     fn ready(&self) -> Result<u64> {
         match self {
-            // SAFETY: the record stays until this node has given its unit.
-            Holder::Near(wide) => Ok(unsafe { &*wide.cast::<Wide>() }.ready.load(Ordering::Acquire)),
+            Holder::Near(record) => Ok(wide_at(*record).ready.load(Ordering::Acquire)),
             Holder::Far(..) => {
                 let mut word = 0u64;
                 // SAFETY: a word of ours; eight aligned bytes, which a device reads whole.
@@ -471,9 +463,10 @@ impl Holder {
             return Ok(());
         }
         match self {
-            Holder::Near(wide) => {
-                // SAFETY: as the caller promises.
-                unsafe { copy(wide.add(from), to, len) };
+            Holder::Near(record) => {
+                let Some(from) = record.bytes(from as u64, len as u64) else { return Err(beyond()) };
+                // SAFETY: within the window; as the caller promises.
+                unsafe { copy(from, to, len) };
                 Ok(())
             }
             Holder::Far(far, place) => {
@@ -485,9 +478,20 @@ impl Holder {
     }
 }
 
+/// The record of a holder on this node, which [`Holder::of`] has seen to.
+fn wide_at<'a>(record: PeerBlock) -> &'a Wide {
+    let at = record.bytes(0, size_of::<Wide>() as u64).expect("a record within the window");
+    // SAFETY: within the window, which stays mapped, at a line; atomics only.
+    unsafe { &*at.cast::<Wide>() }
+}
+
+#[cold]
+fn beyond() -> Error {
+    Error::new(Code::Peer, "a multicast's block has been damaged: its message lies beyond the spool")
+}
+
 /// What a receive of a multicast says of it.
-pub(super) fn arrived(context: &Context, record: &Record, told: Told, len: usize, capacity: usize) -> Arrived {
-    let master =
-        if record.extra.load(Ordering::Relaxed) == 0 { told.master } else { record.master.load(Ordering::Relaxed) };
+pub(super) fn arrived(context: &Context, shared: &Shared<'_>, told: Told, len: usize, capacity: usize) -> Arrived {
+    let master = if shared.extra == 0 { told.master } else { shared.record.master.load(Ordering::Relaxed) };
     Arrived { source: context.group.rank_of(master).map_or(-1, |r| r as i32), len, capacity }
 }
