@@ -92,7 +92,8 @@ pub struct Post {
     pub copies: AtomicU64,
     /// Bytes of its buffer, with `addr`.
     pub bytes: AtomicU64,
-    _pad: AtomicU64,
+    /// [`Posting::check`](crate::lane::record::Posting::check) of call, address, bytes and `in_heap`: others write where the offer says.
+    pub check: AtomicU64,
     /// The last call whose shared memory this member has done with.
     pub finished: AtomicU64,
     /// The call for which this member may be writing into other members' buffers; 0: none.

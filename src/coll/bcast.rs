@@ -164,7 +164,7 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, roo
             team.until(&post.call, call, reader).await?;
             // Of a reader that has copied all by itself it may be one of a later call; then there is no piece left to claim. That the
             // lengths are alike is for the reader to find out.
-            let offer = team.offered(arena, reader);
+            let offer = team.offered(arena, call, reader);
             let mut pushed = 0;
             if team.may_write(arena, call) {
                 while let Some(k) = claim(&post.claim, call, pieces) {
@@ -184,9 +184,9 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, roo
         }
     } else {
         team.until(&arena.post(root).call, call, root).await?;
-        let offer = team.offered(arena, root);
+        let offer = team.offered(arena, call, root);
         if offer.bytes != len {
-            return Err(team.lengths_differ(arena, root, offer.bytes as u64));
+            return Err(team.wrong_offer(arena, offer, offer.bytes as u64));
         }
         if coop {
             team.offer(arena, call, ptr, len);

@@ -9,6 +9,7 @@ use super::team::{Reason, Team};
 use crate::base::atomics::{AtomicU64, Ordering, copy};
 use crate::base::error::{Error, Result};
 use crate::fabric::shm::cma::{self, CmaError};
+use crate::lane::record::Posting;
 
 /// Bits of a word of claims that count pieces; the call is above them.
 pub(super) const PIECE_BITS: u32 = 20;
@@ -47,12 +48,14 @@ pub(super) struct Offer {
     /// What it has there. Others may have made the call with more: that is an error, and nobody's other memory is touched.
     pub bytes: usize,
     in_heap: bool,
+    /// It is not what the member wrote.
+    damaged: bool,
 }
 
 impl Offer {
     /// Are there `bytes` bytes from `at` on?
     fn holds(&self, at: usize, bytes: usize) -> bool {
-        at.checked_add(bytes).is_some_and(|end| end <= self.bytes)
+        !self.damaged && at.checked_add(bytes).is_some_and(|end| end <= self.bytes)
     }
 }
 
@@ -62,21 +65,20 @@ impl Team {
         let post = arena.post(self.me);
         post.addr.store(ptr as u64, Ordering::Relaxed);
         post.bytes.store(bytes as u64, Ordering::Relaxed);
-        post.in_heap.store(self.ep.heap.contains(ptr, bytes) as u64, Ordering::Relaxed);
+        let in_heap = self.ep.heap.contains(ptr, bytes) as u64;
+        post.in_heap.store(in_heap, Ordering::Relaxed);
+        post.check.store(Posting::check(call, ptr as u64, bytes as u64, in_heap), Ordering::Relaxed);
         // SYNC POINT: pairs with the acquire in `Until` before `offered`.
         post.call.store(call, Ordering::Release);
         self.wake(arena);
     }
 
     /// Another member's offer, which has been waited for.
-    pub(super) fn offered(&self, arena: &Arena, member: usize) -> Offer {
+    pub(super) fn offered(&self, arena: &Arena, call: u64, member: usize) -> Offer {
         let post: &Post = arena.post(member);
-        Offer {
-            member,
-            addr: post.addr.load(Ordering::Relaxed),
-            bytes: post.bytes.load(Ordering::Relaxed) as usize,
-            in_heap: post.in_heap.load(Ordering::Relaxed) != 0,
-        }
+        let [addr, bytes, in_heap] = [&post.addr, &post.bytes, &post.in_heap].map(|w| w.load(Ordering::Relaxed));
+        let damaged = Posting::check(call, addr, bytes, in_heap) != post.check.load(Ordering::Relaxed);
+        Offer { member, addr, bytes: bytes as usize, in_heap: in_heap != 0, damaged }
     }
 
     /// Where this process has a part of an offered buffer mapped, if it has.
@@ -98,7 +100,7 @@ impl Team {
             return Ok(());
         }
         if !offer.holds(at, bytes) {
-            return Err(self.lengths_differ(self.arena()?, offer.member, offer.bytes as u64));
+            return Err(self.wrong_offer(self.arena()?, offer, offer.bytes as u64));
         }
         let peer = self.peer(offer.member)?;
         // SAFETY: as the caller promises.
@@ -116,11 +118,20 @@ impl Team {
             return Ok(());
         }
         if !offer.holds(at, bytes) {
-            return Err(self.lengths_differ(self.arena()?, offer.member, offer.bytes as u64));
+            return Err(self.wrong_offer(self.arena()?, offer, offer.bytes as u64));
         }
         let peer = self.peer(offer.member)?;
         // SAFETY: as the caller promises.
         unsafe { cma::write_run(peer.pid, from, offer.addr + at as u64, bytes) }.map_err(|e| self.copy_failed(offer, e))
+    }
+
+    /// The error of an offer of other bytes than the call has, by the `length` that it means, or of one that is not as it was written.
+    #[cold]
+    pub(super) fn wrong_offer(&self, arena: &Arena, offer: Offer, length: u64) -> Error {
+        match offer.damaged {
+            true => self.fail(Reason::Damaged, offer.member),
+            false => self.lengths_differ(arena, offer.member, length),
+        }
     }
 
     #[cold]

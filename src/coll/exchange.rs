@@ -211,10 +211,10 @@ async unsafe fn pulled(team: &Team, arena: &Arena, pattern: Pattern, b: Blocks) 
             if pattern.gives(member) {
                 team.until(&arena.post(member).call, call, member).await?;
                 team.saw(member, call);
-                let offer = team.offered(arena, member);
+                let offer = team.offered(arena, call, member);
                 let blocks = pattern.blocks(team.n);
                 if offer.bytes != blocks * b.size {
-                    return Err(team.lengths_differ(arena, member, (offer.bytes / blocks) as u64));
+                    return Err(team.wrong_offer(arena, offer, (offer.bytes / blocks) as u64));
                 }
                 let to = b.take.wrapping_add(pattern.place_of(member) * b.size);
                 // SAFETY: the giver's buffer stays until we have finished, ours is this call's.

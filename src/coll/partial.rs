@@ -143,7 +143,7 @@ async unsafe fn blocks_pulled(
             let from = if member == team.me {
                 give.wrapping_add(offset)
             } else {
-                let offer = team.offered(arena, member);
+                let offer = team.offered(arena, call, member);
                 match team.mapped(offer, offset, bytes) {
                     Some(there) => there.cast_const(),
                     None => {

@@ -309,9 +309,9 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f
     for member in (0..team.n).filter(|m| *m != team.me) {
         team.until(&arena.post(member).call, call, member).await?;
         team.saw(member, call);
-        let theirs = team.offered(arena, member).bytes;
-        if theirs != len {
-            return Err(team.lengths_differ(arena, member, theirs as u64));
+        let offer = team.offered(arena, call, member);
+        if offer.bytes != len {
+            return Err(team.wrong_offer(arena, offer, offer.bytes as u64));
         }
     }
     let bytes = elements * f.size;
@@ -321,7 +321,7 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f
         while let Some(k) = claim(&arena.header().claim.word, call, pieces) {
             let at = k * elements;
             // SAFETY: the members leave their buffers to whoever has claimed a piece until all have finished.
-            unsafe { piece(team, arena, ptr, at * f.size, elements.min(count - at), f, to, scratch, bytes)? };
+            unsafe { piece(team, arena, call, ptr, at * f.size, elements.min(count - at), f, to, scratch, bytes)? };
         }
         team.wrote(arena);
     }
@@ -339,6 +339,7 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f
 unsafe fn piece(
     team: &Team,
     arena: &Arena,
+    call: u64,
     ptr: *mut u8,
     at: usize,
     n: usize,
@@ -354,7 +355,7 @@ unsafe fn piece(
         if member == team.me {
             return Ok(own.cast_const());
         }
-        let offer = team.offered(arena, member);
+        let offer = team.offered(arena, call, member);
         if let Some(there) = team.mapped(offer, at, bytes) {
             return Ok(there.cast_const());
         }
@@ -374,7 +375,7 @@ unsafe fn piece(
         left = out.cast_const();
     }
     for member in (0..team.n).filter(|m| to.has(*m) && *m != team.me) {
-        let offer: Offer = team.offered(arena, member);
+        let offer: Offer = team.offered(arena, call, member);
         // SAFETY: this piece of the others' vectors is ours to write.
         unsafe { team.write(offer, at, left, bytes)? };
     }

@@ -97,6 +97,8 @@ pub(super) enum Reason {
     Lengths = 6,
     /// A member makes another call than a second one, whose number follows, or with a length that leads it another way.
     Calls = 7,
+    /// What a member has said is not what it wrote: some member has damaged the shared memory.
+    Damaged = 8,
 }
 
 impl Team {
@@ -422,7 +424,10 @@ impl Team {
         if peer.is_some_and(|peer| peer.has_left()) {
             return Some(Reason::Finalized);
         }
-        (self.ep.is_dead(self.ranks[member]) || peer.is_some_and(|peer| peer.is_dead())).then_some(Reason::Died)
+        if self.ep.is_dead(self.ranks[member]) || peer.is_some_and(|peer| peer.is_dead()) {
+            return Some(Reason::Died);
+        }
+        peer.is_some_and(|peer| peer.broken().is_some()).then_some(Reason::Damaged)
     }
 
     /// The team fails because of a member; the error to return.
@@ -533,8 +538,10 @@ impl Team {
             4 => Reason::Panicked,
             5 => Reason::Elsewhere,
             6 => Reason::Lengths,
+            3 => Reason::Fault,
             7 => Reason::Calls,
-            _ => Reason::Fault,
+            // No member says anything else.
+            _ => Reason::Damaged,
         };
         if matches!(reason, Reason::Lengths | Reason::Calls) {
             return self.differs(word, reason == Reason::Lengths);
@@ -556,6 +563,12 @@ impl Team {
             Reason::Finalized => {
                 Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has finalized"))
             }
+            Reason::Damaged => Error::new(
+                Code::Peer,
+                format!(
+                    "rank {me}: {call} (communicator {comm}): what rank {rank} has offered there has been damaged by some member"
+                ),
+            ),
             Reason::Panicked => Error::new(
                 Code::Peer,
                 format!("rank {me}: {call} (communicator {comm}): the function of rank {rank} has panicked"),

@@ -291,20 +291,38 @@ pub struct Posting {
     pub addr: AtomicU64,
     /// Capacity in bytes.
     pub cap: AtomicU64,
-    /// kind 8 | hint 8 | epoch 16 | key 32 (0 on shared memory)
+    /// kind 8 | hint 8 | epoch 16 | on shared memory [`Posting::check`], between nodes the key 32
     pub meta: AtomicU64,
     /// Full width: a stale posting must never look valid again. 0: withdrawn.
     pub seq: AtomicU64,
 }
 
 impl Posting {
-    /// SYNC POINT: pairs with [`Posting::is`].
+    /// A run of bytes.
     #[inline(always)]
     pub fn post(&self, seq: u64, addr: u64, cap: u64, kind: PostingKind, hint: u8, epoch: u16) {
+        self.post_shaped(seq, [addr, cap], kind, hint, epoch, 0);
+    }
+    /// `shape`: [`Posting::check_shape`] of what is no run.
+    /// SYNC POINT: pairs with [`Posting::is`].
+    #[inline(always)]
+    pub fn post_shaped(&self, seq: u64, [addr, cap]: [u64; 2], kind: PostingKind, hint: u8, epoch: u16, shape: u64) {
         self.addr.store(addr, Ordering::Relaxed);
         self.cap.store(cap, Ordering::Relaxed);
-        self.meta.store(Posting::meta(kind, hint, epoch), Ordering::Relaxed);
+        let check = Posting::check(seq, addr, cap, kind as u64) ^ shape;
+        self.meta.store(Posting::meta(kind, hint, epoch) | check << 32, Ordering::Relaxed);
         self.seq.store(seq, Ordering::Release);
+    }
+    /// What a posting of these words carries along, in 32 bits. The bytes of a message go wherever the posting says, be it by the kernel into
+    /// memory that nobody shares; so a sender makes sure that it is as the receiver wrote it.
+    #[inline(always)]
+    pub fn check(seq: u64, addr: u64, cap: u64, kind: u64) -> u64 {
+        let sum = addr.wrapping_add(cap.rotate_left(19)).wrapping_add(seq.rotate_left(41)).wrapping_add(kind << 7);
+        sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+    }
+    /// The same of a shape, to be added by exclusive or.
+    pub fn check_shape([run, count, stride]: [u64; 3]) -> u64 {
+        Posting::check(run, count, stride, 0)
     }
     /// Is this the posting for message `seq`? SYNC POINT: pairs with [`Posting::post`].
     #[inline(always)]

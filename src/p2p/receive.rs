@@ -294,13 +294,21 @@ impl Receiver {
                 (ptr, PostingKind::Block, 0)
             }
             Layout::List { iov, n } => {
-                self.lane.shape(direction, self.slot).count.store(n as u64, Ordering::Relaxed);
+                let shape = self.lane.shape(direction, self.slot);
+                shape.count.store(n as u64, Ordering::Relaxed);
                 (iov.cast_mut().cast(), PostingKind::List, 0)
             }
         };
         let hint = hint | if waiting { HINT_WAITING } else { 0 };
         let posting = self.lane.posting_here(self.slot);
-        posting.post(self.seq, addr as u64, self.cap as u64, kind, hint, self.lane.epoch);
+        let shape = match self.data {
+            Layout::Contiguous { .. } => 0,
+            Layout::Block { block, .. } => {
+                Posting::check_shape([block.run as u64, block.count as u64, block.stride as u64])
+            }
+            Layout::List { n, .. } => Posting::check_shape([0, n as u64, 0]),
+        };
+        posting.post_shaped(self.seq, [addr as u64, self.cap as u64], kind, hint, self.lane.epoch, shape);
         if let Some(far) = self.far() {
             let shape = match self.data {
                 Layout::Block { block, .. } => [block.run as u64, block.count as u64, block.stride as u64],

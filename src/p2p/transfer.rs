@@ -116,7 +116,13 @@ impl Sender {
         let n = self.len.min(cap);
         let shape = lane.shape(lane.out, self.slot);
         let [run, count, stride] = [&shape.run, &shape.count, &shape.stride].map(|w| w.load(Ordering::Relaxed));
-        let Some(target) = there(kind as u64, addr, [run, count, stride], n) else {
+        let shape = match kind {
+            k if k == PostingKind::Contiguous as u8 => 0,
+            k if k == PostingKind::Block as u8 => Posting::check_shape([run, count, stride]),
+            _ => Posting::check_shape([0, count, 0]),
+        };
+        let same = Posting::check(self.seq, addr, cap as u64, kind as u64) ^ shape == meta >> 32;
+        let Some(target) = there(kind as u64, addr, [run, count, stride], n).filter(|_| same) else {
             mark.store(before, Ordering::Release);
             let record = format!("a posting ({})", lane.name(self.index()));
             let what = self.ep.break_off(lane.world, &record);
