@@ -217,6 +217,23 @@ impl Map {
     }
 }
 
+/// Where each kind of record of the world's lanes begins, in this order: for those who damage them.
+pub const RECORDS_AT: [(usize, &str); 13] = [
+    (0, "lane header"),
+    (HOT_AT, "hot line"),
+    (TRANSFERS_AT, "transfer block"),
+    (RING_FLAGS_AT, "flags of rings"),
+    (TURN_FLAGS_AT, "flags of memory in turn"),
+    (ANNOUNCED_AT, "announcements"),
+    (RING_DATA_AT, "ring"),
+    (TURN_DATA_AT, "memory in turn"),
+    (POSTING_AT, "posting"),
+    (SHAPE_AT, "shape"),
+    (HEAD_AT, "head"),
+    (SPLIT_AT, "split line"),
+    (ANNEX_AT, "annex"),
+];
+
 const_assert!(Map::of_units(1).bytes as u64 <= UNIT_BYTES);
 const_assert!(Map::of_units(2).bytes as u64 <= 2 * UNIT_BYTES);
 const_assert!(Map::of_units(SLOTS / UNIT_SLOTS).bytes as u64 <= (SLOTS / UNIT_SLOTS) as u64 * UNIT_BYTES);
