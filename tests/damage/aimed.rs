@@ -100,7 +100,10 @@ pub fn damages_a_chain() {
                 assert_eq!((code, u64::from_le_bytes(word)), (0, 0xab_cdef_0000 + k));
             } else {
                 let text = last_error();
-                assert!(code == PEER && text.contains("rank 1") && text.contains("chain"), "message {k}: {code} {text}");
+                assert!(
+                    code == PEER && text.contains("rank 1") && text.contains("chain"),
+                    "message {k}: {code} {text}"
+                );
             }
         }
         fails(try_send(&[1], 1, 3), PEER);

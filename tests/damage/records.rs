@@ -180,7 +180,22 @@ impl Records {
 /// Damages a word; what it was and what it is.
 pub fn damage(word: &Word, draw: &mut Draw) -> (u64, u64) {
     const WORDS: [u64; 16] = [
-        0, 1, 2, 3, 7, 64, 4096, 0xffff, 0xff_ffff, 1 << 31, u32::MAX as u64, 1 << 36, 1 << 45, 1 << 63, u64::MAX - 63, u64::MAX,
+        0,
+        1,
+        2,
+        3,
+        7,
+        64,
+        4096,
+        0xffff,
+        0xff_ffff,
+        1 << 31,
+        u32::MAX as u64,
+        1 << 36,
+        1 << 45,
+        1 << 63,
+        u64::MAX - 63,
+        u64::MAX,
     ];
     // SAFETY: mapped memory of this process, aligned; a stray store is what is tried here.
     let old = unsafe { word.at.read_volatile() };

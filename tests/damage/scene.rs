@@ -9,6 +9,7 @@ use crate::records::{Records, damage};
 use fmpl::ffi::acp::*;
 use fmpl::ffi::c::*;
 use fmpl::launch::embedded::End;
+use std::collections::BTreeMap;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
@@ -183,6 +184,13 @@ fn pair(plan: &mut Plan, peer: i32, low: bool, number: u64, most: usize) {
             let code = plan.timed(|| try_send(&out, peer, index));
             plan.judge(code, peer, "send");
             received = false;
+            if kind == 2 && code == 0 {
+                // What comes later must not be what is received of any index.
+                let mut answer = Guarded::new(1);
+                let code = plan.timed(|| try_recv(answer.bytes(), peer, 8));
+                plan.judge(code, peer, "an answer");
+                plan.kept.push(answer);
+            }
         }
         0 | 1 => {
             let code = plan.timed(|| try_recv(inn.bytes(), peer, index));
@@ -191,6 +199,8 @@ fn pair(plan: &mut Plan, peer: i32, low: bool, number: u64, most: usize) {
         2 => {
             let code = plan.timed(|| try_recv(inn.bytes(), peer, ANY));
             plan.judge(code, peer, "recv of any index");
+            let code = plan.timed(|| try_send(&[1], peer, 8));
+            plan.judge(code, peer, "an answer");
         }
         3 => {
             // Blocks and lists, in memory with gaps that nobody may write to.
@@ -365,7 +375,7 @@ fn global_memory(plan: &mut Plan) {
     let mut draw = Draw(plan.seed ^ (plan.me as u64 + 1) << 8);
     let mut own = Guarded::new(20_000);
     fill(own.bytes(), plan.seed);
-    // SAFETY (all of it): the memory lives to the end, and lengths are within what is registered.
+    // SAFETY: all of it: the memory lives to the end, and lengths are within what is registered.
     unsafe {
         let key = acp_register_memory(own.bytes().as_mut_ptr().cast(), 20_000, 0);
         assert_ne!(key, 0, "registered");
@@ -446,12 +456,24 @@ pub fn seeds() {
         Some((a, b)) => a.parse().expect("a number")..b.parse().expect("a number"),
         None => text.parse::<u64>().map(|n| n..n + 1).expect("a number"),
     });
-    let range = asked.unwrap_or(if short() { 0..8 } else if long() { 0..1000 } else { 0..120 });
+    let range = asked.unwrap_or(if short() {
+        0..8
+    } else if long() {
+        0..1000
+    } else {
+        0..120
+    });
     let (mut longest, mut failed, count) = (0, Vec::new(), range.end - range.start);
+    let mut hit = BTreeMap::<String, u64>::new();
     for seed in range {
         let job = job_of(seed);
         let outcome = job.outcome();
         let damaged = Draw(seed).below(ranks_of(seed)) as i32;
+        for line in String::from_utf8_lossy(&outcome.stderr[damaged as usize]).lines() {
+            if let Some((record, _)) = line.split_once(" of region ") {
+                *hit.entry(record.to_owned()).or_default() += 1;
+            }
+        }
         for (rank, end) in outcome.ends.iter().enumerate() {
             let said = String::from_utf8_lossy(&outcome.stdout[rank]).into_owned();
             let well = said.lines().find_map(|line| line.strip_prefix(WELL)?.trim().parse::<u64>().ok());
@@ -465,6 +487,7 @@ pub fn seeds() {
             }
         }
     }
+    println!("  words by record: {}", hit.iter().map(|(r, n)| format!("{r} {n}")).collect::<Vec<_>>().join(", "));
     println!("  {count} seeds, {} failed, longest wait {longest} ms", failed.len());
     assert!(failed.is_empty(), "seeds {failed:?}");
 }

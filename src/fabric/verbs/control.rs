@@ -222,7 +222,7 @@ impl Fabric {
 
     /// The job's key is known: requests are answered from now on, by a thread.
     pub fn open(&self, job: &Key, hooks: Hooks) -> Result<()> {
-        let _ = self.shared.stamps.set(Stamps::new(job, self.shared.rank, self.shared.region.header().size()));
+        let _ = self.shared.stamps.set(Stamps::new(job, self.shared.rank, self.shared.region.size()));
         let _ = self.shared.groups.set(job.derive("multicast groups", &[]));
         let _ = self.shared.hooks.set(hooks);
         self.shared.arrivals.queue.arm()?;
