@@ -127,9 +127,9 @@ async unsafe fn blocks_pulled(
     for member in (0..team.n).filter(|m| *m != team.me) {
         team.until(&arena.post(member).call, call, member).await?;
         team.saw(member, call);
-        let theirs = team.offered(arena, member).bytes / team.n;
-        if theirs != count * f.size {
-            return Err(team.lengths_differ(arena, member, theirs as u64));
+        let offer = team.offered(arena, call, member);
+        if offer.bytes / team.n != count * f.size {
+            return Err(team.wrong_offer(arena, offer, (offer.bytes / team.n) as u64));
         }
     }
     let elements = (piece_of(count * f.size, team.choices.piece) / f.size).max(1);
