@@ -123,7 +123,7 @@ impl Sender {
         };
         let same = Posting::check(self.seq, addr, cap as u64, kind as u64) ^ shape == meta >> 32;
         let Some(target) = there(kind as u64, addr, [run, count, stride], n).filter(|_| same) else {
-            mark.store(before, Ordering::Release);
+            mark.store(before, Ordering::Relaxed);
             let record = format!("a posting ({})", lane.name(self.index()));
             let what = self.ep.break_off(lane.world, &record);
             return Put::Failed(lane.peer_error(self.ep.rank, &what, "send to", self.index()));
