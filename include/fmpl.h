@@ -50,8 +50,9 @@ typedef struct {
 } fmpl_block;
 
 /**
- * A function of a reduction: inout[k] = inout[k] o in[k] for count elements. Passed to a reduction it is a
- * predefined one, or one that fmpl_func_register has been told.
+ * A function of a reduction: inout[k] = inout[k] o in[k] for count elements; it must return
+ * (fmpl_func_register says what else ends the process). Passed to a reduction it is a predefined one, or one
+ * that fmpl_func_register has been told.
  */
 typedef void (*fmpl_func)(void *inout, const void *in, int count);
 
@@ -1004,8 +1005,7 @@ int fmpl_barrier(fmpl_comm comm);
  * @param[in] size bytes, the same on all ranks.
  * @param[in] root the rank whose buffer it is.
  * @param[in] comm the communicator.
- * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT (also: another rank makes the call with another size, or
- *     another call), FMPL_ERR_RANK (the root), FMPL_ERR_COMM, FMPL_ERR_BUSY
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT, FMPL_ERR_RANK (the root), FMPL_ERR_COMM, FMPL_ERR_BUSY
  *     (another collective call of this communicator is under way), FMPL_ERR_PEER (a rank has died or left).
  * @see FMPL paper, section 3.3.3.
  */
@@ -1231,6 +1231,12 @@ int fmpl_iallreduce_test(fmpl_comm comm, int *done);
  * Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
  * function is called with parts of the vectors, inout before in in the order of the ranks, and must call
  * nothing of the library. Registering it again replaces what was said before. May be called at any time.
+ *
+ * The function must return. Whatever thread of the process waits in the library may be the one that calls it,
+ * for a call that another thread has begun, so nothing can come out of it: an exception of C++, a panic of
+ * Rust or the end of its thread (pthread_exit, pthread_cancel) ends the process with a message that names the
+ * rank and the function, and the other ranks get FMPL_ERR_PEER. To leave it by longjmp is undefined. A
+ * function that cannot go on calls abort, or keeps its failure where the program finds it.
  *
  * @param[in] func inout[k] = inout[k] o in[k] for count elements; in is not aligned better than its elements.
  * @param[in] element_size bytes of an element, 1 to 8192.

@@ -58,3 +58,25 @@ pub fn forget(panic: Panic) {
         core::mem::forget(another);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Panics when it goes.
+    struct Fuse;
+    impl Drop for Fuse {
+        fn drop(&mut self) {
+            panic!("the fuse");
+        }
+    }
+
+    #[test]
+    fn what_a_panic_has_to_say_may_panic_when_it_is_thrown_away() {
+        let panic = caught(|| std::panic::panic_any(Fuse)).unwrap_err();
+        assert!(panic.is::<Fuse>());
+        forget(panic);
+        assert!(caught(|| {}).is_ok());
+        assert_eq!(NoWayOut::during("a test", || 7), 7);
+    }
+}

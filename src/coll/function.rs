@@ -115,21 +115,23 @@ impl<'a> Function<'a> {
             }
             match self.how {
                 How::Kernel(_) => {}
-                How::C(call) => {
-                    let left = Left(call as usize);
-                    call(out.cast(), b.cast(), n as c_int);
-                    core::mem::forget(left);
-                }
-                How::Fortran(call) => {
-                    let left = Left(call as usize);
-                    call(out.cast(), b.cast(), &(n as c_int));
-                    core::mem::forget(left);
-                }
+                How::C(call) => guarded(call as usize, || call(out.cast(), b.cast(), n as c_int)),
+                How::Fortran(call) => guarded(call as usize, || call(out.cast(), b.cast(), &(n as c_int))),
                 How::Rust(closure) => return caught(|| closure(out, b, n)),
             }
         }
         Ok(())
     }
+}
+
+/// Calls the function of another language at `address`. Whoever throws looks for a handler before anything is unwound, and without any ends
+/// the process with words of its own: so there is one here, behind [`Left`].
+fn guarded(address: usize, call: impl FnOnce()) {
+    let _ = caught(|| {
+        let left = Left(address);
+        call();
+        core::mem::forget(left);
+    });
 }
 
 /// A function of another language while it is called, by its address. Dropped by whatever unwinds out of it: that can be no more than
@@ -381,6 +383,34 @@ mod tests {
         for (a, b) in [(0.0f32, -0.0), (-0.0, 0.0)] {
             assert!(run("fmpl_smaxval", a, b).is_sign_positive() && run("fmpl_sminval", a, b).is_sign_negative());
         }
+    }
+
+    #[test]
+    fn a_panic_of_a_function_is_its_outcome() {
+        let owned = String::from("of the closure");
+        let closure = |inout: *mut u8, _: *const u8, n: usize| {
+            // SAFETY: `n` elements of a byte.
+            unsafe { inout.write_bytes(7, n) };
+            std::panic::panic_any(owned.clone());
+        };
+        let function = Function::rust(1, &closure);
+        let (mut out, a, mut b, mut spare) = ([0u8; 3], [1u8; 3], [2u8; 3], [0u8; 3]);
+        let (at, b_at) = (out.as_mut_ptr(), b.as_mut_ptr());
+        // SAFETY: three elements each, which do not overlap but where they may.
+        let ended = unsafe {
+            [
+                function.fold(at, a.as_ptr(), b_at, 3, spare.as_mut_ptr()),
+                function.fold(b_at, a.as_ptr(), b_at, 3, spare.as_mut_ptr()),
+                function.fold_next(at, a.as_ptr(), 3, false),
+            ]
+        };
+        for panic in ended {
+            assert_eq!(panic.unwrap_err().downcast_ref::<String>(), Some(&owned));
+        }
+        assert_eq!((out, b, spare), ([7; 3], [7; 3], [2; 3]));
+        // SAFETY: as above; what comes first is taken as it is.
+        unsafe { function.fold_next(at, a.as_ptr(), 3, true) }.unwrap();
+        assert_eq!(out, a);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::base::unwinding::{NoWayOut, Panic};
 use crate::fabric::shm::peer::Peer;
 #[cfg(loom)]
 use crate::fabric::shm::region::Mapping;
-use crate::lane::map::{Life, WORLD_UNIT};
+use crate::lane::map::{Life, PANICKED, WORLD_UNIT};
 use crate::lane::record::ASLEEP;
 use crate::lane::{Lane, Place};
 use crate::p2p::context::Context;
@@ -475,7 +475,8 @@ impl Team {
     #[cold]
     fn failed_by(&self, word: u64) -> Error {
         if self.span.is_some() && self.failed.swap(word, Ordering::AcqRel) == 0 {
-            let lost = self.lost_by(word);
+            let panicked = word >> 32 == Reason::Panicked as u64;
+            let lost = self.lost_by(word) | if panicked { PANICKED } else { 0 };
             let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
             let _ = self.ep.say_life(place, Life::Broken(lost));
             if let Ok(context) = self.ep.context(self.comm) {
@@ -546,7 +547,9 @@ impl Team {
         if matches!(reason, Reason::Lengths | Reason::Calls) {
             return self.differs(word, reason == Reason::Lengths);
         }
-        self.error(reason, self.lost_by(word))
+        let lost = self.lost_by(word);
+        let reason = if lost & PANICKED == 0 { reason } else { Reason::Panicked };
+        self.error(reason, lost & !PANICKED)
     }
 
     fn error(&self, reason: Reason, rank: u32) -> Error {

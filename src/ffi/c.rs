@@ -38,7 +38,8 @@ pub type fmpl_comm = c_int;
 /// negative). The bytes are a stream: the two sides of a message may have different shapes.
 pub type fmpl_block = p2p::layout::Block;
 
-/// A function of a reduction: inout\[k\] = inout\[k\] o in\[k\] for `count` elements. Passed to a reduction it is a predefined one, or
+/// A function of a reduction: inout\[k\] = inout\[k\] o in\[k\] for `count` elements; it must return (`fmpl_func_register` says what else
+/// ends the process). Passed to a reduction it is a predefined one, or
 /// one that `fmpl_func_register` has been told.
 pub type fmpl_func = Option<unsafe extern "C" fn(inout: *mut c_void, input: *const c_void, count: c_int)>;
 

@@ -132,10 +132,21 @@ pub const WORLD_UNIT: u32 = UNITS as u32 - 1;
 pub enum Life {
     /// It has the communicator.
     Member,
-    /// It takes part in no further agreement: this rank of the world is dead.
+    /// It takes part in no further agreement: this rank of the world is dead, or with [`PANICKED`] its function has panicked.
     Broken(u32),
     /// It has freed it.
     Freed,
+}
+
+/// In the number of a rank that is lost for all that its communicator does together: it lives, but has left a call by a panic.
+pub const PANICKED: u32 = 1 << 29;
+
+/// What has become of a lost rank, in words.
+pub fn lost(rank: u32) -> String {
+    match rank & PANICKED {
+        0 => format!("rank {rank} has died"),
+        _ => format!("the function of rank {} has panicked", rank & !PANICKED),
+    }
 }
 
 impl Life {

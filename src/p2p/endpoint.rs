@@ -17,8 +17,8 @@ use crate::fabric::verbs::link::Link;
 use crate::fabric::verbs::room::TABLES_BYTES;
 use crate::lane::far::{FAR, Far, has_left};
 use crate::lane::map::{
-    CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, SIDE_FINALIZED,
-    SYSTEM_INDICES, UNIT_BYTES, UNITS,
+    CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, PANICKED, SIDE_FINALIZED,
+    SYSTEM_INDICES, UNIT_BYTES, UNITS, lost,
 };
 use crate::lane::{Lane, LaneTable, Place, SPECIAL_GONE};
 use crate::launch::Launch;
@@ -533,7 +533,7 @@ impl Endpoint {
     /// Tells the members on other nodes with whom there is a lane that what all do together can never be completed.
     pub fn say_broken_far(&self, context: &Context, dead: u32) {
         // Held: lanes of other communicators lie beside these, and may be freed by other threads at any time.
-        for lane in self.lanes.hold(|lane, _| lane.comm() == context.handle && lane.world != dead) {
+        for lane in self.lanes.hold(|lane, _| lane.comm() == context.handle && lane.world != dead & !PANICKED) {
             lane.far().say_broken(dead);
         }
     }
@@ -543,7 +543,7 @@ impl Endpoint {
         let comm = context.handle;
         Error::new(
             Code::Peer,
-            format!("rank {}: agreeing with all ranks of communicator {comm}: rank {dead} has died", self.rank),
+            format!("rank {}: agreeing with all ranks of communicator {comm}: {}", self.rank, lost(dead)),
         )
     }
 

@@ -167,3 +167,50 @@ pub fn unmet() {
     }
     println!("  the slowest error came {slowest:.3} s after its call began");
 }
+
+/// The function of rank 0, which combines something in every such call, panics there: the others are told so, on other nodes too.
+pub fn panics() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    std::panic::set_hook(Box::new(|_| {}));
+    let job = fmpl::init(1).unwrap();
+    let world = job.world();
+    let function = |a: f64, b: f64| if world.rank() == 0 { panic!("on purpose") } else { a + b };
+    let mut v = vec![1.0; std::env::var("ELEMENTS").unwrap().parse().unwrap()];
+    let waits = std::env::var_os("WAITS").is_some();
+    let left = catch_unwind(AssertUnwindSafe(|| match waits {
+        true => world.allreduce(&mut v, function),
+        false => world.scope(|s| s.iallreduce(&mut v, function)?.wait()),
+    }));
+    let told = |e: fmpl::Error| assert!(e.to_string().contains("the function of rank 0 has panicked"), "{e}");
+    match left {
+        Err(panic) => assert_eq!((world.rank(), panic.downcast_ref::<&str>()), (0, Some(&"on purpose"))),
+        Ok(Err(error)) => told(error),
+        Ok(Ok(())) => assert!(world.rank() != 0),
+    }
+    told(world.barrier().unwrap_err());
+    // Between two ranks messages go on.
+    if world.rank() < 2 {
+        let (peer, mut got) = (1 - world.rank(), [0u8]);
+        world.sendrecv(&[7u8], peer, 0, &mut got, peer, 0).unwrap();
+    }
+    println!("well");
+    drop(job);
+}
+
+pub fn panicked() {
+    for settings in [
+        "FMPL_LOG=warn",
+        "FMPL_COLL_NODES=2",
+        "FMPL_COLL_NODES=4 FMPL_WAIT=block",
+        "FMPL_COLL_NODES=2 FMPL_COLL_BETWEEN=flat",
+    ] {
+        for (ranks, elements, waits) in [(4, 2, "WAITS=1"), (4, 1000, ""), (5, 1000, "WAITS=1"), (5, 300_000, "")] {
+            if settings == "FMPL_LOG=warn" && elements != 2 {
+                continue; // There it may be that others combine for rank 0, too.
+            }
+            let job = Job::new(ranks, "panics").settings(settings).settings(waits).env("ELEMENTS", elements);
+            let outcome = job.seconds(40).run();
+            assert!((0..ranks).all(|r| said(&outcome, r).contains("well")), "{settings}: {}", story(&outcome));
+        }
+    }
+}

@@ -25,7 +25,7 @@ mod taken;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 13] = [
+const TESTS: [Test; 14] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -35,13 +35,14 @@ const TESTS: [Test; 13] = [
     ("where_no_group_can_be_joined_broadcasts_go_by_trees", multicast::without),
     ("a_lost_rank_is_an_error_for_all", lost::killed),
     ("a_rank_that_nobody_has_met_is_missed_too", lost::unmet),
+    ("a_function_that_panics_is_an_error_for_all", lost::panicked),
     ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),
     ("different_lengths_are_an_error_that_names_them", lengths::told),
     ("lines_taken_over_keep_every_payload", taken::payloads),
 ];
 
-const BODIES: [Body; 11] = [
+const BODIES: [Body; 12] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("plays on communicators", communicators::plays),
@@ -49,6 +50,7 @@ const BODIES: [Body; 11] = [
     ("loses in a broadcast", multicast::loses),
     ("compares bits", random::compares_bits),
     ("loses", lost::loses),
+    ("panics", lost::panics),
     ("calls", calls::calls),
     ("lengths differ", lengths::differ),
     ("other calls", lengths::other_calls),

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use programs::{
-    c_program, fixed_form_program, fortran_program, have, must, prefix, run, run_alone, run_to_its_end, run_with,
-    scratch,
+    c_program, cpp_program, fixed_form_program, fortran_program, have, must, prefix, run, run_all_to_their_end,
+    run_alone, run_to_its_end, run_with, scratch,
 };
 
 fn root() -> &'static Path {
@@ -186,6 +186,26 @@ fn wrong_use_gets_an_error_and_leaves_the_job_usable() {
 fn abort_ends_the_job_with_its_code() {
     let output = run_to_its_end(&c_program("tests/c/abort.c", "c11"), 3);
     assert_eq!(output.status.code(), Some(41), "{output:?}");
+}
+
+/// An exception that leaves a function which the library calls: no undefined behaviour, and no end without a word.
+#[test]
+fn a_function_that_throws_ends_its_process_with_a_message() {
+    if !have("g++") {
+        return;
+    }
+    let program = cpp_program("tests/c/throws.cc");
+    for how in ["blocking", "unhandled", "pending", "thread"] {
+        let output = run_all_to_their_end(&program, &[how], 2);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(!out.contains("survived") && !out.contains("caught"), "{how}: {out}{err}");
+        let line =
+            err.lines().find(|l| l.contains("the function of a reduction")).unwrap_or_else(|| panic!("{how}: {err}"));
+        assert!(line.contains("rank 0") && line.contains(&*program.to_string_lossy()), "{how}: {line}");
+        assert!(err.contains("died of signal 6"), "{how}: {err}");
+        // The other rank hears of the end, and of nothing worse.
+        assert!(out.contains("rank 1: code 10:") && out.contains("rank 0 has died"), "{how}: {out}{err}");
+    }
 }
 
 #[test]

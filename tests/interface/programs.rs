@@ -66,6 +66,16 @@ pub fn c_program(source: &str, standard: &str) -> PathBuf {
     program
 }
 
+/// Builds one C++ program of the repository with the shared library.
+pub fn cpp_program(source: &str) -> PathBuf {
+    let program = scratch("c").join(source.replace('/', "_"));
+    let mut command = Command::new("g++");
+    command.args(["-std=c++14", "-O1", "-Wall", "-Wextra", "-Werror"]);
+    command.arg(root().join(source)).arg("-o").arg(&program);
+    must(link_shared(&mut command).arg("-lpthread"));
+    program
+}
+
 /// Builds one Fortran program of the repository with the module, compiled for it as a user would.
 pub fn fortran_program(source: &str) -> PathBuf {
     let place = scratch("fortran").join(source.replace('/', "_"));
@@ -115,6 +125,14 @@ pub fn run_with(program: &Path, arguments: &[&OsStr], ranks: usize) -> String {
 /// Runs a program on `ranks` ranks, whatever comes of it.
 pub fn run_to_its_end(program: &Path, ranks: usize) -> Output {
     started(program, &[], ranks)
+}
+
+/// The same with arguments, and a rank that fails does not end the others.
+pub fn run_all_to_their_end(program: &Path, arguments: &[&str], ranks: usize) -> Output {
+    let _turn = turn();
+    let mut command = Command::new(prefix().join("bin/fmpl"));
+    command.args(["run", "--keep-going", "-n", &ranks.to_string(), "--timeout", TIMEOUT_S, "--"]).arg(program);
+    command.args(arguments).output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
 fn started(program: &Path, arguments: &[&OsStr], ranks: usize) -> Output {

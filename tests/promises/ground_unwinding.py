@@ -47,3 +47,30 @@ def _():
     return again("rust_api", [OF_ANOTHER, ALONE, LOOKED_AT], 3, ("cargo", "+nightly"), CARGO_BUILD_TARGET=host,
                  CARGO_TARGET_DIR=str(TARGET / "asan"), RUSTFLAGS="-Zsanitizer=address",
                  ASAN_OPTIONS="detect_leaks=0:abort_on_error=1")
+
+
+@line("ground", "a panic of a function, its call alone, under Miri (the ranks' processes are beyond it)", "no report")
+def _():
+    if subprocess.run(["cargo", "+nightly", "miri", "--version"], capture_output=True).returncode:
+        raise Missing("no Miri")
+    done = subprocess.run(["cargo", "+nightly", "miri", "test", "--locked", "--no-default-features", "--lib", "--",
+                           "base::unwinding", "a_panic_of_a_function_is_its_outcome"], cwd=ROOT, capture_output=True, text=True,
+                          env=tests_env(MIRIFLAGS="-Zmiri-disable-isolation", CARGO_TARGET_DIR=str(TARGET / "miri")))
+    well = done.returncode == 0 and "2 passed" in done.stdout
+    return "2 of 2 tests" if well else (done.stdout + done.stderr)[-300:], well
+
+
+@line("ground", "a function that panics, by every way and on several nodes: the others are told by name", "all")
+def _():
+    env = tests_env()
+    done = subprocess.run(["cargo", "test", "--locked", "--test", "collective", "--", "a_function_that_panics"], cwd=ROOT, env=env,
+                          capture_output=True, text=True)
+    return "13 jobs" if done.returncode == 0 else done.stdout[-300:], done.returncode == 0
+
+
+@line("ground", "throw_in_reduction (C++): before, an end without a word of ours; now rank and function are named", "4 of 4 ways")
+def _():
+    if shutil.which("g++") is None:
+        raise Missing("no g++")
+    text, well = again("interface", ["a_function_that_throws_ends_its_process_with_a_message"], 3)
+    return text.replace("runs", "runs of 4 ways"), well

@@ -378,6 +378,11 @@ pub unsafe extern "C" fn fmpl_iallreduce_test(comm: fmpl_comm, done: *mut c_int)
 /// of the vectors, inout before in in the order of the ranks, and must call nothing of the library. Registering it again
 /// replaces what was said before. May be called at any time.
 ///
+/// The function must return. Whatever thread of the process waits in the library may be the one that calls it, for a call that another
+/// thread has begun, so nothing can come out of it: an exception of C++, a panic of Rust or the end of its thread (`pthread_exit`,
+/// `pthread_cancel`) ends the process with a message that names the rank and the function, and the other ranks get `FMPL_ERR_PEER`. To
+/// leave it by `longjmp` is undefined. A function that cannot go on calls `abort`, or keeps its failure where the program finds it.
+///
 /// * func: inout\[k\] = inout\[k\] o in\[k\] for count elements; `in` is not aligned better than its elements.
 /// * element_size: bytes of an element, 1 to 8192.
 /// * commutes: 1 if a o b = b o a, else 0. Functions are applied in the order of the ranks in any case.

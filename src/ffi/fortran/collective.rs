@@ -331,7 +331,8 @@ pub unsafe extern "C" fn fmpl_iallreduce_test_(comm: *const Int, done: *mut Int,
     }
 }
 
-/// As [`c::fmpl_func_register`]; the function is a subroutine (inout, in, count) with an INTEGER count.
+/// As [`c::fmpl_func_register`]; the function is a subroutine (inout, in, count) with an INTEGER count. It must return: a STOP in it ends
+/// the process, and the other ranks get `FMPL_ERR_PEER`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_func_register_(
     func: Function,
