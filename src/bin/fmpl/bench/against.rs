@@ -37,120 +37,123 @@ fn fmpl_run(name: &str, settings: &[(&str, String)], bind: bool) -> Contestant {
     Contestant { name: name.into(), launch: Box::new(launch), one: None }
 }
 
-struct Mpi {
+/// MPIs that are started in the same way.
+struct Family {
     name: &'static str,
-    /// Compilers and launchers to look for, in this order, and what the launcher's `--version` says when it is the right one.
+    /// Compilers and launchers to look for, in this order.
     compilers: &'static [&'static str],
-    /// How a compiler tells whose it is, and what it says.
-    compiler_is: (&'static str, &'static str),
     launchers: &'static [&'static str],
-    version: &'static [&'static str],
+    /// How a compiler tells whose it is, and what it says; what the launcher's `--version` says.
+    compiler_is: (&'static str, &'static str),
+    launcher_is: &'static [&'static str],
+    /// What pins each rank to a core, and what is advised for more ranks than cores.
     pinned: &'static [&'static str],
     crowded: &'static [&'static str],
     env: &'static [(&'static str, &'static str)],
-    /// The compiled program is the same as this one's.
-    twin: &'static str,
     /// What links Debian's ScaLAPACK for it.
     scalapack: &'static str,
 }
 
-const OPENMPI_ENV: &[(&str, &str)] = &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
+static OPENMPI: Family = Family {
+    name: "openmpi",
+    compilers: &["mpicc.openmpi", "mpicc"],
+    launchers: &["mpirun.openmpi", "mpirun"],
+    compiler_is: ("--showme:version", "Open MPI"),
+    launcher_is: &["Open MPI", "OpenRTE"],
+    pinned: &["--bind-to", "core"],
+    crowded: &["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"],
+    env: &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")],
+    scalapack: "-lscalapack-openmpi",
+};
 
-static MPIS: &[Mpi] = &[
-    Mpi {
-        name: "openmpi",
-        compilers: &["mpicc.openmpi", "mpicc"],
-        compiler_is: ("--showme:version", "Open MPI"),
-        launchers: &["mpirun.openmpi", "mpirun"],
-        version: &["Open MPI", "OpenRTE"],
-        pinned: &["--bind-to", "core"],
-        crowded: &["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"],
-        env: OPENMPI_ENV,
-        twin: "openmpi",
-        scalapack: "-lscalapack-openmpi",
-    },
-    Mpi {
-        name: "openmpi-ucx",
-        compilers: &["mpicc.openmpi", "mpicc"],
-        compiler_is: ("--showme:version", "Open MPI"),
-        launchers: &["mpirun.openmpi", "mpirun"],
-        version: &["Open MPI", "OpenRTE"],
-        pinned: &[
-            "--bind-to",
-            "core",
-            "--mca",
-            "pml",
-            "ucx",
-            "--mca",
-            "pml_ucx_tls",
-            "any",
-            "--mca",
-            "pml_ucx_devices",
-            "any",
-            "-x",
-            "UCX_TLS=self,sysv,posix,cma",
-        ],
-        crowded: &[
-            "--oversubscribe",
-            "--bind-to",
-            "none",
-            "--mca",
-            "mpi_yield_when_idle",
-            "1",
-            "--mca",
-            "pml",
-            "ucx",
-            "--mca",
-            "pml_ucx_tls",
-            "any",
-            "--mca",
-            "pml_ucx_devices",
-            "any",
-            "-x",
-            "UCX_TLS=self,sysv,posix,cma",
-        ],
-        env: OPENMPI_ENV,
-        twin: "openmpi",
-        scalapack: "-lscalapack-openmpi",
-    },
-    Mpi {
-        name: "mpich",
-        compilers: &["mpicc.mpich", "mpicc"],
-        compiler_is: ("-v", "MPICH"),
-        launchers: &["mpiexec.mpich", "mpiexec.hydra", "mpiexec"],
-        version: &["HYDRA", "MPICH"],
-        pinned: &["-bind-to", "core"],
-        crowded: &[],
-        env: &[],
-        twin: "mpich",
-        scalapack: "-lscalapack-mpich",
-    },
+static MPICH: Family = Family {
+    name: "mpich",
+    compilers: &["mpicc.mpich", "mpicc"],
+    launchers: &["mpiexec.mpich", "mpiexec.hydra", "mpiexec"],
+    compiler_is: ("-v", "MPICH"),
+    launcher_is: &["HYDRA", "MPICH"],
+    pinned: &["-bind-to", "core"],
+    crowded: &[],
+    env: &[],
+    scalapack: "-lscalapack-mpich",
+};
+
+/// Any other: it binds its ranks by itself, or they are not bound.
+static OTHER: Family = Family {
+    name: "mpi",
+    compilers: &[],
+    launchers: &["mpirun", "mpiexec"],
+    compiler_is: ("", ""),
+    launcher_is: &[""],
+    pinned: &[],
+    crowded: &[],
+    env: &[],
+    scalapack: "",
+};
+
+/// What makes an Open MPI send over UCX's shared memory.
+const OVER_UCX: &[&str] = &[
+    "--mca",
+    "pml",
+    "ucx",
+    "--mca",
+    "pml_ucx_tls",
+    "any",
+    "--mca",
+    "pml_ucx_devices",
+    "any",
+    "-x",
+    "UCX_TLS=self,sysv,posix,cma",
 ];
 
-/// The contestants named, compiled; `all` are those that are found. Naming one that is not here is an error.
+/// Those that have a name of their own: of which family, and whether over UCX.
+static NAMED: &[(&str, &Family, bool)] =
+    &[("openmpi", &OPENMPI, false), ("openmpi-ucx", &OPENMPI, true), ("mpich", &MPICH, false)];
+/// UCX itself, by its own benchmark.
+const UCX: &str = "ucx";
+
+/// An MPI that was found.
+struct Mpi {
+    name: String,
+    family: &'static Family,
+    ucx: bool,
+    compiler: String,
+    launcher: String,
+}
+
+/// The contestants named, compiled; `all` are those that are found of those that have names. Naming one that is not here is an error.
 /// For `blacs` their BLACS, by the program of that benchmark; for `rma` UCX too.
-pub fn rivals(names: &[String], place: &Path, bench: &str) -> Result<Vec<Contestant>, String> {
-    let (blacs, rma) = (bench == super::blacs::BENCH.name, bench == super::rma::BENCH.name);
-    let all = names.iter().any(|n| n == "all");
-    let ucx = rma && (all || names.iter().any(|n| n == "ucx"));
-    if let Some(n) = names.iter().find(|n| *n != "all" && !(ucx && *n == "ucx") && !MPIS.iter().any(|m| m.name == **n))
-    {
-        let known: Vec<&str> = MPIS.iter().map(|m| m.name).chain(rma.then_some("ucx")).collect();
-        return Err(format!("--against {n}: there are {} and all", known.join(", ")));
-    }
-    let mut found = Vec::new();
-    for mpi in MPIS.iter().filter(|m| all || names.iter().any(|n| n == m.name)) {
-        match rival(mpi, place, blacs) {
-            Ok(c) => found.push(c),
-            Err(e) if all => eprintln!("fmpl bench: left out: {e}"),
+pub fn rivals(wanted: &[String], place: &Path, blacs: bool, rma: bool) -> Result<Vec<Contestant>, String> {
+    let all = wanted.iter().any(|n| n == "all");
+    let known = || NAMED.iter().map(|m| m.0).chain(rma.then_some(UCX));
+    let named: Vec<&str> = if all { known().collect() } else { Vec::new() };
+    let mut found: Vec<Contestant> = Vec::new();
+    for name in named.iter().copied().chain(wanted.iter().map(|n| &n[..]).filter(|n| *n != "all")) {
+        if found.iter().any(|c| c.name == name) {
+            continue;
+        }
+        let rival = match NAMED.iter().find(|m| m.0 == name) {
+            _ if rma && name == UCX => super::ucx::rival(),
+            Some((_, family, ucx)) => installed(name, family, *ucx).and_then(|mpi| mpi.contestant(place, blacs)),
+            None if name.contains('/') => by_path(name).and_then(|mpi| mpi.contestant(place, blacs)),
+            None => {
+                let known = known().collect::<Vec<_>>().join(", ");
+                return Err(format!(
+                    "--against {name}: there are {known} and all, and any MPI by the path of its mpicc"
+                ));
+            }
+        };
+        match rival {
+            Ok(mut c) => {
+                // Two builds of one version.
+                while found.iter().any(|other| other.name == c.name) {
+                    c.name += "'";
+                }
+                found.push(c);
+            }
+            Err(e) if named.contains(&name) => eprintln!("fmpl bench: left out: {e}"),
             Err(e) => return Err(e),
         }
-    }
-    match ucx.then(super::ucx::rival) {
-        Some(Ok(c)) => found.push(c),
-        Some(Err(e)) if all => eprintln!("fmpl bench: left out: {e}"),
-        Some(Err(e)) => return Err(e),
-        None => {}
     }
     if all && found.is_empty() {
         return Err("--against all: no MPI was found on this machine".into());
@@ -158,44 +161,73 @@ pub fn rivals(names: &[String], place: &Path, bench: &str) -> Result<Vec<Contest
     Ok(found)
 }
 
-fn rival(mpi: &'static Mpi, place: &Path, blacs: bool) -> Result<Contestant, String> {
-    let is_it = |launcher: &&&str| {
-        output_of(launcher, &["--version"]).is_some_and(|text| mpi.version.iter().any(|v| text.contains(v)))
-    };
-    let Some(launcher) = mpi.launchers.iter().find(is_it) else {
-        return Err(format!("{}: no launcher found (looked for {})", mpi.name, mpi.launchers.join(", ")));
-    };
-    let (kind, source) = if blacs { ("blacs", super::blacs::SOURCE) } else { ("peer", include_str!("peer.c")) };
-    let link: &[&str] = if blacs { &[mpi.scalapack, "-lm"] } else { &[] };
-    let program = place.join(format!("{kind}-{}", mpi.twin));
-    if !program.exists() {
-        let mut tried = vec![format!("no compiler found (looked for {})", mpi.compilers.join(", "))];
-        let (ask, says) = mpi.compiler_is;
-        // A plain `mpicc` belongs to whatever MPI is the default: it is asked whose it is.
-        let his = mpi.compilers.iter().filter(|cc| output_of(cc, &[ask]).is_some_and(|text| text.contains(says)));
-        let made = his.into_iter().any(|cc| match compile_with(cc, source, &program, link) {
-            Ok(()) => true,
-            Err(e) => {
-                tried.push(e);
-                false
-            }
-        });
-        if !made {
-            return Err(format!("{}: {}", mpi.name, tried.last().map_or("", |t| t)));
-        }
+/// One of the system's.
+fn installed(name: &str, family: &'static Family, ucx: bool) -> Result<Mpi, String> {
+    let none = |what: &str, of: &[&str]| format!("{name}: no {what} found (looked for {})", of.join(", "));
+    let launcher = family.launchers.iter().find(|l| family.is_launcher(l));
+    let launcher = launcher.ok_or_else(|| none("launcher", family.launchers))?.to_string();
+    // A plain `mpicc` belongs to whatever MPI is the default: it is asked whose it is.
+    let compiler = family.compilers.iter().find(|c| family.is_compiler(c));
+    let compiler = compiler.ok_or_else(|| none("compiler", family.compilers))?.to_string();
+    Ok(Mpi { name: name.into(), family, ucx, compiler, launcher })
+}
+
+/// The one whose `mpicc` this is, with `+ucx` behind it if it is to be used over that; its launcher lies beside it.
+fn by_path(path: &str) -> Result<Mpi, String> {
+    let (compiler, ucx) = path.strip_suffix("+ucx").map_or((path, false), |p| (p, true));
+    if !Path::new(compiler).is_file() {
+        return Err(format!("--against {path}: there is no {compiler}"));
     }
-    let launch = move |s: &Start| {
-        let mut c = Command::new(launcher);
-        c.envs(mpi.env.iter().copied());
-        c.args(["-n", &s.ranks.to_string()]).args(if s.crowded { mpi.crowded } else { mpi.pinned });
-        c.arg(&program);
-        match s.dir {
-            Some(dir) => c.arg(dir),
-            None => c.args(["-", "startup"]),
+    let family = [&OPENMPI, &MPICH].into_iter().find(|f| f.is_compiler(compiler)).unwrap_or(&OTHER);
+    if ucx && !std::ptr::eq(family, &OPENMPI) {
+        return Err(format!("--against {path}: only an Open MPI can be told to use UCX"));
+    }
+    let beside = |name: &&str| Some(Path::new(compiler).with_file_name(name).to_str()?.to_owned());
+    let launcher = OTHER.launchers.iter().filter_map(beside).find(|l| family.is_launcher(l));
+    let launcher =
+        launcher.ok_or_else(|| format!("--against {path}: no launcher beside it ({})", OTHER.launchers.join(", ")))?;
+    let text = output_of(&launcher, &["--version"]).unwrap_or_default();
+    let version = text.split_whitespace().find(|w| w.contains('.') && w.starts_with(|c: char| c.is_ascii_digit()));
+    let over = if ucx { "-ucx" } else { "" };
+    let name = format!("{}{over}-{}", family.name, version.unwrap_or(compiler).replace('/', "-"));
+    Ok(Mpi { name, family, ucx, compiler: compiler.into(), launcher })
+}
+
+impl Family {
+    fn is_launcher(&self, launcher: &str) -> bool {
+        output_of(launcher, &["--version"]).is_some_and(|text| self.launcher_is.iter().any(|says| text.contains(says)))
+    }
+
+    fn is_compiler(&self, compiler: &str) -> bool {
+        let (ask, says) = self.compiler_is;
+        output_of(compiler, &[ask]).is_some_and(|text| text.contains(says))
+    }
+}
+
+impl Mpi {
+    /// Compiled, unless another one is with the same compiler.
+    fn contestant(self, place: &Path, blacs: bool) -> Result<Contestant, String> {
+        let family = self.family;
+        let (kind, source) = if blacs { ("blacs", super::blacs::SOURCE) } else { ("peer", include_str!("peer.c")) };
+        let link: &[&str] = if blacs { &[family.scalapack, "-lm"] } else { &[] };
+        let program = place.join(format!("{kind}{}", self.compiler.replace('/', "-")));
+        if !program.exists() {
+            compile_with(&self.compiler, source, &program, link).map_err(|e| format!("{}: {e}", self.name))?;
+        }
+        let (launcher, over): (_, &[&str]) = (self.launcher, if self.ucx { OVER_UCX } else { &[] });
+        let launch = move |s: &Start| {
+            let mut c = Command::new(&launcher);
+            c.envs(family.env.iter().copied());
+            c.args(["-n", &s.ranks.to_string()]).args(if s.crowded { family.crowded } else { family.pinned });
+            c.args(over).arg(&program);
+            match s.dir {
+                Some(dir) => c.arg(dir),
+                None => c.args(["-", "startup"]),
+            };
+            c
         };
-        c
-    };
-    Ok(Contestant { name: mpi.name.into(), launch: Box::new(launch), one: None })
+        Ok(Contestant { name: self.name, launch: Box::new(launch), one: None })
+    }
 }
 
 fn output_of(program: &str, args: &[&str]) -> Option<String> {

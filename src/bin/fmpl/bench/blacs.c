@@ -46,8 +46,8 @@ static void fail(const char *what)
 
 enum { CONTIGUOUS, STRIDED, TRIANGLE, SUM, BROADCAST };
 
-/* blacs BYTES K WARM KIND: ns */
-static double block(const long *a)
+/* blacs BYTES K WARM KIND: ns; the matrices lie so many bytes behind a page */
+static double block(const long *a, long send_offset, long receive_offset)
 {
     long elements = a[0] / 8, warm = a[2], k = a[1] + warm;
     int kind = (int)a[3], m = 1, n = 1, lda;
@@ -58,7 +58,10 @@ static double block(const long *a)
     }
     lda = kind == STRIDED ? 2 * m : m;
     size_t room = (size_t)lda * n;
-    if (posix_memalign((void **)&out, 4096, 8 * room) || posix_memalign((void **)&in, 4096, 8 * room)) fail("no memory");
+    void *pages[2];
+    if (posix_memalign(&pages[0], 4096, 8 * room + send_offset) || posix_memalign(&pages[1], 4096, 8 * room + receive_offset)) fail("no memory");
+    out = (double *)((char *)pages[0] + send_offset);
+    in = (double *)((char *)pages[1] + receive_offset);
     for (size_t i = 0; i < room; i++) out[i] = 1, in[i] = 2;
     int peer = 1 - rank;
     size_t last = (size_t)lda * (n - 1) + m - 1;
@@ -93,7 +96,7 @@ static double block(const long *a)
     double each = (now_ns() - t0) / (double)(k - warm) / (kind == SUM ? 1 : 2);
     /* An MPI moves the last message only while both are in calls: a sender that waits for its next command would keep it from its receiver. */
     Cblacs_barrier(context, "All");
-    free(out), free(in);
+    free(pages[0]), free(pages[1]);
     return each;
 }
 
@@ -117,11 +120,12 @@ int main(int argc, char **argv)
     Cblacs_barrier(context, "All");
     if (rank == 0) answer("ready\n");
     while (fgets(line, sizeof line, commands)) {
-        long a[4] = {0};
-        char *word = strtok(line, " \n");
-        if (!word || !strcmp(word, "quit")) break;
-        for (int i = 0; i < 4 && (word = strtok(NULL, " \n")); i++) a[i] = atol(word);
-        double each = block(a);
+        long a[4] = {0}, offset[2];
+        int used = 0;
+        if (sscanf(line, "%ld %ld blacs %n", &offset[0], &offset[1], &used) < 2 || !used) break;
+        char *word = strtok(line + used, " \n");
+        for (int i = 0; i < 4 && word; i++, word = strtok(NULL, " \n")) a[i] = atol(word);
+        double each = block(a, offset[0], offset[1]);
         snprintf(text, sizeof text, "ok %.3f\n", each);
         if (rank == 0) answer(text);
     }

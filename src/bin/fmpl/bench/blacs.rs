@@ -29,7 +29,7 @@ fn plan(o: &Options) -> Vec<Case> {
         for n in sizes.iter().copied().filter(|n| *n >= 8) {
             let k = o.rounds_of(n);
             let command = format!("blacs {n} {k} {} {kind}", o.warm(k));
-            cases.push(Case { label: format!("{name} {}", size_text(n)), ..Case::sized(n, command) });
+            cases.push(Case { label: format!("{name} {}", size_text(n)), ..Case::sized(n, command).of_doubles() });
         }
     }
     cases

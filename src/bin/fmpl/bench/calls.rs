@@ -20,6 +20,7 @@ pub struct Calls {
     pub irecv: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int) -> c_int,
     pub isend_wait: unsafe extern "C" fn(c_int, c_int, c_int) -> c_int,
     pub irecv_wait: unsafe extern "C" fn(c_int, c_int, c_int) -> c_int,
+    pub irecv_test: unsafe extern "C" fn(c_int, c_int, c_int, *mut c_int) -> c_int,
     pub received: unsafe extern "C" fn(c_int, c_int, c_int, *mut usize, *mut c_int) -> c_int,
     #[allow(clippy::type_complexity, reason = "the signature is the C interface's")]
     pub sendrecv:
@@ -59,6 +60,7 @@ impl Calls {
             irecv: c::fmpl_irecv,
             isend_wait: c::fmpl_isend_wait,
             irecv_wait: c::fmpl_irecv_wait,
+            irecv_test: c::fmpl_irecv_test,
             received: c::fmpl_received,
             sendrecv: c::fmpl_sendrecv,
             send_block: c::fmpl_send_block,

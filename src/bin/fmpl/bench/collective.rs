@@ -37,7 +37,10 @@ pub static GUIDELINES: Bench = Bench {
         let line = |which: usize, n: usize| {
             let k = o.iterations.unwrap_or(calls_of(n, o));
             let command = format!("guideline {which} {n} {}", (k + PARTS - 1) / PARTS);
-            Case { label: format!("{} {}", PAIRS[which].0, size_text(n)), ..Case::sized(n, command) }
+            Case {
+                label: format!("{} {}", PAIRS[which].0, size_text(n)),
+                ..Case::sized(n, command).by_rank().of_doubles()
+            }
         };
         // What is scattered has a part of whole elements for each rank, or there is no such line.
         let parts = 8 * o.ranks.unwrap_or(2);
@@ -53,7 +56,7 @@ pub static GUIDELINES: Bench = Bench {
 pub fn plan(name: &str, o: &Options) -> Vec<Case> {
     let make = |n: usize| {
         let k = o.iterations.unwrap_or(calls_of(n, o));
-        Case::sized(n, format!("{name} {n} {k} {}", o.warm(k)))
+        Case::sized(n, format!("{name} {n} {k} {}", o.warm(k))).by_rank().of_doubles()
     };
     // All ranks' blocks are in every rank's memory.
     let most = if name == ALLGATHER.name { 1 << 20 } else { usize::MAX };

@@ -1,5 +1,5 @@
-//! Measuring: block by block in turn over the contestants, round by round over the cases, the raw hop before every block; and the
-//! ratios, formed within a round, where the machine's state was the same for all.
+//! Measuring: block by block in turn over the contestants, round by round over the cases, the raw hop before and after every block;
+//! and what came of it, apart by the state of the machine that the hops tell.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use super::hop::Hop;
 use super::session::{self, BLOCK_LIMIT, Contestant, Failure, Session};
+use super::state::State;
 use super::{Bench, Case, Figure, Options};
 
 /// Blocks in a round of a contestant that is started anew for each.
 const STARTS: usize = 3;
 
-/// What was measured, in the order `[case].rounds[round].blocks[contestant][block][figure]`.
+/// What was measured of one benchmark.
 pub struct Measured {
     /// The benchmark's name.
     pub bench: &'static str,
@@ -30,145 +31,195 @@ pub struct Measured {
 pub struct CaseResult {
     /// What was measured.
     pub case: Case,
-    /// One entry a round.
-    pub rounds: Vec<Round>,
+    /// `[contestant][block]`
+    pub blocks: Vec<Vec<Block>>,
     /// Contestants that gave no figures within their time.
     pub still: Vec<usize>,
 }
 
-/// One round of one line.
-#[derive(Default)]
-pub struct Round {
-    /// Nanoseconds of the raw hop, before each block.
-    pub hop: Vec<f64>,
-    /// `[contestant][block][figure]`
-    pub blocks: Vec<Vec<Vec<f64>>>,
+/// What one block gave.
+#[derive(Clone)]
+pub struct Block {
+    /// Nanoseconds of the raw hop before and after it.
+    pub hop: Option<[f64; 2]>,
+    /// Its figures.
+    pub values: Vec<f64>,
 }
 
-/// Ours over the best of the others.
+/// Ours over the best of the others, in one state.
+#[derive(Clone, Copy)]
 pub struct Ratio {
-    /// Of the least values: the median of the rounds.
+    /// Of the least values.
     pub min: f64,
-    /// Of the medians: the median of the rounds.
+    /// Of the medians.
     pub median: f64,
-    /// The contestant with the best median over all rounds.
+    /// The contestant with the best median.
     pub best: usize,
 }
 
-/// Runs all cases.
+/// Runs all cases of these benchmarks, in every round one after the other.
 pub fn measure(
-    bench: &Bench,
-    cases: Vec<Case>,
+    plans: Vec<(&Bench, Vec<Case>)>,
     contestants: &[Contestant],
     o: &Options,
     place: &Path,
-) -> Result<Measured, String> {
-    let ranks = o.ranks.unwrap_or(bench.ranks);
-    let cores = cores().len();
-    let launches = bench.name == "startup";
-    let mut hop = if o.nodes.is_some() { Hop::none() } else { Hop::start(place, contestants.len() > 1)? };
-    let mut sessions: Vec<Option<Session>> = Vec::new();
-    for (n, who) in contestants.iter().enumerate() {
-        if launches || who.one.is_some() {
-            sessions.push(None);
-            continue;
-        }
-        note(o, &format!("starting {ranks} ranks of {}", who.name));
-        match Session::start(who, place, ranks, ranks > cores, bench.indices, o.nodes) {
-            Ok(s) => sessions.push(Some(s)),
-            Err(e) if n == 0 => return Err(e),
-            Err(e) => {
-                note(o, "");
-                eprintln!("fmpl bench: left out: {e}");
-                sessions.push(None);
-            }
-        }
+) -> Result<Vec<Measured>, String> {
+    let mut field = Field::start(&plans, contestants, o, place)?;
+    let names: Vec<String> = field.contestants.iter().map(|c| c.name.clone()).collect();
+    let result = |case| CaseResult { case, blocks: vec![Vec::new(); names.len()], still: Vec::new() };
+    let mut all: Vec<Measured> = Vec::new();
+    for (bench, cases) in plans {
+        let (names, hop_by) = (names.clone(), field.hop.by());
+        let cases = cases.into_iter().map(result).collect();
+        all.push(Measured { bench: bench.name, figures: bench.figures, names, cases, hop_by });
     }
-    if !launches && contestants.len() == 1 {
-        // Everything in it is open or running by now: so nothing is left behind however this process ends. (A rival that stands still is
-        // started again.)
-        let _ = std::fs::remove_dir_all(place);
-    }
-    let there = |n: &usize| launches || contestants[*n].one.is_some() || sessions[*n].is_some();
-    let take_part: Vec<usize> = (0..contestants.len()).filter(there).collect();
-    let mut results: Vec<CaseResult> =
-        cases.into_iter().map(|case| CaseResult { case, rounds: Vec::new(), still: Vec::new() }).collect();
-    let steps = o.rounds * results.len();
-    let mut step = 0;
-    for _ in 0..o.rounds {
-        for result in &mut results {
-            let case = &result.case;
-            note(o, &format!("[{:3} %] {} {}", step * 100 / steps, bench.name, case.label));
-            let warm = if o.blocks.is_some() { case.warm_blocks.min(1) } else { case.warm_blocks };
-            let blocks = o.blocks.unwrap_or(case.blocks);
-            let mut round = Round { hop: Vec::new(), blocks: vec![Vec::new(); take_part.len()] };
-            for b in 0..warm + blocks {
-                for (place_in_row, n) in take_part.iter().enumerate() {
-                    let one = contestants[*n].one;
-                    if one.is_some() && !(warm..warm + STARTS).contains(&b) || result.still.contains(&place_in_row) {
-                        continue;
-                    }
-                    let limit = if *n == 0 { BLOCK_LIMIT } else { Duration::from_secs(o.patience) };
-                    let before = hop.measure()?;
-                    let values = match (&mut sessions[*n], one) {
-                        (Some(s), _) => s.block(&case.command, limit),
-                        (None, Some(one)) => one(case).map_err(Failure::Other),
-                        (None, None) if launches => {
-                            let ranks = case.x.map_or(ranks, |x| x as usize);
-                            let who = &contestants[*n];
-                            session::startup(who, ranks, ranks > cores, bench.indices, limit).map(|s| vec![s * 1e9])
-                        }
-                        (None, None) => Err(Failure::Still),
-                    };
-                    let values = match values {
-                        Ok(values) => values,
-                        Err(Failure::Still) if *n != 0 => {
-                            note(o, "");
-                            let (who, limit) = (&contestants[*n].name, limit.as_secs());
-                            eprintln!("fmpl bench: {} {}: {who} stood still for {limit} s", bench.name, case.label);
-                            result.still.push(place_in_row);
-                            continue;
-                        }
-                        Err(Failure::Still) => {
-                            return Err(format!("{}: no answer within {} s", contestants[*n].name, limit.as_secs()));
-                        }
-                        Err(Failure::Other(why)) => return Err(why),
-                    };
-                    if values.len() != bench.figures.len() {
-                        return Err(format!(
-                            "{}: {} figures in place of {}",
-                            bench.name,
-                            values.len(),
-                            bench.figures.len()
-                        ));
-                    }
-                    if b >= warm {
-                        round.hop.extend(before);
-                        round.blocks[place_in_row].push(values);
-                    }
-                }
-            }
-            result.rounds.push(round);
-            step += 1;
-            // Of who stood still nothing counts on this line, and for the next ones it is started again.
-            for place_in_row in &result.still {
-                result.rounds.iter_mut().for_each(|round| round.blocks[*place_in_row].clear());
-                let n = take_part[*place_in_row];
-                if sessions[n].take_if(|s| s.is_still()).is_some() {
-                    sessions[n] =
-                        Session::start(&contestants[n], place, ranks, ranks > cores, bench.indices, o.nodes).ok();
-                }
-            }
+    let lines: usize = all.iter().map(|m| m.cases.len()).sum();
+    for round in 0..o.rounds {
+        let places = all.iter_mut().flat_map(|m| {
+            let what = (m.bench, m.figures.len());
+            m.cases.iter_mut().map(move |c| (what, c))
+        });
+        for (n, (what, result)) in places.enumerate() {
+            let share = (round * lines + n) * 100 / (o.rounds * lines);
+            note(o, &format!("[{share:3} %] {} {}", what.0, result.case.label));
+            field.line(what, result, round == 0)?;
         }
     }
     note(o, "");
-    Ok(Measured {
-        bench: bench.name,
-        figures: bench.figures,
-        names: take_part.iter().map(|n| contestants[*n].name.clone()).collect(),
-        cases: results,
-        hop_by: hop.by(),
-    })
+    Ok(all)
+}
+
+/// Who takes part, with the ranks of each, and the raw hop beside them.
+struct Field<'a> {
+    contestants: Vec<&'a Contestant>,
+    sessions: Vec<Option<Session>>,
+    hop: Hop,
+    /// The hop measured last, behind which nothing has been done yet.
+    last: Option<f64>,
+    ranks: usize,
+    indices: i32,
+    o: &'a Options,
+    place: &'a Path,
+}
+
+impl<'a> Field<'a> {
+    /// Starts the ranks of all; rivals that do not start are left out.
+    fn start(
+        plans: &[(&Bench, Vec<Case>)],
+        contestants: &'a [Contestant],
+        o: &'a Options,
+        place: &'a Path,
+    ) -> Result<Field<'a>, String> {
+        let launches = plans.iter().any(|p| p.0.name == super::startup::BENCH.name);
+        let mut all = plans.iter().map(|p| p.0.ranks);
+        let ranks = match (o.ranks, all.next().unwrap_or(2)) {
+            (Some(n), _) => n,
+            (None, n) if all.all(|m| m == n) => n,
+            _ => return Err("benchmarks of different numbers of ranks: --ranks says how many".into()),
+        };
+        let indices = plans.iter().map(|p| p.0.indices).max().unwrap_or(64);
+        let hop = if o.nodes.is_some() { Hop::none() } else { Hop::start(place, contestants.len() > 1)? };
+        let (sessions, last) = (Vec::new(), None);
+        let mut field = Field { contestants: Vec::new(), sessions, hop, last, ranks, indices, o, place };
+        for (n, who) in contestants.iter().enumerate() {
+            note(o, &format!("starting {ranks} ranks of {}", who.name));
+            let session = match field.ranks_of(who, launches) {
+                Ok(session) => session,
+                Err(e) if n == 0 => return Err(e),
+                Err(e) => {
+                    note(o, "");
+                    eprintln!("fmpl bench: left out: {e}");
+                    continue;
+                }
+            };
+            field.contestants.push(who);
+            field.sessions.push(session);
+        }
+        if !launches && contestants.len() == 1 {
+            // Everything in it is open or running by now: so nothing is left behind however this process ends. (A rival that stands
+            // still is started again.)
+            let _ = std::fs::remove_dir_all(place);
+        }
+        Ok(field)
+    }
+
+    /// The ranks of one that has ranks that stay.
+    fn ranks_of(&self, who: &Contestant, launches: bool) -> Result<Option<Session>, String> {
+        if launches || who.one.is_some() {
+            return Ok(None);
+        }
+        Session::start(who, self.place, self.ranks, self.crowded(), self.indices, self.o.nodes).map(Some)
+    }
+
+    fn crowded(&self) -> bool {
+        self.ranks > cores().len()
+    }
+
+    /// A round's blocks of one line, by turns.
+    fn line(&mut self, what: (&str, usize), result: &mut CaseResult, first: bool) -> Result<(), String> {
+        let case = result.case.clone();
+        // What the first round has warmed stays so: nobody's memory is given back.
+        let warm = match self.o.blocks {
+            _ if !first => 0,
+            Some(_) => case.warm_blocks.min(1),
+            None => case.warm_blocks,
+        };
+        for b in 0..warm + self.o.blocks.unwrap_or(case.blocks) {
+            for n in 0..self.contestants.len() {
+                let anew = self.contestants[n].one.is_some();
+                if anew && !(warm..warm + STARTS).contains(&b) || result.still.contains(&n) {
+                    continue;
+                }
+                match self.block(what, &case, n)? {
+                    Some(block) if b >= warm => result.blocks[n].push(block),
+                    Some(_) => {}
+                    None => result.still.push(n),
+                }
+            }
+        }
+        // Of who stood still nothing counts on this line, and for the next ones it is started again.
+        for n in &result.still {
+            result.blocks[*n].clear();
+            if self.sessions[*n].take_if(|s| s.is_still()).is_some() {
+                self.sessions[*n] = self.ranks_of(self.contestants[*n], false).ok().flatten();
+            }
+        }
+        Ok(())
+    }
+
+    /// One block of one contestant, between two hops; `None`: it stood still.
+    fn block(&mut self, (bench, figures): (&str, usize), case: &Case, n: usize) -> Result<Option<Block>, String> {
+        let who = self.contestants[n];
+        let limit = if n == 0 { BLOCK_LIMIT } else { Duration::from_secs(self.o.patience) };
+        let before = match self.last.take() {
+            Some(hop) => Some(hop),
+            None => self.hop.measure()?,
+        };
+        let values = match (&mut self.sessions[n], who.one) {
+            (Some(s), _) => s.block(case, limit),
+            (None, Some(one)) => one(case).map_err(Failure::Other),
+            (None, None) if bench == super::startup::BENCH.name => {
+                let ranks = case.x.map_or(self.ranks, |x| x as usize);
+                session::startup(who, ranks, ranks > cores().len(), self.indices, limit).map(|s| vec![s * 1e9])
+            }
+            (None, None) => Err(Failure::Still),
+        };
+        self.last = self.hop.measure()?;
+        match values {
+            Ok(values) if values.len() == figures => {
+                Ok(Some(Block { hop: before.zip(self.last).map(|(a, b)| [a, b]), values }))
+            }
+            Ok(values) => Err(format!("{bench}: {} figures in place of {figures}", values.len())),
+            Err(Failure::Still) if n != 0 => {
+                note(self.o, "");
+                let (who, limit) = (&who.name, limit.as_secs());
+                eprintln!("fmpl bench: {bench} {}: {who} stood still for {limit} s", case.label);
+                Ok(None)
+            }
+            Err(Failure::Still) => Err(format!("{}: no answer within {} s", who.name, limit.as_secs())),
+            Err(Failure::Other(why)) => Err(why),
+        }
+    }
 }
 
 fn note(o: &Options, text: &str) {
@@ -207,61 +258,80 @@ pub fn median(v: &[f64]) -> f64 {
 }
 
 impl CaseResult {
-    fn of_round(&self, round: usize, who: usize, figure: usize) -> Vec<f64> {
-        self.rounds[round].blocks[who].iter().map(|b| b[figure]).collect()
+    /// The blocks of one contestant in a state; without a state all, those too in which it changed.
+    fn blocks(&self, who: usize, state: Option<State>) -> impl Iterator<Item = &Block> {
+        self.blocks[who].iter().filter(move |b| state.is_none() || State::of(b.hop) == state)
     }
 
-    /// All blocks' values of one contestant, as the ranks gave them.
-    pub fn values(&self, who: usize, figure: usize) -> Vec<f64> {
-        (0..self.rounds.len()).flat_map(|r| self.of_round(r, who, figure)).collect()
+    /// Their number.
+    pub fn count(&self, who: usize, state: Option<State>) -> usize {
+        self.blocks(who, state).count()
+    }
+
+    /// Blocks of all contestants that are of no state, since it changed meanwhile.
+    pub fn set_aside(&self) -> usize {
+        self.blocks.iter().flatten().filter(|b| State::of(b.hop).is_none()).count()
+    }
+
+    /// The states that were met.
+    pub fn states(&self) -> Vec<State> {
+        let met = |s: &State| (0..self.blocks.len()).any(|w| self.count(w, Some(*s)) > 0);
+        State::ALL.into_iter().filter(met).collect()
+    }
+
+    /// The state of most of the blocks.
+    fn commonest(&self) -> State {
+        let blocks = |s: &State| (0..self.blocks.len()).map(|w| self.count(w, Some(*s))).sum::<usize>();
+        State::ALL.into_iter().rev().max_by_key(blocks).unwrap_or(State::Untold)
+    }
+
+    /// The blocks' values of one contestant, as the ranks gave them.
+    pub fn values(&self, who: usize, figure: usize, state: Option<State>) -> Vec<f64> {
+        self.blocks(who, state).map(|b| b.values[figure]).collect()
     }
 
     /// Least (of what grows: most) and median, in the figure's unit.
-    pub fn summary(&self, who: usize, n: usize, figure: &Figure) -> (f64, f64) {
-        let v: Vec<f64> = self.values(who, n).iter().map(|x| x * figure.scale).collect();
+    pub fn summary(&self, who: usize, n: usize, figure: &Figure, state: Option<State>) -> (f64, f64) {
+        let v: Vec<f64> = self.values(who, n, state).iter().map(|x| x * figure.scale).collect();
         let edge =
             if figure.growth || figure.share { v.iter().copied().fold(f64::NEG_INFINITY, f64::max) } else { least(&v) };
         (edge, median(&v))
     }
 
-    /// Ours over the best of the others, when there are others.
-    pub fn ratio(&self, figure: usize) -> Option<Ratio> {
-        let others = (1..self.rounds.first()?.blocks.len()).filter(|w| !self.still.contains(w));
-        others.clone().next()?;
-        let over = |of: fn(&[f64]) -> f64| {
-            let rounds: Vec<f64> = (0..self.rounds.len())
-                .map(|r| {
-                    let best = others.clone().map(|w| of(&self.of_round(r, w, figure))).fold(f64::INFINITY, f64::min);
-                    of(&self.of_round(r, 0, figure)) / best
-                })
-                .collect();
-            median(&rounds)
-        };
-        let mid = |w: usize| median(&self.values(w, figure));
-        let best = others.clone().min_by(|a, b| mid(*a).total_cmp(&mid(*b)))?;
+    /// The median of the first figure in the state of most blocks, by which ways of our own are compared.
+    pub fn usual(&self, who: usize, figure: &Figure) -> f64 {
+        self.summary(who, 0, figure, Some(self.commonest())).1
+    }
+
+    /// Ours over the best of the others in a state, when there are others.
+    pub fn ratio(&self, figure: usize, state: State) -> Option<Ratio> {
+        let state = Some(state);
+        let others: Vec<usize> = (1..self.blocks.len()).filter(|w| self.count(*w, state) > 0).collect();
+        if self.count(0, state) == 0 {
+            return None;
+        }
+        let of = |w: usize, what: fn(&[f64]) -> f64| what(&self.values(w, figure, state));
+        let over =
+            |what: fn(&[f64]) -> f64| of(0, what) / others.iter().map(|w| of(*w, what)).fold(f64::INFINITY, f64::min);
+        let best = others.iter().copied().min_by(|a, b| of(*a, median).total_cmp(&of(*b, median)))?;
         Some(Ratio { min: over(least), median: over(median), best })
     }
 
-    /// The raw hop before each block, in nanoseconds.
-    pub fn hops(&self) -> Vec<f64> {
-        self.rounds.iter().flat_map(|r| r.hop.iter().copied()).collect()
+    /// The raw hop beside the blocks of a state, or of all, in nanoseconds.
+    pub fn hops(&self, state: Option<State>) -> Vec<f64> {
+        (0..self.blocks.len()).flat_map(|w| self.blocks(w, state)).filter_map(|b| b.hop).flatten().collect()
     }
 
     /// Least and median of the raw hop around this line, in nanoseconds.
-    pub fn hop(&self) -> Option<(f64, f64)> {
-        let v = self.hops();
+    pub fn hop(&self, state: Option<State>) -> Option<(f64, f64)> {
+        let v = self.hops(state);
         if v.is_empty() { None } else { Some((least(&v), median(&v))) }
     }
 
-    /// Ours over the raw hop: (of the least values, of the medians), each the median of the rounds.
-    pub fn over_hop(&self, figure: usize) -> Option<(f64, f64)> {
-        self.hop()?;
-        let over = |of: fn(&[f64]) -> f64| {
-            let rounds: Vec<f64> =
-                (0..self.rounds.len()).map(|r| of(&self.of_round(r, 0, figure)) / of(&self.rounds[r].hop)).collect();
-            median(&rounds)
-        };
-        Some((over(least), over(median)))
+    /// Ours over the raw hop: (of the least values, of the medians).
+    pub fn over_hop(&self, figure: usize, state: State) -> Option<(f64, f64)> {
+        let (hop, v) = (self.hop(Some(state))?, self.values(0, figure, Some(state)));
+        Some((least(&v) / hop.0, median(&v) / hop.1))
     }
 }
 
@@ -269,36 +339,52 @@ impl CaseResult {
 mod tests {
     use super::*;
 
-    fn line(rounds: &[(&[f64], &[f64])]) -> CaseResult {
-        let block = |v: &[f64]| v.iter().map(|x| vec![*x]).collect::<Vec<_>>();
+    const NEAR: [f64; 2] = [36.0, 38.0];
+    const FAR: [f64; 2] = [210.0, 214.0];
+
+    fn line(contestants: &[&[([f64; 2], f64)]]) -> CaseResult {
+        let block = |b: &([f64; 2], f64)| Block { hop: Some(b.0), values: vec![b.1] };
         CaseResult {
             case: Case::sized(8, String::new()),
-            rounds: rounds
-                .iter()
-                .map(|(a, b)| Round { hop: vec![50.0, 40.0], blocks: vec![block(a), block(b)] })
-                .collect(),
+            blocks: contestants.iter().map(|v| v.iter().map(block).collect()).collect(),
             still: Vec::new(),
         }
     }
 
     #[test]
-    fn ratios_are_formed_within_a_round() {
-        // The machine was three times slower in the second round, for both.
-        let c = line(&[(&[10.0, 12.0, 14.0], &[40.0, 48.0, 56.0]), (&[30.0, 36.0, 42.0], &[120.0, 144.0, 168.0])]);
-        let r = c.ratio(0).unwrap();
-        assert_eq!((r.min, r.median, r.best), (0.25, 0.25, 1));
-        assert_eq!(c.hop(), Some((40.0, 45.0)));
+    fn ratios_are_of_one_state() {
+        // Ours met mostly near cores, the other mostly far ones: all blocks together would say 0.06.
+        let c = line(&[
+            &[(NEAR, 10.0), (NEAR, 12.0), (NEAR, 14.0), (FAR, 100.0)],
+            &[(NEAR, 40.0), (FAR, 160.0), (FAR, 200.0), (FAR, 240.0)],
+        ]);
+        let near = c.ratio(0, State::Near).unwrap();
+        assert_eq!((near.min, near.median, near.best), (0.25, 0.3, 1));
+        let far = c.ratio(0, State::Far).unwrap();
+        assert_eq!((far.min, far.median), (0.625, 0.5));
+        assert!(c.ratio(0, State::Untold).is_none());
+        assert_eq!(c.hop(Some(State::Near)), Some((36.0, 37.0)));
+        assert_eq!(c.over_hop(0, State::Far), Some((100.0 / 210.0, 100.0 / 212.0)));
     }
 
     #[test]
-    fn who_stood_still_is_no_rival() {
-        let mut c = line(&[(&[10.0], &[40.0]), (&[30.0], &[])]);
-        assert!(c.ratio(0).is_some());
-        c.still.push(1);
-        assert!(c.ratio(0).is_none());
-        c.rounds.iter_mut().for_each(|r| r.blocks.push(vec![vec![20.0]]));
-        let r = c.ratio(0).unwrap();
-        assert_eq!((r.min, r.best), (1.0, 2));
+    fn a_block_in_which_the_hop_changed_is_set_aside() {
+        let c = line(&[&[(NEAR, 10.0), ([36.0, 210.0], 70.0)], &[([210.0, 36.0], 70.0), (NEAR, 40.0)]]);
+        assert_eq!(c.set_aside(), 2);
+        assert_eq!(c.values(0, 0, Some(State::Near)), [10.0]);
+        assert_eq!(c.values(0, 0, None), [10.0, 70.0]);
+        assert_eq!(c.ratio(0, State::Near).unwrap().median, 0.25);
+        assert!(c.ratio(0, State::Far).is_none());
+        assert_eq!(c.commonest(), State::Near);
+    }
+
+    #[test]
+    fn who_has_no_blocks_is_no_rival() {
+        let mut c = line(&[&[(NEAR, 10.0)], &[]]);
+        assert!(c.ratio(0, State::Near).is_none());
+        c.blocks.push(vec![Block { hop: Some(NEAR), values: vec![20.0] }]);
+        let r = c.ratio(0, State::Near).unwrap();
+        assert_eq!((r.min, r.best), (0.5, 2));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! The command is the *driver*. It starts the ranks (of FMPL through `fmpl run`, of each MPI through its own launcher) once, pinned
 //! to the same cores, and they sleep in a read of a fifo. Then it wakes one library's ranks at a time for one *block* of a
 //! benchmark, in turn, so that all are measured within milliseconds of each other: the speed of a machine's interconnect changes
-//! over seconds, and a comparison of runs minutes apart measures that change. Before every block the *raw hop* is measured (one
-//! cache line written in turn by two processes), the yardstick of short messages and the record of the machine's state.
+//! over seconds, and a comparison of runs minutes apart measures that change. Before and after every block the *raw hop* is measured
+//! (one cache line written in turn by two processes), the yardstick of short messages and the record of the machine's state: blocks
+//! are reported apart by it ([`state`]). All contestants' buffers lie at the same place of a page ([`offset`]).
 //!
 //! Each benchmark has a file: its plan (the cases, run by the driver) and its block (run by the ranks). `peer.c` holds the same
 //! blocks in MPI calls.
@@ -29,6 +30,7 @@ mod json;
 mod mcast;
 mod measure;
 pub mod memory;
+mod offset;
 mod overlap;
 mod pingpong;
 mod plot;
@@ -39,6 +41,7 @@ mod rma;
 mod session;
 mod simulate;
 mod startup;
+mod state;
 mod stopped;
 mod stream;
 mod strided;
@@ -50,6 +53,7 @@ mod unexpected;
 mod window;
 
 use measure::Measured;
+use offset::{HEAP, Offset};
 use rank::{Outcome, Rank};
 
 /// One benchmark.
@@ -120,18 +124,25 @@ pub struct Case {
     pub blocks: usize,
     /// Blocks before them that do not count.
     pub warm_blocks: usize,
+    /// Where the buffers lie.
+    pub offset: Offset,
+    /// Each rank has one buffer, and `offset` tells those of even ranks from those of odd ones.
+    pub by_rank: bool,
+    /// The buffers hold elements of so many bytes, and lie at a multiple of it.
+    pub unit: usize,
 }
 
 impl Case {
     fn sized(n: usize, command: String) -> Case {
-        let blocks = if n > 1 << 20 { 7 } else { 15 };
-        Case { label: size_text(n), bytes: Some(n), x: Some(n as f64), command, blocks, warm_blocks: 2 }
+        let case = Case::counted(size_text(n), n, command).blocks(if n > 1 << 20 { 7 } else { 15 });
+        Case { bytes: Some(n), warm_blocks: 2, ..case }
     }
     fn counted(label: String, n: usize, command: String) -> Case {
-        Case { label, bytes: None, x: Some(n as f64), command, blocks: 15, warm_blocks: 1 }
+        Case { x: Some(n as f64), ..Case::named_only(&label, command) }
     }
     fn named_only(label: &str, command: String) -> Case {
-        Case { label: label.into(), bytes: None, x: None, command, blocks: 15, warm_blocks: 1 }
+        let (label, blocks, warm_blocks) = (label.into(), 15, 1);
+        Case { label, bytes: None, x: None, command, blocks, warm_blocks, offset: HEAP, by_rank: false, unit: 1 }
     }
     fn named(mut self, label: &str, n: usize) -> Case {
         self.label = format!("{} {label}", size_text(n));
@@ -140,6 +151,16 @@ impl Case {
     }
     fn blocks(mut self, n: usize) -> Case {
         self.blocks = n;
+        self
+    }
+    /// Each rank sends and receives with one buffer.
+    fn by_rank(mut self) -> Case {
+        self.by_rank = true;
+        self
+    }
+    /// The buffers hold `double`.
+    fn of_doubles(mut self) -> Case {
+        self.unit = 8;
         self
     }
     /// What only the first time shows: no blocks for warming.
@@ -152,15 +173,22 @@ impl Case {
 /// Options of `fmpl bench`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// The benchmark; without one they are listed
-    name: Option<String>,
+    /// The benchmark, or several that run by turns, each with sizes of its own if they follow it (echo=8,64k exchange); without
+    /// one they are listed
+    #[arg(value_name = "NAME[=SIZES]")]
+    names: Vec<String>,
     /// Message sizes, such as 8,4k,1M
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes)]
     sizes: Vec<usize>,
     /// Numbers of receives, sends, senders to play or ranks, where a benchmark counts these
     #[arg(long, value_delimiter = ',')]
     counts: Vec<usize>,
-    /// Compare with these libraries of the machine: openmpi, openmpi-ucx, mpich (rma: also ucx), or all that are found
+    /// Where buffers lie, in bytes behind a page: what is sent, and what is received into if that differs; may be given more than
+    /// once, for lines of each. Where a rank has one buffer for both (echo, collective calls), M is that of odd ranks [default: 16]
+    #[arg(long, value_name = "N[,M]", value_parser = Offset::parse)]
+    offset: Vec<Offset>,
+    /// Compare with these libraries of the machine: openmpi, openmpi-ucx, mpich (rma: also ucx), or all that are found; and with any
+    /// MPI by the path of its mpicc (/path/mpicc+ucx: an Open MPI, over UCX)
     #[arg(long, value_delimiter = ',')]
     against: Vec<String>,
     /// Leave FMPL out: the first of --against takes its place in the ratios
@@ -178,9 +206,6 @@ pub struct Options {
     /// Seconds that a block of a rival may take; one that takes longer stands still, and has no figures on that line
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
-    /// Send the received buffer back (pingpong)
-    #[arg(long)]
-    echo: bool,
     /// Both buffers in runs of this many bytes (pingpong, strided)
     #[arg(long, value_name = "RUN", value_parser = parse_bytes)]
     strided: Option<usize>,
@@ -245,10 +270,11 @@ impl Options {
 
 static BENCHES: &[&Bench] = &[
     &pingpong::BENCH,
+    &pingpong::ECHOED,
     &exchange::BENCH,
     &stream::BENCH,
-    &window::BANDWIDTH,
-    &window::RATE,
+    &window::BENCH,
+    &window::WAITANY,
     &prepost::BENCH,
     &anyindex::BENCH,
     &anysource::BENCH,
@@ -310,15 +336,15 @@ static BLOCKS: &[(&str, Block)] = &[
 
 /// The command.
 pub fn main(o: &Options) -> ExitCode {
-    let done = match (&o.rank, o.startup, &o.hop[..], &o.name) {
+    let done = match (&o.rank, o.startup, &o.hop[..], &o.names[..]) {
         (Some(dir), ..) => rank::main(dir, o.indices),
         (None, true, ..) => rank::startup(o.indices),
         (None, false, [a, b], _) => hop::main(*a, *b),
-        (_, _, _, None) => {
+        (_, _, _, []) => {
             list();
             Ok(())
         }
-        (.., Some(name)) => drive(name, o),
+        (.., names) => drive(names, o),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -340,58 +366,93 @@ fn list() {
     println!("\nWith --against openmpi,openmpi-ucx,mpich (or all) the same is measured for these in turn.");
 }
 
-fn drive(name: &str, o: &Options) -> Result<(), String> {
+fn drive(names: &[String], o: &Options) -> Result<(), String> {
     if o.rounds == 0 || o.blocks == Some(0) || o.iterations.is_some_and(|k| k < 1) || o.sizes.contains(&0) {
         return Err("rounds, blocks, iterations and sizes must be positive".into());
     }
     let place = session::Scratch::new()?;
+    let only = |name: &str| names.len() == 1 && names[0] == name;
     if o.simulate {
-        return if name == "incast" { simulate::main(o, &place.0) } else { Err("--simulate is of incast".into()) };
+        return if only("incast") { simulate::main(o, &place.0) } else { Err("--simulate is of incast".into()) };
     }
-    match name {
+    match &names[0][..] {
         "tune" => return tune::main(o, &place.0),
         "tune-coll" => return tune_coll::main(o, &place.0),
         "hop" => return hop::show(&place.0),
         _ => {}
     }
-    let Some(bench) = BENCHES.iter().find(|b| b.name == name) else {
-        let names: Vec<&str> = BENCHES.iter().map(|b| b.name).chain(["tune", "tune-coll", "hop"]).collect();
-        return Err(format!("no benchmark {name}; there are {}", names.join(", ")));
-    };
+    let plans = names.iter().map(|name| plan(name, o)).collect::<Result<Vec<_>, _>>()?;
+    let is = |bench: &Bench| only(bench.name) || names.len() == 1 && plans[0].0.name == bench.name;
+    if let Some(alone) = ALONE.iter().find(|b| names.len() > 1 && plans.iter().any(|p| p.0.name == b.name)) {
+        return Err(format!("{} has contestants of its own: it is measured alone", alone.name));
+    }
     let mut contestants = Vec::new();
-    let is_blacs = bench.name == blacs::BENCH.name;
     if !o.rivals_only {
-        contestants.push(match bench.name {
-            _ if is_blacs => blacs::ours(&place.0)?,
-            name if name == mcast::BENCH.name => against::ours_in_part("fmpl"),
+        contestants.push(match () {
+            _ if is(&blacs::BENCH) => blacs::ours(&place.0)?,
+            _ if is(&mcast::BENCH) => against::ours_in_part("fmpl"),
             _ => against::ours("fmpl", &[]),
         });
     }
-    if !o.spread.is_empty() && ![incast::BENCH.name, anysource::BENCH.name].contains(&name) {
+    if !o.spread.is_empty() && !is(&incast::BENCH) && !is(&anysource::BENCH) {
         return Err("--spread is of anysource and incast".into());
     }
     let spread = |n: &usize| against::ours(&format!("in {n} shares"), &[("FMPL_SPREAD", n.to_string())]);
     contestants.extend(o.spread.iter().map(spread));
-    contestants.extend(against::rivals(&o.against, &place.0, name)?);
-    let cases = (bench.plan)(o);
-    if cases.is_empty() {
-        return Err("no case is left with these options".into());
-    }
-    let measured = measure::measure(bench, cases, &contestants, o, &place.0)?;
+    contestants.extend(against::rivals(&o.against, &place.0, is(&blacs::BENCH), is(&rma::BENCH))?);
+    let measured = measure::measure(plans, &contestants, o, &place.0)?;
     publish(&measured, o)
 }
 
-/// The table, and the files that were asked for.
-fn publish(measured: &Measured, o: &Options) -> Result<(), String> {
-    print!("{}", table::text(measured));
+/// Benchmarks whose contestants are others than those of the rest, or are started in another way.
+static ALONE: &[&Bench] = &[&blacs::BENCH, &mcast::BENCH, &startup::BENCH];
+
+/// A benchmark by its name, with sizes of its own if they follow, and its cases at each offset asked for.
+fn plan(name: &str, o: &Options) -> Result<(&'static Bench, Vec<Case>), String> {
+    let (name, sizes) = name.split_once('=').map_or((name, None), |(name, sizes)| (name, Some(sizes)));
+    let Some(bench) = BENCHES.iter().find(|b| b.name == name) else {
+        let names: Vec<&str> = BENCHES.iter().map(|b| b.name).chain(["tune", "tune-coll", "hop"]).collect();
+        return Err(format!("no benchmark {name}; there are {}", names.join(", ")));
+    };
+    let mut o = o.clone();
+    if let Some(sizes) = sizes {
+        o.sizes = sizes.split(',').map(parse_bytes).collect::<Result<_, _>>()?;
+    }
+    let mut cases = (bench.plan)(&o);
+    if let [offset] = o.offset[..] {
+        cases.iter_mut().for_each(|case| case.offset = offset);
+    } else if !o.offset.is_empty() {
+        let at = |case: &Case, offset: &Offset| Case {
+            label: format!("{} at {offset}", case.label),
+            offset: *offset,
+            ..case.clone()
+        };
+        cases = cases.iter().flat_map(|case| o.offset.iter().map(|offset| at(case, offset))).collect();
+    }
+    if let Some(case) = cases.iter().find(|case| !case.offset.is_multiple_of(case.unit)) {
+        return Err(format!("{name} is of elements: --offset {} is no multiple of {}", case.offset, case.unit));
+    }
+    if cases.is_empty() { Err(format!("no case of {name} is left with these options")) } else { Ok((bench, cases)) }
+}
+
+/// The tables, and the files that were asked for.
+fn publish(all: &[Measured], o: &Options) -> Result<(), String> {
+    for measured in all {
+        print!("{}", table::text(measured));
+    }
     if let Some(path) = &o.json {
-        let text = serde_json::to_string_pretty(&json::value(measured)).map_err(|e| e.to_string())?;
+        let text = match all {
+            [one] => serde_json::to_string_pretty(&json::value(one)),
+            all => serde_json::to_string_pretty(&all.iter().map(json::value).collect::<Vec<_>>()),
+        };
+        let text = text.map_err(|e| e.to_string())?;
         std::fs::write(path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))?;
     }
-    if let Some(path) = &o.svg {
-        plot::draw(measured, path)?;
+    match (&o.svg, all) {
+        (Some(path), [one]) => plot::draw(one, path),
+        (Some(_), _) => Err("--svg: a picture is of one benchmark".into()),
+        (None, _) => Ok(()),
     }
-    Ok(())
 }
 
 /// The sizes asked for, or the powers of two, by factors that keep the table short, from `least` to `most`.

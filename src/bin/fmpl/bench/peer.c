@@ -1,8 +1,8 @@
 /* The rival's side of `fmpl bench --against`: the same loops as the ranks of FMPL (the block functions beside this file), in MPI calls.
  *
  * One process per rank: peer DIR [startup]. Each rank sleeps in a read of its own fifo DIR/in.RANK until the driver writes a
- * command line "NAME a b c ..."; all ranks then run the block of that name, and rank 0 answers "ok v v ..." on DIR/out (times in
- * nanoseconds). "quit" or the end of the fifo ends the program. Every rank may write a line "err TEXT".
+ * command line "S R NAME a b c ..."; all ranks then run the block of that name with buffers S and R bytes behind a page, and rank 0
+ * answers "ok v v ..." on DIR/out (times in nanoseconds). "quit" or the end of the fifo ends the program. Every rank may write a line "err TEXT".
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -18,8 +18,10 @@
 #define MAX_VALUES 8
 
 static int rank, size, out_fd = -1;
-static unsigned char *sb, *rb;      /* page-aligned, from the heap, touched */
+static unsigned char *pages[2];     /* from the heap, touched */
 static size_t room;                 /* bytes in each */
+static size_t offset[2];            /* so far behind a page lie: */
+static unsigned char *sb, *rb;      /* what is sent, what is received */
 static double value[MAX_VALUES];    /* the figures of this block */
 static int values;
 
@@ -46,13 +48,15 @@ static void fail(const char *what, long i)
 /* Buffers grow when a block asks for more than there is; every page is touched. */
 static void need(size_t bytes)
 {
-    if (bytes <= room) return;
-    free(sb);
-    free(rb);
-    if (posix_memalign((void **)&sb, 4096, bytes) || posix_memalign((void **)&rb, 4096, bytes)) fail("no memory", 0);
-    memset(sb, 1, bytes);
-    memset(rb, 2, bytes);
-    room = bytes;
+    bytes += offset[0] > offset[1] ? offset[0] : offset[1];
+    for (int i = 0; i < 2 && bytes > room; i++) {
+        free(pages[i]);
+        if (posix_memalign((void **)&pages[i], 4096, bytes)) fail("no memory", 0);
+        memset(pages[i], i + 1, bytes);
+    }
+    if (bytes > room) room = bytes;
+    sb = pages[0] + offset[0];
+    rb = pages[1] + offset[1];
 }
 
 static inline void stamp(unsigned char *b, size_t n, long i)
@@ -156,7 +160,7 @@ static void stream(const long *a)
     }
 }
 
-/* window SIZE K WARM W: W messages in flight on W tags, one answer a window: ns each */
+/* window SIZE K WARM W ANY: W messages in flight on W tags, one answer a window, received in order or (ANY) as they come: ns each */
 static void window(const long *a)
 {
     size_t n = a[0];
@@ -177,7 +181,8 @@ static void window(const long *a)
                 recv_bytes(rb, 0, 1, (int)w);
             } else {
                 for (long j = 0; j < w; j++) MPI_Irecv(rb + j * n, (int)n, MPI_BYTE, 0, (int)j, MPI_COMM_WORLD, &req[j]);
-                MPI_Waitall((int)w, req, MPI_STATUSES_IGNORE);
+                if (a[4]) for (int j, left = (int)w; left; left--) MPI_Waitany((int)w, req, &j, MPI_STATUS_IGNORE);
+                else MPI_Waitall((int)w, req, MPI_STATUSES_IGNORE);
                 for (long j = 0; j < w; j++) check(rb + j * n, n, i + j);
                 send_bytes(sb, 0, 0, (int)w);
             }
@@ -656,15 +661,18 @@ static void allgather(const long *a)
     slowest((now_ns() - t0) / a[1]);
 }
 
-/* rma KIND SIZE K WARM: put, get or fetch-add at rank 1, each flushed: ns each */
+/* rma KIND SIZE K WARM: put, get or fetch-add at rank 1, each flushed: ns each; the memory there lies as what is received */
 static void rma(const long *a)
 {
     size_t n = a[1];
     char *memory;
     MPI_Win win;
     need(n);
-    MPI_Win_allocate((MPI_Aint)(n < 8 ? 8 : n), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
-    memset(memory, 1, n);
+    MPI_Win_allocate((MPI_Aint)(n + 2 * 4096), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    memset(memory, 1, n + 2 * 4096);
+    /* Everybody knows where at rank 1 the wanted distance behind a page is. */
+    long place = (long)(-(unsigned long)memory % 4096 + offset[1]);
+    MPI_Bcast(&place, 1, MPI_LONG, 1, MPI_COMM_WORLD);
     MPI_Win_lock_all(0, win);
     MPI_Barrier(MPI_COMM_WORLD);
     double t0 = 0;
@@ -673,11 +681,11 @@ static void rma(const long *a)
         for (long i = 0; i < a[2] + a[3]; i++) {
             if (i == a[3]) t0 = now_ns();
             if (a[0] == 0)
-                MPI_Put(sb, (int)n, MPI_BYTE, 1, 0, (int)n, MPI_BYTE, win);
+                MPI_Put(sb, (int)n, MPI_BYTE, 1, place, (int)n, MPI_BYTE, win);
             else if (a[0] == 1)
-                MPI_Get(rb, (int)n, MPI_BYTE, 1, 0, (int)n, MPI_BYTE, win);
+                MPI_Get(sb, (int)n, MPI_BYTE, 1, place, (int)n, MPI_BYTE, win);
             else
-                MPI_Fetch_and_op(&one, &old, MPI_LONG_LONG, 1, 0, MPI_SUM, win);
+                MPI_Fetch_and_op(&one, &old, MPI_LONG_LONG, 1, place, MPI_SUM, win);
             MPI_Win_flush(1, win);
         }
         value[values++] = (now_ns() - t0) / a[2];
@@ -721,8 +729,10 @@ int main(int argc, char **argv)
     if (rank == 0) answer("ready\n");
     while (fgets(line, sizeof line, in)) {
         long a[MAX_ARGS] = {0};
-        char *word = strtok(line, " \n");
-        if (!word || !strcmp(word, "quit")) break;
+        int used = 0;
+        if (sscanf(line, "%zu %zu %n", &offset[0], &offset[1], &used) < 2) break;
+        char *word = strtok(line + used, " \n");
+        if (!word) break;
         unsigned b = 0, found = sizeof blocks / sizeof *blocks;
         for (b = 0; b < sizeof blocks / sizeof *blocks; b++)
             if (!strcmp(word, blocks[b].name)) found = b;

@@ -1,5 +1,5 @@
-//! Ping-pong: the one-way time of a message, from one buffer into another on each side; with `--echo` the received buffer itself is
-//! sent back, so that every byte really moves between the cores' caches; with `--strided RUN` both sides are strided.
+//! Ping-pong: the one-way time of a message, from one buffer into another on each side; `echo`: the received buffer itself is sent
+//! back, so that every byte really moves between the cores' caches; with `--strided RUN` both sides are strided.
 
 use super::rank::{Outcome, Rank, now};
 use super::{Bench, Case, Figure, Options, sizes};
@@ -7,11 +7,21 @@ use fmpl::p2p::layout::Block;
 
 pub static BENCH: Bench = Bench {
     name: "pingpong",
-    about: "one-way time of a message (--echo: the received buffer goes back; --strided RUN: from and into runs of RUN bytes)",
+    about: "one-way time of a message (--strided RUN: from and into runs of RUN bytes)",
     ranks: 2,
     indices: 64,
     figures: &[Figure::time("one-way", "us", 1e-3).bandwidth()],
-    plan,
+    plan: |o| match o.strided {
+        Some(run) => plan(o, STRIDED, run),
+        None => plan(o, SEPARATE, 0),
+    },
+};
+
+pub static ECHOED: Bench = Bench {
+    name: "echo",
+    about: "the same where the received buffer goes back: all bytes move between the caches",
+    plan: |o| plan(o, ECHO, 0),
+    ..BENCH
 };
 
 /// What both buffers are.
@@ -19,12 +29,7 @@ pub const SEPARATE: i64 = 0;
 pub const ECHO: i64 = 1;
 pub const STRIDED: i64 = 2;
 
-fn plan(o: &Options) -> Vec<Case> {
-    let (mode, run) = match (o.echo, o.strided) {
-        (_, Some(run)) => (STRIDED, run),
-        (true, None) => (ECHO, 0),
-        _ => (SEPARATE, 0),
-    };
+fn plan(o: &Options, mode: i64, run: usize) -> Vec<Case> {
     sizes(o, 8, 16 << 20)
         .into_iter()
         .filter(|n| mode != STRIDED || n % run.max(1) == 0)
@@ -35,7 +40,8 @@ fn plan(o: &Options) -> Vec<Case> {
 /// A ping-pong of this size.
 pub fn case(o: &Options, n: usize, mode: i64, run: usize) -> Case {
     let k = o.rounds_of(n);
-    Case::sized(n, format!("pingpong {n} {k} {} {mode} {run}", o.warm(k)))
+    let case = Case::sized(n, format!("pingpong {n} {k} {} {mode} {run}", o.warm(k)));
+    if mode == ECHO { case.by_rank() } else { case }
 }
 
 /// `pingpong SIZE K WARM MODE RUN`

@@ -1,4 +1,5 @@
-//! The picture: both axes logarithmic (sizes in powers of two), a line a contestant, and the raw hop as the limit below them.
+//! The picture: both axes logarithmic (sizes in powers of two), a line a contestant and state of the machine, dashed where cores are
+//! far apart, and the raw hop as the limit below them.
 
 use std::path::Path;
 
@@ -6,6 +7,7 @@ use plotters::prelude::*;
 
 use super::measure::Measured;
 use super::size_text;
+use super::state::State;
 
 const COLOURS: [RGBColor; 6] = [
     RGBColor(0, 90, 181),
@@ -22,62 +24,73 @@ pub fn draw(m: &Measured, path: &Path) -> Result<(), String> {
     let figure =
         &m.figures[m.figures.len() - 1 - m.figures.iter().rev().position(|f| !f.share && !f.growth).unwrap_or(0)];
     let f = m.figures.iter().position(|x| std::ptr::eq(x, figure)).unwrap_or(0);
+    let states = |s: &State| m.cases.iter().any(|c| c.states().contains(s));
+    let states: Vec<State> = State::ALL.into_iter().filter(states).collect();
+    let told = |s: State| if s == State::Untold { String::new() } else { format!(", {s}") };
     let mut lines: Vec<Line> = Vec::new();
-    for (w, name) in m.names.iter().enumerate() {
-        // Cases with the same size or count (in order, in reverse) are different lines.
-        let mut kinds: Vec<Line> = Vec::new();
-        for c in &m.cases {
-            let Some(x) = c.case.x else { continue };
-            let label = &c.case.label;
-            // What the label says besides the size, behind it, or the count, before it.
+    for (state, (w, name)) in states.iter().flat_map(|s| m.names.iter().enumerate().map(move |n| (*s, n))) {
+        for c in m.cases.iter().filter(|c| c.count(w, Some(state)) > 0) {
+            let (Some(x), label) = (c.case.x, &c.case.label) else { continue };
+            // Cases with the same size or count (in order, in reverse) are different lines: what the label says besides the size, or
+            // behind the count.
             let kind = match c.case.bytes {
-                Some(n) => label.strip_suffix(&size_text(n)).map_or("", str::trim_end),
-                None => label.split_once(' ').map_or("", |k| k.1),
+                Some(n) => label.replacen(&size_text(n), "", 1).trim().to_owned(),
+                None => label.split_once(' ').map_or("", |k| k.1).to_owned(),
             };
-            let title = if kind.is_empty() { name.clone() } else { format!("{name}, {kind}") };
-            if c.still.contains(&w) {
-                continue;
-            }
-            let point = (x.log2(), c.summary(w, f, figure).1);
-            match kinds.iter_mut().find(|k| k.0 == title) {
-                Some(k) => k.1.push(point),
-                None => kinds.push((title, vec![point])),
+            let kind = if kind.is_empty() { kind } else { format!(", {kind}") };
+            let title = format!("{name}{kind}{}", told(state));
+            let point = (x.log2(), c.summary(w, f, figure, Some(state)).1);
+            match lines.iter_mut().find(|k| k.title == title) {
+                Some(k) => k.points.push(point),
+                None => lines.push(Line { title, points: vec![point], colour: w, dashed: state == State::Far }),
             }
         }
-        lines.extend(kinds);
     }
-    let points: Vec<(f64, f64)> = lines.iter().flat_map(|l| l.1.iter().copied()).filter(|p| p.1 > 0.0).collect();
+    let points: Vec<(f64, f64)> = lines.iter().flat_map(|l| l.points.iter().copied()).filter(|p| p.1 > 0.0).collect();
     if points.iter().map(|p| p.0.to_bits()).collect::<std::collections::BTreeSet<_>>().len() < 2 {
         return Err(format!("--svg: {} has no sizes to draw along", m.bench));
     }
-    let hop = m.cases.iter().filter_map(|c| c.hop()).map(|h| h.1 * figure.scale).fold(f64::INFINITY, f64::min);
+    let hop = |s: &State| {
+        let hops = m.cases.iter().filter_map(|c| c.hop(Some(*s))).map(|h| h.1 * figure.scale);
+        hops.min_by(f64::total_cmp).map(|h| (h, format!("raw hop of one cache line{}", told(*s))))
+    };
+    let hops: Vec<(f64, String)> = states.iter().filter_map(hop).collect();
     let sized = m.cases.iter().any(|c| c.case.bytes.is_some());
     let span = |get: fn(&(f64, f64)) -> f64| {
         points.iter().map(get).fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(v), b.max(v)))
     };
     let (x0, x1) = span(|p| p.0);
     let (mut y0, y1) = span(|p| p.1);
-    if hop.is_finite() {
-        y0 = y0.min(hop);
-    }
+    y0 = hops.iter().map(|h| h.0).fold(y0, f64::min);
     let unit = figure.unit.replace("us", "µs");
     let title = format!("{} ({}, median of the blocks)", m.bench, figure.name);
-    picture(&title, path, &lines, (x0, x1, y0 * 0.7, y1 * 1.6), hop.is_finite().then_some(hop), sized, &unit)
+    picture(&title, path, &lines, (x0, x1, y0 * 0.7, y1 * 1.6), &hops, sized, &unit)
         .map_err(|e| format!("{}: {e}", path.display()))
 }
 
+/// A line of the picture.
+struct Line {
+    title: String,
+    points: Vec<(f64, f64)>,
+    colour: usize,
+    dashed: bool,
+}
+
 /// A title and its points.
-pub type Line = (String, Vec<(f64, f64)>);
+pub type Titled = (String, Vec<(f64, f64)>);
 
 /// Draws lines of times over counts.
-pub fn counts(title: &str, path: &Path, lines: &[Line], unit: &str) -> Result<(), String> {
-    let lines: Vec<Line> =
-        lines.iter().map(|l| (l.0.clone(), l.1.iter().map(|p| (p.0.log2(), p.1)).collect())).collect();
-    let all = || lines.iter().flat_map(|l| l.1.iter().copied());
+pub fn counts(title: &str, path: &Path, lines: &[Titled], unit: &str) -> Result<(), String> {
+    let line = |(colour, (title, points)): (usize, &Titled)| {
+        let points = points.iter().map(|p| (p.0.log2(), p.1)).collect();
+        Line { title: title.clone(), points, colour, dashed: false }
+    };
+    let lines: Vec<Line> = lines.iter().enumerate().map(line).collect();
+    let all = || lines.iter().flat_map(|l| l.points.iter().copied());
     let least = |v: fn((f64, f64)) -> f64| all().map(v).fold(f64::INFINITY, f64::min);
     let most = |v: fn((f64, f64)) -> f64| all().map(v).fold(0.0, f64::max);
     let span = (least(|p| p.0), most(|p| p.0), least(|p| p.1) * 0.7, most(|p| p.1) * 1.6);
-    picture(title, path, &lines, span, None, false, unit).map_err(|e| format!("{}: {e}", path.display()))
+    picture(title, path, &lines, span, &[], false, unit).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -87,7 +100,7 @@ fn picture(
     path: &Path,
     lines: &[Line],
     (x0, x1, y0, y1): (f64, f64, f64, f64),
-    hop: Option<f64>,
+    hops: &[(f64, String)],
     sized: bool,
     unit: &str,
 ) -> Drawn {
@@ -116,24 +129,29 @@ fn picture(
         .label_style(("sans-serif", 16))
         .axis_desc_style(("sans-serif", 18))
         .draw()?;
-    for (n, (name, points)) in lines.iter().enumerate() {
-        let colour = COLOURS[n % COLOURS.len()];
-        let style = colour.stroke_width(if n == 0 { 3 } else { 2 });
-        chart
-            .draw_series(LineSeries::new(points.iter().copied(), style))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], style));
-        chart.draw_series(points.iter().map(|p| Circle::new(*p, 4, colour.filled())))?;
+    // What stands for a line beside its title.
+    let sample = |style: ShapeStyle, dashed: bool| {
+        move |at: (i32, i32)| {
+            let dash = |from: i32, to: i32| PathElement::new(vec![(from, 0), (to, 0)], style);
+            let gap = if dashed { 2 } else { 0 };
+            EmptyElement::at(at) + dash(0, 11 - gap) + dash(11 + gap, 22)
+        }
+    };
+    for line in lines {
+        let colour = COLOURS[line.colour % COLOURS.len()];
+        let style = colour.stroke_width(if line.colour == 0 { 3 } else { 2 });
+        let points = line.points.iter().copied();
+        let drawn = match line.dashed {
+            false => chart.draw_series(LineSeries::new(points, style))?,
+            true => chart.draw_series(DashedLineSeries::new(points, 6, 5, style))?,
+        };
+        drawn.label(&line.title).legend(sample(style, line.dashed));
+        chart.draw_series(line.points.iter().map(|p| Circle::new(*p, 4, colour.filled())))?;
     }
-    if let Some(h) = hop {
+    for (ns, title) in hops {
         let style = GREY.stroke_width(2);
-        chart
-            .draw_series(DashedLineSeries::new([(x0, h), (x1, h)], 6, 5, style))?
-            .label("raw hop of one cache line")
-            .legend(move |(x, y)| {
-                let dash = |from: i32, to: i32| PathElement::new(vec![(from, 0), (to, 0)], style);
-                EmptyElement::at((x, y)) + dash(0, 9) + dash(13, 22)
-            });
+        let points = [(x0, *ns), (x1, *ns)];
+        chart.draw_series(DashedLineSeries::new(points, 2, 4, style))?.label(title).legend(sample(style, true));
     }
     chart
         .configure_series_labels()

@@ -10,51 +10,55 @@ use std::ptr;
 use fmpl::p2p::layout::Block;
 
 use super::calls::Calls;
+use super::offset::HEAP;
 
 /// What a block gives: its figures in the order of the benchmark's table, times in nanoseconds; or what went wrong.
 pub type Outcome = Result<Vec<f64>, String>;
 
-/// Memory from the heap, page-aligned, every page touched.
+/// Memory from the heap, so far behind a page, every page touched.
 pub struct Buffer {
-    ptr: *mut u8,
-    len: usize,
+    page: *mut u8,
+    behind: usize,
+    /// Bytes from the page on.
+    room: usize,
 }
 
 impl Buffer {
-    fn new(len: usize, fill: u8) -> Buffer {
+    fn new(room: usize, fill: u8) -> Buffer {
         let mut p: *mut c_void = ptr::null_mut();
-        // SAFETY: `p` is a valid place for the result; on success it holds `len` writable bytes.
+        // SAFETY: `p` is a valid place for the result; on success it holds `room` writable bytes.
         unsafe {
-            assert_eq!(libc::posix_memalign(&mut p, 4096, len.max(1)), 0, "no memory for a buffer of {len} bytes");
-            ptr::write_bytes(p.cast::<u8>(), fill, len);
+            assert_eq!(libc::posix_memalign(&mut p, 4096, room.max(1)), 0, "no memory for a buffer of {room} bytes");
+            ptr::write_bytes(p.cast::<u8>(), fill, room);
         }
-        Buffer { ptr: p.cast(), len }
+        Buffer { page: p.cast(), behind: 0, room }
     }
 
     /// The byte at `offset`.
+    #[inline]
     pub fn at(&self, offset: usize) -> *mut u8 {
-        assert!(offset <= self.len);
+        assert!(self.behind + offset <= self.room);
         // SAFETY: within the allocation, or one past its end.
-        unsafe { self.ptr.add(offset) }
+        unsafe { self.page.add(self.behind + offset) }
     }
 
     /// Writes the first and the last of `n` bytes at `offset`.
     #[inline]
     pub fn stamp(&self, offset: usize, n: usize, i: i64) {
-        let p = self.at(offset + n - 1);
+        let last = self.at(offset + n - 1);
         // SAFETY: `at` has checked the last byte; the first lies before it. Volatile: the peer or the kernel reads them.
         unsafe {
-            ptr::write_volatile(self.ptr.add(offset), i as u8);
-            ptr::write_volatile(p, i as u8);
+            ptr::write_volatile(last.sub(n - 1), i as u8);
+            ptr::write_volatile(last, i as u8);
         }
     }
 
     /// Checks the first and the last of `n` bytes at `offset`.
     #[inline]
     pub fn check(&self, offset: usize, n: usize, i: i64) -> Result<(), String> {
-        let p = self.at(offset + n - 1);
+        let last = self.at(offset + n - 1);
         // SAFETY: as in `stamp`.
-        let (first, last) = unsafe { (ptr::read_volatile(self.ptr.add(offset)), ptr::read_volatile(p)) };
+        let (first, last) = unsafe { (ptr::read_volatile(last.sub(n - 1)), ptr::read_volatile(last)) };
         if first == i as u8 && last == i as u8 { Ok(()) } else { Err(wrong(first, last, i)) }
     }
 }
@@ -66,8 +70,8 @@ fn wrong(first: u8, last: u8, i: i64) -> String {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: `ptr` came from posix_memalign.
-        unsafe { libc::free(self.ptr.cast()) }
+        // SAFETY: `page` came from posix_memalign.
+        unsafe { libc::free(self.page.cast()) }
     }
 }
 
@@ -83,17 +87,21 @@ pub struct Rank {
     pub sb: Buffer,
     /// What is received.
     pub rb: Buffer,
+    /// Where they lie: so many bytes behind a page.
+    pub offset: [usize; 2],
 }
 
 const WORLD: c_int = fmpl::p2p::COMM_WORLD;
 
 impl Rank {
-    /// Grows the buffers to at least `bytes` each.
+    /// The buffers have at least `bytes` each, where this block wants them.
     pub fn need(&mut self, bytes: usize) {
-        if bytes > self.sb.len {
-            self.sb = Buffer::new(bytes, 1);
-            self.rb = Buffer::new(bytes, 2);
+        let room = bytes + self.offset[0].max(self.offset[1]);
+        if room > self.sb.room {
+            self.sb = Buffer::new(room, 1);
+            self.rb = Buffer::new(room, 2);
         }
+        [self.sb.behind, self.rb.behind] = self.offset;
     }
 
     /// The other rank of a pair.
@@ -173,6 +181,15 @@ impl Rank {
     pub fn irecv_wait(&self, src: i32, index: i32) -> Result<(), String> {
         // SAFETY: no memory is passed.
         self.ok(unsafe { (self.calls.irecv_wait)(src, index, WORLD) })
+    }
+
+    /// Is it done?
+    #[inline]
+    pub fn irecv_test(&self, src: i32, index: i32) -> Result<bool, String> {
+        let mut done = 0;
+        // SAFETY: the place lives across the call.
+        self.ok(unsafe { (self.calls.irecv_test)(src, index, WORLD, &mut done) })?;
+        Ok(done != 0)
     }
 
     #[inline]
@@ -297,11 +314,13 @@ pub fn main(dir: &Path, indices: i32) -> Result<(), String> {
     }
     for line in BufReader::new(input).lines() {
         let line = line.map_err(|e| e.to_string())?;
-        let mut words = line.split_ascii_whitespace();
-        let Some(name) = words.next().filter(|w| *w != "quit") else { break };
-        let args: Vec<i64> =
-            words.map(|w| w.parse().map_err(|_| format!("not a number: {w}"))).collect::<Result<_, _>>()?;
-        let outcome = match super::BLOCKS.iter().find(|b| b.0 == name) {
+        // Where the buffers lie, what to do, and with which numbers.
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [send, receive, name, args @ ..] = &words[..] else { break };
+        let number = |w: &str| w.parse::<i64>().map_err(|_| format!("not a number: {w}"));
+        rank.offset = [number(send)? as usize, number(receive)? as usize];
+        let args = args.iter().map(|w| number(w)).collect::<Result<Vec<i64>, _>>()?;
+        let outcome = match super::BLOCKS.iter().find(|b| b.0 == *name) {
             Some((_, block)) => block(&mut rank, &args),
             None => Err(format!("no block {name}")),
         };
@@ -330,7 +349,8 @@ pub fn startup(indices: i32) -> Result<(), String> {
 fn join(indices: i32) -> Result<Rank, String> {
     let calls = Calls::new();
     let (mut me, mut size) = (0, 0);
-    let mut rank = Rank { calls, rank: 0, size: 1, sb: Buffer::new(0, 0), rb: Buffer::new(0, 0) };
+    let (sb, rb, offset) = (Buffer::new(0, 0), Buffer::new(0, 0), [HEAP.send, HEAP.receive]);
+    let mut rank = Rank { calls, rank: 0, size: 1, sb, rb, offset };
     // SAFETY: null areas: the library places them. The results live across the calls.
     unsafe {
         rank.ok((calls.init)(ptr::null_mut(), ptr::null_mut(), indices))?;

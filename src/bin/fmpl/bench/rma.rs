@@ -40,12 +40,12 @@ fn plan(o: &Options) -> Vec<Case> {
     for (kind, name) in [(PUT, "put"), (GET, "get")] {
         for n in sizes(o, 8, 1 << 20) {
             let k = rounds(o, n);
-            let case = Case::sized(n, format!("rma {kind} {n} {k} {}", o.warm(k)));
+            let case = Case::sized(n, format!("rma {kind} {n} {k} {}", o.warm(k))).by_rank();
             cases.push(Case { label: format!("{name} {}", size_text(n)), ..case });
         }
     }
     let k = rounds(o, 8);
-    cases.push(Case::named_only("fetch-add 8 B", format!("rma {ADD} 8 {k} {}", o.warm(k))));
+    cases.push(Case::named_only("fetch-add 8 B", format!("rma {ADD} 8 {k} {}", o.warm(k))).by_rank().of_doubles());
     cases
 }
 
@@ -54,7 +54,7 @@ fn plan_third(o: &Options) -> Vec<Case> {
     for (private, name) in [(0, "fmpl_alloc"), (1, "private")] {
         for n in sizes(o, 8, 1 << 20) {
             let k = o.iterations.unwrap_or(((32 << 20) / n as i64).clamp(10, 5000));
-            let case = Case::sized(n, format!("rma3 {private} {n} {k} {}", o.warm(k)));
+            let case = Case::sized(n, format!("rma3 {private} {n} {k} {}", o.warm(k))).by_rank();
             cases.push(Case { label: format!("{name} {}", size_text(n)), x: None, ..case });
         }
     }
@@ -82,13 +82,17 @@ struct Memory {
     private: bool,
     len: usize,
     key: u64,
+    /// The global address of what the block works on.
     ga: u64,
 }
 
+const PAGE: usize = 4096;
+
 impl Memory {
-    fn new(len: usize, private: bool) -> Result<Memory, String> {
-        let len = len.next_multiple_of(4096);
-        let layout = std::alloc::Layout::from_size_align(len, 4096).map_err(|e| e.to_string())?;
+    /// `behind`: so many bytes behind a page lies what the block works on.
+    fn new(len: usize, behind: usize, private: bool) -> Result<Memory, String> {
+        let len = len.next_multiple_of(PAGE) + 2 * PAGE;
+        let layout = std::alloc::Layout::from_size_align(len, PAGE).map_err(|e| e.to_string())?;
         // SAFETY: not of size 0; the library checks what it is given, and the block ends the registration before the memory goes.
         unsafe {
             let at: *mut u8 = if private { std::alloc::alloc(layout) } else { c::fmpl_alloc(len).cast() };
@@ -97,7 +101,8 @@ impl Memory {
             }
             at.write_bytes(1, len);
             let key = acp::acp_register_memory(at.cast::<c_void>(), len, 0);
-            Ok(Memory { at, private, len, key, ga: acp::acp_query_ga(key, at.cast()) })
+            let place = at.add(at.align_offset(PAGE) + behind);
+            Ok(Memory { at, private, len, key, ga: acp::acp_query_ga(key, place.cast()) })
         }
     }
 }
@@ -108,7 +113,7 @@ impl Drop for Memory {
         unsafe {
             acp::acp_unregister_memory(self.key);
             if self.private {
-                std::alloc::dealloc(self.at, std::alloc::Layout::from_size_align_unchecked(self.len, 4096));
+                std::alloc::dealloc(self.at, std::alloc::Layout::from_size_align_unchecked(self.len, PAGE));
             } else {
                 c::fmpl_free(self.at.cast());
             }
@@ -142,7 +147,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let (kind, n) = (a[0], a[1] as usize);
     // SAFETY: null pointers are allowed.
     ok(r, unsafe { acp::acp_init(null_mut(), null_mut()) })?;
-    let memory = Memory::new(n, false)?;
+    let memory = Memory::new(n, r.offset[0], false)?;
     let all = addresses(r, &memory)?;
     let mut each = 0.0;
     if r.rank == 0 {
@@ -181,7 +186,7 @@ pub fn third(r: &mut Rank, a: &[i64]) -> Outcome {
     let n = a[1] as usize;
     // SAFETY: null pointers are allowed.
     ok(r, unsafe { acp::acp_init(null_mut(), null_mut()) })?;
-    let memory = Memory::new(n, a[0] != 0)?;
+    let memory = Memory::new(n, r.offset[0], a[0] != 0)?;
     let all = addresses(r, &memory)?;
     let calls = calls();
     let mut each = [0.0; 2];

@@ -123,10 +123,11 @@ impl Session {
     }
 
     /// Runs one block on all ranks, which have so long for it; the figures of rank 0.
-    pub fn block(&mut self, command: &str, limit: Duration) -> Result<Vec<f64>, Failure> {
-        let line = format!("{command}\n");
+    pub fn block(&mut self, case: &Case, limit: Duration) -> Result<Vec<f64>, Failure> {
         let other = |name: &str, what: String| Failure::Other(format!("{name}: {what}"));
-        for f in &mut self.ins {
+        for (rank, f) in self.ins.iter_mut().enumerate() {
+            let [send, receive] = case.offset.of_rank(rank, case.by_rank);
+            let line = format!("{send} {receive} {}\n", case.command);
             f.write_all(line.as_bytes()).map_err(|e| other(&self.name, e.to_string()))?;
         }
         let Some(answer) = self.line(limit).map_err(Failure::Other)? else {

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::hop::Hop;
 use super::measure::{cores, median};
 use super::session::{BLOCK_LIMIT, Failure, Session};
-use super::{Options, against, plot};
+use super::{Case, Options, against, plot};
 use stations::{Place, Scene, Times, play};
 
 /// How far the model may be from what was measured.
@@ -173,7 +173,7 @@ fn measured(o: &Options, place: &Path) -> Result<Known, String> {
     let ranks = TRIED.iter().max().unwrap_or(&1) + 1;
     let mut hop = Hop::start(place, false)?;
     let mut session = Session::start(&against::ours("fmpl", &[]), place, ranks, true, 64, None)?;
-    let blocks = blocks();
+    let blocks: Vec<Case> = blocks().into_iter().map(|command| Case::named_only("", command)).collect();
     let mut given: Vec<Vec<Given>> = vec![Vec::new(); blocks.len()];
     let wanted = o.rounds * BLOCKS;
     let mut chosen = Err(String::new());

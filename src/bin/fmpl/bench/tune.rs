@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::against::ours;
-use super::measure::{Measured, measure};
+use super::measure::measure;
 use super::pingpong::{BENCH, ECHO, SEPARATE, case};
 use super::{Case, Options, size_text};
 
@@ -72,13 +72,13 @@ fn compare(o: &Options, place: &Path, what: &str, sizes: &[usize], variants: Vec
     let contestants: Vec<_> =
         variants.iter().map(|(name, settings)| ours(&format!("{what}-{name}"), settings)).collect();
     let cases: Vec<Case> = sizes.iter().flat_map(|n| [case(o, *n, SEPARATE, 0), case(o, *n, ECHO, 0)]).collect();
-    let m: Measured = measure(&BENCH, cases, &contestants, o, place)?;
+    let m = measure(vec![(&BENCH, cases)], &contestants, o, place)?.remove(0);
     if m.names.len() != contestants.len() {
         return Err(format!("not every variant of {what} could be measured"));
     }
     // The geometric mean: a factor gained in one kind of buffer weighs as much as one lost in the other.
     let mean = |n: usize, w: usize| {
-        let of = |c: usize| m.cases[c].summary(w, 0, &m.figures[0]).1;
+        let of = |c: usize| m.cases[c].usual(w, &m.figures[0]);
         (of(2 * n) * of(2 * n + 1)).sqrt()
     };
     let time = (0..sizes.len()).map(|n| (0..m.names.len()).map(|w| mean(n, w)).collect()).collect();

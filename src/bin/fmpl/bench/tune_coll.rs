@@ -98,11 +98,11 @@ fn times(o: &Options, place: &Path, bench: &Bench, setting: &str, ways: &[&str])
     let contestants: Vec<_> =
         ways.iter().map(|w| ours(&format!("{name}-{w}"), &[(setting, (*w).to_string())])).collect();
     let cases = if name == BARRIER.name { (BARRIER.plan)(o) } else { plan(name, o) };
-    let m = measure(bench, cases, &contestants, o, place)?;
+    let m = measure(vec![(bench, cases)], &contestants, o, place)?.remove(0);
     if m.names.len() != ways.len() {
         return Err(format!("not every way of {name} could be measured"));
     }
-    let of = |w: usize| m.cases.iter().map(|c| c.summary(w, 0, &m.figures[0]).1).collect();
+    let of = |w: usize| m.cases.iter().map(|c| c.usual(w, &m.figures[0])).collect();
     let all: Vec<Vec<f64>> = (0..ways.len()).map(of).collect();
     print!("\n{:<10}", format!("{name}, us"));
     ways.iter().for_each(|w| print!(" {w:>10}"));

@@ -1,54 +1,52 @@
-//! A window of non-blocking messages on as many indices, answered once a window: the rate of short ones (`rate`) and the bandwidth
-//! of long ones (`bandwidth`).
+//! A window of non-blocking messages on as many indices, as `osu_bw` has them, answered once a window: the rate of short ones, the
+//! bandwidth of long ones. The receiver waits for them in their order, or (`waitany`) takes each as it comes.
 
 use super::rank::{Outcome, Rank, now};
 use super::{Bench, Case, Figure, Options, sizes};
 
-pub static RATE: Bench = Bench {
-    name: "rate",
-    about: "a window of 64 non-blocking messages on 64 indices: the time of each",
-    ranks: 2,
-    indices: 128,
-    figures: &[Figure::time("each", "ns", 1.0).bandwidth()],
-    plan: plan_rate,
-};
-
-pub static BANDWIDTH: Bench = Bench {
-    name: "bandwidth",
-    about: "a window of up to 64 long non-blocking messages: the time of each, and what they come to in MB/s",
+pub static BENCH: Bench = Bench {
+    name: "window",
+    about: "64 non-blocking messages under way on 64 indices (4 MB: 16, 16 MB: 4): the time of each",
     ranks: 2,
     indices: 128,
     figures: &[Figure::time("each", "us", 1e-3).bandwidth()],
-    plan: plan_bandwidth,
+    plan: |o| plan(o, 0),
 };
 
+pub static WAITANY: Bench = Bench {
+    name: "waitany",
+    about: "the same where the receiver takes each as it comes (MPI: MPI_Waitany)",
+    plan: |o| plan(o, 1),
+    ..BENCH
+};
+
+/// Messages under way.
 const WINDOW: usize = 64;
+/// Bytes of all of them at most, but for four of any size.
+const ROOM: usize = 64 << 20;
 
-fn plan_rate(o: &Options) -> Vec<Case> {
-    let make = |n| {
-        let k = o.iterations.unwrap_or(if n <= 1024 { 200 } else { 40 });
-        Case::sized(n, format!("window {n} {k} {} {WINDOW}", o.warm(k)))
-    };
-    sizes(o, 8, 8 << 10).into_iter().map(make).collect()
-}
-
-fn plan_bandwidth(o: &Options) -> Vec<Case> {
+fn plan(o: &Options, any: i64) -> Vec<Case> {
     let make = |n: usize| {
-        let window = ((32 << 20) / n).clamp(4, WINDOW);
-        let k = o.iterations.unwrap_or((o.rounds_of(n) / 8).max(2));
-        Case::sized(n, format!("window {n} {k} {} {window}", o.warm(k)))
+        let window = (ROOM / n).clamp(4, WINDOW);
+        let k = o.iterations.unwrap_or(match n {
+            0..=1024 => 200,
+            1025..=8192 => 40,
+            _ => (o.rounds_of(n) / 8).max(2),
+        });
+        Case::sized(n, format!("window {n} {k} {} {window} {any}", o.warm(k)))
     };
-    sizes(o, 4 << 10, 16 << 20).into_iter().map(make).collect()
+    sizes(o, 8, 16 << 20).into_iter().map(make).collect()
 }
 
-/// `window SIZE K WARM W`
+/// `window SIZE K WARM W ANY`
 pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
-    let (n, w) = (a[0] as usize, a[3] as i32);
+    let (n, w, any) = (a[0] as usize, a[3] as i32, a[4] != 0);
     r.need(n * w as usize);
     if r.rank > 1 {
         return Ok(vec![]);
     }
     let at = |j: i32| n * j as usize;
+    let mut open = Vec::with_capacity(w as usize);
     let mut each = 0.0;
     for k in [a[2], a[1]] {
         let t0 = now();
@@ -66,8 +64,13 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
                 for j in 0..w {
                     r.irecv(r.rb.at(at(j)), n, 0, j)?;
                 }
-                for j in 0..w {
-                    r.irecv_wait(0, j)?;
+                if any {
+                    open.extend(0..w);
+                    take_as_they_come(r, &mut open)?;
+                } else {
+                    for j in 0..w {
+                        r.irecv_wait(0, j)?;
+                    }
                 }
                 for j in 0..w {
                     r.rb.check(at(j), n, i + j as i64)?;
@@ -78,4 +81,20 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         each = (now() - t0) / (k * w as i64) as f64;
     }
     Ok(vec![each])
+}
+
+/// Completes the receives on these indices, each when it is found done.
+fn take_as_they_come(r: &Rank, open: &mut Vec<i32>) -> Result<(), String> {
+    while !open.is_empty() {
+        let mut failed = Ok(());
+        open.retain(|j| match r.irecv_test(0, *j) {
+            Ok(done) => !done,
+            Err(e) => {
+                failed = Err(e);
+                true
+            }
+        });
+        failed?;
+    }
+    Ok(())
 }
