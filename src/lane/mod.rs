@@ -69,7 +69,6 @@ mod here {
         annexes: [*mut u8; 3],
         send_sides: *mut u8,
         receive_sides: *mut u8,
-        wanted: *mut u8,
         shapes: *mut u8,
         announced: *mut u8,
         queue: *mut u8,
@@ -140,7 +139,6 @@ mod here {
     const RECEIVE_STRIDE: usize = 128;
     const_assert!(size_of::<SendSide>() <= SEND_STRIDE);
     const_assert!(size_of::<ReceiveSide>() <= RECEIVE_STRIDE);
-    const_assert!(size_of::<Wanted>() == 16);
 
     fn reserve(bytes: usize) -> Result<*mut u8> {
         // SAFETY: a new private mapping at an address of the kernel's choice. PROT_NONE: it counts against no limit yet.
@@ -209,12 +207,11 @@ mod here {
             epoch: u16,
             place: Place,
         ) -> Result<Lane> {
-            let beside = SEND_STRIDE + RECEIVE_STRIDE + size_of::<Wanted>();
+            let beside = SEND_STRIDE + RECEIVE_STRIDE;
             let private = progress_bytes(map.slots) + map.slots * beside;
             let progress = reserve(private)?;
             let send_sides = progress.wrapping_add(progress_bytes(map.slots));
             let receive_sides = send_sides.wrapping_add(map.slots * SEND_STRIDE);
-            let wanted = receive_sides.wrapping_add(map.slots * RECEIVE_STRIDE);
             let at = |offset: usize| header.wrapping_add(offset);
             let half = |side: usize| at(map.hot + side * size_of::<Half>());
             let side =
@@ -238,7 +235,6 @@ mod here {
                 annexes: [0, 1, 2].map(|n| at(map.annex + n * map.slots * ANNEX_BYTES)),
                 send_sides,
                 receive_sides,
-                wanted,
                 shapes: at(map.shape),
                 announced: at(map.announced[0]),
                 queue: at(map.queue),
@@ -356,7 +352,7 @@ mod here {
                 unsafe {
                     self.send_sides.add(slot * SEND_STRIDE).write_bytes(0, SEND_STRIDE);
                     self.receive_sides.add(slot * RECEIVE_STRIDE).write_bytes(0, RECEIVE_STRIDE);
-                    self.wanted.add(slot * size_of::<Wanted>()).write_bytes(0, size_of::<Wanted>());
+                    self.progress.add(slot * PROGRESS_STRIDE + WANTED_AT).write_bytes(0, size_of::<Wanted>());
                 }
             }
             self.transfer_tag.store(1, Ordering::Relaxed);
@@ -381,7 +377,6 @@ mod here {
                 open(self.progress, progress_bytes(slots))?;
                 open(self.send_sides, slots * SEND_STRIDE)?;
                 open(self.receive_sides, slots * RECEIVE_STRIDE)?;
-                open(self.wanted, slots * size_of::<Wanted>())?;
             }
             self.limit.fetch_max(slots as u32, Ordering::AcqRel);
             Ok(())
@@ -595,7 +590,7 @@ mod here {
         #[inline(always)]
         pub fn progress(&self, slot: usize) -> &Progress {
             // SAFETY: slots are below `limit`, up to which the reservation is open.
-            unsafe { &*self.progress.add(progress_at(slot)).cast::<Progress>() }
+            unsafe { &*self.progress.add(slot * PROGRESS_STRIDE).cast::<Progress>() }
         }
         /// The sending side of a slot; [`progress`](super::progress) says who may use it.
         #[inline(always)]
@@ -615,7 +610,7 @@ mod here {
         #[inline(always)]
         pub fn wanted(&self, slot: usize) -> &Wanted {
             // SAFETY: as in `send_side`; all zero bytes are a valid Wanted.
-            unsafe { &*self.wanted.add(slot * size_of::<Wanted>()).cast::<Wanted>() }
+            unsafe { &*self.progress.add(slot * PROGRESS_STRIDE + WANTED_AT).cast::<Wanted>() }
         }
 
         /// This side's own memory for the indices.

@@ -26,9 +26,9 @@ use crate::base::error::Error;
 use crate::base::prefetch::prefetch_to_write;
 use crate::p2p::layout::Layout;
 
-/// What a side knows of its own traffic on an index. Private to the process, and half a line, since it is all that a process keeps for an
-/// index of short messages. The index it shares the line with is [`PROGRESS_APART`] further on, so that threads on neighbouring indices
-/// write lines of their own.
+/// What a side knows of its own traffic on an index, private to the process. With what a pending receive was given ([`Wanted`]) it has a
+/// line of its own, which is all that a process keeps for an index of short messages: so threads on different indices never write the
+/// same line, and a receive that is posted touches one of them.
 ///
 /// The sending thread writes `sent`, `sent_bytes`, `received_then` and `send_flags`, the receiving thread the others.
 #[repr(C, align(32))]
@@ -51,28 +51,22 @@ pub struct Progress {
     /// `RECV_*`
     pub recv_flags: AtomicU8,
 }
-const_assert!(size_of::<Progress>() == 32);
+const_assert!(size_of::<Progress>() + size_of::<Wanted>() <= PROGRESS_STRIDE);
 
-/// How far the two indices lie apart whose records share a line.
-pub const PROGRESS_APART: usize = 64;
-
-/// Where the record of a slot lies: 64 slots have the first halves of 64 lines, the next 64 the second halves.
-#[inline(always)]
-pub(super) const fn progress_at(slot: usize) -> usize {
-    let group = 2 * PROGRESS_APART - 1;
-    (slot & !group) * 32 + (slot % PROGRESS_APART) * 64 + (slot & PROGRESS_APART) / 2
-}
+/// Bytes from one slot's record to the next one's.
+pub(super) const PROGRESS_STRIDE: usize = 64;
+/// Where in them [`Wanted`] lies.
+pub(super) const WANTED_AT: usize = size_of::<Progress>();
+/// So many records lie in one page of the smallest size; the first slot of so many asks for the lines of the next.
+pub const PROGRESS_GROUP: usize = 4096 / PROGRESS_STRIDE;
 
 /// How many indices ahead a line is asked for, in a window of requests that goes over its indices in order.
 pub const AHEAD: isize = 4;
 
 /// Bytes of so many slots' records.
 pub(super) const fn progress_bytes(slots: usize) -> usize {
-    slots.next_multiple_of(2 * PROGRESS_APART) * 32
+    slots.next_multiple_of(PROGRESS_GROUP) * PROGRESS_STRIDE
 }
-const_assert!(
-    progress_at(PROGRESS_APART) == 32 && progress_at(1) == 64 && progress_at(2 * PROGRESS_APART) == progress_bytes(1)
-);
 
 /// A send request is not completed.
 pub const SEND_PENDING: u8 = 1;
@@ -346,11 +340,10 @@ impl Lane {
     /// itself. Many receives are posted in the order of their indices.
     #[inline(never)]
     pub fn fetch_next_group(&self, slot: usize) {
-        if slot + 3 * PROGRESS_APART <= self.limit() as usize {
+        if slot + 2 * PROGRESS_GROUP <= self.limit() as usize {
             for line in [0, 1, 2, 3] {
-                prefetch_to_write(self.posting_here(slot + PROGRESS_APART + 2 * line));
-                prefetch_to_write(self.progress(slot + 2 * PROGRESS_APART + line));
-                prefetch_to_write(self.wanted(slot + PROGRESS_APART + 4 * line));
+                prefetch_to_write(self.posting_here(slot + PROGRESS_GROUP + 2 * line));
+                prefetch_to_write(self.progress(slot + PROGRESS_GROUP + line));
             }
         }
     }
@@ -364,12 +357,12 @@ impl Lane {
     /// The index `by` further on than a slot with this record, or further back, and its record. None where another group begins.
     #[inline(always)]
     pub fn near<'a>(&self, progress: &'a Progress, slot: usize, by: isize) -> Option<(usize, &'a Progress)> {
-        let (group, at) = (slot & !(PROGRESS_APART - 1), slot.wrapping_add_signed(by));
-        if at & !(PROGRESS_APART - 1) != group {
+        let (group, at) = (slot & !(PROGRESS_GROUP - 1), slot.wrapping_add_signed(by));
+        if at & !(PROGRESS_GROUP - 1) != group {
             return None;
         }
         // SAFETY: the records of a group's slots are open memory, whether they may be used or not, and lie a line apart.
-        Some((at, unsafe { &*(&raw const *progress).byte_offset(by * 64) }))
+        Some((at, unsafe { &*(&raw const *progress).byte_offset(by * PROGRESS_STRIDE as isize) }))
     }
 }
 
@@ -397,15 +390,6 @@ mod tests {
             tx: AtomicU32::new(0),
             data: [AtomicU64::new(0), AtomicU64::new(0)],
         }
-    }
-
-    #[test]
-    fn records_fill_their_pages_and_neighbours_share_no_line() {
-        let mut places: Vec<usize> = (0..1024).map(progress_at).collect();
-        assert!(places.windows(2).all(|w| w[0] / 64 != w[1] / 64));
-        places.sort_unstable();
-        assert!(places.iter().enumerate().all(|(k, at)| *at == 32 * k));
-        assert_eq!(progress_bytes(1024), 1024 * 32);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use crate::base::atomics::{AtomicU32, Ordering, copy, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::ownership::take_over;
 use crate::base::prefetch::prefetch_run;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::{FAR_INLINE, Far};
@@ -26,7 +27,7 @@ use awaiting::Splitting;
 pub use short::recv_inline;
 pub(crate) use short::settle;
 use short::{annex_of, heap_hint, is_split, received_annex, take_chained, wake_sender};
-pub(super) use short::{deliver_words, post_short, take_carried, take_short};
+pub(super) use short::{deliver_words, fetch_annex, fetch_spooled, post_short, take_carried, take_short};
 
 /// Receives of more bytes than this post before they spin.
 pub(super) const POST_AT_ONCE: usize = if cfg!(loom) { 2048 } else { ANNEX_MOST };
@@ -144,6 +145,13 @@ pub(super) enum Found {
     Landing(Land),
     /// The word of its record in the chain.
     Record(u64),
+}
+
+impl Found {
+    /// Does the landing say that the message is in the spool?
+    pub fn is_spooled(self) -> bool {
+        matches!(self, Found::Landing(land) if land.kind() == Kind::Spooled as u8)
+    }
 }
 
 /// One receive.
@@ -509,8 +517,11 @@ impl Receiver {
                 let Some((from, block)) = self.lane.peer_spool(&self.ep.region)?.message(words[1], words[0]) else {
                     return Err(self.garbled("a landing, which says that its message is in the spool"));
                 };
-                // SAFETY: see above.
-                unsafe { Cursor::new(self.data, 0).scatter(from, n) };
+                // SAFETY: see above; the block's memory is its sender's, who writes it again.
+                unsafe {
+                    Cursor::new(self.data, 0).scatter(from, n);
+                    take_over(from, n);
+                }
                 block.finish_this();
             }
             Some(Kind::Direct) => {}

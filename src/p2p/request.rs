@@ -11,12 +11,12 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::prefetch::{prefetch, prefetch_to_write};
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::Call;
-use crate::lane::map::SYSTEM_INDICES;
+use crate::lane::map::{SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::{Layout, is_nowhere};
-use crate::p2p::receive::{POST_AT_ONCE, Receiver, post_short, take_short};
+use crate::p2p::receive::{POST_AT_ONCE, Receiver, fetch_annex, fetch_spooled, post_short, take_short};
 use crate::p2p::send::{Sender, Waiting, busy};
 use crate::p2p::transfer::{Put, Ring};
 use crate::p2p::{PROC_NULL, Received, TAG_ANY, any_index};
@@ -71,7 +71,7 @@ pub unsafe fn sendrecv(
             && out.special.load(Ordering::Relaxed) == 0
             && inn.progress(i).recv_flags.load(Ordering::Relaxed) & RECV_PENDING == 0
             // SAFETY: `len` readable bytes.
-            && unsafe { super::send::send_short(out, o, ptr, len) }
+            && unsafe { super::send::send_short(out, out.progress(o), o, ptr, len) }
         {
             // The send is over, so nothing is won by posting first.
             // SAFETY: as the caller promises.

@@ -64,7 +64,7 @@ pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> 
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !is_nowhere(ptr, len) {
             // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
-            return if unsafe { send_short(lane, slot, ptr, len) } {
+            return if unsafe { send_short(lane, lane.progress(slot), slot, ptr, len) } {
                 Ok(())
             } else {
                 // SAFETY: as above.

@@ -190,7 +190,7 @@ impl Sender {
         if !cma {
             return Put::NotNow;
         }
-        if waiting && (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0 {
+        if (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0 {
             // SAFETY: as the caller promises.
             match unsafe { self.share(target, n) } {
                 Ok(true) => return Put::Done,

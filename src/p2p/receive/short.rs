@@ -3,6 +3,9 @@
 
 use super::*;
 
+/// So much of the next message of a window is asked for while this one is copied; what follows it a processor asks for by itself.
+const FETCHED_AHEAD: usize = 1024;
+
 /// The short path: the message is, or within moments will be, in the landing or its annex. `false`: not this way. `OWE`: as for
 /// [`take_short`].
 ///
@@ -58,6 +61,8 @@ pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: u
     }
     // SAFETY: the record has `len` bytes in the peer's spool behind its word; they fit, as was just seen.
     unsafe { copy(block.payload(next), ptr, len) };
+    // SAFETY: whole lines of the record's payload, which nobody else reads, until the block is done.
+    unsafe { take_over(block.payload(next), len) };
     side.next.set(next + record_bytes(len) as u64);
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
@@ -279,10 +284,44 @@ unsafe fn from_annex(
             if len > ANNEX_BYTES {
                 copy(lane.long_annex(which, slot), ptr.add(ANNEX_BYTES), len - ANNEX_BYTES);
             }
+            if which != 0 {
+                take_over(lane.annex(which, slot), len.min(ANNEX_BYTES));
+                take_over(lane.long_annex(which, slot), len.saturating_sub(ANNEX_BYTES));
+            }
         }
     }
     received_annex(lane, slot, which);
     Some(len)
+}
+
+/// Has the annex of a slot's next message come, if its landing is there already. `most`: no more bytes than these.
+#[inline(always)]
+pub(in crate::p2p) fn fetch_annex(lane: &Lane, slot: usize, progress: &Progress, most: usize) {
+    let theirs = lane.receiving(slot).0;
+    let land = theirs.landing();
+    if land.is(progress.received.load(Ordering::Relaxed) + 1, lane.epoch)
+        && let Some((which, false)) = annex_of(lane, land)
+    {
+        prefetch_run(
+            lane.annex(which, slot),
+            (theirs.data[0].load(Ordering::Relaxed) as usize).min(most).min(ANNEX_BYTES),
+        );
+    }
+}
+
+/// Has what comes first of a slot's next message come, if its landing is there already and says that it is in the spool.
+pub(in crate::p2p) fn fetch_spooled(ep: &Endpoint, lane: &Lane, slot: usize, progress: &Progress) {
+    let theirs = lane.receiving(slot).0;
+    let land = theirs.landing();
+    if land.is(progress.received.load(Ordering::Relaxed) + 1, lane.epoch) && land.kind() == Kind::Spooled as u8 {
+        let [len, at] = [0, 1].map(|k| theirs.data[k].load(Ordering::Relaxed));
+        if let Ok(spool) = lane.peer_spool(&ep.region)
+            && let Some((from, block)) = spool.message(at, len)
+        {
+            prefetch_run((&raw const *block.header()).cast(), size_of::<Block>());
+            prefetch_run(from, (len as usize).min(FETCHED_AHEAD));
+        }
+    }
 }
 
 /// Which annex or split line a landing means, and whether it is a split line.

@@ -22,7 +22,7 @@ pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()>
             let now = flags.load(Ordering::Relaxed);
             if now & (RECV_PENDING | RECV_CHAIN | RECV_OWES) == 0 {
                 let seq = progress.received.load(Ordering::Relaxed) + 1;
-                if slot.is_multiple_of(PROGRESS_APART) {
+                if slot.is_multiple_of(PROGRESS_GROUP) {
                     lane.fetch_next_group(slot);
                 }
                 // SAFETY: as the caller promises; nothing is pending.
@@ -102,6 +102,11 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
         lane.near(progress, slot, AHEAD).filter(pending).or_else(|| lane.near(progress, slot, -AHEAD).filter(pending));
     if let Some((next, _)) = next {
         prefetch(lane.receiving(next).0);
+    }
+    if cap > SPLIT_BYTES
+        && let Some((next, its)) = lane.near(progress, slot, 1).filter(pending)
+    {
+        fetch_annex(lane, next, its, cap);
     }
     // SAFETY: the request's buffer, writable until completion.
     if !unsafe { take_short::<false>(lane, progress, slot, ptr, cap, patience) } {
@@ -244,6 +249,15 @@ pub(in crate::p2p) fn complete_receive(
     }
     let receiver = pending(ep, lane, slot);
     let result = match receiver.look() {
+        Some(found) if found.is_spooled() => {
+            if let Some((next, its)) = lane.near(progress, slot, 1)
+                && its.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0
+            {
+                fetch_spooled(ep, lane, next, its);
+            }
+            // SAFETY: as below.
+            unsafe { receiver.take(found) }
+        }
         // SAFETY: the request's buffer is writable until completion.
         Some(found) => unsafe { receiver.take(found) },
         None if !wait => {

@@ -14,14 +14,14 @@ pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()>
         return unsafe { isend_slow(endpoint()?, comm, data, dst, index) };
     };
     let ep = endpoint()?;
-    if len <= INLINE_BYTES
+    if len <= ep.tuning.annex
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {
         let slot = index as u32 as usize + SYSTEM_INDICES;
         if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !is_nowhere(ptr, len) {
             let progress = lane.progress(slot);
             // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
-            if unsafe { crate::p2p::send::send_inline(lane, progress, slot, ptr, len) } {
+            if unsafe { crate::p2p::send::send_short(lane, progress, slot, ptr, len) } {
                 let flags = &progress.send_flags;
                 flags.store(flags.load(Ordering::Relaxed) | SEND_PENDING, Ordering::Relaxed);
                 // A window of requests goes over the indices in order: one that is a message behind is likely to be next.
@@ -72,6 +72,11 @@ pub(in crate::p2p) unsafe fn isend_on(
     // SAFETY: as the caller promises.
     let len = unsafe { data.len_checked()? };
     let progress = lane.progress(slot);
+    // A window of requests goes over its indices in order.
+    if let Some((ahead, _)) = lane.near(progress, slot, AHEAD).filter(|_| lane.far().is_none()) {
+        prefetch(lane.posting_there(ahead));
+        prefetch_to_write(lane.sending(ahead).0);
+    }
     if progress.send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
         return Err(busy(ep, lane, slot, "isend"));
     }

@@ -7,14 +7,16 @@ use super::*;
 /// # Safety
 /// `len` readable bytes at `ptr`, `len` ≤ [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST), `slot` below the lane's limit.
 #[inline(always)]
-pub(in crate::p2p) unsafe fn send_short(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
+pub(in crate::p2p) unsafe fn send_short(
+    lane: &Lane,
+    progress: &Progress,
+    slot: usize,
+    ptr: *const u8,
+    len: usize,
+) -> bool {
     // SAFETY: as the caller promises.
     unsafe {
-        if len <= INLINE_BYTES {
-            send_inline(lane, lane.progress(slot), slot, ptr, len)
-        } else {
-            send_annex(lane, slot, ptr, len)
-        }
+        if len <= INLINE_BYTES { send_inline(lane, progress, slot, ptr, len) } else { send_annex(lane, slot, ptr, len) }
     }
 }
 
