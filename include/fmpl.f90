@@ -75,6 +75,10 @@ module fmpl
   !> A counter: operations on global memory (acp.h) that were refused or have failed, with those that were to
   !! follow them.
   integer(c_int), parameter :: FMPL_COUNTER_GLOBAL_REFUSED = 17
+  !> A counter: loans that were handed over (fmpl_send_loan).
+  integer(c_int), parameter :: FMPL_COUNTER_LOANS = 18
+  !> A counter: bytes of messages that this process has copied into loans or out of them.
+  integer(c_int), parameter :: FMPL_COUNTER_LOAN_COPIED = 19
   !> The version that this header belongs to: 10000 * major + 100 * minor + patch.
   integer(c_int), parameter :: FMPL_VERSION_NUMBER = 100
   !> The library is not initialised, or has been finalized.
@@ -1569,6 +1573,183 @@ module fmpl
       integer(c_int), intent(in) :: comm
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_mcast_irecv_cancel
+  end interface
+
+  ! ---- Messages that are handed over -----------------------------------------------------------------------
+
+  !> Memory to fill and to hand over: a *loan*. On a node its receiver gets this memory itself, so that a
+  !! message of any length costs what one of 8 bytes costs. Aligned to 64 bytes, to a page from 4096 bytes on;
+  !! its contents are not defined. It is the caller's until fmpl_send_loan or fmpl_loan_return; not for
+  !! fmpl_free.
+  !! @param size bytes; 0 is fine.
+  !! @param buf set to its beginning.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_MEMORY when as many loans or bytes are out as FMPL_LOANS allows.
+  interface fmpl_loan
+    subroutine fmpl_loan(size, buf, ier) bind(C, name="fmpl_loan_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: size
+      type(c_ptr), intent(out) :: buf
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_loan
+    subroutine fmpl_loan8(size, buf, ier) bind(C, name="fmpl_loan8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: size
+      type(c_ptr), intent(out) :: buf
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_loan8
+  end interface
+
+  !> Hands a loan over to index mai of rank dst, and returns at once, in all modes of sending: it waits for no
+  !! receive, and its bytes need no room in the spool. It is the receiver's from then on; the caller may
+  !! neither read nor write it. To an ordinary receive it is a message like any other, and is copied there. To
+  !! a rank on another node its bytes are sent as by fmpl_send.
+  !! @param buf the beginning of a loan from fmpl_loan.
+  !! @param size bytes of the message, no more than the loan has.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when buf is not the beginning of a loan, or the loan is
+  !!     shorter, was received, was handed over or returned before; otherwise as fmpl_send. On an error the
+  !!     loan, if it was one to send, is still the caller's.
+  interface fmpl_send_loan
+    subroutine fmpl_send_loan(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_loan_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_loan
+    subroutine fmpl_send_loan8(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_loan8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_loan8
+  end interface
+
+  !> Receives the next message on index mai from rank src in place: sets buf to memory that may be read, and
+  !! not written, until fmpl_loan_return. It stays readable when its owner has ended. A message that was not
+  !! handed over is copied into a loan of this rank's. Every loan received is to be returned before
+  !! fmpl_finalize.
+  !! @param buf set to its first byte; FMPL_NULL from FMPL_PROC_NULL.
+  !! @param size set to its length in bytes.
+  !! @param src the sender's rank, or FMPL_PROC_NULL.
+  !! @param mai the index; not FMPL_TAG_ANY.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_MEMORY when a message has to be copied and there is no loan for it:
+  !!     it waits for the next receive; otherwise as fmpl_recv.
+  interface fmpl_recv_loan
+    subroutine fmpl_recv_loan(buf, size, src, mai, comm, ier) bind(C, name="fmpl_recv_loan_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_loan
+    subroutine fmpl_recv_loan8(buf, size, src, mai, comm, ier) bind(C, name="fmpl_recv_loan8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_loan8
+  end interface
+
+  !> Begins what fmpl_recv_loan does. fmpl_irecv_cancel withdraws it.
+  !! @param src the sender's rank, or FMPL_PROC_NULL.
+  !! @param mai the index; not FMPL_TAG_ANY.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_irecv.
+  interface
+    subroutine fmpl_irecv_loan(src, mai, comm, ier) bind(C, name="fmpl_irecv_loan_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_loan
+  end interface
+
+  !> Waits until the message of the fmpl_irecv_loan on (src, mai, comm) is there.
+  !! @param buf as for fmpl_recv_loan.
+  !! @param size as for fmpl_recv_loan.
+  !! @param src the sender's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; otherwise as fmpl_recv_loan.
+  !!     The request is over.
+  interface fmpl_irecv_loan_wait
+    subroutine fmpl_irecv_loan_wait(buf, size, src, mai, comm, ier) bind(C, name="fmpl_irecv_loan_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_loan_wait
+    subroutine fmpl_irecv_loan_wait8(buf, size, src, mai, comm, ier) bind(C, name="fmpl_irecv_loan_wait8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_loan_wait8
+  end interface
+
+  !> Completes the fmpl_irecv_loan on (src, mai, comm) if its message is there.
+  !! @param buf as for fmpl_recv_loan, when done is set to 1.
+  !! @param size as for fmpl_recv_loan, when done is set to 1.
+  !! @param src the sender's rank.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param done set to 1 or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_irecv_loan_wait.
+  interface fmpl_irecv_loan_test
+    subroutine fmpl_irecv_loan_test(buf, size, src, mai, comm, done, ier) bind(C, name="fmpl_irecv_loan_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_loan_test
+    subroutine fmpl_irecv_loan_test8(buf, size, src, mai, comm, done, ier) bind(C, name="fmpl_irecv_loan_test8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_loan_test8
+  end interface
+
+  !> Returns a loan: one that was received, or one that was not sent. From any thread, in any order, also
+  !! after its owner has ended. Nobody here may read it afterwards.
+  !! @param buf its beginning; FMPL_NULL: nothing happens.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when this rank has no loan that begins there: it may have
+  !!     been returned, or handed over, before.
+  interface
+    subroutine fmpl_loan_return(buf, ier) bind(C, name="fmpl_loan_return_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: buf
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_loan_return
   end interface
 
   ! ---- Counters --------------------------------------------------------------------------------------------

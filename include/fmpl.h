@@ -203,6 +203,12 @@ enum fmpl_error {
  */
 #define FMPL_COUNTER_GLOBAL_REFUSED 17
 
+/** A counter: loans that were handed over (fmpl_send_loan). */
+#define FMPL_COUNTER_LOANS 18
+
+/** A counter: bytes of messages that this process has copied into loans or out of them. */
+#define FMPL_COUNTER_LOAN_COPIED 19
+
 /** The version that this header belongs to: 10000 * major + 100 * minor + patch. */
 #define FMPL_VERSION 100
 
@@ -972,6 +978,99 @@ int fmpl_mcast_irecv_test(fmpl_comm comm, int *done, size_t *size, int *master);
  * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; FMPL_ERR_COMM.
  */
 int fmpl_mcast_irecv_cancel(fmpl_comm comm);
+
+/* ---- Messages that are handed over --------------------------------------------------------------------- */
+
+/**
+ * Memory to fill and to hand over: a *loan*. On a node its receiver gets this memory itself, so that a
+ * message of any length costs what one of 8 bytes costs. Aligned to 64 bytes, to a page from 4096 bytes on;
+ * its contents are not defined. It is the caller's until fmpl_send_loan or fmpl_loan_return; not for
+ * fmpl_free.
+ *
+ * @param[in] size bytes; 0 is fine.
+ * @param[out] buf set to its beginning.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_MEMORY when as many loans or bytes are out as FMPL_LOANS allows;
+ *     FMPL_ERR_ARGUMENT for a NULL pointer.
+ */
+int fmpl_loan(size_t size, void **buf);
+
+/**
+ * Hands a loan over to index mai of rank dst, and returns at once, in all modes of sending: it waits for no
+ * receive, and its bytes need no room in the spool. It is the receiver's from then on; the caller may neither
+ * read nor write it. To an ordinary receive it is a message like any other, and is copied there. To a rank on
+ * another node its bytes are sent as by fmpl_send.
+ *
+ * @param[out] buf the beginning of a loan from fmpl_loan.
+ * @param[in] size bytes of the message, no more than the loan has.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when buf is not the beginning of a loan, or the loan is
+ *     shorter, was received, was handed over or returned before; otherwise as fmpl_send. On an error the
+ *     loan, if it was one to send, is still the caller's.
+ */
+int fmpl_send_loan(void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Receives the next message on index mai from rank src in place: sets buf to memory that may be read, and not
+ * written, until fmpl_loan_return. It stays readable when its owner has ended. A message that was not handed
+ * over is copied into a loan of this rank's. Every loan received is to be returned before fmpl_finalize.
+ *
+ * @param[out] buf set to its first byte; NULL from FMPL_PROC_NULL.
+ * @param[out] size set to its length in bytes; may be NULL.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index; not FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_MEMORY when a message has to be copied and there is no loan for it: it
+ *     waits for the next receive; FMPL_ERR_ARGUMENT for a NULL pointer; otherwise as fmpl_recv.
+ */
+int fmpl_recv_loan(const void **buf, size_t *size, int src, int mai, fmpl_comm comm);
+
+/**
+ * Begins what fmpl_recv_loan does. fmpl_irecv_cancel withdraws it.
+ *
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index; not FMPL_TAG_ANY.
+ * @param[in] comm the communicator.
+ * @return as fmpl_irecv.
+ */
+int fmpl_irecv_loan(int src, int mai, fmpl_comm comm);
+
+/**
+ * Waits until the message of the fmpl_irecv_loan on (src, mai, comm) is there.
+ *
+ * @param[out] buf as for fmpl_recv_loan.
+ * @param[out] size as for fmpl_recv_loan.
+ * @param[in] src the sender's rank.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; otherwise as fmpl_recv_loan. The
+ *     request is over.
+ */
+int fmpl_irecv_loan_wait(const void **buf, size_t *size, int src, int mai, fmpl_comm comm);
+
+/**
+ * Completes the fmpl_irecv_loan on (src, mai, comm) if its message is there.
+ *
+ * @param[out] buf as for fmpl_recv_loan, when done is set to 1.
+ * @param[out] size as for fmpl_recv_loan, when done is set to 1.
+ * @param[in] src the sender's rank.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1 or 0.
+ * @return as fmpl_irecv_loan_wait.
+ */
+int fmpl_irecv_loan_test(const void **buf, size_t *size, int src, int mai, fmpl_comm comm, int *done);
+
+/**
+ * Returns a loan: one that was received, or one that was not sent. From any thread, in any order, also after
+ * its owner has ended. Nobody here may read it afterwards.
+ *
+ * @param[in] buf its beginning; NULL: nothing happens.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT when this rank has no loan that begins there: it may have been
+ *     returned, or handed over, before.
+ */
+int fmpl_loan_return(const void *buf);
 
 /* ---- Counters ------------------------------------------------------------------------------------------ */
 

@@ -106,6 +106,13 @@
 ! have failed, with those that were to follow them.
       integer FMPL_COUNTER_GLOBAL_REFUSED
       parameter (FMPL_COUNTER_GLOBAL_REFUSED = 17)
+! A counter: loans that were handed over (fmpl_send_loan).
+      integer FMPL_COUNTER_LOANS
+      parameter (FMPL_COUNTER_LOANS = 18)
+! A counter: bytes of messages that this process has copied into loans
+! or out of them.
+      integer FMPL_COUNTER_LOAN_COPIED
+      parameter (FMPL_COUNTER_LOAN_COPIED = 19)
 ! The version that this header belongs to: 10000 * major + 100 * minor +
 ! patch.
       integer FMPL_VERSION_NUMBER
@@ -275,6 +282,18 @@
       external fmpl_mcast_wait
       external fmpl_mcast_test
       external fmpl_mcast_irecv_cancel
+      external fmpl_loan
+      external fmpl_loan8
+      external fmpl_send_loan
+      external fmpl_send_loan8
+      external fmpl_recv_loan
+      external fmpl_recv_loan8
+      external fmpl_irecv_loan
+      external fmpl_irecv_loan_wait
+      external fmpl_irecv_loan_wait8
+      external fmpl_irecv_loan_test
+      external fmpl_irecv_loan_test8
+      external fmpl_loan_return
       external fmpl_counter
       external fmpl_barrier
       external fmpl_bcast

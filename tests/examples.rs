@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// The examples; the numbers of ranks; a line of rank 0's, `{n}` being that number.
-const EXAMPLES: [(&str, &[usize], &str); 11] = [
+const EXAMPLES: [(&str, &[usize], &str); 12] = [
     ("hello", &[1, 2, 3, 4], "rank 0 of {n} listens"),
     ("ping_pong", &[2, 3, 4], "one way, us"),
     ("ring", &[1, 2, 3, 4], "the sum of 1 to {n} is"),
@@ -16,6 +16,7 @@ const EXAMPLES: [(&str, &[usize], &str); 11] = [
     ("master_worker", &[1, 2, 3, 8], "multicasts to groups of"),
     ("work_counter", &[1, 2, 4], "1000 tasks done by {n} ranks"),
     ("hash_table", &[1, 2, 4], "ranks put 1000 keys each"),
+    ("frames", &[1, 2, 3, 4], "100 frames were handed to"),
     ("async_tasks", &[2, 3, 4], "100 messages to each of {n} ranks, by tasks of one thread"),
 ];
 

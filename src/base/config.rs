@@ -220,6 +220,8 @@ pub struct Config {
     pub turn_memory: usize,
     /// `FMPL_RING_CHUNKS`
     pub ring_chunks: Option<usize>,
+    /// `FMPL_LOANS`: loans, bytes
+    pub loans: (usize, usize),
     /// `FMPL_ANY_SLOTS`
     pub any_slots: usize,
     /// `FMPL_SPREAD`; 0: by the number of senders
@@ -325,6 +327,7 @@ impl Default for Config {
             coop_piece: None,
             ring_chunk: None,
             ring_chunks: None,
+            loans: (4096, 4 << 30),
             any_slots: 512,
             spread: 0,
             counters_elsewhere: false,

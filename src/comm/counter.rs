@@ -47,11 +47,15 @@ pub enum Counter {
     RdmaPutAway = 16,
     /// Operations on global memory that were refused or have failed, with those that were to follow them.
     GlobalRefused = 17,
+    /// Loans that were handed over.
+    Loans = 18,
+    /// Bytes of messages that this process has copied into loans or out of them.
+    LoanCopied = 19,
 }
 
 impl Counter {
     /// All counters, in order.
-    pub const ALL: [Counter; 18] = [
+    pub const ALL: [Counter; 20] = [
         Counter::ShmPeers,
         Counter::ShmMessages,
         Counter::ShmBytes,
@@ -70,6 +74,8 @@ impl Counter {
         Counter::RdmaNodeContexts,
         Counter::RdmaPutAway,
         Counter::GlobalRefused,
+        Counter::Loans,
+        Counter::LoanCopied,
     ];
 
     /// The counter with this number.
@@ -89,6 +95,9 @@ pub fn counter(which: i32) -> Result<u64> {
     }
     if which == Counter::GlobalRefused {
         return Ok(ep.refused.load(Ordering::Relaxed));
+    }
+    if let Counter::Loans | Counter::LoanCopied = which {
+        return Ok(ep.loans.counts()[which as usize - Counter::Loans as usize]);
     }
     if let Some(n) = (which as usize).checked_sub(Counter::RdmaWrites as usize) {
         return Ok(ep.fabric_done()[n]);

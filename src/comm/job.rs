@@ -113,6 +113,16 @@ fn left_over(ep: &Endpoint) -> Result<()> {
             format!("rank {}: {calls} collective calls not completed by a wait or a test", ep.rank),
         ));
     }
+    let (held, unsent) = ep.loans.in_hand();
+    if held + unsent > 0 && first.is_none() {
+        return Err(Error::new(
+            Code::Pending,
+            format!(
+                "rank {}: {held} loans of other ranks are held and {unsent} of its own, received or never sent; fmpl_loan_return gives them back",
+                ep.rank
+            ),
+        ));
+    }
     let (any_messages, any_requests, any_first) = ep.any_source.left_over();
     if any_messages + any_requests > 0 && first.is_none() {
         let (rank, index) = any_first.map_or((ep.rank, -1), |(rank, index)| (rank, index));
@@ -243,7 +253,9 @@ pub unsafe fn free(ptr: *mut u8) -> Result<()> {
     if ptr.is_null() {
         return Ok(());
     }
-    endpoint()?.heap.free(ptr)
+    let ep = endpoint()?;
+    ep.loans.is_none(ptr)?;
+    ep.heap.free(ptr)
 }
 
 /// `acp_init`: joins the job, and makes this rank's global memory with all others.

@@ -11,6 +11,7 @@
 //! | `group` | [`Communicator`]: one beside the world, freed when dropped |
 //! | `channel` | [`Channel`]: a (peer, index) for one owner, without a claim for each call |
 //! | `buffer` | [`Buffer`]: memory that peers reach directly |
+//! | `loan` | [`LoanMut`], [`Loan`]: messages that are handed over |
 //! | `global` | [`Global`]: global memory |
 //! | `event` | [`Event`]: a descriptor for event loops and async code |
 //! | `plain`, `shape` | what messages consist of: [`Plain`] values, [`Strided`] runs, lists |
@@ -28,6 +29,7 @@ mod event;
 mod global;
 mod group;
 pub(crate) mod job;
+mod loan;
 mod memory;
 mod plain;
 mod scope;
@@ -44,6 +46,7 @@ pub use event::Event;
 pub use global::{Global, Handle, Remote, Shared, Transfer, Word};
 pub use group::Communicator;
 pub use job::*;
+pub use loan::{Loan, LoanMut, LoanRequest, Refused};
 pub use memory::{Part, mapped_by, memory};
 pub use plain::Plain;
 pub use scope::{AnyRequest, CollectiveRequest, Lent, RecvRequest, Scope, SendRequest};

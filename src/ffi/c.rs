@@ -14,6 +14,7 @@ mod collective;
 mod counters;
 mod functions;
 mod groups;
+mod loans;
 mod shapes;
 
 use core::ffi::{c_char, c_double, c_int, c_void};
@@ -29,6 +30,7 @@ pub use counters::*;
 pub(in crate::ffi) use functions::introduce;
 pub use functions::*;
 pub use groups::*;
+pub use loans::*;
 pub use shapes::*;
 
 /// A communicator: a group of ranks with a space of indices of its own.
@@ -101,6 +103,10 @@ pub const FMPL_COUNTER_RDMA_NODE_CONTEXTS: c_int = comm::Counter::RdmaNodeContex
 pub const FMPL_COUNTER_RDMA_PUT_AWAY: c_int = comm::Counter::RdmaPutAway as c_int;
 /// A counter: operations on global memory (acp.h) that were refused or have failed, with those that were to follow them.
 pub const FMPL_COUNTER_GLOBAL_REFUSED: c_int = comm::Counter::GlobalRefused as c_int;
+/// A counter: loans that were handed over (`fmpl_send_loan`).
+pub const FMPL_COUNTER_LOANS: c_int = comm::Counter::Loans as c_int;
+/// A counter: bytes of messages that this process has copied into loans or out of them.
+pub const FMPL_COUNTER_LOAN_COPIED: c_int = comm::Counter::LoanCopied as c_int;
 /// The version that this header belongs to: 10000 * major + 100 * minor + patch.
 pub const FMPL_VERSION: c_int = 100
     * (100 * decimal(env!("CARGO_PKG_VERSION_MAJOR")) + decimal(env!("CARGO_PKG_VERSION_MINOR")))

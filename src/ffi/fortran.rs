@@ -16,6 +16,7 @@ mod counters;
 mod functions;
 mod groups;
 mod lists;
+mod loans;
 mod shapes;
 
 use core::ffi::{c_char, c_int, c_void};
@@ -31,6 +32,7 @@ pub use collective::*;
 pub use counters::*;
 pub use functions::*;
 pub use groups::*;
+pub use loans::*;
 pub use shapes::*;
 
 /// Default INTEGER

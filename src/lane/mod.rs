@@ -6,6 +6,7 @@
 //! [`progress`] is what each side keeps for an index beside the shared window, [`pair`] what all communicators share with a peer.
 
 pub mod far;
+pub mod loan;
 pub mod map;
 pub mod pair;
 pub mod peer_spool;

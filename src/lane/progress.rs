@@ -87,6 +87,8 @@ pub const RECV_ANNEX: u8 = 4;
 pub const RECV_READY: u8 = 8;
 /// The pending receive's message was longer than the buffer.
 pub const RECV_TRUNCATED: u8 = 16;
+/// The pending receive wants a loan.
+pub const RECV_LOAN: u8 = 32;
 /// The last message is not acknowledged yet: the next one sent will say it.
 pub const RECV_OWES: u8 = 128;
 

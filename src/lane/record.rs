@@ -66,6 +66,8 @@ pub enum Kind {
     FarInline = 12,
     /// Comes through an area that both directions use in turn; data: length; area, log2 of its chunks, tag.
     Turn = 13,
+    /// In memory that is handed over: the words are a [`Descriptor`](super::loan::Descriptor). In a block: so are the next two words.
+    Loan = 14,
     /// In a block: the chain goes on in another block; the next word is its offset.
     Link = 8,
 }
@@ -88,6 +90,7 @@ impl Kind {
             11 => Kind::OwnSplit,
             12 => Kind::FarInline,
             13 => Kind::Turn,
+            14 => Kind::Loan,
             _ => return None,
         })
     }
@@ -234,6 +237,8 @@ pub enum PostingKind {
     List = 3,
     /// Nothing: a receive of any index, see [`ANY_POSTED`].
     AnyIndex = 4,
+    /// Nothing: a receive that wants a loan, be it made by the sender or by the receiver.
+    Loan = 5,
 }
 
 /// A posting of [`PostingKind::AnyIndex`]: it has no address, and lies beside the announcements. 0: there is none.

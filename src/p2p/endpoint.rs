@@ -58,6 +58,8 @@ pub struct Endpoint {
     pub region: Arc<Region>,
     /// Memory of `fmpl_alloc`.
     pub heap: Heap,
+    /// Loans made and held.
+    pub loans: crate::p2p::loan::Loans,
     /// Ranks of this node, and the cores that this process may use.
     pub crowded: bool,
     /// Copies by process_vm_* are not to be tried any more.
@@ -169,6 +171,7 @@ impl Endpoint {
             tuning,
             spool,
             heap: Heap::new(region.clone()),
+            loans: crate::p2p::loan::Loans::new(rank, config.loans),
             crowded: here > cores,
             uses: AtomicU32::new(1),
             turn_memory: AtomicU64::new(0),
@@ -224,6 +227,7 @@ impl Endpoint {
             tuning: Tuning::new(&config, false),
             spool: Spool::new(&region, config.spool_bytes, config.timeout_ms)?,
             heap: Heap::new(region.clone()),
+            loans: crate::p2p::loan::Loans::new(rank, config.loans),
             crowded: false,
             uses: AtomicU32::new(1),
             turn_memory: AtomicU64::new(0),

@@ -175,10 +175,11 @@ impl Sender {
 impl Receiver {
     /// Posts at the peer, with the buffer registered if it is worth it.
     pub(super) fn post_far(&self, far: &Far, addr: *mut u8, kind: PostingKind, shape: [u64; 3]) {
-        let span = span(&self.data, 0, self.cap);
+        let cap = if self.wants_loan { 0 } else { self.cap };
+        let span = span(&self.data, 0, cap);
         // SAFETY: the buffer is the receive's until that is completed or withdrawn, and the registration ends with it.
         let region =
-            span.filter(|_| self.cap >= REGISTER_FROM).and_then(|(at, len)| unsafe { registered(far, at, len, true) });
+            span.filter(|_| cap >= REGISTER_FROM).and_then(|(at, len)| unsafe { registered(far, at, len, true) });
         let hint = if region.is_some() { HINT_KEYED } else { 0 };
         let key = region.as_ref().map_or(0, |r| r.rkey());
         let meta = Posting::meta(kind, hint, self.lane.epoch) | (key as u64) << 32;
@@ -186,7 +187,7 @@ impl Receiver {
         if let Some(mine) = far.slot(self.slot) {
             *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = region;
         }
-        let _ = far.post(self.slot, self.seq, &FarPosting { addr: addr as u64, cap: self.cap, meta, shape });
+        let _ = far.post(self.slot, self.seq, &FarPosting { addr: addr as u64, cap, meta, shape });
         if far.is_pending(self.slot, self.seq) {
             far.call(Call::Posted);
         }

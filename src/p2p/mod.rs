@@ -12,6 +12,7 @@
 //! | `spool` | memory for messages whose receive has not come |
 //! | `any_index` | `FMPL_TAG_ANY` |
 //! | `any_source` | messages that are matched at the receiver, whoever sends them |
+//! | `loan` | messages that are handed over |
 //! | `sendbuf` | time-out, spool size, what is still in the spool |
 //! | `layout` | contiguous, block, list |
 //! | `tuning` | which way by size |
@@ -26,6 +27,7 @@ pub mod endpoint;
 pub mod far;
 pub mod group;
 pub mod layout;
+pub mod loan;
 #[cfg(loom)]
 pub mod model;
 pub mod receive;
@@ -38,6 +40,7 @@ pub mod transfer;
 pub mod tuning;
 
 pub use {
+    loan::{Lent, irecv_loan, irecv_loan_test, irecv_loan_wait, loan, loan_return, recv_loan, send_loan},
     receive::recv,
     request::{irecv, irecv_cancel, irecv_test, irecv_wait, isend, isend_test, isend_wait, probe, received, sendrecv},
     send::send,

@@ -119,6 +119,7 @@ impl World {
             ring_max: Some(terms.ring_max),
             turn_max: Some(terms.turn_max),
             any_slots: any_source::model::SLOTS,
+            loans: (1, 1 << 20),
             ring_chunk: Some(terms.ring.0),
             ring_chunks: Some(terms.ring.1),
             take_over: Some(true),
@@ -138,6 +139,7 @@ impl World {
         if terms.event {
             assert!(ranks[1].event.set(Event::in_model(ranks[1].board()).expect(must)).is_ok());
         }
+        ranks.iter().for_each(|ep| ep.loans.in_model(&ep.heap));
         let window = ranks[0].region.map(LANES_AT + LANE_STRIDE, LANE_BYTES).expect(must);
         let rings =
             [0, 1].map(|me: usize| -> &'static Mapping { Box::leak(Box::new(any_source::model::window(ranks[me]))) });
@@ -145,6 +147,7 @@ impl World {
             let other = ranks[1 - me];
             let fd = other.region.fd().try_clone_to_owned().expect(must);
             let region = PeerRegion::adopt(fd, other.rank, 2, LAYOUT_VERSION).expect(must);
+            region.heap_in_model(&other.heap);
             let peer = Arc::new(Peer::in_model(region, reached[me]));
             let lane = ranks[me].lanes.find_or_make(Lane::key_of(COMM_WORLD, other.rank), || {
                 let board = other.region.board().cast_const().cast();
@@ -184,6 +187,7 @@ impl World {
         for k in 0..2 {
             self.lanes[k].renew(SYSTEM_INDICES..SYSTEM_INDICES + INDICES);
             self.ranks[k].spool.renew();
+            self.ranks[k].loans.renew();
             if let Some(event) = self.ranks[k].event.get() {
                 event.renew();
             }

@@ -3,6 +3,8 @@
 //! What is already there is taken without a posting. A short receive spins a little before it posts, since its message is most
 //! likely on the way into the landing; a long one posts at once, so that the sender can put the payload into its place.
 
+use core::cell::Cell;
+
 use crate::base::atomics::{AtomicU32, Ordering, copy, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
@@ -10,11 +12,13 @@ use crate::base::ownership::take_over;
 use crate::base::prefetch::prefetch_run;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::{FAR_INLINE, Far};
+use crate::lane::loan::Descriptor;
 use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::{Cursor, Layout, is_nowhere};
+use crate::p2p::loan::Lent;
 use crate::p2p::send::wake;
 use crate::p2p::{PROC_NULL, TAG_ANY};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, YIELDS, doorbell, patience};
@@ -24,6 +28,7 @@ mod short;
 
 pub(super) use awaiting::Awaiting;
 use awaiting::Splitting;
+pub(super) use short::owe_or_acknowledge;
 pub use short::recv_inline;
 pub(crate) use short::settle;
 use short::{annex_of, heap_hint, is_split, received_annex, take_chained, wake_sender};
@@ -154,6 +159,15 @@ impl Found {
     }
 }
 
+/// Is it handed over? (Not between nodes.)
+fn is_loan(found: Found) -> bool {
+    let kind = match found {
+        Found::Landing(land) => land.kind(),
+        Found::Record(word) => (word >> 32) as u8,
+    };
+    kind == Kind::Loan as u8
+}
+
 /// One receive.
 pub(super) struct Receiver {
     pub ep: &'static Endpoint,
@@ -163,13 +177,37 @@ pub(super) struct Receiver {
     pub cap: usize,
     /// The number of the message it is for.
     pub seq: u64,
+    /// It wants a loan, and has no buffer.
+    pub wants_loan: bool,
+    /// The one that it has got.
+    pub lent: Cell<Option<Lent>>,
 }
 
 impl Receiver {
     pub fn new(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout, cap: usize) -> Receiver {
         settle(lane, slot);
         let seq = lane.progress(slot).received.load(Ordering::Relaxed) + 1;
-        Receiver { ep, lane, slot, data, cap, seq }
+        Receiver::of_message(ep, lane, slot, data, cap, seq)
+    }
+
+    /// One of the message with this number.
+    pub fn of_message(
+        ep: &'static Endpoint,
+        lane: &'static Lane,
+        slot: usize,
+        data: Layout,
+        cap: usize,
+        seq: u64,
+    ) -> Receiver {
+        Receiver { ep, lane, slot, data, cap, seq, wants_loan: false, lent: Cell::new(None) }
+    }
+
+    /// One that wants a loan.
+    pub fn of_loan(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Receiver {
+        let nowhere = Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 };
+        let mut receiver = Receiver::new(ep, lane, slot, nowhere, usize::MAX);
+        receiver.wants_loan = true;
+        receiver
     }
 
     pub fn index(&self) -> i32 {
@@ -307,6 +345,8 @@ impl Receiver {
                 (iov.cast_mut().cast(), PostingKind::List, 0)
             }
         };
+        // Between nodes it is posted without a key: so its sender knows of it, and leaves the bytes where they can be fetched.
+        let kind = if self.wants_loan && self.far().is_none() { PostingKind::Loan } else { kind };
         let hint = hint | if waiting { HINT_WAITING } else { 0 };
         let posting = self.lane.posting_here(self.slot);
         let shape = match self.data {
@@ -388,6 +428,12 @@ impl Receiver {
 
     /// Takes a message that was found: delivers it, counts it, acknowledges it.
     pub unsafe fn take(&self, found: Found) -> Result<()> {
+        if is_loan(found) {
+            self.ep.loans.may_hold(self.lane.peer.as_ref())?;
+        } else if self.wants_loan {
+            // SAFETY: as the caller promises.
+            return unsafe { self.take_into_loan(found) };
+        }
         let taken = match found {
             // SAFETY: the buffer is writable, as the caller promises.
             Found::Landing(land) => unsafe { self.take_landing(land) },
@@ -452,6 +498,15 @@ impl Receiver {
         }
         let side = self.lane.receive_side(self.slot);
         let (block, at) = (side.block.get(), side.next.get());
+        if is_loan(Found::Record(word)) {
+            if !block.has_record(at, 16) {
+                return Err(self.garbled("a record of its chain"));
+            }
+            let words = [8, 16].map(|k| block.record(at + k).load(Ordering::Relaxed));
+            side.next.set(at + record_bytes(16) as u64);
+            // SAFETY: as the caller promises.
+            return unsafe { self.take_loan(words) };
+        }
         let short = word >> 40;
         let (len, payload) =
             if short < LONG_LENGTH { (short, 8) } else { (block.record(at + 8).load(Ordering::Relaxed), 16) };
@@ -533,6 +588,8 @@ impl Receiver {
             Some(Kind::Coop) => unsafe { self.share(n, words[1])? },
             // SAFETY: see above.
             Some(Kind::Pull) => unsafe { self.pull(n, words[1])? },
+            // SAFETY: as the caller promises.
+            Some(Kind::Loan) => return unsafe { self.take_loan(words) },
             Some(Kind::Link | Kind::FarInline) | None => {
                 return Err(self.garbled("a landing"));
             }
@@ -575,7 +632,14 @@ impl Receiver {
             {
                 land.inline_len()
             }
+            Found::Landing(_) if is_loan(found) => {
+                Descriptor::length(self.theirs().data[0].load(Ordering::Relaxed)) as usize
+            }
             Found::Landing(_) => self.theirs().data[0].load(Ordering::Relaxed) as usize,
+            Found::Record(_) if is_loan(found) => {
+                let side = self.lane.receive_side(self.slot);
+                Descriptor::length(side.block.get().record(side.next.get() + 8).load(Ordering::Relaxed)) as usize
+            }
             Found::Record(word) if word >> 40 < LONG_LENGTH => (word >> 40) as usize,
             Found::Record(word) => {
                 if let Some(far) = self.far() {

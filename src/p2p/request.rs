@@ -5,6 +5,8 @@ mod irecv;
 mod isend;
 mod pending;
 
+use core::cell::Cell;
+
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
@@ -16,6 +18,7 @@ use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::{Layout, is_nowhere};
+use crate::p2p::loan::Lent;
 use crate::p2p::receive::{POST_AT_ONCE, Receiver, fetch_annex, fetch_spooled, post_short, take_short};
 use crate::p2p::send::{Sender, Waiting, busy};
 use crate::p2p::transfer::{Put, Ring};

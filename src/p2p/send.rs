@@ -26,6 +26,7 @@ mod chain;
 mod short;
 mod waiting;
 
+pub(super) use short::acked_soon;
 use short::fill_annex;
 pub use short::send_inline;
 pub(super) use short::{send_short, words_of};
@@ -101,7 +102,7 @@ unsafe fn send_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr
 
 /// What follows every publication: wake the receiver if it sleeps, announce the index if it receives from any.
 #[inline(always)]
-pub(super) fn after_publish(lane: &Lane, slot: usize, theirs: &Half) {
+pub(in crate::p2p) fn after_publish(lane: &Lane, slot: usize, theirs: &Half) {
     after_landing(lane, slot, theirs);
     if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
         any_index::announce(lane, slot);
@@ -215,6 +216,8 @@ pub(super) struct Sender {
     pub later: bool,
     /// Up to so many bytes it goes by the spool where its receive is posted, but nobody waits there.
     pub unawaited: usize,
+    /// It is handed over: the words that name its memory.
+    pub loan: Option<[u64; 2]>,
     /// A receive of any index is this message's.
     claimed: bool,
     /// The spool has room, but the receiver on another node cannot be given a key of it.
@@ -226,7 +229,8 @@ impl Sender {
         let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + 1;
         // Who sends and waits is mostly waited for soon, as in an exchange.
         let unawaited = ep.tuning.ring_max / 4;
-        Sender { ep, lane, slot, data, len, seq, now: false, later: false, unawaited, claimed: false, unkeyed: false }
+        let (now, later, loan, claimed, unkeyed) = (false, false, None, false, false);
+        Sender { ep, lane, slot, data, len, seq, now, later, unawaited, loan, claimed, unkeyed }
     }
 
     pub fn got(&self) -> u64 {
@@ -238,6 +242,10 @@ impl Sender {
     }
     pub fn is_short(&self) -> bool {
         self.len <= self.ep.tuning.eager
+    }
+    /// Bytes that it takes in a record of a chain.
+    fn record_len(&self) -> usize {
+        if self.loan.is_some() { size_of::<[u64; 2]>() } else { self.len }
     }
     fn flags(&self) -> u8 {
         self.lane.progress(self.slot).send_flags.load(Ordering::Relaxed)
@@ -360,6 +368,10 @@ impl Sender {
         if let Some(far) = self.lane.far() {
             // SAFETY: as above.
             return unsafe { self.place_far(far) };
+        }
+        if let Some([first, second]) = self.loan {
+            self.publish(Kind::Loan, first, second);
+            return true;
         }
         if self.len <= INLINE_BYTES {
             let mut words = [0u64; 2];

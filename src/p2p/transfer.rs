@@ -117,7 +117,7 @@ impl Sender {
         let shape = lane.shape(lane.out, self.slot);
         let [run, count, stride] = [&shape.run, &shape.count, &shape.stride].map(|w| w.load(Ordering::Relaxed));
         let shape = match kind {
-            k if k == PostingKind::Contiguous as u8 => 0,
+            k if k == PostingKind::Contiguous as u8 || k == PostingKind::Loan as u8 => 0,
             k if k == PostingKind::Block as u8 => Posting::check_shape([run, count, stride]),
             _ => Posting::check_shape([0, count, 0]),
         };
@@ -129,7 +129,12 @@ impl Sender {
             return Put::Failed(lane.peer_error(self.ep.rank, &what, "send to", self.index()));
         };
         // SAFETY: the data is readable, as the caller promises; the posting is valid until we publish.
-        let done = unsafe { self.put_into(target, hint & HINT_WAITING != 0, ring, hint & HINT_HEAP != 0, addr, n) };
+        let done = unsafe {
+            match kind == PostingKind::Loan as u8 {
+                true => self.put_loan(),
+                false => self.put_into(target, hint & HINT_WAITING != 0, ring, hint & HINT_HEAP != 0, addr, n),
+            }
+        };
         if matches!(done, Put::NotNow) {
             // It may still want to be found by a receiver of any index.
             // SYNC POINT: pairs with the acquire in `request::take_back`: the kernel may have written some of it.
@@ -301,7 +306,7 @@ impl Receiver {
 /// descriptors are the peer's too.
 fn there(kind: u64, addr: u64, [run, count, stride]: [u64; 3], n: usize) -> Option<Layout> {
     let ptr = addr as *mut u8;
-    if kind == PostingKind::Contiguous as u64 {
+    if kind == PostingKind::Contiguous as u64 || kind == PostingKind::Loan as u64 {
         addr.checked_add(n as u64)?;
         return Some(Layout::Contiguous { ptr, len: n });
     }

@@ -598,6 +598,54 @@ static void communicators(void) {
     OK(fmpl_comm_free(&twin));
 }
 
+/* Loans: in place, to ordinary receives, from ordinary sends, requests, returned unsent. */
+static void loans(void) {
+    static const size_t sizes[] = {0, 8, 1000, 70000, LARGE};
+    const void *got = NULL;
+    void *loan = NULL;
+    size_t length, handed_over, k;
+    int done = 0;
+    for (k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        OK(fmpl_loan(sizes[k], &loan));
+        fill(loan, sizes[k], rank, (int)k);
+        OK(fmpl_send_loan(loan, sizes[k], next, 0, FMPL_COMM_WORLD));
+        length = 77;
+        OK(fmpl_recv_loan(&got, &length, last, 0, FMPL_COMM_WORLD));
+        CHECK(length == sizes[k] && filled(got, length, last, (int)k));
+        OK(fmpl_loan_return(got));
+        FAILS(fmpl_loan_return(got), FMPL_ERR_ARGUMENT);
+
+        OK(fmpl_irecv_loan(last, 1, FMPL_COMM_WORLD));
+        fill(out, sizes[k], rank, 50 + (int)k);
+        OK(fmpl_isend(out, sizes[k], next, 1, FMPL_COMM_WORLD));
+        if (k % 2) {
+            OK(fmpl_irecv_loan_wait(&got, &length, last, 1, FMPL_COMM_WORLD));
+        } else {
+            do OK(fmpl_irecv_loan_test(&got, &length, last, 1, FMPL_COMM_WORLD, &done));
+            while (!done);
+        }
+        OK(fmpl_isend_wait(next, 1, FMPL_COMM_WORLD));
+        CHECK(length == sizes[k] && filled(got, length, last, 50 + (int)k));
+        OK(fmpl_loan_return(got));
+
+        OK(fmpl_loan(sizes[k] + 5, &loan));
+        fill(loan, sizes[k], rank, 60 + (int)k);
+        OK(fmpl_send_loan(loan, sizes[k], next, 2, FMPL_COMM_WORLD));
+        OK(fmpl_recv(in, sizes[k], last, 2, FMPL_COMM_WORLD));
+        CHECK(filled(in, sizes[k], last, 60 + (int)k));
+    }
+    OK(fmpl_counter(FMPL_COUNTER_LOANS, &handed_over));
+    CHECK(handed_over >= 2 * k);
+    OK(fmpl_loan(100, &loan));
+    OK(fmpl_loan_return(loan));
+    FAILS(fmpl_send_loan(loan, 8, next, 0, FMPL_COMM_WORLD), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_loan_return(out), FMPL_ERR_ARGUMENT);
+    OK(fmpl_loan_return(NULL));
+    FAILS(fmpl_loan(8, NULL), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_recv_loan(NULL, NULL, last, 0, FMPL_COMM_WORLD), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_irecv_loan_wait(&got, NULL, last, 0, FMPL_COMM_WORLD), FMPL_ERR_REQUEST);
+}
+
 static void *on_own_index(void *argument) {
     int mai = (int)(intptr_t)argument, k;
     unsigned char *mine = malloc(40000), *theirs = malloc(40000);
@@ -630,7 +678,7 @@ int main(void) {
                  {"non-blocking", non_blocking}, {"probe and cancel", probe_and_cancel}, {"exchange", exchange},
                  {"any index", any_index}, {"nobody", nobody},   {"self", self},     {"blocks", blocks},
                  {"lists", lists},         {"modes", modes},     {"barriers and time", barriers_and_time},
-                 {"own memory", own_memory}, {"any source", any_source}, {"multicast", multicast}, {"events", events}, {"communicators", communicators}, {"threads", threads}};
+                 {"own memory", own_memory}, {"any source", any_source}, {"multicast", multicast}, {"loans", loans}, {"events", events}, {"communicators", communicators}, {"threads", threads}};
     unsigned k;
     int flag = -1;
     life();

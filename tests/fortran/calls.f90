@@ -107,6 +107,7 @@ program calls
   call the_rest()
   call any_source()
   call communicators()
+  call loans()
   call wrong_use()
 
   call fmpl_barrier(FMPL_COMM_WORLD, ier)
@@ -539,6 +540,76 @@ contains
     call fmpl_comm_free(reversed, ier)
     call fails(ier, FMPL_ERR_COMM, 'freeing twice')
   end subroutine communicators
+
+  ! Messages that are handed over.
+  subroutine loans()
+    type(c_ptr) :: mine, theirs
+    integer, pointer :: words(:)
+    integer :: length, done, m
+    integer(8) :: length8, sent
+    do m = 70, 71
+      call fresh(m)
+      if (m == 70) call fmpl_loan(400, mine, ier)
+      if (m == 71) call fmpl_loan(400_8, mine, ier)
+      call ok(ier, 'loan')
+      call c_f_pointer(mine, words, [100])
+      words = a(1:100)
+      if (m == 70) call fmpl_send_loan(mine, 400, next, 0, FMPL_COMM_WORLD, ier)
+      if (m == 71) call fmpl_send_loan(mine, 400_8, next, 0, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'send_loan')
+      if (m == 70) then
+        call fmpl_recv_loan(theirs, length, last, 0, FMPL_COMM_WORLD, ier)
+        length8 = length
+      else
+        call fmpl_recv_loan(theirs, length8, last, 0, FMPL_COMM_WORLD, ier)
+      end if
+      call ok(ier, 'recv_loan')
+      call check(length8 == 400, 'the length of a loan')
+      call c_f_pointer(theirs, words, [100])
+      b(1:100) = words
+      call arrived(m, 100, 'recv_loan')
+      call fmpl_loan_return(theirs, ier)
+      call ok(ier, 'loan_return')
+      call fmpl_loan_return(theirs, ier)
+      call fails(ier, FMPL_ERR_ARGUMENT, 'returning twice')
+
+      call fmpl_irecv_loan(last, 1, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'irecv_loan')
+      call fmpl_send(a, 400, next, 1, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'send')
+      if (m == 70) then
+        call fmpl_irecv_loan_wait(theirs, length, last, 1, FMPL_COMM_WORLD, ier)
+        length8 = length
+      else
+        call fmpl_irecv_loan_wait(theirs, length8, last, 1, FMPL_COMM_WORLD, ier)
+      end if
+      call ok(ier, 'irecv_loan_wait')
+      call c_f_pointer(theirs, words, [100])
+      call check(length8 == 400 .and. words(100) == value(last, m, 100), 'irecv_loan_wait')
+      call fmpl_loan_return(theirs, ier)
+      call ok(ier, 'loan_return')
+
+      call fmpl_irecv_loan(last, 1, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'irecv_loan')
+      call fmpl_send(a, 400, next, 1, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'send')
+      done = 0
+      do while (done == 0)
+        if (m == 70) then
+          call fmpl_irecv_loan_test(theirs, length, last, 1, FMPL_COMM_WORLD, done, ier)
+          length8 = length
+        else
+          call fmpl_irecv_loan_test(theirs, length8, last, 1, FMPL_COMM_WORLD, done, ier)
+        end if
+        call ok(ier, 'irecv_loan_test')
+      end do
+      call check(length8 == 400, 'irecv_loan_test')
+      call fmpl_loan_return(theirs, ier)
+      call ok(ier, 'loan_return')
+    end do
+    call fmpl_counter(FMPL_COUNTER_LOANS, sent, ier)
+    call check(ier == 0 .and. sent >= 2, 'loans are counted')
+  end subroutine loans
 
   subroutine wrong_use()
     call fmpl_send(a, -1, next, 0, FMPL_COMM_WORLD, ier)

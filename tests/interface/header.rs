@@ -11,6 +11,7 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c/groups.rs"),
     include_str!("../../src/ffi/c/shapes.rs"),
     include_str!("../../src/ffi/c/any.rs"),
+    include_str!("../../src/ffi/c/loans.rs"),
     include_str!("../../src/ffi/c/counters.rs"),
     include_str!("../../src/ffi/c/collective.rs"),
     include_str!("../../src/ffi/c/functions.rs")
@@ -65,7 +66,8 @@ pub fn constants() -> Vec<(&'static str, i64)> {
         FMPL_MA_BYTES FMPL_FA_BYTES FMPL_COUNTER_SHM_PEERS FMPL_COUNTER_SHM_MESSAGES FMPL_COUNTER_SHM_BYTES FMPL_COUNTER_RDMA_WRITES FMPL_COUNTER_RDMA_READS
         FMPL_COUNTER_RDMA_BYTES FMPL_COUNTER_RDMA_COPIED FMPL_COUNTER_RDMA_COMPLETIONS
         FMPL_COUNTER_RDMA_PAIRS FMPL_COUNTER_RDMA_NODE_PAIRS FMPL_COUNTER_RDMA_RETIRED FMPL_COUNTER_MULTICAST_PACKETS FMPL_COUNTER_MULTICAST_AGAIN
-        FMPL_COUNTER_MULTICAST_GROUPS FMPL_COUNTER_RDMA_CONTEXTS FMPL_COUNTER_RDMA_NODE_CONTEXTS FMPL_COUNTER_RDMA_PUT_AWAY FMPL_COUNTER_GLOBAL_REFUSED FMPL_VERSION)
+        FMPL_COUNTER_MULTICAST_GROUPS FMPL_COUNTER_RDMA_CONTEXTS FMPL_COUNTER_RDMA_NODE_CONTEXTS FMPL_COUNTER_RDMA_PUT_AWAY FMPL_COUNTER_GLOBAL_REFUSED
+        FMPL_COUNTER_LOANS FMPL_COUNTER_LOAN_COPIED FMPL_VERSION)
 }
 
 /// Names, numbers and descriptions of the error codes.

@@ -69,7 +69,7 @@ fn the_fortran_files_are_up_to_date() {
 }
 
 /// The examples, and the numbers of ranks on which each is run.
-const EXAMPLES: [(&str, &[usize]); 9] = [
+const EXAMPLES: [(&str, &[usize]); 10] = [
     ("hello", &[1, 2, 4]),
     ("ping_pong", &[2, 3]),
     ("ring", &[1, 2, 3, 4]),
@@ -79,6 +79,7 @@ const EXAMPLES: [(&str, &[usize]); 9] = [
     ("work_queue", &[1, 2, 4]),
     ("work_counter", &[1, 2, 4]),
     ("hash_table", &[1, 2, 4]),
+    ("frames", &[1, 2, 3]),
 ];
 
 #[test]

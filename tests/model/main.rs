@@ -19,6 +19,7 @@ mod arena;
 mod copies;
 mod direction;
 mod global;
+mod loans;
 mod order;
 mod posting;
 mod sleeping;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use fmpl::base::shadow;
 use fmpl::p2p::layout::Layout;
+use fmpl::p2p::loan::IN_MODEL;
 use fmpl::p2p::model::{Explored, Terms, World, check};
 use fmpl::p2p::{self, COMM_WORLD};
 use fmpl::{Code, Error};
@@ -61,6 +62,10 @@ impl Buffer {
     /// `len` bytes of a rank's memory, from `at` on.
     pub fn new(w: World, rank: usize, at: usize, len: usize) -> Buffer {
         Buffer { ptr: w.memory(rank, at), len }
+    }
+    /// A loan of a model.
+    pub fn of_loan(ptr: *mut u8) -> Buffer {
+        Buffer { ptr, len: IN_MODEL }
     }
     /// Writes message number `n` into it.
     pub fn fill(self, n: u8) -> Buffer {

@@ -12,6 +12,7 @@
 //! | `events` | the event descriptor in an event loop |
 //! | `global` | global memory: shared values, remote words, copies in order |
 //! | `groups` | communicators as values: made, used at once, freed |
+//! | `loans` | messages that are handed over |
 //! | `life` | init and finalize |
 
 #![allow(clippy::forget_non_drop, reason = "that forgetting does no harm is tested, whatever requests are made of")]
@@ -22,6 +23,7 @@ mod events;
 mod global;
 mod groups;
 mod life;
+mod loans;
 mod misuse;
 mod scopes;
 mod threads;

@@ -153,6 +153,18 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| bytes(v).filter(|n| *n >= 4096).map(|n| c.coop_piece = Some(n)),
     },
     Setting {
+        name: "FMPL_LOANS",
+        default: "4096,4G",
+        values: "1 to 65536, a comma, bytes with k, M or G",
+        meaning: "loans that this rank may have made at a time, idle ones apart, and their bytes",
+        set: |c, v| {
+            let (loans, size) = v.split_once(',')?;
+            let loans = loans.trim().parse().ok().filter(|n| (1..=65536).contains(n))?;
+            c.loans = (loans, bytes(size).filter(|n| *n <= 1 << 40)?);
+            Some(())
+        },
+    },
+    Setting {
         name: "FMPL_ANY_SLOTS",
         default: "512",
         values: "2 to 4096, a power of two",

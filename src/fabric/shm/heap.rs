@@ -107,6 +107,26 @@ impl Heap {
         Ok(())
     }
 
+    /// A block for the words by which loans come back, published in the region's header.
+    pub fn publish_loans(&self, bytes: usize) -> Result<*mut u8> {
+        let at = self.alloc(bytes)?;
+        // SYNC POINT: pairs with the acquire in `PeerRegion::loans`.
+        self.region.header().loans.store(at as u64, Ordering::Release);
+        Ok(at)
+    }
+
+    /// Where in the window an address of it lies.
+    #[inline(always)]
+    pub fn place_of(&self, ptr: *const u8) -> Option<u64> {
+        self.offset(ptr).map(|at| at as u64)
+    }
+
+    /// The address of these bytes of the window.
+    pub fn at(&self, place: u64, len: u64) -> Option<*mut u8> {
+        let window = self.window.get()?;
+        within(window, place, len)
+    }
+
     /// The block in use that these bytes lie in.
     pub fn block_of(&self, ptr: *const u8, len: usize) -> Option<(*mut u8, usize)> {
         let at = self.offset(ptr)?;
@@ -268,13 +288,24 @@ impl HeapWindow {
     /// Where this process finds what the owner has at `addr`. `None`: some of these bytes are not in the owner's heap.
     #[inline]
     pub fn translate(&self, addr: u64, len: usize) -> Option<*mut u8> {
-        let at = usize::try_from(addr.checked_sub(self.owner_base)?).ok()?;
-        if at > self.mapping.len() || len > self.mapping.len() - at {
-            return None;
-        }
-        // SAFETY: at is within the mapping, or just behind its end when there are no bytes.
-        Some(unsafe { self.mapping.as_ptr().add(at) })
+        self.at(addr.checked_sub(self.owner_base)?, len as u64)
     }
+
+    /// The same of what lies at an offset in the owner's heap.
+    #[inline(always)]
+    pub fn at(&self, place: u64, len: u64) -> Option<*mut u8> {
+        within(&self.mapping, place, len)
+    }
+}
+
+#[inline(always)]
+fn within(window: &Mapping, place: u64, len: u64) -> Option<*mut u8> {
+    let have = window.len() as u64;
+    if place > have || len > have - place {
+        return None;
+    }
+    // SAFETY: within the mapping, or just behind its end when there are no bytes.
+    Some(unsafe { window.as_ptr().add(place as usize) })
 }
 
 impl PeerRegion {
@@ -286,6 +317,23 @@ impl PeerRegion {
             Some(window) => window.as_ref(),
             None => self.map_heap(),
         }
+    }
+
+    /// The words by which the owner's loans come back, so many bytes, in its heap. `None`: it has none, or the heap cannot be mapped.
+    #[cold]
+    pub fn loans(&self, bytes: usize) -> Option<(&HeapWindow, *mut u8)> {
+        // SYNC POINT: pairs with the release store in `Heap::publish_loans`.
+        let at = self.header().loans.load(Ordering::Acquire);
+        let heap = self.heap()?;
+        let words = heap.translate(at, bytes).filter(|_| at != 0 && at.is_multiple_of(GRAIN as u64))?;
+        Some((heap, words))
+    }
+
+    /// The heap of a rank of a model as the other rank sees it: at the same addresses.
+    #[cfg(loom)]
+    pub fn heap_in_model(&self, heap: &Heap) {
+        let window = heap.window.get().expect("a heap");
+        let _ = self.heap.set(Some(HeapWindow { owner_base: window.as_ptr() as u64, mapping: window.view() }));
     }
 
     #[cold]

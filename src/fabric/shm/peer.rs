@@ -26,7 +26,23 @@ pub struct Peer {
     /// What it has written that cannot be, if it has.
     broken: OnceLock<&'static str>,
     announced: AtomicBool,
+    /// Its loans, once one came.
+    pub lending: OnceLock<Lending>,
 }
+
+/// What this process knows of a peer that lends.
+#[derive(Debug)]
+pub struct Lending {
+    /// The peer's number among those that lend to this process.
+    pub number: u32,
+    /// The words by which the peer's loans come back, in its heap.
+    pub words: *mut u8,
+}
+
+// SAFETY: the words lie in the peer's heap, which stays mapped as long as the peer is known; they are atomics.
+unsafe impl Send for Lending {}
+// SAFETY: as above.
+unsafe impl Sync for Lending {}
 
 /// A connection that stays open as long as both know each other.
 #[derive(Debug)]
@@ -42,7 +58,8 @@ impl Peer {
         region.header().mapped_by(reached);
         let dead = AtomicBool::new(pidfd.is_none());
         let (lines, cma, announced) = (Mutex::default(), AtomicBool::new(cma), AtomicBool::new(false));
-        Peer { rank: region.rank(), pid, region, pidfd, lines, cma, dead, broken: OnceLock::new(), announced }
+        let (broken, lending) = (OnceLock::new(), OnceLock::new());
+        Peer { rank: region.rank(), pid, region, pidfd, lines, cma, dead, broken, announced, lending }
     }
 
     /// A rank of a model, in this process.

@@ -58,7 +58,7 @@ use crate::base::clock;
 use crate::base::error::{Code, Error, Result};
 
 /// The version of everything that two ranks share: this map, the header, the lane's records. Any change to one of them changes it.
-pub const LAYOUT_VERSION: u32 = 15;
+pub const LAYOUT_VERSION: u32 = 16;
 
 /// Where the owner's pulse is, a word: see [`super::pulse`]. A region of before it has 0 there, which is no pulse.
 pub const PULSE_AT: u64 = 2048;
@@ -119,10 +119,10 @@ pub const STRANGER: u32 = 2;
 ///  ┌─────────┬─────────┬──────┬──────┬─────┬─────────┬────────┬───────────┬──────────┬──────────┬───────────┬────────────┐
 ///  │ magic   │ version │ rank │ size │ pid │ indices │ state  │ heap_base │ heap_len │ start_ns │ any_slots │ any_shares │
 ///  └─────────┴─────────┴──────┴──────┴─────┴─────────┴────────┴───────────┴──────────┴──────────┴───────────┴────────────┘
-///  64
-///  ┌───────┐
-///  │ order │
-///  └───────┘
+///  64      68     72
+///  ┌───────┬──────┬───────┐
+///  │ order │      │ loans │
+///  └───────┴──────┴───────┘
 /// ```
 /// Written by the owner only, but for the order, in which whoever maps the region may set [`STRANGER`]. Magic, version, rank, size, pid and
 /// start are written once, before anybody else has the file.
@@ -148,7 +148,10 @@ pub struct RegionHeader {
     pub any_shares: AtomicU32,
     /// [`REACHED`], [`STRANGER`]: see [`RegionHeader::is_ordered`].
     order: AtomicU32,
-    _pad: [AtomicU32; 15],
+    _pad0: AtomicU32,
+    /// The owner's own address of the words by which its loans come back, in its heap; 0: it has made none.
+    pub loans: AtomicU64,
+    _pad: [AtomicU32; 12],
 }
 
 const_assert!(size_of::<usize>() == 8);
@@ -167,6 +170,7 @@ const_assert!(core::mem::offset_of!(RegionHeader, start_ns) == 48);
 const_assert!(core::mem::offset_of!(RegionHeader, any_slots) == 56);
 const_assert!(core::mem::offset_of!(RegionHeader, any_shares) == 60);
 const_assert!(core::mem::offset_of!(RegionHeader, order) == 64);
+const_assert!(core::mem::offset_of!(RegionHeader, loans) == 72);
 
 impl RegionHeader {
     /// The owner's version of the shared layout.

@@ -52,7 +52,7 @@ impl Scene for Awaiting {
     }
     fn ready(&self) -> bool {
         let nowhere = Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 };
-        let r = Receiver { ep: self.ep, lane: self.lane, slot: self.slot, data: nowhere, cap: 0, seq: self.seq };
+        let r = Receiver::of_message(self.ep, self.lane, self.slot, nowhere, 0, self.seq);
         r.look().is_some()
     }
     fn naps(&self) -> u32 {

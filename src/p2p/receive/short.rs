@@ -124,17 +124,29 @@ pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
     };
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
-    if OWE
-        && (inline || len > OWE_ABOVE)
-        && progress.alternates(seq, land)
-        && !land.is_now()
-        && theirs.tx.load(Ordering::Relaxed) & 0xff == 0
-    {
-        owe(progress);
+    if OWE && (inline || len > OWE_ABOVE) {
+        owe_or_acknowledge::<true>(lane, progress, slot, (theirs, mine), seq, land);
     } else {
         acknowledge(lane, slot, (theirs, mine), seq);
     }
     true
+}
+
+/// What follows a message of the landing's own words: `OWE` as for [`take_short`].
+#[inline(always)]
+pub(in crate::p2p) fn owe_or_acknowledge<const OWE: bool>(
+    lane: &Lane,
+    progress: &Progress,
+    slot: usize,
+    (theirs, mine): (&Half, &Half),
+    seq: u64,
+    land: Land,
+) {
+    if OWE && progress.alternates(seq, land) && !land.is_now() && theirs.tx.load(Ordering::Relaxed) & 0xff == 0 {
+        owe(progress);
+    } else {
+        acknowledge(lane, slot, (theirs, mine), seq);
+    }
 }
 
 /// Is the message that is awaited an answer whose sender first acknowledges what it answers? So it is in traffic in turn with messages of an

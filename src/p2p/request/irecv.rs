@@ -87,7 +87,7 @@ pub(in crate::p2p) unsafe fn irecv_on(
 fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
     let progress = lane.progress(slot);
     let flags = &progress.recv_flags;
-    if flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_READY | RECV_CHAIN) != RECV_PENDING {
+    if flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_READY | RECV_CHAIN | RECV_LOAN) != RECV_PENDING {
         return false;
     }
     let wanted = lane.wanted(slot);
@@ -122,12 +122,19 @@ pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
     let progress = lane.progress(slot);
     let set = |bits: u8| {
         let flags = progress.recv_flags.load(Ordering::Relaxed);
-        progress.recv_flags.store(flags | RECV_PENDING | bits, Ordering::Release);
+        let loan = if receiver.wants_loan { RECV_LOAN } else { 0 };
+        progress.recv_flags.store(flags | RECV_PENDING | loan | bits, Ordering::Release);
     };
     if let Some(found) = receiver.look() {
         // SAFETY: the buffer is writable, as the caller promises.
         match unsafe { receiver.take(found) } {
-            Ok(()) => set(RECV_READY),
+            Ok(()) => {
+                if receiver.wants_loan {
+                    let lent = receiver.lent();
+                    lane.wanted(slot).set(lent.at, lent.len);
+                }
+                set(RECV_READY)
+            }
             Err(e) => {
                 lane.receive_side(slot).error.set(Some(Box::new(e)));
                 set(RECV_READY | RECV_TRUNCATED);
@@ -162,6 +169,9 @@ pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
 
 /// The pending receive of a slot, as it was posted.
 fn pending(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Receiver {
+    if lane.progress(slot).recv_flags.load(Ordering::Relaxed) & RECV_LOAN != 0 {
+        return Receiver::of_loan(ep, lane, slot);
+    }
     let (ptr, cap) = (lane.wanted(slot).ptr.get(), lane.wanted(slot).cap.get());
     let (data, cap) = if cap != Wanted::SHAPED {
         (Layout::Contiguous { ptr, len: cap }, cap)
@@ -229,6 +239,34 @@ pub(in crate::p2p) fn complete_receive(
     slot: usize,
     wait: bool,
 ) -> Result<bool> {
+    if lane.progress(slot).recv_flags.load(Ordering::Relaxed) & RECV_LOAN != 0 {
+        return Err(no_request(ep, "irecv, but an irecv_loan,", lane, slot));
+    }
+    complete(ep, lane, slot, wait, None)
+}
+
+/// The same of a receive that wants a loan, which is what it gives.
+pub(in crate::p2p) fn complete_loan(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    wait: bool,
+) -> Result<Option<Lent>> {
+    if lane.progress(slot).recv_flags.load(Ordering::Relaxed) & RECV_LOAN == 0 {
+        return Err(no_request(ep, "irecv_loan", lane, slot));
+    }
+    let lent = Cell::new(Lent::NOTHING);
+    let done = complete(ep, lane, slot, wait, Some(&lent))?;
+    Ok(done.then(|| lent.get()))
+}
+
+fn complete(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    wait: bool,
+    lent: Option<&Cell<Lent>>,
+) -> Result<bool> {
     let progress = lane.progress(slot);
     let flags = progress.recv_flags.load(Ordering::Relaxed);
     if flags & RECV_PENDING == 0 {
@@ -236,7 +274,8 @@ pub(in crate::p2p) fn complete_receive(
     }
     let finish = || {
         let flags = progress.recv_flags.load(Ordering::Relaxed);
-        progress.recv_flags.store(flags & !(RECV_PENDING | RECV_READY | RECV_TRUNCATED), Ordering::Release);
+        let over = RECV_PENDING | RECV_READY | RECV_TRUNCATED | RECV_LOAN;
+        progress.recv_flags.store(flags & !over, Ordering::Release);
     };
     if flags & RECV_READY != 0 {
         finish();
@@ -244,6 +283,10 @@ pub(in crate::p2p) fn complete_receive(
             && let Some(e) = lane.receive_side(slot).error.take()
         {
             return Err(*e);
+        }
+        if let Some(lent) = lent {
+            let wanted = lane.wanted(slot);
+            lent.set(Lent { at: wanted.ptr.get(), len: wanted.cap.get() });
         }
         return Ok(true);
     }
@@ -265,7 +308,7 @@ pub(in crate::p2p) fn complete_receive(
             return match lane.gone() {
                 None => Ok(false),
                 // The last thing the peer did may have been to answer.
-                Some(_) if receiver.look().is_some() => complete_receive(ep, lane, slot, wait),
+                Some(_) if receiver.look().is_some() => complete(ep, lane, slot, wait, lent),
                 Some(what) => {
                     withdraw(lane, slot);
                     finish();
@@ -281,6 +324,9 @@ pub(in crate::p2p) fn complete_receive(
         rx.store(rx.load(Ordering::Relaxed) & !EVENT, Ordering::Relaxed);
     }
     finish();
+    if let Some(lent) = lent {
+        lent.set(receiver.lent());
+    }
     result.map(|()| true)
 }
 
@@ -313,7 +359,7 @@ pub(in crate::p2p) fn cancel(ep: &'static Endpoint, lane: &'static Lane, slot: u
     if !take_back(&pending(ep, lane, slot)) {
         return Ok(false);
     }
-    progress.recv_flags.store(flags & !RECV_PENDING, Ordering::Release);
+    progress.recv_flags.store(flags & !(RECV_PENDING | RECV_LOAN), Ordering::Release);
     Ok(true)
 }
 

@@ -65,7 +65,7 @@ impl Sender {
     }
 
     pub(super) fn payload_at(&self) -> u64 {
-        if (self.len as u64) < LONG_LENGTH { 8 } else { 16 }
+        if (self.record_len() as u64) < LONG_LENGTH { 8 } else { 16 }
     }
 
     #[inline(always)]
@@ -73,6 +73,9 @@ impl Sender {
         // SAFETY: the caller has made sure of the room; the data is readable.
         unsafe {
             let to = self.ep.spool.bytes(at + self.payload_at());
+            if let Some(words) = self.loan {
+                return to.cast::<[u64; 2]>().write(words);
+            }
             if self.payload_at() == 16 {
                 (*self.ep.spool.bytes(at + 8).cast::<crate::base::atomics::AtomicU64>())
                     .store(self.len as u64, Ordering::Relaxed);
@@ -96,7 +99,7 @@ impl Sender {
         }
         // SAFETY: as the caller promises.
         if !chained || !unsafe { self.append() } {
-            let need = record_bytes(self.len);
+            let need = record_bytes(self.record_len());
             let Some(block) = self.next_block(need) else { return false };
             let far = self.lane.far().map(|far| (far, self.far_keys(far, block)));
             if let Some((_, None)) = far {
@@ -157,7 +160,7 @@ impl Sender {
     #[inline(always)]
     pub(super) unsafe fn append(&self) -> bool {
         let side = self.lane.send_side(self.slot);
-        let need = record_bytes(self.len);
+        let need = record_bytes(self.record_len());
         let (block, used) = (side.block.get(), side.used.get());
         if used as usize + need + LINK_BYTES > block.size as usize || self.seq - side.chain_first.get() > CHAIN_MOST {
             return false;
@@ -176,8 +179,9 @@ impl Sender {
         self.word(at + need as u64).store(0, Ordering::Relaxed);
         // SAFETY: as the caller promises.
         unsafe { self.write_payload(at) };
+        let kind = if self.loan.is_some() { Kind::Loan } else { Kind::Spooled };
         // SYNC POINT: pairs with the receiver's acquire of the record's word.
-        self.word(at).store(record_word(self.seq, Kind::Spooled, self.len), Ordering::Release);
+        self.word(at).store(record_word(self.seq, kind, self.record_len()), Ordering::Release);
     }
 
     /// A block for chained records: one left behind that is done, or a new one, larger than the last.
@@ -203,7 +207,9 @@ impl Sender {
         {
             return Some(b);
         }
-        spool.take(comm, payload, need)
+        let block = spool.take(comm, payload, need);
+        // What is handed over needs no room of the spool's but this, and there are not more of these than loans.
+        block.or_else(|| self.loan.and_then(|_| spool.take_beyond(comm, payload, need)))
     }
 
     /// Remembers the chain's block among those left behind. The one that this pushes out is given back if its receiver is done with it,

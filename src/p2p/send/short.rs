@@ -98,7 +98,7 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
 /// Is the last message acknowledged, or will be in a moment? Where traffic goes both ways the acknowledgement is likely to be
 /// on its way, and the landing is better than the chain; where it goes one way only, the chain is.
 #[inline(always)]
-fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
+pub(in crate::p2p) fn acked_soon(progress: &Progress, theirs: &Half, before: u64) -> bool {
     if progress.is_acked(before) || theirs.acked(before) {
         return true;
     }

@@ -27,6 +27,7 @@ mod hop;
 mod idle;
 mod incast;
 mod json;
+mod loan;
 mod mcast;
 mod measure;
 pub mod memory;
@@ -94,6 +95,10 @@ impl Figure {
     }
     const fn share(name: &'static str) -> Figure {
         Figure { name, unit: "", scale: 1.0, bandwidth: false, growth: false, share: true }
+    }
+    /// A number for which no ratio is formed.
+    const fn count(name: &'static str) -> Figure {
+        Figure { share: true, ..Figure::time(name, "", 1.0) }
     }
     /// Whether less is better and a ratio says how much.
     fn compares(&self) -> bool {
@@ -275,6 +280,7 @@ static BENCHES: &[&Bench] = &[
     &stream::BENCH,
     &window::BENCH,
     &window::WAITANY,
+    &loan::BENCH,
     &prepost::BENCH,
     &anyindex::BENCH,
     &anysource::BENCH,
@@ -308,6 +314,7 @@ static BLOCKS: &[(&str, Block)] = &[
     ("exchange", exchange::block),
     ("stream", stream::block),
     ("window", window::block),
+    ("loan", loan::block),
     ("prepost", prepost::block),
     ("anyindex", anyindex::block),
     ("anysource", anysource::block),

@@ -1,0 +1,127 @@
+//! Loans: a message that is handed over and returned, in turn, beside one of 8 bytes that is copied; then with its first and last line
+//! written by the one side and read by the other.
+
+use std::ffi::{c_int, c_void};
+use std::hint::black_box;
+use std::ptr::{null, null_mut};
+
+use fmpl::ffi::c;
+
+use super::rank::{Outcome, Rank, now};
+use super::{Bench, Case, Figure, Options, sizes};
+
+pub static BENCH: Bench = Bench {
+    name: "loan",
+    about: "one way: a message of 8 B; a loan that is handed over and returned; the same, its first and last line written and read",
+    ranks: 2,
+    indices: 64,
+    figures: &[
+        Figure::time("8 B copied", "ns", 1.0),
+        Figure::time("handed over", "ns", 1.0),
+        Figure::time("and touched", "ns", 1.0),
+        Figure::count("bytes copied"),
+    ],
+    plan,
+};
+
+const WORLD: c_int = fmpl::p2p::COMM_WORLD;
+
+fn plan(o: &Options) -> Vec<Case> {
+    let all = if o.sizes.is_empty() { [sizes(o, 8, 16 << 20), vec![64 << 20]].concat() } else { o.sizes.clone() };
+    // Nothing in a loan depends on its length, so all have as many rounds as the message of 8 B.
+    let k = o.rounds_of(8);
+    all.into_iter().map(|n| Case::sized(n, format!("loan {n} {k} {}", o.warm(k)))).collect()
+}
+
+/// The calls of loans, as [`super::calls::Calls`] has others.
+struct Calls {
+    loan: unsafe extern "C" fn(usize, *mut *mut c_void) -> c_int,
+    send: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int) -> c_int,
+    recv: unsafe extern "C" fn(*mut *const c_void, *mut usize, c_int, c_int, c_int) -> c_int,
+    give_back: unsafe extern "C" fn(*const c_void) -> c_int,
+}
+
+impl Calls {
+    fn new() -> Calls {
+        black_box(Calls {
+            loan: c::fmpl_loan,
+            send: c::fmpl_send_loan,
+            recv: c::fmpl_recv_loan,
+            give_back: c::fmpl_loan_return,
+        })
+    }
+
+    #[inline]
+    fn send(&self, r: &Rank, n: usize, stamp: Option<i64>) -> Result<(), String> {
+        let mut at = null_mut();
+        // SAFETY: the variable of this function; the loan has `n` bytes, 8 at least where it is stamped.
+        unsafe {
+            r.ok((self.loan)(n, &mut at))?;
+            if let Some(stamp) = stamp {
+                at.cast::<i64>().write_volatile(stamp);
+                at.byte_add((n - 8) / 8 * 8).cast::<i64>().write_volatile(stamp);
+            }
+            r.ok((self.send)(at, n, r.peer(), 0, WORLD))
+        }
+    }
+
+    #[inline]
+    fn recv(&self, r: &Rank, n: usize, stamp: Option<i64>) -> Result<(), String> {
+        let (mut at, mut len) = (null(), 0);
+        // SAFETY: variables of this function; what is held may be read until it is returned.
+        unsafe {
+            r.ok((self.recv)(&mut at, &mut len, r.peer(), 0, WORLD))?;
+            if let Some(stamp) = stamp {
+                let first = at.cast::<i64>().read_volatile();
+                let last = at.byte_add((n - 8) / 8 * 8).cast::<i64>().read_volatile();
+                if (first, last, len) != (stamp, stamp, n) {
+                    return Err(format!("{len} bytes with {first} and {last}, not {n} with {stamp}"));
+                }
+            }
+            r.ok((self.give_back)(at))
+        }
+    }
+}
+
+/// `loan SIZE K WARM`
+pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
+    let (n, warm, k) = (a[0] as usize, a[2], a[1] + a[2]);
+    r.need(8);
+    if r.rank > 1 {
+        return Ok(vec![]);
+    }
+    let calls = Calls::new();
+    let in_turn = |send: &dyn Fn(i64) -> Result<(), String>, recv: &dyn Fn(i64) -> Result<(), String>| {
+        let mut t0 = 0.0;
+        for i in 0..k {
+            if i == warm {
+                t0 = now();
+            }
+            if r.rank == 0 {
+                send(i)?;
+                recv(i + 77)?;
+            } else {
+                recv(i)?;
+                send(i + 77)?;
+            }
+        }
+        Ok::<f64, String>((now() - t0) / a[1] as f64 / 2.0)
+    };
+    let peer = r.peer();
+    let copied = in_turn(
+        &|i| {
+            r.sb.stamp(0, 8, i);
+            r.send(r.sb.at(0), 8, peer, 0)
+        },
+        &|i| r.recv(r.rb.at(0), 8, peer, 0).and_then(|()| r.rb.check(0, 8, i)),
+    )?;
+    let handed = in_turn(&|_| calls.send(r, n, None), &|_| calls.recv(r, n, None))?;
+    let touched = match n >= 8 {
+        true => in_turn(&|i| calls.send(r, n, Some(i)), &|i| calls.recv(r, n, Some(i)))?,
+        false => handed,
+    };
+    let mut bytes = 0;
+    // SAFETY: a variable of this function.
+    r.ok(unsafe { c::fmpl_counter(c::FMPL_COUNTER_LOAN_COPIED, &mut bytes) })?;
+    Ok(vec![copied, handed, touched, bytes as f64])
+}

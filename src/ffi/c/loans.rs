@@ -1,0 +1,171 @@
+//! Messages that are handed over, in the C interface.
+
+#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
+
+use core::ffi::{c_int, c_void};
+
+use super::fmpl_comm;
+use crate::ffi::outcome::{hand_out, number, wrong};
+use crate::p2p::{self, Lent};
+
+// # Messages that are handed over
+
+/// Memory to fill and to hand over: a *loan*. On a node its receiver gets this memory itself, so that a message of any length costs what one
+/// of 8 bytes costs. Aligned to 64 bytes, to a page from 4096 bytes on; its contents are not defined. It is the caller's until
+/// `fmpl_send_loan` or `fmpl_loan_return`; not for `fmpl_free`.
+///
+/// * size: bytes; 0 is fine.
+/// * buf: set to its beginning.
+///
+/// Returns: `FMPL_ERR_MEMORY` when as many loans or bytes are out as `FMPL_LOANS` allows; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_loan(size: usize, buf: *mut *mut c_void) -> c_int {
+    if buf.is_null() {
+        return wrong("fmpl_loan: buf is NULL");
+    }
+    // SAFETY: not null, so the caller's pointer.
+    hand_out(p2p::loan(size), |at| unsafe { *buf = at.cast() })
+}
+
+/// Hands a loan over to index `mai` of rank `dst`, and returns at once, in all modes of sending: it waits for no receive, and its bytes need
+/// no room in the spool. It is the receiver's from then on; the caller may neither read nor write it. To an ordinary receive it is
+/// a message like any other, and is copied there. To a rank on another node its bytes are sent as by `fmpl_send`.
+///
+/// * buf: the beginning of a loan from `fmpl_loan`.
+/// * size: bytes of the message, no more than the loan has.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` when `buf` is not the beginning of a loan, or the loan is shorter, was received, was handed over
+/// or returned before; otherwise as `fmpl_send`. On an error the loan, if it was one to send, is still the caller's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_send_loan(
+    buf: *mut c_void,
+    size: usize,
+    dst: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    number(p2p::send_loan(comm, buf.cast(), size, dst, mai))
+}
+
+/// Receives the next message on index `mai` from rank `src` in place: sets `buf` to memory that may be read, and not written, until
+/// `fmpl_loan_return`. It stays readable when its owner has ended. A message that was not handed over is copied into a loan of this rank's.
+/// Every loan received is to be returned before `fmpl_finalize`.
+///
+/// * buf: set to its first byte; NULL from `FMPL_PROC_NULL`.
+/// * size: set to its length in bytes; may be NULL.
+/// * src: the sender's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index; not `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_MEMORY` when a message has to be copied and there is no loan for it: it waits for the next receive;
+/// `FMPL_ERR_ARGUMENT` for a NULL pointer; otherwise as `fmpl_recv`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_loan(
+    buf: *mut *const c_void,
+    size: *mut usize,
+    src: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    if buf.is_null() {
+        return wrong("fmpl_recv_loan: buf is NULL");
+    }
+    // SAFETY: the caller's pointers; `buf` is not null.
+    hand_out(p2p::recv_loan(comm, src, mai), |lent| unsafe { give(lent, buf, size) })
+}
+
+/// Begins what `fmpl_recv_loan` does. `fmpl_irecv_cancel` withdraws it.
+///
+/// * src: the sender's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index; not `FMPL_TAG_ANY`.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_irecv`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_loan(src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
+    number(p2p::irecv_loan(comm, src, mai))
+}
+
+/// Waits until the message of the `fmpl_irecv_loan` on (`src`, `mai`, `comm`) is there.
+///
+/// * buf: as for `fmpl_recv_loan`.
+/// * size: as for `fmpl_recv_loan`.
+/// * src: the sender's rank.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: `FMPL_ERR_REQUEST` when there is no such request; otherwise as `fmpl_recv_loan`. The request is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_loan_wait(
+    buf: *mut *const c_void,
+    size: *mut usize,
+    src: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    if buf.is_null() {
+        return wrong("fmpl_irecv_loan_wait: buf is NULL");
+    }
+    // SAFETY: the caller's pointers; `buf` is not null.
+    hand_out(p2p::irecv_loan_wait(comm, src, mai), |lent| unsafe { give(lent, buf, size) })
+}
+
+/// Completes the `fmpl_irecv_loan` on (`src`, `mai`, `comm`) if its message is there.
+///
+/// * buf: as for `fmpl_recv_loan`, when `done` is set to 1.
+/// * size: as for `fmpl_recv_loan`, when `done` is set to 1.
+/// * src: the sender's rank.
+/// * mai: the index.
+/// * comm: the communicator.
+/// * done: set to 1 or 0.
+///
+/// Returns: as `fmpl_irecv_loan_wait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_loan_test(
+    buf: *mut *const c_void,
+    size: *mut usize,
+    src: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+    done: *mut c_int,
+) -> c_int {
+    if buf.is_null() || done.is_null() {
+        return wrong("fmpl_irecv_loan_test: buf or done is NULL");
+    }
+    hand_out(p2p::irecv_loan_test(comm, src, mai), |lent| {
+        // SAFETY: the caller's pointers; `buf` and `done` are not null.
+        unsafe {
+            *done = lent.is_some() as c_int;
+            if let Some(lent) = lent {
+                give(lent, buf, size);
+            }
+        }
+    })
+}
+
+/// Returns a loan: one that was received, or one that was not sent. From any thread, in any order, also after its owner has ended. Nobody
+/// here may read it afterwards.
+///
+/// * buf: its beginning; NULL: nothing happens.
+///
+/// Returns: `FMPL_ERR_ARGUMENT` when this rank has no loan that begins there: it may have been returned, or handed over, before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_loan_return(buf: *const c_void) -> c_int {
+    number(p2p::loan_return(buf.cast()))
+}
+
+/// # Safety
+/// `buf` is a pointer of the caller's, `size` one or null.
+#[inline(always)]
+unsafe fn give(lent: Lent, buf: *mut *const c_void, size: *mut usize) {
+    // SAFETY: as said.
+    unsafe {
+        *buf = lent.at.cast();
+        if !size.is_null() {
+            *size = lent.len;
+        }
+    }
+}

@@ -1,0 +1,550 @@
+//! The loans that this process has made: blocks of its heap, each with a ticket, in rings of one size.
+//!
+//! ```text
+//!   IDLE ── take ──▶ LENT ── claim ──▶ SENDING ── hand_over ──▶ SENT ── the ticket's word, or the holder's end ──▶ IDLE
+//!    ▲                │                   │                      │
+//!    └─── give_back ──┘      ◀── unclaim ─┘                      └─ received here ──▶ OWN ── give_back ──▶ IDLE
+//! ```
+//! A loan is taken where the ring's cursor stands, by one compare-and-swap. Only when that one is not idle are the words of those behind it
+//! looked at, many at once: their lines are written by other cores. A ring is made as long as it takes for that to be rare.
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::book::Book;
+use crate::base::error::{Code, Error, Result};
+use crate::base::zeroed::Zeroed;
+use crate::fabric::shm::heap::Heap;
+use crate::fabric::shm::peer::Peer;
+use crate::lane::loan::{LOAN_GRAIN, Returned, TICKETS, next_generation};
+
+/// No memory is bound to the ticket.
+const EMPTY: u64 = 0;
+/// Nobody has it.
+const IDLE: u64 = 1;
+/// The program fills it.
+const LENT: u64 = 2;
+/// A thread is handing it over.
+const SENDING: u64 = 3;
+/// It is its receiver's.
+const SENT: u64 = 4;
+/// Its receiver is this process, and has received it.
+const OWN: u64 = 5;
+
+/// A state, and the generation in which it is that.
+const fn word(generation: u32, state: u64) -> u64 {
+    (generation as u64) << 8 | state
+}
+const fn state_of(word: u64) -> u64 {
+    word & 0xff
+}
+const fn generation_of(word: u64) -> u32 {
+    (word >> 8) as u32
+}
+
+/// What is kept of a ticket: a line.
+#[repr(C, align(64))]
+struct Slot {
+    /// [`word`]
+    state: AtomicU64,
+    at: AtomicPtr<u8>,
+    /// What was asked for at last.
+    size: AtomicUsize,
+    /// Who has it while it is [`SENT`]; null: this process.
+    holder: AtomicPtr<Peer>,
+    /// How often it was handed over.
+    sent: AtomicU64,
+    /// The next ticket of its ring.
+    next: AtomicU32,
+}
+
+static_assertions::const_assert!(size_of::<Slot>() == 64);
+
+/// The blocks of one size.
+#[derive(Default)]
+struct Ring {
+    /// A ticket + 1; 0: there is none.
+    cursor: AtomicU32,
+    /// The ticket that came last, whose next is the first.
+    last: AtomicU32,
+    /// How many tickets it has.
+    len: AtomicU32,
+}
+
+/// Sizes of which there are rings: 64 to 256 in steps of 64, then four in each doubling.
+const RINGS: usize = 5 + 4 * 40;
+/// Tickets that a ring gets at a time: their words share a line.
+const RUN: u32 = 16;
+/// Loans that are looked at before a new one is made.
+const LOOK: u32 = 64;
+
+/// The ring for a size.
+#[inline(always)]
+fn ring_of(size: usize) -> usize {
+    if size <= 256 {
+        return size.saturating_sub(1) / 64 + 1;
+    }
+    let doubling = (size - 1).ilog2() as usize;
+    let step = (size - 1 - (1 << doubling)) >> (doubling - 2);
+    1 + 4 * (doubling - 7) + step
+}
+
+/// The bytes of the blocks of a ring.
+fn room_of(ring: usize) -> usize {
+    if ring <= 4 {
+        return 64 * ring;
+    }
+    let (doubling, step) = ((ring - 1) / 4 + 7, (ring - 1) % 4);
+    (4 + step + 1) << (doubling - 2)
+}
+
+/// So many loans of a ring are made before one that has been sent is looked at again.
+fn turn_of(room: usize) -> u32 {
+    match room {
+        0..=0x1_0000 => RUN,
+        0x1_0001..=0x10_0000 => RUN / 2,
+        _ => RUN / 4,
+    }
+}
+
+/// See the module.
+pub(super) struct Pool {
+    slots: Zeroed<Slot>,
+    rings: [Ring; RINGS],
+    /// The tickets' words, in the heap.
+    returned: *const Returned,
+    making: Mutex<Making>,
+    rank: u32,
+    most_loans: usize,
+    most_bytes: usize,
+}
+
+// SAFETY: the words lie in the heap's window, which stays as long as the endpoint; they are atomics.
+unsafe impl Send for Pool {}
+// SAFETY: as above.
+unsafe impl Sync for Pool {}
+
+/// For who makes loans, or unmakes them.
+struct Making {
+    next_run: u32,
+    /// The tickets of each ring that have never been used: from, to.
+    fresh: [(u32, u32); RINGS],
+    loans: usize,
+    bytes: usize,
+}
+
+/// What a program may not do with a loan, in words.
+pub(super) enum Wrong {
+    /// It has been handed over.
+    HandedOver,
+    /// It has been given back.
+    GivenBack,
+    /// It is one that this process has received from itself.
+    Received,
+    /// It is shorter.
+    Shorter(usize),
+}
+
+impl Pool {
+    pub fn new(heap: &Heap, rank: u32, (most_loans, most_bytes): (usize, usize)) -> Result<Pool> {
+        // SAFETY: numbers, and null pointers.
+        let slots = unsafe { Zeroed::new(TICKETS)? };
+        let words = heap.publish_loans(TICKETS * size_of::<Returned>())?;
+        let rings = std::array::from_fn(|_| Ring::default());
+        let making = Making { next_run: 0, fresh: [(0, 0); RINGS], loans: 0, bytes: 0 };
+        let making = Mutex::new(making);
+        Ok(Pool { slots, rings, returned: words.cast(), making, rank, most_loans, most_bytes })
+    }
+
+    #[inline(always)]
+    fn slot(&self, ticket: u32) -> &Slot {
+        debug_assert!((ticket as usize) < TICKETS);
+        // SAFETY: tickets come from this pool's rings and its own entries of the book, all below the number of slots.
+        unsafe { self.slots.get_unchecked(ticket as usize) }
+    }
+
+    fn returned(&self, ticket: u32) -> &Returned {
+        // SAFETY: the table has a word for each ticket.
+        unsafe { &*self.returned.add(ticket as usize) }
+    }
+
+    /// The words of a model's tickets.
+    #[cfg(loom)]
+    pub fn words_in_model(&self) -> *const u8 {
+        self.returned.cast()
+    }
+
+    /// Begins an execution of a model.
+    #[cfg(loom)]
+    pub fn renew(&self) {
+        for slot in self.slots.iter().filter(|s| !s.at.load(Ordering::Relaxed).is_null()) {
+            slot.state.store(word(0, IDLE), Ordering::Relaxed);
+        }
+    }
+
+    /// Memory of `size` bytes to fill.
+    #[inline(always)]
+    pub fn take(&self, heap: &Heap, book: &Book, size: usize) -> Result<*mut u8> {
+        if size <= self.most_bytes {
+            let ring = &self.rings[ring_of(size)];
+            let n = ring.cursor.load(Ordering::Acquire);
+            if n != 0
+                && let Some(at) = self.take_idle(ring, n - 1, size)
+            {
+                return Ok(at);
+            }
+        }
+        self.take_slow(heap, book, size)
+    }
+
+    /// This one, if it is idle.
+    #[inline(always)]
+    fn take_idle(&self, ring: &Ring, ticket: u32, size: usize) -> Option<*mut u8> {
+        let slot = self.slot(ticket);
+        let now = slot.state.load(Ordering::Relaxed);
+        if state_of(now) != IDLE {
+            return None;
+        }
+        let lent = word(next_generation(generation_of(now)), LENT);
+        // SYNC POINT: acquires what whoever made it idle has seen: that its holder reads it no more.
+        slot.state.compare_exchange(now, lent, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        ring.cursor.store(slot.next.load(Ordering::Relaxed) + 1, Ordering::Release);
+        slot.size.store(size, Ordering::Relaxed);
+        Some(slot.at.load(Ordering::Relaxed))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_slow(&self, heap: &Heap, book: &Book, size: usize) -> Result<*mut u8> {
+        if size > self.most_bytes {
+            return Err(self.no_room(size, 0, 0));
+        }
+        let number = ring_of(size);
+        let ring = &self.rings[number];
+        if ring.len.load(Ordering::Acquire) >= turn_of(room_of(number))
+            && let Some(at) = self.take_returned(ring, LOOK, size)
+        {
+            return Ok(at);
+        }
+        let mut making = self.making();
+        match self.make(&mut making, heap, book, number, size) {
+            Ok(at) => Ok(at),
+            // Those further on may have come back.
+            Err(e) => self.take_returned(ring, u32::MAX, size).ok_or(e),
+        }
+    }
+
+    /// One that has come back, of so many behind the cursor; some more are made idle by the way.
+    fn take_returned(&self, ring: &Ring, most: u32, size: usize) -> Option<*mut u8> {
+        let first = ring.cursor.load(Ordering::Acquire).checked_sub(1)?;
+        let (mut ticket, mut found, mut more) = (first, None, 0);
+        for _ in 0..ring.len.load(Ordering::Acquire).min(most) {
+            if self.is_idle(ticket) {
+                found.get_or_insert(ticket);
+                more += 1;
+            } else if found.is_some() {
+                break;
+            }
+            if more == RUN {
+                break;
+            }
+            ticket = self.slot(ticket).next.load(Ordering::Acquire);
+        }
+        match found {
+            // Another thread may have it by now: then there are more to be had.
+            Some(ticket) => self.take_idle(ring, ticket, size).or_else(|| self.take_returned(ring, most, size)),
+            None => {
+                ring.cursor.store(ticket + 1, Ordering::Release);
+                None
+            }
+        }
+    }
+
+    /// Is it idle, perhaps since it has come back?
+    fn is_idle(&self, ticket: u32) -> bool {
+        let slot = self.slot(ticket);
+        let now = slot.state.load(Ordering::Acquire);
+        if state_of(now) != SENT {
+            return state_of(now) == IDLE;
+        }
+        let gone = |holder: *mut Peer| {
+            // SAFETY: peers stay known as long as the endpoint lives, and so does this pool.
+            unsafe { holder.as_ref() }.is_some_and(|peer| peer.is_dead() || peer.has_left())
+        };
+        let generation = generation_of(now);
+        (self.returned(ticket).is(generation) || gone(slot.holder.load(Ordering::Relaxed)))
+            && (slot.state)
+                .compare_exchange(now, word(generation, IDLE), Ordering::AcqRel, Ordering::Relaxed)
+                .map_or_else(|other| state_of(other) == IDLE, |_| true)
+    }
+
+    fn making(&self) -> MutexGuard<'_, Making> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a loan, and lends it.
+    fn make(&self, making: &mut Making, heap: &Heap, book: &Book, number: usize, size: usize) -> Result<*mut u8> {
+        let (ring, room) = (&self.rings[number], room_of(number));
+        let fits = |m: &Making| m.loans < self.most_loans && m.bytes + room <= self.most_bytes;
+        if !fits(making) {
+            self.unmake(making, heap, book, number, fits);
+        }
+        if !fits(making) {
+            return Err(self.no_room(size, making.loans, making.bytes));
+        }
+        let ticket = self.free_ticket(making, number)?;
+        let at = match heap.alloc(room) {
+            Ok(at) => at,
+            Err(_) => {
+                self.unmake(making, heap, book, number, |m| m.loans == 0);
+                heap.alloc(room)?
+            }
+        };
+        let entry = match book.open(at) {
+            Ok(entry) => entry,
+            Err(e) => {
+                heap.free(at)?;
+                return Err(e);
+            }
+        };
+        making.loans += 1;
+        making.bytes += room;
+        let slot = self.slot(ticket);
+        slot.at.store(at, Ordering::Relaxed);
+        slot.size.store(size, Ordering::Relaxed);
+        entry.store(super::own_entry(ticket), Ordering::Release);
+        let now = slot.state.load(Ordering::Relaxed);
+        slot.state.store(word(next_generation(generation_of(now)), LENT), Ordering::Release);
+        if making.fresh[number].0 == ticket {
+            making.fresh[number].0 += 1;
+            self.link(ring, ticket);
+        }
+        Ok(at)
+    }
+
+    /// Puts a ticket into its ring, at the end. The cursor goes to the oldest.
+    fn link(&self, ring: &Ring, ticket: u32) {
+        let slot = self.slot(ticket);
+        if ring.len.load(Ordering::Relaxed) == 0 {
+            slot.next.store(ticket, Ordering::Relaxed);
+        } else {
+            let last = self.slot(ring.last.load(Ordering::Relaxed));
+            slot.next.store(last.next.load(Ordering::Relaxed), Ordering::Relaxed);
+            // SYNC POINT: pairs with the acquire loads of who walks along the ring.
+            last.next.store(ticket, Ordering::Release);
+        }
+        ring.last.store(ticket, Ordering::Relaxed);
+        ring.cursor.store(slot.next.load(Ordering::Relaxed) + 1, Ordering::Release);
+        ring.len.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A ticket of the ring without memory: one that has lost it, or a fresh one.
+    fn free_ticket(&self, making: &mut Making, number: usize) -> Result<u32> {
+        let (next, end) = making.fresh[number];
+        if next < end {
+            return Ok(next);
+        }
+        if let Some(ticket) =
+            self.in_ring(number).find(|t| state_of(self.slot(*t).state.load(Ordering::Relaxed)) == EMPTY)
+        {
+            return Ok(ticket);
+        }
+        if making.next_run as usize + RUN as usize > TICKETS {
+            let text = format!("rank {}: loans of too many sizes: all {TICKETS} tickets are given out", self.rank);
+            return Err(Error::new(Code::Memory, text));
+        }
+        let first = making.next_run;
+        making.next_run += RUN;
+        making.fresh[number] = (first, first + RUN);
+        // The heap's memory may have been used before.
+        (first..first + RUN).for_each(|ticket| self.returned(ticket).say(0));
+        Ok(first)
+    }
+
+    fn in_ring(&self, number: usize) -> impl Iterator<Item = u32> {
+        let ring = &self.rings[number];
+        let mut ticket = ring.cursor.load(Ordering::Acquire).wrapping_sub(1);
+        (0..ring.len.load(Ordering::Acquire)).map(move |_| {
+            let next = self.slot(ticket).next.load(Ordering::Acquire);
+            std::mem::replace(&mut ticket, next)
+        })
+    }
+
+    /// Gives memory of idle loans back to the heap, the largest first, and those of one ring last, until that suffices.
+    fn unmake(&self, making: &mut Making, heap: &Heap, book: &Book, last: usize, enough: impl Fn(&Making) -> bool) {
+        for number in (1..RINGS).rev().filter(|n| *n != last).chain([last]) {
+            for ticket in self.in_ring(number) {
+                if enough(making) {
+                    return;
+                }
+                let slot = self.slot(ticket);
+                let now = slot.state.load(Ordering::Acquire);
+                let idle = || {
+                    self.is_idle(ticket) && {
+                        let now = slot.state.load(Ordering::Acquire);
+                        let gone = word(generation_of(now), EMPTY);
+                        state_of(now) == IDLE
+                            && slot.state.compare_exchange(now, gone, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                    }
+                };
+                if state_of(now) == EMPTY || !idle() {
+                    continue;
+                }
+                let at = slot.at.swap(std::ptr::null_mut(), Ordering::Relaxed);
+                if let Some(entry) = book.find(at) {
+                    entry.store(0, Ordering::Release);
+                }
+                // It came from there.
+                let _ = heap.free(at);
+                making.loans -= 1;
+                making.bytes -= room_of(number);
+            }
+        }
+    }
+
+    #[cold]
+    fn no_room(&self, size: usize, loans: usize, bytes: usize) -> Error {
+        let (most, most_bytes) = (self.most_loans, self.most_bytes);
+        Error::new(
+            Code::Memory,
+            format!(
+                "rank {}: a loan of {size} bytes: {loans} loans of {bytes} bytes in all are out, and have not been returned; FMPL_LOANS allows \
+                 {most} and {most_bytes} bytes",
+                self.rank
+            ),
+        )
+    }
+
+    /// What is wrong with a loan in this state, to someone who has it to be filled.
+    #[cold]
+    fn wrong(state: u64) -> Wrong {
+        match state {
+            SENDING | SENT => Wrong::HandedOver,
+            OWN => Wrong::Received,
+            _ => Wrong::GivenBack,
+        }
+    }
+
+    /// Takes a loan from the program, to be handed over; its generation.
+    #[inline(always)]
+    pub fn claim(&self, ticket: u32, size: usize) -> std::result::Result<u32, Wrong> {
+        let slot = self.slot(ticket);
+        let now = slot.state.load(Ordering::Relaxed);
+        if state_of(now) != LENT {
+            return Err(Pool::wrong(state_of(now)));
+        }
+        let have = slot.size.load(Ordering::Relaxed);
+        if size > have {
+            return Err(Wrong::Shorter(have));
+        }
+        let generation = generation_of(now);
+        match slot.state.compare_exchange(now, word(generation, SENDING), Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Ok(generation),
+            Err(other) => Err(Pool::wrong(state_of(other))),
+        }
+    }
+
+    /// The program has it again: it was not handed over.
+    #[cold]
+    pub fn unclaim(&self, ticket: u32, generation: u32) {
+        self.slot(ticket).state.store(word(generation, LENT), Ordering::Release);
+    }
+
+    /// A loan that was claimed goes to this holder. To be said before it is published.
+    #[inline(always)]
+    pub fn address(&self, ticket: u32, holder: *const Peer) {
+        self.slot(ticket).holder.store(holder.cast_mut(), Ordering::Relaxed);
+    }
+
+    /// It is published.
+    #[inline(always)]
+    pub fn hand_over(&self, ticket: u32, generation: u32) {
+        let slot = self.slot(ticket);
+        slot.sent.store(slot.sent.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        slot.state.store(word(generation, SENT), Ordering::Release);
+    }
+
+    /// A loan that was claimed is idle again: it goes to nobody, or has been copied.
+    pub fn drop_claimed(&self, ticket: u32, generation: u32) {
+        self.slot(ticket).state.store(word(generation, IDLE), Ordering::Release);
+    }
+
+    /// One that this process has sent to itself has been received: it has it now. `false`: there is none such.
+    pub fn receive_own(&self, ticket: u32, generation: u32) -> bool {
+        let slot = self.slot(ticket);
+        let (sent, own) = (word(generation, SENT), word(generation, OWN));
+        loop {
+            let now = slot.state.load(Ordering::Acquire);
+            if now == word(generation, SENDING) {
+                // Its sender, another thread, is about to say so.
+                std::hint::spin_loop();
+            } else {
+                return now == sent
+                    && slot.state.compare_exchange(sent, own, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+            }
+        }
+    }
+
+    /// What the program has to fill is only to be read from now on: the library has filled it with a message.
+    pub fn keep(&self, ticket: u32) {
+        let state = &self.slot(ticket).state;
+        state.store(word(generation_of(state.load(Ordering::Relaxed)), OWN), Ordering::Release);
+    }
+
+    /// The program returns it without having sent it, or after having received it from itself.
+    pub fn give_back(&self, ticket: u32) -> std::result::Result<(), Wrong> {
+        let slot = self.slot(ticket);
+        let now = slot.state.load(Ordering::Acquire);
+        if !matches!(state_of(now), LENT | OWN) {
+            return Err(Pool::wrong(state_of(now)));
+        }
+        let idle = word(generation_of(now), IDLE);
+        // SYNC POINT: pairs with the acquire in `take_idle`.
+        match slot.state.compare_exchange(now, idle, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => Ok(()),
+            Err(other) => Err(Pool::wrong(state_of(other))),
+        }
+    }
+
+    /// How many the program has, to be filled or received from itself.
+    pub fn in_hand(&self) -> usize {
+        let making = self.making();
+        let states = self.slots[..making.next_run as usize].iter().map(|s| state_of(s.state.load(Ordering::Relaxed)));
+        states.filter(|s| matches!(*s, LENT | OWN)).count()
+    }
+
+    /// How many have been made and not been given back to the heap, and of these the ones that somebody has; their bytes.
+    pub fn account(&self) -> [u64; 3] {
+        let making = self.making();
+        let tickets = 0..making.next_run;
+        let out =
+            tickets.filter(|t| !self.is_idle(*t) && state_of(self.slot(*t).state.load(Ordering::Relaxed)) != EMPTY);
+        [making.loans as u64, out.count() as u64, making.bytes as u64]
+    }
+
+    /// How many were handed over.
+    pub fn sent(&self) -> u64 {
+        let made = self.making().next_run as usize;
+        self.slots[..made].iter().map(|s| s.sent.load(Ordering::Relaxed)).sum()
+    }
+}
+
+static_assertions::const_assert!(LOAN_GRAIN == 64);
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_have_room_for_their_sizes_and_waste_little() {
+        let mut last = 0;
+        for size in (0..70_000).chain((17..40).flat_map(|k| [(1usize << k) - 1, 1 << k, (1 << k) + 1])) {
+            let ring = ring_of(size);
+            let room = room_of(ring);
+            assert!(ring < RINGS && room >= size && room.is_multiple_of(64), "{size}: ring {ring} of {room}");
+            assert!(ring >= last && (size <= 256 || room <= size + size / 4), "{size}: ring {ring} of {room}");
+            assert!(ring == 1 || room_of(ring - 1) < size, "{size}: ring {ring} of {room}");
+            last = ring;
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Handing a loan over: a short message whose words name the memory. It never waits for its receive, since its bytes need no room.
+
+use super::*;
+use crate::lane::map::SYSTEM_INDICES;
+use crate::lane::record::{Kind, Land};
+use crate::lane::{SEND_CHAIN, SEND_PENDING, SPECIAL_SYNCHRONOUS};
+use crate::p2p::PROC_NULL;
+use crate::p2p::layout::{Cursor, Layout};
+use crate::p2p::send::{Sender, acked_soon, after_publish, busy};
+use crate::p2p::transfer::Put;
+
+/// A loan that a call has taken from the program.
+struct Claimed {
+    at: *mut u8,
+    ticket: u32,
+    generation: u32,
+    size: usize,
+    words: [u64; 2],
+}
+
+/// Hands the first `size` bytes of a loan over. On an error it is still the caller's.
+#[inline(always)]
+pub fn send_loan(comm: i32, at: *mut u8, size: usize, dst: i32, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    let kept = ep.loans.kept()?;
+    let (pool, claimed) = claim(ep, kept, at, size)?;
+    if let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32)) {
+        let slot = index as u32 as usize + SYSTEM_INDICES;
+        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) & !SPECIAL_SYNCHRONOUS == 0 {
+            pool.address(claimed.ticket, holder(lane));
+            if publish(lane, slot, &claimed) {
+                pool.hand_over(claimed.ticket, claimed.generation);
+                return Ok(());
+            }
+        }
+    }
+    send_slow(ep, pool, &claimed, comm, dst, index)
+}
+
+#[inline(always)]
+fn holder(lane: &Lane) -> *const crate::fabric::shm::peer::Peer {
+    lane.peer.as_ref().map_or(std::ptr::null(), std::sync::Arc::as_ptr)
+}
+
+/// Takes a loan from the program, for this call.
+#[inline(always)]
+fn claim<'a>(ep: &Endpoint, kept: &'a Kept, at: *mut u8, size: usize) -> Result<(&'a Pool, Claimed)> {
+    let entry = kept.book.find(at).map_or(0, |entry| entry.load(Ordering::Acquire));
+    let (Some(pool), OWN, Some(place)) = (kept.pool.get(), lender_of(entry), ep.heap.place_of(at)) else {
+        return Err(match entry {
+            0 => ep.loans.no_loan(at),
+            _ => ep.loans.wrong(at, "sending", Wrong::Received),
+        });
+    };
+    let ticket = ticket_of(entry);
+    let generation = pool.claim(ticket, size).map_err(|w| ep.loans.wrong(at, "sending", w))?;
+    let words = Descriptor { place, len: size as u64, ticket, generation }.words();
+    Ok((pool, Claimed { at, ticket, generation, size, words }))
+}
+
+/// The short path: the landing is free. `false`: not this way.
+#[inline(always)]
+fn publish(lane: &Lane, slot: usize, claimed: &Claimed) -> bool {
+    let progress = lane.progress(slot);
+    let (mine, theirs) = lane.sending(slot);
+    let before = progress.sent.load(Ordering::Relaxed);
+    if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
+        || !acked_soon(progress, theirs, before)
+    {
+        return false;
+    }
+    if before == 0 {
+        lane.touch(slot);
+    }
+    mine.data[0].store(claimed.words[0], Ordering::Relaxed);
+    mine.data[1].store(claimed.words[1], Ordering::Relaxed);
+    mine.publish(Land::new(before + 1, progress.got(), Kind::Loan, 0, lane.epoch));
+    lane.count_sent(progress, before + 1, claimed.size);
+    after_publish(lane, slot, theirs);
+    true
+}
+
+#[cold]
+#[inline(never)]
+fn send_slow(ep: &'static Endpoint, pool: &Pool, claimed: &Claimed, comm: i32, dst: i32, index: i32) -> Result<()> {
+    let sent = match dst {
+        PROC_NULL => ep.check_comm(comm).map(|()| false),
+        _ => ep.resolve(comm, dst, index).and_then(|(lane, slot)| send_on(ep, pool, claimed, lane, slot)),
+    };
+    match sent {
+        Ok(true) => pool.hand_over(claimed.ticket, claimed.generation),
+        Ok(false) => pool.drop_claimed(claimed.ticket, claimed.generation),
+        Err(e) => {
+            pool.unclaim(claimed.ticket, claimed.generation);
+            return Err(e);
+        }
+    }
+    Ok(())
+}
+
+/// `false`: it is sent, and nobody has it any more.
+fn send_on(ep: &'static Endpoint, pool: &Pool, claimed: &Claimed, lane: &'static Lane, slot: usize) -> Result<bool> {
+    let data = Layout::Contiguous { ptr: claimed.at, len: claimed.size };
+    if lane.far().is_some() {
+        // SAFETY: the loan is this call's.
+        return unsafe { crate::p2p::send::send_on(ep, lane, slot, data) }.map(|()| false);
+    }
+    if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
+        return Err(busy(ep, lane, slot, "send"));
+    }
+    let mut sender = Sender::new(ep, lane, slot, data, claimed.size);
+    sender.check_peer()?;
+    sender.loan = Some(claimed.words);
+    pool.address(claimed.ticket, holder(lane));
+    // SAFETY: nothing but the words is read.
+    if unsafe { sender.place_short() } { Ok(true) } else { Err(sender.spool_full()) }
+}
+
+impl Sender {
+    /// Copies an ordinary message into a loan and hands that over: its receive is posted, and wants one.
+    ///
+    /// # Safety
+    /// The data is readable.
+    pub(in crate::p2p) unsafe fn put_loan(&mut self) -> Put {
+        let (ep, lane) = (self.ep, self.lane);
+        let Ok(at) = ep.loans.take(&ep.heap, self.len) else { return Put::NotNow };
+        // SAFETY: as the caller promises; the loan has `len` bytes, and is this call's.
+        unsafe { Cursor::new(self.data, 0).gather(at, self.len) };
+        ep.loans.copied(self.len);
+        let claimed = ep.loans.kept().and_then(|kept| claim(ep, kept, at, self.len));
+        let (pool, claimed) = match claimed {
+            Ok(both) => both,
+            Err(e) => return Put::Failed(e),
+        };
+        pool.address(claimed.ticket, holder(lane));
+        self.take_landing();
+        self.publish(Kind::Loan, claimed.words[0], claimed.words[1]);
+        pool.hand_over(claimed.ticket, claimed.generation);
+        Put::Done
+    }
+}

@@ -1,0 +1,103 @@
+//! The C calls of loans. `try_*` give the code, the others want success.
+
+use crate::ranks::calls::{comm, ok};
+use fmpl::ffi::c::*;
+
+/// Memory of a loan: not a slice, since others read it, too.
+pub type At = *mut u8;
+
+// SAFETY, for all calls of this file: pointers out are to variables of these functions; what is sent and returned are addresses, which the
+// library looks at itself.
+
+pub fn try_loan(size: usize, at: &mut At) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_loan(size, (&raw mut *at).cast()) }
+}
+#[track_caller]
+pub fn loan(size: usize) -> At {
+    let mut at = std::ptr::null_mut();
+    ok(try_loan(size, &mut at));
+    assert!(!at.is_null() && (at as usize).is_multiple_of(64));
+    at
+}
+pub fn try_send_loan(at: At, size: usize, dst: i32, index: i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_send_loan(at.cast(), size, dst, index, comm()) }
+}
+#[track_caller]
+pub fn send_loan(at: At, size: usize, dst: i32, index: i32) {
+    ok(try_send_loan(at, size, dst, index));
+}
+/// A loan of these bytes, sent.
+#[track_caller]
+pub fn send_filled(bytes: &[u8], dst: i32, index: i32) {
+    let at = loan(bytes.len());
+    // SAFETY: a loan of that length.
+    unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    send_loan(at, bytes.len(), dst, index);
+}
+pub fn try_recv_loan(src: i32, index: i32) -> (i32, At, usize) {
+    let (mut at, mut size) = (std::ptr::null(), usize::MAX);
+    // SAFETY: see above.
+    let code = unsafe { fmpl_recv_loan(&mut at, &mut size, src, index, comm()) };
+    (code, at.cast_mut().cast(), size)
+}
+#[track_caller]
+pub fn recv_loan(src: i32, index: i32) -> (At, usize) {
+    let (code, at, size) = try_recv_loan(src, index);
+    ok(code);
+    (at, size)
+}
+#[track_caller]
+pub fn irecv_loan(src: i32, index: i32) {
+    // SAFETY: no memory.
+    ok(unsafe { fmpl_irecv_loan(src, index, comm()) });
+}
+pub fn try_irecv_loan_wait(src: i32, index: i32) -> (i32, At, usize) {
+    let (mut at, mut size) = (std::ptr::null(), usize::MAX);
+    // SAFETY: see above.
+    let code = unsafe { fmpl_irecv_loan_wait(&mut at, &mut size, src, index, comm()) };
+    (code, at.cast_mut().cast(), size)
+}
+#[track_caller]
+pub fn irecv_loan_wait(src: i32, index: i32) -> (At, usize) {
+    let (code, at, size) = try_irecv_loan_wait(src, index);
+    ok(code);
+    (at, size)
+}
+#[track_caller]
+pub fn irecv_loan_test(src: i32, index: i32) -> Option<(At, usize)> {
+    let (mut at, mut size, mut done) = (std::ptr::null(), usize::MAX, -1);
+    // SAFETY: see above.
+    ok(unsafe { fmpl_irecv_loan_test(&mut at, &mut size, src, index, comm(), &mut done) });
+    (done == 1).then_some((at.cast_mut().cast(), size))
+}
+pub fn try_give_back(at: At) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_loan_return(at.cast()) }
+}
+#[track_caller]
+pub fn give_back(at: At) {
+    ok(try_give_back(at));
+}
+/// The bytes of a loan that this rank has.
+pub fn bytes<'a>((at, size): (At, usize)) -> &'a [u8] {
+    // SAFETY: tests look at it before they return it.
+    unsafe { std::slice::from_raw_parts(at, size) }
+}
+/// Has these bytes, and returns it.
+#[track_caller]
+pub fn is_filled(lent: (At, usize), wanted: &[u8]) {
+    assert!(bytes(lent) == wanted, "{} bytes are not the {} that were sent", lent.1, wanted.len());
+    give_back(lent.0);
+}
+/// Loans handed over, and bytes copied into loans or out of them.
+pub fn counts() -> (u64, u64) {
+    let count = |which| {
+        let mut n = 0;
+        // SAFETY: see above.
+        ok(unsafe { fmpl_counter(which, &mut n) });
+        n as u64
+    };
+    (count(FMPL_COUNTER_LOANS), count(FMPL_COUNTER_LOAN_COPIED))
+}

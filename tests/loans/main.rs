@@ -1,0 +1,60 @@
+//! Messages that are handed over, by the C functions, between real processes.
+//!
+//! | file | what it shows |
+//! |---|---|
+//! | `lend` | the C calls of loans, with slices |
+//! | `hand` | every size and way of waiting; order; probes; requests; misuse; bounds; what finalize says |
+//! | `mixed` | loans to ordinary receives, ordinary messages to receives of loans |
+//! | `deaths` | the end of the owner, of the holder, of both; a pool through kills: none lost, none twice |
+//! | `aimed` | a peer that damages the words of a loan |
+
+#[path = "../ranks/mod.rs"]
+mod ranks;
+
+mod aimed;
+mod deaths;
+mod hand;
+mod lend;
+mod mixed;
+
+use ranks::{Body, Job, Test};
+
+const TESTS: &[Test] = &[
+    ("loans_of_every_size_are_handed_over", every_size),
+    ("what_may_not_be_done_with_a_loan_is_an_error", || run(2, "misuse", &[""])),
+    ("loans_are_bounded", || run(2, "bounded", &["FMPL_LOANS=8,1M"])),
+    ("finalize_names_loans_that_are_held", || run(2, "held", &[""])),
+    ("threads_take_send_and_return", || run(2, "threads", &["", "FMPL_WAIT=block"])),
+    ("what_an_owner_has_lent_is_readable_after_its_end", deaths::owner),
+    ("what_a_dead_holder_had_comes_back", deaths::holder),
+    ("a_pool_goes_through_kills", deaths::pool),
+    ("the_words_of_a_loan", aimed::words),
+];
+
+const BODIES: &[Body] = &[
+    ("hand", hand::scenes),
+    ("misuse", hand::misuse),
+    ("bounded", hand::bounded),
+    ("held", hand::held),
+    ("threads", hand::threads),
+    ("owner ends", deaths::owner_ends),
+    ("holder ends", deaths::holder_ends),
+    ("pool", deaths::pool_body),
+    ("damages a loan", aimed::damages_a_loan),
+];
+
+fn main() {
+    ranks::main(TESTS, BODIES);
+}
+
+fn run(ranks: usize, body: &str, settings: &[&str]) {
+    for settings in settings {
+        Job::new(ranks, body).settings(settings).run();
+    }
+}
+
+fn every_size() {
+    let settings = ["", "FMPL_WAIT=block", "FMPL_WAIT=spin", "FMPL_CMA=off", "FMPL_SHM_PATH=ring", "FMPL_SPOOL=64k"];
+    run(2, "hand", &settings);
+    run(1, "hand", &[""]);
+}
