@@ -7,7 +7,7 @@
 //! | CMA | one, by the sender in the kernel | permission; works while the receiver does something else |
 //! | in turn ([`turn`]) | two, overlapped | the receiver waits for this message, and the last one of that kind came from there |
 //! | ring ([`ring`]) | two, overlapped, in the caches | the receiver waits for this message |
-//! | cooperative ([`share`]) | one, shared by both sides | permission, and the receiver waits |
+//! | cooperative ([`share`]) | one, shared by both sides as far as both come to it | permission |
 //! | pull ([`offer`]) | one, by the receiver in the kernel | permission; the sender offers and goes on |
 //!
 //! Pieces of a shared copy are claimed by compare-and-swap of a word that carries the transfer's tag, so a latecomer takes no piece
@@ -57,6 +57,9 @@ pub(super) enum Ring {
 const SHORT_RUN: usize = 2048;
 /// Pieces of a list up to this many bytes in the mean do: they begin and end within pages, and their descriptors must be fetched.
 const SHORT_PIECE: usize = 8192;
+
+/// So much of a message goes alone before it is shared with a receiver that does not wait.
+const FIRST: usize = 4096;
 
 fn pid_of(lane: &Lane) -> libc::pid_t {
     lane.peer.as_ref().map_or(0, |p| p.pid)
@@ -195,16 +198,24 @@ impl Sender {
         if !cma {
             return Put::NotNow;
         }
-        if (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0 {
+        let shared = (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0;
+        // Who does not wait for the message may have posted memory that the kernel does not copy. As long as nothing is published there are
+        // other ways for that, so the beginning goes first. The rest is shared with whoever comes to it: in a window of requests the
+        // receiver is behind by a message or two.
+        let alone = if shared { n.min(FIRST) } else { n };
+        let data = self.data;
+        // SAFETY: the posting says that the peer's memory may be written until we publish.
+        let push = |k: usize| unsafe { across(pid_of(lane), Push, data, target, 0, k) };
+        let mut pushed = if shared && waiting { Ok(()) } else { push(alone) };
+        if shared && pushed.is_ok() {
             // SAFETY: as the caller promises.
             match unsafe { self.share(target, n) } {
                 Ok(true) => return Put::Done,
-                Ok(false) => {}
+                Ok(false) => pushed = push(n),
                 Err(e) => return Put::Failed(e),
             }
         }
-        // SAFETY: the posting says that the peer's memory may be written until we publish.
-        match unsafe { across(pid_of(lane), Push, self.data, target, 0, n) } {
+        match pushed {
             Ok(()) => self.direct(),
             Err(CmaError::Gone) => Put::Failed(lane.peer_error(self.ep.rank, "has died", "send to", self.index())),
             // Not allowed, or memory that the kernel does not copy (a device's): the ring and the spool can.

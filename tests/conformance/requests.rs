@@ -274,6 +274,48 @@ pub fn irecv_is_filled_without_its_receiver(me: i32) {
     }
 }
 
+/// Memory that the kernel copies for nobody but its owner, as it does with a device's: secret memory where there is such.
+fn kept_from_the_kernel(len: usize) -> &'static mut [u8] {
+    // SAFETY: a new mapping of its own, which stays; without secret memory, or the right to so much, an ordinary one.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_memfd_secret, 0) as i32;
+        let secret = fd >= 0 && libc::ftruncate(fd, len as i64) == 0;
+        let map = |flags, fd| libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0);
+        let mut at = if secret { map(libc::MAP_SHARED, fd) } else { libc::MAP_FAILED };
+        if at == libc::MAP_FAILED {
+            at = map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1);
+        }
+        assert!(at != libc::MAP_FAILED);
+        libc::close(fd);
+        std::slice::from_raw_parts_mut(at.cast(), len)
+    }
+}
+
+/// Requests in such memory, whose receiver does something else, go another way.
+pub fn memory_that_the_kernel_does_not_copy(me: i32) {
+    const LEN: usize = 300_000;
+    mode(1);
+    let (secret, mut plain) = (kept_from_the_kernel(LEN), vec![0; LEN]);
+    for round in 0..4u64 {
+        let secret_here = round >> me & 1 != 0;
+        let buf: &mut [u8] = if secret_here { secret } else { &mut plain };
+        if me == 0 {
+            buf.copy_from_slice(&message(LEN, round));
+            barrier();
+            isend(buf, 1, 3);
+            isend_wait(1, 3);
+            barrier();
+        } else {
+            irecv(buf, 0, 3);
+            barrier();
+            barrier();
+            irecv_wait(0, 3);
+            check(buf, round, "into or out of memory that the kernel does not copy");
+        }
+        barrier();
+    }
+}
+
 /// More requests at once than there are transfer blocks, and blocks whose message was moved to the spool.
 pub fn more_offers_than_blocks(me: i32) {
     for round in 0..3u64 {
