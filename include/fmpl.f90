@@ -1739,6 +1739,166 @@ module fmpl
     end subroutine fmpl_irecv_loan_test8
   end interface
 
+  !> Hands one loan over to several ranks: all read the same memory, and it comes back when each has returned
+  !! it. Each receives it as a message of this rank on index mai, with fmpl_recv_loan or any other receive.
+  !! @param buf the beginning of a loan from fmpl_loan.
+  !! @param size bytes of the message, no more than the loan has.
+  !! @param members the bitmap: bit mod(r, 64) of element r / 64 + 1 for rank r.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier the return code.
+  interface fmpl_mcast_loan
+    subroutine fmpl_mcast_loan(buf, size, members, mai, comm, ier) bind(C, name="fmpl_mcast_loan_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int64_t), dimension(*), intent(in) :: members
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_loan
+    subroutine fmpl_mcast_loan8(buf, size, members, mai, comm, ier) bind(C, name="fmpl_mcast_loan8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int64_t), dimension(*), intent(in) :: members
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_mcast_loan8
+  end interface
+
+  !> Hands a loan over to index mai of rank dst, to be received by whoever receives from any source there. It
+  !! needs a place at the receiver (FMPL_ANY_SLOTS), and waits for one as fmpl_send_any does.
+  !! @param buf the beginning of a loan from fmpl_loan.
+  !! @param size bytes of the message, no more than the loan has.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_send_any, and of loans as fmpl_send_loan. On an error the loan, if
+  !!     it was one to send, is still the caller's.
+  interface fmpl_send_loan_any
+    subroutine fmpl_send_loan_any(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_loan_any_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_loan_any
+    subroutine fmpl_send_loan_any8(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_loan_any8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_loan_any8
+  end interface
+
+  !> Receives the next message on index mai in place, whoever sends it.
+  !! @param buf as for fmpl_recv_loan.
+  !! @param size as for fmpl_recv_loan.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param src set to the sender's rank.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_recv_any_from, and as fmpl_recv_loan.
+  interface fmpl_recv_loan_any
+    subroutine fmpl_recv_loan_any(buf, size, mai, comm, src, ier) bind(C, name="fmpl_recv_loan_any_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_loan_any
+    subroutine fmpl_recv_loan_any8(buf, size, mai, comm, src, ier) bind(C, name="fmpl_recv_loan_any8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_loan_any8
+  end interface
+
+  !> Begins what fmpl_recv_loan_any does. fmpl_irecv_any_cancel withdraws it.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_irecv_any.
+  interface
+    subroutine fmpl_irecv_loan_any(mai, comm, ier) bind(C, name="fmpl_irecv_loan_any_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_loan_any
+  end interface
+
+  !> Waits until a message for the fmpl_irecv_loan_any on (mai, comm) is there.
+  !! @param buf as for fmpl_recv_loan.
+  !! @param size as for fmpl_recv_loan.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param src set to the sender's rank.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; otherwise as
+  !!     fmpl_recv_loan_any. The request is over.
+  interface fmpl_irecv_loan_any_wait
+    subroutine fmpl_irecv_loan_any_wait(buf, size, mai, comm, src, ier) bind(C, name="fmpl_irecv_loan_any_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_loan_any_wait
+    subroutine fmpl_irecv_loan_any_wait8(buf, size, mai, comm, src, ier) bind(C, name="fmpl_irecv_loan_any_wait8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_loan_any_wait8
+  end interface
+
+  !> Completes the fmpl_irecv_loan_any on (mai, comm) if a message is there.
+  !! @param buf as for fmpl_recv_loan, when done is set to 1.
+  !! @param size as for fmpl_recv_loan, when done is set to 1.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param done set to 1 or 0.
+  !! @param src set to the sender's rank when done is set to 1.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_irecv_loan_any_wait.
+  interface fmpl_irecv_loan_any_test
+    subroutine fmpl_irecv_loan_any_test(buf, size, mai, comm, done, src, ier) bind(C, name="fmpl_irecv_loan_any_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int), intent(out) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_loan_any_test
+    subroutine fmpl_irecv_loan_any_test8(buf, size, mai, comm, done, src, ier) bind(C, name="fmpl_irecv_loan_any_test8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      type(c_ptr), intent(out) :: buf
+      integer(c_int64_t), intent(out) :: size
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_irecv_loan_any_test8
+  end interface
+
   !> Returns a loan: one that was received, or one that was not sent. From any thread, in any order, also
   !! after its owner has ended. Nobody here may read it afterwards.
   !! @param buf its beginning; FMPL_NULL: nothing happens.

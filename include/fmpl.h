@@ -1063,6 +1063,83 @@ int fmpl_irecv_loan_wait(const void **buf, size_t *size, int src, int mai, fmpl_
 int fmpl_irecv_loan_test(const void **buf, size_t *size, int src, int mai, fmpl_comm comm, int *done);
 
 /**
+ * Hands one loan over to several ranks: all read the same memory, and it comes back when each has returned
+ * it. Each receives it as a message of this rank on index mai, with fmpl_recv_loan or any other receive.
+ *
+ * @param[out] buf the beginning of a loan from fmpl_loan.
+ * @param[in] size bytes of the message, no more than the loan has.
+ * @param[in] members bit r % 64 of word r / 64 is set for each rank r that is to have it; this rank may be
+ *     one of them.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_send_loan; FMPL_ERR_ARGUMENT when no bit is set. On an error the loan, if it was one to
+ *     send, is still the caller's, and nobody has it. A member that dies in the middle of the call is passed
+ *     over.
+ */
+int fmpl_mcast_loan(void *buf, size_t size, const uint64_t *members, int mai, fmpl_comm comm);
+
+/**
+ * Hands a loan over to index mai of rank dst, to be received by whoever receives from any source there. It
+ * needs a place at the receiver (FMPL_ANY_SLOTS), and waits for one as fmpl_send_any does.
+ *
+ * @param[out] buf the beginning of a loan from fmpl_loan.
+ * @param[in] size bytes of the message, no more than the loan has.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_send_any, and of loans as fmpl_send_loan. On an error the loan, if it was one to send, is
+ *     still the caller's.
+ */
+int fmpl_send_loan_any(void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Receives the next message on index mai in place, whoever sends it.
+ *
+ * @param[out] buf as for fmpl_recv_loan.
+ * @param[out] size as for fmpl_recv_loan.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] src set to the sender's rank; may be NULL.
+ * @return as fmpl_recv_any_from, and as fmpl_recv_loan.
+ */
+int fmpl_recv_loan_any(const void **buf, size_t *size, int mai, fmpl_comm comm, int *src);
+
+/**
+ * Begins what fmpl_recv_loan_any does. fmpl_irecv_any_cancel withdraws it.
+ *
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_irecv_any.
+ */
+int fmpl_irecv_loan_any(int mai, fmpl_comm comm);
+
+/**
+ * Waits until a message for the fmpl_irecv_loan_any on (mai, comm) is there.
+ *
+ * @param[out] buf as for fmpl_recv_loan.
+ * @param[out] size as for fmpl_recv_loan.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] src set to the sender's rank; may be NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; otherwise as fmpl_recv_loan_any.
+ *     The request is over.
+ */
+int fmpl_irecv_loan_any_wait(const void **buf, size_t *size, int mai, fmpl_comm comm, int *src);
+
+/**
+ * Completes the fmpl_irecv_loan_any on (mai, comm) if a message is there.
+ *
+ * @param[out] buf as for fmpl_recv_loan, when done is set to 1.
+ * @param[out] size as for fmpl_recv_loan, when done is set to 1.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1 or 0.
+ * @param[out] src set to the sender's rank when done is set to 1; may be NULL.
+ * @return as fmpl_irecv_loan_any_wait.
+ */
+int fmpl_irecv_loan_any_test(const void **buf, size_t *size, int mai, fmpl_comm comm, int *done, int *src);
+
+/**
  * Returns a loan: one that was received, or one that was not sent. From any thread, in any order, also after
  * its owner has ended. Nobody here may read it afterwards.
  *

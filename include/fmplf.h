@@ -293,6 +293,17 @@
       external fmpl_irecv_loan_wait8
       external fmpl_irecv_loan_test
       external fmpl_irecv_loan_test8
+      external fmpl_mcast_loan
+      external fmpl_mcast_loan8
+      external fmpl_send_loan_any
+      external fmpl_send_loan_any8
+      external fmpl_recv_loan_any
+      external fmpl_recv_loan_any8
+      external fmpl_irecv_loan_any
+      external fmpl_irecv_loan_any_wait
+      external fmpl_irecv_loan_any_wait8
+      external fmpl_irecv_loan_any_test
+      external fmpl_irecv_loan_any_test8
       external fmpl_loan_return
       external fmpl_counter
       external fmpl_barrier

@@ -59,9 +59,9 @@ pub mod wait;
 pub use base::error::{Code, Error, Result};
 #[cfg(not(loom))]
 pub use comm::{
-    AnyRequest, Buffer, Channel, CollectiveRequest, Comm, Communicator, Counter, Event, FromAny, Global, Handle, Job,
-    Lent, Loan, LoanMut, LoanRequest, Max, MaxVal, Min, MinVal, Mode, PROC_NULL, Peer, Plain, Received, Receiver,
-    RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, Strided, StridedMut, Sum, Ticket,
-    Transfer, Word, init, initialized, wtime,
+    AnyLoanRequest, AnyRequest, Buffer, Channel, CollectiveRequest, Comm, Communicator, Counter, Event, FromAny,
+    Global, Handle, Job, Lent, Loan, LoanMut, LoanRequest, Max, MaxVal, Min, MinVal, Mode, PROC_NULL, Peer, Plain,
+    Received, Receiver, RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, Strided, StridedMut,
+    Sum, Ticket, Transfer, Word, init, initialized, wtime,
 };
 pub use rma::GlobalAddress;

@@ -10,7 +10,7 @@ use crate::comm::claim::{Claim, Direction};
 use crate::comm::communicator::number;
 use crate::comm::{Comm, Job, Peer, Plain, Receiver, Sender};
 use crate::lane::loan::LOAN_GRAIN;
-use crate::p2p::{self, Lent};
+use crate::p2p::{self, Lent, any_source};
 
 /// Memory to fill and to hand over. On a node its receiver gets this memory itself, so that a message of any length costs what one of a few
 /// bytes costs. Made by [`Job::loan`]; returned when it is dropped without having been sent.
@@ -249,6 +249,61 @@ impl<'job> Comm<'job> {
         Loan::of(p2p::recv_loan(self.id, src.number(), number(index))?)
     }
 
+    /// Hands one loan over to several ranks, who read the same memory; each receives it from this rank on `index`, with
+    /// [`Comm::recv_loan`] or any other receive. It comes back when each has returned it.
+    pub fn mcast_loan<'a, T: Plain>(
+        &self,
+        loan: LoanMut<'a, T>,
+        members: impl IntoIterator<Item = usize>,
+        index: usize,
+    ) -> std::result::Result<(), Refused<'a, T>> {
+        let send = || {
+            let bits = self.bitmap("mcast_loan", members)?;
+            let claims = (0..self.size).filter(|rank| bits[rank / 64] >> (rank % 64) & 1 != 0);
+            let _claims = claims.map(|r| self.claim(Direction::Send, r.into(), index)).collect::<Result<Vec<_>>>()?;
+            // SAFETY: the bitmap has a word for each 64 ranks.
+            unsafe { p2p::mcast_loan(self.id, loan.at.cast(), loan.len * size_of::<T>(), bits.as_ptr(), number(index)) }
+        };
+        match send() {
+            Ok(()) => {
+                std::mem::forget(loan);
+                Ok(())
+            }
+            Err(error) => Err(Refused { error, loan }),
+        }
+    }
+
+    /// Hands a loan over to whoever receives from any source on `index` of rank `dst`. It needs a place there, and waits for one as
+    /// [`Comm::send_any`] does.
+    pub fn send_loan_any<'a, T: Plain>(
+        &self,
+        loan: LoanMut<'a, T>,
+        dst: impl Into<Peer>,
+        index: usize,
+    ) -> std::result::Result<(), Refused<'a, T>> {
+        let (bytes, dst) = (loan.len * size_of::<T>(), dst.into().number());
+        match any_source::send_loan_any(self.id, loan.at.cast(), bytes, dst, number(index)) {
+            Ok(()) => {
+                std::mem::forget(loan);
+                Ok(())
+            }
+            Err(error) => Err(Refused { error, loan }),
+        }
+    }
+
+    /// Receives the next message on `index` in place, whoever sends it, and tells who did. Errors as of [`Comm::recv_any`] and
+    /// [`Comm::recv_loan`].
+    pub fn recv_loan_any<T: Plain>(&self, index: usize) -> Result<(Loan<'job, T>, usize)> {
+        let (lent, source) = any_source::recv_loan_any(self.id, number(index))?;
+        Ok((Loan::of(lent)?, source as usize))
+    }
+
+    /// Begins to receive a message of any source in place. Dropped, it is withdrawn, or its message is lost.
+    pub fn irecv_loan_any<T: Plain>(&self, index: usize) -> Result<AnyLoanRequest<'job, T>> {
+        any_source::irecv_loan_any(self.id, number(index))?;
+        Ok(AnyLoanRequest { comm: self.id, index: number(index), _loan: PhantomData })
+    }
+
     /// Begins to receive a message in place. Nothing is lent, so it needs no scope; dropped, it is withdrawn, or its message is lost.
     pub fn irecv_loan<T: Plain>(&self, src: impl Into<Peer>, index: usize) -> Result<LoanRequest<'job, T>> {
         let src = src.into();
@@ -295,6 +350,43 @@ impl<T: Plain> Drop for LoanRequest<'_, T> {
         // What cannot be withdrawn is there, or about to be.
         if let Ok(false) = p2p::irecv_cancel(comm, src, index)
             && let Ok(lent) = p2p::irecv_loan_wait(comm, src, index)
+        {
+            let _ = p2p::loan_return(lent.at);
+        }
+    }
+}
+
+/// A message of any source in place that is on its way; made by [`Comm::irecv_loan_any`].
+pub struct AnyLoanRequest<'job, T: Plain> {
+    comm: i32,
+    index: i32,
+    _loan: PhantomData<Loan<'job, T>>,
+}
+
+impl<'job, T: Plain> AnyLoanRequest<'job, T> {
+    /// Waits for it, and tells who sent it.
+    pub fn wait(self) -> Result<(Loan<'job, T>, usize)> {
+        let this = ManuallyDrop::new(self);
+        let (lent, source) = any_source::irecv_loan_any_wait(this.comm, this.index)?;
+        Ok((Loan::of(lent)?, source as usize))
+    }
+
+    /// The message and who sent it if it is there, else the request again.
+    #[expect(clippy::type_complexity, reason = "either of two values, or an error")]
+    pub fn test(self) -> Result<std::result::Result<(Loan<'job, T>, usize), AnyLoanRequest<'job, T>>> {
+        let this = ManuallyDrop::new(self);
+        match any_source::irecv_loan_any_test(this.comm, this.index)? {
+            None => Ok(Err(ManuallyDrop::into_inner(this))),
+            Some((lent, source)) => Ok(Ok((Loan::of(lent)?, source as usize))),
+        }
+    }
+}
+
+impl<T: Plain> Drop for AnyLoanRequest<'_, T> {
+    fn drop(&mut self) {
+        // What cannot be withdrawn is being fetched.
+        if let Ok(false) = any_source::irecv_any_cancel(self.comm, self.index)
+            && let Ok((lent, _)) = any_source::irecv_loan_any_wait(self.comm, self.index)
         {
             let _ = p2p::loan_return(lent.at);
         }

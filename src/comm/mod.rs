@@ -46,7 +46,7 @@ pub use event::Event;
 pub use global::{Global, Handle, Remote, Shared, Transfer, Word};
 pub use group::Communicator;
 pub use job::*;
-pub use loan::{Loan, LoanMut, LoanRequest, Refused};
+pub use loan::{AnyLoanRequest, Loan, LoanMut, LoanRequest, Refused};
 pub use memory::{Part, mapped_by, memory};
 pub use plain::Plain;
 pub use scope::{AnyRequest, CollectiveRequest, Lent, RecvRequest, Scope, SendRequest};

@@ -102,41 +102,41 @@ impl Returned {
 
 /// A peer whose loans this process receives: its heap, and its tickets' words.
 #[derive(Clone, Copy)]
-pub struct Lender<'a> {
-    peer: &'a Peer,
-    lending: &'a Lending,
-}
+pub struct Lender<'a>(&'a Lending);
 
 impl<'a> Lender<'a> {
     /// A peer that is known to lend.
     #[inline(always)]
     pub fn of(peer: &'a Peer) -> Option<Lender<'a>> {
-        peer.lending.get().map(|lending| Lender { peer, lending })
+        peer.lending.get().map(Lender)
     }
 
     /// The same, to be known as that by this number, if it is not yet. `None`: it has made no loans, or its heap cannot be mapped.
     pub fn meet(peer: &'a Peer, number: u32) -> Option<Lender<'a>> {
-        let (_, words) = peer.region.loans(TICKETS * size_of::<Returned>())?;
-        Some(Lender { peer, lending: peer.lending.get_or_init(|| Lending { number, words }) })
+        let (window, words) = peer.region.loans(TICKETS * size_of::<Returned>())?;
+        let (heap, len) = window.parts();
+        Some(Lender(peer.lending.get_or_init(|| Lending { number, words, heap, len })))
     }
 
     /// Its number in this process.
     #[inline(always)]
     pub fn number(self) -> u32 {
-        self.lending.number
+        self.0.number
+    }
+
+    /// The first of its tickets' words.
+    pub fn words(self) -> *mut Returned {
+        self.0.words.cast()
     }
 
     /// The address of what a descriptor names, if that lies in the peer's heap.
     #[inline(always)]
     pub fn at(self, d: Descriptor) -> Option<*mut u8> {
-        self.peer.region.heap()?.at(d.place, d.len)
-    }
-
-    /// A ticket's word.
-    #[inline(always)]
-    pub fn returned(self, ticket: u32) -> &'a Returned {
-        // SAFETY: the table has a word for each ticket, as `meet` has seen to, and stays mapped as long as the peer is known.
-        unsafe { &*self.lending.words.cast::<Returned>().add(ticket as usize % TICKETS) }
+        if d.place > self.0.len || d.len > self.0.len - d.place {
+            return None;
+        }
+        // SAFETY: within the heap's window, or just behind its end when there are no bytes.
+        Some(unsafe { self.0.heap.add(d.place as usize) })
     }
 }
 

@@ -40,7 +40,7 @@ pub mod transfer;
 pub mod tuning;
 
 pub use {
-    loan::{Lent, irecv_loan, irecv_loan_test, irecv_loan_wait, loan, loan_return, recv_loan, send_loan},
+    loan::{Lent, irecv_loan, irecv_loan_test, irecv_loan_wait, loan, loan_return, mcast_loan, recv_loan, send_loan},
     receive::recv,
     request::{irecv, irecv_cancel, irecv_test, irecv_wait, isend, isend_test, isend_wait, probe, received, sendrecv},
     send::send,

@@ -634,8 +634,40 @@ static void loans(void) {
         OK(fmpl_recv(in, sizes[k], last, 2, FMPL_COMM_WORLD));
         CHECK(filled(in, sizes[k], last, 60 + (int)k));
     }
+    for (k = 0; k < 3; k++) {
+        int from = -1;
+        OK(fmpl_loan(3000, &loan));
+        fill(loan, 3000, rank, 70 + (int)k);
+        OK(fmpl_send_loan_any(loan, 3000, next, 3, FMPL_COMM_WORLD));
+        if (k == 0) {
+            OK(fmpl_recv_loan_any(&got, &length, 3, FMPL_COMM_WORLD, &from));
+        } else {
+            OK(fmpl_irecv_loan_any(3, FMPL_COMM_WORLD));
+            done = 0;
+            if (k == 1) OK(fmpl_irecv_loan_any_wait(&got, &length, 3, FMPL_COMM_WORLD, &from));
+            while (k == 2 && !done) OK(fmpl_irecv_loan_any_test(&got, &length, 3, FMPL_COMM_WORLD, &done, &from));
+        }
+        CHECK(from == last && length == 3000 && filled(got, 3000, last, 70 + (int)k));
+        OK(fmpl_loan_return(got));
+    }
+    {
+        uint64_t members[2] = {0, 0};
+        members[next / 64] |= (uint64_t)1 << next % 64;
+        members[rank / 64] |= (uint64_t)1 << rank % 64;
+        OK(fmpl_loan(5000, &loan));
+        fill(loan, 5000, rank, 80);
+        OK(fmpl_mcast_loan(loan, 5000, members, 4, FMPL_COMM_WORLD));
+        OK(fmpl_recv_loan(&got, &length, rank, 4, FMPL_COMM_WORLD));
+        CHECK(got == loan && length == 5000 && filled(got, 5000, rank, 80));
+        OK(fmpl_loan_return(got));
+        if (size > 1) {
+            OK(fmpl_recv_loan(&got, &length, last, 4, FMPL_COMM_WORLD));
+            CHECK(length == 5000 && filled(got, 5000, last, 80));
+            OK(fmpl_loan_return(got));
+        }
+    }
     OK(fmpl_counter(FMPL_COUNTER_LOANS, &handed_over));
-    CHECK(handed_over >= 2 * k);
+    CHECK(handed_over >= 10);
     OK(fmpl_loan(100, &loan));
     OK(fmpl_loan_return(loan));
     FAILS(fmpl_send_loan(loan, 8, next, 0, FMPL_COMM_WORLD), FMPL_ERR_ARGUMENT);

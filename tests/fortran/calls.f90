@@ -545,8 +545,8 @@ contains
   subroutine loans()
     type(c_ptr) :: mine, theirs
     integer, pointer :: words(:)
-    integer :: length, done, m
-    integer(8) :: length8, sent
+    integer :: length, done, m, from
+    integer(8) :: length8, sent, members(2)
     do m = 70, 71
       call fresh(m)
       if (m == 70) call fmpl_loan(400, mine, ier)
@@ -607,6 +607,46 @@ contains
       call fmpl_loan_return(theirs, ier)
       call ok(ier, 'loan_return')
     end do
+    do m = 72, 74
+      call fresh(m)
+      call fmpl_loan(400, mine, ier)
+      call ok(ier, 'loan')
+      call c_f_pointer(mine, words, [100])
+      words = a(1:100)
+      call fmpl_send_loan_any(mine, 400, next, 2, FMPL_COMM_WORLD, ier)
+      call ok(ier, 'send_loan_any')
+      if (m == 72) then
+        call fmpl_recv_loan_any(theirs, length, 2, FMPL_COMM_WORLD, from, ier)
+      else
+        call fmpl_irecv_loan_any(2, FMPL_COMM_WORLD, ier)
+        call ok(ier, 'irecv_loan_any')
+        done = 0
+        if (m == 73) call fmpl_irecv_loan_any_wait(theirs, length, 2, FMPL_COMM_WORLD, from, ier)
+        do while (m == 74 .and. done == 0)
+          call fmpl_irecv_loan_any_test(theirs, length8, 2, FMPL_COMM_WORLD, done, from, ier)
+          call ok(ier, 'irecv_loan_any_test')
+          if (done /= 0) length = int(length8)
+        end do
+      end if
+      call ok(ier, 'a loan of any source')
+      call c_f_pointer(theirs, words, [100])
+      call check(length == 400 .and. from == last .and. words(7) == value(last, m, 7), 'a loan of any source')
+      call fmpl_loan_return(theirs, ier)
+      call ok(ier, 'loan_return')
+    end do
+    call fmpl_loan(400, mine, ier)
+    call c_f_pointer(mine, words, [100])
+    words = 75 + rank
+    members = 0
+    members(next / 64 + 1) = ibset(members(next / 64 + 1), mod(next, 64))
+    call fmpl_mcast_loan(mine, 400, members, 3, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'mcast_loan')
+    call fmpl_recv_loan(theirs, length, last, 3, FMPL_COMM_WORLD, ier)
+    call ok(ier, 'recv_loan')
+    call c_f_pointer(theirs, words, [100])
+    call check(length == 400 .and. all(words == 75 + last), 'mcast_loan')
+    call fmpl_loan_return(theirs, ier)
+    call ok(ier, 'loan_return')
     call fmpl_counter(FMPL_COUNTER_LOANS, sent, ier)
     call check(ier == 0 .and. sent >= 2, 'loans are counted')
   end subroutine loans

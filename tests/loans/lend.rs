@@ -1,6 +1,6 @@
 //! The C calls of loans. `try_*` give the code, the others want success.
 
-use crate::ranks::calls::{comm, ok};
+use crate::ranks::calls::{SPOOL_FULL, comm, ok};
 use fmpl::ffi::c::*;
 
 /// Memory of a loan: not a slice, since others read it, too.
@@ -71,6 +71,66 @@ pub fn irecv_loan_test(src: i32, index: i32) -> Option<(At, usize)> {
     // SAFETY: see above.
     ok(unsafe { fmpl_irecv_loan_test(&mut at, &mut size, src, index, comm(), &mut done) });
     (done == 1).then_some((at.cast_mut().cast(), size))
+}
+pub fn try_mcast_loan(at: At, size: usize, members: &[i32], index: i32) -> i32 {
+    let mut bits = [0u64; 4];
+    members.iter().for_each(|r| bits[*r as usize / 64] |= 1 << (r % 64));
+    // SAFETY: see above; more words than there are ranks for.
+    unsafe { fmpl_mcast_loan(at.cast(), size, bits.as_ptr(), index, comm()) }
+}
+pub fn try_send_loan_any(at: At, size: usize, dst: i32, index: i32) -> i32 {
+    // SAFETY: see above.
+    unsafe { fmpl_send_loan_any(at.cast(), size, dst, index, comm()) }
+}
+/// A loan of these bytes, sent to a receiver of any source.
+#[track_caller]
+pub fn send_filled_any(bytes: &[u8], dst: i32, index: i32) {
+    let at = loan(bytes.len());
+    // SAFETY: a loan of that length.
+    unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    // In buffered mode it does not wait for a place; refused, the loan is this rank's still.
+    ok(patiently(|| try_send_loan_any(at, bytes.len(), dst, index)));
+}
+/// The code of a call, made until there is room.
+pub fn patiently(call: impl Fn() -> i32) -> i32 {
+    loop {
+        match call() {
+            SPOOL_FULL => std::thread::yield_now(),
+            code => return code,
+        }
+    }
+}
+/// What came, and from whom.
+pub fn try_recv_loan_any(index: i32) -> (i32, (At, usize), i32) {
+    let (mut at, mut size, mut src) = (std::ptr::null(), usize::MAX, -1);
+    // SAFETY: see above.
+    let code = unsafe { fmpl_recv_loan_any(&mut at, &mut size, index, comm(), &mut src) };
+    (code, (at.cast_mut().cast(), size), src)
+}
+#[track_caller]
+pub fn recv_loan_any(index: i32) -> ((At, usize), i32) {
+    let (code, lent, src) = try_recv_loan_any(index);
+    ok(code);
+    (lent, src)
+}
+#[track_caller]
+pub fn irecv_loan_any(index: i32) {
+    // SAFETY: no memory.
+    ok(unsafe { fmpl_irecv_loan_any(index, comm()) });
+}
+#[track_caller]
+pub fn irecv_loan_any_wait(index: i32) -> ((At, usize), i32) {
+    let (mut at, mut size, mut src) = (std::ptr::null(), usize::MAX, -1);
+    // SAFETY: see above.
+    ok(unsafe { fmpl_irecv_loan_any_wait(&mut at, &mut size, index, comm(), &mut src) });
+    ((at.cast_mut().cast(), size), src)
+}
+#[track_caller]
+pub fn irecv_loan_any_test(index: i32) -> Option<((At, usize), i32)> {
+    let (mut at, mut size, mut src, mut done) = (std::ptr::null(), usize::MAX, -1, -1);
+    // SAFETY: see above.
+    ok(unsafe { fmpl_irecv_loan_any_test(&mut at, &mut size, index, comm(), &mut done, &mut src) });
+    (done == 1).then_some(((at.cast_mut().cast(), size), src))
 }
 pub fn try_give_back(at: At) -> i32 {
     // SAFETY: see above.

@@ -5,6 +5,8 @@
 //! | `lend` | the C calls of loans, with slices |
 //! | `hand` | every size and way of waiting; order; probes; requests; misuse; bounds; what finalize says |
 //! | `mixed` | loans to ordinary receives, ordinary messages to receives of loans |
+//! | `any` | to receivers of any source |
+//! | `many` | one loan to several |
 //! | `deaths` | the end of the owner, of the holder, of both; a pool through kills: none lost, none twice |
 //! | `aimed` | a peer that damages the words of a loan |
 
@@ -12,9 +14,11 @@
 mod ranks;
 
 mod aimed;
+mod any;
 mod deaths;
 mod hand;
 mod lend;
+mod many;
 mod mixed;
 
 use ranks::{Body, Job, Test};
@@ -25,6 +29,9 @@ const TESTS: &[Test] = &[
     ("loans_are_bounded", || run(2, "bounded", &["FMPL_LOANS=8,1M"])),
     ("finalize_names_loans_that_are_held", || run(2, "held", &[""])),
     ("threads_take_send_and_return", || run(2, "threads", &["", "FMPL_WAIT=block"])),
+    ("loans_go_to_receivers_of_any_source", any_source),
+    ("one_loan_goes_to_several", || run(4, "to some", &["FMPL_LOANS=10,100M", "FMPL_LOANS=10,100M FMPL_WAIT=block"])),
+    ("several_hold_a_loan_and_some_die", many::deaths),
     ("what_an_owner_has_lent_is_readable_after_its_end", deaths::owner),
     ("what_a_dead_holder_had_comes_back", deaths::holder),
     ("a_pool_goes_through_kills", deaths::pool),
@@ -37,6 +44,9 @@ const BODIES: &[Body] = &[
     ("bounded", hand::bounded),
     ("held", hand::held),
     ("threads", hand::threads),
+    ("from all", any::from_all),
+    ("to some", many::to_some),
+    ("some die", many::some_die),
     ("owner ends", deaths::owner_ends),
     ("holder ends", deaths::holder_ends),
     ("pool", deaths::pool_body),
@@ -57,4 +67,10 @@ fn every_size() {
     let settings = ["", "FMPL_WAIT=block", "FMPL_WAIT=spin", "FMPL_CMA=off", "FMPL_SHM_PATH=ring", "FMPL_SPOOL=64k"];
     run(2, "hand", &settings);
     run(1, "hand", &[""]);
+}
+
+fn any_source() {
+    let settings = ["", "FMPL_CMA=off", "FMPL_ANY_SLOTS=4 FMPL_WAIT=block", "FMPL_ANY_SLOTS=16 FMPL_SPREAD=4"];
+    run(3, "from all", &settings);
+    run(1, "from all", &[""]);
 }

@@ -66,6 +66,54 @@ on_ranks!(requests_of_loans_are_waited_for_tested_and_dropped, [2], 4, |job, wor
     assert_eq!(*world.recv_loan::<u64>(peer, 0)?, [7]);
 });
 
+on_ranks!(loans_come_from_any_source, [2, 3], 2, |job, world| {
+    let size = world.size();
+    if world.rank() == 0 {
+        let mut seen = vec![0; size];
+        for k in 0..3 * (size - 1) {
+            let (loan, source) = match k % 3 {
+                0 => world.recv_loan_any::<u64>(0)?,
+                1 => world.irecv_loan_any::<u64>(0)?.wait()?,
+                _ => {
+                    drop(world.irecv_loan_any::<u64>(0)?);
+                    let mut request = world.irecv_loan_any::<u64>(0)?;
+                    loop {
+                        match request.test()? {
+                            Ok(got) => break got,
+                            Err(again) => request = again,
+                        }
+                    }
+                }
+            };
+            seen[source] += 1;
+            assert_eq!(*loan, filled(500, source));
+        }
+        assert_eq!(seen[1..], vec![3; size - 1]);
+    } else {
+        for _ in 0..2 {
+            let mut loan = job.loan::<u64>(500)?;
+            loan.copy_from_slice(&filled(500, world.rank()));
+            world.send_loan_any(loan, 0, 0)?;
+        }
+        world.send_any(&filled(500, world.rank()), 0, 0)?;
+        assert_eq!(world.send_loan_any(job.loan::<u8>(1)?, 77, 0).unwrap_err().error.code(), Code::Rank);
+    }
+});
+
+on_ranks!(one_loan_is_read_by_all, [1, 3], 2, |job, world| {
+    for k in 0..100u64 {
+        if world.rank() == 0 {
+            let mut loan = job.loan::<u64>(1000)?;
+            loan.fill(k);
+            world.mcast_loan(loan, 0..world.size(), 0)?;
+        }
+        assert_eq!(*world.recv_loan::<u64>(0, 0)?, [k; 1000]);
+    }
+    let refused = world.mcast_loan(job.loan::<u8>(1)?, [77], 0).unwrap_err();
+    assert_eq!(refused.error.code(), Code::Rank);
+    assert_eq!(world.mcast_loan(refused.loan, [], 0).unwrap_err().error.code(), Code::Argument);
+});
+
 on_ranks!(what_is_refused_is_still_there, [1], 2, |job, world| {
     let mut loan = job.loan::<u32>(4)?;
     loan.fill(9);

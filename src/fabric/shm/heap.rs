@@ -293,8 +293,13 @@ impl HeapWindow {
 
     /// The same of what lies at an offset in the owner's heap.
     #[inline(always)]
-    pub fn at(&self, place: u64, len: u64) -> Option<*mut u8> {
+    fn at(&self, place: u64, len: u64) -> Option<*mut u8> {
         within(&self.mapping, place, len)
+    }
+
+    /// Where it begins here, and its bytes.
+    pub fn parts(&self) -> (*mut u8, u64) {
+        (self.mapping.as_ptr(), self.mapping.len() as u64)
     }
 }
 

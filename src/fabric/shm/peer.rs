@@ -37,6 +37,10 @@ pub struct Lending {
     pub number: u32,
     /// The words by which the peer's loans come back, in its heap.
     pub words: *mut u8,
+    /// Its heap as it is mapped here.
+    pub heap: *mut u8,
+    /// Bytes of that.
+    pub len: u64,
 }
 
 // SAFETY: the words lie in the peer's heap, which stays mapped as long as the peer is known; they are atomics.

@@ -6,6 +6,7 @@ use core::ffi::{c_int, c_void};
 
 use super::fmpl_comm;
 use crate::ffi::outcome::{hand_out, number, wrong};
+use crate::p2p::any_source;
 use crate::p2p::{self, Lent};
 
 // # Messages that are handed over
@@ -146,6 +147,142 @@ pub unsafe extern "C" fn fmpl_irecv_loan_test(
     })
 }
 
+/// Hands one loan over to several ranks: all read the same memory, and it comes back when each has returned it. Each receives it as a message
+/// of this rank on index `mai`, with `fmpl_recv_loan` or any other receive.
+///
+/// * buf: the beginning of a loan from `fmpl_loan`.
+/// * size: bytes of the message, no more than the loan has.
+/// * members: bit r % 64 of word r / 64 is set for each rank r that is to have it; this rank may be one of them.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_send_loan`; `FMPL_ERR_ARGUMENT` when no bit is set. On an error the loan, if it was one to send, is still the
+/// caller's, and nobody has it. A member that dies in the middle of the call is passed over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_mcast_loan(
+    buf: *mut c_void,
+    size: usize,
+    members: *const u64,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    // SAFETY: the caller promises the bitmap.
+    number(unsafe { p2p::mcast_loan(comm, buf.cast(), size, members, mai) })
+}
+
+/// Hands a loan over to index `mai` of rank `dst`, to be received by whoever receives from any source there. It needs a place at the receiver
+/// (`FMPL_ANY_SLOTS`), and waits for one as `fmpl_send_any` does.
+///
+/// * buf: the beginning of a loan from `fmpl_loan`.
+/// * size: bytes of the message, no more than the loan has.
+/// * dst: the receiver's rank, or `FMPL_PROC_NULL`.
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_send_any`, and of loans as `fmpl_send_loan`. On an error the loan, if it was one to send, is still the caller's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_send_loan_any(
+    buf: *mut c_void,
+    size: usize,
+    dst: c_int,
+    mai: c_int,
+    comm: fmpl_comm,
+) -> c_int {
+    number(any_source::send_loan_any(comm, buf.cast(), size, dst, mai))
+}
+
+/// Receives the next message on index `mai` in place, whoever sends it.
+///
+/// * buf: as for `fmpl_recv_loan`.
+/// * size: as for `fmpl_recv_loan`.
+/// * mai: the index.
+/// * comm: the communicator.
+/// * src: set to the sender's rank; may be NULL.
+///
+/// Returns: as `fmpl_recv_any_from`, and as `fmpl_recv_loan`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_recv_loan_any(
+    buf: *mut *const c_void,
+    size: *mut usize,
+    mai: c_int,
+    comm: fmpl_comm,
+    src: *mut c_int,
+) -> c_int {
+    if buf.is_null() {
+        return wrong("fmpl_recv_loan_any: buf is NULL");
+    }
+    // SAFETY: the caller's pointers; `buf` is not null.
+    hand_out(any_source::recv_loan_any(comm, mai), |got| unsafe { give_from(got, buf, size, src) })
+}
+
+/// Begins what `fmpl_recv_loan_any` does. `fmpl_irecv_any_cancel` withdraws it.
+///
+/// * mai: the index.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_irecv_any`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_loan_any(mai: c_int, comm: fmpl_comm) -> c_int {
+    number(any_source::irecv_loan_any(comm, mai))
+}
+
+/// Waits until a message for the `fmpl_irecv_loan_any` on (`mai`, `comm`) is there.
+///
+/// * buf: as for `fmpl_recv_loan`.
+/// * size: as for `fmpl_recv_loan`.
+/// * mai: the index.
+/// * comm: the communicator.
+/// * src: set to the sender's rank; may be NULL.
+///
+/// Returns: `FMPL_ERR_REQUEST` when there is no such request; otherwise as `fmpl_recv_loan_any`. The request is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_loan_any_wait(
+    buf: *mut *const c_void,
+    size: *mut usize,
+    mai: c_int,
+    comm: fmpl_comm,
+    src: *mut c_int,
+) -> c_int {
+    if buf.is_null() {
+        return wrong("fmpl_irecv_loan_any_wait: buf is NULL");
+    }
+    // SAFETY: the caller's pointers; `buf` is not null.
+    hand_out(any_source::irecv_loan_any_wait(comm, mai), |got| unsafe { give_from(got, buf, size, src) })
+}
+
+/// Completes the `fmpl_irecv_loan_any` on (`mai`, `comm`) if a message is there.
+///
+/// * buf: as for `fmpl_recv_loan`, when `done` is set to 1.
+/// * size: as for `fmpl_recv_loan`, when `done` is set to 1.
+/// * mai: the index.
+/// * comm: the communicator.
+/// * done: set to 1 or 0.
+/// * src: set to the sender's rank when `done` is set to 1; may be NULL.
+///
+/// Returns: as `fmpl_irecv_loan_any_wait`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_irecv_loan_any_test(
+    buf: *mut *const c_void,
+    size: *mut usize,
+    mai: c_int,
+    comm: fmpl_comm,
+    done: *mut c_int,
+    src: *mut c_int,
+) -> c_int {
+    if buf.is_null() || done.is_null() {
+        return wrong("fmpl_irecv_loan_any_test: buf or done is NULL");
+    }
+    hand_out(any_source::irecv_loan_any_test(comm, mai), |got| {
+        // SAFETY: the caller's pointers; `buf` and `done` are not null.
+        unsafe {
+            *done = got.is_some() as c_int;
+            if let Some(got) = got {
+                give_from(got, buf, size, src);
+            }
+        }
+    })
+}
+
 /// Returns a loan: one that was received, or one that was not sent. From any thread, in any order, also after its owner has ended. Nobody
 /// here may read it afterwards.
 ///
@@ -166,6 +303,18 @@ unsafe fn give(lent: Lent, buf: *mut *const c_void, size: *mut usize) {
         *buf = lent.at.cast();
         if !size.is_null() {
             *size = lent.len;
+        }
+    }
+}
+
+/// # Safety
+/// As for [`give`]; `src` is an int of the caller's or null.
+unsafe fn give_from((lent, from): (Lent, i32), buf: *mut *const c_void, size: *mut usize, src: *mut c_int) {
+    // SAFETY: as said.
+    unsafe {
+        give(lent, buf, size);
+        if !src.is_null() {
+            *src = from;
         }
     }
 }

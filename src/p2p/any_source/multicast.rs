@@ -76,6 +76,28 @@ fn give_back(ep: &Endpoint, block: BlockRef) {
     ep.spool.give_back(block);
 }
 
+/// The members of a bitmap, in ascending order, some at least.
+///
+/// # Safety
+/// A word for each 64 ranks of the communicator at `bits`, or null.
+pub(in crate::p2p) unsafe fn members_of(ep: &Endpoint, comm: i32, bits: *const u64) -> Result<Vec<u32>> {
+    let size = ep.context(comm)?.group.size();
+    if bits.is_null() {
+        return Err(Error::new(Code::Argument, format!("rank {}: mcast with no bitmap", ep.rank)));
+    }
+    // SAFETY: as the caller promises.
+    let bits = unsafe { std::slice::from_raw_parts(bits, (size as usize).div_ceil(64)) };
+    let all: Vec<u32> = members(bits).collect();
+    if let Some(rank) = all.iter().find(|r| **r >= size) {
+        let text = format!("rank {}: mcast to rank {rank} of communicator {comm} of {size} ranks", ep.rank);
+        return Err(Error::new(Code::Rank, text));
+    }
+    if all.is_empty() {
+        return Err(Error::new(Code::Argument, format!("rank {}: mcast to nobody: no bit is set", ep.rank)));
+    }
+    Ok(all)
+}
+
 /// Sends to the members of a bitmap (bit r % 64 of word r / 64: rank r of the communicator). `keeps`: the buffer stays unchanged until
 /// the ticket is complete; otherwise it may be changed on return.
 ///

@@ -16,8 +16,10 @@ use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::unwinding::NoWayOut;
+use crate::lane::loan::Descriptor;
 use crate::lane::record::{ASLEEP, EVENT};
 use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::p2p::loan::Lent;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
 use either::Sides;
 
@@ -77,9 +79,11 @@ pub struct Incoming {
     pub(super) pending: UnsafeCell<Option<Wanted>>,
     /// Dead ranks that a receive here has told of.
     told: Mutex<BTreeSet<u32>>,
+    /// The loan that was taken last, or one that a message is being received into. For the thread that has the ring claimed.
+    pub(super) lent: Cell<Option<Lent>>,
 }
 
-// SAFETY: `pending` is used only by the thread that has the ring claimed; what it points to is the caller's promise.
+// SAFETY: `pending` and `lent` are used only by the thread that has the ring claimed; what it points to is the caller's promise.
 unsafe impl Send for Incoming {}
 // SAFETY: as above.
 unsafe impl Sync for Incoming {}
@@ -142,6 +146,7 @@ impl Incoming {
             sides: (spans || !shares.is_empty()).then(|| Sides::new(shares, spans)),
             pending: UnsafeCell::new(None),
             told: Mutex::default(),
+            lent: Cell::new(None),
         }
     }
 
@@ -244,6 +249,14 @@ impl Incoming {
                 share.advance(ticket);
                 return Err(self.damaged(ep, arrival.source));
             }
+            // SAFETY: as the caller promises.
+            Kind::Loan => match unsafe { self.take_loan(ep, share, arrival.source, to, cap)? } {
+                Some(len) => len,
+                None => {
+                    share.advance(ticket);
+                    return Err(self.damaged(ep, arrival.source));
+                }
+            },
             // SAFETY: as the caller promises.
             Kind::Spooled | Kind::Offered => match unsafe { self.fetch(ep, share, arrival, to, cap) } {
                 Ok(None) => return Ok(None),
@@ -350,6 +363,7 @@ impl Incoming {
         let len = match arrival.kind {
             Kind::Inline | Kind::Area | Kind::Nothing | Kind::Damaged => arrival.len as usize,
             Kind::Spooled | Kind::Offered => share.ring.away(share.next()).len as usize,
+            Kind::Loan => Descriptor::length(share.ring.away(share.next()).len) as usize,
         };
         Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: 0 })
     }
@@ -473,6 +487,12 @@ impl Incoming {
     }
 
     unsafe fn until_taken(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
+        // SAFETY: as the caller promises.
+        self.until(ep, || unsafe { self.take(ep, to, cap) })
+    }
+
+    /// Waits until a message is taken.
+    pub(super) fn until<R>(&self, ep: &'static Endpoint, take: impl Fn() -> Result<Option<R>>) -> Result<R> {
         self.run_dry(true);
         let scene = Waiting { ep, inc: self, found: Cell::new(None), next_ns: Cell::new(0), looks: Cell::new(0) };
         let mut waiter = Waiter::new();
@@ -480,8 +500,7 @@ impl Incoming {
             return Err(self.nobody(ep));
         }
         loop {
-            // SAFETY: as the caller promises.
-            if let Some(arrived) = unsafe { self.take(ep, to, cap)? } {
+            if let Some(arrived) = take()? {
                 return Ok(arrived);
             }
             if !waiter.spin() {

@@ -211,6 +211,9 @@ fn complete_receive(comm: i32, index: i32, wait: bool) -> Result<Option<Arrived>
     let Some(_claim) = inc.claim_to_complete(wait)? else { return Ok(None) };
     // SAFETY: claimed.
     let Some(Wanted { ptr, len }) = (unsafe { *inc.pending.get() }) else { return Err(no_receive(ep, index)) };
+    if len == super::loans::AS_LOAN {
+        return Err(no_receive(ep, index));
+    }
     // SAFETY (both): the buffer is the request's until it is completed here.
     let result = if wait {
         // SAFETY: see above.
@@ -263,6 +266,7 @@ pub fn irecv_any_cancel(comm: i32, index: i32) -> Result<bool> {
     if inc.is_underway(ep) {
         return Ok(false);
     }
+    inc.drop_begun(ep);
     inc.end();
     Ok(true)
 }

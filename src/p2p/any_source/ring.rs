@@ -75,6 +75,8 @@ pub enum Kind {
     Offered = 4,
     /// No message: a ticket between nodes that turned out not to be needed.
     Nothing = 5,
+    /// It is handed over: {the words of its [`Descriptor`](crate::lane::loan::Descriptor)}.
+    Loan = 7,
     /// Never written: what is read where the slot says what none can.
     Damaged = 6,
 }
@@ -87,7 +89,8 @@ impl Kind {
     }
 
     pub(super) fn from_number(n: u8) -> Option<Kind> {
-        [Kind::Inline, Kind::Area, Kind::Spooled, Kind::Offered, Kind::Nothing].into_iter().find(|k| *k as u8 == n)
+        let kinds = [Kind::Inline, Kind::Area, Kind::Spooled, Kind::Offered, Kind::Nothing, Kind::Loan];
+        kinds.into_iter().find(|k| *k as u8 == n)
     }
 }
 

@@ -262,7 +262,15 @@ unsafe fn send_slow(ep: &'static Endpoint, comm: i32, ptr: *const u8, len: usize
     check_buffer(ep, ptr, len)?;
     let out = ep.outgoing(comm, dst, index)?;
     out.check_peer(ep)?;
-    let mut message = Message::new(ep, out, ptr, len);
+    // SAFETY: as the caller promises.
+    unsafe { until_sent(ep, out, Message::new(ep, out, ptr, len)) }
+}
+
+/// Waits until a message is sent, in the sense of the mode.
+///
+/// # Safety
+/// Its memory is readable for the length of the call.
+pub(super) unsafe fn until_sent(ep: &'static Endpoint, out: &'static Outgoing, mut message: Message) -> Result<()> {
     let alone = out.is_own() && ep.single_threaded();
     if alone && message.timeout < 0 {
         return Err(message.hopeless(ep, "in synchronous mode"));
@@ -333,6 +341,8 @@ pub(super) struct Message {
     goods: Option<(Kind, BlockRef)>,
     /// The same between nodes.
     far_goods: Option<Goods>,
+    /// It is handed over: the words that name its memory.
+    loan: Option<[u64; 2]>,
 }
 
 // SAFETY: the pointer is to memory that the caller leaves alone until the message is sent; see `Outgoing`.
@@ -345,26 +355,27 @@ impl Message {
             t if t < 0 => u64::MAX,
             t => now_ns() + t as u64 * 1_000_000,
         };
-        Message { out, ptr, len, timeout, deadline_ns, tried: false, stage: Stage::Waits, goods: None, far_goods: None }
+        Message::made(out, (ptr, len), timeout, deadline_ns)
+    }
+
+    fn made(out: &'static Outgoing, (ptr, len): (*const u8, usize), timeout: i32, deadline_ns: u64) -> Message {
+        let (stage, goods, far_goods) = (Stage::Waits, None, None);
+        Message { out, ptr, len, timeout, deadline_ns, tried: false, stage, goods, far_goods, loan: None }
+    }
+
+    /// It is handed over, under these words: sent when it is in its slot, in synchronous mode too.
+    pub fn hand_over(&mut self, words: [u64; 2]) {
+        self.loan = Some(words);
+        self.timeout = if self.timeout < 0 { 1 } else { self.timeout };
     }
 
     /// A message of the library's own: short, waits for room whatever the mode is, and is sent when it is in its slot.
     pub fn told(out: &'static Outgoing, ptr: *const u8, len: usize) -> Message {
-        Message {
-            out,
-            ptr,
-            len,
-            timeout: 1,
-            deadline_ns: 0,
-            tried: false,
-            stage: Stage::Waits,
-            goods: None,
-            far_goods: None,
-        }
+        Message::made(out, (ptr, len), 1, 0)
     }
 
     fn is_long(&self) -> bool {
-        self.len > AREA_BYTES
+        self.len > AREA_BYTES && self.loan.is_none()
     }
 
     /// Moves it on; `true`: it is sent, in the sense of the mode.
@@ -455,7 +466,9 @@ impl Message {
     /// As for [`Message::step`].
     unsafe fn try_place(&mut self, ep: &Endpoint) -> Result<Option<u64>> {
         self.tried = true;
-        let ticket = if self.is_long() {
+        let ticket = if let Some([len, at]) = self.loan {
+            self.out.place_away(ep, Kind::Loan, Away { len, at, generation: 0 })
+        } else if self.is_long() {
             if self.goods.is_none() {
                 // SAFETY: as the caller promises.
                 self.goods = unsafe { self.pack(ep) };

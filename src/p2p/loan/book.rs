@@ -17,12 +17,19 @@ const LEAF_BITS: usize = 14;
 const MIDDLE_BITS: usize = 12;
 const TOP_BITS: usize = 48 - GRAIN_BITS - LEAF_BITS - MIDDLE_BITS;
 
-type Leaf = Zeroed<AtomicU64>;
-type Middle = Zeroed<AtomicPtr<Leaf>>;
-
-/// The entries by address. Parts of it are made when an address is first entered, and stay.
-pub(super) struct Book {
+/// The entries by address. Parts of it are made when an address is first entered, and stay. Pointers lead straight to the first of a table's
+/// values: each look is one load less.
+pub(in crate::p2p) struct Book {
     top: Zeroed<AtomicPtr<Middle>>,
+}
+
+type Middle = AtomicPtr<Leaf>;
+type Leaf = AtomicU64;
+
+/// The place of an address in a table of so many bits, so many bits above the grain.
+#[inline(always)]
+fn place(at: usize, bits: usize, above: usize) -> usize {
+    at >> (GRAIN_BITS + above) & ((1 << bits) - 1)
 }
 
 impl Book {
@@ -35,25 +42,29 @@ impl Book {
     #[inline(always)]
     pub fn find(&self, at: *const u8) -> Option<&AtomicU64> {
         let at = at as usize;
-        if at >> (TOP_BITS + MIDDLE_BITS + LEAF_BITS + GRAIN_BITS) != 0 || !at.is_multiple_of(1 << GRAIN_BITS) {
+        if at >> 48 != 0 || !at.is_multiple_of(1 << GRAIN_BITS) {
             return None;
         }
-        let top = &self.top[at >> (MIDDLE_BITS + LEAF_BITS + GRAIN_BITS)];
-        // SAFETY: set once to what is never freed before the book is.
-        let middle = unsafe { top.load(Ordering::Acquire).as_ref()? };
-        let leaf = &middle[at >> (LEAF_BITS + GRAIN_BITS) & ((1 << MIDDLE_BITS) - 1)];
+        let middle = self.top[place(at, TOP_BITS, LEAF_BITS + MIDDLE_BITS)].load(Ordering::Acquire);
+        if middle.is_null() {
+            return None;
+        }
+        // SAFETY: a table of so many, set once, which stays until the book goes.
+        let leaf = unsafe { (*middle.add(place(at, MIDDLE_BITS, LEAF_BITS))).load(Ordering::Acquire) };
+        if leaf.is_null() {
+            return None;
+        }
         // SAFETY: as above.
-        let leaf = unsafe { leaf.load(Ordering::Acquire).as_ref()? };
-        Some(&leaf[at >> GRAIN_BITS & ((1 << LEAF_BITS) - 1)])
+        Some(unsafe { &*leaf.add(place(at, LEAF_BITS, 0)) })
     }
 
     /// The same, making room for it. The address is a multiple of the grain.
     #[cold]
     pub fn open(&self, at: *const u8) -> Result<&AtomicU64> {
         let n = at as usize;
-        let middle = made(&self.top[n >> (MIDDLE_BITS + LEAF_BITS + GRAIN_BITS)], 1 << MIDDLE_BITS)?;
-        let leaf = made(&middle[n >> (LEAF_BITS + GRAIN_BITS) & ((1 << MIDDLE_BITS) - 1)], 1 << LEAF_BITS)?;
-        Ok(&leaf[n >> GRAIN_BITS & ((1 << LEAF_BITS) - 1)])
+        let middle = made(&self.top[place(n, TOP_BITS, LEAF_BITS + MIDDLE_BITS)], 1 << MIDDLE_BITS)?;
+        let leaf = made(&middle[place(n, MIDDLE_BITS, LEAF_BITS)], 1 << LEAF_BITS)?;
+        Ok(&leaf[place(n, LEAF_BITS, 0)])
     }
 
     /// Begins an execution of a model: no loan of others is held.
@@ -69,12 +80,16 @@ impl Book {
     }
 
     fn entries(&self) -> impl Iterator<Item = &AtomicU64> {
-        fn there<T>(place: &AtomicPtr<T>) -> Option<&T> {
-            // SAFETY: as in `find`.
-            unsafe { place.load(Ordering::Acquire).as_ref() }
-        }
-        self.top.iter().filter_map(there).flat_map(|m| m.iter()).filter_map(there).flat_map(|l| l.iter())
+        let middles = self.top.iter().filter_map(|m| table(m, 1 << MIDDLE_BITS)).flatten();
+        middles.filter_map(|l| table(l, 1 << LEAF_BITS)).flatten()
     }
+}
+
+/// The table that a pointer of the book leads to, if it is made. `n`: the values of tables of this kind.
+fn table<T: Empty>(first: &AtomicPtr<T>, n: usize) -> Option<&[T]> {
+    let first = first.load(Ordering::Acquire);
+    // SAFETY: as made by `made`, and there until the book goes.
+    (!first.is_null()).then(|| unsafe { std::slice::from_raw_parts(first, n) })
 }
 
 /// A pointer that is null, or an entry of nothing.
@@ -87,40 +102,33 @@ unsafe impl<T> Empty for AtomicPtr<T> {}
 // SAFETY: a number.
 unsafe impl Empty for AtomicU64 {}
 
-/// What a pointer leads to, made by whoever comes first.
-fn made<T: Empty>(place: &AtomicPtr<Zeroed<T>>, n: usize) -> Result<&Zeroed<T>> {
-    let mut now = place.load(Ordering::Acquire);
-    if now.is_null() {
+/// The same, made by whoever comes first.
+fn made<T: Empty>(first: &AtomicPtr<T>, n: usize) -> Result<&[T]> {
+    if first.load(Ordering::Acquire).is_null() {
         // SAFETY: zero bytes are a `T`, as it promises.
-        let new = Box::into_raw(Box::new(unsafe { Zeroed::new(n)? }));
-        now = match place.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => new,
-            Err(other) => {
-                // SAFETY: made just now, and nobody else has it.
-                drop(unsafe { Box::from_raw(new) });
-                other
-            }
-        };
+        let new: Zeroed<T> = unsafe { Zeroed::new(n)? };
+        let at = new.as_ptr().cast_mut();
+        if first.compare_exchange(null_mut(), at, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            std::mem::forget(new);
+        }
     }
-    // SAFETY: not null; stays until the book goes.
-    Ok(unsafe { &*now })
+    Ok(table(first, n).unwrap_or(&[]))
 }
 
 impl Drop for Book {
     fn drop(&mut self) {
-        for middle in self.top.iter() {
-            let middle = middle.load(Ordering::Acquire);
-            if middle.is_null() {
-                continue;
+        for middle in self.top.iter().filter_map(|m| table(m, 1 << MIDDLE_BITS)) {
+            for leaf in middle.iter().filter_map(|l| table(l, 1 << LEAF_BITS)) {
+                unmap(leaf);
             }
-            // SAFETY: made by `made`, and this is the only owner.
-            let middle = unsafe { Box::from_raw(middle) };
-            for leaf in middle.iter().map(|l| l.load(Ordering::Acquire)).filter(|l| !l.is_null()) {
-                // SAFETY: as above.
-                drop(unsafe { Box::from_raw(leaf) });
-            }
+            unmap(middle);
         }
     }
+}
+
+fn unmap<T>(table: &[T]) {
+    // SAFETY: mapped by `made`, in this length; the book is going, so nobody looks there any more.
+    unsafe { libc::munmap(table.as_ptr().cast_mut().cast(), size_of_val(table)) };
 }
 
 #[cfg(all(test, not(loom)))]

@@ -16,8 +16,10 @@
 //! | `pool` | the loans of this process: which are idle, with whom the others are |
 //! | `book` | whether an address is the start of a loan |
 //! | `send`, `receive` | one message out, one message in |
+//! | `mcast` | one loan to many |
 
 mod book;
+mod mcast;
 mod pool;
 mod receive;
 mod send;
@@ -30,13 +32,15 @@ use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
 use crate::lane::Lane;
-use crate::lane::loan::{Descriptor, Lender};
+use crate::lane::loan::{Descriptor, Lender, Returned};
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use book::Book;
 use pool::{Pool, Wrong};
 
+pub use mcast::mcast_loan;
 pub use receive::{Lent, irecv_loan, irecv_loan_test, irecv_loan_wait, recv_loan};
 pub use send::send_loan;
+pub(in crate::p2p) use send::{Claimed, claim};
 
 /// Peers whose loans a process can hold.
 const LENDERS: usize = 1 << 16;
@@ -82,8 +86,8 @@ pub struct Loans {
 struct Kept {
     book: Book,
     pool: OnceLock<Pool>,
-    /// By number, from 1 on.
-    lenders: Zeroed<AtomicPtr<Peer>>,
+    /// The words of lenders' tickets, by the lenders' numbers from 1 on.
+    lenders: Zeroed<AtomicPtr<Returned>>,
     known: AtomicU64,
 }
 
@@ -150,21 +154,14 @@ impl Loans {
             let pool = kept.pool.get().ok_or_else(|| self.no_loan(at))?;
             return pool.give_back(ticket_of(now)).map_err(|w| self.wrong(at, "returning", w));
         }
-        if entry.compare_exchange(now, 0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            return Err(self.no_loan(at));
+        entry.store(0, Ordering::Relaxed);
+        // SAFETY: entries have numbers of lenders that were noted before, whose words stay mapped as long as the endpoint lives, and tickets
+        // for which there is a word.
+        unsafe {
+            let words = kept.lenders[lender_of(now) as usize].load(Ordering::Acquire);
+            (*words.add(ticket_of(now) as usize)).say((now & GENERATION_MASK) as u32);
         }
-        self.say_returned(kept, now);
         Ok(())
-    }
-
-    /// Tells its owner that what this entry was is read no more.
-    #[inline(always)]
-    fn say_returned(&self, kept: &Kept, entry: u64) {
-        // SAFETY: entries have numbers of peers that were noted before, and stay known as long as the endpoint.
-        let peer = unsafe { kept.lenders[lender_of(entry) as usize].load(Ordering::Acquire).as_ref() };
-        if let Some(lender) = peer.and_then(Lender::of) {
-            lender.returned(ticket_of(entry)).say((entry & GENERATION_MASK) as u32);
-        }
     }
 
     /// A peer as one who lends. `None`: it has made no loans, or there is no room to map them.
@@ -182,15 +179,32 @@ impl Loans {
         }
         let lender = Lender::meet(peer, number as u32)?;
         if lender.number() as u64 == number {
-            kept.lenders[number as usize].store(std::ptr::from_ref(peer).cast_mut(), Ordering::Release);
+            kept.lenders[number as usize].store(lender.words(), Ordering::Release);
             kept.known.store(number, Ordering::Relaxed);
         }
         Some(lender)
     }
 
+    /// Copies a loan that is held out of it, as far as there is room, and returns it.
+    ///
+    /// # Safety
+    /// `copy` may be called with the loan's first byte and as many bytes as there is room for.
+    pub unsafe fn copy_out(&self, lent: Lent, copy: impl FnOnce(*const u8, usize), room: usize) -> Result<()> {
+        let n = lent.len.min(room);
+        copy(lent.at, n);
+        self.copied(n);
+        self.give_back(lent.at)
+    }
+
+    /// A message has been received into a loan that was taken for it: it is only to be read now.
+    pub fn keep_copy(&self, lent: Lent) {
+        self.copied(lent.len);
+        self.keep(lent.at);
+    }
+
     /// This process holds what has come from a peer, or from itself, under these words, from now on. `None`: there is no such loan.
     #[inline(always)]
-    fn hold(&self, heap: &Heap, peer: Option<&Arc<Peer>>, words: [u64; 2]) -> Option<Lent> {
+    pub(in crate::p2p) fn hold(&self, heap: &Heap, peer: Option<&Arc<Peer>>, words: [u64; 2]) -> Option<Lent> {
         let d = Descriptor::read(words)?;
         let kept = self.kept().ok()?;
         let Some(peer) = peer else { return self.hold_own(kept, heap, d) };
@@ -212,7 +226,8 @@ impl Loans {
     fn hold_own(&self, kept: &Kept, heap: &Heap, d: Descriptor) -> Option<Lent> {
         let at = heap.at(d.place, d.len)?;
         let entry = kept.book.find(at)?.load(Ordering::Acquire);
-        let there = entry == own_entry(d.ticket) && kept.pool.get()?.receive_own(d.ticket, d.generation);
+        let pool = kept.pool.get()?;
+        let there = entry == own_entry(pool.whole(d.ticket)) && pool.receive_own(d.ticket, d.generation);
         there.then_some(Lent { at, len: d.len as usize })
     }
 

@@ -1,9 +1,9 @@
 //! The loans that this process has made: blocks of its heap, each with a ticket, in rings of one size.
 //!
 //! ```text
-//!   IDLE ── take ──▶ LENT ── claim ──▶ SENDING ── hand_over ──▶ SENT ── the ticket's word, or the holder's end ──▶ IDLE
-//!    ▲                │                   │                      │
-//!    └─── give_back ──┘      ◀── unclaim ─┘                      └─ received here ──▶ OWN ── give_back ──▶ IDLE
+//!   IDLE ── take ──▶ LENT ── hand_over ──▶ SENT ── the ticket's word, or the holder's end ──▶ IDLE
+//!    ▲                │                     │
+//!    └─── give_back ──┘                     └─ received here ──▶ OWN ── give_back ──▶ IDLE
 //! ```
 //! A loan is taken where the ring's cursor stands, by one compare-and-swap. Only when that one is not idle are the words of those behind it
 //! looked at, many at once: their lines are written by other cores. A ring is made as long as it takes for that to be rare.
@@ -24,12 +24,12 @@ const EMPTY: u64 = 0;
 const IDLE: u64 = 1;
 /// The program fills it.
 const LENT: u64 = 2;
-/// A thread is handing it over.
-const SENDING: u64 = 3;
 /// It is its receiver's.
 const SENT: u64 = 4;
 /// Its receiver is this process, and has received it.
 const OWN: u64 = 5;
+/// It is several receivers': each has a ticket of its own, whose word it returns, a *part*.
+const SHARED: u64 = 6;
 
 /// A state, and the generation in which it is that.
 const fn word(generation: u32, state: u64) -> u64 {
@@ -54,8 +54,12 @@ struct Slot {
     holder: AtomicPtr<Peer>,
     /// How often it was handed over.
     sent: AtomicU64,
-    /// The next ticket of its ring.
+    /// The next ticket of its ring; of a part, the next part + 1.
     next: AtomicU32,
+    /// The first of its parts + 1 while it is [`SHARED`].
+    parts: AtomicU32,
+    /// Of a part: whose it is.
+    whole: AtomicU32,
 }
 
 static_assertions::const_assert!(size_of::<Slot>() == 64);
@@ -108,12 +112,14 @@ fn turn_of(room: usize) -> u32 {
 }
 
 /// See the module.
-pub(super) struct Pool {
+pub(in crate::p2p) struct Pool {
     slots: Zeroed<Slot>,
     rings: [Ring; RINGS],
     /// The tickets' words, in the heap.
     returned: *const Returned,
     making: Mutex<Making>,
+    /// Tickets for parts that are in no use; held by who makes parts, or looks whether all of a loan are back.
+    spare: Mutex<Vec<u32>>,
     rank: u32,
     most_loans: usize,
     most_bytes: usize,
@@ -134,7 +140,7 @@ struct Making {
 }
 
 /// What a program may not do with a loan, in words.
-pub(super) enum Wrong {
+pub(in crate::p2p) enum Wrong {
     /// It has been handed over.
     HandedOver,
     /// It has been given back.
@@ -152,8 +158,8 @@ impl Pool {
         let words = heap.publish_loans(TICKETS * size_of::<Returned>())?;
         let rings = std::array::from_fn(|_| Ring::default());
         let making = Making { next_run: 0, fresh: [(0, 0); RINGS], loans: 0, bytes: 0 };
-        let making = Mutex::new(making);
-        Ok(Pool { slots, rings, returned: words.cast(), making, rank, most_loans, most_bytes })
+        let (making, spare) = (Mutex::new(making), Mutex::default());
+        Ok(Pool { slots, rings, returned: words.cast(), making, spare, rank, most_loans, most_bytes })
     }
 
     #[inline(always)]
@@ -226,12 +232,7 @@ impl Pool {
         {
             return Ok(at);
         }
-        let mut making = self.making();
-        match self.make(&mut making, heap, book, number, size) {
-            Ok(at) => Ok(at),
-            // Those further on may have come back.
-            Err(e) => self.take_returned(ring, u32::MAX, size).ok_or(e),
-        }
+        self.make(&mut self.making(), heap, book, number, size)
     }
 
     /// One that has come back, of so many behind the cursor; some more are made idle by the way.
@@ -264,6 +265,9 @@ impl Pool {
     fn is_idle(&self, ticket: u32) -> bool {
         let slot = self.slot(ticket);
         let now = slot.state.load(Ordering::Acquire);
+        if state_of(now) == SHARED {
+            return self.all_back(ticket);
+        }
         if state_of(now) != SENT {
             return state_of(now) == IDLE;
         }
@@ -287,7 +291,11 @@ impl Pool {
         let (ring, room) = (&self.rings[number], room_of(number));
         let fits = |m: &Making| m.loans < self.most_loans && m.bytes + room <= self.most_bytes;
         if !fits(making) {
-            self.unmake(making, heap, book, number, fits);
+            // Those further on, and those that were to be used in turn, may have come back.
+            if let Some(at) = self.take_returned(ring, u32::MAX, size) {
+                return Ok(at);
+            }
+            self.unmake(making, heap, book, fits);
         }
         if !fits(making) {
             return Err(self.no_room(size, making.loans, making.bytes));
@@ -296,7 +304,7 @@ impl Pool {
         let at = match heap.alloc(room) {
             Ok(at) => at,
             Err(_) => {
-                self.unmake(making, heap, book, number, |m| m.loans == 0);
+                self.unmake(making, heap, book, |m| m.loans == 0);
                 heap.alloc(room)?
             }
         };
@@ -349,16 +357,22 @@ impl Pool {
         {
             return Ok(ticket);
         }
+        let run = self.next_run(making)?;
+        making.fresh[number] = (run.start, run.end);
+        Ok(run.start)
+    }
+
+    /// So many tickets that were never used, one after the other.
+    fn next_run(&self, making: &mut Making) -> Result<std::ops::Range<u32>> {
         if making.next_run as usize + RUN as usize > TICKETS {
             let text = format!("rank {}: loans of too many sizes: all {TICKETS} tickets are given out", self.rank);
             return Err(Error::new(Code::Memory, text));
         }
-        let first = making.next_run;
+        let run = making.next_run..making.next_run + RUN;
         making.next_run += RUN;
-        making.fresh[number] = (first, first + RUN);
         // The heap's memory may have been used before.
-        (first..first + RUN).for_each(|ticket| self.returned(ticket).say(0));
-        Ok(first)
+        run.clone().for_each(|ticket| self.returned(ticket).say(0));
+        Ok(run)
     }
 
     fn in_ring(&self, number: usize) -> impl Iterator<Item = u32> {
@@ -370,9 +384,9 @@ impl Pool {
         })
     }
 
-    /// Gives memory of idle loans back to the heap, the largest first, and those of one ring last, until that suffices.
-    fn unmake(&self, making: &mut Making, heap: &Heap, book: &Book, last: usize, enough: impl Fn(&Making) -> bool) {
-        for number in (1..RINGS).rev().filter(|n| *n != last).chain([last]) {
+    /// Gives memory of idle loans back to the heap, the largest first, until that suffices.
+    fn unmake(&self, making: &mut Making, heap: &Heap, book: &Book, enough: impl Fn(&Making) -> bool) {
+        for number in (1..RINGS).rev() {
             for ticket in self.in_ring(number) {
                 if enough(making) {
                     return;
@@ -419,53 +433,35 @@ impl Pool {
     #[cold]
     fn wrong(state: u64) -> Wrong {
         match state {
-            SENDING | SENT => Wrong::HandedOver,
+            SENT | SHARED => Wrong::HandedOver,
             OWN => Wrong::Received,
             _ => Wrong::GivenBack,
         }
     }
 
-    /// Takes a loan from the program, to be handed over; its generation.
+    /// The generation of a loan that the program has, and may hand over.
     #[inline(always)]
-    pub fn claim(&self, ticket: u32, size: usize) -> std::result::Result<u32, Wrong> {
+    pub fn lent(&self, ticket: u32, size: usize) -> std::result::Result<u32, Wrong> {
         let slot = self.slot(ticket);
         let now = slot.state.load(Ordering::Relaxed);
         if state_of(now) != LENT {
             return Err(Pool::wrong(state_of(now)));
         }
         let have = slot.size.load(Ordering::Relaxed);
-        if size > have {
-            return Err(Wrong::Shorter(have));
-        }
-        let generation = generation_of(now);
-        match slot.state.compare_exchange(now, word(generation, SENDING), Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Ok(generation),
-            Err(other) => Err(Pool::wrong(state_of(other))),
-        }
+        if size > have { Err(Wrong::Shorter(have)) } else { Ok(generation_of(now)) }
     }
 
-    /// The program has it again: it was not handed over.
-    #[cold]
-    pub fn unclaim(&self, ticket: u32, generation: u32) {
-        self.slot(ticket).state.store(word(generation, LENT), Ordering::Release);
-    }
-
-    /// A loan that was claimed goes to this holder. To be said before it is published.
+    /// It is published, and this holder's. (Who receives it may have returned it by now.)
     #[inline(always)]
-    pub fn address(&self, ticket: u32, holder: *const Peer) {
-        self.slot(ticket).holder.store(holder.cast_mut(), Ordering::Relaxed);
-    }
-
-    /// It is published.
-    #[inline(always)]
-    pub fn hand_over(&self, ticket: u32, generation: u32) {
+    pub fn hand_over(&self, ticket: u32, generation: u32, holder: *const Peer) {
         let slot = self.slot(ticket);
+        slot.holder.store(holder.cast_mut(), Ordering::Relaxed);
         slot.sent.store(slot.sent.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         slot.state.store(word(generation, SENT), Ordering::Release);
     }
 
-    /// A loan that was claimed is idle again: it goes to nobody, or has been copied.
-    pub fn drop_claimed(&self, ticket: u32, generation: u32) {
+    /// It was handed over to nobody, or has been copied.
+    pub fn drop_sent(&self, ticket: u32, generation: u32) {
         self.slot(ticket).state.store(word(generation, IDLE), Ordering::Release);
     }
 
@@ -475,8 +471,8 @@ impl Pool {
         let (sent, own) = (word(generation, SENT), word(generation, OWN));
         loop {
             let now = slot.state.load(Ordering::Acquire);
-            if now == word(generation, SENDING) {
-                // Its sender, another thread, is about to say so.
+            if now == word(generation, LENT) {
+                // Its sender, another thread, has published it and is about to say so.
                 std::hint::spin_loop();
             } else {
                 return now == sent
@@ -495,6 +491,11 @@ impl Pool {
     pub fn give_back(&self, ticket: u32) -> std::result::Result<(), Wrong> {
         let slot = self.slot(ticket);
         let now = slot.state.load(Ordering::Acquire);
+        if state_of(now) == SHARED
+            && let Some(part) = self.own_part(ticket)
+        {
+            return self.give_back(part);
+        }
         if !matches!(state_of(now), LENT | OWN) {
             return Err(Pool::wrong(state_of(now)));
         }
@@ -504,6 +505,80 @@ impl Pool {
             Ok(_) => Ok(()),
             Err(other) => Err(Pool::wrong(state_of(other))),
         }
+    }
+
+    /// Tickets for so many parts of a loan that the program has, with their generations. To be used for publications, and then
+    /// [`Pool::share`]d.
+    pub fn part(&self, ticket: u32, parts: usize) -> Result<Vec<(u32, u32)>> {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        while spare.len() < parts {
+            let mut making = self.making();
+            let run = self.next_run(&mut making)?;
+            spare.extend(run);
+        }
+        let at = spare.len() - parts;
+        let part = |part: u32| {
+            let slot = self.slot(part);
+            let generation = next_generation(generation_of(slot.state.load(Ordering::Relaxed)));
+            slot.whole.store(ticket, Ordering::Relaxed);
+            slot.state.store(word(generation, LENT), Ordering::Release);
+            (part, generation)
+        };
+        Ok(spare.split_off(at).into_iter().map(part).collect())
+    }
+
+    /// The parts of a loan are published, or have not been needed and are idle: it is these holders'.
+    pub fn share(&self, ticket: u32, generation: u32, parts: &[(u32, u32)]) {
+        let mut next = 0;
+        for (part, _) in parts {
+            self.slot(*part).next.store(next, Ordering::Relaxed);
+            next = part + 1;
+        }
+        let slot = self.slot(ticket);
+        slot.parts.store(next, Ordering::Relaxed);
+        slot.state.store(word(generation, SHARED), Ordering::Release);
+    }
+
+    fn parts_of(&self, ticket: u32) -> impl Iterator<Item = u32> {
+        let mut next = self.slot(ticket).parts.load(Ordering::Acquire);
+        std::iter::from_fn(move || {
+            let part = next.checked_sub(1)?;
+            next = self.slot(part).next.load(Ordering::Acquire);
+            Some(part)
+        })
+    }
+
+    /// Is a shared loan idle, since all its parts have come back? Not while another thread looks.
+    #[cold]
+    fn all_back(&self, ticket: u32) -> bool {
+        let Ok(mut spare) = self.spare.try_lock() else { return false };
+        let slot = self.slot(ticket);
+        let now = slot.state.load(Ordering::Acquire);
+        if state_of(now) != SHARED {
+            return state_of(now) == IDLE;
+        }
+        let back = self.parts_of(ticket).fold(true, |all, part| self.is_idle(part) && all);
+        if back {
+            spare.extend(self.parts_of(ticket));
+            slot.state.store(word(generation_of(now), IDLE), Ordering::Release);
+        }
+        back
+    }
+
+    /// The loan that a ticket is of: its own, or the one of which it is a part.
+    pub fn whole(&self, ticket: u32) -> u32 {
+        let slot = self.slot(ticket);
+        if slot.at.load(Ordering::Relaxed).is_null() { slot.whole.load(Ordering::Relaxed) } else { ticket }
+    }
+
+    /// The part of a shared loan that this process has received from itself.
+    #[cold]
+    fn own_part(&self, ticket: u32) -> Option<u32> {
+        let is_own = |part: &u32| state_of(self.slot(*part).state.load(Ordering::Acquire)) == OWN;
+        // Held: a loan all of whose parts are back has none.
+        let _spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = state_of(self.slot(ticket).state.load(Ordering::Acquire)) == SHARED;
+        self.parts_of(ticket).find(is_own).filter(|_| shared)
     }
 
     /// How many the program has, to be filled or received from itself.
@@ -516,7 +591,8 @@ impl Pool {
     /// How many have been made and not been given back to the heap, and of these the ones that somebody has; their bytes.
     pub fn account(&self) -> [u64; 3] {
         let making = self.making();
-        let tickets = 0..making.next_run;
+        let made = |t: &u32| !self.slot(*t).at.load(Ordering::Relaxed).is_null();
+        let tickets = (0..making.next_run).filter(made);
         let out =
             tickets.filter(|t| !self.is_idle(*t) && state_of(self.slot(*t).state.load(Ordering::Relaxed)) != EMPTY);
         [making.loans as u64, out.count() as u64, making.bytes as u64]

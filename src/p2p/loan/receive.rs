@@ -146,11 +146,8 @@ impl Receiver {
             self.lent.set(Some(lent));
             return Ok(lent.len);
         }
-        let n = lent.len.min(self.cap);
-        // SAFETY: the loan has `len` bytes until it is returned, the buffer has room for `n`.
-        unsafe { Cursor::new(self.data, 0).scatter(lent.at, n) };
-        self.ep.loans.copied(n);
-        self.ep.loans.give_back(lent.at)?;
+        // SAFETY: the loan has `len` bytes until it is returned, the buffer has room for those that fit.
+        unsafe { self.ep.loans.copy_out(lent, |from, n| Cursor::new(self.data, 0).scatter(from, n), self.cap)? };
         Ok(lent.len)
     }
 
@@ -171,8 +168,7 @@ impl Receiver {
             ep.loans.give_back(at)?;
             return Err(e);
         }
-        ep.loans.copied(len);
-        ep.loans.keep(at);
+        ep.loans.keep_copy(Lent { at, len });
         self.lent.set(Some(Lent { at, len: self.lane.last_len(self.slot).min(len) }));
         Ok(())
     }

@@ -9,42 +9,51 @@ use crate::p2p::layout::{Cursor, Layout};
 use crate::p2p::send::{Sender, acked_soon, after_publish, busy};
 use crate::p2p::transfer::Put;
 
-/// A loan that a call has taken from the program.
-struct Claimed {
-    at: *mut u8,
-    ticket: u32,
-    generation: u32,
-    size: usize,
-    words: [u64; 2],
+/// A loan that a call sends.
+pub(in crate::p2p) struct Claimed {
+    pub at: *mut u8,
+    pub ticket: u32,
+    pub generation: u32,
+    pub size: usize,
+    pub place: u64,
+    /// What names it.
+    pub words: [u64; 2],
+}
+
+impl Claimed {
+    /// What names it to one of several, who returns it by this ticket.
+    pub fn words_of(&self, ticket: u32, generation: u32) -> [u64; 2] {
+        Descriptor { place: self.place, len: self.size as u64, ticket, generation }.words()
+    }
 }
 
 /// Hands the first `size` bytes of a loan over. On an error it is still the caller's.
 #[inline(always)]
 pub fn send_loan(comm: i32, at: *mut u8, size: usize, dst: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    let kept = ep.loans.kept()?;
-    let (pool, claimed) = claim(ep, kept, at, size)?;
+    let (pool, claimed) = claim(ep, at, size)?;
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
-        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) & !SPECIAL_SYNCHRONOUS == 0 {
-            pool.address(claimed.ticket, holder(lane));
-            if publish(lane, slot, &claimed) {
-                pool.hand_over(claimed.ticket, claimed.generation);
-                return Ok(());
-            }
+        if slot < lane.limit() as usize
+            && lane.special.load(Ordering::Relaxed) & !SPECIAL_SYNCHRONOUS == 0
+            && publish(lane, slot, &claimed)
+        {
+            pool.hand_over(claimed.ticket, claimed.generation, holder(lane));
+            return Ok(());
         }
     }
     send_slow(ep, pool, &claimed, comm, dst, index)
 }
 
 #[inline(always)]
-fn holder(lane: &Lane) -> *const crate::fabric::shm::peer::Peer {
+pub(super) fn holder(lane: &Lane) -> *const crate::fabric::shm::peer::Peer {
     lane.peer.as_ref().map_or(std::ptr::null(), std::sync::Arc::as_ptr)
 }
 
-/// Takes a loan from the program, for this call.
+/// Looks whether the program has this loan and may send it, and what names it.
 #[inline(always)]
-fn claim<'a>(ep: &Endpoint, kept: &'a Kept, at: *mut u8, size: usize) -> Result<(&'a Pool, Claimed)> {
+pub(in crate::p2p) fn claim(ep: &Endpoint, at: *mut u8, size: usize) -> Result<(&Pool, Claimed)> {
+    let kept = ep.loans.kept()?;
     let entry = kept.book.find(at).map_or(0, |entry| entry.load(Ordering::Acquire));
     let (Some(pool), OWN, Some(place)) = (kept.pool.get(), lender_of(entry), ep.heap.place_of(at)) else {
         return Err(match entry {
@@ -53,9 +62,9 @@ fn claim<'a>(ep: &Endpoint, kept: &'a Kept, at: *mut u8, size: usize) -> Result<
         });
     };
     let ticket = ticket_of(entry);
-    let generation = pool.claim(ticket, size).map_err(|w| ep.loans.wrong(at, "sending", w))?;
+    let generation = pool.lent(ticket, size).map_err(|w| ep.loans.wrong(at, "sending", w))?;
     let words = Descriptor { place, len: size as u64, ticket, generation }.words();
-    Ok((pool, Claimed { at, ticket, generation, size, words }))
+    Ok((pool, Claimed { at, ticket, generation, size, place, words }))
 }
 
 /// The short path: the landing is free. `false`: not this way.
@@ -83,23 +92,22 @@ fn publish(lane: &Lane, slot: usize, claimed: &Claimed) -> bool {
 #[cold]
 #[inline(never)]
 fn send_slow(ep: &'static Endpoint, pool: &Pool, claimed: &Claimed, comm: i32, dst: i32, index: i32) -> Result<()> {
-    let sent = match dst {
-        PROC_NULL => ep.check_comm(comm).map(|()| false),
-        _ => ep.resolve(comm, dst, index).and_then(|(lane, slot)| send_on(ep, pool, claimed, lane, slot)),
-    };
-    match sent {
-        Ok(true) => pool.hand_over(claimed.ticket, claimed.generation),
-        Ok(false) => pool.drop_claimed(claimed.ticket, claimed.generation),
-        Err(e) => {
-            pool.unclaim(claimed.ticket, claimed.generation);
-            return Err(e);
-        }
+    let Claimed { ticket, generation, .. } = *claimed;
+    if dst == PROC_NULL {
+        ep.check_comm(comm)?;
+        pool.drop_sent(ticket, generation);
+        return Ok(());
+    }
+    let (lane, slot) = ep.resolve(comm, dst, index)?;
+    match send_on(ep, claimed, lane, slot)? {
+        true => pool.hand_over(ticket, generation, holder(lane)),
+        false => pool.drop_sent(ticket, generation),
     }
     Ok(())
 }
 
 /// `false`: it is sent, and nobody has it any more.
-fn send_on(ep: &'static Endpoint, pool: &Pool, claimed: &Claimed, lane: &'static Lane, slot: usize) -> Result<bool> {
+fn send_on(ep: &'static Endpoint, claimed: &Claimed, lane: &'static Lane, slot: usize) -> Result<bool> {
     let data = Layout::Contiguous { ptr: claimed.at, len: claimed.size };
     if lane.far().is_some() {
         // SAFETY: the loan is this call's.
@@ -111,7 +119,6 @@ fn send_on(ep: &'static Endpoint, pool: &Pool, claimed: &Claimed, lane: &'static
     let mut sender = Sender::new(ep, lane, slot, data, claimed.size);
     sender.check_peer()?;
     sender.loan = Some(claimed.words);
-    pool.address(claimed.ticket, holder(lane));
     // SAFETY: nothing but the words is read.
     if unsafe { sender.place_short() } { Ok(true) } else { Err(sender.spool_full()) }
 }
@@ -127,15 +134,13 @@ impl Sender {
         // SAFETY: as the caller promises; the loan has `len` bytes, and is this call's.
         unsafe { Cursor::new(self.data, 0).gather(at, self.len) };
         ep.loans.copied(self.len);
-        let claimed = ep.loans.kept().and_then(|kept| claim(ep, kept, at, self.len));
-        let (pool, claimed) = match claimed {
+        let (pool, claimed) = match claim(ep, at, self.len) {
             Ok(both) => both,
             Err(e) => return Put::Failed(e),
         };
-        pool.address(claimed.ticket, holder(lane));
         self.take_landing();
         self.publish(Kind::Loan, claimed.words[0], claimed.words[1]);
-        pool.hand_over(claimed.ticket, claimed.generation);
+        pool.hand_over(claimed.ticket, claimed.generation, holder(lane));
         Put::Done
     }
 }

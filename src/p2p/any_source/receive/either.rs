@@ -77,31 +77,75 @@ impl Incoming {
             n => (n as usize - 1, 1),
         };
         for n in 0..looks {
-            let at = (first + n) % all;
-            let taken = if at < near {
-                let share = if at == 0 { &self.first } else { &sides.shares[at - 1] };
-                // SAFETY: as the caller promises.
-                let taken = unsafe { self.take_near(ep, share, to, cap) };
-                let underway = matches!(taken, Ok(None)) && self.is_underway_in(ep, share);
-                sides.underway.store(if underway { at as u32 + 1 } else { 0 }, Ordering::Relaxed);
-                if underway {
-                    return taken;
-                }
-                taken?
-            } else {
-                // SAFETY: as the caller promises.
-                unsafe { self.take_far(ep, at - near, to, cap)? }
-            };
-            if taken.is_some() {
-                sides.turn.store(((at + 1) % all) as u32, Ordering::Relaxed);
+            // SAFETY: as the caller promises.
+            let taken = unsafe { self.take_of(ep, sides, (first + n) % all, all, to, cap)? };
+            if taken.is_some() || sides.underway.load(Ordering::Relaxed) != 0 {
                 return Ok(taken);
             }
         }
         Ok(None)
     }
 
+    /// The same from one of `all`.
+    ///
+    /// # Safety
+    /// As for [`Incoming::take`].
+    unsafe fn take_of(
+        &self,
+        ep: &'static Endpoint,
+        sides: &Sides,
+        at: usize,
+        all: usize,
+        to: *mut u8,
+        cap: usize,
+    ) -> Result<Option<Arrived>> {
+        let near = 1 + sides.shares.len();
+        let taken = if at < near {
+            let share = if at == 0 { &self.first } else { &sides.shares[at - 1] };
+            // SAFETY: as the caller promises.
+            let taken = unsafe { self.take_near(ep, share, to, cap) };
+            let underway = matches!(taken, Ok(None)) && self.is_underway_in(ep, share);
+            sides.underway.store(if underway { at as u32 + 1 } else { 0 }, Ordering::Relaxed);
+            taken?
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { self.take_far(ep, at - near, to, cap)? }
+        };
+        if taken.is_some() {
+            sides.turn.store(((at + 1) % all) as u32, Ordering::Relaxed);
+        }
+        Ok(taken)
+    }
+
+    /// Takes the message that [`Incoming::peek`] has found, or the one of which a part is in the buffer, and no other.
+    ///
+    /// # Safety
+    /// As for [`Incoming::take`].
+    pub(in crate::p2p::any_source) unsafe fn take_turn(
+        &self,
+        ep: &'static Endpoint,
+        to: *mut u8,
+        cap: usize,
+    ) -> Result<Option<Arrived>> {
+        // SAFETY (both): as the caller promises.
+        let Some(sides) = &self.sides else { return unsafe { self.take(ep, to, cap) } };
+        let all = 1 + sides.shares.len() + sides.far.as_ref().map_or(0, |far| self.far_shares(ep, far));
+        let at = match sides.underway.load(Ordering::Relaxed) {
+            0 => sides.turn.load(Ordering::Relaxed) as usize,
+            n => n as usize - 1,
+        };
+        // SAFETY: see above.
+        unsafe { self.take_of(ep, sides, at, all, to, cap) }
+    }
+
+    /// Is the message that [`Incoming::peek`] has found of this kind, and of this node?
+    pub(in crate::p2p::any_source) fn turn_is(&self, kind: Kind) -> bool {
+        let at = self.sides.as_ref().map_or(0, |sides| sides.turn.load(Ordering::Relaxed) as usize);
+        self.shares().nth(at).and_then(|share| share.arrival()).is_some_and(|a| a.kind == kind)
+    }
+
     /// Where the message is that `take` would take: who sent it, how long it is. The next `take` takes it.
-    pub(super) fn peek(&self, ep: &Endpoint) -> Option<Arrived> {
+    pub(in crate::p2p::any_source) fn peek(&self, ep: &Endpoint) -> Option<Arrived> {
         let Some(sides) = &self.sides else { return self.peek_near(&self.first) };
         let near = 1 + sides.shares.len();
         let all = near + sides.far.as_ref().map_or(0, |far| self.far_shares(ep, far));

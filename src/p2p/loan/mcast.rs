@@ -1,0 +1,60 @@
+//! One loan to many: each holder has a ticket of its own for the same memory, so each returns it as if it were alone, and dies alone.
+
+use super::*;
+use crate::lane::SEND_PENDING;
+use crate::p2p::any_source::multicast::members_of;
+use crate::p2p::layout::Layout;
+use crate::p2p::loan::send::{Claimed, claim, holder};
+use crate::p2p::send::{Sender, busy};
+
+/// Hands the first `size` bytes of a loan over to the members of a bitmap, on this index of each. On an error that is found before it has
+/// gone to anybody it is still the caller's. A member that dies meanwhile is passed over.
+///
+/// # Safety
+/// `bits` has a word for each 64 ranks of the communicator.
+pub unsafe fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: *const u64, index: i32) -> Result<()> {
+    let ep = endpoint()?;
+    let (pool, claimed) = claim(ep, at, size)?;
+    // SAFETY: as the caller promises.
+    let members = unsafe { members_of(ep, comm, bits)? };
+    let Claimed { ticket, generation, .. } = claimed;
+    let data = Layout::Contiguous { ptr: claimed.at, len: claimed.size };
+    let mut lanes = Vec::with_capacity(members.len());
+    for rank in members {
+        let (lane, slot) = ep.resolve(comm, rank as i32, index)?;
+        if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
+            return Err(busy(ep, lane, slot, "send"));
+        }
+        Sender::new(ep, lane, slot, data, size).check_peer()?;
+        lanes.push((lane, slot));
+    }
+    let parts = pool.part(ticket, lanes.len())?;
+    for ((lane, slot), (part, generation)) in lanes.into_iter().zip(&parts) {
+        let words = claimed.words_of(*part, *generation);
+        let gone = if lane.far().is_some() {
+            // SAFETY: the loan is this call's.
+            let _ = unsafe { crate::p2p::send::send_on(ep, lane, slot, data) };
+            true
+        } else {
+            let mut sender = Sender::new(ep, lane, slot, data, size);
+            sender.loan = Some(words);
+            // Four million messages may be outstanding there; then it waits for one to be received.
+            loop {
+                if sender.check_peer().is_err() {
+                    break true;
+                }
+                // SAFETY: nothing but the words is read.
+                if unsafe { sender.place_short() } {
+                    break false;
+                }
+                std::thread::yield_now();
+            }
+        };
+        match gone {
+            true => pool.drop_sent(*part, *generation),
+            false => pool.hand_over(*part, *generation, holder(lane)),
+        }
+    }
+    pool.share(ticket, generation, &parts);
+    Ok(())
+}
