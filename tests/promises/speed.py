@@ -1,13 +1,12 @@
 """How fast messages are beside all MPIs that can be had, on near and on far cores: what the lines of `tests/shows speed` have in common.
 
-Each line looks at cases of `fmpl bench`. The cases of all lines that are wanted run in as few sweeps as can be, round after round, since
-which state of the cores a minute meets cannot be chosen; a state met in fewer than ENOUGH blocks is *not met*, which is no failure.
+Each line looks at cases of `fmpl bench`. The cases of all lines that are wanted run in as few sweeps as can be, a block of each in every
+round: which state of the cores a minute meets cannot be chosen, and so all lines meet the same minutes. A state met in fewer than
+ENOUGH blocks is *not met*, which is no failure.
 """
 
 STATES = ("near", "far")
 ENOUGH = 30
-# In a round; so a round of a sweep stays short, and a run of all rounds meets many moments.
-BLOCKS = 6
 HEAP = (16,)
 
 # The Python packages that bring an MPI, each in a place of its own, since both have an mpicc.
@@ -57,7 +56,7 @@ class Sweep:
         names = [f"{name}={','.join(sizes)}" for name, sizes in self.wanted.items()]
         with tempfile.TemporaryDirectory() as d:
             out = pathlib.Path(d, "figures.json")
-            command = [bench.fmpl, "bench", *names, "--quiet", "--json", str(out), "--rounds", str(Sweep.rounds), "--blocks", str(BLOCKS),
+            command = [bench.fmpl, "bench", *names, "--quiet", "--json", str(out), "--rounds", str(Sweep.rounds), "--blocks", "1",
                        "--patience", "10", *(f"--offset={offset}" for offset in self.offsets)]
             try:
                 command += ["--against", self.against()] if self.against else []

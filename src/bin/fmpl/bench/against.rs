@@ -135,6 +135,9 @@ pub fn rivals(wanted: &[String], place: &Path, blacs: bool, rma: bool) -> Result
         let rival = match NAMED.iter().find(|m| m.0 == name) {
             _ if rma && name == UCX => super::ucx::rival(),
             Some((_, family, ucx)) => installed(name, family, *ucx).and_then(|mpi| mpi.contestant(place, blacs)),
+            None if name.contains('/') && blacs => {
+                return Err(format!("--against {name}: beside the BLACS only MPIs for which the system has ScaLAPACK"));
+            }
             None if name.contains('/') => by_path(name).and_then(|mpi| mpi.contestant(place, blacs)),
             None => {
                 let known = known().collect::<Vec<_>>().join(", ");
@@ -183,9 +186,14 @@ fn by_path(path: &str) -> Result<Mpi, String> {
         return Err(format!("--against {path}: only an Open MPI can be told to use UCX"));
     }
     let beside = |name: &&str| Some(Path::new(compiler).with_file_name(name).to_str()?.to_owned());
-    let launcher = OTHER.launchers.iter().filter_map(beside).find(|l| family.is_launcher(l));
-    let launcher =
-        launcher.ok_or_else(|| format!("--against {path}: no launcher beside it ({})", OTHER.launchers.join(", ")))?;
+    let launchers = || family.launchers.iter().chain(OTHER.launchers);
+    let none = || {
+        format!(
+            "--against {path}: none of {} beside it is its launcher",
+            launchers().copied().collect::<Vec<_>>().join(", ")
+        )
+    };
+    let launcher = launchers().filter_map(beside).find(|l| family.is_launcher(l)).ok_or_else(none)?;
     let text = output_of(&launcher, &["--version"]).unwrap_or_default();
     let version = text.split_whitespace().find(|w| w.contains('.') && w.starts_with(|c: char| c.is_ascii_digit()));
     let over = if ucx { "-ucx" } else { "" };
@@ -259,5 +267,48 @@ pub fn compile_with(compiler: &str, source: &str, program: &Path, link: &[&str])
         Ok(())
     } else {
         Err(format!("{compiler}: {}", String::from_utf8_lossy(&done.stderr).trim()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory with programs that say these things, as an MPI's compiler and launcher do.
+    fn pretended(name: &str, programs: &[(&str, &str)]) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let place = std::env::temp_dir().join(format!("fmpl-against-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&place).unwrap();
+        for (program, says) in programs {
+            let path = place.join(program);
+            std::fs::write(&path, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        place
+    }
+
+    #[test]
+    fn an_mpi_is_found_by_its_compiler() {
+        // Two MPIs in one directory, as distributions have them: the launcher is the compiler's.
+        let place = pretended(
+            "two",
+            &[
+                ("mpicc", "mpicc: Open MPI 5.0.11 (Language: C)"),
+                ("mpicc.mpich", "mpicc for MPICH version 4.0.2"),
+                ("mpiexec.mpich", "HYDRA build details: Version: 4.0.2"),
+                ("mpirun", "mpirun (Open MPI) 5.0.11"),
+                ("mpiexec", "mpirun (Open MPI) 5.0.11"),
+                ("cc", "a compiler"),
+            ],
+        );
+        let path = |program: &str| place.join(program).to_str().unwrap().to_owned();
+        let found = |program: &str| by_path(&path(program)).map(|m| (m.name, m.launcher, m.ucx));
+        assert_eq!(found("mpicc"), Ok(("openmpi-5.0.11".into(), path("mpirun"), false)));
+        assert_eq!(found("mpicc+ucx"), Ok(("openmpi-ucx-5.0.11".into(), path("mpirun"), true)));
+        assert_eq!(found("mpicc.mpich"), Ok(("mpich-4.0.2".into(), path("mpiexec.mpich"), false)));
+        for (program, says) in [("mpicc.mpich+ucx", "only an Open MPI"), ("nothing", "there is no")] {
+            assert!(found(program).is_err_and(|e| e.contains(says)), "{program}");
+        }
+        std::fs::remove_dir_all(&place).unwrap();
     }
 }
