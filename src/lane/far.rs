@@ -445,19 +445,23 @@ impl Far {
     /// The posting for message `seq`, if it is there and whole.
     pub fn posting(&self, slot: usize, seq: u64) -> Option<FarPosting> {
         let words = self.front(slot)?.whole_posting()?;
-        (words[3] == seq).then_some(FarPosting {
-            addr: words[0],
-            cap: words[1] as usize,
-            meta: words[2],
-            shape: [words[4], words[5], words[6]],
-        })
+        (words[3] == seq).then_some(())?;
+        let posting = FarPosting::of(words);
+        if posting.is_none() {
+            self.link.damaged("a posting");
+        }
+        posting
     }
 
-    /// Bytes of the landing that was taken over last.
-    ///
-    /// # Safety
-    /// `n` ≤ [`FAR_INLINE`]; the landing is whole and not acknowledged.
-    pub unsafe fn landed(&self, slot: usize) -> *const u8 {
+    /// The landing that is there, if it is whole: its word, and the first words of its data.
+    pub fn landing(&self, slot: usize) -> Option<(Land, [u64; 3])> {
+        let front = self.front(slot)?;
+        let land = Land(front.landing[0].load(Ordering::Acquire));
+        front.whole_landing(land).map(|[_, first, second, third]| (land, [first, second, third]))
+    }
+
+    /// The [`FAR_INLINE`] bytes of the data of a landing, of a slot that is open: they stay until it is acknowledged.
+    pub fn landed(&self, slot: usize) -> *const u8 {
         self.front(slot).map_or(std::ptr::null(), |f| (&raw const f.landing[3]).cast())
     }
 

@@ -10,6 +10,7 @@
 //! | spooled, chain | 1 by the sender, 1 by the receiver (none into a long run) | nothing of the sender any more |
 
 mod bulk;
+mod chain;
 pub(super) mod lend;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::{Block as Shaped, Cursor, Layout};
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::Sender;
+use crate::p2p::spool::SPOOL_WINDOW;
 use crate::p2p::transfer::Put;
 use crate::wait::doorbell;
 use bulk::{RUN_FROM, span, start};
@@ -36,8 +38,6 @@ pub(super) use bulk::{Remote, registered, transfer};
 
 /// Receive buffers of fewer bytes are not registered: their messages come by landing or through the spool.
 const REGISTER_FROM: usize = 16 << 10;
-/// Bytes of a chain that are fetched at a time.
-const PIECE: u64 = 4096;
 
 impl Sender {
     /// Sends a short message without waiting; everything before it is received. `false`: not possible now, or never again.
@@ -111,18 +111,13 @@ impl Sender {
         let Some(posting) = far.posting(self.slot, self.seq) else { return Put::NotNow };
         let Some(key) = posting.key() else { return Put::NotNow };
         let n = self.len.min(posting.cap);
-        let contiguous = posting.kind() == PostingKind::Contiguous as u8;
-        let shape = Shaped {
-            run: posting.shape[0] as usize,
-            count: posting.shape[1] as usize,
-            stride: posting.shape[2] as isize,
-        };
-        if !contiguous && (posting.kind() != PostingKind::Block as u8 || shape.run < RUN_FROM) {
-            return Put::NotNow;
-        }
         let mut remote = Remote::run(posting.addr, key);
-        if !contiguous {
-            remote.shape = shape;
+        if posting.kind() != PostingKind::Contiguous as u8 {
+            let [run, count, stride] = posting.shape;
+            if posting.kind() != PostingKind::Block as u8 || run < RUN_FROM as u64 {
+                return Put::NotNow;
+            }
+            remote.shape = Shaped { run: run as usize, count: count as usize, stride: stride as isize };
         }
         // SAFETY: the data is readable, as the caller promises; the posting is ours until we publish.
         let mut started = match unsafe { start(far, true, self.data, 0, n, remote) } {
@@ -174,143 +169,53 @@ impl Sender {
 
 impl Receiver {
     /// Posts at the peer, with the buffer registered if it is worth it.
-    pub(super) fn post_far(&self, far: &Far, addr: *mut u8, kind: PostingKind, shape: [u64; 3]) {
-        let cap = if self.wants_loan { 0 } else { self.cap };
+    pub(super) fn post_far(&self, far: &Far) {
+        let cap = self.posted_cap();
         let span = span(&self.data, 0, cap);
         // SAFETY: the buffer is the receive's until that is completed or withdrawn, and the registration ends with it.
         let region =
             span.filter(|_| cap >= REGISTER_FROM).and_then(|(at, len)| unsafe { registered(far, at, len, true) });
-        let hint = if region.is_some() { HINT_KEYED } else { 0 };
-        let key = region.as_ref().map_or(0, |r| r.rkey());
-        let meta = Posting::meta(kind, hint, self.lane.epoch) | (key as u64) << 32;
-        self.lane.posting_here(self.slot).meta.store(meta, Ordering::Relaxed);
+        let key = region.as_ref().map(|r| r.rkey());
         if let Some(mine) = far.slot(self.slot) {
             *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = region;
         }
-        let _ = far.post(self.slot, self.seq, &FarPosting { addr: addr as u64, cap, meta, shape });
+        self.say_posted(far, key);
         if far.is_pending(self.slot, self.seq) {
             far.call(Call::Posted);
         }
     }
 
-    /// The chain begins with this message.
-    pub(super) fn enter_chain_far(&self, far: &Far) -> bool {
-        let Some(start) = far.chain_start(self.slot).filter(|s| s.first == self.seq) else { return false };
-        let Some(mine) = far.slot(self.slot) else { return false };
-        let mut chain = mine.chain.lock().unwrap_or_else(|e| e.into_inner());
-        (chain.addr, chain.key) = (start.addr, start.key);
-        (chain.generation, chain.size) = (start.generation, start.size);
-        chain.next = BLOCK_HEADER as u64;
-        chain.sure = 0;
-        chain.piece.clear();
-        true
+    /// Bytes that may be put into the buffer: none, where the message is wanted as a loan.
+    fn posted_cap(&self) -> usize {
+        if self.wants_loan { 0 } else { self.cap }
     }
 
-    /// Looks for the next record of the chain; its word.
-    pub(super) fn look_in_far_chain(&self, far: &Far) -> Option<u64> {
-        let mine = far.slot(self.slot)?;
-        let mut chain = mine.chain.lock().unwrap_or_else(|e| e.into_inner());
-        loop {
-            let tail = far.chain_tail(self.slot);
-            if tail < self.seq {
-                return None;
-            }
-            let have = |chain: &far::FarChain, bytes: u64| {
-                chain.sure >= self.seq
-                    && chain.next >= chain.from
-                    && chain.next + bytes <= chain.from + chain.piece.len() as u64
-            };
-            let left = chain.size.saturating_sub(chain.next);
-            if left < 8 {
-                return None;
-            }
-            if !have(&chain, 24.min(left)) {
-                let n = PIECE.min(left) as usize;
-                let from = chain.next;
-                let (block, there) = (source(&chain), chain.addr + from);
-                chain.piece.resize(n, 0);
-                let to = Layout::Contiguous { ptr: chain.piece.as_mut_ptr(), len: n };
-                // SAFETY: the piece has room; the sender keeps the block until this side has marked it done.
-                if unsafe { block.fetch(far, to, n, there) }.is_err() {
-                    chain.piece.clear();
-                    return None;
-                }
-                (chain.from, chain.sure) = (from, tail);
-            }
-            let word = word_at(&chain, 0);
-            if word as u32 != self.seq as u32 || word == 0 {
-                return None;
-            }
-            if (word >> 32) as u8 != Kind::Link as u8 {
-                return Some(word);
-            }
-            // A link: the address of the next block, its key and generation; its size in the word, in units of 256 bytes.
-            let (addr, keys) = (word_at(&chain, 8), word_at(&chain, 16));
-            finish_block(far, &chain);
-            (chain.addr, chain.key, chain.generation) = (addr, keys as u32, (keys >> 32) as u32);
-            chain.size = (word >> 40) * 256;
-            chain.next = BLOCK_HEADER as u64;
-            chain.sure = 0;
-        }
+    /// Tells the peer of the posting; `key`: of its buffer.
+    fn say_posted(&self, far: &Far, key: Option<u32>) {
+        let (addr, kind, shape) = posting_of(&self.data);
+        let hint = if key.is_some() { HINT_KEYED } else { 0 };
+        let meta = Posting::meta(kind, hint, self.lane.epoch) | (key.unwrap_or(0) as u64) << 32;
+        let _ = far.post(self.slot, self.seq, &FarPosting { addr: addr as u64, cap: self.posted_cap(), meta, shape });
     }
 
-    /// The length of the record that was found.
-    pub(super) fn far_record_len(&self, far: &Far, word: u64) -> usize {
-        if word >> 40 < LONG_LENGTH {
-            return (word >> 40) as usize;
-        }
-        far.slot(self.slot).map_or(0, |m| word_at(&m.chain.lock().unwrap_or_else(|e| e.into_inner()), 8) as usize)
-    }
-
-    /// The block of the chain will not be looked at again.
-    pub(super) fn finish_block_far(&self, far: &Far) {
-        if let Some(mine) = far.slot(self.slot) {
-            finish_block(far, &mine.chain.lock().unwrap_or_else(|e| e.into_inner()));
-        }
-    }
-
-    /// Delivers a record of the chain; its length.
-    pub(super) unsafe fn take_far_record(&self, far: &Far, word: u64) -> Result<usize, Error> {
-        let len = self.far_record_len(far, word);
-        let n = len.min(self.cap);
-        let Some(mine) = far.slot(self.slot) else { return Ok(len) };
-        let mut chain = mine.chain.lock().unwrap_or_else(|e| e.into_inner());
-        let payload = if (len as u64) < LONG_LENGTH { 8 } else { 16 };
-        let at = chain.next + payload;
-        let offset = (at - chain.from) as usize;
-        if offset + n <= chain.piece.len() {
-            // SAFETY: the piece has the bytes, the buffer room for them.
-            unsafe { Cursor::new(self.data, 0).scatter(chain.piece.as_ptr().add(offset), n) };
-        } else {
-            // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
-            unsafe { source(&chain).fetch(far, self.data, n, chain.addr + at)? };
-        }
-        chain.next += record_bytes(len) as u64;
-        write_back(far, chain.addr + 64, chain.key, self.seq as u32);
-        Ok(len)
-    }
-
-    /// Delivers a message by its landing; its length.
-    pub(super) unsafe fn take_far_landing(&self, far: &Far, land: Land, words: [u64; 2]) -> Result<usize, Error> {
-        match Kind::from_number(land.kind()) {
-            Some(Kind::FarInline) => {
-                let len = land.inline_len().min(FAR_INLINE);
+    /// Delivers a message by its landing; its length. What the landing says is read from the front, not from the view, which lies in shared
+    /// memory: so the peer is not asked for what another rank of this node has written there.
+    pub(super) unsafe fn take_far_landing(&self, far: &Far) -> Result<usize, Error> {
+        let landing = far.landing(self.slot).filter(|(land, _)| land.is(self.seq, self.lane.epoch));
+        match landing.and_then(|(land, words)| arrived(land, words)) {
+            Some(Arrived::Inline(len)) => {
                 // SAFETY: the landing has `len` bytes until it is acknowledged, the buffer room for those that fit.
                 unsafe { Cursor::new(self.data, 0).scatter(far.landed(self.slot), len.min(self.cap)) };
                 Ok(len)
             }
-            Some(Kind::Direct) => {
-                if land.inline_len() == 16 {
-                    far.link.until_arrived(words[1])?;
+            Some(Arrived::Put { len, counted }) => {
+                if let Some(number) = counted {
+                    far.link.until_arrived(number)?;
                 }
-                Ok(words[0] as usize)
+                Ok(len)
             }
-            Some(Kind::Spooled) => {
-                let (len, addr) = (words[0] as usize, words[1]);
-                // SAFETY: three words were published with this landing.
-                let keys = unsafe { far.landed(self.slot).cast::<u64>().add(2).read() };
+            Some(Arrived::Spooled { len, header, addr, keys }) => {
                 let n = len.min(self.cap);
-                let header = BLOCK_HEADER as u64 + if (len as u64) < LONG_LENGTH { 8 } else { 16 };
                 let block = Source::new(addr - header, keys as u32, (keys >> 32) as u32);
                 if n > 0 {
                     // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
@@ -319,7 +224,7 @@ impl Receiver {
                 block.done(far);
                 Ok(len)
             }
-            _ => Err(self.garbled("a landing of a kind that does not exist between nodes")),
+            None => Err(self.garbled("a landing")),
         }
     }
 
@@ -335,18 +240,43 @@ impl Receiver {
     }
 }
 
-fn word_at(chain: &far::FarChain, beyond: u64) -> u64 {
-    let at = (chain.next - chain.from + beyond) as usize;
-    chain.piece.get(at..at + 8).map_or(0, |b| u64::from_ne_bytes(b.try_into().expect("eight bytes")))
+/// What a landing says of its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrived {
+    /// So many bytes of it are in the landing.
+    Inline(usize),
+    /// It is in the posted buffer, or will be when so many writes have been counted.
+    Put { len: usize, counted: Option<u64> },
+    /// It lies at this address of the sender's spool, behind so many bytes of its block.
+    Spooled { len: usize, header: u64, addr: u64, keys: u64 },
 }
 
-/// The block of a chain.
-fn source(chain: &far::FarChain) -> Source {
-    Source::new(chain.addr, chain.key, chain.generation)
+/// Takes a landing apart: its word, and the first of the words that come along. `None`: no sender says so.
+fn arrived(land: Land, [first, second, third]: [u64; 3]) -> Option<Arrived> {
+    let len = usize::try_from(first).ok().filter(|len| *len <= isize::MAX as usize);
+    Some(match Kind::from_number(land.kind())? {
+        Kind::FarInline if land.inline_len() <= FAR_INLINE => Arrived::Inline(land.inline_len()),
+        Kind::Direct => Arrived::Put { len: len?, counted: (land.inline_len() == 16).then_some(second) },
+        Kind::Spooled => {
+            let (len, addr) = (len.filter(|len| *len <= SPOOL_WINDOW)?, second);
+            let header = BLOCK_HEADER as u64 + if (len as u64) < LONG_LENGTH { 8 } else { 16 };
+            addr.checked_sub(header).filter(|block| *block != 0)?;
+            addr.checked_add(len as u64)?;
+            Arrived::Spooled { len, header, addr, keys: third }
+        }
+        _ => return None,
+    })
 }
 
-fn finish_block(far: &Far, chain: &far::FarChain) {
-    source(chain).done(far);
+/// Where a receive's message goes, as it is posted.
+fn posting_of(data: &Layout) -> (*mut u8, PostingKind, [u64; 3]) {
+    match *data {
+        Layout::Contiguous { ptr, .. } => (ptr, PostingKind::Contiguous, [0; 3]),
+        Layout::Block { ptr, block } => {
+            (ptr, PostingKind::Block, [block.run as u64, block.count as u64, block.stride as u64])
+        }
+        Layout::List { iov, n } => (iov.cast_mut().cast(), PostingKind::List, [0, n as u64, 0]),
+    }
 }
 
 /// Writes a word of four bytes into the peer's spool.
@@ -360,23 +290,19 @@ pub(super) fn write_back(far: &Far, addr: u64, rkey: u32, word: u32) {
 /// Takes a posting back at the peer. `false`: its message is there or being put; the posting stays.
 pub(super) fn take_back(receiver: &Receiver, far: &Far) -> bool {
     let (lane, slot) = (receiver.lane, receiver.slot);
-    let view = lane.posting_here(slot);
-    let meta = view.meta.load(Ordering::Relaxed);
+    let key = || far.slot(slot)?.buffer.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map(|region| region.rkey());
+    let key = key();
     let _ = far.post(slot, 0, &WITHDRAWN);
     // The posting may have been what acknowledged the message before.
     far.send_ack(slot);
-    let keyed = (meta >> 8) as u8 & HINT_KEYED != 0;
     // Without a key nothing can be put there, so nobody need be asked.
-    let late = keyed && far.ask(Ask::Withdraw, slot, receiver.seq, || lane.gone().is_none()) == Some(true);
+    let late = key.is_some() && far.ask(Ask::Withdraw, slot, receiver.seq, || lane.gone().is_none()) == Some(true);
     if lane.gone().is_some() {
         far.link.fail(Reason::Other, "is cut off: a receive was withdrawn after it had gone".into());
     }
     if late || receiver.look().is_some() {
-        view.seq.store(receiver.seq, Ordering::Release);
-        let shape = lane.shape(lane.inn, slot);
-        let shape = [&shape.run, &shape.count, &shape.stride].map(|w| w.load(Ordering::Relaxed));
-        let (addr, cap) = (view.addr.load(Ordering::Relaxed), view.cap.load(Ordering::Relaxed) as usize);
-        let _ = far.post(slot, receiver.seq, &FarPosting { addr, cap, meta, shape });
+        lane.posting_here(slot).seq.store(receiver.seq, Ordering::Release);
+        receiver.say_posted(far, key);
         return false;
     }
     if let Some(mine) = far.slot(slot) {
@@ -469,7 +395,8 @@ fn on_number(link: &Arc<Link>, number: u32) {
             Ask::Ring => return ep.any_source.serve_ring(ep, number, slot as i32, link.peer, seq != 0),
             Ask::Counters => {
                 let fabric = ep.fabric_here()?;
-                return ep.any_source.guests.serve(fabric, u32::try_from(seq).ok()?, at);
+                let receiver = u32::try_from(seq).ok().filter(|rank| *rank < ep.size)?;
+                return ep.any_source.guests.serve(fabric, receiver, at);
             }
             Ask::Ticket => ep.any_source.far_stakes.has(link.peer, at, seq),
             // SYNC POINT: pairs with `Sender::put`: either it sees the posting gone, or this sees its mark.
@@ -522,5 +449,46 @@ impl Endpoint {
             far.tend();
         }
         self.waiting_sends.push(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn landings_are_what_they_say() {
+        let land = |kind, len| Land::new(9, 0, kind, len, 7);
+        assert_eq!(arrived(land(Kind::FarInline, 104), [0; 3]), Some(Arrived::Inline(104)));
+        assert_eq!(arrived(land(Kind::FarInline, 105), [0; 3]), None);
+        assert_eq!(arrived(land(Kind::Direct, 8), [5, 3, 0]), Some(Arrived::Put { len: 5, counted: None }));
+        assert_eq!(arrived(land(Kind::Direct, 16), [5, 3, 0]), Some(Arrived::Put { len: 5, counted: Some(3) }));
+        assert_eq!(arrived(land(Kind::Direct, 8), [1 << 63, 3, 0]), None);
+        let there = Arrived::Spooled { len: 5, header: 136, addr: 1 << 40, keys: 77 };
+        assert_eq!(arrived(land(Kind::Spooled, 24), [5, 1 << 40, 77]), Some(there));
+        for (len, addr) in [(5, 136), (5, 0), (5, u64::MAX), (SPOOL_WINDOW as u64 + 1, 1 << 40)] {
+            assert_eq!(arrived(land(Kind::Spooled, 24), [len, addr, 77]), None, "{len} at {addr:#x}");
+        }
+        for kind in [Kind::Inline, Kind::Ring, Kind::Coop, Kind::Pull, Kind::Link, Kind::Turn] {
+            assert_eq!(arrived(land(kind, 8), [5, 1 << 40, 77]), None);
+        }
+    }
+
+    proptest! {
+        /// Whatever comes in a landing, no more is taken out of it than it has, and no address wraps.
+        #[test]
+        fn a_landing_names_what_can_be(land in any::<u64>(), words in any::<[u64; 3]>(), by in 0u64..512) {
+            for words in [words, [by, words[1], words[2]], [words[0], by, words[2]], [by, by.wrapping_sub(256), 0]] {
+                match arrived(Land(land), words) {
+                    Some(Arrived::Inline(len)) => prop_assert!(len <= FAR_INLINE),
+                    Some(Arrived::Put { len, .. }) => prop_assert!(len <= isize::MAX as usize),
+                    Some(Arrived::Spooled { len, header, addr, .. }) => {
+                        prop_assert!(addr > header && addr.checked_add(len as u64).is_some() && len <= SPOOL_WINDOW);
+                    }
+                    None => {}
+                }
+            }
+        }
     }
 }

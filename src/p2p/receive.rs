@@ -358,11 +358,7 @@ impl Receiver {
         };
         posting.post_shaped(self.seq, [addr as u64, self.cap as u64], kind, hint, self.lane.epoch, shape);
         if let Some(far) = self.far() {
-            let shape = match self.data {
-                Layout::Block { block, .. } => [block.run as u64, block.count as u64, block.stride as u64],
-                _ => [0; 3],
-            };
-            return self.post_far(far, addr, kind, shape);
+            return self.post_far(far);
         }
         wake_sender(self.lane, self.slot, self.theirs());
     }
@@ -494,7 +490,7 @@ impl Receiver {
     unsafe fn take_record(&self, word: u64) -> Result<usize> {
         if let Some(far) = self.far() {
             // SAFETY: as the caller promises.
-            return unsafe { self.take_far_record(far, word) };
+            return unsafe { self.take_far_record(far) };
         }
         let side = self.lane.receive_side(self.slot);
         let (block, at) = (side.block.get(), side.next.get());
@@ -529,7 +525,7 @@ impl Receiver {
         }
         if let Some(far) = self.far() {
             // SAFETY: as the caller promises.
-            return unsafe { self.take_far_landing(far, land, words) };
+            return unsafe { self.take_far_landing(far) };
         }
         let len = words[0] as usize;
         let n = len.min(self.cap);
@@ -616,8 +612,9 @@ impl Receiver {
         self.lane.peer_error(self.ep.rank, &self.break_off(record), "recv from", self.index())
     }
 
+    /// The same, where there is nobody yet to whom an error is given.
     #[cold]
-    fn break_off(&self, record: &str) -> String {
+    pub fn break_off(&self, record: &str) -> String {
         self.ep.break_off(self.lane.world, &format!("{record} ({})", self.lane.name(self.index())))
     }
 
@@ -641,9 +638,9 @@ impl Receiver {
                 Descriptor::length(side.block.get().record(side.next.get() + 8).load(Ordering::Relaxed)) as usize
             }
             Found::Record(word) if word >> 40 < LONG_LENGTH => (word >> 40) as usize,
-            Found::Record(word) => {
+            Found::Record(_) => {
                 if let Some(far) = self.far() {
-                    return self.far_record_len(far, word);
+                    return self.far_record_len(far);
                 }
                 let side = self.lane.receive_side(self.slot);
                 side.block.get().record(side.next.get() + 8).load(Ordering::Relaxed) as usize

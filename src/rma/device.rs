@@ -421,7 +421,7 @@ impl Device {
         while done < len {
             let bytes = (len - done).min(link.longest());
             let piece = Piece { addr: at as u64 + done as u64, len: bytes as u32, lkey: region.lkey() };
-            let place = Place { addr: to.place.addr + done as u64, rkey: to.place.rkey };
+            let place = Place { addr: to.place.addr.wrapping_add(done as u64), rkey: to.place.rkey };
             // SAFETY: registered as long as the flight lives, which waits for the last ticket.
             flight.ticket = unsafe { link.bulk(push, done + bytes == len, &[piece], place)? };
             done += bytes;

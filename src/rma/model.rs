@@ -26,7 +26,7 @@ pub fn window(ep: &Endpoint) -> &'static Window {
 
 /// Does something with a use of a rank's key written down, as an operation of the process with this window.
 pub fn with_use<R>(own: &Window, rank: u32, body: impl FnOnce() -> R) -> R {
-    let _use = using(own, rank, KEY);
+    let _use = using(own, rank, KEY).expect("a use");
     body()
 }
 

@@ -223,7 +223,7 @@ impl Rma {
             return Err(self.peer_error(sent.rank, "has died", "remote command"));
         }
         if sent.far {
-            let usage = using(&self.own, sent.rank, RECORDS);
+            let usage = using(&self.own, sent.rank, RECORDS)?;
             let view = self.view(sent.rank, &usage)?;
             if let Some(why) = view.gone() {
                 return Err(self.peer_error(sent.rank, why, "remote command"));
@@ -397,7 +397,7 @@ impl Rma {
     }
 
     fn send(&'static self, queue: &mut Queue, n: usize, owner: u32, order: Order, bytes: usize) -> Result<Step> {
-        let usage = using(&self.own, owner, RECORDS);
+        let usage = using(&self.own, owner, RECORDS)?;
         let view = self.view(owner, &usage)?;
         if let Some(why) = view.gone() {
             return Err(self.peer_error(owner, why, "remote command"));
@@ -449,7 +449,7 @@ impl Rma {
     #[cold]
     fn use_tickets_up(&self, queue: &mut Queue) -> bool {
         queue.unused.retain(|(owner, ticket)| {
-            let usage = using(&self.own, *owner, RECORDS);
+            let Ok(usage) = using(&self.own, *owner, RECORDS) else { return true };
             let Ok(view) = self.view(*owner, &usage) else { return false };
             let Ok((device, far)) = self.far(view) else { return false };
             if far.gone().is_none() && matches!(device.put(far, *ticket, Command::NOTHING), Ok(false)) {

@@ -298,7 +298,7 @@ impl Scene for Unused {
             return true;
         }
         let number = self.rma.number_of(world);
-        let usage = using(&self.rma.own, number, RECORDS);
+        let Ok(usage) = using(&self.rma.own, number, RECORDS) else { return false };
         self.rma.view(number, &usage).is_ok_and(|view| view.near().is_none_or(|near| !used(&near.window)))
             || self.rma.ep.known(world).is_none_or(|p| p.is_dead())
     }

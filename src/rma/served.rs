@@ -173,7 +173,7 @@ impl Rma {
     }
 
     fn reply(&self, command: &Command, done: Result<u64>) {
-        let usage = using(&self.own, command.from, RECORDS);
+        let Ok(usage) = using(&self.own, command.from, RECORDS) else { return };
         // Who cannot be reached any more waits for nothing.
         let Ok(view) = self.view(command.from, &usage) else { return };
         let (value, code) = match done {

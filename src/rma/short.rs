@@ -68,7 +68,7 @@ impl Rma {
     #[inline(always)]
     fn other(&self, ga: GlobalAddress) -> Option<Other<'_>> {
         let rank = self.split.rank(ga)?;
-        let usage = using(&self.own, rank, self.split.key(ga));
+        let usage = using(&self.own, rank, self.split.key(ga)).ok()?;
         let view = self.view_short(rank)?;
         let near = view.near()?;
         Some(Other { near, words: !view.changes, _use: usage })

@@ -26,6 +26,7 @@ use super::device::Far;
 use super::errand::Watch;
 use super::record::{COMMANDS_AT, ENTRIES_MOST, Entry, USES, WINDOW_BYTES, Window, ring};
 use crate::base::atomics::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
+use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::RMA_AT;
@@ -35,6 +36,8 @@ use crate::p2p::any_source::share::{share_at, share_of, split};
 /// The entry of the library's own memory, through which copies go where the system copies for nobody. Its addresses have key 0 and
 /// colour 1.
 pub(super) const BOUNCE: u32 = (ENTRIES_MOST - 1) as u32;
+/// No job has more ranks than this.
+const RANKS_MOST: u64 = 1 << 24;
 /// In a use: no entry, the rank's records only.
 pub(super) const RECORDS: u32 = u32::MAX;
 
@@ -122,28 +125,62 @@ fn word_of(rank: u32, entry: u32) -> u64 {
     (u64::from(rank) + 1) << 32 | u64::from(entry)
 }
 
+/// All words of uses can be taken for so long before that is an error: an operation takes less.
+const FULL_NS: u64 = if cfg!(test) { 50_000_000 } else { 5_000_000_000 };
+
 /// Writes down in the own window that an entry of a rank is used.
 #[inline(always)]
-pub(super) fn using(own: &Window, rank: u32, entry: u32) -> Using<'_> {
+pub(super) fn using(own: &Window, rank: u32, entry: u32) -> Result<Using<'_>> {
     let word = word_of(rank, entry);
-    let mut n = 0;
-    loop {
-        let slot = &own.usage(n).word;
+    for n in 0..USES {
         // If another thread has it: the next one.
-        if slot.load(Ordering::Relaxed) == 0
-            && slot.compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        {
-            // SYNC POINT: pairs with the fence before `is_used`. (On x86 the exchange is one already.)
-            if cfg!(any(loom, not(target_arch = "x86_64"))) {
-                fence(Ordering::SeqCst);
+        if let Some(using) = take_use(own, n, 0, word) {
+            return Ok(using);
+        }
+    }
+    using_at_last(own, word)
+}
+
+/// Takes a word of uses, if that is `there`.
+#[inline(always)]
+fn take_use(own: &Window, n: usize, there: u64, word: u64) -> Option<Using<'_>> {
+    let slot = &own.usage(n).word;
+    if slot.load(Ordering::Relaxed) != there
+        || slot.compare_exchange(there, word, Ordering::AcqRel, Ordering::Relaxed).is_err()
+    {
+        return None;
+    }
+    // SYNC POINT: pairs with the fence before `is_used`. (On x86 the exchange is one already.)
+    if cfg!(any(loom, not(target_arch = "x86_64"))) {
+        fence(Ordering::SeqCst);
+    }
+    Some(Using(slot))
+}
+
+/// The same when all are taken. They lie in shared memory, so what no thread of this process has written there counts for nothing.
+#[cold]
+#[inline(never)]
+fn using_at_last(own: &Window, word: u64) -> Result<Using<'_>> {
+    let until_ns = now_ns() + FULL_NS;
+    loop {
+        for n in 0..USES {
+            let there = own.usage(n).word.load(Ordering::Relaxed);
+            let could_be = (1..=RANKS_MOST).contains(&(there >> 32))
+                && (there as u32 == RECORDS || (there as u32 as usize) < ENTRIES_MOST);
+            if !could_be && let Some(using) = take_use(own, n, there, word) {
+                return Ok(using);
             }
-            return Using(slot);
         }
-        n += 1;
-        if n == USES {
-            n = 0;
-            spin_loop();
+        if now_ns() > until_ns {
+            let text = format!(
+                "global memory: all {USES} words in which this process writes down what it uses have been taken for {} s: more threads \
+                 than that are at it, or another rank of this node has damaged them",
+                FULL_NS as f64 / 1e9
+            );
+            return Err(Error::new(Code::Peer, text));
         }
+        spin_loop();
+        std::thread::yield_now();
     }
 }
 
@@ -404,7 +441,7 @@ impl Rma {
     #[inline(always)]
     pub(super) fn use_of(&self, ga: GlobalAddress, what: &str) -> Result<Using<'_>> {
         match self.parts(ga) {
-            Some((rank, n, _)) => Ok(using(&self.own, rank, n)),
+            Some((rank, n, _)) => using(&self.own, rank, n),
             None => Err(self.wrong_address(ga, 0, what)),
         }
     }
@@ -441,5 +478,35 @@ impl Rma {
     #[cold]
     pub(super) fn peer_error(&self, rank: u32, why: &str, what: &str) -> Error {
         Error::new(Code::Peer, format!("rank {}: {what}: rank {rank} {why}", self.rank()))
+    }
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::*;
+    use crate::fabric::shm::region::Region;
+
+    /// Another rank of the node can write into the words; whatever it has written, nobody waits for them without end.
+    #[test]
+    fn damaged_uses_are_no_uses() {
+        let region = Region::create(0, 1).unwrap();
+        let own = Window::new(region.map(RMA_AT, WINDOW_BYTES).unwrap());
+        let fill = |word: u64| (0..USES).for_each(|n| own.usage(n).word.store(word, Ordering::Relaxed));
+        let wild = [u64::MAX, 1, 0xdead_beef_dead_beef, word_of(3, ENTRIES_MOST as u32), 1 << 57, RECORDS as u64];
+        for word in wild {
+            fill(word);
+            let using = using(&own, 2, 7).unwrap();
+            assert!(is_used(&own, |rank, entry| (rank, entry) == (2, 7)), "{word:#x}");
+            drop(using);
+            assert!(!is_used(&own, |rank, entry| (rank, entry) == (2, 7)));
+        }
+        // What threads of this process could have written is believed, for some time.
+        for word in [word_of(0, 0), word_of(3, ENTRIES_MOST as u32 - 1), word_of(9, RECORDS)] {
+            fill(word);
+            let error = using(&own, 2, 7).err().expect("no word is free");
+            assert!(error.code() == Code::Peer && error.detail().contains("all 64 words"), "{error}");
+            own.usage(40).word.store(0, Ordering::Relaxed);
+            assert!(using(&own, 2, 7).is_ok());
+        }
     }
 }

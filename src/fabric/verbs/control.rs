@@ -38,7 +38,9 @@ const STACK: usize = 256 << 10;
 pub const PAGE_BYTES: usize = 8192;
 /// Bytes of a chunk of fronts.
 pub const CHUNK_BYTES: usize = 64 << 10;
-const WINDOW_BYTES: [usize; 2] = [PAGE_BYTES, CHUNK_BYTES];
+/// Chunks of a lane at most.
+pub const CHUNKS_MOST: u32 = 512;
+pub(super) const WINDOW_BYTES: [usize; 2] = [PAGE_BYTES, CHUNK_BYTES];
 
 /// What is called with a link and a number that came with a write.
 pub type OnNumber = Box<dyn Fn(&Arc<Link>, u32) + Send + Sync>;

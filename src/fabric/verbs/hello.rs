@@ -205,6 +205,7 @@ impl Hello {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     pub fn sample() -> Hello {
         let card = Card { qp_num: 17, gid: Gid([9; 16]), lid: 3 };
@@ -235,5 +236,23 @@ pub(super) mod tests {
         assert_eq!(Hello::decode(&[0; HELLO_LEN]), None);
         assert_eq!(Card::decode(&hello.card.encode()), Some(hello.card));
         assert_eq!(Card::decode(b"garbage"), None);
+    }
+
+    proptest! {
+        /// Of any bytes nothing is taken but what says the same when it is put together again.
+        #[test]
+        fn any_bytes(mut b in proptest::collection::vec(any::<u8>(), HELLO_LEN), kind in 0u8..20, magic: bool) {
+            if magic {
+                b[..8].copy_from_slice(&MAGIC.to_le_bytes());
+                b[8..12].copy_from_slice(&[kind, 0, 0, 0]);
+            }
+            match Hello::decode(&b) {
+                Some(hello) => {
+                    prop_assert!(magic && (kind as usize) < KINDS.len());
+                    prop_assert_eq!(Hello::decode(&hello.encode()), Some(hello));
+                }
+                None => prop_assert!(!magic || kind as usize >= KINDS.len()),
+            }
+        }
     }
 }

@@ -50,6 +50,8 @@ const GROUP: usize = 96 << 10;
 pub const RECORD_MOST: usize = 256;
 /// A question for a key is repeated after so long at most.
 const LEARN_PATIENCE: Duration = Duration::from_millis(250);
+/// A write that is there, and whose completion has not come after so long, was none.
+const UNCOUNTED_NS: u64 = 5_000_000_000;
 /// A wait that lasts longer than this since anything was posted tries the connection.
 const PROBE_NS: u64 = 500_000_000;
 
@@ -443,7 +445,7 @@ impl Link {
             flags = SendFlags::empty();
         }
         let code = if imm.is_some() { opcode::RDMA_WRITE_WITH_IMM } else { opcode::RDMA_WRITE };
-        let target = Target { rdma: Rdma { remote_addr: to.addr + at as u64, rkey: to.rkey } };
+        let target = Target { rdma: Rdma { remote_addr: to.addr.wrapping_add(at as u64), rkey: to.rkey } };
         let mut wr = SendWr::new(code, flags, target);
         wr.imm_data = imm.unwrap_or(0).to_be();
         (wr.sg_list, wr.num_sge) = (&mut sge, (len != 0) as i32);
@@ -456,15 +458,27 @@ impl Link {
         self.counted.fetch_add(1, Ordering::Relaxed) + 1
     }
     /// Waits until so many of the peer's writes with [`COUNTED`] have completed here. It ends: the record that told the number came with the
-    /// same write, or the connection has failed.
+    /// same write, or the connection has failed, or is given up because of a number that no write has.
     pub fn until_arrived(&self, number: u64) -> Result<()> {
+        let mut turns = 0u32;
+        let mut last = (0, now_ns());
         // SYNC POINT: pairs with the release in `Arrivals::note`.
         while self.arrived.load(Ordering::Acquire) < number {
             let failed = self.failure().is_some();
             self.poll();
             self.arrivals.collect();
-            if failed && self.arrived.load(Ordering::Acquire) < number {
+            let arrived = self.arrived.load(Ordering::Acquire);
+            if failed && arrived < number {
                 return Err(self.broken());
+            }
+            turns += 1;
+            if arrived != last.0 || turns.is_multiple_of(64) {
+                let now = now_ns();
+                if arrived != last.0 {
+                    last = (arrived, now);
+                } else if now - last.1 > UNCOUNTED_NS {
+                    return Err(self.damaged("the number of a landing among those that are counted"));
+                }
             }
             std::thread::yield_now();
         }

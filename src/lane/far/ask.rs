@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::Far;
 use super::front::{ANSWER_AT, ASLEEP_AT, FOUND_AT, Page, REQUEST_AT, sum};
+use crate::base::clock::now_ns;
 use crate::fabric::verbs::link::Link;
 use crate::lane::map::SLOTS;
 
@@ -32,6 +33,9 @@ pub enum Call {
     /// Something was published for a sleeper.
     Wake = 5,
 }
+
+/// How long an answer may look torn.
+const TORN_NS: u64 = 1_000_000_000;
 
 impl Call {
     fn number(self, lane: u64) -> u32 {
@@ -148,20 +152,26 @@ impl Far {
             40
         });
         posted.ok()?;
-        let mut turns = 0u32;
+        let (mut turns, mut torn_ns) = (0u32, 0);
         loop {
-            let answer = self.page().answer.load(Ordering::Acquire);
-            if answer >> 1 == n {
-                let [first, second, check] = [0, 1, 2].map(|i| self.page().found[i].load(Ordering::Acquire));
-                if answer & 1 == 0 {
-                    return Some(None);
-                }
-                if check == sum(n, &[first, second]) {
-                    return Some(Some([first, second]));
-                }
+            let page = self.page();
+            let (answer, found) =
+                (page.answer.load(Ordering::Acquire), || [0, 1, 2].map(|i| page.found[i].load(Ordering::Acquire)));
+            let taken = take_answer(n, answer, found);
+            if let Answered::By(answer) = taken {
+                return Some(answer);
             }
             turns += 1;
             if turns.is_multiple_of(64) {
+                // What it has written may overtake each other, but not for so long.
+                if taken == Answered::Torn {
+                    let now = now_ns();
+                    torn_ns = if torn_ns == 0 { now } else { torn_ns };
+                    if now - torn_ns > TORN_NS {
+                        self.link.damaged("an answer");
+                        return None;
+                    }
+                }
                 self.tend();
                 if !goes_on() {
                     return None;
@@ -169,6 +179,29 @@ impl Far {
                 std::thread::yield_now();
             }
             std::hint::spin_loop();
+        }
+    }
+}
+
+/// What has come of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    /// Nothing yet.
+    NotYet,
+    /// Its answer, or one to what was not asked, but not as it was written.
+    Torn,
+    By(Answer),
+}
+
+/// Takes an answer apart: its word, and what it has found, if question `n` is the last one asked.
+fn take_answer(n: u64, answer: u64, found: impl Fn() -> [u64; 3]) -> Answered {
+    match (answer >> 1).cmp(&n) {
+        std::cmp::Ordering::Less => Answered::NotYet,
+        std::cmp::Ordering::Greater => Answered::Torn,
+        std::cmp::Ordering::Equal if answer & 1 == 0 => Answered::By(None),
+        std::cmp::Ordering::Equal => {
+            let [first, second, check] = found();
+            if check == sum(n, &[first, second]) { Answered::By(Some([first, second])) } else { Answered::Torn }
         }
     }
 }
@@ -197,4 +230,38 @@ pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Asked) -> Answer) {
         record[..8].copy_from_slice(&(n << 1 | answer.is_some() as u64).to_ne_bytes());
         8
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Of all that a peer can write, an answer is taken only if it is one to this question, and whole.
+        #[test]
+        fn an_answer_is_to_what_was_asked(n in 1u64..1 << 62, answer in any::<u64>(), found in any::<[u64; 3]>(), near in 0u64..4) {
+            for answer in [answer, (n + near) << 1, (n + near) << 1 | 1, (n - 1) << 1 | 1] {
+                match take_answer(n, answer, || found) {
+                    Answered::By(None) => prop_assert_eq!(answer, n << 1),
+                    Answered::By(Some(words)) => {
+                        prop_assert!(answer == n << 1 | 1 && words == found[..2] && found[2] == sum(n, &words));
+                    }
+                    Answered::NotYet => prop_assert!(answer >> 1 < n),
+                    Answered::Torn => prop_assert!(answer >> 1 > n || answer == n << 1 | 1),
+                }
+            }
+            let whole = || [found[0], found[1], sum(n, &found[..2])];
+            prop_assert_eq!(take_answer(n, n << 1 | 1, whole), Answered::By(Some([found[0], found[1]])));
+        }
+
+        /// A number that comes with a write is a call that there is, or nothing.
+        #[test]
+        fn numbers_are_calls_or_nothing(number in any::<u32>()) {
+            match Call::of(number) {
+                Some((call, lane)) => prop_assert_eq!(call.number(lane as u64), number),
+                None => prop_assert!(number >> 28 > Call::Wake as u32),
+            }
+        }
+    }
 }

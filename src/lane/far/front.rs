@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use static_assertions::const_assert;
 
 use super::{CHUNK_SLOTS, FAR_INLINE, HINT_KEYED};
-use crate::fabric::verbs::control::{CHUNK_BYTES, PAGE_BYTES};
+use crate::fabric::verbs::control::{CHUNK_BYTES, CHUNKS_MOST, PAGE_BYTES};
 use crate::fabric::verbs::link::Window;
 use crate::fabric::verbs::region::Region;
 use crate::lane::map::{ANNOUNCED_QUEUE, SLOTS, Side};
@@ -40,6 +40,7 @@ pub(super) const ACK_AT: usize = 192;
 pub(super) const MARK_AT: usize = 200;
 pub(super) const TAIL_AT: usize = 208;
 pub(super) const CHAIN_AT: usize = 224;
+const_assert!(SLOTS / CHUNK_SLOTS == CHUNKS_MOST as usize);
 const_assert!(size_of::<Front>() == 256 && size_of::<Front>() * CHUNK_SLOTS == CHUNK_BYTES);
 const_assert!(core::mem::offset_of!(Front, posting) == POSTING_AT && core::mem::offset_of!(Front, ack) == ACK_AT);
 const_assert!(core::mem::offset_of!(Front, tail) == TAIL_AT && core::mem::offset_of!(Front, chain) == CHAIN_AT);
@@ -97,6 +98,8 @@ pub struct FarChain {
     pub from: u64,
     /// See above.
     pub sure: u64,
+    /// The next message has been told of and is not there: when that cannot be any more; 0: it is not so.
+    pub late_ns: u64,
 }
 
 /// What this side keeps of an index of a far lane. Each field belongs to the index's sending or receiving thread, but `acked`.
@@ -146,6 +149,25 @@ pub struct FarPosting {
 }
 
 impl FarPosting {
+    /// What the words of a posting say. `None`: no receiver has such memory.
+    pub(super) fn of([addr, cap, meta, _, run, count, stride, _]: [u64; 8]) -> Option<FarPosting> {
+        let cap = usize::try_from(cap).ok().filter(|cap| *cap <= isize::MAX as usize)?;
+        let ends = match meta as u8 {
+            kind if kind == PostingKind::Contiguous as u8 => addr.checked_add(cap as u64).is_some(),
+            kind if kind == PostingKind::List as u8 => true,
+            kind if kind == PostingKind::Block as u8 => {
+                let whole = run.checked_mul(count) == Some(cap as u64) && run <= isize::MAX as u64;
+                // From the first run to the last, in either direction.
+                let reach = i64::try_from(count.saturating_sub(1)).ok().and_then(|n| n.checked_mul(stride as i64));
+                let last = reach.and_then(|reach| addr.checked_add_signed(reach));
+                whole && [Some(addr), last].into_iter().all(|at| at.and_then(|at| at.checked_add(run)).is_some())
+            }
+            _ => false,
+        };
+        // Nothing may lie anywhere.
+        let ends = ends || cap == 0 && (1..=PostingKind::List as u64).contains(&(meta & 0xff));
+        ends.then_some(FarPosting { addr, cap, meta, shape: [run, count, stride] })
+    }
     /// The key, if its memory is registered.
     pub fn key(&self) -> Option<u32> {
         ((self.meta >> 8) as u8 & HINT_KEYED != 0).then_some((self.meta >> 32) as u32)
@@ -221,13 +243,13 @@ impl Front {
         (sum(POSTING_AT as u64, &words[..7]) == words[7]).then_some(words)
     }
 
-    /// The acknowledgement that comes with this landing, if the landing is whole.
-    pub(super) fn whole_landing(&self, land: Land) -> Option<[u64; 3]> {
+    /// The acknowledgement that comes with this landing, and the first words of its data, if the landing is whole.
+    pub(super) fn whole_landing(&self, land: Land) -> Option<[u64; 4]> {
         let count = 1 + land.inline_len().min(FAR_INLINE).div_ceil(8);
         let mut words = [0u64; 14];
         words.iter_mut().zip(&self.landing[2..]).for_each(|(to, w)| *to = w.load(Ordering::Acquire));
         let check = self.landing[1].load(Ordering::Acquire);
-        (sum(land.0, &words[..count]) == check).then_some([words[0], words[1], words[2]])
+        (sum(land.0, &words[..count]) == check).then_some([words[0], words[1], words[2], words[3]])
     }
 }
 
@@ -235,6 +257,40 @@ impl Front {
 mod tests {
     use super::*;
     use crate::lane::record::Kind;
+    use proptest::prelude::*;
+
+    /// A word that is mostly near what a posting has.
+    fn word() -> impl Strategy<Value = u64> {
+        let near = |around: u64| (0u64..8192).prop_map(move |by| around.wrapping_add(by).wrapping_sub(4096));
+        prop_oneof![any::<u64>(), near(0), near(u64::MAX), near(1 << 40), near(1 << 63)]
+    }
+
+    proptest! {
+        /// Whatever a receiver has posted, what is put there lies within what it has named, without wrapping.
+        #[test]
+        fn a_posting_names_memory(
+            kind in 0u64..6, addr in word(), cap in word(), run in word(), count in 0u64..100, stride in word(), fits: bool,
+        ) {
+            let cap = if fits { run.wrapping_mul(count) } else { cap };
+            let words = [addr, cap, kind | 0xabcd << 32, 9, run, count, stride, 0];
+            if let Some(posting) = FarPosting::of(words) {
+                prop_assert!((1..=3).contains(&kind) && posting.cap as u64 == cap && cap <= isize::MAX as u64);
+                if kind == PostingKind::Contiguous as u64 {
+                    prop_assert!(cap == 0 || addr as u128 + cap as u128 <= u64::MAX as u128);
+                }
+                if kind == PostingKind::Block as u64 && cap != 0 {
+                    prop_assert_eq!(run as u128 * count as u128, cap as u128);
+                    for n in 0..count as i128 {
+                        let at = addr as i128 + n * stride as i64 as i128;
+                        prop_assert!(at >= 0 && at + run as i128 <= u64::MAX as i128, "run {}", n);
+                    }
+                }
+            }
+            // What every receiver posts.
+            prop_assert!(FarPosting::of([1 << 40, 4096, 1, 9, 0, 0, 0, 0]).is_some());
+            prop_assert!(FarPosting::of([0, 0, 1, 0, 0, 0, 0, 0]).is_some());
+        }
+    }
 
     /// A mixture of two records of one place is not taken for a record.
     #[test]

@@ -53,7 +53,7 @@ impl Lane {
         let land = Land(front.landing[0].load(Ordering::Acquire));
         if land.is(seq, self.epoch)
             && view.landing() != land
-            && let Some([ack, first, second]) = front.whole_landing(land)
+            && let Some([ack, first, second, _]) = front.whole_landing(land)
         {
             view.data[0].store(first, Ordering::Relaxed);
             view.data[1].store(second, Ordering::Relaxed);

@@ -33,13 +33,14 @@
 pub mod host;
 mod road;
 
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use static_assertions::const_assert;
 
 use super::ring::{AREA_BYTES, Arrival, Kind};
 use super::share::limit_of;
+use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::Fabric;
@@ -50,6 +51,7 @@ use crate::lane::record::BLOCK_HEADER;
 use crate::p2p::far::lend::Source;
 use crate::p2p::far::{Remote, transfer};
 use crate::p2p::layout::Layout;
+use crate::p2p::spool::PAGE;
 
 use host::Host;
 pub(in crate::p2p::any_source) use road::HOST_AT;
@@ -62,6 +64,8 @@ const SLOTS_AT: usize = 128;
 const HEAD: usize = 24;
 const SLOT: usize = 64 + AREA_BYTES;
 const_assert!(HEAD + AREA_BYTES <= SLOT);
+/// How long the record of an offered message may look torn.
+const TORN_NS: u64 = 10_000_000_000;
 
 /// A far ring of this process, in one share or several ([`super::share`]), each laid out as in the drawing.
 pub struct FarRing {
@@ -72,6 +76,16 @@ pub struct FarRing {
     epoch: AtomicU16,
     /// Who has the counters of the shares; `None`: they are here.
     hosts: Box<[Option<Host>]>,
+    /// What the shares say of this side, which is not read back from memory that others can write.
+    own: Box<[Own]>,
+    asleep: AtomicBool,
+}
+
+/// Of a share: messages taken, and how many may be outstanding, 0: as many as there are slots.
+#[derive(Default)]
+struct Own {
+    freed: AtomicU64,
+    limit: AtomicU64,
 }
 
 impl FarRing {
@@ -82,7 +96,9 @@ impl FarRing {
         let memory = Arena::new(fabric.domain(), shares * SLOTS_AT + slots * SLOT, access)?;
         let mask = (slots / shares) as u64 - 1;
         let hosts = hosts.iter().map(|host| host.map(Host::new)).collect();
-        let ring = FarRing { memory, mask, shares, epoch: AtomicU16::new(epoch), hosts };
+        let own = (0..shares).map(|_| Own::default()).collect();
+        let (epoch, asleep) = (AtomicU16::new(epoch), AtomicBool::new(true));
+        let ring = FarRing { memory, mask, shares, epoch, hosts, own, asleep };
         ring.set_asleep(true);
         Ok(ring)
     }
@@ -94,6 +110,8 @@ impl FarRing {
             for at in [SENT_AT, FREED_AT, FREED_AT + 8] {
                 share.word(at).store(0, Ordering::Release);
             }
+            share.own().freed.store(0, Ordering::Release);
+            share.own().limit.store(0, Ordering::Release);
         }
         self.hosts.iter().flatten().for_each(Host::renew);
         self.set_asleep(true);
@@ -124,6 +142,7 @@ impl FarRing {
     pub fn set_limit(&self, most: u64) {
         for (n, share) in self.all().enumerate() {
             let limit = limit_of(most, self.shares, n);
+            share.own().limit.store(limit, Ordering::Release);
             share.word(FREED_AT + 8).store(limit, Ordering::Release);
             if let Some(host) = &self.hosts[n] {
                 host.tell(&share, share.freed(), limit, true);
@@ -133,13 +152,14 @@ impl FarRing {
 
     /// The receiver sleeps, or does not any more. The caller orders this with its look at the slots.
     pub fn set_asleep(&self, asleep: bool) {
+        self.asleep.store(asleep, Ordering::Relaxed);
         self.all().for_each(|share| share.word(FREED_AT + 16).store(asleep as u64, Ordering::SeqCst));
         crate::base::atomics::fence(crate::base::atomics::Ordering::SeqCst);
     }
 
     /// Does the receiver sleep, or has it an event descriptor?
     pub fn is_asleep(&self) -> bool {
-        self.share(0).word(FREED_AT + 16).load(Ordering::Relaxed) != 0
+        self.asleep.load(Ordering::Relaxed)
     }
 }
 
@@ -169,8 +189,12 @@ impl FarShare<'_> {
         self.ring.mask + 1
     }
 
+    fn own(&self) -> &Own {
+        &self.ring.own[self.n]
+    }
+
     fn limit(&self) -> u64 {
-        self.word(FREED_AT + 8).load(Ordering::Relaxed)
+        self.own().limit.load(Ordering::Relaxed)
     }
 
     #[inline(always)]
@@ -186,31 +210,18 @@ impl FarShare<'_> {
 
     /// Messages taken so far.
     pub fn freed(&self) -> u64 {
-        self.word(FREED_AT).load(Ordering::Acquire)
+        self.own().freed.load(Ordering::Acquire)
     }
 
-    /// The message of a ticket, if it is there and whole.
+    /// The message of a ticket, if it is there and whole; where it is, if it lies with its source.
     #[inline]
-    pub fn arrival(&self, ticket: u64) -> Option<Arrival> {
+    pub fn arrival(&self, ticket: u64) -> Option<(Arrival, Option<Away>)> {
         let at = self.slot(ticket);
         let mark = self.word(at).load(Ordering::Acquire);
         if mark as u32 != (ticket + 1) as u32 || (mark >> 48) as u16 != self.ring.epoch.load(Ordering::Relaxed) {
             return None;
         }
-        let source = self.word(at + 8).load(Ordering::Acquire);
-        let (kind, len) = (Kind::from_number((mark >> 32) as u8)?, (source >> 32) as u32);
-        let words = match kind {
-            Kind::Nothing => 0,
-            Kind::Area => (len as usize).min(AREA_BYTES).div_ceil(8),
-            _ => Away::WORDS,
-        };
-        let mut all = [0u64; 1 + AREA_BYTES / 8];
-        all[0] = source;
-        for (n, to) in all[1..1 + words].iter_mut().enumerate() {
-            *to = self.word(at + HEAD + 8 * n).load(Ordering::Acquire);
-        }
-        let whole = sum(mark, &all[..1 + words]) == self.word(at + 16).load(Ordering::Acquire);
-        whole.then_some(Arrival { kind, source: source as u32, len })
+        record(mark, |n| self.word(at + 8 * n).load(Ordering::Acquire))
     }
 
     /// Copies the first `n` bytes of a message that lies in its slot.
@@ -225,15 +236,10 @@ impl FarShare<'_> {
         }
     }
 
-    /// Where the message of a ticket is that lies with its source.
-    pub fn away(&self, ticket: u64) -> Away {
-        let at = self.slot(ticket) + HEAD;
-        Away::decode([0, 1, 2, 3, 4].map(|n| self.word(at + 8 * n).load(Ordering::Relaxed)))
-    }
-
     /// So many messages are taken by now.
     #[inline]
     pub fn free(&self, taken: u64) {
+        self.own().freed.store(taken, Ordering::Release);
         // SYNC POINT: senders read it before they write to the slots below.
         self.word(FREED_AT).store(taken, Ordering::Release);
         if let Some(host) = &self.ring.hosts[self.n] {
@@ -251,6 +257,13 @@ impl FarShare<'_> {
         }
     }
 
+    /// Do the counters say what they never can? A sender of another node may draw a ticket that there is no room for yet, but no second one
+    /// before that is used: `senders` of them.
+    pub fn is_damaged(&self, taken: u64, senders: u64) -> bool {
+        self.ring.hosts[self.n].is_none()
+            && is_too_many(self.word(SENT_AT).load(Ordering::Acquire), taken, self.slots() + senders)
+    }
+
     /// Has somebody taken this ticket?
     pub fn is_claimed(&self, ticket: u64) -> bool {
         if let Some(host) = &self.ring.hosts[self.n] {
@@ -259,6 +272,40 @@ impl FarShare<'_> {
         }
         self.word(SENT_AT).load(Ordering::Acquire) > ticket
     }
+}
+
+/// Two counters that are read one after the other may be apart by what has come in between: less than this.
+const BETWEEN: u64 = 1 << 20;
+
+/// Are more tickets given out than these many beyond those of messages that are taken?
+fn is_too_many(sent: u64, taken: u64, most: u64) -> bool {
+    sent.checked_sub(taken).is_some_and(|beyond| beyond > most + BETWEEN)
+}
+
+/// Takes a slot's record apart whose mark is that of its ticket; `word`: its words, of which the mark is the first. `None`: it is not whole yet.
+fn record(mark: u64, word: impl Fn(usize) -> u64) -> Option<(Arrival, Option<Away>)> {
+    let source = word(1);
+    let len = (source >> 32) as u32;
+    let of = |kind| Arrival { kind, source: source as u32, len };
+    let words = match Kind::from_number((mark >> 32) as u8) {
+        Some(Kind::Nothing) => 0,
+        Some(Kind::Area) if len as usize <= AREA_BYTES => (len as usize).div_ceil(8),
+        Some(Kind::Spooled | Kind::Offered) => Away::WORDS,
+        // No sender writes such a mark, whatever follows it.
+        _ => return Some((of(Kind::Damaged), None)),
+    };
+    let mut all = [0u64; 1 + AREA_BYTES / 8];
+    all[0] = source;
+    all[1..1 + words].iter_mut().enumerate().for_each(|(n, to)| *to = word(HEAD / 8 + n));
+    if sum(mark, &all[..1 + words]) != word(2) {
+        return None;
+    }
+    let kind = Kind::from_number((mark >> 32) as u8)?;
+    if words != Away::WORDS || kind == Kind::Area {
+        return Some((of(kind), None));
+    }
+    let away = Away::decode([all[1], all[2], all[3], all[4], all[5]]);
+    Some(if away.is_possible() { (of(kind), Some(away)) } else { (of(Kind::Damaged), None) })
 }
 
 /// Where a message is that lies with its source, on another node.
@@ -285,49 +332,64 @@ impl Away {
         Away { len, data, block: Place { addr: block, rkey: (keys >> 32) as u32 }, generation: generation as u32 }
     }
 
+    /// Can a message lie there?
+    fn is_possible(&self) -> bool {
+        let ends = |place: Place, bytes: u64| place.addr.checked_add(bytes).is_some();
+        self.len <= isize::MAX as u64
+            && self.block.addr != 0
+            && ends(self.data, self.len)
+            && ends(self.block, PAGE as u64)
+    }
+
     /// Fetches the message from its source, whose lane is `far`. `offered`: a record says where it is by now.
     ///
     /// # Safety
     /// `cap` writable bytes at `to`.
     pub unsafe fn fetch(&self, far: &Far, offered: bool, to: *mut u8, cap: usize) -> Result<()> {
         let n = cap.min(self.len as usize);
-        let mut data = self.data;
+        let local = Layout::Contiguous { ptr: to, len: n };
         let block = Source::new(self.block.addr, self.block.rkey, self.generation);
-        loop {
+        if !offered {
             if n > 0 {
-                let local = Layout::Contiguous { ptr: to, len: n };
-                if !offered {
-                    // SAFETY: as the caller promises; the source leaves the bytes alone.
-                    unsafe { block.fetch(far, local, n, data.addr)? };
-                    break;
-                }
+                // SAFETY: as the caller promises; the source leaves the bytes alone.
+                unsafe { block.fetch(far, local, n, self.data.addr)? };
+            }
+            block.done(far);
+            return Ok(());
+        }
+        let mut data = self.data;
+        // It is moved once, so at the third look at the latest it is where it was read.
+        for _ in 0..3 {
+            if n > 0 {
                 // SAFETY: as the caller promises; the source leaves the bytes alone, or says so in the record.
                 unsafe { transfer(far, false, local, 0, n, Remote::run(data.addr, data.rkey))? };
             }
-            if !offered {
-                break;
-            }
             let now = self.record(far)?;
             if now == data {
-                break;
+                block.done(far);
+                return Ok(());
             }
             data = now;
         }
-        block.done(far);
-        Ok(())
+        Err(far.link.damaged("the record of a message that it offers"))
     }
 
     /// Where the message is now.
     fn record(&self, far: &Far) -> Result<Place> {
-        let mut words = [0u64; 3];
+        let (mut words, since) = ([0u64; 3], now_ns());
         loop {
             let local = Layout::Contiguous { ptr: words.as_mut_ptr().cast(), len: 24 };
-            let remote = Remote::run(self.block.addr + BLOCK_HEADER as u64, self.block.rkey);
+            let remote = Remote::run(self.block.addr.wrapping_add(BLOCK_HEADER as u64), self.block.rkey);
             // SAFETY: three words of ours; the block is the source's until it is marked done.
             unsafe { transfer(far, false, local, 0, 24, remote)? };
             if words[2] == sum(self.generation as u64, &words[..2]) {
                 return Ok(Place { addr: words[0], rkey: words[1] as u32 });
             }
+            // The source writes three words, which takes long only while it is stopped.
+            if now_ns() - since > TORN_NS {
+                return Err(far.link.damaged("the record of a message that it offers"));
+            }
+            std::thread::yield_now();
         }
     }
 }
@@ -378,6 +440,77 @@ impl FarStakes {
         let mut all = self.lock();
         if let Some(n) = all.iter().position(|s| *s == stake) {
             all.swap_remove(n);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn slot(kind: u8, len: u32, words: &[u64]) -> Vec<u64> {
+        let mark = 9 | (kind as u64) << 32;
+        let mut slot = vec![mark, 3 | (len as u64) << 32, 0];
+        slot.extend(words);
+        let covered: Vec<u64> = std::iter::once(slot[1]).chain(words.iter().copied()).collect();
+        slot[2] = sum(mark, &covered);
+        slot.resize(SLOT / 8, 0);
+        slot
+    }
+
+    fn taken(slot: &[u64]) -> Option<(Kind, u32, Option<Away>)> {
+        record(slot[0], |n| slot[n]).map(|(arrival, away)| (arrival.kind, arrival.len, away))
+    }
+
+    #[test]
+    fn slots_are_what_they_say() {
+        assert_eq!(taken(&slot(2, 16, &[5, 6])), Some((Kind::Area, 16, None)));
+        assert_eq!(taken(&slot(2, 40, &[1, 2, 3, 4, 5])), Some((Kind::Area, 40, None)));
+        assert_eq!(taken(&slot(5, 0, &[])), Some((Kind::Nothing, 0, None)));
+        let place = |addr| Place { addr, rkey: 8 };
+        let away = Away { len: 5000, data: place(1 << 40), block: place(1 << 41), generation: 3 };
+        for kind in [3, 4] {
+            let kind_of = Kind::from_number(kind).unwrap();
+            assert_eq!(taken(&slot(kind, 0, &away.encode())), Some((kind_of, 0, Some(away))));
+            let wild = Away { len: u64::MAX, ..away };
+            assert_eq!(taken(&slot(kind, 0, &wild.encode())), Some((Kind::Damaged, 0, None)));
+        }
+        // A line's own bytes are for senders of the receiver's node.
+        for kind in [0, 1, 6, 7, 255] {
+            assert_eq!(taken(&slot(kind, 16, &[5, 6])).map(|t| t.0), Some(Kind::Damaged), "kind {kind}");
+        }
+        let mut torn = slot(2, 16, &[5, 6]);
+        torn[4] = 7;
+        assert_eq!(taken(&torn), None);
+    }
+
+    proptest! {
+        /// Whatever is written into a slot, its message is no longer than a slot, or lies where an address can be.
+        #[test]
+        fn a_slot_names_what_can_be(kind in 0u8..8, len in prop_oneof![any::<u32>(), 0u32..2000], words: [u64; 5], small in 0u64..9000) {
+            for words in [words, [small, words[1], words[2], words[3], 1], [small, 1 << 40, 7, small, 1]] {
+                let mut slot = slot(kind, len, &words);
+                if kind == 2 && len as usize <= AREA_BYTES {
+                    let n = (len as usize).div_ceil(8);
+                    let covered: Vec<u64> = std::iter::once(slot[1]).chain(slot[3..3 + n].iter().copied()).collect();
+                    slot[2] = sum(slot[0], &covered);
+                }
+                match taken(&slot) {
+                    Some((Kind::Area, len, None)) => prop_assert!(len as usize <= AREA_BYTES),
+                    Some((Kind::Spooled | Kind::Offered, _, Some(away))) => {
+                        prop_assert!(away.data.addr.checked_add(away.len).is_some() && away.block.addr != 0);
+                    }
+                    Some((Kind::Nothing | Kind::Damaged, _, None)) | None => {}
+                    other => prop_assert!(false, "{:?}", other),
+                }
+            }
+        }
+
+        #[test]
+        fn tickets_beyond_all_senders(sent: u64, taken: u64, most in 0u64..1 << 20) {
+            let beyond = sent as i128 - taken as i128;
+            prop_assert_eq!(is_too_many(sent, taken, most), beyond > (most + BETWEEN) as i128);
         }
     }
 }

@@ -46,7 +46,7 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
-use crate::lane::map::INDEX_MAX;
+use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES, UNIT_SLOTS};
 use crate::lane::{BlockRef, PeerSpool, Place};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
@@ -300,6 +300,12 @@ impl AnySource {
     /// Answers a sender of another node that asks for a ring, with the share that it is to use; called by the thread of the fabric.
     /// `home`: one whose counters are here.
     pub fn serve_ring(&self, ep: &Endpoint, number: u32, index: i32, sender: u32, home: bool) -> Option<[u64; 2]> {
+        // Each ring takes memory, so one of an index that there is not is not made because somebody asks. The last one is multicasts'.
+        let place = if number == 0 { None } else { Some(ep.contexts.place_of(number)?) };
+        let last = place.map_or(INDEX_MAX, |place| place.units as usize * UNIT_SLOTS - SYSTEM_INDICES);
+        if index < 0 || index as usize >= last.min(ep.region.indices() as usize) && index as usize != last {
+            return None;
+        }
         let ring = self.make_far_ring(ep, number, index)?;
         let hosts = ring.hosts();
         let n = if home {

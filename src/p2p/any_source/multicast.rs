@@ -361,7 +361,7 @@ fn own<'a>(ep: &'a Endpoint, block: BlockRef) -> Option<Shared<'a>> {
 
 /// The error of a multicast of which a member has died without its data.
 fn of_the_dead(ep: &Endpoint, block: BlockRef) -> Option<Error> {
-    let Some(shared) = own(ep, block) else {
+    let Some(shared) = own(ep, block).filter(|shared| !has_strangers(ep, shared)) else {
         let text = format!("rank {}: mcast: a member has damaged its block; others may not have the message", ep.rank);
         return Some(Error::new(Code::Peer, text));
     };
@@ -374,12 +374,18 @@ fn of_the_dead(ep: &Endpoint, block: BlockRef) -> Option<Error> {
     Some(dead(ep, lost))
 }
 
+/// Are there members, as the block says, that are no ranks of its communicator?
+fn has_strangers(ep: &Endpoint, shared: &Shared<'_>) -> bool {
+    let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32);
+    context.is_some_and(|c| members(&shared.members()).any(|rank| rank >= c.group.size()))
+}
+
 /// Which ranks of a multicast's communicator are known to be dead.
 fn is_dead_in<'a>(ep: &'a Endpoint, shared: &Shared<'_>) -> impl Fn(u32) -> bool + 'a {
     let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32);
     let elsewhere = if shared.extra != 0 { ep.lost_elsewhere() } else { Vec::new() };
     move |rank| {
-        let world = context.map(|c| c.group.world_rank(rank));
+        let world = context.filter(|c| rank < c.group.size()).map(|c| c.group.world_rank(rank));
         world.is_some_and(|world| ep.is_dead(world) || elsewhere.contains(&world))
     }
 }
@@ -391,7 +397,7 @@ fn dead(ep: &Endpoint, rank: u32) -> Error {
 
 /// Gives a multicast up. `true`: nobody reads the master's buffer any more.
 fn withdraw(ep: &Endpoint, block: BlockRef) -> bool {
-    let Some(shared) = own(ep, block) else { return true };
+    let Some(shared) = own(ep, block).filter(|shared| !has_strangers(ep, shared)) else { return true };
     if shared.extra != 0 {
         // The master's buffer was copied before; the block stays until all have it, or the job ends.
         return true;

@@ -277,7 +277,7 @@ impl Incoming {
 
     /// A slot says what none can. Whoever sends here can have written it, so nobody is suspected.
     #[cold]
-    fn damaged(&self, ep: &Endpoint, source: u32) -> Error {
+    pub(super) fn damaged(&self, ep: &Endpoint, source: u32) -> Error {
         let text = format!(
             "rank {}: any-source receive on index {}: a slot of the ring is damaged, which rank {source} is said to have filled; its \
              message is lost, later receives go on",

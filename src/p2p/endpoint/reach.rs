@@ -336,11 +336,16 @@ impl Endpoint {
         self.dead.get(rank as usize).is_some_and(|d| d.load(Ordering::Acquire))
     }
 
-    /// A rank of this node has written into a record of shared memory what cannot be there: all that is done with it ends in an error from
-    /// here on, and names it. `record`: what it is; the words of the error.
+    /// A rank has written into a record what cannot be there: all that is done with it ends in an error from here on, and names it. `record`:
+    /// what it is; the words of the error.
     #[cold]
     pub fn break_off(&self, rank: u32, record: &str) -> String {
-        let Some(peer) = self.known(rank).filter(|_| rank != self.rank) else { return format!("has damaged {record}") };
+        let Some(peer) = self.known(rank).filter(|_| rank != self.rank) else {
+            if let Some(link) = self.link_to(rank) {
+                link.damaged(record);
+            }
+            return format!("has damaged {record}");
+        };
         let what = peer.break_off(record);
         for lane in self.lanes.all().iter().filter(|l| l.world == rank) {
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);

@@ -49,10 +49,11 @@ impl Remote {
         let Place { addr, rkey } = self.place;
         let Shaped { run, stride, .. } = self.shape;
         if run == 0 {
-            return (Place { addr: addr + at as u64, rkey }, usize::MAX);
+            return (Place { addr: addr.wrapping_add(at as u64), rkey }, usize::MAX);
         }
-        let begin = (addr as i64).wrapping_add((at / run) as i64 * stride as i64) as u64;
-        (Place { addr: begin + (at % run) as u64, rkey }, run - at % run)
+        // The peer has said where: what lies elsewhere there its device refuses.
+        let begin = addr.wrapping_add_signed(((at / run) as i64).wrapping_mul(stride as i64));
+        (Place { addr: begin.wrapping_add((at % run) as u64), rkey }, run - at % run)
     }
 }
 

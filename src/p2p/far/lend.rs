@@ -84,8 +84,9 @@ impl Source {
     /// # Safety
     /// The layout has room for them; the sender keeps the block until it is marked done.
     pub unsafe fn fetch(&self, far: &Far, to: Layout, n: usize, from: u64) -> Result<()> {
-        let first = self.addr + PAGE as u64;
-        if self.generation & PART == 0 || from + n as u64 <= first {
+        // Addresses there, as the peer says: what is not its own its device refuses.
+        let within = |from: u64| (PAGE as u64).checked_sub(from.wrapping_sub(self.addr)).filter(|left| *left > 0);
+        if self.generation & PART == 0 || within(from).is_some_and(|left| n as u64 <= left) {
             // SAFETY: as the caller promises.
             return unsafe { transfer(far, false, to, 0, n, Remote::run(from, self.key)) };
         }
@@ -93,9 +94,9 @@ impl Source {
         let fetch_all = || -> Result<()> {
             let mut done = 0;
             while done < n {
-                let at = from + done as u64;
-                let (key, most) = if at < first { (self.key, first - at) } else { ask(far, at)? };
-                let bytes = (n - done).min(most as usize);
+                let at = from.wrapping_add(done as u64);
+                let (key, most) = within(at).map_or_else(|| ask(far, at), |left| Ok((self.key, left)))?;
+                let bytes = (n - done).min(usize::try_from(most).unwrap_or(usize::MAX));
                 // SAFETY: as above; the piece is lent until the next is asked for.
                 unsafe { transfer(far, false, to, done, bytes, Remote::run(at, key))? };
                 done += bytes;
@@ -109,7 +110,7 @@ impl Source {
 
     /// Says that this side is done with it.
     pub fn done(&self, far: &Far) {
-        write_back(far, self.addr + DONE_AT, self.key, self.generation & !PART);
+        write_back(far, self.addr.wrapping_add(DONE_AT), self.key, self.generation & !PART);
     }
 }
 
@@ -147,7 +148,8 @@ pub(in crate::p2p) fn lend(ep: &Endpoint, link: &Link, at: u64) -> Answer {
         return Some([0; 2]);
     }
     let window = ep.spool.bytes(0) as u64;
-    let left = (window + SPOOL_WINDOW as u64).checked_sub(at).filter(|left| *left <= SPOOL_WINDOW as u64)?;
+    let left =
+        (window + SPOOL_WINDOW as u64).checked_sub(at).filter(|left| (1..=SPOOL_WINDOW as u64).contains(left))?;
     PIECES.into_iter().find_map(|most| {
         let bytes = left.min(most as u64);
         // SAFETY: within the spool's memory, which stays mapped as long as the process is on the fabric.

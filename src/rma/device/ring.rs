@@ -50,7 +50,8 @@ impl Device {
         if ticket >= far.room.load(Ordering::Relaxed) {
             let mut freed = [0];
             self.read(far, far.word(plan.freed(far.share)), &mut freed)?;
-            let room = freed[0] + plan.each();
+            // What it says wrongly of its room concerns its own ring.
+            let room = freed[0].saturating_add(plan.each());
             far.room.fetch_max(room, Ordering::Relaxed);
             if ticket >= room {
                 return Ok(false);
@@ -58,7 +59,7 @@ impl Device {
         }
         let mut slot = [0u64; SLOT_WORDS];
         slot[..WORDS].copy_from_slice(&words);
-        slot[WORDS] = sum(ticket + 1, &words);
+        slot[WORDS] = sum(ticket.wrapping_add(1), &words);
         let (at, number) = (plan.slot(far.share, ticket), || Some(COMMANDED));
         far.link.write_with(far.card.block, at, number, |record| put_words(record, &slot[..=WORDS]))?;
         Ok(true)

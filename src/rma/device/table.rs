@@ -86,6 +86,8 @@ impl Device {
                 ranks.push(group as u32 * 64 + bits.trailing_zeros());
                 bits &= bits - 1;
             }
+            // Any bit may have been set there.
+            ranks.retain(|rank| (*rank as usize) < self.plan.size);
         }
         Ok(ranks)
     }

@@ -32,12 +32,15 @@ pub enum Reason {
     Stopped = 4,
     /// The device has failed, or its link is down.
     Device = 5,
+    /// The other end has written what cannot be.
+    Damaged = 6,
 }
 
 impl Reason {
     /// As it came in a packet.
     pub(in crate::fabric::verbs) fn of(number: u32) -> Reason {
-        let all = [Reason::Silent, Reason::Refused, Reason::Cut, Reason::Stopped, Reason::Device];
+        use Reason::*;
+        let all = [Silent, Refused, Cut, Stopped, Device, Damaged];
         all.into_iter().find(|r| *r as u32 == number).unwrap_or(Reason::Other)
     }
     /// What the end says that hears of it. "Its" and "there" are of who speaks in the error's text: the peer.
@@ -54,6 +57,7 @@ impl Reason {
             }
             Reason::Stopped => "has given the connection up: this process did not answer",
             Reason::Device => "has given the connection up: its device has failed, or its link is down",
+            Reason::Damaged => "has given the connection up: what this process has written there is damaged",
         }
     }
 }
@@ -101,6 +105,14 @@ impl Link {
     pub(super) fn fail_by(&self, reason: Reason, cause: String) {
         let _ = self.ending.cause.set((reason, cause.clone()));
         self.fail(reason, cause);
+    }
+
+    /// The peer has written into this record what cannot be: nothing more is done with it, and that is the error of whoever waits for it.
+    /// `record`: what it is; the words of the error.
+    #[cold]
+    pub fn damaged(&self, record: &str) -> Error {
+        self.fail(Reason::Damaged, format!("has damaged {record}; nothing more is done with it"));
+        self.broken()
     }
 
     /// The peer has given the connection up. What of this side's is under way is let complete first: it may name the cause.
@@ -183,7 +195,7 @@ mod tests {
     fn reasons_come_back_as_they_went() {
         for number in 0..8 {
             let reason = Reason::of(number);
-            assert_eq!(reason as u32, if number < 6 { number } else { 0 });
+            assert_eq!(reason as u32, if number < 7 { number } else { 0 });
             assert!(reason.heard().starts_with("has given the connection up: "));
         }
     }

@@ -12,6 +12,7 @@ use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
 use super::{Link, Posted};
 use crate::base::error::Result;
+use crate::fabric::verbs::control::CHUNKS_MOST;
 use crate::fabric::verbs::ffi::Access;
 use crate::fabric::verbs::handshake::State;
 use crate::fabric::verbs::hello::Place;
@@ -96,6 +97,14 @@ pub(in crate::fabric::verbs) struct Told {
     pub fronts: Place,
 }
 
+impl Told {
+    /// Can it be? `bytes`: of a page and of a chunk's fronts.
+    fn is_possible(&self, bytes: [usize; 2]) -> bool {
+        let ends = |place: Place, bytes: usize| place.addr.checked_add(bytes as u64).is_some();
+        self.chunk < CHUNKS_MOST && ends(self.page, bytes[0]) && ends(self.fronts, bytes[1])
+    }
+}
+
 impl Windows {
     /// The window of this name, made if need be; registered if the others are.
     fn window(&mut self, domain: &Arc<Domain>, name: Name, bytes: usize) -> Result<Arc<Window>> {
@@ -136,6 +145,9 @@ impl Link {
 
     /// The peer has said this of its memory.
     pub(in crate::fabric::verbs) fn is_told(&self, told: &Told, bytes: [usize; 2]) -> Result<()> {
+        if !told.is_possible(bytes) {
+            return Err(self.damaged("what it says of its memory"));
+        }
         self.window((told.lane, 0), bytes[0])?.tell(told.page, told.era);
         self.window((told.lane, told.chunk + 1), bytes[1])?.tell(told.fronts, told.era);
         Ok(())
@@ -239,5 +251,23 @@ impl Link {
     pub(super) fn any_place(&self) -> Option<Place> {
         let era = self.peer_era();
         self.windows().all.values().find_map(|w| w.place_in(era))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::verbs::control::WINDOW_BYTES;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What a peer says of its memory has an end, and is one of so many chunks.
+        #[test]
+        fn memory_that_can_be(lane: u64, chunk in prop_oneof![any::<u32>(), 0u32..600], addrs: [u64; 2], high: bool) {
+            let place = |n: usize| Place { addr: if high { u64::MAX - addrs[n] % (1 << 20) } else { addrs[n] }, rkey: 1 };
+            let told = Told { era: 1, lane, chunk, page: place(0), fronts: place(1) };
+            let ends = |n: usize| place(n).addr as u128 + WINDOW_BYTES[n] as u128 <= u64::MAX as u128;
+            prop_assert_eq!(told.is_possible(WINDOW_BYTES), chunk < 512 && ends(0) && ends(1));
+        }
     }
 }

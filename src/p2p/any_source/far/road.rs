@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake, host};
+use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake, host, is_too_many};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::verbs::Place;
@@ -15,7 +15,7 @@ use crate::lane::record::BLOCK_HEADER;
 use crate::lane::{BlockRef, Lane};
 use crate::p2p::any_source::ring::{AREA_BYTES, Kind};
 use crate::p2p::any_source::send::copy_into_spool;
-use crate::p2p::endpoint::Endpoint;
+use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::far::lend::{is_whole, keys_of};
 use crate::p2p::far::registered;
 
@@ -31,6 +31,8 @@ pub struct FarRoad {
     lane: &'static Lane,
     ring: Place,
     slots: u64,
+    /// Processes that may send there.
+    senders: u64,
     /// Where its counters are, if not with it.
     host: Option<Elsewhere>,
     state: Mutex<Known>,
@@ -60,7 +62,7 @@ struct Known {
 
 impl Known {
     fn room(&self) -> u64 {
-        self.freed + self.limit
+        self.freed.saturating_add(self.limit)
     }
     /// Backs off: longer each time.
     fn rest(&mut self) {
@@ -92,7 +94,8 @@ impl FarRoad {
             }
         };
         let slots = 1 << (key >> 32 & ((1 << (HOST_AT - 32)) - 1));
-        Some(FarRoad { lane, ring: Place { addr, rkey: key as u32 }, slots, host, state: Mutex::default() })
+        let (ring, senders) = (Place { addr, rkey: key as u32 }, endpoint().ok()?.size as u64);
+        Some(FarRoad { lane, ring, slots, senders, host, state: Mutex::default() })
     }
 
     /// Where the counters are, and the connection to there.
@@ -137,18 +140,34 @@ impl FarRoad {
     }
 
     /// Takes over the counters that have been read into the beginning of a bounce buffer.
-    fn note(&self, known: &mut Known, bounce: &Bounce<'_>) {
+    fn note(&self, known: &mut Known, bounce: &Bounce<'_>) -> Result<()> {
         let word = |at: usize| {
             // SAFETY: the buffer is longer, and the device is done with it.
             unsafe { bounce.arena().as_ptr().add(at).cast::<u64>().read() }
         };
-        known.sent = known.sent.max(word(SENT_AT));
-        known.freed = known.freed.max(word(FREED_AT));
+        let (sent, freed) = (word(SENT_AT), word(FREED_AT));
+        // Counted are processes, each of which has one ticket at most that there is no room for yet.
+        if is_too_many(sent, freed, self.slots + self.senders) {
+            return Err(self.damaged());
+        }
+        known.sent = known.sent.max(sent);
+        known.freed = known.freed.max(freed);
         known.limit = match word(FREED_AT + 8) {
             0 => self.slots,
             n => n.min(self.slots),
         };
         known.asleep = word(FREED_AT + 16) != 0;
+        Ok(())
+    }
+
+    /// Any of those who send there can have written to its counters, so nobody is suspected.
+    #[cold]
+    fn damaged(&self) -> Error {
+        let (me, rank) = (self.far().link.me, self.lane.world);
+        let text = format!(
+            "rank {me}: any-source send to rank {rank}: the counters of its ring have been damaged by some rank"
+        );
+        Error::new(Code::Peer, text)
     }
 
     /// Looks at the counters.
@@ -162,8 +181,7 @@ impl FarRoad {
         // SAFETY: the buffer is ours until the wait is over.
         let ticket = unsafe { far.link.bulk(false, true, &[FarRoad::piece(&bounce, 0, SLOTS_AT)], at)? };
         far.link.wait(ticket)?;
-        self.note(known, &bounce);
-        Ok(())
+        self.note(known, &bounce)
     }
 
     /// A ticket with room. `None`: the ring is full, as far as is known.
@@ -194,7 +212,11 @@ impl FarRoad {
                     Err(_) => ep.any_source.far_stakes.remove(drawing),
                 }
                 let ticket = drawn?;
-                known.sent = known.sent.max(ticket + 1);
+                if is_too_many(ticket, known.freed, self.slots + self.senders) {
+                    // It may be long since the counters were read.
+                    self.look(known)?;
+                }
+                known.sent = known.sent.max(ticket.saturating_add(1));
                 known.held = Some(ticket);
                 if ticket >= known.room() {
                     self.look(known)?;
@@ -243,14 +265,14 @@ impl FarRoad {
             let words = std::slice::from_raw_parts_mut(record.cast::<u64>(), (HEAD + padded) / 8);
             (HEAD + padded, words)
         };
-        words[0] = (ticket + 1) & 0xffff_ffff | (kind as u64) << 32 | (self.lane.epoch as u64) << 48;
+        words[0] = ticket.wrapping_add(1) & 0xffff_ffff | (kind as u64) << 32 | (self.lane.epoch as u64) << 48;
         words[1] = ep.rank as u64 | (len as u64) << 32;
         let mut all = [0u64; 1 + AREA_BYTES / 8];
         all[0] = words[1];
         all[1..words.len() - 2].copy_from_slice(&words[3..]);
         words[2] = sum(words[0], &all[..words.len() - 2]);
         let slot = SLOTS_AT as u64 + ticket % self.slots * SLOT as u64;
-        let to = Place { addr: self.ring.addr + slot, rkey: self.ring.rkey };
+        let to = Place { addr: self.ring.addr.wrapping_add(slot), rkey: self.ring.rkey };
         // SAFETY: the buffer is ours until the wait is over, which is that of both.
         let over = unsafe {
             far.link.bulk(true, false, &[FarRoad::piece(&bounce, AT, bytes)], to)?;
@@ -260,7 +282,7 @@ impl FarRoad {
         known.held = None;
         ep.any_source.far_stakes.remove(self.stake(Some(ticket)));
         far.link.wait(over?)?;
-        self.note(known, &bounce);
+        self.note(known, &bounce)?;
         if known.asleep {
             far.call(Call::Wake);
         }

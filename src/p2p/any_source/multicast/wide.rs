@@ -229,7 +229,7 @@ pub(super) fn acquaint(ep: &'static Endpoint, block: BlockRef, since_ns: u64) {
         return;
     }
     let Some(context) = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32) else { return };
-    for rank in members(&shared.members()) {
+    for rank in members(&shared.members()).filter(|rank| *rank < context.group.size()) {
         if ep.is_elsewhere(context.group.world_rank(rank)).unwrap_or(false) {
             // Who cannot be reached is lost: the connection says so.
             if let Err(e) = ep.lane_of(context, rank as i32)
@@ -386,7 +386,9 @@ fn parent_of([parent, at, addr]: [u64; 3]) -> Option<Taker> {
 /// Gives one unit to a block, and what follows from it to those above.
 fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<()> {
     let mut next = Some(taker);
-    while let Some((rank, at, addr, key)) = next.take() {
+    // The tree has no more levels than there are nodes, whatever its records say.
+    for _ in 0..ep.launch.nodes().nodes() {
+        let Some((rank, at, addr, key)) = next.take() else { break };
         match Holder::of(ep, context, rank, at, addr, key)? {
             Holder::Near(record) => {
                 let wide = wide_at(record);
@@ -401,14 +403,14 @@ fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<(
                 let bounce = far.fabric().bounce()?;
                 let arena = bounce.arena();
                 let piece = Piece { addr: arena.as_ptr() as u64, len: 8, lkey: arena.region().lkey() };
-                let counter = Place { addr: place.addr + FAR_AT, rkey: place.rkey };
+                let counter = Place { addr: place.addr.wrapping_add(FAR_AT), rkey: place.rkey };
                 // SAFETY: the buffer is ours until the wait is over.
                 let before = unsafe {
                     let ticket = far.link.fetch_add(counter, 1, piece)?;
                     far.link.wait(ticket)?;
                     arena.as_ptr().cast::<u64>().read()
                 };
-                if before + 1 == record[3] {
+                if before.wrapping_add(1) == record[3] {
                     next = parent_of([record[4], record[5], record[6]]);
                 }
             }
@@ -472,7 +474,9 @@ impl Holder {
             Holder::Far(far, place) => {
                 let local = Layout::Contiguous { ptr: to, len };
                 // SAFETY: as the caller promises.
-                unsafe { transfer(far, false, local, 0, len, Remote::run(place.addr + from as u64, place.rkey)) }
+                unsafe {
+                    transfer(far, false, local, 0, len, Remote::run(place.addr.wrapping_add(from as u64), place.rkey))
+                }
             }
         }
     }

@@ -6,7 +6,7 @@ use super::{Arrived, Death, Incoming};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::lane::far::{Ask, Asked};
-use crate::p2p::any_source::far::{FarRing, FarShare};
+use crate::p2p::any_source::far::{Away, FarRing, FarShare};
 use crate::p2p::any_source::garbled;
 use crate::p2p::any_source::ring::{Arrival, Kind};
 use crate::p2p::any_source::share::Share;
@@ -182,17 +182,17 @@ impl Incoming {
     }
 
     /// What is next in a share of the far ring. Slots that turned out not to be needed are passed over.
-    fn far_arrival(&self, share: usize) -> Option<(FarShare<'_>, u64, Arrival)> {
+    fn far_arrival(&self, share: usize) -> Option<(FarShare<'_>, u64, Arrival, Option<Away>)> {
         let made = self.far_side()?.made.get()?;
         let (next, share) = (made.next.get(share)?, made.ring.share(share));
         loop {
             let ticket = next.load(Ordering::Relaxed);
-            let Some(arrival) = share.arrival(ticket) else {
+            let Some((arrival, away)) = share.arrival(ticket) else {
                 share.run_dry();
                 return None;
             };
             if arrival.kind != Kind::Nothing {
-                return Some((share, ticket, arrival));
+                return Some((share, ticket, arrival, away));
             }
             next.store(ticket + 1, Ordering::Relaxed);
             share.free(ticket + 1);
@@ -215,26 +215,29 @@ impl Incoming {
     /// # Safety
     /// As for [`Incoming::take`].
     unsafe fn take_far(&self, ep: &'static Endpoint, share: usize, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
-        let Some((ring, ticket, arrival)) = self.far_arrival(share) else { return Ok(None) };
+        let Some((ring, ticket, arrival, away)) = self.far_arrival(share) else { return Ok(None) };
+        let source = self.domain.rank_here(arrival.source);
+        if arrival.kind == Kind::Damaged || source < 0 {
+            self.pass_over_far(share);
+            return Err(self.damaged(ep, arrival.source));
+        }
         let mut len = arrival.len as usize;
         let mut fetched = Ok(());
-        if arrival.kind == Kind::Area {
-            // SAFETY: as the caller promises; `deliver` bounds by the slot.
-            unsafe { ring.deliver(ticket, to, cap.min(len)) };
-        } else {
-            let away = ring.away(ticket);
+        if let Some(away) = away {
             len = away.len as usize;
-            let source = self.domain.rank_here(arrival.source);
             let lane = ep.context(self.comm).and_then(|context| ep.lane_of(context, source));
             fetched = match lane.as_ref().map(|lane| lane.far()) {
                 // SAFETY: as the caller promises.
                 Ok(Some(far)) => unsafe { away.fetch(far, arrival.kind == Kind::Offered, to, cap) },
                 _ => Err(garbled(ep, arrival.source)),
             };
+        } else {
+            // SAFETY: as the caller promises; `deliver` bounds by the slot.
+            unsafe { ring.deliver(ticket, to, cap.min(len)) };
         }
         self.pass_over_far(share);
         fetched.map_err(|e| self.lost(ep, arrival.source, len, &e))?;
-        Ok(Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: cap }))
+        Ok(Some(Arrived { source, len, capacity: cap }))
     }
 
     #[cold]
@@ -251,8 +254,8 @@ impl Incoming {
     }
 
     fn peek_far(&self, share: usize) -> Option<Arrived> {
-        let (ring, ticket, arrival) = self.far_arrival(share)?;
-        let len = if arrival.kind == Kind::Area { arrival.len as u64 } else { ring.away(ticket).len };
+        let (_, _, arrival, away) = self.far_arrival(share)?;
+        let len = away.map_or(arrival.len as u64, |away| away.len);
         Some(Arrived { source: self.domain.rank_here(arrival.source), len: len as usize, capacity: 0 })
     }
 
@@ -269,6 +272,9 @@ impl Incoming {
         let mut claimed = false;
         for n in 0..shares {
             let (share, ticket) = (made.ring.share(n), made.next[n].load(Ordering::Relaxed));
+            if share.is_damaged(ticket, ep.size as u64) && share.arrival(ticket).is_none() {
+                return Some(Some(Death::Damaged(1 + self.others().len() + n)));
+            }
             if !share.is_claimed(ticket) {
                 continue;
             }
