@@ -158,7 +158,7 @@ impl Sender {
         let Some(mine) = far.slot(self.slot) else { return Ok(true) };
         let mut read = mine.read.lock().unwrap_or_else(|e| e.into_inner());
         let Some((ticket, _)) = *read else { return Ok(true) };
-        if !wait && !far.link.is_over(ticket) && far.link.failure().is_none() {
+        if !wait && !far.link.is_over(ticket) && !far.link.has_ended() {
             return Ok(false);
         }
         let ended = far.link.wait(ticket);

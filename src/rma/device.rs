@@ -227,10 +227,10 @@ impl Flight {
         if !self.link.is_over(self.ticket) {
             return Ok(false);
         }
-        match self.link.failure() {
-            None => Ok(true),
-            Some(_) => self.link.wait(self.ticket).map(|()| true),
+        if !self.link.has_ended() {
+            return Ok(true);
         }
+        self.link.wait(self.ticket).map(|()| true)
     }
 
     pub fn wait(&self) -> Result<()> {

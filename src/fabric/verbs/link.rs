@@ -323,7 +323,7 @@ impl Link {
     fn post(&self, posted: &mut Posted, wr: &mut SendWr, signal: bool) -> Result<u64> {
         let mut turns = 0u32;
         while posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
-            if self.failure().is_some() {
+            if self.has_ended() {
                 return Err(self.broken());
             }
             turns += 1;
@@ -337,7 +337,7 @@ impl Link {
             self.arrivals.collect();
             std::hint::spin_loop();
         }
-        if self.failure().is_some() {
+        if self.has_ended() {
             return Err(self.broken());
         }
         posted.silent += 1;
@@ -411,7 +411,7 @@ impl Link {
             patience = (patience * 2).min(LEARN_PATIENCE);
             self.tend();
             if now_ns() - since > home.patience_ns.max(SILENCE_MOST_NS) {
-                self.fail(Reason::Silent, home.no_answer());
+                self.is_late(home.no_answer());
             }
             self.check()?;
         }
@@ -464,7 +464,7 @@ impl Link {
         let mut last = (0, now_ns());
         // SYNC POINT: pairs with the release in `Arrivals::note`.
         while self.arrived.load(Ordering::Acquire) < number {
-            let failed = self.failure().is_some();
+            let failed = self.has_ended();
             self.poll();
             self.arrivals.collect();
             let arrived = self.arrived.load(Ordering::Acquire);

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::control::Shared;
 use super::handshake::{Deed, Outcome, Say, State};
 use super::hello::{Hello, Kind};
-use super::link::ending::Reason;
+use super::link::ending::{LATE_NS, Reason};
 use super::link::{Link, Posted};
 use super::queue_pair::Remote;
 use super::room::{Least, Room, Which};
@@ -54,6 +54,8 @@ pub(super) struct Times {
     room: u64,
     /// A ping is not answered since then.
     pinged: u64,
+    /// The peer was late last until then, and is tried again from there on.
+    tried: u64,
     /// The peer's end, until there is room for this side's.
     end: Option<Remote>,
     state: Option<State>,
@@ -124,7 +126,7 @@ impl Shared {
         let now = now_ns();
         let heeded = link.heed(now);
         let Some(mut posted) = link.try_lock() else { return now + TICK_NS };
-        if link.failure().is_some() {
+        if link.has_ended() {
             if posted.times.room != u64::MAX {
                 // The first time: the peer need not find out by itself.
                 (posted.times.room, posted.times.since) = (u64::MAX, now);
@@ -155,9 +157,13 @@ impl Shared {
             self.take(link, &mut posted, outcome, None);
             posted.times.patience = (posted.times.patience * 2).clamp(FIRST_PATIENCE_NS, LAST_PATIENCE_NS);
         }
-        let heard = posted.times.heard.max(posted.times.since);
+        let heard = posted.times.heard.max(posted.times.since).max(posted.times.tried);
         let silent = matches!(posted.hand.state(), State::Asking | State::Offered | State::Accepted)
             && now.saturating_sub(heard) > self.patience_ns;
+        if silent {
+            // Said again all the while: it takes up where it was when the peer answers.
+            posted.times.tried = now + LATE_NS;
+        }
         let due = match posted.hand.state() {
             State::Down | State::Up => SETTLED,
             State::Reserving => now + TICK_NS,
@@ -166,7 +172,7 @@ impl Shared {
         };
         drop(posted);
         if silent {
-            link.fail(Reason::Silent, self.no_answer());
+            link.is_late(self.no_answer());
         }
         self.follow(link, after);
         due
@@ -297,8 +303,9 @@ impl Shared {
             self.take_in_memory(link, told);
         }
         let mut posted = link.lock();
+        link.is_heard();
         (posted.times.heard, posted.times.pinged) = (now_ns(), 0);
-        if link.failure().is_some() {
+        if link.has_ended() {
             return self.say_broken(link);
         }
         let outcome = posted.hand.packet(say, hello.turn);
@@ -321,7 +328,9 @@ impl Shared {
     pub(super) fn ping(&self, link: &Link, posted: &mut Posted, now: u64) {
         let pinged = posted.times.pinged;
         if pinged != 0 && now - pinged > self.patience_ns {
-            link.fail(Reason::Silent, self.no_answer());
+            // Asked anew when it is tried again.
+            posted.times.pinged = 0;
+            link.is_late(self.no_answer());
             return;
         }
         posted.times.pinged = if pinged == 0 { now } else { pinged };
@@ -445,6 +454,6 @@ fn may_go(link: &Link, which: Which) -> bool {
     }
     let (since, before) = posted.times.up;
     posted.hand.is_up()
-        && link.failure().is_none()
+        && !link.has_ended()
         && (link.has_left() || posted.last > before || now_ns().saturating_sub(since) > FRESH_NS)
 }

@@ -371,7 +371,15 @@ fn of_the_dead(ep: &Endpoint, block: BlockRef) -> Option<Error> {
     }
     let dies = is_dead_in(ep, &shared);
     let lost = members(&shared.members()).find(|r| dies(*r) && !shared.has(ACKED, *r))?;
-    Some(dead(ep, lost))
+    let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32);
+    let link = context.and_then(|c| ep.link_to(c.group.world_rank(lost)));
+    match link.as_ref().and_then(|link| link.failure()) {
+        Some(why) => {
+            let text = format!("rank {}: mcast: rank {lost} {why}; others may not have the message", ep.rank);
+            Some(Error::new(Code::Peer, text))
+        }
+        None => Some(dead(ep, lost)),
+    }
 }
 
 /// Are there members, as the block says, that are no ranks of its communicator?
@@ -383,7 +391,9 @@ fn has_strangers(ep: &Endpoint, shared: &Shared<'_>) -> bool {
 /// Which ranks of a multicast's communicator are known to be dead.
 fn is_dead_in<'a>(ep: &'a Endpoint, shared: &Shared<'_>) -> impl Fn(u32) -> bool + 'a {
     let context = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32);
-    let elsewhere = if shared.extra != 0 { ep.lost_elsewhere() } else { Vec::new() };
+    // Those that are late are lost for this multicast, whose other members go on.
+    let mut elsewhere = if shared.extra != 0 { ep.lost_elsewhere() } else { Vec::new() };
+    elsewhere.extend(if shared.extra != 0 { ep.late_elsewhere() } else { Vec::new() });
     move |rank| {
         let world = context.filter(|c| rank < c.group.size()).map(|c| c.group.world_rank(rank));
         world.is_some_and(|world| ep.is_dead(world) || elsewhere.contains(&world))

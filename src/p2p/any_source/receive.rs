@@ -81,6 +81,8 @@ pub struct Incoming {
     told: Mutex<BTreeSet<u32>>,
     /// The loan that was taken last, or one that a message is being received into. For the thread that has the ring claimed.
     pub(super) lent: Cell<Option<Lent>>,
+    /// The same of ranks that have not answered for long.
+    told_late: Mutex<BTreeSet<u32>>,
 }
 
 // SAFETY: `pending` and `lent` are used only by the thread that has the ring claimed; what it points to is the caller's promise.
@@ -120,6 +122,8 @@ enum Death {
     FarHole(usize, u32),
     /// This rank has died; others may still send.
     News(u32),
+    /// This rank has not answered for long; it may again.
+    Late(u32),
     /// Nobody is left who could send.
     Alone,
     /// The counters of this share are damaged: which messages it has cannot be told any more.
@@ -147,6 +151,7 @@ impl Incoming {
             pending: UnsafeCell::new(None),
             told: Mutex::default(),
             lent: Cell::new(None),
+            told_late: Mutex::default(),
         }
     }
 
@@ -381,12 +386,20 @@ impl Incoming {
         {
             return Some(found);
         }
-        let elsewhere = if self.spans() { ep.lost_elsewhere() } else { Vec::new() };
-        if ep.deaths() == 0 && elsewhere.is_empty() || self.shares().any(|share| share.arrival().is_some()) {
+        let (elsewhere, late) =
+            if self.spans() { (ep.lost_elsewhere(), ep.late_elsewhere()) } else { Default::default() };
+        if ep.deaths() == 0 && elsewhere.is_empty() && late.is_empty()
+            || self.shares().any(|share| share.arrival().is_some())
+        {
             return None;
         }
         let is_dead = |rank: &u32| ep.is_dead(*rank) || elsewhere.contains(rank);
         let dead: Vec<u32> = self.domain.group.members().filter(is_dead).collect();
+        if !late.is_empty() && self.has_far_claim(ep) {
+            // The ticket may be that of one who is late, and nobody's message behind it can be taken.
+            ep.give_up_late();
+            return None;
+        }
         if !dead.is_empty()
             && let Some(found) = self.look_for_far_holes(ep, &dead, &elsewhere)
         {
@@ -425,6 +438,11 @@ impl Incoming {
         if let Some(rank) = dead.iter().find(|r| !told.contains(r)) {
             return Some(Death::News(*rank));
         }
+        let told_late = self.told_late.lock().unwrap_or_else(|e| e.into_inner());
+        let untold = |r: &u32| late.contains(r) && !told_late.contains(r);
+        if let Some(rank) = self.domain.group.members().find(untold) {
+            return Some(Death::Late(rank));
+        }
         (dead.len() as u32 + 1 >= self.domain.group.size() && ep.single_threaded()).then_some(Death::Alone)
     }
 
@@ -444,6 +462,11 @@ impl Incoming {
             }
             Death::News(rank) => {
                 format!("rank {} has died; later receives go on with what the others send", of(*rank))
+            }
+            Death::Late(rank) => {
+                let why = ep.link_to(*rank).and_then(|link| link.lateness().map(str::to_owned));
+                let why = why.unwrap_or_else(|| "did not answer for long".to_owned());
+                format!("rank {} {why}; later receives go on with what the others send", of(*rank))
             }
             Death::Alone => "every other rank has died".to_owned(),
             Death::Damaged(share) => {
@@ -471,6 +494,7 @@ impl Incoming {
                 self.pass_over_far(share);
             }
             Death::News(rank) => drop(self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
+            Death::Late(rank) => drop(self.told_late.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
             Death::Alone | Death::Damaged(_) => {}
         }
         self.death_error(ep, &death)

@@ -135,10 +135,26 @@ impl Endpoint {
         self.fabric_here().is_some() && group.members().any(elsewhere)
     }
 
-    /// The ranks on other nodes whose connection has failed and that have not said that they leave.
+    /// The ranks on other nodes whose connection has failed for good and that have not said that they leave.
     pub fn lost_elsewhere(&self) -> Vec<u32> {
+        self.elsewhere(Link::has_ended)
+    }
+
+    /// Those that have not answered for long, and may again.
+    pub fn late_elsewhere(&self) -> Vec<u32> {
+        self.elsewhere(|link| !link.has_ended() && link.lateness().is_some())
+    }
+
+    fn elsewhere(&self, is: impl Fn(&Link) -> bool) -> Vec<u32> {
         let links = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
-        links.iter().filter(|l| l.failure().is_some() && !has_left(l)).map(|l| l.peer).collect()
+        links.iter().filter(|l| is(l) && !has_left(l)).map(|l| l.peer).collect()
+    }
+
+    /// What waits for ranks that are late cannot wait any longer: they are lost from here on.
+    #[cold]
+    pub fn give_up_late(&self) {
+        let links = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
+        links.iter().filter(|link| !has_left(link)).for_each(|link| link.give_up());
     }
 
     /// The connection with a rank on another node, if there is one.

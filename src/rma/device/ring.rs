@@ -85,6 +85,8 @@ impl Device {
     /// Was this ticket, whose slot is empty, a dead rank's? Asks the living, so it takes a while when somebody has died.
     pub fn is_orphan(&self, ep: &'static Endpoint, share: usize, ticket: u64) -> bool {
         ep.tend_links();
+        // Behind the ticket of one that is late nobody is served.
+        ep.give_up_late();
         let lost = ep.lost_elsewhere();
         if lost.is_empty() {
             return false;
@@ -92,7 +94,7 @@ impl Device {
         let at = self.block.region().addr() + self.plan.sent(share) as u64;
         let asked = Asked { what: Ask::Ticket, slot: 0, seq: ticket, at };
         // Who has no connection with this process has drawn no ticket.
-        let living = self.fabric.links().into_iter().filter(|l| !lost.contains(&l.peer) && l.failure().is_none());
+        let living = self.fabric.links().into_iter().filter(|l| !lost.contains(&l.peer) && !l.has_ended());
         for link in living {
             let lane = ep.context(COMM_WORLD).and_then(|world| ep.lane_of(world, link.peer as i32));
             let Ok(lane) = lane else { return false };

@@ -54,7 +54,7 @@ impl Fabric {
             if let Some((page, fronts)) = done(&link) {
                 return Ok((link, page, fronts));
             }
-            if let Some(why) = link.failure() {
+            if let Some(why) = link.failure().filter(|_| link.has_ended()) {
                 let me = shared.rank;
                 return Err(Error::new(Code::Peer, format!("rank {me}: rank {peer} {why}")));
             }
@@ -81,7 +81,7 @@ impl Fabric {
             let links = shared.lock();
             let until = patience.min(deadline.saturating_duration_since(Instant::now()));
             let waited = shared.answered.wait_timeout_while(links, until, |links| {
-                done(&link).is_none() && !links.refused.contains_key(&peer) && link.failure().is_none()
+                done(&link).is_none() && !links.refused.contains_key(&peer) && !link.has_ended()
             });
             drop(waited);
             patience = (patience * 2).min(LAST_PATIENCE);
@@ -250,6 +250,7 @@ impl Shared {
         let Some(told) = &hello.memory else { return Ok(()) };
         link.is_told(told, WINDOW_BYTES)?;
         link.indices.fetch_max(hello.indices, Ordering::AcqRel);
+        link.is_heard();
         if hello.kind == Kind::Opened {
             link.count_answer();
         }

@@ -4,9 +4,13 @@
 //! and each tells the other by datagram. Whichever comes first ends the connection, but what is said afterwards is the most precise thing
 //! known: the *cause* that a completion of this side names, otherwise what was noticed first. The peer's word is taken only when nothing of
 //! this side is under way any more that could complete with the cause, or after a moment.
+//!
+//! A peer that does not answer where there is no connection, or none yet, is **late**: nothing is under way that could be lost, so the
+//! connection does not end. Whoever waits for the peer gets an error, and so does who comes within a moment; who comes later tries again, and
+//! a word of the peer ends it at once.
 
-use std::sync::OnceLock;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::Link;
 use crate::base::clock::now_ns;
@@ -71,7 +75,14 @@ pub(super) struct Ending {
     cause: OnceLock<(Reason, String)>,
     /// What the peer has said, and when.
     word: OnceLock<(Reason, u64)>,
+    /// Until when the peer is late, in nanoseconds; 0: it is not. And what is said of it.
+    late_ns: AtomicU64,
+    /// The texts that there were, the current one last. Errors hand them out, so they stay; there are few.
+    late: Mutex<Vec<&'static str>>,
 }
+
+/// For so long at least a peer that is late is not tried again: every wait for it has looked by then.
+pub(in crate::fabric::verbs) const LATE_NS: u64 = 2_000_000_000;
 
 impl Link {
     fn ended(&self) -> Option<&(Reason, String)> {
@@ -79,10 +90,59 @@ impl Link {
         Some(self.ending.cause.get().unwrap_or(first))
     }
 
-    /// Why nothing goes any more, if it does not.
+    /// Why nothing goes any more, or for now, if it does not.
     #[inline]
     pub fn failure(&self) -> Option<&str> {
-        self.ended().map(|(_, why)| why.as_str())
+        self.ended().map(|(_, why)| why.as_str()).or_else(|| self.lateness())
+    }
+    /// Does nothing go any more, for good?
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        self.ending.first.get().is_some()
+    }
+    /// What is said of a peer that is late, if it is.
+    #[inline]
+    pub fn lateness(&self) -> Option<&str> {
+        let until = self.ending.late_ns.load(Ordering::Acquire);
+        if until == 0 { None } else { self.lateness_until(until) }
+    }
+    #[cold]
+    fn lateness_until(&self, until: u64) -> Option<&str> {
+        let texts = || self.ending.late.lock().unwrap_or_else(PoisonError::into_inner).last().copied();
+        if now_ns() < until { texts() } else { None }
+    }
+
+    /// The peer has not answered where it should have, and nothing is under way to it: an error of whoever waits for it, for a moment.
+    #[cold]
+    pub(in crate::fabric::verbs) fn is_late(&self, why: String) {
+        {
+            let mut texts = self.ending.late.lock().unwrap_or_else(PoisonError::into_inner);
+            let text = match texts.iter().position(|text| *text == why) {
+                Some(n) => texts.remove(n),
+                None => Box::leak(why.into()),
+            };
+            texts.push(text);
+        }
+        self.ending.late_ns.store(now_ns() + LATE_NS, Ordering::Release);
+        if let Some(home) = self.home.upgrade() {
+            home.answered.notify_all();
+        }
+    }
+    /// The peer is late, as this error of a first contact says.
+    pub fn cannot_be_reached(&self, error: &Error) {
+        self.is_late(format!("cannot be reached ({})", error.detail()));
+    }
+    /// A word of the peer has come.
+    pub(in crate::fabric::verbs) fn is_heard(&self) {
+        if self.ending.late_ns.load(Ordering::Relaxed) != 0 {
+            self.ending.late_ns.store(0, Ordering::Release);
+        }
+    }
+    /// The peer is late, and is not waited for any longer: so whatever it has begun is over.
+    pub fn give_up(&self) {
+        if let Some(why) = self.lateness() {
+            self.fail(Reason::Silent, why.to_owned());
+        }
     }
     /// The same as it is told to the peer.
     pub(in crate::fabric::verbs) fn reason(&self) -> Reason {
@@ -129,7 +189,7 @@ impl Link {
     /// Ends the connection if the peer has said so, and nothing that is under way can name a cause any more. `false`: not yet.
     pub(in crate::fabric::verbs) fn heed(&self, now: u64) -> bool {
         let Some((reason, since)) = self.ending.word.get().copied() else { return true };
-        if self.failure().is_none() {
+        if !self.has_ended() {
             let over = || self.try_lock().is_some_and(|posted| self.has_completed(&posted));
             if now.saturating_sub(since) < WORD_NS && !over() {
                 return false;

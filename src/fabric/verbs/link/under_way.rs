@@ -112,7 +112,7 @@ impl Link {
         let mut turns = 0u32;
         let mut failed_ns = 0;
         while !self.is_over(ticket) {
-            if self.failure().is_some() && turns.is_multiple_of(64) {
+            if self.has_ended() && turns.is_multiple_of(64) {
                 let now = now_ns();
                 failed_ns = if failed_ns == 0 { now } else { failed_ns };
                 // What was under way is flushed, and reported, within moments; a device that does not is out of order.
@@ -132,7 +132,7 @@ impl Link {
                 std::hint::spin_loop();
             }
         }
-        if ticket != 0 && self.failure().is_some() { Err(self.broken()) } else { Ok(()) }
+        if ticket != 0 && self.has_ended() { Err(self.broken()) } else { Ok(()) }
     }
 
     /// What a lasting wait does for the connection: takes completions, and tries it when nothing was posted for long, so that
@@ -233,7 +233,7 @@ impl Link {
 
     /// Is all that was posted over? Sees to it that it will be known.
     pub(in crate::fabric::verbs) fn is_quiet(&self, posted: &mut Posted) -> bool {
-        if posted.silent > 0 && self.failure().is_none() {
+        if posted.silent > 0 && !self.has_ended() {
             let _ = self.post_empty(posted);
         }
         self.poll();
@@ -243,7 +243,7 @@ impl Link {
     /// Waits until all that was posted is over, or the time.
     pub fn drain(&self, until_ns: u64) {
         loop {
-            if self.failure().is_some() || self.is_quiet(&mut self.lock()) || now_ns() >= until_ns {
+            if self.has_ended() || self.is_quiet(&mut self.lock()) || now_ns() >= until_ns {
                 return;
             }
             self.arrivals.collect();

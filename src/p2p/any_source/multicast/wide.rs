@@ -26,7 +26,6 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::link::Piece;
-use crate::fabric::verbs::link::ending::Reason;
 use crate::lane::far::Far;
 use crate::lane::{BlockRef, Lane, PeerBlock};
 use crate::p2p::any_source::{Arrived, garbled};
@@ -231,11 +230,11 @@ pub(super) fn acquaint(ep: &'static Endpoint, block: BlockRef, since_ns: u64) {
     let Some(context) = ep.contexts.find(shared.record.handle.load(Ordering::Relaxed) as i32) else { return };
     for rank in members(&shared.members()).filter(|rank| *rank < context.group.size()) {
         if ep.is_elsewhere(context.group.world_rank(rank)).unwrap_or(false) {
-            // Who cannot be reached is lost: the connection says so.
+            // Who cannot be reached now is lost for this multicast: the connection says so for a while.
             if let Err(e) = ep.lane_of(context, rank as i32)
                 && let Some(link) = ep.link_to(context.group.world_rank(rank))
             {
-                link.fail(Reason::Other, format!("cannot be reached ({})", e.detail()));
+                link.cannot_be_reached(&e);
             }
         }
     }

@@ -259,6 +259,17 @@ impl Incoming {
         Some(Arrived { source: self.domain.rank_here(arrival.source), len: len as usize, capacity: 0 })
     }
 
+    /// Has somebody of another node a ticket whose message has not come?
+    pub(super) fn has_far_claim(&self, ep: &Endpoint) -> bool {
+        let Some(far) = self.far_side() else { return false };
+        let shares = self.far_shares(ep, far);
+        let Some(made) = far.made.get() else { return false };
+        (0..shares).any(|n| {
+            let (share, ticket) = (made.ring.share(n), made.next[n].load(Ordering::Relaxed));
+            share.is_claimed(ticket) && share.arrival(ticket).is_none()
+        })
+    }
+
     /// What deaths mean for the far ring, of which nothing has come. `None`: nothing; `Some(None)`: what is missing is on its way.
     pub(super) fn look_for_far_holes(
         &self,
