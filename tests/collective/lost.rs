@@ -214,3 +214,45 @@ pub fn panicked() {
         }
     }
 }
+
+/// A function of the C interface that Rust code panics out of.
+unsafe extern "C-unwind" fn panics_through_c(_: *mut std::ffi::c_void, _: *const std::ffi::c_void, _: i32) {
+    panic!("on purpose")
+}
+
+/// Rank 0 has a vector to combine with its own; nothing unwinds out of the call, though there is a handler around it.
+pub fn unwinds_into_c() {
+    type InC = unsafe extern "C" fn(*mut std::ffi::c_void, *const std::ffi::c_void, i32);
+    std::panic::set_hook(Box::new(|_| {}));
+    init(1);
+    let panics = panics_through_c as unsafe extern "C-unwind" fn(_, _, _);
+    // SAFETY: the two are called in the same way; what differs is whether something may come out of it, which the library allows for.
+    let function = Some(unsafe { std::mem::transmute::<unsafe extern "C-unwind" fn(_, _, _), InC>(panics) });
+    // SAFETY: the function touches no memory.
+    ok(unsafe { fmpl_func_register(function, 8, 1) });
+    let mut v = [1.0f64; 1000];
+    let left = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        // SAFETY: so many elements.
+        unsafe { fmpl_allreduce(v.as_mut_ptr().cast(), 1000, function, WORLD, null_mut()) }
+    }));
+    match left {
+        Err(_) => println!("caught"),
+        Ok(0) => println!("survived"),
+        Ok(code) => println!("code {code}: {}", last_error()),
+    }
+}
+
+pub fn unwound_into_c() {
+    let outcome = Job::new(2, "unwinds into C").seconds(40).keep_going().outcome();
+    let text = story(&outcome);
+    assert!(outcome.ends.iter().any(|end| matches!(end, End::Signal(6))), "{text}");
+    let guilty = (0..2).find(|r| outcome.ends[*r] == End::Signal(6)).expect("one of the two");
+    let line = text.lines().find(|l| l.contains("the function of a reduction")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains(&format!("rank {guilty}:")) && line.contains("a panic (Rust)"), "{line}");
+    for rank in 0..2 {
+        let said = said(&outcome, rank);
+        assert!(!said.contains("caught") && !said.contains("survived"), "{said}");
+        let other = || outcome.ends[rank] == End::Signal(6) || said.contains(&format!("rank {guilty} has died"));
+        assert!(other(), "{text}");
+    }
+}

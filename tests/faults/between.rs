@@ -1,16 +1,8 @@
 //! What goes wrong between nodes. Needs RDMA devices: see `tests/rig`.
 
 use crate::ranks::calls::*;
-use crate::ranks::{Job, in_rig, link, story};
+use crate::ranks::{Job, has_devices, has_links, link, story};
 use fmpl::launch::embedded::{End, Nodes};
-
-fn devices() -> bool {
-    let there = std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut d| d.next().is_some());
-    if !there {
-        println!("  skipped: there are no RDMA devices");
-    }
-    there
-}
 
 /// The call that has given this code, just now, has failed: its text names the peer and one of these causes.
 fn fails(what: &str, code: i32, peer: i32, causes: &[&str]) {
@@ -53,7 +45,7 @@ pub fn dies_on_another_node() {
 }
 
 pub fn killed_there() {
-    if devices() {
+    if has_devices() {
         let outcome = Job::new(3, "dies on another node").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=3");
         let outcome = outcome.keep_going().outcome();
         let ends = &outcome.ends;
@@ -63,14 +55,14 @@ pub fn killed_there() {
 
 /// `fork`, `system` and `popen` between nodes, with memory registered and receives posted.
 pub fn forked_there() {
-    if devices() {
+    if has_devices() {
         Job::new(2, "forks").nodes(Nodes::Cyclic(2)).run();
     }
 }
 
 /// Names and numbers that there are not are answered with those that there are.
 pub fn wrong_wishes() {
-    if !devices() {
+    if !has_devices() {
         return;
     }
     for (wish, answer) in [
@@ -128,8 +120,8 @@ pub fn loses_its_link() {
 }
 
 pub fn link_lost() {
-    if !in_rig() {
-        return println!("  skipped: only in tests/rig there is a link to break");
+    if !has_links() {
+        return;
     }
     let job = Job::new(3, "loses its link").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=3");
     let outcome = job.keep_going().outcome();
@@ -155,8 +147,8 @@ pub fn asks_for_an_address_in_vain() {
 }
 
 pub fn address_unknown() {
-    if !in_rig() {
-        return println!("  skipped: only in tests/rig there is a link to break");
+    if !has_links() {
+        return;
     }
     // Before anybody of the job can say a word: a connection that is there would be given up.
     link(1, "loss 100%");
@@ -199,7 +191,7 @@ pub fn stops_on_another_node() {
 }
 
 pub fn stopped_there() {
-    if devices() {
+    if has_devices() {
         Job::new(2, "stops on another node").nodes(Nodes::Cyclic(2)).run();
     }
 }
@@ -313,7 +305,7 @@ pub fn takes_nothing_more() {
 }
 
 pub fn connections_break() {
-    if !devices() {
+    if !has_devices() {
         return;
     }
     // Which end notices first is chance.
@@ -326,6 +318,96 @@ pub fn connections_break() {
         let well = |(rank, end): (usize, &End)| matches!(end, End::Exit(0)) || dies && rank == 1;
         assert!(outcome.ends.iter().enumerate().all(well), "{body}: {}", story(&outcome));
         println!("  {body}: {:.1} s", since.elapsed().as_secs_f64());
+    }
+}
+
+/// Rank 1's link is silent when a connection with it is made for the first message: that is an error which names it, and when the link is
+/// back rank 0 tries again with success.
+pub fn is_late_on_another_node() {
+    init(8);
+    let mut got = [0; 8];
+    if rank() == 0 {
+        drop(endpoint().link(1).expect("first contact"));
+        link(1, "loss 100%");
+        fails("send", try_send(&[1; 8], 1, 0), 1, &["did not answer over"]);
+        fails("receive", try_recv(&mut got, 1, 1), 1, &["did not answer over"]);
+        link(1, "clear");
+        while try_send(&[2; 8], 1, 0) != 0 {
+            fails("send", PEER, 1, &["did not answer over"]);
+            sleep_ms(200);
+        }
+        recv(&mut got, 1, 1);
+        assert_eq!(got, [2; 8], "what was sent with success, and nothing else");
+    } else {
+        // Until the other end has had its errors.
+        sleep_ms(8000);
+        while try_recv(&mut got, 0, 0) != 0 {
+            fails("receive", PEER, 0, &["did not answer over"]);
+            sleep_ms(200);
+        }
+        send(&got, 0, 1);
+    }
+    finalize();
+}
+
+pub fn late_there() {
+    if has_links() {
+        Job::new(2, "is late on another node").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=2").run();
+    }
+}
+
+/// Ranks 0 to 3 are on one node, 4 to 7 on another. Each of these damages another record of its partner there, which hears of it, and of which;
+/// all four go on with each other.
+pub fn damages_a_record_there() {
+    init(8);
+    let (me, mut got) = (rank(), [0; 8]);
+    let partner = (me + 4) % 8;
+    let long = vec![3; 1 << 20];
+    if me >= 4 {
+        use fmpl::lane::far::{ChainStart, FarPosting};
+        use fmpl::lane::record::{Kind, Land, PostingKind};
+        recv(&mut got, partner, 0);
+        let (lane, slot) = endpoint().resolve(fmpl::p2p::COMM_WORLD, partner, 1).expect("a lane");
+        let far = lane.far().expect("on another node");
+        let land = |kind, len| Land::new(1, 0, kind, len, lane.epoch);
+        let written = match me - 4 {
+            0 => far.land(slot, land(Kind::Pull, 8), &[8]),
+            1 => far.land(slot, land(Kind::Spooled, 24), &[8, 8, 0]),
+            2 => far
+                .begin_chain(slot, ChainStart { first: 1, addr: u64::MAX - 63, key: 7, generation: 1, size: 4096 })
+                .and_then(|()| far.tail(slot, 1)),
+            // A key of no memory, behind the hints.
+            _ => {
+                let meta = PostingKind::Contiguous as u64 | 4 << 8 | 7 << 32;
+                far.post(slot, 1, &FarPosting { addr: u64::MAX - 63, cap: 1 << 20, meta, shape: [0; 3] })
+            }
+        };
+        written.expect("it is written");
+        // Behind it.
+        send(&[1; 8], partner, 0);
+        let told = ["what this process has written there is damaged", "does not answer", "in the error state"];
+        fails("receive", try_recv(&mut got, partner, 2), partner, &told);
+    } else {
+        send(&got, partner, 0);
+        recv(&mut got, partner, 0);
+        let record = ["a landing", "a landing", "where a chain begins", "a posting"][me as usize];
+        let code = if me == 3 { try_send(&long, partner, 1) } else { try_recv(&mut got, partner, 1) };
+        fails("the damaged record", code, partner, &[&format!("has damaged {record}")]);
+        fails("again", try_recv(&mut got, partner, 3), partner, &[&format!("has damaged {record}")]);
+        isend(&long, (me + 1) % 4, 4);
+        let mut came = vec![0; 1 << 20];
+        recv(&mut came, (me + 3) % 4, 4);
+        isend_wait((me + 1) % 4, 4);
+        assert!(came == long, "a message of one that was not concerned");
+    }
+    assert_eq!(try_finalize(), PEER, "{}", last_error());
+}
+
+pub fn damaged_there() {
+    if has_devices() {
+        let job = Job::new(8, "damages a record on another node").nodes(Nodes::Blocks(2)).keep_going();
+        let outcome = job.settings("FMPL_ATTACH_TIMEOUT=6").outcome();
+        assert!(outcome.ends.iter().all(|e| matches!(e, End::Exit(0))), "{}", story(&outcome));
     }
 }
 

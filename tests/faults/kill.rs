@@ -1,6 +1,7 @@
 use crate::ranks::bytes::Draw;
 use crate::ranks::calls::*;
 use crate::ranks::{Job, complaints, long, said, story};
+use fmpl::ffi::c::fmpl_irecv_any_test;
 use fmpl::launch::embedded::End;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -336,4 +337,51 @@ pub fn another_program() {
         let outcome = Job::new(2, "executes another program").settings(settings).seconds(20).keep_going().outcome();
         assert!(said(&outcome, 1).contains("well"), "{settings}: {}\n{}", story(&outcome), complaints(&outcome));
     }
+}
+
+/// Rank 0 tests for a message of any source and never waits; rank 2, which has never said a word to anybody, dies.
+pub fn tests_for_any_source() {
+    init(8);
+    let mut got = [0; 8];
+    match rank() {
+        0 => {
+            irecv_any(&mut got, 0);
+            let text = loop {
+                let (mut done, mut src, mut len) = (-1, -1, 0);
+                // SAFETY: places of ours; the request's memory stays.
+                let code = unsafe { fmpl_irecv_any_test(0, WORLD, &mut done, &mut src, &mut len) };
+                if code != 0 {
+                    fails(code, PEER);
+                    break last_error();
+                }
+                assert_eq!(done, 0, "nobody has sent anything");
+                std::thread::yield_now();
+            };
+            assert!(text.contains("rank 2 has died"), "{text}");
+            // It goes on with what the others send.
+            send(&[1; 8], 1, 1);
+            irecv_any(&mut got, 0);
+            while irecv_any_test(0).is_none() {
+                std::thread::yield_now();
+            }
+            assert_eq!(got, [5; 8]);
+            println!("told");
+        }
+        1 => {
+            recv(&mut got, 0, 1);
+            send_any(&[5; 8], 0, 0);
+        }
+        _ => {
+            sleep_ms(500);
+            // SAFETY: ends this process.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+    }
+    // Who knows of the death cannot finalize well.
+    try_finalize();
+}
+
+pub fn tested_for() {
+    let outcome = Job::new(3, "tests for any source").seconds(60).keep_going().outcome();
+    assert!(said(&outcome, 0).contains("told"), "{}\n{}", story(&outcome), complaints(&outcome));
 }

@@ -1,6 +1,6 @@
 use crate::ranks::bytes::{check, message};
 use crate::ranks::calls::*;
-use crate::ranks::{Job, said, story};
+use crate::ranks::{Job, said, skipped, story};
 use fmpl::ffi::c::*;
 use fmpl::launch::embedded::{End, Nodes};
 use std::ptr::{null, null_mut};
@@ -446,9 +446,99 @@ fn recv_after(peer: i32) {
 
 pub fn other_node() {
     if std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut d| d.next().is_some()) {
-        println!("  skipped: there are RDMA devices");
+        skipped("there are RDMA devices");
         return;
     }
     let outcome = Job::new(4, "has no way to another node").nodes(Nodes::Blocks(2)).outcome();
     assert!(outcome.ends.iter().all(|e| matches!(e, End::Exit(0))), "{}", story(&outcome));
+}
+
+/// The soft limit of open files, and the hard one.
+fn descriptor_limits() -> (u64, u64) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a place of ours.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }, 0);
+    (limit.rlim_cur, limit.rlim_max)
+}
+
+fn set_descriptor_limits(soft: u64, hard: u64) {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: a valid limit.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// The soft limit is raised for the life of the job only, and a program that sets one of its own meanwhile keeps that.
+pub fn raises_its_limit() {
+    let hard = descriptor_limits().1;
+    assert!(hard > 400);
+    set_descriptor_limits(200, hard);
+    for own in [None, Some(300)] {
+        init(4);
+        assert_eq!(descriptor_limits(), (hard, hard), "raised as far as it goes");
+        if let Some(own) = own {
+            set_descriptor_limits(own, hard);
+        }
+        let mut got = [0; 8];
+        sendrecv(&[7; 8], 1 - rank(), 0, &mut got, 1 - rank(), 0);
+        finalize();
+        assert_eq!(descriptor_limits(), (own.unwrap_or(200), hard), "as it was, or as the program has set it");
+    }
+}
+
+pub fn limit_put_back() {
+    Job::new(2, "raises its limit").run();
+}
+
+/// Rank 1 has no descriptor left when rank 0 first comes to it, and rank 0 none when it first goes to rank 2: each error says what is missing, and
+/// where.
+pub fn has_no_descriptors() {
+    init(4);
+    let (me, place) = (rank(), std::path::PathBuf::from(std::env::var_os("MEETING_PLACE").expect("a directory")));
+    let mut got = [0; 8];
+    let hold = || {
+        let limits = descriptor_limits();
+        let open = std::fs::read_dir("/proc/self/fd").expect("a list").count() as u64;
+        set_descriptor_limits(open - 1, limits.1);
+        limits
+    };
+    match me {
+        0 => {
+            while !place.join("none").exists() {
+                sleep_ms(5);
+            }
+            assert_ne!(try_send(&[1; 8], 1, 0), 0);
+            let text = last_error();
+            assert!(text.contains("rank 1") && text.contains("out of file descriptors (ulimit -n)"), "{text}");
+            std::fs::write(place.join("enough"), "").expect("the word that it is enough");
+            let limits = hold();
+            let code = try_send(&[1; 8], 2, 0);
+            let text = last_error();
+            set_descriptor_limits(limits.0, limits.1);
+            assert!(code != 0 && text.contains("descriptor"), "code {code}: {text}");
+            send(&[1; 8], 2, 0);
+            while try_send(&[1; 8], 1, 0) != 0 {
+                sleep_ms(20);
+            }
+        }
+        1 => {
+            let file = std::fs::File::create(place.join("new")).expect("a file");
+            let limits = hold();
+            std::fs::rename(place.join("new"), place.join("none")).expect("the word that there are none");
+            while !place.join("enough").exists() {
+                sleep_ms(5);
+            }
+            set_descriptor_limits(limits.0, limits.1);
+            drop(file);
+            recv(&mut got, 0, 0);
+        }
+        _ => recv(&mut got, 0, 0),
+    }
+    finalize();
+}
+
+pub fn no_descriptors() {
+    let place = std::env::temp_dir().join(format!("fmpl-descriptors-{}", std::process::id()));
+    std::fs::create_dir_all(&place).expect("a directory");
+    Job::new(3, "has no descriptors").env("MEETING_PLACE", place.display()).run();
+    let _ = std::fs::remove_dir_all(&place);
 }

@@ -8,6 +8,7 @@
 //! | `stop` | a stopped process does not hold up what is not its turn; fork, `system` and `popen` after init |
 //! | `stall` | who waits for whom; deadlocks, reported or ended |
 //! | `between` | a rank killed on another node, links and connections that break, a fork, wrong names, a whole kernel lost (`tests/rig/across`) |
+//! | `forged` | datagrams of a stranger on another node: said again, altered, made up |
 //! | `sandbox` | a system that refuses `membarrier` to one side, the other, both, or later: no withdrawn receive is written, no event is lost |
 //! | `signals` | signals come to the program's threads only, and harm no wait |
 //! | `life` | finalize, init several times, calls outside, wrong arguments, different counts, a stranger at the socket |
@@ -16,6 +17,7 @@
 mod ranks;
 
 mod between;
+mod forged;
 mod kill;
 mod late;
 mod life;
@@ -32,6 +34,7 @@ const TESTS: &[Test] = &[
     ("a_rank_killed_at_any_moment_is_told_of", moments::killed_at_any_moment),
     ("a_death_in_init_is_told", moments::death_in_init),
     ("a_peer_stopped_for_long_is_waited_for", late::stopped_for_long),
+    ("who_only_tests_for_any_source_hears_of_a_death", kill::tested_for),
     ("what_a_dead_rank_has_sent_is_received", kill::last_words),
     ("half_a_message_of_a_dead_rank_is_an_error", kill::half_a_message),
     ("a_rank_that_executes_another_program_is_dead", kill::another_program),
@@ -43,6 +46,8 @@ const TESTS: &[Test] = &[
     ("a_long_wait_says_for_whom", stall::long_wait),
     ("a_line_on_standard_error_is_one_write", stall::lines),
     ("want_of_addresses_is_an_error_of_init", life::few_addresses),
+    ("the_limit_of_descriptors_is_put_back", life::limit_put_back),
+    ("want_of_descriptors_is_named", life::no_descriptors),
     ("a_withdrawn_receive_is_not_written_in_a_sandbox", sandbox::withdrawn),
     ("no_event_is_lost_in_a_sandbox", sandbox::told_of_everything),
     ("signals_come_to_the_program", signals::come_to_the_program),
@@ -59,6 +64,9 @@ const TESTS: &[Test] = &[
     ("a_stopped_rank_on_another_node_is_waited_for", between::stopped_there),
     ("a_fork_does_not_part_a_rank_from_another_node", between::forked_there),
     ("wishes_that_cannot_be_had_on_the_way_to_another_node_are_answered", between::wrong_wishes),
+    ("a_late_rank_on_another_node_is_tried_again", between::late_there),
+    ("forged_datagrams_from_another_node_are_not_taken", forged::forged_there),
+    ("a_damaged_record_from_another_node_is_an_error_of_the_pair", between::damaged_there),
     ("a_connection_to_another_node_that_breaks_is_an_error_of_the_pair", between::connections_break),
 ];
 
@@ -69,6 +77,9 @@ const BODIES: &[Body] = &[
     ("dies in the other's init", moments::dies_in_the_others_init),
     ("speaks and dies", kill::speaks_and_dies),
     ("dies in a message", kill::dies_in_a_message),
+    ("tests for any source", kill::tests_for_any_source),
+    ("raises its limit", life::raises_its_limit),
+    ("has no descriptors", life::has_no_descriptors),
     ("executes another program", kill::executes_another_program),
     ("stops as receiver", stop::stops_as_receiver),
     ("stops as sender", stop::stops_as_sender),
@@ -94,6 +105,9 @@ const BODIES: &[Body] = &[
     ("asks for an address in vain", between::asks_for_an_address_in_vain),
     ("loses its link", between::loses_its_link),
     ("stops on another node", between::stops_on_another_node),
+    ("is late on another node", between::is_late_on_another_node),
+    ("is spoken to by a stranger", forged::is_spoken_to_by_a_stranger),
+    ("damages a record on another node", between::damages_a_record_there),
     ("uses a wrong key", between::uses_a_wrong_key),
     ("breaks its queue pair", between::breaks_its_queue_pair),
     ("overruns its queue", between::overruns_its_queue),

@@ -120,7 +120,7 @@ pub fn forks() {
         // SAFETY: the child calls only what is safe after fork in a process of one thread, and leaves by _exit.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let mut b = [0; 8];
+            let (mut b, mut new) = ([0; 8], 0);
             let codes = [
                 try_send(&[1; 8], 1 - me, 0),
                 try_recv(&mut b, 1 - me, 0),
@@ -128,6 +128,9 @@ pub fn forks() {
                 try_irecv(&mut b, 1 - me, 0),
                 try_isend_wait(1 - me, 0),
                 try_irecv_wait(1 - me, 0),
+                try_send_any(&[1; 8], 1 - me, 0),
+                try_irecv_any(&mut b, 0),
+                try_create(0, &mut new),
                 try_finalize(),
                 // SAFETY: null areas, no memory.
                 unsafe { fmpl::ffi::c::fmpl_barrier(WORLD) },

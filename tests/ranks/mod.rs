@@ -88,10 +88,22 @@ pub fn has_devices() -> bool {
     use fmpl::fabric::verbs::device::{Wishes, survey};
     let found = survey(&Wishes::default()).unwrap_or_default().iter().any(|(_, port)| port.is_ok());
     if !found {
-        let test = NOW.lock().unwrap().map_or("a test", |now| now.0);
-        skip::note(test, "no active RDMA port");
+        skipped("no active RDMA port");
     }
     found
+}
+
+/// Are there links to break, as in the rig?
+pub fn has_links() -> bool {
+    if !in_rig() {
+        skipped("only in tests/rig there is a link to break");
+    }
+    in_rig()
+}
+
+/// The test that runs, or a part of it, is skipped here, which is no failure.
+pub fn skipped(why: &str) {
+    skip::note(NOW.lock().unwrap().map_or("a test", |now| now.0), why);
 }
 
 /// A job of ranks that run one body.

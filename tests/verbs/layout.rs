@@ -24,7 +24,7 @@ fn declarations_are_those_of_the_header() {
     let header = std::path::Path::new("/usr/include/infiniband/verbs.h").exists();
     let compiled = header.then(|| Command::new("cc").arg("-o").arg(&program).arg(&source).output().ok()).flatten();
     let Some(compiled) = compiled else {
-        println!("no <infiniband/verbs.h> or no C compiler here: nothing to compare with");
+        crate::skip::skip("there is no <infiniband/verbs.h>, or no C compiler");
         let _ = std::fs::remove_dir_all(&dir);
         return;
     };

@@ -14,3 +14,5 @@ mod against_crate;
 mod layout;
 mod remap;
 mod resources;
+#[path = "../skip/mod.rs"]
+pub mod skip;

@@ -28,7 +28,7 @@ use crate::base::key::Key;
 use crate::fabric::shm::region::{Mapping, Region};
 
 /// The key of our datagrams; others' are dropped by the device.
-const QKEY: u32 = 0x464d_504c;
+pub const QKEY: u32 = 0x464d_504c;
 /// From one request to its first repetition; later ones wait longer.
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(20);
 const LAST_PATIENCE: Duration = Duration::from_secs(1);

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::completion::CompletionQueue;
 use super::device::{GidKind, Port};
-use super::ffi::{Access, Datagram, Gid, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
+use super::ffi::{Access, Gid, SendFlags, SendWr, Sge, Wc, opcode, wc_status};
 use super::queue_pair::{AddressHandle, Depth, QueuePair};
 use super::region::{Arena, Domain, Region};
 use crate::base::clock::now_ns;
@@ -206,7 +206,7 @@ impl Group {
         };
         let member = join(port, address)?;
         qp.attach(gid_of(address))?;
-        let nowhere = Target { ud: Datagram { ah: way.ah, remote_qpn: EVERYBODY, remote_qkey: name.qkey } };
+        let everybody = way.to(EVERYBODY, name.qkey);
         let group = Group {
             qp,
             way,
@@ -219,7 +219,7 @@ impl Group {
             mtu,
             leaving_ns: 0,
             failed: false,
-            wrs: vec![SendWr::new(opcode::SEND, SendFlags::empty(), nowhere); WINDOW],
+            wrs: vec![SendWr::new(opcode::SEND, SendFlags::empty(), everybody); WINDOW],
             sges: vec![[Sge::default(); 2]; WINDOW],
             counts: counts.clone(),
         };

@@ -386,6 +386,13 @@ impl AddressHandle {
     }
 }
 
+impl AddressHandle {
+    /// What a request to a datagram queue pair there has as its target.
+    pub fn to(&self, qp_num: u32, qkey: u32) -> ffi::Target {
+        ffi::Target { ud: ffi::Datagram { ah: self.ah, remote_qpn: qp_num, remote_qkey: qkey } }
+    }
+}
+
 impl Drop for AddressHandle {
     fn drop(&mut self) {
         // SAFETY: made in `new`; requests that name it have completed.

@@ -12,7 +12,7 @@ use super::share::{Share, limit_of};
 use super::stake::{Stakes, is_orphan};
 use super::table::{Key, Keyed, key_of};
 use super::{Domain, check_buffer};
-use crate::base::atomics::{AtomicU32, Ordering};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::unwinding::NoWayOut;
@@ -83,6 +83,9 @@ pub struct Incoming {
     pub(super) lent: Cell<Option<Lent>>,
     /// The same of ranks that have not answered for long.
     told_late: Mutex<BTreeSet<u32>>,
+    /// A request that is tested again and again: when it makes the acquaintance of a member next; 0: it has just begun. And of which.
+    meets_ns: AtomicU64,
+    meets: AtomicU32,
 }
 
 // SAFETY: `pending` and `lent` are used only by the thread that has the ring claimed; what it points to is the caller's promise.
@@ -152,6 +155,8 @@ impl Incoming {
             told: Mutex::default(),
             lent: Cell::new(None),
             told_late: Mutex::default(),
+            meets_ns: AtomicU64::new(0),
+            meets: AtomicU32::new(0),
         }
     }
 
@@ -211,6 +216,7 @@ impl Incoming {
         }
         *pending = Some(Wanted { ptr: to, len: cap });
         self.requested.store(1, Ordering::Relaxed);
+        self.meets_ns.store(0, Ordering::Relaxed);
         self.arm(ep);
         Ok(())
     }
@@ -476,10 +482,43 @@ impl Incoming {
         Error::new(Code::Peer, format!("rank {}: any-source receive on index {}: {what}", ep.rank, self.index))
     }
 
-    /// The error of a receive that a death has ended; the next one goes on behind it.
+    /// The error of a request that a death has ended, at a test that has found nothing; the next one goes on behind it.
     #[cold]
     pub(super) fn after_death(&self, ep: &'static Endpoint) -> Option<Error> {
+        if self.spans() {
+            ep.tend_links();
+        }
+        self.meet_one(ep);
         self.look_for_the_dead(ep).map(|death| self.tell(ep, death))
+    }
+
+    /// Who only tests makes the acquaintance of the members on this node as a wait does, see [`Waiting`], but of one at a time: a test takes
+    /// no longer than that.
+    fn meet_one(&self, ep: &'static Endpoint) {
+        let (now, next_ns) = (now_ns(), self.meets_ns.load(Ordering::Relaxed));
+        if now < next_ns {
+            return;
+        }
+        self.meets_ns.store(now + if next_ns == 0 { ACQUAINTANCE_NS } else { MEETING_NS }, Ordering::Relaxed);
+        if next_ns == 0 {
+            return;
+        }
+        let nodes = ep.launch.nodes();
+        let unmet = |rank: &u32| {
+            let here = *rank != ep.rank && nodes.node_of(*rank) == nodes.node_of(ep.rank);
+            here && ep.known(*rank).is_none() && !ep.is_dead(*rank)
+        };
+        let from = self.meets.load(Ordering::Relaxed);
+        let found = self.domain.group.members().enumerate().filter(|(_, rank)| unmet(rank));
+        let all: Vec<(usize, u32)> = found.collect();
+        match all.iter().find(|(n, _)| *n as u32 >= from).or(all.first()) {
+            Some((n, rank)) => {
+                self.meets.store(*n as u32 + 1, Ordering::Relaxed);
+                drop(ep.contact_soon(*rank));
+            }
+            // All are known.
+            None => self.meets_ns.store(now + ACQUAINTANCE_NS, Ordering::Relaxed),
+        }
     }
 
     /// The same of a death that was found.
@@ -658,6 +697,8 @@ struct Waiting<'a> {
     looks: Cell<u32>,
 }
 
+/// From the acquaintance of one member to that of the next, of a request that is only tested.
+const MEETING_NS: u64 = 10_000_000;
 /// A receive that waits so long makes the acquaintance of all members on this node: of who is not known no death would be told.
 const ACQUAINTANCE_NS: u64 = 200_000_000;
 

@@ -17,7 +17,7 @@ use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, QKEY, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::verbs::completion::status_text;
-use crate::fabric::verbs::ffi::{Datagram, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
+use crate::fabric::verbs::ffi::{SendFlags, SendWr, Sge, Wc, opcode, wc_status};
 use crate::fabric::verbs::hello::{Card, HELLO_LEN, Hello, Kind};
 use crate::fabric::verbs::link::ending::Reason;
 use crate::fabric::verbs::link::memory::Told;
@@ -173,8 +173,7 @@ impl Shared {
         // SAFETY: the arena has room, and the last datagram from it has been sent, see below.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory.as_ptr(), HELLO_LEN) };
         let mut sge = Sge { addr: memory.as_ptr() as u64, length: HELLO_LEN as u32, lkey: memory.region().lkey() };
-        let target = Target { ud: Datagram { ah: way.ah, remote_qpn: to.qp_num, remote_qkey: QKEY } };
-        let mut wr = SendWr::new(opcode::SEND, SendFlags::SIGNALED, target);
+        let mut wr = SendWr::new(opcode::SEND, SendFlags::SIGNALED, way.to(to.qp_num, QKEY));
         (wr.sg_list, wr.num_sge) = (&mut sge, 1);
         // SAFETY: the request is whole; memory and way stay until its completion.
         unsafe { self.arrivals.datagrams.post(&mut wr)? };
