@@ -27,10 +27,16 @@ const HOST_MAX: usize = 64;
 impl Node {
     /// Where this process is. `Setting`: `FMPL_NODE` is no number.
     pub fn here() -> Result<Node> {
-        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        // A system may have none of this; but for want of descriptors a rank must not take its node for another.
+        let read = |path: &str| match std::fs::read_to_string(path) {
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)) => {
+                Err(Error::new(Code::System, format!("reading {path}, which says what node this is: {e}")))
+            }
+            read => Ok(read.unwrap_or_default()),
+        };
         let mut boot = [0; 16];
         let digits: Vec<u8> =
-            read("/proc/sys/kernel/random/boot_id").chars().filter_map(|c| c.to_digit(16)).map(|d| d as u8).collect();
+            read("/proc/sys/kernel/random/boot_id")?.chars().filter_map(|c| c.to_digit(16)).map(|d| d as u8).collect();
         for (to, pair) in boot.iter_mut().zip(digits.chunks_exact(2)) {
             *to = pair[0] << 4 | pair[1];
         }
@@ -44,7 +50,7 @@ impl Node {
                 )
             })?),
         };
-        let mut host = read("/proc/sys/kernel/hostname").trim().to_owned();
+        let mut host = read("/proc/sys/kernel/hostname")?.trim().to_owned();
         while host.len() > HOST_MAX {
             host.pop();
         }

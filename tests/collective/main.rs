@@ -25,7 +25,7 @@ mod taken;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 14] = [
+const TESTS: [Test; 15] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -43,7 +43,7 @@ const TESTS: [Test; 14] = [
     ("lines_taken_over_keep_every_payload", taken::payloads),
 ];
 
-const BODIES: [Body; 12] = [
+const BODIES: [Body; 13] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("plays on communicators", communicators::plays),

@@ -495,11 +495,18 @@ pub fn has_no_descriptors() {
     init(4);
     let (me, place) = (rank(), std::path::PathBuf::from(std::env::var_os("MEETING_PLACE").expect("a directory")));
     let mut got = [0; 8];
+    let limits = descriptor_limits();
+    // All that there may be are in use.
     let hold = || {
-        let limits = descriptor_limits();
-        let open = std::fs::read_dir("/proc/self/fd").expect("a list").count() as u64;
-        set_descriptor_limits(open - 1, limits.1);
-        limits
+        let number = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse::<u64>().ok();
+        let highest = std::fs::read_dir("/proc/self/fd").expect("a list").filter_map(number).max().expect("some");
+        set_descriptor_limits(highest + 1, limits.1);
+        let held: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+        held
+    };
+    let release = |held: Vec<std::fs::File>| {
+        drop(held);
+        set_descriptor_limits(limits.0, limits.1);
     };
     match me {
         0 => {
@@ -510,11 +517,12 @@ pub fn has_no_descriptors() {
             let text = last_error();
             assert!(text.contains("rank 1") && text.contains("out of file descriptors (ulimit -n)"), "{text}");
             std::fs::write(place.join("enough"), "").expect("the word that it is enough");
-            let limits = hold();
+            let held = hold();
             let code = try_send(&[1; 8], 2, 0);
             let text = last_error();
-            set_descriptor_limits(limits.0, limits.1);
-            assert!(code != 0 && text.contains("descriptor"), "code {code}: {text}");
+            release(held);
+            std::fs::write(place.join("had"), "").expect("the word that it has had its error");
+            assert!(code != 0 && text.contains("open files") && text.contains("rank 2"), "code {code}: {text}");
             send(&[1; 8], 2, 0);
             while try_send(&[1; 8], 1, 0) != 0 {
                 sleep_ms(20);
@@ -522,16 +530,22 @@ pub fn has_no_descriptors() {
         }
         1 => {
             let file = std::fs::File::create(place.join("new")).expect("a file");
-            let limits = hold();
+            let held = hold();
             std::fs::rename(place.join("new"), place.join("none")).expect("the word that there are none");
             while !place.join("enough").exists() {
                 sleep_ms(5);
             }
-            set_descriptor_limits(limits.0, limits.1);
+            release(held);
             drop(file);
             recv(&mut got, 0, 0);
         }
-        _ => recv(&mut got, 0, 0),
+        _ => {
+            // Who receives makes contact, too.
+            while !place.join("had").exists() {
+                sleep_ms(5);
+            }
+            recv(&mut got, 0, 0);
+        }
     }
     finalize();
 }

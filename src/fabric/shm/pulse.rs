@@ -42,6 +42,21 @@ struct Head {
     list_op_pending: *const Node,
 }
 
+/// What is put back when the word is to tell of nothing any more, however that comes: the list lies on the thread's stack.
+struct Telling<'a> {
+    word: &'a AtomicU32,
+    before: *const Head,
+    len: usize,
+}
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        self.word.store(0, Ordering::Release);
+        // SAFETY: the list that the thread had.
+        unsafe { libc::syscall(libc::SYS_set_robust_list, self.before, self.len) };
+    }
+}
+
 /// Has the word tell of the life of this thread, as long as `run` runs.
 pub(super) fn with<T>(word: &AtomicU32, run: impl FnOnce() -> T) -> T {
     let mut head = Head { list: Node { next: core::ptr::null() }, futex_offset: 0, list_op_pending: core::ptr::null() };
@@ -56,17 +71,12 @@ pub(super) fn with<T>(word: &AtomicU32, run: impl FnOnce() -> T) -> T {
         libc::syscall(libc::SYS_get_robust_list, 0, &raw mut before, &raw mut len) == 0
             && libc::syscall(libc::SYS_set_robust_list, &raw const head, size_of::<Head>()) == 0
     };
-    if told {
+    let _telling = told.then(|| {
         // SAFETY: no preconditions.
         word.store(unsafe { libc::syscall(libc::SYS_gettid) } as u32, Ordering::Release);
-    }
-    let result = run();
-    if told {
-        word.store(0, Ordering::Release);
-        // SAFETY: the list that the thread had.
-        unsafe { libc::syscall(libc::SYS_set_robust_list, before, len) };
-    }
-    result
+        Telling { word, before, len }
+    });
+    run()
 }
 
 #[cfg(all(test, not(miri)))]
