@@ -185,6 +185,18 @@ impl Receiver {
         }
     }
 
+    /// The receive ends without its message, and its buffer is the caller's again. A peer that is late could still put something there when it
+    /// answers: so it is lost, if it may.
+    pub(super) fn let_go(&self) {
+        let Some((far, mine)) = self.lane.far().and_then(|far| Some((far, far.slot(self.slot)?))) else { return };
+        let mut buffer = mine.buffer.lock().unwrap_or_else(|e| e.into_inner());
+        if buffer.is_some() && !far.link.has_ended() {
+            let why = far.link.lateness().unwrap_or("is cut off: a receive that it may write to has ended").to_owned();
+            far.link.fail(Reason::Silent, why);
+        }
+        *buffer = None;
+    }
+
     /// Bytes that may be put into the buffer: none, where the message is wanted as a loan.
     fn posted_cap(&self) -> usize {
         if self.wants_loan { 0 } else { self.cap }
@@ -297,7 +309,7 @@ pub(super) fn take_back(receiver: &Receiver, far: &Far) -> bool {
     far.send_ack(slot);
     // Without a key nothing can be put there, so nobody need be asked.
     let late = key.is_some() && far.ask(Ask::Withdraw, slot, receiver.seq, || lane.gone().is_none()) == Some(true);
-    if lane.gone().is_some() {
+    if key.is_some() && lane.gone().is_some() {
         far.link.fail(Reason::Other, "is cut off: a receive was withdrawn after it had gone".into());
     }
     if late || receiver.look().is_some() {

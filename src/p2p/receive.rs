@@ -417,6 +417,7 @@ impl Receiver {
                 // death.)
                 && (!posted || self.lane.gone().is_some() || super::request::take_back(self))
             {
+                self.let_go();
                 return Err(error);
             }
         }

@@ -174,7 +174,10 @@ fn lies(heard: &[Vec<u8>]) -> Vec<Vec<u8>> {
             match n {
                 0 => lie[176..].copy_from_slice(&other[176..]),
                 1 => lie[176..].fill(0),
-                2 => lie[176..].iter_mut().enumerate().for_each(|(k, b)| *b = (k as u8 * 37).wrapping_add(kind)),
+                2 => lie[176..]
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(k, b)| *b = (k as u8).wrapping_mul(37).wrapping_add(kind)),
                 _ => {}
             }
             lies.push(lie);
@@ -214,8 +217,10 @@ pub fn forged_there() {
     let job = Job::new(2, "is spoken to by a stranger").nodes(Nodes::Cyclic(2)).env("FORGED_IN", place.display());
     let outcome = std::thread::scope(|scope| {
         let job = scope.spawn(|| job.seconds(150).run());
-        let lies = stranger(&place);
+        let lies = std::panic::catch_unwind(|| stranger(&place));
+        // Whatever has become of it: the ranks wait for this.
         std::fs::write(place.join("over"), "").expect("the word that it is over");
+        let lies = lies.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let outcome = job.join().expect("the job goes on, whatever is said");
         println!("  {lies} lies to each");
         outcome

@@ -311,6 +311,7 @@ fn complete(
                 Some(_) if receiver.look().is_some() => complete(ep, lane, slot, wait, lent),
                 Some(what) => {
                     withdraw(lane, slot);
+                    receiver.let_go();
                     finish();
                     Err(lane.peer_error(ep.rank, what, "irecv from", receiver.index()))
                 }
