@@ -406,7 +406,7 @@ pub fn damages_a_record_there() {
 pub fn damaged_there() {
     if has_devices() {
         let job = Job::new(8, "damages a record on another node").nodes(Nodes::Blocks(2)).keep_going();
-        let outcome = job.settings("FMPL_ATTACH_TIMEOUT=6").outcome();
+        let outcome = job.settings("FMPL_ATTACH_TIMEOUT=3").outcome();
         assert!(outcome.ends.iter().all(|e| matches!(e, End::Exit(0))), "{}", story(&outcome));
     }
 }
