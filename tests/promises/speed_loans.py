@@ -33,6 +33,41 @@ for size in LOANS:
         return rows
 
 
+@functools.cache
+def beside_iceoryx2():
+    """The cases of a run beside iceoryx2, which only a command built with that feature knows."""
+    env = {**os.environ, "CARGO_TARGET_DIR": str(TARGET / "iceoryx2")}
+    command = ["cargo", "build", "--locked", "--release", "--features", "iceoryx2", "--bin", "fmpl"]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    if done.returncode:
+        return Missing(done.stderr[-300:])
+    with tempfile.TemporaryDirectory() as d:
+        out = pathlib.Path(d, "figures.json")
+        command = [TARGET / "iceoryx2" / "release" / "fmpl", "bench", "loan", "--sizes", "8,4k,1M", "--against", "iceoryx2", "--quiet"]
+        done = subprocess.run([*command, "--json", str(out), "--rounds", str(Sweep.rounds), "--blocks", str(BLOCKS)], capture_output=True, text=True)
+        if done.returncode:
+            return Missing((done.stderr.strip() or done.stdout.strip())[-300:])
+        return {case["label"]: case for case in json.loads(out.read_text())["cases"]}
+
+
+for label in "8 B", "4 KB", "1 MB":
+    @speed_line(f"loan {label}: handed over and returned, over iceoryx2", "<= 0.3", [])
+    def _(label=label):
+        cases = beside_iceoryx2()
+        if isinstance(cases, Missing):
+            raise cases
+        rows = []
+        for state in STATES:
+            results = cases[label]["figures"][1]["states"].get(state, {"results": {}})["results"]
+            ours, theirs = (results.get(name, {}).get("blocks", []) for name in ("fmpl", "iceoryx2"))
+            if not (ours and theirs):
+                rows.append(Row(state, None, None, "", None, 0.3, 0))
+                continue
+            a, b = statistics.median(ours), statistics.median(theirs)
+            rows.append(Row(state, a, b, "iceoryx2", a / b, 0.3, min(len(ours), len(theirs))))
+        return rows
+
+
 @speed_line("loans: bytes copied by all these hand-overs", "0", [(loans, "loan", size) for size in LOANS])
 def _():
     cases = [loans.case("loan", size_text(size)) for size in LOANS]

@@ -8,7 +8,7 @@ use std::ptr::{null, null_mut};
 use fmpl::ffi::c;
 
 use super::rank::{Outcome, Rank, now};
-use super::{Bench, Case, Figure, Options, sizes};
+use super::{Bench, Case, Figure, Options, iceoryx, sizes};
 
 pub static BENCH: Bench = Bench {
     name: "loan",
@@ -83,41 +83,55 @@ impl Calls {
     }
 }
 
+/// The time of one way in ns: rank 0 sends and then receives, rank 1 the other way round, `k` times after `warm` more.
+pub fn in_turn(
+    r: &Rank,
+    k: i64,
+    warm: i64,
+    send: &dyn Fn(i64) -> Result<(), String>,
+    recv: &dyn Fn(i64) -> Result<(), String>,
+) -> Result<f64, String> {
+    let mut t0 = 0.0;
+    for i in 0..k + warm {
+        if i == warm {
+            t0 = now();
+        }
+        if r.rank == 0 {
+            send(i)?;
+            recv(i + 77)?;
+        } else {
+            recv(i)?;
+            send(i + 77)?;
+        }
+    }
+    Ok((now() - t0) / k as f64 / 2.0)
+}
+
 /// `loan SIZE K WARM`
 pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
-    let (n, warm, k) = (a[0] as usize, a[2], a[1] + a[2]);
+    let (n, warm, k) = (a[0] as usize, a[2], a[1]);
     r.need(8);
     if r.rank > 1 {
         return Ok(vec![]);
     }
     let calls = Calls::new();
-    let in_turn = |send: &dyn Fn(i64) -> Result<(), String>, recv: &dyn Fn(i64) -> Result<(), String>| {
-        let mut t0 = 0.0;
-        for i in 0..k {
-            if i == warm {
-                t0 = now();
-            }
-            if r.rank == 0 {
-                send(i)?;
-                recv(i + 77)?;
-            } else {
-                recv(i)?;
-                send(i + 77)?;
-            }
-        }
-        Ok::<f64, String>((now() - t0) / a[1] as f64 / 2.0)
-    };
     let peer = r.peer();
     let copied = in_turn(
+        r,
+        k,
+        warm,
         &|i| {
             r.sb.stamp(0, 8, i);
             r.send(r.sb.at(0), 8, peer, 0)
         },
         &|i| r.recv(r.rb.at(0), 8, peer, 0).and_then(|()| r.rb.check(0, 8, i)),
     )?;
-    let handed = in_turn(&|_| calls.send(r, n, None), &|_| calls.recv(r, n, None))?;
+    if iceoryx::is_rival() {
+        return Ok([vec![copied], iceoryx::block(r, n, k, warm)?, vec![0.0]].concat());
+    }
+    let handed = in_turn(r, k, warm, &|_| calls.send(r, n, None), &|_| calls.recv(r, n, None))?;
     let touched = match n >= 8 {
-        true => in_turn(&|i| calls.send(r, n, Some(i)), &|i| calls.recv(r, n, Some(i)))?,
+        true => in_turn(r, k, warm, &|i| calls.send(r, n, Some(i)), &|i| calls.recv(r, n, Some(i)))?,
         false => handed,
     };
     let mut bytes = 0;

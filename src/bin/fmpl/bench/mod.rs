@@ -24,6 +24,7 @@ mod calls;
 mod collective;
 mod exchange;
 mod hop;
+mod iceoryx;
 mod idle;
 mod incast;
 mod json;
@@ -192,7 +193,7 @@ pub struct Options {
     /// once, for lines of each. Where a rank has one buffer for both (echo, collective calls), M is that of odd ranks [default: 16]
     #[arg(long, value_name = "N[,M]", value_parser = Offset::parse)]
     offset: Vec<Offset>,
-    /// Compare with these libraries of the machine: openmpi, openmpi-ucx, mpich (rma: also ucx), or all that are found; and with any
+    /// Compare with these libraries of the machine: openmpi, openmpi-ucx, mpich (rma: also ucx; loan: iceoryx2), or all that are found; and with any
     /// MPI by the path of its mpicc (/path/mpicc+ucx: an Open MPI, over UCX)
     #[arg(long, value_delimiter = ',')]
     against: Vec<String>,
@@ -406,7 +407,12 @@ fn drive(names: &[String], o: &Options) -> Result<(), String> {
     }
     let spread = |n: &usize| against::ours(&format!("in {n} shares"), &[("FMPL_SPREAD", n.to_string())]);
     contestants.extend(o.spread.iter().map(spread));
-    contestants.extend(against::rivals(&o.against, &place.0, is(&blacs::BENCH), is(&rma::BENCH))?);
+    // Loans have this rival, and MPI has none.
+    if is(&loan::BENCH) && o.against == [iceoryx::NAME] {
+        contestants.push(iceoryx::rival()?);
+    } else {
+        contestants.extend(against::rivals(&o.against, &place.0, is(&blacs::BENCH), is(&rma::BENCH))?);
+    }
     let measured = measure::measure(plans, &contestants, o, &place.0)?;
     publish(&measured, o)
 }
