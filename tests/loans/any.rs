@@ -32,7 +32,7 @@ pub fn from_all() {
             }
         } else {
             let mut draw = Draw(3);
-            let mut next = vec![0; ranks as usize];
+            let mut next = vec![0usize; ranks as usize];
             let mut held = Vec::new();
             for _ in 0..(ranks - 1) as usize * SIZES.len() * 2 {
                 let mut buf = vec![0x77; 3_000_001];
@@ -68,7 +68,7 @@ pub fn from_all() {
                     }
                 };
                 let n = &mut next[src as usize];
-                let wanted = contents(src, (*n % 2 == 0) as i32, *n as u64 / 2, SIZES[*n / 2]);
+                let wanted = contents(src, (*n).is_multiple_of(2) as i32, *n as u64 / 2, SIZES[*n / 2]);
                 *n += 1;
                 match lent {
                     Ok(lent) => held.push((lent, wanted)),

@@ -7,6 +7,7 @@
 //! | `mixed` | loans to ordinary receives, ordinary messages to receives of loans |
 //! | `any` | to receivers of any source |
 //! | `many` | one loan to several |
+//! | `between` | between nodes, where there is a device: each is sent like a message, and received into a loan |
 //! | `deaths` | the end of the owner, of the holder, of both; a pool through kills: none lost, none twice |
 //! | `aimed` | a peer that damages the words of a loan |
 
@@ -15,6 +16,7 @@ mod ranks;
 
 mod aimed;
 mod any;
+mod between;
 mod deaths;
 mod hand;
 mod lend;
@@ -30,6 +32,7 @@ const TESTS: &[Test] = &[
     ("finalize_names_loans_that_are_held", || run(2, "held", &[""])),
     ("threads_take_send_and_return", || run(2, "threads", &["", "FMPL_WAIT=block"])),
     ("loans_go_to_receivers_of_any_source", any_source),
+    ("loans_go_to_other_nodes", between_nodes),
     ("one_loan_goes_to_several", || run(4, "to some", &["FMPL_LOANS=10,100M", "FMPL_LOANS=10,100M FMPL_WAIT=block"])),
     ("several_hold_a_loan_and_some_die", many::deaths),
     ("what_an_owner_has_lent_is_readable_after_its_end", deaths::owner),
@@ -45,6 +48,7 @@ const BODIES: &[Body] = &[
     ("held", hand::held),
     ("threads", hand::threads),
     ("from all", any::from_all),
+    ("between", between::scenes),
     ("to some", many::to_some),
     ("some die", many::some_die),
     ("owner ends", deaths::owner_ends),
@@ -67,6 +71,12 @@ fn every_size() {
     let settings = ["", "FMPL_WAIT=block", "FMPL_WAIT=spin", "FMPL_CMA=off", "FMPL_SHM_PATH=ring", "FMPL_SPOOL=64k"];
     run(2, "hand", &settings);
     run(1, "hand", &[""]);
+}
+
+fn between_nodes() {
+    if ranks::has_devices() {
+        Job::new(3, "between").nodes(ranks::Nodes::Cyclic(3)).seconds(300).run();
+    }
 }
 
 fn any_source() {

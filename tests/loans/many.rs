@@ -10,7 +10,7 @@ pub fn to_some() {
     init(8);
     let (me, ranks) = (rank(), size());
     for round in 0..60u64 {
-        let members: Vec<i32> = (0..ranks).filter(|r| (round >> r) & 1 == 1 || round % 7 == 0).collect();
+        let members: Vec<i32> = (0..ranks).filter(|r| (round >> r) & 1 == 1 || round.is_multiple_of(7)).collect();
         let len = [8, 100, 5000, 1_000_000][round as usize % 4];
         let bytes = contents(0, 0, round, len);
         let mut mine = std::ptr::null_mut();
@@ -22,7 +22,7 @@ pub fn to_some() {
             fails(try_mcast_loan(mine, len, &members, 0), ARGUMENT);
         }
         if members.contains(&me) {
-            if me == 2 && round % 3 == 0 {
+            if me == 2 && round.is_multiple_of(3) {
                 let mut buf = vec![0; len];
                 recv(&mut buf, 0, 0);
                 assert!(buf == bytes);

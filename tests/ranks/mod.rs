@@ -14,7 +14,8 @@ pub mod placed;
 #[path = "../skip/mod.rs"]
 pub mod skip;
 
-use fmpl::launch::embedded::{Launcher, Nodes, Outcome, Output};
+pub use fmpl::launch::embedded::Nodes;
+use fmpl::launch::embedded::{Launcher, Outcome, Output};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 

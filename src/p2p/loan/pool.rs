@@ -6,12 +6,13 @@
 //!    └─── give_back ──┘                     └─ received here ──▶ OWN ── give_back ──▶ IDLE
 //! ```
 //! A loan is taken where the ring's cursor stands, by one compare-and-swap. Only when that one is not idle are the words of those behind it
-//! looked at, many at once: their lines are written by other cores. A ring is made as long as it takes for that to be rare.
+//! looked at, many at once: their lines are written by other cores. A ring in haste is made as long as it takes for that to be rare.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::book::Book;
+use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::heap::Heap;
@@ -48,6 +49,8 @@ struct Slot {
     /// [`word`]
     state: AtomicU64,
     at: AtomicPtr<u8>,
+    /// Where that is in the heap.
+    place: AtomicU64,
     /// What was asked for at last.
     size: AtomicUsize,
     /// Who has it while it is [`SENT`]; null: this process.
@@ -73,6 +76,8 @@ struct Ring {
     last: AtomicU32,
     /// How many tickets it has.
     len: AtomicU32,
+    /// When a thread last found none idle at the cursor.
+    wanted_ns: AtomicU64,
 }
 
 /// Sizes of which there are rings: 64 to 256 in steps of 64, then four in each doubling.
@@ -102,14 +107,9 @@ fn room_of(ring: usize) -> usize {
     (4 + step + 1) << (doubling - 2)
 }
 
-/// So many loans of a ring are made before one that has been sent is looked at again.
-fn turn_of(room: usize) -> u32 {
-    match room {
-        0..=0x1_0000 => RUN,
-        0x1_0001..=0x10_0000 => RUN / 2,
-        _ => RUN / 4,
-    }
-}
+/// Loans of a ring that are asked for within this time of each other are made anew, up to [`RUN`], before one that has been sent is looked
+/// at again. Who takes longer over each gains nothing by that, and would have the memory of as many written to.
+const HURRY_NS: u64 = 20_000;
 
 /// See the module.
 pub(in crate::p2p) struct Pool {
@@ -227,7 +227,10 @@ impl Pool {
         }
         let number = ring_of(size);
         let ring = &self.rings[number];
-        if ring.len.load(Ordering::Acquire) >= turn_of(room_of(number))
+        let now = now_ns();
+        let hurries = now < ring.wanted_ns.load(Ordering::Relaxed) + HURRY_NS;
+        ring.wanted_ns.store(now, Ordering::Relaxed);
+        if ring.len.load(Ordering::Acquire) >= if hurries { RUN } else { 1 }
             && let Some(at) = self.take_returned(ring, LOOK, size)
         {
             return Ok(at);
@@ -319,6 +322,7 @@ impl Pool {
         making.bytes += room;
         let slot = self.slot(ticket);
         slot.at.store(at, Ordering::Relaxed);
+        slot.place.store(heap.place_of(at).unwrap_or(0), Ordering::Relaxed);
         slot.size.store(size, Ordering::Relaxed);
         entry.store(super::own_entry(ticket), Ordering::Release);
         let now = slot.state.load(Ordering::Relaxed);
@@ -439,16 +443,19 @@ impl Pool {
         }
     }
 
-    /// The generation of a loan that the program has, and may hand over.
+    /// Where in the heap a loan lies that the program has and may hand over, and its generation.
     #[inline(always)]
-    pub fn lent(&self, ticket: u32, size: usize) -> std::result::Result<u32, Wrong> {
+    pub fn lent(&self, ticket: u32, size: usize) -> std::result::Result<(u64, u32), Wrong> {
         let slot = self.slot(ticket);
         let now = slot.state.load(Ordering::Relaxed);
         if state_of(now) != LENT {
             return Err(Pool::wrong(state_of(now)));
         }
         let have = slot.size.load(Ordering::Relaxed);
-        if size > have { Err(Wrong::Shorter(have)) } else { Ok(generation_of(now)) }
+        if size > have {
+            return Err(Wrong::Shorter(have));
+        }
+        Ok((slot.place.load(Ordering::Relaxed), generation_of(now)))
     }
 
     /// It is published, and this holder's. (Who receives it may have returned it by now.)
@@ -557,7 +564,7 @@ impl Pool {
         if state_of(now) != SHARED {
             return state_of(now) == IDLE;
         }
-        let back = self.parts_of(ticket).fold(true, |all, part| self.is_idle(part) && all);
+        let back = self.parts_of(ticket).all(|part| self.is_idle(part));
         if back {
             spare.extend(self.parts_of(ticket));
             slot.state.store(word(generation_of(now), IDLE), Ordering::Release);

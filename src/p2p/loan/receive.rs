@@ -48,10 +48,10 @@ fn take_short<const OWE: bool>(ep: &'static Endpoint, lane: &Lane, slot: usize, 
         return None;
     }
     let halves = lane.receiving(slot);
-    let seq = progress.received.load(Ordering::Relaxed) + 1;
+    let (seq, epoch) = (progress.received.load(Ordering::Relaxed) + 1, lane.epoch);
     let mut turns = 1;
     let mut land = halves.0.landing();
-    while !land.is(seq, lane.epoch) {
+    while !land.is(seq, epoch) {
         if turns >= patience {
             return None;
         }

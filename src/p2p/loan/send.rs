@@ -55,14 +55,14 @@ pub(super) fn holder(lane: &Lane) -> *const crate::fabric::shm::peer::Peer {
 pub(in crate::p2p) fn claim(ep: &Endpoint, at: *mut u8, size: usize) -> Result<(&Pool, Claimed)> {
     let kept = ep.loans.kept()?;
     let entry = kept.book.find(at).map_or(0, |entry| entry.load(Ordering::Acquire));
-    let (Some(pool), OWN, Some(place)) = (kept.pool.get(), lender_of(entry), ep.heap.place_of(at)) else {
+    let (Some(pool), OWN) = (kept.pool.get(), lender_of(entry)) else {
         return Err(match entry {
             0 => ep.loans.no_loan(at),
             _ => ep.loans.wrong(at, "sending", Wrong::Received),
         });
     };
     let ticket = ticket_of(entry);
-    let generation = pool.lent(ticket, size).map_err(|w| ep.loans.wrong(at, "sending", w))?;
+    let (place, generation) = pool.lent(ticket, size).map_err(|w| ep.loans.wrong(at, "sending", w))?;
     let words = Descriptor { place, len: size as u64, ticket, generation }.words();
     Ok((pool, Claimed { at, ticket, generation, size, place, words }))
 }

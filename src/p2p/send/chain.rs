@@ -70,12 +70,15 @@ impl Sender {
 
     #[inline(always)]
     pub(super) unsafe fn write_payload(&self, at: u64) {
+        if let Some(words) = self.loan {
+            for (k, word) in (0..).zip(words) {
+                self.word(at + self.payload_at() + 8 * k).store(word, Ordering::Relaxed);
+            }
+            return;
+        }
         // SAFETY: the caller has made sure of the room; the data is readable.
         unsafe {
             let to = self.ep.spool.bytes(at + self.payload_at());
-            if let Some(words) = self.loan {
-                return to.cast::<[u64; 2]>().write(words);
-            }
             if self.payload_at() == 16 {
                 (*self.ep.spool.bytes(at + 8).cast::<crate::base::atomics::AtomicU64>())
                     .store(self.len as u64, Ordering::Relaxed);

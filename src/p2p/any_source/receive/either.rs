@@ -127,14 +127,16 @@ impl Incoming {
         to: *mut u8,
         cap: usize,
     ) -> Result<Option<Arrived>> {
-        // SAFETY (both): as the caller promises.
-        let Some(sides) = &self.sides else { return unsafe { self.take(ep, to, cap) } };
+        let Some(sides) = &self.sides else {
+            // SAFETY: as the caller promises.
+            return unsafe { self.take(ep, to, cap) };
+        };
         let all = 1 + sides.shares.len() + sides.far.as_ref().map_or(0, |far| self.far_shares(ep, far));
         let at = match sides.underway.load(Ordering::Relaxed) {
             0 => sides.turn.load(Ordering::Relaxed) as usize,
             n => n as usize - 1,
         };
-        // SAFETY: see above.
+        // SAFETY: as the caller promises.
         unsafe { self.take_of(ep, sides, at, all, to, cap) }
     }
 
