@@ -5,8 +5,11 @@
 
 mod table;
 
+use std::path::PathBuf;
+
 use crate::base::copying::Loop;
 use crate::base::error::{Code, Error, Result};
+use crate::base::tuning::Distance;
 pub use table::SETTINGS;
 
 /// One row of the table of settings.
@@ -172,6 +175,17 @@ pub enum AllreduceWay {
     Pull,
 }
 
+/// Which tuning file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TuningFile {
+    /// The user's, or the one that is installed, if there is one.
+    Auto,
+    /// What is built in.
+    BuiltIn,
+    /// This one.
+    At(PathBuf),
+}
+
 /// What to do about a cycle of waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDeadlock {
@@ -196,6 +210,10 @@ pub struct Config {
     pub way: Way,
     /// `FMPL_CMA`
     pub cma: bool,
+    /// `FMPL_TUNING`
+    pub tuning: TuningFile,
+    /// `FMPL_DISTANCE`
+    pub distance: Option<Distance>,
     /// `FMPL_TAKE_OVER`
     pub take_over: Option<bool>,
     /// `FMPL_COPY`
@@ -357,6 +375,8 @@ impl Default for Config {
             allreduce_slices: None,
             coll_chunk: None,
             coll_piece: None,
+            tuning: TuningFile::Auto,
+            distance: None,
             take_over: None,
             copy: None,
             attach_s: 30.0,

@@ -19,8 +19,14 @@ use super::config::Config;
 
 /// Shorter runs go by the C library.
 pub const LEAST: usize = 128;
-/// From this many bytes on no core's own cache keeps a payload.
-pub const LONG: usize = 1 << 20;
+/// From this many bytes on no core's own cache keeps a payload: see [`long`].
+static LONG: Setting = Setting::new(1 << 20);
+
+/// From this many bytes on no core's own cache keeps a payload, as the tuning file says.
+#[inline]
+pub fn long() -> usize {
+    LONG.get() as usize
+}
 
 /// How the parts of a payload are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +40,7 @@ pub enum Copying {
 impl Copying {
     /// For where the receiver of a payload of `n` bytes reads it next: one that no cache keeps goes past them.
     pub fn of(n: usize) -> Copying {
-        if n >= LONG { Copying::Past } else { Copying::Cached }
+        if n >= long() { Copying::Past } else { Copying::Cached }
     }
 
     /// Copies a part of a payload. What orders it against the other side are the atomics around it.
@@ -106,8 +112,9 @@ impl Loop {
 /// The loop in use; 0 until it is chosen.
 static CHOSEN: Setting = Setting::new(0);
 
-/// From the settings: one that was asked for, if this processor runs it, else the best.
-pub fn configure(config: &Config) {
+/// From the settings: one that was asked for, if this processor runs it, else the best. `past`: from so many bytes on a payload is long.
+pub fn configure(config: &Config, past: usize) {
+    LONG.set(past as u64);
     CHOSEN.set(config.copy.filter(|l| l.runs_here()).unwrap_or_else(Loop::best) as u64);
 }
 

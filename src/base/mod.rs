@@ -8,8 +8,10 @@ pub mod error;
 pub mod key;
 pub mod ownership;
 pub mod prefetch;
+pub mod processor;
 #[cfg(loom)]
 pub mod shadow;
 pub mod thread;
+pub mod tuning;
 pub mod unwinding;
 pub mod zeroed;

@@ -1,7 +1,7 @@
 //! Which core owns a line that two of them use.
 //!
 //! Lines that one core writes and another reads, again and again, cost most where they are written: the writer has them still, but so has
-//! the reader, whose copies must go first. On AMD's processors (measured on Zen 4, cores with a cache in common) that takes 7 ns a line,
+//! the reader, whose copies must go first. On Zen 4 (cores with a cache in common) that takes 7 ns a line,
 //! one after the other, although all lines are known beforehand; asking for them early changes nothing. A reader that *stores* into each
 //! line after it has read it owns it from then on, and the writer gets it back by the dozen: 64 KiB from core to core through a ring of
 //! 256 KiB take 2.3 µs in place of 7.8. The other way is a ring that no inner cache keeps (2 MiB: 2.2 µs), or one that both write in turn.
@@ -15,37 +15,21 @@
 //! ```
 
 use super::atomics::{Setting, writes};
-use super::config::Config;
 
 /// 1: readers take lines over.
 static TAKES: Setting = Setting::new(0);
 /// From core to core lines come in this size on every processor on which it pays.
 const LINE: usize = 64;
 
-/// From the settings: do readers take lines over? By itself where that is known to pay.
-pub fn configure(config: &Config) {
-    TAKES.set(config.take_over.unwrap_or_else(pays) as u64);
+/// From the tuning file, or a setting: do readers take lines over?
+pub fn configure(takes: bool) {
+    TAKES.set(takes as u64);
 }
 
 /// Do readers take lines over?
 #[inline(always)]
 pub fn takes_over() -> bool {
     TAKES.get() != 0
-}
-
-/// Is this a processor on which writing what another core has read is dear?
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-fn pays() -> bool {
-    // SAFETY: every x86-64 processor has it. (Newer compilers know that.)
-    #[allow(unused_unsafe)]
-    let vendor = unsafe { core::arch::x86_64::__cpuid(0) };
-    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
-    name == b"AuthenticAMD" || name == b"HygonGenuine"
-}
-
-#[cfg(not(all(target_arch = "x86_64", not(miri))))]
-fn pays() -> bool {
-    false
 }
 
 /// Less is not worth it: the writer has so few lines under way at once in any case.

@@ -1,10 +1,9 @@
-//! Which algorithm a call takes: by its size and the number of members, from a table that `fmpl bench tune-coll` measures, or forced
-//! by a setting. The same on all ranks, since they all have the same table.
+//! Which algorithm a call takes: by its size and the number of members, by the machine's tuning file ([`crate::base::tuning`]), or forced
+//! by a setting. The same on all ranks, since they all have the same file.
 
 use crate::base::config::{
     AllreduceWay, BarrierWay, BcastWay, BetweenWay, ExchangeWay, FarAllreduceWay, FarBcastWay, ReduceWay, ScanWay,
 };
-use crate::base::ownership::takes_over;
 use crate::p2p::endpoint::Endpoint;
 
 use super::arena::{CELL_BYTES, CELLS, GROUP, RING_BYTES};
@@ -66,11 +65,11 @@ pub struct Choices {
 pub const FLAT_MOST: usize = 2 * GROUP;
 
 impl Choices {
-    /// The shipped table, and what the settings say.
+    /// What the tuning file and the settings say.
     pub fn new(ep: &Endpoint, members: usize) -> Choices {
         let config = &ep.config;
         let copies = config.cma;
-        let crowd = ep.crowded && members > 2;
+        let row = ep.tuning.team(members, ep.crowded);
         let pull = |measured: usize, set: Option<usize>| if copies { set.unwrap_or(measured) } else { usize::MAX };
         Choices {
             barrier: match config.coll_barrier {
@@ -83,47 +82,22 @@ impl Choices {
             allreduce: config.coll_allreduce,
             exchange: config.coll_exchange,
             scan: config.coll_scan,
-            exchange_pull: pull(128 << 10, config.exchange_pull),
-            scan_chain: config.scan_chain.unwrap_or(16 << 10),
-            // Many readers on few cores: the kernel looks for the root's pages once for each. One reader that takes the lines over reads
-            // cells faster than the kernel copies.
-            bcast_pull: pull(
-                match members {
-                    2 if takes_over() => usize::MAX,
-                    5.. if ep.crowded => usize::MAX,
-                    _ => 512 << 10,
-                },
-                config.bcast_pull,
-            ),
-            // Of two members one copies while the other folds, which is faster than the kernel's copies by both.
-            reduce_pull: pull(if members == 2 { usize::MAX } else { 512 << 10 }, config.reduce_pull),
-            allreduce_pull: pull(
-                match members {
-                    2 if takes_over() => usize::MAX,
-                    2 => 8 << 20,
-                    3 | 4 if crowd => 512 << 10,
-                    _ if crowd => usize::MAX,
-                    _ => 128 << 10,
-                },
-                config.allreduce_pull,
-            ),
-            allreduce_slices: config.allreduce_slices.unwrap_or(match members {
-                2 if takes_over() => 512 << 10,
-                2 => usize::MAX,
-                _ if crowd => 32 << 10,
-                _ => 16 << 10,
-            }),
-            // Where members share cores, what all do together counts, and one does less than all.
-            allreduce_root: config.allreduce_root.unwrap_or(if crowd { 8 << 10 } else { usize::MAX }),
-            chunk: config.coll_chunk.unwrap_or(2048),
-            piece: config.coll_piece.unwrap_or(64 << 10),
+            exchange_pull: pull(row.coll_exchange_pull, config.exchange_pull),
+            scan_chain: config.scan_chain.unwrap_or(row.coll_scan_chain),
+            bcast_pull: pull(row.coll_bcast_pull, config.bcast_pull),
+            reduce_pull: pull(row.coll_reduce_pull, config.reduce_pull),
+            allreduce_pull: pull(row.coll_allreduce_pull, config.allreduce_pull),
+            allreduce_slices: config.allreduce_slices.unwrap_or(row.coll_allreduce_slices),
+            allreduce_root: config.allreduce_root.unwrap_or(row.coll_allreduce_root),
+            chunk: config.coll_chunk.unwrap_or(row.coll_chunk),
+            piece: config.coll_piece.unwrap_or(row.coll_piece),
             between: config.coll_between,
             far_bcast: config.far_bcast,
             far_allreduce: config.far_allreduce,
-            far_bcast_long: config.far_bcast_long.unwrap_or(512 << 10),
-            far_piece: 128 << 10,
-            far_bcast_multicast: config.far_bcast_multicast.unwrap_or(usize::MAX),
-            far_allreduce_halving: config.far_allreduce_halving.unwrap_or(16 << 10),
+            far_bcast_long: config.far_bcast_long.unwrap_or(row.coll_far_bcast_long),
+            far_piece: row.coll_far_piece,
+            far_bcast_multicast: config.far_bcast_multicast.unwrap_or(row.coll_far_bcast_multicast),
+            far_allreduce_halving: config.far_allreduce_halving.unwrap_or(row.coll_far_allreduce_halving),
             crowded: ep.crowded,
             copies,
         }

@@ -88,7 +88,7 @@ impl Group {
         let config = Config { wait, ..terms.config.clone() };
         shadow::forget();
         crate::wait::configure(&config, n, n);
-        crate::base::ownership::configure(&config);
+        crate::base::ownership::configure(config.take_over == Some(true));
         let ranks: Vec<&'static Endpoint> = (0..n as u32)
             .map(|r| -> &'static Endpoint {
                 Box::leak(Box::new(Endpoint::in_model(r, n as u32, config.clone()).expect(must)))

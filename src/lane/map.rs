@@ -7,7 +7,7 @@
 //!  0         header: state of each side, touched groups
 //!  768       hot lines             64 B an index: the first 52 are on the header's page
 //!  10 MiB    transfer blocks       2 directions x 64 x 256 B
-//!   + 64 K   ring flags            2 directions x 4 rings x 64 lines
+//!   + 64 K   ring flags            2 directions x 4 rings x 64 lines; between those of the first ring a line for each side's count
 //!   + 96 K   flags of areas used in turn   2 areas x 256 lines
 //!   + 128 K  announced indices     2 directions x (summary, bits, queue), used once somebody receives from any index
 //!   + 1 M    ring chunks           2 directions x 4 rings x 256 KiB
@@ -104,6 +104,10 @@ pub(crate) const TRANSFERS_AT: usize = WAYS_AT;
 pub(crate) const RING_FLAGS_AT: usize = WAYS_AT + 64 * 1024;
 /// Every second one is used: processors fetch lines in pairs.
 pub(crate) const RING_FLAG_LINES: usize = 64;
+/// The lines in which both sides count (see [`super::distance`]), behind the flags of the first ring, in their page.
+pub(crate) const COUNTS_AT: usize = RING_FLAGS_AT + (2 * RING_CHUNKS + 8) * 64;
+/// From the lower rank's to the higher rank's.
+pub(crate) const COUNTS_APART: usize = 8 * 64;
 pub(crate) const ANNOUNCED_AT: usize = WAYS_AT + 128 * 1024;
 /// Words of the summary of announced indices, one bit for each word of bits.
 pub(crate) const ANNOUNCED_SUMMARY: usize = (1 << 17) / 64 / 64;
@@ -257,6 +261,7 @@ pub const LANE_STRIDE: u64 = 2 << 30;
 const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);
 const_assert!(2 * RING_CHUNKS < RING_FLAG_LINES);
+const_assert!(COUNTS_AT + COUNTS_APART + 64 <= RING_FLAGS_AT + RING_FLAG_LINES * 64 && RING_FLAGS_AT.is_multiple_of(PAGE));
 const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= TURN_FLAGS_AT);
 const_assert!(TURN_FLAGS_AT + TURNS * 2 * TURN_CHUNKS * 64 <= ANNOUNCED_AT);
 const_assert!(ring_pitch(16, true) <= RING_BYTES);

@@ -3,8 +3,10 @@
 //! A lane comes into being at first contact, carved from the lower rank's region at a place that both sides can compute, so
 //! that neither needs the other's help. [`map`] says where in it each record lies, [`record`] what a record is.
 //!
-//! [`progress`] is what each side keeps for an index beside the shared window, [`pair`] what all communicators share with a peer.
+//! [`progress`] is what each side keeps for an index beside the shared window, [`pair`] what all communicators share with a peer,
+//! [`distance`] how far apart the cores of the two are.
 
+pub mod distance;
 pub mod far;
 pub mod loan;
 pub mod map;

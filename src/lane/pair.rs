@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::OnceLock;
 
+use super::distance::Gauge;
 use super::map::*;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::tuning::Distance;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{LIVES_AT, Mapping};
 use crate::wait::Board;
@@ -41,6 +43,8 @@ pub struct Pair {
     pub turn_reach: [AtomicU64; TURNS],
     /// Bytes of messages that have gone another way since an area last grew, because it was not worth its memory yet.
     pub turn_missed: AtomicU64,
+    /// Whether the cores of the two have a common cache.
+    pub gauge: Gauge,
     /// The world's lane, which has the transfer blocks, rings and areas.
     pub(super) window: Mapping,
 }
@@ -69,8 +73,29 @@ impl Pair {
             turn_tags: Default::default(),
             turn_reach: Default::default(),
             turn_missed: AtomicU64::new(0),
+            gauge: Gauge::default(),
             window,
         }
+    }
+
+    /// Have the cores of the two ranks a common cache, as far as is known? For messages that are not short.
+    #[inline]
+    pub fn distance(&self) -> Distance {
+        self.gauge.distance()
+    }
+
+    /// A message of `n` bytes passes that is not short, of this side, which is `side` of the two: looks at the distance now and then.
+    #[inline]
+    pub fn passed(&self, n: usize, side: usize) {
+        if self.gauge.is_time(n) {
+            self.gauge.look(self.count_line(side), self.count_line(1 - side));
+        }
+    }
+
+    /// The line in which a side counts (see [`Gauge`]): in the page of the first ring's flags, which has room for more than there are.
+    fn count_line(&self, side: usize) -> &AtomicU64 {
+        // SAFETY: within the window, which lives as long as this, at a whole line that nothing else uses; an atomic.
+        unsafe { &*self.window.as_ptr().add(COUNTS_AT + side % 2 * COUNTS_APART).cast() }
     }
 
     /// What the peer says of the communicator that it has in this unit under this epoch. (Not for a lane to myself.)

@@ -11,11 +11,16 @@ const WORD: usize = libc::c_ulong::BITS as usize;
 impl CpuSet {
     /// The CPUs that this process may use.
     pub(crate) fn allowed() -> Result<CpuSet> {
+        CpuSet::of(0)
+    }
+
+    /// The CPUs that a process may use; 0: this one.
+    pub(crate) fn of(pid: libc::pid_t) -> Result<CpuSet> {
         let mut words = 1024 / WORD;
         loop {
             let mut set = CpuSet(vec![0; words]);
             // SAFETY: the buffer is as long as said; the kernel refuses one that is too short for it.
-            if unsafe { libc::sched_getaffinity(0, words * WORD / 8, set.0.as_mut_ptr().cast()) } >= 0 {
+            if unsafe { libc::sched_getaffinity(pid, words * WORD / 8, set.0.as_mut_ptr().cast()) } >= 0 {
                 return Ok(set);
             }
             let e = Error::last_os_error();
@@ -64,6 +69,17 @@ fn siblings_before(allowed: &CpuSet, cpu: usize) -> usize {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
     let list = std::fs::read_to_string(path).unwrap_or_default();
     numbers_of(&list).into_iter().filter(|c| *c < cpu && allowed.has(*c)).count()
+}
+
+/// The CPUs that have the last of a CPU's caches in common with it; empty: the system does not say.
+pub(crate) fn last_cache(cpu: usize) -> Vec<usize> {
+    let read = |index: usize, what: &str| {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{what}");
+        std::fs::read_to_string(path).ok()
+    };
+    let level = |index: &usize| read(*index, "level").and_then(|l| l.trim().parse::<u32>().ok());
+    let last = (0..8).take_while(|index| level(index).is_some()).max_by_key(level);
+    last.and_then(|index| read(index, "shared_cpu_list")).map(|list| numbers_of(&list)).unwrap_or_default()
 }
 
 /// The numbers of a list such as `0-3,8`.

@@ -23,7 +23,7 @@
 //! | `relay` | what ranks print and read |
 //! | `bind` | cores for ranks |
 
-mod bind;
+pub(crate) mod bind;
 mod door;
 pub mod embedded;
 mod environment;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crate::base::config::Config;
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::processor::Processor;
+use crate::base::tuning;
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
@@ -159,9 +161,9 @@ impl Endpoint {
         region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
         region.header().any_shares.store(shares as u32, Ordering::Release);
         crate::wait::configure(&config, here, cores);
-        crate::base::ownership::configure(&config);
-        crate::base::copying::configure(&config);
-        let tuning = Tuning::new(&config, here > cores);
+        let tuning = find_tuning(&config, here > cores, launch.local_ranks().first() == Some(&rank))?;
+        crate::base::ownership::configure(tuning.take_over);
+        crate::base::copying::configure(&config, tuning.past);
         let spool = Spool::new(&region, config.spool_bytes, config.timeout_ms)?;
         let endpoint = Box::leak(Box::new(Endpoint {
             rank,
@@ -619,6 +621,18 @@ fn check_indices(indices: usize) -> Result<()> {
 }
 
 /// Cores that the processes of this job may use, as far as this one can tell.
+/// What this machine's tuning file says. `tells`: this rank says which files are passed over, for all of its node.
+fn find_tuning(config: &Config, crowded: bool, tells: bool) -> Result<Tuning> {
+    let processor = Processor::here();
+    let found = tuning::find(config, &processor)?;
+    if tells && config.log > 0 {
+        for why in &found.ignored {
+            say(&format!("tuning file passed over: {why}"));
+        }
+    }
+    Ok(Tuning::of(found.rows, processor, config, crowded))
+}
+
 fn cores() -> usize {
     // SAFETY: sysconf has no preconditions.
     let all = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };

@@ -127,7 +127,7 @@ impl World {
         };
         shadow::forget();
         crate::wait::configure(&config, 2, 2);
-        ownership::configure(&config);
+        ownership::configure(config.take_over == Some(true));
         let must = "the memory of a model";
         let rank =
             |r| -> &'static Endpoint { Box::leak(Box::new(Endpoint::in_model(r, 2, config.clone()).expect(must))) };

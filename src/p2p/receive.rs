@@ -591,6 +591,7 @@ impl Receiver {
                 return Err(self.garbled("a landing"));
             }
         }
+        self.lane.passed(n, self.lane.out);
         Ok(len)
     }
 

@@ -19,6 +19,7 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::far::lend;
 use crate::p2p::layout::{Cursor, Layout, is_nowhere};
 use crate::p2p::transfer::{Put, Ring};
+use crate::p2p::tuning::Ways;
 use crate::p2p::{PROC_NULL, any_index};
 use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patience};
 
@@ -214,10 +215,11 @@ pub(super) struct Sender {
     pub now: bool,
     /// It is completed by a later call: what a device reads meanwhile need not be waited for.
     pub later: bool,
-    /// Up to so many bytes it goes by the spool where its receive is posted, but nobody waits there.
-    pub unawaited: usize,
     /// It is handed over: the words that name its memory.
     pub loan: Option<[u64; 2]>,
+    /// It is a request: these come in windows, which one side fills while the other empties it. Who sends and waits is mostly waited for
+    /// soon, as in an exchange.
+    pub request: bool,
     /// A receive of any index is this message's.
     claimed: bool,
     /// The spool has room, but the receiver on another node cannot be given a key of it.
@@ -227,10 +229,8 @@ pub(super) struct Sender {
 impl Sender {
     pub fn new(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout, len: usize) -> Sender {
         let seq = lane.progress(slot).sent.load(Ordering::Relaxed) + 1;
-        // Who sends and waits is mostly waited for soon, as in an exchange.
-        let unawaited = ep.tuning.ring_max / 4;
-        let (now, later, loan, claimed, unkeyed) = (false, false, None, false, false);
-        Sender { ep, lane, slot, data, len, seq, now, later, unawaited, loan, claimed, unkeyed }
+        let (now, later, request, loan, claimed, unkeyed) = (false, false, false, None, false, false);
+        Sender { ep, lane, slot, data, len, seq, now, later, request, loan, claimed, unkeyed }
     }
 
     pub fn got(&self) -> u64 {
@@ -239,6 +239,10 @@ impl Sender {
 
     pub fn index(&self) -> i32 {
         self.slot as i32 - SYSTEM_INDICES as i32
+    }
+    /// The numbers of this pair.
+    pub fn ways(&self) -> &'static Ways {
+        self.ep.tuning.pair(self.lane.distance())
     }
     pub fn is_short(&self) -> bool {
         self.len <= self.ep.tuning.eager

@@ -112,6 +112,7 @@ impl Sender {
             mark.store(before, Ordering::Relaxed);
             return Put::NotNow;
         }
+        lane.passed(self.len, lane.out);
         let addr = posting.addr.load(Ordering::Relaxed);
         let cap = posting.cap.load(Ordering::Relaxed) as usize;
         let meta = posting.meta.load(Ordering::Relaxed);
@@ -155,13 +156,12 @@ impl Sender {
         addr: u64,
         n: usize,
     ) -> Put {
-        let (lane, tuning) = (self.lane, &self.ep.tuning);
+        let (lane, ways, way) = (self.lane, self.ways(), self.ep.tuning.way);
         if lane.is_self() {
             // SAFETY: both in this process, also the descriptors of a list; n bytes on both sides.
             unsafe { copy(self.data, 0, target, 0, n) };
             return self.direct();
         }
-        let way = tuning.way;
         if (way == Way::Auto || way == Way::Store)
             && in_heap
             && matches!(target, Layout::Contiguous { .. })
@@ -172,15 +172,15 @@ impl Sender {
             return self.direct();
         }
         let cma = cma_allowed(lane) && !matches!(way, Way::Ring | Way::Turn | Way::Spool);
-        let ring_first = n <= tuning.ring_max
+        let ring_first = n <= ways.ring_max
             || !cma
-            || way == Way::Auto && n >= tuning.coop_min && has_short_runs(n, &self.data, Some(&target));
+            || way == Way::Auto && n >= ways.coop_min && has_short_runs(n, &self.data, Some(&target));
         let open = match ring {
             Ring::Never => false,
             Ring::IfAwaited => waiting,
         };
         // SAFETY: as the caller promises.
-        if waiting && n <= tuning.turn_max && unsafe { self.in_turn(n) } {
+        if waiting && n <= ways.turn_max && unsafe { self.in_turn(n) } {
             return Put::Done;
         }
         if open && (ring_first && way != Way::Cma && way != Way::Coop || !cma) {
@@ -198,7 +198,7 @@ impl Sender {
         if !cma {
             return Put::NotNow;
         }
-        let shared = (n >= tuning.coop_min || way == Way::Coop) && way != Way::Cma && n > 0;
+        let shared = (n >= ways.coop_min || way == Way::Coop) && way != Way::Cma && n > 0;
         // Who does not wait for the message may have posted memory that the kernel does not copy. As long as nothing is published there are
         // other ways for that, so the beginning goes first. The rest is shared with whoever comes to it: in a window of requests the
         // receiver is behind by a message or two.
@@ -239,11 +239,12 @@ impl Sender {
         }
     }
 
-    /// A message whose receiver does something else, up to `unawaited` bytes: copied into the spool and out of it by loads and stores it
+    /// A message whose receiver does something else, up to some size: copied into the spool and out of it by loads and stores it
     /// costs less than a call to the kernel. Half of the spool stays for what nothing is posted for.
     unsafe fn spool_unawaited(&mut self) -> bool {
         let budget = self.ep.spool.budget(self.lane.comm());
-        if self.len > self.unawaited || budget.used() + self.len > budget.limit() / 2 {
+        let most = if self.request { self.ways().unawaited_isend } else { self.ways().unawaited };
+        if self.len > most || budget.used() + self.len > budget.limit() / 2 {
             return false;
         }
         self.take_landing();

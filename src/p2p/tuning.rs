@@ -1,10 +1,15 @@
-//! The tuning table: which way a payload takes, by size. `fmpl bench tune` measures it; the settings override it.
+//! Which way a payload takes, by size: the numbers of this machine's tuning file ([`crate::base::tuning`]), which the settings override.
+//!
+//! What a short message asks for is one number for the process. The others are of a pair of ranks, by whether their cores have a common
+//! cache ([`crate::lane::pair`]), and are looked up for long messages only.
 
 use crate::base::config::{Config, Way};
+use crate::base::processor::Processor;
+use crate::base::tuning::{Case, Crossovers, Distance, Rows};
 use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, TURN_BYTES};
 
-/// The table as it holds for this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The numbers as they hold for this process.
+#[derive(Clone, Debug)]
 pub struct Tuning {
     /// The forced way, or `Auto`.
     pub way: Way,
@@ -12,11 +17,27 @@ pub struct Tuning {
     pub eager: usize,
     /// Up to this many bytes it goes through an annex, and the long annex behind it unless another way is forced.
     pub annex: usize,
+    /// Readers take lines over.
+    pub take_over: bool,
+    /// From this many nanoseconds on, what a line takes from core to core says that they have no common cache.
+    pub apart_ns: u32,
+    /// From this many bytes on payloads are copied past the caches.
+    pub past: usize,
+    pairs: [Ways; 2],
+    processor: Processor,
+    rows: Rows,
+}
+
+/// The numbers of a pair of ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ways {
     /// Up to this many bytes a message to a waiting receiver goes through the ring.
     pub ring_max: usize,
     /// Up to this many bytes a message to a waiting receiver goes through memory used in turn. 0: never.
     pub turn_max: usize,
-    /// log2 of the bytes of a chunk of the ring, for messages up to 16 KiB and above.
+    /// Of these, longer ones are written past the receiver's caches.
+    pub turn_past: usize,
+    /// log2 of the bytes of a chunk of the ring.
     pub ring_chunk_log: u32,
     /// Chunks of the ring that are in use: few, so that they stay in the caches.
     pub ring_chunks: usize,
@@ -24,40 +45,124 @@ pub struct Tuning {
     pub coop_min: usize,
     /// Up to twice these bytes a shared copy is cut in two halves; longer ones into runs of eight times as much.
     pub coop_piece: usize,
+    /// Up to this many bytes a blocking send whose receive is posted, but not waited for, goes by the spool.
+    pub unawaited: usize,
+    /// The same of `isend`.
+    pub unawaited_isend: usize,
 }
 
 impl Tuning {
-    /// The shipped defaults, and what the settings say. `crowded`: more ranks than cores, so nobody has time to share copying.
+    /// What is built in, and what the settings say. `crowded`: more ranks than cores, so nobody has time to share copying.
     pub fn new(config: &Config, crowded: bool) -> Tuning {
-        let forced = config.way;
-        let default = Tuning {
-            way: forced,
-            eager: 4096,
-            annex: ANNEX_MOST,
-            ring_max: 64 << 10,
-            turn_max: if forced == Way::Auto { 9 << 20 } else { 0 },
-            ring_chunk_log: 11,
-            ring_chunks: 3,
-            coop_min: if crowded { usize::MAX } else { (64 << 10) + 1 },
-            coop_piece: 512 << 10,
+        Tuning::of(Rows::shipped(), Processor::here(), config, crowded)
+    }
+
+    /// What these rows say of a processor, and the settings.
+    pub fn of(rows: Rows, processor: Processor, config: &Config, crowded: bool) -> Tuning {
+        let take_over = config.take_over.unwrap_or_else(|| rows.take_over(&processor));
+        let of = |distance| {
+            rows.at(&Case { processor: &processor, distance, members: 0, crowded, take_over })
         };
-        let mut t = default;
-        match forced {
+        let all = of(Distance::Shared);
+        let eager = config.eager_bytes.unwrap_or(match config.way {
+            Way::Auto => all.eager,
+            Way::Spool => usize::MAX >> 1,
+            _ => 0,
+        });
+        let annex = if config.way == Way::Auto { eager.clamp(ANNEX_BYTES, ANNEX_MOST) } else { ANNEX_BYTES };
+        let pairs = Distance::ALL.map(|distance| Ways::new(&of(distance), config));
+        let apart_ns = all.apart as u32;
+        Tuning { way: config.way, eager, annex, take_over, apart_ns, past: all.past, pairs, processor, rows }
+    }
+
+    /// The numbers of a pair.
+    #[inline]
+    pub fn pair(&self, distance: Distance) -> &Ways {
+        &self.pairs[distance as usize]
+    }
+
+    /// The numbers of ranks that call together.
+    pub fn team(&self, members: usize, crowded: bool) -> Crossovers {
+        let (processor, take_over) = (&self.processor, self.take_over);
+        self.rows.at(&Case { processor, distance: Distance::Shared, members, crowded, take_over })
+    }
+}
+
+impl Ways {
+    fn new(row: &Crossovers, config: &Config) -> Ways {
+        let (mut ring_max, mut turn_max, mut coop_min) = (row.ring_max, row.turn_max, row.coop_min);
+        match config.way {
             Way::Auto => {}
-            Way::Spool => t.eager = usize::MAX >> 1,
-            Way::Ring => (t.ring_max, t.eager) = (usize::MAX, 0),
-            Way::Turn => (t.turn_max, t.ring_max, t.eager) = (TURN_BYTES, usize::MAX, 0),
-            Way::Coop => (t.coop_min, t.eager) = (0, 0),
-            Way::Store | Way::Cma => t.eager = 0,
+            Way::Ring => (ring_max, turn_max) = (usize::MAX, 0),
+            Way::Turn => (ring_max, turn_max) = (usize::MAX, TURN_BYTES),
+            Way::Coop => (coop_min, turn_max) = (0, 0),
+            Way::Spool | Way::Store | Way::Cma => turn_max = 0,
         }
-        t.eager = config.eager_bytes.unwrap_or(t.eager);
-        t.annex = if forced == Way::Auto { t.eager.clamp(ANNEX_BYTES, ANNEX_MOST) } else { ANNEX_BYTES };
-        t.ring_max = config.ring_max.unwrap_or(t.ring_max);
-        t.turn_max = config.turn_max.unwrap_or(t.turn_max).min(TURN_BYTES);
-        t.ring_chunk_log = config.ring_chunk.map_or(t.ring_chunk_log, |n| n.trailing_zeros());
-        t.ring_chunks = config.ring_chunks.unwrap_or(t.ring_chunks);
-        t.coop_min = config.coop_min.unwrap_or(t.coop_min);
-        t.coop_piece = config.coop_piece.unwrap_or(t.coop_piece);
-        t
+        Ways {
+            ring_max: config.ring_max.unwrap_or(ring_max),
+            turn_max: config.turn_max.unwrap_or(turn_max).min(TURN_BYTES),
+            turn_past: row.turn_past,
+            ring_chunk_log: config.ring_chunk.unwrap_or(row.ring_chunk).trailing_zeros(),
+            ring_chunks: config.ring_chunks.unwrap_or(row.ring_chunks),
+            coop_min: config.coop_min.unwrap_or(coop_min),
+            coop_piece: config.coop_piece.unwrap_or(row.coop_piece),
+            // Who says how far the ring goes says where copying twice pays.
+            unawaited: config.ring_max.map_or(row.unawaited, |n| n / 4),
+            unawaited_isend: config.ring_max.unwrap_or(row.unawaited_isend),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn rows(text: &str) -> Rows {
+        Rows::shipped().with(Rows::read(&format!("fmpl tuning 1\n{text}\n")).unwrap())
+    }
+
+    fn tuning(text: &str, config: &Config) -> Tuning {
+        Tuning::of(rows(text), Processor::here(), config, false)
+    }
+
+    #[test]
+    fn a_pair_has_the_numbers_of_its_distance() {
+        let t = tuning("[distance apart]\nring_max = 8k\nunawaited_isend = 1k", &Config::default());
+        assert_eq!((t.pair(Distance::Shared).ring_max, t.pair(Distance::Apart).ring_max), (64 << 10, 8 << 10));
+        assert_eq!(t.pair(Distance::Apart).unawaited_isend, 1 << 10);
+        assert_eq!(t.pair(Distance::Apart).turn_max, 9 << 20);
+    }
+
+    #[test]
+    fn settings_hold_at_both_distances() {
+        let config = Config { ring_max: Some(4096), ring_chunk: Some(512), ..Config::default() };
+        let t = tuning("[distance apart]\nring_max = 8k\nring_chunk = 4k", &config);
+        for d in Distance::ALL {
+            let w = t.pair(d);
+            assert_eq!((w.ring_max, w.ring_chunk_log, w.unawaited, w.unawaited_isend), (4096, 9, 1024, 4096));
+        }
+    }
+
+    #[test]
+    fn a_forced_way_is_forced_at_both_distances() {
+        for way in [Way::Spool, Way::Ring, Way::Turn, Way::Coop, Way::Store, Way::Cma] {
+            let t = tuning("[distance apart]\nring_max = 8k\nturn_max = 1k\ncoop_min = 1G", &Config { way, ..Config::default() });
+            assert_eq!(t.eager == 0, way != Way::Spool);
+            for d in Distance::ALL {
+                let w = t.pair(d);
+                assert_eq!(w.ring_max == usize::MAX, matches!(way, Way::Ring | Way::Turn));
+                assert_eq!(w.turn_max, if way == Way::Turn { TURN_BYTES } else { 0 });
+                assert_eq!(w.coop_min == 0, way == Way::Coop);
+            }
+        }
+    }
+
+    #[test]
+    fn who_takes_lines_over_is_said_by_the_row_or_by_the_setting() {
+        let on = "[any]\ntake_over = on";
+        assert!(tuning(on, &Config::default()).take_over);
+        assert!(!tuning(on, &Config { take_over: Some(false), ..Config::default() }).take_over);
+        assert_eq!(tuning(on, &Config::default()).team(2, false).coll_allreduce_slices, 512 << 10);
+        assert_eq!(tuning("[any]\ntake_over = off", &Config::default()).team(2, false).coll_allreduce_slices, usize::MAX);
     }
 }

@@ -80,14 +80,14 @@ const SCENES: &[Scene] = &[
 
 /// The ways; each with a way of waiting, so that those are covered as well.
 const WAYS: [&str; 10] = [
-    "FMPL_SHM_PATH=auto",
-    "FMPL_SHM_PATH=auto FMPL_WAIT=block",
-    "FMPL_SHM_PATH=auto FMPL_CMA=off",
+    "FMPL_SHM_PATH=auto FMPL_DISTANCE=shared",
+    "FMPL_SHM_PATH=auto FMPL_WAIT=block FMPL_DISTANCE=apart",
+    "FMPL_SHM_PATH=auto FMPL_CMA=off FMPL_DISTANCE=apart",
     "FMPL_SHM_PATH=spool FMPL_COPY=sse2",
     "FMPL_SHM_PATH=ring FMPL_TAKE_OVER=on FMPL_COPY=avx2",
     "FMPL_SHM_PATH=store FMPL_WAIT=spin",
     "FMPL_SHM_PATH=cma",
-    "FMPL_SHM_PATH=coop",
+    "FMPL_SHM_PATH=coop FMPL_DISTANCE=apart",
     "FMPL_SHM_PATH=turn FMPL_TURN_MEMORY=2M",
     "FMPL_SHM_PATH=coop FMPL_CMA=off FMPL_WAIT=spin",
 ];

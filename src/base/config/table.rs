@@ -67,8 +67,37 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| on_off(v).map(|b| c.cma = b),
     },
     Setting {
+        name: "FMPL_TUNING",
+        default: "auto",
+        values: "auto | built-in | the path of a tuning file",
+        meaning: "the crossovers of this kind of processor; auto: the file that fmpl tune has written for this user, else the one installed \
+                  with the library, else what is built in",
+        set: |c, v| {
+            c.tuning = match v {
+                "auto" => TuningFile::Auto,
+                "built-in" => TuningFile::BuiltIn,
+                "" => return None,
+                path => TuningFile::At(path.into()),
+            };
+            Some(())
+        },
+    },
+    Setting {
+        name: "FMPL_DISTANCE",
+        default: "auto",
+        values: "auto | shared | apart",
+        meaning: "whether the cores of two ranks have a common cache; auto: by where they are bound, and by how long lines take between them",
+        set: |c, v| {
+            choose(
+                &mut c.distance,
+                v,
+                &[("auto", None), ("shared", Some(Distance::Shared)), ("apart", Some(Distance::Apart))],
+            )
+        },
+    },
+    Setting {
         name: "FMPL_TAKE_OVER",
-        default: "on for AMD's processors",
+        default: "tuning table",
         values: "on | off",
         meaning: "who reads lines that another core writes again and again stores into them, so that they are its own by then",
         set: |c, v| on_off(v).map(|b| c.take_over = Some(b)),

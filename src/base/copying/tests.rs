@@ -122,8 +122,8 @@ proptest! {
 /// The seam: short runs, and those that the engine copies.
 #[test]
 fn every_byte_and_no_other_through_the_seam() {
-    let (mut source, mut room) = pages(LONG + 8192);
-    for n in (0..700).step_by(3).chain([127, 128, 129, 4096, 65_537, LONG, LONG + 63]) {
+    let (mut source, mut room) = pages(long() + 8192);
+    for n in (0..700).step_by(3).chain([127, 128, 129, 4096, 65_537, long(), long() + 63]) {
         for how in [Copying::Cached, Copying::Past] {
             room.bytes().fill(0xee);
             // SAFETY: both have so many bytes behind the offsets.

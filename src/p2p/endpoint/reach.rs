@@ -1,6 +1,9 @@
 //! How other ranks are reached: first contact, the lanes on a node and between nodes, and which ranks can be reached no more.
 
 use super::*;
+use crate::base::tuning::Distance;
+use crate::lane::distance::of_binding;
+use crate::launch::bind::{CpuSet, last_cache};
 
 impl Endpoint {
     /// The lane to a rank of a communicator, made when first asked for.
@@ -85,6 +88,7 @@ impl Endpoint {
                 mine.min(theirs) as usize,
             )?;
             self.apply_mode(&lane);
+            self.gauge(&lane);
             Ok(lane)
         })?;
         // A death between contact and the lane's coming into the table was not seen by the lane.
@@ -95,6 +99,22 @@ impl Endpoint {
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
         }
         Ok(lane)
+    }
+
+    /// What is known of the distance to a peer at first contact: what a setting says, else what binding does, until lines tell.
+    fn gauge(&self, lane: &Lane) {
+        let Some(peer) = &lane.peer else { return };
+        if let Some(distance) = self.config.distance {
+            return lane.gauge.fix(distance);
+        }
+        // A rank's cache is looked up once: reading its files takes longer than all else at first contact.
+        static CACHE: OnceLock<(usize, Vec<usize>)> = OnceLock::new();
+        let cpus = |pid| CpuSet::of(pid).map(|set| set.cpus()).unwrap_or_default();
+        let (mine, theirs) = (cpus(0), cpus(peer.pid));
+        let first = mine.first().copied().unwrap_or(0);
+        let (of, cache) = CACHE.get_or_init(|| (first, last_cache(first)));
+        let bound = if *of == first { of_binding(&mine, &theirs, cache) } else { None };
+        lane.gauge.begin(bound.unwrap_or(Distance::Shared), self.tuning.apart_ns);
     }
 
     /// Are there ranks on other nodes?

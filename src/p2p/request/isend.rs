@@ -136,8 +136,7 @@ pub(in crate::p2p) unsafe fn isend_on(
 
 /// What an isend can do at once.
 unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
-    // Requests come in windows, which one side fills while the other empties it.
-    sender.unawaited = sender.ep.tuning.ring_max;
+    sender.request = true;
     sender.later = may_last(sender.ep);
     // SAFETY (all calls): the data is readable until completion.
     if sender.posting().is(sender.seq) {

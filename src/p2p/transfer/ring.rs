@@ -20,10 +20,10 @@ impl Sender {
     pub(super) unsafe fn through_ring(&mut self, n: usize) -> Result<bool> {
         let lane = self.lane;
         let Some(ring) = claim_ring(lane) else { return Ok(false) };
-        let log = self.ep.tuning.ring_chunk_log;
+        let log = self.ways().ring_chunk_log;
         let spread = self.len > LONG;
         let (chunk, pitch) = (1usize << log, ring_pitch(log, spread));
-        let places = (RING_BYTES / pitch).min(RING_CHUNKS).min(self.ep.tuning.ring_chunks);
+        let places = (RING_BYTES / pitch).min(RING_CHUNKS).min(self.ways().ring_chunks);
         let first = lane.ring_sent[ring].load(Ordering::Relaxed);
         self.take_landing();
         self.publish(

@@ -23,7 +23,7 @@ impl Sender {
         let lane = self.lane;
         let Some((block, tag)) = self.claim_transfer() else { return Ok(false) };
         let t = lane.transfer(lane.out, block);
-        let piece = self.ep.tuning.coop_piece;
+        let piece = self.ways().coop_piece;
         let pieces = pieces_of(n, piece);
         self.describe(t, tag, piece);
         t.claim.store(claim_word(tag, 0), Ordering::Relaxed);

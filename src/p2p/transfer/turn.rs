@@ -36,9 +36,6 @@ const AT_ONCE: u64 = 128 << 10;
 /// time costs some 30 times what a page is copied faster by.
 const EARNED: u64 = 32;
 
-/// Longer messages are written past the receiver's caches: with the area and the sender's memory they fill the outer one.
-const PAST: usize = 4 << 20;
-
 /// log2 of the bytes of the chunks of a message: a quarter of it, but no more than what the inner caches keep of several, unless there
 /// would be too many.
 fn chunk_log(n: usize) -> u32 {
@@ -127,8 +124,10 @@ impl Receiver {
         if area >= TURNS || !CHUNK_LOGS.contains(&log) || n > TURN_BYTES {
             return Err(self.garbled("a landing, which names memory in turn"));
         }
+        // With the area and the sender's memory longer messages fill the outer cache.
+        let past = n > self.ep.tuning.pair(lane.distance()).turn_past;
         // SAFETY: the buffer has room for `n` bytes.
-        let mut to = unsafe { Cursor::new(self.data, 0) }.by(if n > PAST { Copying::Past } else { Copying::Cached });
+        let mut to = unsafe { Cursor::new(self.data, 0) }.by(if past { Copying::Past } else { Copying::Cached });
         for (k, at) in (0..n).step_by(1 << log).enumerate() {
             let flag = &lane.turn_flag(area, k).n;
             let mut waiter = Waiter::new();

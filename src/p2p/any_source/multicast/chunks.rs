@@ -19,7 +19,7 @@ use super::record::Shared;
 use super::spread::{processor, spread};
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
-use crate::base::copying::{Copying, LONG};
+use crate::base::copying::{Copying, long};
 use crate::wait::Waiter;
 
 /// Bytes of a chunk: a part of a core's own cache. What is not longer is copied into the block in one go.
@@ -116,7 +116,7 @@ impl<'a> Chunks<'a> {
     /// Where ranks share cores: gives way until all members but `me` have begun, but for no longer than a quarter of what a copy takes. One
     /// that is told by another, and shares the master's core, would begin when the master is done.
     pub(super) fn make_way(&self, me: Option<u32>) {
-        if self.len < LONG {
+        if self.len < long() {
             return;
         }
         let (mut waiter, until) = (Waiter::new(), now_ns() + self.len as u64 / 64);
@@ -128,7 +128,7 @@ impl<'a> Chunks<'a> {
 
     /// Where ranks share cores: a member begins, on a core with few others that are at this message.
     pub(super) fn set_out(&self, number: u32) {
-        if self.len < LONG {
+        if self.len < long() {
             return;
         }
         let begun_at = self.begun_at(number);
@@ -153,7 +153,7 @@ impl<'a> Chunks<'a> {
         let taken = || (0..members).map(|m| self.taken(m).load(Ordering::Acquire)).min().unwrap_or(0) as usize;
         // Places that nobody needs, of those that were used; chunks that have left theirs; places that were used at all.
         let (mut free, mut left, mut used) = (Vec::new(), 0, 0);
-        let (mut trial, long) = (Trial::default(), len >= LONG);
+        let (mut trial, long) = (Trial::default(), len >= self::long());
         for chunk in 0..len.div_ceil(CHUNK) {
             let by_all = taken();
             while left < by_all {
@@ -197,7 +197,7 @@ impl<'a> Chunks<'a> {
     /// `cap` writable bytes at `to`; the range is there, and begins at a chunk that this member has not.
     pub(super) unsafe fn take(&self, number: u32, range: Range<usize>, to: *mut u8, cap: usize) -> Option<usize> {
         let n = cap.min(self.len);
-        let how = if n < LONG { Copying::Cached } else { Copying::Past };
+        let how = Copying::of(n);
         let mut at = range.start;
         while at < range.end {
             let (chunk, end) = (at / CHUNK, (at + CHUNK).min(self.len));
