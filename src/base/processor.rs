@@ -70,10 +70,8 @@ mod x86 {
 fn elsewhere() -> Processor {
     let path = "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1";
     let text = if cfg!(miri) { None } else { std::fs::read_to_string(path).ok() };
-    text.and_then(|t| u32::from_str_radix(t.trim().trim_start_matches("0x"), 16).ok()).map_or_else(
-        || Processor { vendor: std::env::consts::ARCH.to_owned(), family: 0, model: 0 },
-        arm,
-    )
+    text.and_then(|t| u32::from_str_radix(t.trim().trim_start_matches("0x"), 16).ok())
+        .map_or_else(|| Processor { vendor: std::env::consts::ARCH.to_owned(), family: 0, model: 0 }, arm)
 }
 
 /// An Arm by its main identification register: implementer 8, variant 4, architecture 4, part 12, revision 4.

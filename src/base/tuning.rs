@@ -109,6 +109,13 @@ impl Kind {
         }
     }
 
+    fn write(self, value: usize) -> String {
+        match self {
+            Kind::Switch => if value != 0 { "on" } else { "off" }.into(),
+            _ => written(value),
+        }
+    }
+
     fn values(self) -> String {
         match self {
             Kind::Switch => "on | off".into(),
@@ -116,6 +123,17 @@ impl Kind {
             Kind::Within(least, most) => format!("{least} to {most}"),
             Kind::Power(least, most) => format!("a power of two from {least} to {most}"),
         }
+    }
+}
+
+/// A number of bytes as files have it.
+pub fn written(n: usize) -> String {
+    match n {
+        NEVER => "never".into(),
+        0 => "0".into(),
+        n if n.is_multiple_of(1 << 20) => format!("{}M", n >> 20),
+        n if n.is_multiple_of(1 << 10) => format!("{}k", n >> 10),
+        n => n.to_string(),
     }
 }
 
@@ -237,6 +255,8 @@ impl Condition {
 
 #[derive(Clone, Debug, Default)]
 struct Section {
+    /// As it stands between the brackets.
+    heading: String,
     conditions: Vec<Condition>,
     lines: Vec<(usize, usize)>,
 }
@@ -275,9 +295,21 @@ impl Rows {
         all
     }
 
+    /// Every number's name, its value in this case as a file would have it, and the section that says so.
+    pub fn explain(&self, case: &Case) -> Vec<(&'static str, String, &str)> {
+        let mut all: Vec<(&str, String, &str)> = KEYS.iter().map(|k| (k.name, String::new(), "")).collect();
+        for section in self.sections.iter().filter(|s| s.conditions.iter().all(|c| c.holds(case))) {
+            for (key, value) in &section.lines {
+                (all[*key].1, all[*key].2) = (KEYS[*key].kind.write(*value), &section.heading);
+            }
+        }
+        all
+    }
+
     /// Do readers take lines over on this processor? What else hangs on that is looked up with it.
     pub fn take_over(&self, processor: &Processor) -> bool {
-        self.at(&Case { processor, distance: Distance::Shared, members: 0, crowded: false, take_over: false }).take_over != 0
+        self.at(&Case { processor, distance: Distance::Shared, members: 0, crowded: false, take_over: false }).take_over
+            != 0
     }
 }
 

@@ -76,9 +76,9 @@ impl Gauge {
         now && self.apart_ns.load(Ordering::Relaxed) != 0
     }
 
-    /// Counts on, and looks at the other's count.
+    /// Counts on, and looks at the other's count. Has what is believed changed?
     #[cold]
-    pub(super) fn look(&self, mine: &AtomicU64, theirs: &AtomicU64) {
+    pub(super) fn look(&self, mine: &AtomicU64, theirs: &AtomicU64) -> bool {
         // Both lie in one page, whose address is looked up for this store, so that the load does not wait for that.
         mine.store(mine.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let begin = now_ns();
@@ -86,15 +86,14 @@ impl Gauge {
         let middle = now_ns();
         theirs.load(Ordering::Acquire);
         let end = now_ns();
-        if self.seen.swap(now, Ordering::Relaxed) != now {
-            self.took(middle.saturating_sub(begin).saturating_sub(end.saturating_sub(middle)));
-        }
+        let took = middle.saturating_sub(begin).saturating_sub(end.saturating_sub(middle));
+        self.seen.swap(now, Ordering::Relaxed) != now && self.took(took)
     }
 
-    /// A line took so long.
-    fn took(&self, ns: u64) {
+    /// A line took so long. Has what is believed changed?
+    fn took(&self, ns: u64) -> bool {
         if ns > MOST_NS {
-            return;
+            return false;
         }
         self.looks.store(self.looks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.last_ns.store(ns as u32, Ordering::Relaxed);
@@ -104,6 +103,7 @@ impl Gauge {
             self.believed.store(says as u8, Ordering::Relaxed);
         }
         self.against.store(against % VOTES, Ordering::Relaxed);
+        against == VOTES
     }
 }
 

@@ -261,7 +261,9 @@ pub const LANE_STRIDE: u64 = 2 << 30;
 const_assert!(LANE_BYTES as u64 <= LANE_STRIDE);
 const_assert!(TRANSFERS_AT + 2 * TRANSFERS * 256 <= RING_FLAGS_AT);
 const_assert!(2 * RING_CHUNKS < RING_FLAG_LINES);
-const_assert!(COUNTS_AT + COUNTS_APART + 64 <= RING_FLAGS_AT + RING_FLAG_LINES * 64 && RING_FLAGS_AT.is_multiple_of(PAGE));
+const_assert!(
+    COUNTS_AT + COUNTS_APART + 64 <= RING_FLAGS_AT + RING_FLAG_LINES * 64 && RING_FLAGS_AT.is_multiple_of(PAGE)
+);
 const_assert!(RING_FLAGS_AT + 2 * RINGS * RING_FLAG_LINES * 64 <= TURN_FLAGS_AT);
 const_assert!(TURN_FLAGS_AT + TURNS * 2 * TURN_CHUNKS * 64 <= ANNOUNCED_AT);
 const_assert!(ring_pitch(16, true) <= RING_BYTES);

@@ -85,11 +85,10 @@ impl Pair {
     }
 
     /// A message of `n` bytes passes that is not short, of this side, which is `side` of the two: looks at the distance now and then.
+    /// Has that changed, as far as is known?
     #[inline]
-    pub fn passed(&self, n: usize, side: usize) {
-        if self.gauge.is_time(n) {
-            self.gauge.look(self.count_line(side), self.count_line(1 - side));
-        }
+    pub fn passed(&self, n: usize, side: usize) -> bool {
+        self.gauge.is_time(n) && self.gauge.look(self.count_line(side), self.count_line(1 - side))
     }
 
     /// The line in which a side counts (see [`Gauge`]): in the page of the first ring's flags, which has room for more than there are.

@@ -72,7 +72,7 @@ fn siblings_before(allowed: &CpuSet, cpu: usize) -> usize {
 }
 
 /// The CPUs that have the last of a CPU's caches in common with it; empty: the system does not say.
-pub(crate) fn last_cache(cpu: usize) -> Vec<usize> {
+pub fn last_cache(cpu: usize) -> Vec<usize> {
     let read = |index: usize, what: &str| {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{what}");
         std::fs::read_to_string(path).ok()

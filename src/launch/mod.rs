@@ -42,6 +42,7 @@ mod wire;
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::{Key, random};
+pub use bind::last_cache;
 use environment::Joined;
 use place::{Gathered, Node, NodeMap};
 use std::collections::HashMap;

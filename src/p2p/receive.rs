@@ -591,7 +591,7 @@ impl Receiver {
                 return Err(self.garbled("a landing"));
             }
         }
-        self.lane.passed(n, self.lane.out);
+        self.ep.passed(self.lane, n);
         Ok(len)
     }
 

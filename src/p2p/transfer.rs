@@ -112,7 +112,7 @@ impl Sender {
             mark.store(before, Ordering::Relaxed);
             return Put::NotNow;
         }
-        lane.passed(self.len, lane.out);
+        self.ep.passed(lane, self.len);
         let addr = posting.addr.load(Ordering::Relaxed);
         let cap = posting.cap.load(Ordering::Relaxed) as usize;
         let meta = posting.meta.load(Ordering::Relaxed);

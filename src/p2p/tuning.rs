@@ -60,9 +60,7 @@ impl Tuning {
     /// What these rows say of a processor, and the settings.
     pub fn of(rows: Rows, processor: Processor, config: &Config, crowded: bool) -> Tuning {
         let take_over = config.take_over.unwrap_or_else(|| rows.take_over(&processor));
-        let of = |distance| {
-            rows.at(&Case { processor: &processor, distance, members: 0, crowded, take_over })
-        };
+        let of = |distance| rows.at(&Case { processor: &processor, distance, members: 0, crowded, take_over });
         let all = of(Distance::Shared);
         let eager = config.eager_bytes.unwrap_or(match config.way {
             Way::Auto => all.eager,
@@ -146,7 +144,10 @@ mod tests {
     #[test]
     fn a_forced_way_is_forced_at_both_distances() {
         for way in [Way::Spool, Way::Ring, Way::Turn, Way::Coop, Way::Store, Way::Cma] {
-            let t = tuning("[distance apart]\nring_max = 8k\nturn_max = 1k\ncoop_min = 1G", &Config { way, ..Config::default() });
+            let t = tuning(
+                "[distance apart]\nring_max = 8k\nturn_max = 1k\ncoop_min = 1G",
+                &Config { way, ..Config::default() },
+            );
             assert_eq!(t.eager == 0, way != Way::Spool);
             for d in Distance::ALL {
                 let w = t.pair(d);
@@ -163,6 +164,9 @@ mod tests {
         assert!(tuning(on, &Config::default()).take_over);
         assert!(!tuning(on, &Config { take_over: Some(false), ..Config::default() }).take_over);
         assert_eq!(tuning(on, &Config::default()).team(2, false).coll_allreduce_slices, 512 << 10);
-        assert_eq!(tuning("[any]\ntake_over = off", &Config::default()).team(2, false).coll_allreduce_slices, usize::MAX);
+        assert_eq!(
+            tuning("[any]\ntake_over = off", &Config::default()).team(2, false).coll_allreduce_slices,
+            usize::MAX
+        );
     }
 }

@@ -12,6 +12,7 @@ mod programs;
 mod skip;
 mod source;
 mod symbols;
+mod tuning;
 
 use std::fs;
 use std::path::{Path, PathBuf};

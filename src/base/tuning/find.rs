@@ -92,7 +92,9 @@ pub fn find(config: &Config, processor: &Processor) -> Result<Found> {
                 break;
             }
             Ok(None) if !wanted => {}
-            Ok(None) => return Err(Error::new(Code::Setting, format!("FMPL_TUNING={}: no such file", place.display()))),
+            Ok(None) => {
+                return Err(Error::new(Code::Setting, format!("FMPL_TUNING={}: no such file", place.display())));
+            }
             Err(Useless::Foreign) => {
                 found.ignored.push(format!("{}: has no section for this processor ({processor})", place.display()));
             }

@@ -42,7 +42,11 @@ impl Rows {
                 }
             } else if let Some(heading) = line.strip_prefix('[') {
                 let inside = heading.strip_suffix(']').ok_or_else(|| wrong("no ] at the end".into()))?;
-                rows.sections.push(Section { conditions: conditions(inside).map_err(wrong)?, lines: Vec::new() });
+                rows.sections.push(Section {
+                    heading: inside.trim().to_owned(),
+                    conditions: conditions(inside).map_err(wrong)?,
+                    lines: Vec::new(),
+                });
             } else {
                 let section = rows.sections.last_mut().ok_or_else(|| wrong("no [section] before it".into()))?;
                 let line = number_of(line, section).map_err(wrong)?;

@@ -63,6 +63,22 @@ fn later_lines_hold_where_their_conditions_do() {
     assert_eq!(rows.at(&case(&intel())).unawaited, 2 << 10);
 }
 
+/// What `fmpl info` prints is a file that says the same.
+#[test]
+fn what_is_explained_is_what_holds() {
+    let rows = Rows::shipped().with(Rows::read("fmpl tuning 1\n[distance apart]\nring_max = 1k\n").unwrap());
+    let p = amd(25, 1);
+    for distance in Distance::ALL {
+        let case = Case { distance, ..case(&p) };
+        let all = rows.explain(&case);
+        let lines: String = all.iter().map(|(name, value, _)| format!("{name} = {value}\n")).collect();
+        let from = |name: &str| all.iter().find(|l| l.0 == name).unwrap().2;
+        assert_eq!(from("ring_max"), if distance == Distance::Apart { "distance apart" } else { "any" });
+        assert_eq!(from("take_over"), "vendor AuthenticAMD");
+        assert_eq!(Rows::read(&format!("{FORMAT}\n[any]\n{lines}")).unwrap().at(&case), rows.at(&case));
+    }
+}
+
 #[test]
 fn a_file_is_for_the_processors_that_it_names() {
     let of = |heading: &str| Rows::read(&format!("{FORMAT}\n[{heading}]\nring_chunks = 4\n")).unwrap();

@@ -8,6 +8,8 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::process::ExitCode;
 
 use fmpl::base::config::Config;
+use fmpl::base::processor::Processor;
+use fmpl::base::tuning::{Whence, find};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +79,7 @@ pub fn main() -> ExitCode {
 /// Everything that is looked at.
 pub fn examine() -> Vec<Finding> {
     let mut all = vec![cma(), ptrace_scope(), cores(), processor_quota(), memfd(), sockets(), pidfd(), membarrier()];
-    all.extend([open_files(), locked_memory(), huge_pages(), settings()]);
+    all.extend([open_files(), locked_memory(), huge_pages(), settings(), tuning()]);
     all.extend(rdma());
     all.extend(libraries());
     all
@@ -367,6 +369,29 @@ fn settings() -> Finding {
         format!("no such setting: {}", unknown.join(", ")),
         "it has no effect",
         "fmpl info lists the settings",
+    )
+}
+
+/// The tuning file: which holds, and which were passed over.
+fn tuning() -> Finding {
+    const NAME: &str = "tuning";
+    let processor = Processor::here();
+    let found = match Config::from_environment().and_then(|config| find(&config, &processor)) {
+        Ok(found) => found,
+        Err(e) => return Finding::problem(NAME, e.detail(), "init fails with it", "fmpl tune writes a tuning file"),
+    };
+    let holds = match &found.whence {
+        Whence::BuiltIn => format!("what is built in, for {processor}"),
+        Whence::File(path) => format!("{}, for {processor}", path.display()),
+    };
+    if found.ignored.is_empty() {
+        return Finding::good(NAME, holds);
+    }
+    Finding::problem(
+        NAME,
+        format!("passed over: {}; instead holds {holds}", found.ignored.join("; ")),
+        "messages may go a way that is not the best one here",
+        "remove the file, or have fmpl tune write it anew",
     )
 }
 

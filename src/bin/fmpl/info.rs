@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use fmpl::base::config::{Config, SETTINGS};
 use fmpl::base::copying::{self, Loop};
+use fmpl::base::processor::Processor;
+use fmpl::base::tuning::{Case, Distance, Whence, find};
 
 use super::doctor::{self, Level};
 
@@ -19,6 +21,7 @@ pub fn main() -> ExitCode {
     println!("cores                {} may be used", doctor::available_cores());
     println!("page size            {page} bytes");
     println!("copies               {}", copies());
+    tuning();
     println!("\nThis machine (fmpl doctor explains):");
     let findings = doctor::examine();
     for f in &findings {
@@ -44,6 +47,26 @@ fn copies() -> String {
     copying::configure(&Config::from_environment().unwrap_or_default(), copying::long());
     let here: Vec<_> = Loop::ALL.into_iter().filter(|l| l.runs_here()).map(Loop::name).collect();
     format!("by the loop {}, of {}", copying::chosen().name(), here.join(", "))
+}
+
+/// The numbers of the tuning file, near and far, and the section from which each comes.
+fn tuning() {
+    let processor = Processor::here();
+    println!("processor            {processor}");
+    // A wrong setting is for the doctor to name.
+    let Ok(found) = Config::from_environment().and_then(|config| find(&config, &processor)) else { return };
+    match &found.whence {
+        Whence::BuiltIn => println!("tuning               what is built in (fmpl tune measures this machine)"),
+        Whence::File(path) => println!("tuning               {}, after what is built in", path.display()),
+    }
+    let take_over = found.rows.take_over(&processor);
+    let of = |distance| Case { processor: &processor, distance, members: 2, crowded: false, take_over };
+    let (near, far) = (found.rows.explain(&of(Distance::Shared)), found.rows.explain(&of(Distance::Apart)));
+    println!("  {:<28} {:<10} {:<10} by the section", "numbers (of two ranks)", "near", "far");
+    for (near, far) in near.iter().zip(&far) {
+        let from = if near.2 == far.2 { format!("[{}]", near.2) } else { format!("[{}], [{}]", near.2, far.2) };
+        println!("  {:<28} {:<10} {:<10} {from}", near.0, near.1, far.1);
+    }
 }
 
 /// The RDMA ports, and what a rank that used one would choose of it.

@@ -32,6 +32,8 @@ enum Command {
     },
     /// What is missing on this machine, and what that costs
     Doctor,
+    /// Measure which way suits which message on this machine, for all programs that run here
+    Tune(bench::tune::Terms),
     /// Put the command, the libraries and the headers under a prefix
     Install(install::Options),
 }
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Info { memory: Some(ranks) } => memory::main(ranks),
         Command::Info { memory: None } => info::main(),
         Command::Doctor => doctor::main(),
+        Command::Tune(terms) => bench::tune::main(&terms),
         Command::Install(o) => install::main(&o),
     }
 }

@@ -101,6 +101,23 @@ impl Endpoint {
         Ok(lane)
     }
 
+    /// A message of `n` bytes passes on a lane that is not short: looks at the distance of the two now and then.
+    #[inline]
+    pub fn passed(&self, lane: &Lane, n: usize) {
+        if lane.passed(n, lane.out) {
+            self.tell_distance(lane);
+        }
+    }
+
+    #[cold]
+    fn tell_distance(&self, lane: &Lane) {
+        if self.config.log >= 3 {
+            let what = if lane.distance() == Distance::Shared { "a" } else { "no" };
+            let ns = lane.gauge.looks().1;
+            say(&format!("rank {}: {what} common cache with rank {} (a line takes {ns} ns)", self.rank, lane.world));
+        }
+    }
+
     /// What is known of the distance to a peer at first contact: what a setting says, else what binding does, until lines tell.
     fn gauge(&self, lane: &Lane) {
         let Some(peer) = &lane.peer else { return };

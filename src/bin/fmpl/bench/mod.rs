@@ -48,7 +48,7 @@ mod stopped;
 mod stream;
 mod strided;
 mod table;
-mod tune;
+pub mod tune;
 mod tune_coll;
 mod ucx;
 mod unexpected;
@@ -368,7 +368,6 @@ fn list() {
     for b in BENCHES {
         println!("  {:<11} {}", b.name, b.about);
     }
-    println!("  {:<11} {}", "tune", tune::ABOUT);
     println!("  {:<11} {}", "tune-coll", tune_coll::ABOUT);
     println!("  {:<11} {}", "hop", hop::ABOUT);
     println!("\nWith --against openmpi,openmpi-ucx,mpich (or all) the same is measured for these in turn.");
@@ -384,7 +383,6 @@ fn drive(names: &[String], o: &Options) -> Result<(), String> {
         return if only("incast") { simulate::main(o, &place.0) } else { Err("--simulate is of incast".into()) };
     }
     match &names[0][..] {
-        "tune" => return tune::main(o, &place.0),
         "tune-coll" => return tune_coll::main(o, &place.0),
         "hop" => return hop::show(&place.0),
         _ => {}
@@ -424,7 +422,7 @@ static ALONE: &[&Bench] = &[&blacs::BENCH, &mcast::BENCH, &startup::BENCH];
 fn plan(name: &str, o: &Options) -> Result<(&'static Bench, Vec<Case>), String> {
     let (name, sizes) = name.split_once('=').map_or((name, None), |(name, sizes)| (name, Some(sizes)));
     let Some(bench) = BENCHES.iter().find(|b| b.name == name) else {
-        let names: Vec<&str> = BENCHES.iter().map(|b| b.name).chain(["tune", "tune-coll", "hop"]).collect();
+        let names: Vec<&str> = BENCHES.iter().map(|b| b.name).chain(["tune-coll", "hop"]).collect();
         return Err(format!("no benchmark {name}; there are {}", names.join(", ")));
     };
     let mut o = o.clone();

@@ -10,7 +10,7 @@ use super::tune::crossover;
 use super::{Bench, Options, size_text};
 
 pub const ABOUT: &str =
-    "the crossovers of the ways of collective calls, as settings (--ranks); with --nodes of those between nodes";
+    "the crossovers of the ways of collective calls, for a tuning file (--ranks); with --nodes of those between nodes";
 
 /// Measures, prints the comparison and the settings.
 pub fn main(o: &Options, place: &Path) -> Result<(), String> {
@@ -29,17 +29,29 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
         return between(o, place, nodes);
     }
     let ranks = o.ranks.unwrap_or(2);
-    let shared = if ranks > cores().len() { "pull" } else { "coop" };
-    let bcast = times(&o, place, &BCAST, "FMPL_COLL_BCAST", &["cells", shared])?;
-    let reduce = times(&o, place, &REDUCE, "FMPL_COLL_REDUCE", &["cells", "pull"])?;
-    let allreduce = times(&o, place, &ALLREDUCE, "FMPL_COLL_ALLREDUCE", &["cells", "root", "slices", "pull"])?;
-    let gather = times(&o, place, &ALLGATHER, "FMPL_COLL_EXCHANGE", &["cells", "pull"])?;
-    let scan = times(&o, place, &SCAN, "FMPL_COLL_SCAN", &["cells", "chain"])?;
+    let found = measured(&o, place)?;
+    println!("\nNumbers for this machine and {ranks} ranks, for a tuning file (the same for all ranks):");
+    println!("[members {ranks}{}]", if ranks > cores().len() { ", crowded on" } else { "" });
+    for (name, from) in found {
+        match from {
+            Some(n) => println!("{name} = {n:<10} # {}", size_text(n)),
+            None => println!("{name} = never"),
+        }
+    }
     let barrier = times(&o, place, &BARRIER, "FMPL_COLL_BARRIER", &["flat", "groups"])?;
-    println!("\nSettings for this machine and {ranks} ranks, the same for all of them:");
-    let line = |name: &str, from: usize, what: &str| line(&o.sizes, name, from, what);
-    line("FMPL_COLL_BCAST_PULL", crossover(&bcast[0], &bcast[1]), "from here on a bcast copies from the root's memory");
-    line("FMPL_COLL_REDUCE_PULL", crossover(&reduce[0], &reduce[1]), "from here on a reduce reads the ranks' memory");
+    let way = if barrier[0][0] <= barrier[1][0] { "flat" } else { "groups" };
+    println!("export FMPL_COLL_BARRIER={way} # of so many ranks");
+    Ok(())
+}
+
+/// The crossovers of so many ranks on a node, by their names in tuning files; `None`: there is none within the sizes measured.
+pub fn measured(o: &Options, place: &Path) -> Result<Vec<(&'static str, Option<usize>)>, String> {
+    let shared = if o.ranks.unwrap_or(2) > cores().len() { "pull" } else { "coop" };
+    let bcast = times(o, place, &BCAST, "FMPL_COLL_BCAST", &["cells", shared])?;
+    let reduce = times(o, place, &REDUCE, "FMPL_COLL_REDUCE", &["cells", "pull"])?;
+    let allreduce = times(o, place, &ALLREDUCE, "FMPL_COLL_ALLREDUCE", &["cells", "root", "slices", "pull"])?;
+    let gather = times(o, place, &ALLGATHER, "FMPL_COLL_EXCHANGE", &["cells", "pull"])?;
+    let scan = times(o, place, &SCAN, "FMPL_COLL_SCAN", &["cells", "chain"])?;
     let cells = best(&allreduce[0], &allreduce[1]);
     let slices = crossover(&cells, &best(&allreduce[2], &allreduce[3]));
     let pull = crossover(&best(&cells, &allreduce[2]), &allreduce[3]);
@@ -48,17 +60,18 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
     let root = crossover(&allreduce[0], &allreduce[1]);
     // As above.
     let root = if root >= slices.min(pull) { o.sizes.len() } else { root };
-    line("FMPL_COLL_ALLREDUCE_ROOT", root, "from here on one rank of an allreduce reduces and broadcasts");
-    line("FMPL_COLL_ALLREDUCE_SLICES", slices, "from here on each rank of an allreduce reduces a slice");
-    line("FMPL_COLL_ALLREDUCE_PULL", pull, "from here on an allreduce reads the ranks' memory");
     // Fewer sizes than of the others.
-    let pull = Some(crossover(&gather[0], &gather[1])).filter(|n| *n < gather[0].len()).unwrap_or(o.sizes.len());
-    line("FMPL_COLL_EXCHANGE_PULL", pull, "from here on blocks are copied from the ranks' memory");
-    let chain = crossover(&scan[0], &scan[1]);
-    line("FMPL_COLL_SCAN_CHAIN", chain, "from here on the ranks of a scan hand their results on");
-    let way = if barrier[0][0] <= barrier[1][0] { "flat" } else { "groups" };
-    println!("export FMPL_COLL_BARRIER={way} # of so many ranks");
-    Ok(())
+    let exchange = Some(crossover(&gather[0], &gather[1])).filter(|n| *n < gather[0].len()).unwrap_or(o.sizes.len());
+    let size = |from: usize| o.sizes.get(from).copied();
+    Ok(vec![
+        ("coll_bcast_pull", size(crossover(&bcast[0], &bcast[1]))),
+        ("coll_reduce_pull", size(crossover(&reduce[0], &reduce[1]))),
+        ("coll_allreduce_root", size(root)),
+        ("coll_allreduce_slices", size(slices)),
+        ("coll_allreduce_pull", size(pull)),
+        ("coll_exchange_pull", size(exchange)),
+        ("coll_scan_chain", size(crossover(&scan[0], &scan[1]))),
+    ])
 }
 
 /// The same for what goes between nodes.
@@ -95,8 +108,10 @@ fn line(sizes: &[usize], name: &str, from: usize, what: &str) {
 /// The median times of a call, `[way][size]`, in µs; also printed.
 fn times(o: &Options, place: &Path, bench: &Bench, setting: &str, ways: &[&str]) -> Result<Vec<Vec<f64>>, String> {
     let name = bench.name;
-    let contestants: Vec<_> =
-        ways.iter().map(|w| ours(&format!("{name}-{w}"), &[(setting, (*w).to_string())])).collect();
+    let contestants: Vec<_> = ways
+        .iter()
+        .map(|w| ours(&format!("{name}-{w}"), &[(setting, (*w).to_string()), ("FMPL_TUNING", "built-in".to_string())]))
+        .collect();
     let cases = if name == BARRIER.name { (BARRIER.plan)(o) } else { plan(name, o) };
     let m = measure(vec![(bench, cases)], &contestants, o, place)?.remove(0);
     if m.names.len() != ways.len() {
