@@ -1,5 +1,5 @@
-//! Have the cores of two ranks a common cache? Lines tell: one that the other core has just written takes 30 to 60 ns from a cache that
-//! both have, and 150 to 300 from another chiplet or socket. What the system says of caches holds for ranks that are bound, on machines that
+//! Have the cores of two ranks a common cache? Lines tell: one that the other core has just written takes some 30 ns from a cache that
+//! both have, and 100 to 300 from another chiplet or socket. What the system says of caches holds for ranks that are bound, on machines that
 //! tell the truth; the cores of a virtual machine move about beneath it, within seconds.
 //!
 //! So each side has a line beside the rings, in which it counts. Every so many long messages it counts on, and reads the other's line: where

@@ -91,7 +91,7 @@ fn run(terms: &Terms) -> Result<(), String> {
         eprintln!("fmpl tune: cores {} and {}", two[0], two[1]);
         let place = session::Scratch::new()?;
         if n == 0 {
-            process.insert("take_over", take_over(&o, &place.0)?.into());
+            process.extend(take_over(&o, &place.0)?.map(|v| ("take_over", v.to_string())));
         }
         for (distance, lines) in messages(&o, &place.0, terms.most)? {
             pairs.entry(distance.name()).or_insert(lines);
@@ -211,12 +211,14 @@ fn messages(o: &Options, place: &Path, most: usize) -> Result<Vec<(Distance, Lin
 }
 
 /// Does it pay that readers take lines over? By windows of messages of some KiB, through memory that is written again and again.
-fn take_over(o: &Options, place: &Path) -> Result<&'static str, String> {
+/// `None`: no state lasted for long enough.
+fn take_over(o: &Options, place: &Path) -> Result<Option<&'static str>, String> {
     let variants = ["on", "off"].map(|v| (v.to_string(), vec![("FMPL_TAKE_OVER", v.to_string())]));
     let c = compare(o, place, "take over", &windows(o, &[4 << 10, 8 << 10, 16 << 10, 64 << 10]), &variants)?;
     // A process has one answer for all its peers: what is won in one state counts as much as what is lost in the other.
     let cost = |w: usize| c.by_state.iter().flat_map(|(_, times)| &times[w]).map(|t| t.ln()).sum::<f64>();
-    Ok(if cost(0) <= cost(1) { "on" } else { "off" })
+    let better = if cost(0) <= cost(1) { "on" } else { "off" };
+    Ok((!c.by_state.is_empty()).then_some(better))
 }
 
 /// Powers of two.
@@ -341,7 +343,9 @@ fn file(processor: &Processor, process: &Lines, pairs: &BTreeMap<&str, Lines>, t
             let _ = writeln!(text, "{name} = {value}");
         }
     };
-    section("", process);
+    if !process.is_empty() {
+        section("", process);
+    }
     for (distance, lines) in pairs {
         section(&format!(", distance {distance}, crowded off"), lines);
     }
