@@ -258,7 +258,7 @@ impl Sender {
         Put::Done
     }
 
-    /// Writes where the message lies into a transfer block.
+    /// Writes where the message lies into a transfer block. Its claims are closed: an offer has no pieces, a shared copy opens them.
     fn describe(&self, t: &Transfer, tag: u32, piece: usize) {
         let (kind, addr, block) = match self.data {
             Layout::Contiguous { ptr, .. } => (PostingKind::Contiguous, ptr, Shaped { run: 0, count: 0, stride: 0 }),
@@ -267,6 +267,10 @@ impl Sender {
                 (PostingKind::List, iov.cast_mut().cast(), Shaped { run: 0, count: n, stride: 0 })
             }
         };
+        t.claim.store(claim_word(tag, u32::MAX), Ordering::Relaxed);
+        // SYNC POINT: pairs with the fence in `Receiver::share`: who still looks for the transfer before, and has read a word of this one,
+        // finds no piece to claim.
+        fence(Ordering::Release);
         t.kind.store(kind as u64, Ordering::Relaxed);
         t.addr.store(addr as u64, Ordering::Relaxed);
         t.len.store(self.len as u64, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! One copy by the kernel, whose pieces both sides claim.
 
 use super::{Chunk, pid_of};
-use crate::base::atomics::Ordering;
+use crate::base::atomics::{Ordering, fence};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::cma::CmaError;
@@ -144,6 +144,8 @@ impl Receiver {
         let Some((source, pieces)) = self.source(t, n).zip(pieces_of_peer(n, piece)) else {
             return self.until_over(t, tag);
         };
+        // SYNC POINT: pairs with the fence in `describe`: what was read may be the next transfer's, and then there is no piece of this one.
+        fence(Ordering::Acquire);
         let mut done = 0u32;
         let mut failed = false;
         while let Some(k) = t.claim(tag, pieces) {
