@@ -532,6 +532,13 @@ impl Endpoint {
                 return Some(self.member_died(context, dead));
             }
         }
+        self.peer_gone(lane, slot, call)
+    }
+
+    /// The same as far as the peer itself is concerned. In the middle of a transfer nothing else counts: who left it because of a third rank's
+    /// death would give its buffer back while the peer still copies there.
+    #[cold]
+    pub fn peer_gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
         let what = lane.gone()?;
         Some(lane.peer_error(self.rank, what, call, slot as i32 - SYSTEM_INDICES as i32))
     }

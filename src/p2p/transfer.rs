@@ -358,7 +358,7 @@ impl crate::wait::Scene for Chunk<'_> {
         false
     }
     fn gone(&self) -> Option<Error> {
-        self.wait.gone()
+        self.wait.ep.peer_gone(self.wait.lane, self.wait.slot, "recv from")
     }
     fn waits(&self) -> crate::wait::Waits {
         self.wait.waits()

@@ -93,7 +93,10 @@ impl Scene for Waiting {
         !self.midway
     }
     fn gone(&self) -> Option<Error> {
-        self.ep.gone(self.lane, self.slot, "send to")
+        match self.midway {
+            true => self.ep.peer_gone(self.lane, self.slot, "send to"),
+            false => self.ep.gone(self.lane, self.slot, "send to"),
+        }
     }
     fn waits(&self) -> Waits {
         Waits {
