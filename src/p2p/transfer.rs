@@ -61,8 +61,21 @@ const SHORT_PIECE: usize = 8192;
 /// So much of a message goes alone before it is shared with a receiver that does not wait.
 const FIRST: usize = 4096;
 
-fn pid_of(lane: &Lane) -> libc::pid_t {
-    lane.peer.as_ref().map_or(0, |p| p.pid)
+/// [`across`] with the peer of a lane, if that lives: when it has died, or has executed another program, its number stands for another's memory.
+///
+/// # Safety
+/// As for [`across`].
+unsafe fn across_to(
+    lane: &Lane,
+    way: crate::p2p::across::Way,
+    local: Layout,
+    remote: Layout,
+    at: usize,
+    n: usize,
+) -> Result<(), CmaError> {
+    let peer = lane.peer.as_ref().filter(|p| p.may_copy()).ok_or(CmaError::Gone)?;
+    // SAFETY: as the caller promises.
+    unsafe { across(peer.pid, way, local, remote, at, n) }
 }
 
 fn cma_allowed(lane: &Lane) -> bool {
@@ -205,7 +218,7 @@ impl Sender {
         let alone = if shared { n.min(FIRST) } else { n };
         let data = self.data;
         // SAFETY: the posting says that the peer's memory may be written until we publish.
-        let push = |k: usize| unsafe { across(pid_of(lane), Push, data, target, 0, k) };
+        let push = |k: usize| unsafe { across_to(lane, Push, data, target, 0, k) };
         let mut pushed = if shared && waiting { Ok(()) } else { push(alone) };
         if shared && pushed.is_ok() {
             // SAFETY: as the caller promises.

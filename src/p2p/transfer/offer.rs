@@ -1,6 +1,6 @@
 //! A message that its sender offers and its receiver pulls; and what becomes of it when the sender needs its memory first.
 
-use super::{Chunk, cma_allowed, pid_of};
+use super::{Chunk, across_to, cma_allowed};
 use crate::base::atomics::Ordering;
 use crate::base::config::Way;
 use crate::base::error::Result;
@@ -9,7 +9,6 @@ use crate::lane::SendState;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
 use crate::p2p::across::Way::Pull;
-use crate::p2p::across::across;
 use crate::p2p::layout::Cursor;
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::Sender;
@@ -113,7 +112,7 @@ impl Receiver {
         if t.settle(tag, OFFER_TAKEN) {
             let Some(source) = self.source(t, n) else { return Err(self.garbled("a transfer block")) };
             // SAFETY: the sender keeps its memory until we acknowledge; ours has room for `n` bytes.
-            match unsafe { across(pid_of(lane), Pull, self.data, source, 0, n) } {
+            match unsafe { across_to(lane, Pull, self.data, source, 0, n) } {
                 Ok(()) => return Ok(()),
                 Err(CmaError::Gone) => {
                     return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));

@@ -1,6 +1,6 @@
 //! One copy by the kernel, whose pieces both sides claim.
 
-use super::{Chunk, pid_of};
+use super::{Chunk, across_to};
 use crate::base::atomics::{Ordering, fence};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
@@ -8,7 +8,6 @@ use crate::fabric::shm::cma::CmaError;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
 use crate::p2p::across::Way::{Pull, Push};
-use crate::p2p::across::across;
 use crate::p2p::layout::Layout;
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::{Sender, Waiting};
@@ -29,13 +28,12 @@ impl Sender {
         t.claim.store(claim_word(tag, 0), Ordering::Relaxed);
         self.take_landing();
         self.publish(Kind::Coop, self.len as u64, block as u64 | (tag as u64) << 32);
-        let pid = pid_of(lane);
         let mut done = 0u32;
         let mut fault = None;
         while let Some(k) = t.claim(tag, pieces) {
             let (at, end) = bounds_of(n, piece, k);
             // SAFETY: the posting is ours until both sides are done.
-            match unsafe { across(pid, Push, self.data, target, at, end - at) } {
+            match unsafe { across_to(lane, Push, self.data, target, at, end - at) } {
                 Ok(()) => done += 1,
                 Err(e) => {
                     t.err_s.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Relaxed);
@@ -151,7 +149,7 @@ impl Receiver {
         while let Some(k) = t.claim(tag, pieces) {
             let (from, end) = bounds_of(n, piece, k);
             // SAFETY: the sender keeps its memory until both are done; ours has room for `n` bytes.
-            if let Err(e) = unsafe { across(pid_of(lane), Pull, self.data, source, from, end - from) } {
+            if let Err(e) = unsafe { across_to(lane, Pull, self.data, source, from, end - from) } {
                 if matches!(e, CmaError::Gone) {
                     return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));
                 }
