@@ -25,6 +25,7 @@ impl Sender {
         if !self.consumed_all() {
             return false;
         }
+        self.end_offer();
         let Some((block, tag)) = self.claim_transfer() else { return false };
         let t = lane.transfer(lane.out, block);
         self.describe(t, tag, self.len.max(1));
@@ -37,7 +38,8 @@ impl Sender {
         true
     }
 
-    /// The offer's block is free again: its message is acknowledged, or was moved.
+    /// The offer's block is free again: its message is acknowledged, or was moved. Also that of a shared copy that has failed, when the next
+    /// message is to go.
     pub fn end_offer(&self) {
         let side = self.lane.send_side(self.slot);
         if side.transfer.get() != 0 {

@@ -17,9 +17,11 @@ use crate::wait::Waiter;
 const WRITTEN_NS: u64 = 500_000_000;
 
 impl Sender {
-    /// Shares the copying with the waiting receiver. `false`: no transfer block is free.
+    /// Shares the copying with the receiver, if that comes before it is over. `false`: no transfer block is free.
     pub(super) unsafe fn share(&mut self, target: Layout, n: usize) -> Result<bool> {
         let lane = self.lane;
+        // The message before this one is received, so nobody looks any more how it went.
+        self.end_offer();
         let Some((block, tag)) = self.claim_transfer() else { return Ok(false) };
         let t = lane.transfer(lane.out, block);
         let piece = self.ways().coop_piece;
@@ -36,6 +38,7 @@ impl Sender {
             match unsafe { across_to(lane, Push, self.data, target, at, end - at) } {
                 Ok(()) => done += 1,
                 Err(e) => {
+                    self.not_allowed(e);
                     t.err_s.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Relaxed);
                     fault = Some(e);
                     break;
@@ -68,8 +71,19 @@ impl Sender {
                 break Err(e);
             }
         };
-        self.release_transfer(block);
+        match fault {
+            None => self.release_transfer(block),
+            // The receiver may come long after, and must not take the block of another transfer for the end of this one.
+            Some(_) => lane.send_side(self.slot).transfer.set(block as u32 + 1),
+        }
         result
+    }
+
+    /// No more copies by the kernel with this peer, if that is what it said.
+    fn not_allowed(&self, e: CmaError) {
+        if let Some(peer) = self.lane.peer.as_ref().filter(|_| e == CmaError::Denied) {
+            peer.cma_off();
+        }
     }
 
     #[cold]
@@ -144,9 +158,14 @@ impl Receiver {
         };
         // SYNC POINT: pairs with the fence in `describe`: what was read may be the next transfer's, and then there is no piece of this one.
         fence(Ordering::Acquire);
-        let mut done = 0u32;
+        let (mut claimed, mut done) = (0u32, 0u32);
         let mut failed = false;
         while let Some(k) = t.claim(tag, pieces) {
+            claimed += 1;
+            // Nobody copies the rest.
+            if failed {
+                continue;
+            }
             let (from, end) = bounds_of(n, piece, k);
             // SAFETY: the sender keeps its memory until both are done; ours has room for `n` bytes.
             if let Err(e) = unsafe { across_to(lane, Pull, self.data, source, from, end - from) } {
@@ -155,7 +174,7 @@ impl Receiver {
                 }
                 t.err_r.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Release);
                 failed = true;
-                break;
+                continue;
             }
             done += 1;
             // SYNC POINT: pairs with the acquire in `Sender::share`.
@@ -169,10 +188,11 @@ impl Receiver {
             match word_of(now, tag) {
                 // The sender has finished and gone on.
                 None => break,
-                Some(theirs) if theirs.wrapping_add(done) == pieces => break,
+                // It writes into our memory no more.
+                Some(theirs) if theirs.wrapping_add(claimed) == pieces => break,
                 _ => {}
             }
-            if failed || word_of(error, tag).is_some_and(|e| e != 0) {
+            if word_of(error, tag).is_some_and(|e| e != 0) {
                 return Err(self.lost());
             }
             if !waiter.spin() {
@@ -180,7 +200,7 @@ impl Receiver {
                 waiter.slow(&Chunk { wait: self.awaiting(), ready: &ready })?;
             }
         }
-        Ok(())
+        if failed { Err(self.lost()) } else { Ok(()) }
     }
 
     /// The block says what no transfer can be: it is just being written for the next one, or it is damaged.
