@@ -280,9 +280,10 @@ impl Sender {
                 (PostingKind::List, iov.cast_mut().cast(), Shaped { run: 0, count: n, stride: 0 })
             }
         };
-        t.claim.store(claim_word(tag, u32::MAX), Ordering::Relaxed);
+        // SYNC POINT: pairs with the acquire in `Receiver::share`: the transfer before is over, and all of it written.
+        t.claim.store(claim_word(tag, u32::MAX), Ordering::Release);
         // SYNC POINT: pairs with the fence in `Receiver::share`: who still looks for the transfer before, and has read a word of this one,
-        // finds no piece to claim.
+        // finds the claims closed.
         fence(Ordering::Release);
         t.kind.store(kind as u64, Ordering::Relaxed);
         t.addr.store(addr as u64, Ordering::Relaxed);

@@ -2,7 +2,6 @@
 
 use super::{Chunk, across_to};
 use crate::base::atomics::{Ordering, fence};
-use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::cma::CmaError;
 use crate::lane::map::TRANSFERS;
@@ -12,9 +11,6 @@ use crate::p2p::layout::Layout;
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::{Sender, Waiting};
 use crate::wait::Waiter;
-
-/// So long a sender may take, at most, to describe its next transfer in a block: it may lose its core meanwhile.
-const WRITTEN_NS: u64 = 500_000_000;
 
 impl Sender {
     /// Shares the copying with the receiver, if that comes before it is over. `false`: no transfer block is free.
@@ -153,11 +149,13 @@ impl Receiver {
         if word_of(t.done_s.load(Ordering::Acquire), tag).is_none() {
             return Ok(());
         }
-        let Some((source, pieces)) = self.source(t, n).zip(pieces_of_peer(n, piece)) else {
-            return self.until_over(t, tag);
-        };
-        // SYNC POINT: pairs with the fence in `describe`: what was read may be the next transfer's, and then there is no piece of this one.
+        let described = self.source(t, n).zip(pieces_of_peer(n, piece));
+        // SYNC POINT: pairs with the fence in `describe`: what was read may be the next transfer's, and then the claims say so.
         fence(Ordering::Acquire);
+        if word_of(t.claim.load(Ordering::Acquire), tag).is_none() {
+            return Ok(());
+        }
+        let Some((source, pieces)) = described else { return Err(self.garbled("a transfer block")) };
         let (mut claimed, mut done) = (0u32, 0u32);
         let mut failed = false;
         while let Some(k) = t.claim(tag, pieces) {
@@ -201,19 +199,6 @@ impl Receiver {
             }
         }
         if failed { Err(self.lost()) } else { Ok(()) }
-    }
-
-    /// The block says what no transfer can be: it is just being written for the next one, or it is damaged.
-    #[cold]
-    fn until_over(&self, t: &Transfer, tag: u32) -> Result<()> {
-        let until = now_ns() + WRITTEN_NS;
-        while word_of(t.done_s.load(Ordering::Acquire), tag).is_some() {
-            if now_ns() > until {
-                return Err(self.garbled("a transfer block"));
-            }
-            std::thread::yield_now();
-        }
-        Ok(())
     }
 
     #[cold]
