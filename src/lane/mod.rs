@@ -647,6 +647,10 @@ mod here {
             }
             self.peer.as_ref()?.broken()
         }
+        /// Can the peer do nothing more for certain, as the system says? What it writes of itself, and what it has damaged, proves no such thing.
+        pub fn is_dead(&self) -> bool {
+            if self.far().is_some() { self.gone().is_some() } else { self.dead.load(Ordering::Acquire) != 0 }
+        }
         /// Has the peer freed this lane's communicator?
         pub fn is_freed_there(&self) -> bool {
             self.pair.life(self.place.unit, self.place.epoch) == Life::Freed

@@ -409,6 +409,8 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
             ep.meanwhile(lane);
             return match lane.gone() {
                 None => Ok(false),
+                // It is an ordinary receive by now, and ends as one.
+                Some(_) if state.request.as_ref().is_some_and(|request| request.bound.is_some()) => Ok(false),
                 Some(_) if next(ep, lane, &mut state).is_some() => continue,
                 Some(what) => {
                     take_back(lane);

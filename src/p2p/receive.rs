@@ -415,7 +415,7 @@ impl Receiver {
             if let Err(error) = waiter.slow(&scene)
                 // A living peer could still put the message into a buffer that is the caller's again. (The error may be of a third rank's
                 // death.)
-                && (!posted || self.lane.gone().is_some() || super::request::take_back(self))
+                && (!posted || self.lane.is_dead() || super::request::take_back(self))
             {
                 self.let_go();
                 return Err(error);

@@ -309,6 +309,8 @@ fn complete(
                 None => Ok(false),
                 // The last thing the peer did may have been to answer.
                 Some(_) if receiver.look().is_some() => complete(ep, lane, slot, wait, lent),
+                // It lives, and is putting the message.
+                Some(_) if !lane.is_dead() && !take_back(&receiver) => Ok(false),
                 Some(what) => {
                     withdraw(lane, slot);
                     receiver.let_go();

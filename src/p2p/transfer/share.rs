@@ -195,7 +195,12 @@ impl Receiver {
             }
             if !waiter.spin() {
                 let ready = || t.done_s.load(Ordering::Relaxed) != now || t.err_s.load(Ordering::Relaxed) != error;
-                waiter.slow(&Chunk { wait: self.awaiting(), ready: &ready })?;
+                // A sender that lives may be writing into our memory, whatever it has damaged.
+                if let Err(e) = waiter.slow(&Chunk { wait: self.awaiting(), ready: &ready })
+                    && lane.is_dead()
+                {
+                    return Err(e);
+                }
             }
         }
         if failed { Err(self.lost()) } else { Ok(()) }
