@@ -396,7 +396,8 @@ impl Team {
         // SYNC POINT: `failed` is stored before this; pairs with the fence in `may_write`.
         fence(Ordering::SeqCst);
         for member in (0..self.n).filter(|m| *m != self.me) {
-            while arena.post(member).writing.load(Ordering::Acquire) != 0 && self.loss_of(member).is_none() {
+            // One that lives may be writing, whatever it says of itself or has damaged.
+            while arena.post(member).writing.load(Ordering::Acquire) != 0 && !self.has_died(member) {
                 spin_loop();
                 std::thread::yield_now();
             }
@@ -424,10 +425,15 @@ impl Team {
         if peer.is_some_and(|peer| peer.has_left()) {
             return Some(Reason::Finalized);
         }
-        if self.ep.is_dead(self.ranks[member]) || peer.is_some_and(|peer| peer.is_dead()) {
+        if self.has_died(member) {
             return Some(Reason::Died);
         }
         peer.is_some_and(|peer| peer.broken().is_some()).then_some(Reason::Damaged)
+    }
+
+    /// Has its process ended, as the system says?
+    fn has_died(&self, member: usize) -> bool {
+        self.ep.is_dead(self.ranks[member]) || self.peers[member].get().is_some_and(|peer| peer.is_dead())
     }
 
     /// The team fails because of a member; the error to return.
