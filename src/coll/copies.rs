@@ -102,9 +102,9 @@ impl Team {
         if !offer.holds(at, bytes) {
             return Err(self.wrong_offer(self.arena()?, offer, offer.bytes as u64));
         }
-        let peer = self.peer(offer.member)?;
+        let pid = self.pid_of(offer.member)?;
         // SAFETY: as the caller promises.
-        unsafe { cma::read_run(peer.pid, to, offer.addr + at as u64, bytes) }.map_err(|e| self.copy_failed(offer, e))
+        unsafe { cma::read_run(pid, to, offer.addr + at as u64, bytes) }.map_err(|e| self.copy_failed(offer, e))
     }
 
     /// Copies `bytes` to `at` of an offered buffer.
@@ -120,9 +120,15 @@ impl Team {
         if !offer.holds(at, bytes) {
             return Err(self.wrong_offer(self.arena()?, offer, offer.bytes as u64));
         }
-        let peer = self.peer(offer.member)?;
+        let pid = self.pid_of(offer.member)?;
         // SAFETY: as the caller promises.
-        unsafe { cma::write_run(peer.pid, from, offer.addr + at as u64, bytes) }.map_err(|e| self.copy_failed(offer, e))
+        unsafe { cma::write_run(pid, from, offer.addr + at as u64, bytes) }.map_err(|e| self.copy_failed(offer, e))
+    }
+
+    /// The process of a member, if that lives: its number may stand for another's memory otherwise.
+    fn pid_of(&self, member: usize) -> Result<libc::pid_t> {
+        let peer = self.peer(member)?;
+        if peer.may_copy() { Ok(peer.pid) } else { Err(self.fail(Reason::Died, member)) }
     }
 
     /// The error of an offer of other bytes than the call has, by the `length` that it means, or of one that is not as it was written.
