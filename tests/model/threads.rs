@@ -360,6 +360,28 @@ fn transfer_used_again() {
     });
 }
 
+/// The block of a shared copy serves an offer, of a shorter message, when the receiver of the copy has not looked at it yet: that claims no
+/// piece by what the block says of the offer.
+#[test]
+fn offer_after_a_shared_copy() {
+    let terms = Terms { coop_min: 17, eager: 16, timeout_ms: -1, ..Terms::default() };
+    model("offer_after_a_shared_copy", terms, |w| {
+        let a = w.spawn(0, move || {
+            let (long, short) = (Buffer::new(w, 0, 0, 160), Buffer::new(w, 0, 1024, 20));
+            send(1, 0, long, 1).expect("sent");
+            long.fill(99);
+            isend(1, 1, short, 2);
+            isend_wait(1, 1, short);
+        });
+        let b = w.spawn(1, move || {
+            recv(0, 0, Buffer::new(w, 1, 0, 160), 1, 160);
+            recv(0, 1, Buffer::new(w, 1, 1024, 20), 2, 20);
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
+}
+
 /// An offer is moved, and its block serves the offer of another thread before the receiver has looked.
 #[test]
 fn offer_of_another_thread() {

@@ -1,7 +1,8 @@
 //! Copies between the private memory of two processes, by the kernel: `process_vm_writev` and `process_vm_readv`.
 //!
 //! One copy, any memory, any shape on either side. What the raw calls leave to their caller is done here: they take at most
-//! 1024 pieces and 2 GiB at a time, stop short where they like, and know a process only by its number. Nothing is allocated.
+//! 1024 pieces and 2 GiB at a time, stop short where they like, and know a process only by its number. Nothing is allocated but, once
+//! in a thread, a buffer for runs that the kernel copies slowly ([`aliased`]).
 //!
 //! A process id can come to mean a stranger once its process has been reaped. Who calls these functions makes sure of the peer
 //! first ([`super::peer::Peer::may_copy`]).
