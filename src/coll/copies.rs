@@ -164,7 +164,11 @@ impl Team {
         for member in (0..self.n).filter(|m| *m != self.me) {
             let word = &arena.post(member).copies;
             self.until(word, 1, member).await?;
-            all &= word.load(Ordering::Relaxed) == 1;
+            match word.load(Ordering::Relaxed) {
+                1 => {}
+                2 => all = false,
+                _ => return Err(self.fail(Reason::Damaged, member)),
+            }
         }
         self.state.copies.set(Some(all));
         Ok(all)

@@ -27,6 +27,7 @@ use super::between::Span;
 use super::choose::Choices;
 use super::request::Pending;
 use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence, spin_loop};
+use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::unwinding::{NoWayOut, Panic};
 use crate::fabric::shm::peer::Peer;
@@ -41,6 +42,9 @@ use crate::wait::{Board, Scene, Waiter, doorbell};
 use scene::{TeamScene, Until};
 use state::State;
 pub(super) use state::next;
+
+/// So long a call that waits for members that live goes on after another has died.
+const MOURNING_NS: u64 = 500_000_000;
 
 /// A communicator's members on this node, and what they share.
 pub struct Team {
@@ -395,9 +399,11 @@ impl Team {
         arena.post(self.me).writing.store(0, Ordering::Release);
         // SYNC POINT: `failed` is stored before this; pairs with the fence in `may_write`.
         fence(Ordering::SeqCst);
-        for member in (0..self.n).filter(|m| *m != self.me) {
+        // Nobody writes here for another call than this one: what else the word says is damage, which only its writer would mend.
+        let call = self.state.call();
+        for member in (0..self.n).filter(|m| *m != self.me && call != 0) {
             // One that lives may be writing, whatever it says of itself or has damaged.
-            while arena.post(member).writing.load(Ordering::Acquire) != 0 && !self.has_died(member) {
+            while arena.post(member).writing.load(Ordering::Acquire) == call && !self.has_died(member) {
                 spin_loop();
                 std::thread::yield_now();
             }
@@ -429,6 +435,23 @@ impl Team {
             return Some(Reason::Died);
         }
         peer.is_some_and(|peer| peer.broken().is_some()).then_some(Reason::Damaged)
+    }
+
+    /// The error of a call that goes on waiting for members that live, although another has died: they may wait for that one, or for each
+    /// other, since each has read something else of what that one has damaged. First there is time to end what it had done its part of.
+    pub(super) fn mourn(&self) -> Option<Error> {
+        let dead = self.ep.dead_member(self.ep.context(self.comm).ok()?)?;
+        let (now, since) = (now_ns(), &self.state.mourns);
+        if since.get() == 0 {
+            since.set(now);
+        }
+        if now - since.get() < MOURNING_NS {
+            return None;
+        }
+        Some(match self.ranks.iter().position(|rank| *rank == dead) {
+            Some(member) => self.fail(Reason::Died, member),
+            None => self.fail_by((Reason::Elsewhere as u64) << 32 | (dead as u64 + 1)),
+        })
     }
 
     /// Has its process ended, as the system says?

@@ -104,7 +104,7 @@ impl Scene for TeamScene<'_> {
         if let Some(error) = team.compare_calls(arena, self.who, || self.arrived()) {
             return Some(error);
         }
-        let reason = team.loss_of(self.who)?;
+        let Some(reason) = team.loss_of(self.who) else { return team.mourn().filter(|_| !self.arrived()) };
         // What it did last comes before its end.
         if self.arrived() { None } else { Some(team.fail(reason, self.who)) }
     }

@@ -38,6 +38,8 @@ pub(in crate::coll) struct State {
     pub awaited: Cell<Option<Awaited>>,
     /// A member that it waits for and does not know, and since when.
     pub stranger: Cell<(usize, u64)>,
+    /// Since when a member is known to have died, while others were waited for; 0: none is.
+    pub mourns: Cell<u64>,
     /// A message is waited for where it is; otherwise it is looked at, and the call polled again.
     pub patient: Cell<bool>,
     /// Can the communicator broadcast to other nodes by multicast, and what a node's first member has for it.
@@ -84,6 +86,11 @@ pub(in crate::coll) fn next(counter: &Cell<u64>) -> u64 {
 }
 
 impl State {
+    /// The number of the last call.
+    pub(in crate::coll) fn call(&self) -> u64 {
+        self.call.get()
+    }
+
     pub fn new(members: usize) -> State {
         State {
             call: Cell::new(0),
@@ -99,6 +106,7 @@ impl State {
             known: (0..members).map(|_| Cell::new(0)).collect(),
             copies: Cell::new(None),
             awaited: Cell::new(None),
+            mourns: Cell::new(0),
             stranger: Cell::new((0, 0)),
             patient: Cell::new(false),
             multicast: Cell::new(None),
