@@ -4,6 +4,9 @@
 //! to the model checker (`super::shadow`); the protocol above is the same source.
 
 #[cfg(not(loom))]
+pub use std::sync::{Mutex, MutexGuard, OnceLock};
+
+#[cfg(not(loom))]
 pub use core::{
     hint::spin_loop,
     sync::atomic::{
@@ -12,9 +15,12 @@ pub use core::{
 };
 
 #[cfg(loom)]
-pub use super::shadow::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Setting, copy, fence, reads, spin_loop, writes};
+pub use super::shadow::{
+    AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Mutex, MutexGuard, OnceLock, Setting, changes,
+    copy, fence, reads, spin_loop, uses, writes,
+};
 #[cfg(loom)]
-pub use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicUsize, Ordering};
+pub use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
 /// A number that a process sets at its start and reads often. Models, which run beside each other, have one each.
 #[cfg(not(loom))]
@@ -63,3 +69,13 @@ pub fn reads(_from: *const u8, _n: usize) {}
 #[cfg(not(loom))]
 #[inline(always)]
 pub fn writes(_to: *const u8, _n: usize) {}
+
+/// Says that something is used which is made and freed beside its users: to a model; nothing otherwise.
+#[cfg(not(loom))]
+#[inline(always)]
+pub fn uses<T>(_thing: &T) {}
+
+/// The same of something that is made, or that ends, with nobody using it.
+#[cfg(not(loom))]
+#[inline(always)]
+pub fn changes<T>(_thing: *const T, _ends: bool) {}

@@ -24,6 +24,9 @@
 //! rung for, so that a lost wake-up is a deadlock, which loom reports. A short sleep is a yield. The clock goes on by a millisecond
 //! whenever it is asked.
 //!
+//! A thread can be made to die ([`kill`]): its next access to shared memory does not happen, nor anything after it. [`lock`] has the locks
+//! of a process, and what it makes and frees.
+//!
 //! An experiment ([`Weakening`]) takes from one access of the source what it releases or acquires; the models then show whether
 //! that was needed.
 
@@ -35,6 +38,12 @@ use std::rc::Rc;
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic as checked;
+
+pub use derived::{AtomicBool, AtomicPtr};
+pub use lock::{Mutex, MutexGuard, OnceLock, changes, share_lock, share_thing, uses};
+
+mod derived;
+mod lock;
 
 #[derive(Default)]
 struct Memory {
@@ -51,7 +60,15 @@ struct Memory {
     known_cells: BTreeSet<usize>,
     /// This execution met something new.
     grew: bool,
+    locks: HashMap<usize, Rc<lock::Lock>>,
+    known_locks: BTreeSet<usize>,
+    things: HashMap<usize, Rc<lock::Thing>>,
+    known_things: BTreeSet<usize>,
     sleepers: Vec<(usize, u32, loom::thread::Thread)>,
+    /// A thread may die: which, and whether it is to.
+    dies: bool,
+    mortal: Option<loom::thread::ThreadId>,
+    doom: Option<Rc<checked::AtomicBool>>,
     /// Threads that run.
     running: Vec<Running>,
     now: u64,
@@ -125,6 +142,11 @@ pub fn weakened_accesses() -> usize {
     REACHED.get()
 }
 
+/// Is something weakened in the models of this thread?
+fn is_experiment() -> bool {
+    WEAKENED.with(|w| w.borrow().is_some())
+}
+
 /// What the calling access loses.
 #[track_caller]
 fn loss() -> Option<Loss> {
@@ -189,7 +211,11 @@ pub fn begin() {
         (m.words8, m.words16, m.words32, m.words64, m.cells) = Default::default();
         m.sleepers.clear();
         m.running.clear();
+        m.mortal = None;
+        m.doom = m.dies.then(Rc::default);
         INTERRUPTS.set(0);
+        m.locks = m.known_locks.iter().map(|at| (*at, Rc::default())).collect();
+        m.things = m.known_things.iter().map(|at| (*at, Rc::default())).collect();
         m.now = 1;
         for granule in &m.known_cells {
             // SAFETY: a granule of an area, which is mapped, writable memory.
@@ -245,6 +271,7 @@ pub fn leave() {
             }
             r.id != me
         });
+        m.mortal = m.mortal.filter(|mortal| *mortal != me);
     });
 }
 
@@ -253,8 +280,43 @@ fn allowed() -> Membarrier {
     with(|m| m.running.iter().find(|r| r.id == me).map_or(Membarrier::Has, |r| r.membarrier))
 }
 
-/// Executes the fence that somebody's membarrier has asked this thread for.
+/// What a thread that dies is unwound with.
+pub struct Died;
+
+/// In the models to come a thread may die.
+pub fn may_die() {
+    with(|m| m.dies = true);
+}
+
+/// As [`enter`], of the thread that may die.
+pub fn enter_mortal(membarrier: Membarrier) {
+    enter(membarrier);
+    with(|m| m.mortal = Some(loom::thread::current().id()));
+}
+
+/// The thread that may die does: an access of it to shared memory does not happen, nor anything after it. The checker has this at each of
+/// its accesses.
+pub fn kill() {
+    if let Some(doom) = with(|m| m.doom.clone()) {
+        doom.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Ends the calling thread, if it was killed.
+fn dies() {
+    let me = loom::thread::current().id();
+    let doom = with(|m| m.doom.clone().filter(|_| m.mortal == Some(me)));
+    if doom.is_some_and(|doom| doom.load(Ordering::Relaxed)) {
+        with(|m| m.mortal = None);
+        std::panic::resume_unwind(Box::new(Died));
+    }
+}
+
+/// Executes the fence that somebody's membarrier has asked this thread for; or ends, if it was killed.
 fn interrupted() {
+    if with(|m| m.mortal.is_some()) {
+        dies();
+    }
     if INTERRUPTS.get() == 0 {
         return;
     }
@@ -329,7 +391,8 @@ macro_rules! word {
                 $name(real::$name::new(value))
             }
             fn shadow(&self) -> Option<Rc<checked::$name>> {
-                if !ACTIVE.get() {
+                // What is dropped on the way out of a thread that has failed, or died, is nobody's any more.
+                if !ACTIVE.get() || std::thread::panicking() {
                     return None;
                 }
                 interrupted();

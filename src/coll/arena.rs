@@ -17,7 +17,7 @@
 
 use static_assertions::const_assert;
 
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, writes};
 use crate::base::error::Result;
 use crate::fabric::shm::region::{ANY_AT, ARENAS_AT, Mapping};
 
@@ -212,6 +212,11 @@ impl Arena {
     /// Its bytes in the region.
     pub fn bytes(&self) -> usize {
         self.window.len()
+    }
+
+    /// Its memory is given back, after which it reads as zero: a write of all of it, to a model.
+    pub fn goes(&self) {
+        writes(self.window.as_ptr(), self.window.len());
     }
 
     /// The arena of `members` members; `map` maps its bytes.

@@ -12,14 +12,17 @@ use super::function::Function;
 use super::reduce::{To, reduce};
 use super::team::Team;
 use super::{barrier, bcast, partial};
+use crate::base::atomics::spin_loop;
 use crate::base::config::{Config, WaitMode};
 use crate::base::error::Result;
 use crate::base::shadow::{self, Membarrier};
 use crate::fabric::shm::cma;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, PeerRegion};
+use crate::lane::Place;
+use crate::lane::map::Life;
 use crate::p2p::endpoint::Endpoint;
-use crate::p2p::model::{Explored, explore};
+use crate::p2p::model::{Explored, World, explore};
 use crate::wait::Board;
 
 thread_local! {
@@ -140,8 +143,8 @@ impl Group {
         let all = self.0;
         loom::thread::spawn(move || {
             shadow::enter(Membarrier::Has);
-            let team = Team::in_model(all.ranks[me], all.ranks.len(), all.window.view(), &all.peers);
-            let member = Member { team: team.expect("a team"), memory: all.memory.clone() };
+            let team = Team::in_model(all.ranks[me], all.ranks.len(), Place::default(), all.window.view(), &all.peers);
+            let member = Member { team: team.expect("a team"), memory: all.memory.clone(), place: Place::default() };
             body(&member);
             shadow::leave();
         })
@@ -164,6 +167,56 @@ pub fn check(
 pub struct Member {
     team: Team,
     memory: Vec<*mut u8>,
+    place: Place,
+}
+
+/// Where two communicators of a world lie that follow each other in one unit.
+const PLACES: [Place; 2] = [Place { epoch: 2, unit: 1, units: 1 }, Place { epoch: 3, unit: 1, units: 1 }];
+
+thread_local! {
+    /// The arenas of the communicators of a world.
+    static ARENAS: RefCell<Vec<&'static Mapping>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A communicator of the two ranks of a world, from being made to being freed.
+impl Member {
+    /// A rank of a world, which knows the other, in the first or the second communicator.
+    pub fn joins(w: World, me: usize, which: usize) -> Member {
+        let (place, must) = (PLACES[which], "the memory of a model");
+        let window = ARENAS.with(|arenas| {
+            let mut arenas = arenas.borrow_mut();
+            while arenas.len() <= which {
+                let at = arena_at(PLACES[arenas.len()].epoch);
+                let mut made = None;
+                let arena = Arena::new(2, |bytes| {
+                    let mapping = w.endpoint(0).region.map(at, bytes)?;
+                    let view = mapping.view();
+                    shadow::share(mapping.as_ptr(), bytes);
+                    made = Some(mapping);
+                    Ok(view)
+                });
+                arena.expect(must);
+                arenas.push(Box::leak(Box::new(made.expect(must))));
+            }
+            arenas[which].view()
+        });
+        let team = Team::in_model(w.endpoint(me), 2, place, window, &w.peers());
+        w.endpoint(me).say_life(place, Life::Member).expect(must);
+        Member { team: team.expect("a team"), memory: Vec::new(), place }
+    }
+
+    /// It tells the others that it has freed the communicator.
+    pub fn leaves(&self) {
+        self.team.ep.say_life(self.place, Life::Freed).expect("the memory of a model");
+    }
+
+    /// Its part in the team ends, when it may: what `sweep` does, which is called again and again.
+    pub fn ends(self) {
+        while !self.team.is_over() {
+            spin_loop();
+        }
+        self.team.free().expect("the memory of a model");
+    }
 }
 
 impl Member {

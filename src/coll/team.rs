@@ -157,15 +157,21 @@ impl Team {
 
     /// A member in a model: the others are known, the arena is mapped, and copies between members work.
     #[cfg(loom)]
-    pub(super) fn in_model(ep: &'static Endpoint, n: usize, window: Mapping, peers: &[Arc<Peer>]) -> Result<Team> {
+    pub(super) fn in_model(
+        ep: &'static Endpoint,
+        n: usize,
+        place: Place,
+        window: Mapping,
+        peers: &[Arc<Peer>],
+    ) -> Result<Team> {
         let state = State::new(n);
         state.copies.set(Some(true));
         let me = ep.rank as usize;
         Ok(Team {
             ep,
             comm: crate::p2p::COMM_WORLD,
-            epoch: 0,
-            unit: 0,
+            epoch: place.epoch,
+            unit: place.unit,
             me,
             n,
             ranks: (0..n as u32).collect(),
@@ -241,7 +247,10 @@ impl Team {
     /// The communicator is freed: its memory goes back to the system.
     pub fn free(self) -> Result<()> {
         match self.arena.get() {
-            Some(arena) if self.me == 0 => self.ep.region.punch(arena_at(self.epoch), arena.bytes() as u64),
+            Some(arena) if self.me == 0 => {
+                arena.goes();
+                self.ep.region.punch(arena_at(self.epoch), arena.bytes() as u64)
+            }
             _ => Ok(()),
         }
     }

@@ -10,7 +10,6 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::Lane;
 use super::map::{SIDE_FINALIZED, SLOTS, Side};
 use super::record::{Land, WANTS};
 use crate::base::error::{Code, Error, Result};
@@ -56,48 +55,9 @@ pub struct Far {
     /// The last of the peer's receives of any index that it was asked about.
     any_seen: AtomicU32,
     attach_s: f64,
-    /// Threads that hold the lane, see [`Held`].
-    held: AtomicU32,
-}
-
-/// A lane between nodes that is not freed while this lives, see [`LaneTable::hold`](super::LaneTable::hold).
-pub struct Held(&'static Lane);
-
-impl Held {
-    /// Holds the lane if it is between nodes and fits; called while the table of lanes is locked, so that nobody frees it meanwhile.
-    pub(super) fn of(lane: &'static Lane, fits: impl Fn(&Lane, &Far) -> bool) -> Option<Held> {
-        let far = lane.far().filter(|far| fits(lane, far))?;
-        far.held.fetch_add(1, Ordering::Relaxed);
-        Some(Held(lane))
-    }
-    /// Its far part.
-    pub fn far(&self) -> &Far {
-        self.0.far().expect("held lanes are between nodes")
-    }
-}
-
-impl core::ops::Deref for Held {
-    type Target = Lane;
-    fn deref(&self) -> &Lane {
-        self.0
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // SYNC POINT: pairs with the acquire in `until_released`: what was done with the lane came before.
-        self.far().held.fetch_sub(1, Ordering::Release);
-    }
 }
 
 impl Far {
-    /// Waits until nobody holds the lane, which is in no table any more. It ends: what is done while one is held ends with the connection.
-    pub(super) fn until_released(&self) {
-        // SYNC POINT: pairs with the release in the drop of `Held`.
-        while self.held.load(Ordering::Acquire) != 0 {
-            std::thread::yield_now();
-        }
-    }
     /// First contact for a lane: its page and its first chunk.
     pub fn open(
         fabric: &Arc<Fabric>,
@@ -122,7 +82,6 @@ impl Far {
             asked: Mutex::new(0),
             any_seen: AtomicU32::new(0),
             attach_s,
-            held: AtomicU32::new(0),
         })
     }
 

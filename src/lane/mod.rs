@@ -33,7 +33,7 @@ mod here {
     use super::peer_spool::PeerSpool;
     use super::progress::*;
     use super::record::*;
-    use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+    use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering, spin_loop, uses};
     use crate::base::error::{Code, Error, Result};
     use crate::fabric::shm::peer::Peer;
     use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, Region, SPOOL_AT};
@@ -46,7 +46,7 @@ mod here {
     pub struct Lane {
         // The two lines that a short message reads, first.
         /// comm << 32 | peer's rank in the communicator
-        key: u64,
+        pub(super) key: u64,
         progress: *mut u8,
         /// `SPECIAL_*`: anything that takes a send off its short path.
         pub special: AtomicU32,
@@ -100,6 +100,8 @@ mod here {
         pub spooled: std::sync::Mutex<Vec<u32>>,
         /// The receives of any index.
         pub any: std::sync::Mutex<crate::p2p::any_index::AnyState>,
+        /// Threads that hold the lane, see [`Held`](super::table::Held).
+        pub(super) held: AtomicU32,
         /// What it has besides when the peer is on another node.
         pub(super) far: Option<Box<super::far::Far>>,
         /// This side's own reservations are unmapped with the lane.
@@ -110,6 +112,7 @@ mod here {
         type Target = Pair;
         #[inline(always)]
         fn deref(&self) -> &Pair {
+            uses(self);
             &self.pair
         }
     }
@@ -254,6 +257,7 @@ mod here {
                 any_len: AtomicU64::new(0),
                 spooled: Default::default(),
                 any: Default::default(),
+                held: AtomicU32::new(0),
                 far: None,
                 _window: None,
             })
@@ -333,6 +337,16 @@ mod here {
             Ok(())
         }
 
+        /// Waits until nobody holds the lane, which is in no table any more. It ends: what is done while one is held ends by itself, and with
+        /// the connection.
+        pub(super) fn until_released(&self) {
+            // SYNC POINT: pairs with the release in the drop of `Held`.
+            while self.held.load(Ordering::Acquire) != 0 {
+                spin_loop();
+                std::thread::yield_now();
+            }
+        }
+
         /// Declares the lane's memory shared in a model.
         #[cfg(loom)]
         pub fn in_model(&self) {
@@ -345,6 +359,12 @@ mod here {
             for word in [&self.rings_used, &self.turns, &self.turn_last] {
                 share((&raw const *word).cast(), size_of::<AtomicU32>());
             }
+        }
+
+        /// The peer dies in a model.
+        #[cfg(loom)]
+        pub fn dies_in_model(&self) {
+            crate::base::shadow::share((&raw const self.dead).cast(), size_of::<AtomicU32>());
         }
 
         /// Begins an execution of a model: what is not shared memory is as in the beginning.
@@ -393,17 +413,18 @@ mod here {
         /// The lane's key.
         #[inline(always)]
         pub fn key(&self) -> u64 {
+            uses(self);
             self.key
         }
         /// The peer's rank in the communicator.
         #[inline(always)]
         pub fn peer_rank(&self) -> u32 {
-            self.key as u32
+            self.key() as u32
         }
         /// The communicator, by its number in this process.
         #[inline(always)]
         pub fn comm(&self) -> i32 {
-            Lane::comm_of(self.key)
+            Lane::comm_of(self.key())
         }
         /// The communicator of a key.
         #[inline(always)]
@@ -618,6 +639,7 @@ mod here {
 
         /// This side's own memory for the indices.
         pub fn private_memory(&self) -> (*const u8, usize) {
+            uses(self);
             (self.progress, self.private)
         }
 

@@ -97,6 +97,12 @@ impl Pair {
         unsafe { &*self.window.as_ptr().add(COUNTS_AT + side % 2 * COUNTS_APART).cast() }
     }
 
+    /// The other side's memory in a model.
+    #[cfg(loom)]
+    pub fn lives_in_model(&self, lives: Mapping) {
+        assert!(self.lives.set(Some(lives)).is_ok());
+    }
+
     /// What the peer says of the communicator that it has in this unit under this epoch. (Not for a lane to myself.)
     #[cold]
     pub fn life(&self, unit: u32, epoch: u32) -> Life {

@@ -9,11 +9,10 @@
 //! ```
 
 use std::ptr::null_mut;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::Lane;
-use super::far::{Far, Held};
+use super::far::Far;
+use crate::base::atomics::{AtomicPtr, Mutex, MutexGuard, Ordering, changes};
 use crate::base::error::{Code, Error, Result};
 use crate::base::zeroed::Zeroed;
 
@@ -28,12 +27,45 @@ pub struct LaneTable {
     all: Mutex<Vec<&'static Lane>>,
     /// Tables that have been replaced by larger ones, by communicator; somebody may still look into them.
     replaced: Mutex<Vec<(i32, *mut Few)>>,
+    /// In a model: the lanes, which were made before its threads began, and come into the table while they run.
+    #[cfg(loom)]
+    stock: std::sync::Mutex<Vec<&'static Lane>>,
 }
 
 // SAFETY: the tables behind the pointers are boxes of atomics, freed only when nobody looks into them.
 unsafe impl Send for LaneTable {}
 // SAFETY: as above.
 unsafe impl Sync for LaneTable {}
+
+/// A lane that is not freed while this lives, see [`LaneTable::hold`].
+pub struct Held(&'static Lane);
+
+impl Held {
+    /// Holds the lane; called while the table of lanes is locked, so that nobody frees it meanwhile.
+    fn of(lane: &'static Lane) -> Held {
+        lane.held.fetch_add(1, Ordering::Relaxed);
+        Held(lane)
+    }
+
+    /// Its far part, of a lane between nodes.
+    pub fn far(&self) -> &Far {
+        self.0.far().expect("a lane between nodes")
+    }
+}
+
+impl core::ops::Deref for Held {
+    type Target = Lane;
+    fn deref(&self) -> &Lane {
+        self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SYNC POINT: pairs with the acquire in `Lane::until_released`: what was done with the lane came before.
+        self.0.held.fetch_sub(1, Ordering::Release);
+    }
+}
 
 /// The lanes of one communicator.
 struct Few {
@@ -97,6 +129,8 @@ impl LaneTable {
             others: unsafe { Zeroed::new(COMMUNICATORS)? },
             all: Mutex::new(Vec::new()),
             replaced: Mutex::new(Vec::new()),
+            #[cfg(loom)]
+            stock: Default::default(),
         })
     }
 
@@ -136,7 +170,11 @@ impl LaneTable {
         if world && (here + 1) * 2 > self.slots.len() {
             return Err(Error::new(Code::Memory, format!("all {here} lanes of this process are in use")));
         }
-        let lane = Box::into_raw(Box::new(make()?));
+        let lane = match self.stocked(key) {
+            Some(lane) => lane,
+            None => Box::into_raw(Box::new(make()?)),
+        };
+        changes(lane.cast_const(), false);
         if world {
             insert(&self.slots, self.mask, key as u32, lane);
         } else {
@@ -146,6 +184,13 @@ impl LaneTable {
         let lane = unsafe { &*lane };
         all.push(lane);
         Ok(lane)
+    }
+
+    /// A model has its lanes from before its threads began; there are none otherwise.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn stocked(&self, _key: u64) -> Option<*mut Lane> {
+        None
     }
 
     /// Puts a lane into the table of its communicator, which has `here` lanes already.
@@ -170,7 +215,8 @@ impl LaneTable {
     }
 
     /// All lanes, in the order in which they were made. While the guard lives none is made and none freed.
-    pub fn all(&self) -> std::sync::MutexGuard<'_, Vec<&'static Lane>> {
+    #[cfg_attr(loom, track_caller)]
+    pub fn all(&self) -> MutexGuard<'_, Vec<&'static Lane>> {
         self.all.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -179,15 +225,23 @@ impl LaneTable {
     pub fn list(&self) -> Vec<&'static Lane> {
         self.all().clone()
     }
-    /// The lanes between nodes that fit, none of which is freed while it is held: for threads that serve peers, whatever the program does,
-    /// and for calls that look at lanes of other communicators than their own, which other threads may free meanwhile.
-    pub fn hold(&self, fits: impl Fn(&Lane, &Far) -> bool) -> Vec<Held> {
-        self.all().iter().filter_map(|lane| Held::of(lane, &fits)).collect()
+
+    /// The lanes that fit, none of which is freed while it is held: for threads that serve peers, whatever the program does, and for calls
+    /// that look at lanes of other communicators than their own, which other threads may free meanwhile.
+    pub fn hold(&self, fits: impl Fn(&Lane) -> bool) -> Vec<Held> {
+        self.all().iter().filter(|lane| fits(lane)).map(|lane| Held::of(lane)).collect()
     }
-    /// As [`hold`](LaneTable::hold); none, if another thread has the lanes just now.
-    pub fn try_hold(&self, fits: impl Fn(&Lane, &Far) -> bool) -> Vec<Held> {
+
+    /// As [`hold`](LaneTable::hold), of the lanes between nodes.
+    pub fn hold_far(&self, fits: impl Fn(&Lane, &Far) -> bool) -> Vec<Held> {
+        self.hold(|lane| lane.far().is_some_and(|far| fits(lane, far)))
+    }
+
+    /// As [`hold_far`](LaneTable::hold_far); none, if another thread has the lanes just now.
+    pub fn try_hold_far(&self, fits: impl Fn(&Lane, &Far) -> bool) -> Vec<Held> {
         let Ok(all) = self.all.try_lock() else { return Vec::new() };
-        all.iter().filter_map(|lane| Held::of(lane, &fits)).collect()
+        let fits = |lane: &&&'static Lane| lane.far().is_some_and(|far| fits(lane, far));
+        all.iter().filter(fits).map(|lane| Held::of(lane)).collect()
     }
 
     /// Frees the lanes of a communicator, not the world.
@@ -208,8 +262,12 @@ impl LaneTable {
         // Whoever holds one may need the others.
         drop((replaced, all));
         for lane in freed {
-            if let Some(far) = lane.far() {
-                far.until_released();
+            lane.until_released();
+            changes(lane, true);
+            // The next execution of a model has it again.
+            #[cfg(loom)]
+            if crate::base::shadow::is_active() {
+                continue;
             }
             // SAFETY: a box leaked in `find_or_make`; the caller promises that nobody uses it, and nobody holds it or can hold it again.
             drop(unsafe { Box::from_raw(std::ptr::from_ref(lane).cast_mut()) });
@@ -227,5 +285,39 @@ impl LaneTable {
             // SAFETY: as the caller promises. (The world has no table of its own here; its lanes are freed like the others'.)
             unsafe { self.forget(comm) };
         }
+    }
+}
+
+/// What a model makes of it: lanes are made before its threads begin, since what the checker watches stays where it is.
+#[cfg(loom)]
+impl LaneTable {
+    /// Declares the lock and the places of the table, and takes all lanes out of it: they are to come into it while the threads run.
+    pub fn in_model(&self) {
+        use crate::base::shadow::{share, share_lock, share_thing};
+        share_lock(&self.all);
+        for slot in self.slots.iter() {
+            share((&raw const *slot).cast(), size_of::<AtomicPtr<Lane>>());
+        }
+        for lane in self.all().iter() {
+            share_thing::<Lane>(lane);
+            share((&raw const lane.held).cast(), size_of_val(&lane.held));
+            share((&raw const lane.special).cast(), size_of_val(&lane.special));
+        }
+        *self.stock.lock().unwrap_or_else(|e| e.into_inner()) = self.all().clone();
+        self.slots.iter().for_each(|slot| slot.store(null_mut(), Ordering::Relaxed));
+        self.renew();
+    }
+
+    /// At the beginning of an execution: all lanes are yet to be made.
+    pub fn renew(&self) {
+        self.all().clear();
+        self.others.iter().take(8).for_each(|few| few.store(null_mut(), Ordering::Relaxed));
+        self.replaced.lock().unwrap_or_else(|e| e.into_inner()).clear();
+    }
+
+    fn stocked(&self, key: u64) -> Option<*mut Lane> {
+        let stock = self.stock.lock().unwrap_or_else(|e| e.into_inner());
+        let lane = stock.iter().find(|lane| lane.key == key && crate::base::shadow::is_active());
+        lane.map(|lane| std::ptr::from_ref::<Lane>(lane).cast_mut())
     }
 }

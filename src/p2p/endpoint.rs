@@ -1,9 +1,9 @@
 //! This process in its job: its region, its lanes, its spool, what it has been set to. There is one at a time.
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::base::config::Config;
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::processor::Processor;
@@ -32,6 +32,8 @@ use crate::p2p::tuning::Tuning;
 use crate::wait::{Board, doorbell, event::Event, stall};
 use reach::{card_key, fabric_key};
 
+#[cfg(loom)]
+pub(super) mod model;
 mod reach;
 
 static ENDPOINT: AtomicPtr<Endpoint> = AtomicPtr::new(std::ptr::null_mut());
@@ -215,45 +217,6 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// A rank of a model, which has no launcher and whose lanes are put in by hand.
-    #[cfg(loom)]
-    pub fn in_model(rank: u32, size: u32, config: Config) -> Result<Endpoint> {
-        let region = Arc::new(Region::create(rank, size)?);
-        region.have_indices(64);
-        region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
-        Ok(Endpoint {
-            rank,
-            size,
-            contexts: Contexts::new(rank, size)?,
-            lanes: LaneTable::new(2)?,
-            tuning: Tuning::new(&config, false),
-            spool: Spool::new(&region, config.spool_bytes, config.timeout_ms)?,
-            heap: Heap::new(region.clone()),
-            loans: crate::p2p::loan::Loans::new(rank, config.loans),
-            crowded: false,
-            uses: AtomicU32::new(1),
-            turn_memory: AtomicU64::new(0),
-            waiting_sends: Default::default(),
-            any_source: AnySource::new(&region, config.any_slots, 1)?,
-            delivered_then: AtomicU64::new(0),
-            delivered_gone: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            left_over: AtomicBool::new(false),
-            event: OnceLock::new(),
-            on_command: OnceLock::new(),
-            event_making: Mutex::new(()),
-            attach: OnceLock::new(),
-            fabric: OnceLock::new(),
-            dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
-            deaths: AtomicU32::new(0),
-            bound: Mutex::new(()),
-            lives: OnceLock::new(),
-            launch: Launch::find()?,
-            config,
-            region,
-        })
-    }
-
     /// Publishes where this rank is found, and agrees on the job's key.
     ///
     /// From the opening of first contacts on peers may come to be known here, and die. So the endpoint hears of deaths itself, whether it is
@@ -263,7 +226,7 @@ impl Endpoint {
             return Ok(());
         }
         let options = Options { cma: self.config.cma, log: self.config.log };
-        let attach = Attach::start(self.region.clone(), options, |rank| self.bury(rank), |_| ())?;
+        let attach = Attach::start(self.region.clone(), options, self.hears_of_deaths(), |_| ())?;
         self.launch.draw_key()?;
         self.launch.put(&card_key(self.rank), &attach.card())?;
         if let Some(fabric) = self.start_fabric()? {
@@ -277,6 +240,11 @@ impl Endpoint {
             fabric.open(&key, super::far::hooks())?;
         }
         Ok(())
+    }
+
+    /// What is done with the news of a death, from before the endpoint is published on.
+    fn hears_of_deaths(&'static self) -> impl Fn(u32) + Send + Sync + 'static {
+        |rank| self.bury(rank)
     }
 
     /// Goes onto the fabric between nodes, if some ranks are elsewhere. A wrong setting is an error; a machine that has no such fabric is
@@ -546,7 +514,7 @@ impl Endpoint {
     /// Tells the members on other nodes with whom there is a lane that what all do together can never be completed.
     pub fn say_broken_far(&self, context: &Context, dead: u32) {
         // Held: lanes of other communicators lie beside these, and may be freed by other threads at any time.
-        for lane in self.lanes.hold(|lane, _| lane.comm() == context.handle && lane.world != dead & !PANICKED) {
+        for lane in self.lanes.hold_far(|lane, _| lane.comm() == context.handle && lane.world != dead & !PANICKED) {
             lane.far().say_broken(dead);
         }
     }

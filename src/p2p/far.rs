@@ -331,13 +331,13 @@ pub(super) fn hooks() -> Hooks {
             let Ok(ep) = endpoint() else { return };
             ring_all(ep);
             if ep.event.get().is_some() {
-                ep.lanes.hold(|_, far| is_of(far, link)).iter().for_each(|lane| lane.far().fall_asleep());
+                ep.lanes.hold_far(|_, far| is_of(far, link)).iter().for_each(|lane| lane.far().fall_asleep());
             }
         }),
         settle: Box::new(|link| {
             // What is not sent now is sent over the next connection.
             let lanes =
-                endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold(|_, far| is_of(far, link) && link.is_up()));
+                endpoint().map_or(Vec::new(), |ep| ep.lanes.try_hold_far(|_, far| is_of(far, link) && link.is_up()));
             lanes.iter().for_each(|lane| lane.far().pay_at_once());
         }),
         card_of: Box::new(|rank| endpoint()?.card_of(rank)),
@@ -366,7 +366,7 @@ fn on_number(link: &Arc<Link>, number: u32) {
         }
         return;
     };
-    let held = ep.lanes.hold(|_, far| is_of(far, link) && far.number() as u32 & 0xfff_ffff == number);
+    let held = ep.lanes.hold_far(|_, far| is_of(far, link) && far.number() as u32 & 0xfff_ffff == number);
     let lane = held.first();
     if call != Call::Asks {
         let Some((lane, far)) = lane.map(|lane| (lane, lane.far())) else {

@@ -7,15 +7,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::base::atomics::{AtomicU32, Ordering, spin_loop};
 use crate::base::config::{Config, WaitMode};
+use crate::base::error::Result;
 use crate::base::ownership;
 use crate::base::shadow::{self, Membarrier};
 use crate::fabric::shm::cma;
 use crate::fabric::shm::peer::Peer;
-use crate::fabric::shm::region::{LANES_AT, LAYOUT_VERSION, Mapping, PeerRegion};
-use crate::lane::Lane;
-use crate::lane::map::{LANE_BYTES, LANE_STRIDE, SYSTEM_INDICES};
+use crate::fabric::shm::region::{LANES_AT, LAYOUT_VERSION, Mapping, PLACES_AT, PeerRegion};
+use crate::lane::map::{LANE_BYTES, LANE_STRIDE, SYSTEM_INDICES, UNIT_BYTES};
+use crate::lane::{Lane, Place};
 pub use crate::p2p::any_index::Bitmap;
+use crate::p2p::endpoint::model::{ENDED, GREETED, OVER};
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
 use crate::p2p::{COMM_WORLD, any_source};
 use crate::rma::{self, record::Window};
@@ -23,6 +26,8 @@ use crate::wait::event::Event;
 
 /// Indices that models use: 0 and up.
 const INDICES: usize = 4;
+/// A communicator of both.
+pub const COMMUNICATOR: i32 = 1;
 /// Bytes of memory for messages, for each rank.
 const BUFFER: usize = 4096;
 
@@ -67,6 +72,8 @@ pub struct Terms {
     pub membarrier: [Membarrier; 2],
     /// Rank 1 has an event descriptor.
     pub event: bool,
+    /// The ranks meet while the threads run, and hear of each other's death ([`World::dies`]).
+    pub meet: bool,
     /// Most changes of thread that no wait calls for.
     pub preemptions: usize,
 }
@@ -86,6 +93,7 @@ impl Default for Terms {
             refuses: false,
             membarrier: [Membarrier::Has; 2],
             event: false,
+            meet: false,
             preemptions: 2,
         }
     }
@@ -100,6 +108,18 @@ pub struct World {
     rings: [&'static Mapping; 2],
     windows: [&'static Window; 2],
     membarrier: [Membarrier; 2],
+    /// Each rank as the other knows it.
+    peers: [&'static Arc<Peer>; 2],
+    kernel: &'static Kernel,
+}
+
+/// What the system knows of the ranks.
+#[derive(Default)]
+struct Kernel {
+    /// 1: the rank has ended.
+    ended: [AtomicU32; 2],
+    /// 1: rank 0 knows rank 1, which has greeted it.
+    greeted: AtomicU32,
 }
 
 // SAFETY: a world is leaked; what its threads may touch is the subject of the models.
@@ -143,12 +163,14 @@ impl World {
         let window = ranks[0].region.map(LANES_AT + LANE_STRIDE, LANE_BYTES).expect(must);
         let rings =
             [0, 1].map(|me: usize| -> &'static Mapping { Box::leak(Box::new(any_source::model::window(ranks[me]))) });
+        let peers = [0usize, 1].map(|rank| -> &'static Arc<Peer> {
+            let fd = ranks[rank].region.fd().try_clone_to_owned().expect(must);
+            let region = PeerRegion::adopt(fd, rank as u32, 2, LAYOUT_VERSION).expect(must);
+            region.heap_in_model(&ranks[rank].heap);
+            Box::leak(Box::new(Arc::new(Peer::in_model(region, reached[1 - rank]))))
+        });
         let lanes = [0usize, 1].map(|me| {
-            let other = ranks[1 - me];
-            let fd = other.region.fd().try_clone_to_owned().expect(must);
-            let region = PeerRegion::adopt(fd, other.rank, 2, LAYOUT_VERSION).expect(must);
-            region.heap_in_model(&other.heap);
-            let peer = Arc::new(Peer::in_model(region, reached[me]));
+            let (other, peer) = (ranks[1 - me], peers[1 - me].clone());
             let lane = ranks[me].lanes.find_or_make(Lane::key_of(COMM_WORLD, other.rank), || {
                 let board = other.region.board().cast_const().cast();
                 Lane::new(
@@ -178,13 +200,113 @@ impl World {
             shadow::share(b, BUFFER);
         }
         let windows = ranks.map(|ep| rma::model::window(ep));
-        World { ranks, lanes, buffers, rings, windows, membarrier: terms.membarrier }
+        let kernel = Box::leak(Box::default());
+        let world = World { ranks, lanes, buffers, rings, windows, membarrier: terms.membarrier, peers, kernel };
+        if terms.meet {
+            world.meet().expect(must);
+        }
+        world
+    }
+
+    /// The ranks have not met when the threads begin.
+    fn meet(self) -> Result<()> {
+        shadow::may_die();
+        shadow::share((&raw const *self.kernel).cast(), size_of::<Kernel>());
+        self.uses_communicator();
+        for (me, ep) in self.ranks.into_iter().enumerate() {
+            self.lanes[me].dies_in_model();
+            self.lanes[me].pair.lives_in_model(self.ranks[1 - me].lives_in_model()?);
+            self.peers[me].may_die_in_model();
+            ep.meets_in_model(move |peer| self.answer(peer as usize))?;
+        }
+        (0..2).try_for_each(|me| self.ranks[me].is_told_of(self.ranks[1 - me]))
+    }
+
+    /// Makes rank 0's lane of [`COMMUNICATOR`] beside the world's.
+    fn of_communicator(&self, lane: &Lane) -> Result<Lane> {
+        let window = self.ranks[0].region.map(PLACES_AT + UNIT_BYTES, UNIT_BYTES as usize)?;
+        Lane::of_communicator(COMMUNICATOR, 1, lane, Place { epoch: 2, unit: 1, units: 1 }, window)
+    }
+
+    /// Rank 0 uses a communicator with rank 1 for the first time.
+    pub fn uses_communicator(&self) -> &'static Lane {
+        let key = Lane::key_of(COMMUNICATOR, 1);
+        self.ranks[0].lanes.find_or_make(key, || self.of_communicator(self.lanes[0])).expect("made before")
+    }
+
+    /// A rank greets another: who that is when its service thread has answered; nobody, if it has ended.
+    fn answer(&self, peer: usize) -> Option<Arc<Peer>> {
+        if self.kernel.ended[peer].load(Ordering::Acquire) != 0 {
+            return None;
+        }
+        // Rank 1 has no such thread here: what it knows of rank 0 is not looked at.
+        if peer == 0 {
+            self.ranks[0].tell(GREETED);
+            while self.kernel.greeted.load(Ordering::Acquire) == 0 {
+                spin_loop();
+            }
+        }
+        Some(self.peers[peer].clone())
+    }
+
+    /// The service thread of rank 0, until that is over: it answers greetings, and hears of the end of rank 1.
+    pub fn serves(self) {
+        self.ranks[0].serve_in_model(self.peers[1], || self.kernel.greeted.store(1, Ordering::Release));
+    }
+
+    /// Both ranks, as others know them.
+    pub fn peers(&self) -> [Arc<Peer>; 2] {
+        self.peers.map(Arc::clone)
+    }
+
+    /// The ranks know each other, and have made their lanes, before the threads begin.
+    pub fn know_each_other(&self) {
+        for me in 0..2 {
+            self.ranks[me].knows_in_model(self.peers[1 - me]);
+            assert!(self.ranks[me].lane(1 - me as u32).is_ok());
+        }
+    }
+
+    /// Rank 1 has greeted rank 0.
+    pub fn is_greeted(&self) {
+        self.ranks[0].knows_in_model(self.peers[1]);
+    }
+
+    /// A death of rank 1 is told to rank 0, which knows it.
+    pub fn is_told_of_a_death(&self) {
+        self.ranks[0].hears_in_model(self.peers[1]);
+    }
+
+    /// Rank 0's program is over, and nothing more is served.
+    pub fn is_over(&self) {
+        self.ranks[0].tell(OVER);
+    }
+
+    /// Starts the only thread of rank 1, which may end at any access to shared memory; when it has ended, as it must or by itself, the system
+    /// tells rank 0. The second thread is the one that kills it.
+    pub fn dies(self, body: impl FnOnce() + 'static) -> [loom::thread::JoinHandle<()>; 2] {
+        let ep = self.ranks[1];
+        let rank = loom::thread::spawn(move || {
+            RANKS.with(|r| r.borrow_mut().insert(loom::thread::current().id(), ep));
+            shadow::enter_mortal(self.membarrier[1]);
+            if let Err(what) = catch_unwind(AssertUnwindSafe(body))
+                && !what.is::<shadow::Died>()
+            {
+                resume_unwind(what);
+            }
+            shadow::leave();
+            self.kernel.ended[1].store(1, Ordering::Release);
+            self.ranks[0].tell(ENDED);
+        });
+        let death = loom::thread::spawn(shadow::kill);
+        [rank, death]
     }
 
     fn renew(&self) {
         RANKS.with(|r| r.borrow_mut().clear());
         any_source::model::renew();
         for k in 0..2 {
+            self.ranks[k].renew();
             self.lanes[k].renew(SYSTEM_INDICES..SYSTEM_INDICES + INDICES);
             self.ranks[k].spool.renew();
             self.ranks[k].loans.renew();
@@ -263,7 +385,7 @@ pub fn check(terms: Terms, at_most: Duration, body: impl Fn(World) + Send + Sync
 
 /// Runs an execution again and again, in every order that the bounds allow.
 pub fn explore(preemptions: usize, at_most: Duration, execution: impl Fn() + Send + Sync + 'static) -> Explored {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |what| {
         if !shadow::is_provisional() {

@@ -203,6 +203,8 @@ impl Waiter {
             self.started_ns = now;
         }
         let more = scene.meanwhile();
+        // Before the looks at the peer and at the record: a ring from here on, such as that of a death, changes its value, and a sleep ends at once.
+        let seen = scene.bell().load(Ordering::Acquire);
         if let Some(error) = scene.gone() {
             // The last thing a peer did may have been to answer: look once more. But only once: what is there may be of no use, such as
             // a posting into memory that died with its process.
@@ -247,20 +249,18 @@ impl Waiter {
         if waited < spin {
             return Ok(Turn::Again);
         }
-        self.sleep(scene, now, more);
+        self.sleep(scene, now, more, seen);
         self.turns = SPINS - 1;
         Ok(Turn::Again)
     }
 
-    fn sleep(&mut self, scene: &dyn Scene, now: u64, more: bool) {
+    fn sleep(&mut self, scene: &dyn Scene, now: u64, more: bool, seen: u32) {
         let left = self.deadline_ns.map_or(u64::MAX, |d| d.saturating_sub(now)).min(if more {
             SHORT_SLEEP_NS
         } else {
             u64::MAX
         });
         let bell = scene.bell();
-        // The bell first: a ring between here and the sleep changes its value, and the sleep ends at once.
-        let seen = bell.load(Ordering::Acquire);
         let nap = self.sleeps < scene.naps();
         if nap || !scene.fall_asleep() {
             self.sleeps += nap as u32;

@@ -14,7 +14,8 @@ fn recv_any(buffer: Buffer, counts: &mut [u8; 2], len: usize) {
     buffer.holds(10 * index as u8 + counts[index], len);
 }
 
-fn subscribed(name: &str, terms: Terms, len: usize, sends: &'static [(i32, u8)]) {
+/// Messages on indices, received by any index.
+pub fn subscribed(name: &str, terms: Terms, len: usize, sends: &'static [(i32, u8)]) {
     model(name, terms, move |w| {
         let a = w.spawn(0, move || {
             for (index, n) in sends {

@@ -128,6 +128,12 @@ fn chain_of_blocks() {
     there_and_back("chain_of_blocks", 184, 4);
 }
 
+/// A chain goes on in another block before anything else happens.
+#[test]
+fn chain_of_two_blocks() {
+    crate::sleeping::messages("chain_of_two_blocks", Terms { pages: 4, ..Terms::default() }, &[184; 3]);
+}
+
 /// A block used again holds old bytes; these ones look like the record after the next.
 #[test]
 fn old_bytes_are_no_record() {

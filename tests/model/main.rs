@@ -1,5 +1,6 @@
-//! The protocol under the model checker: the production sources of `src/coll`, `src/lane`, `src/p2p` and `src/wait`, compiled with
-//! `--cfg loom`, between two or three ranks of one process. Nothing here repeats the protocol; `src/base/shadow.rs` says how it is done.
+//! The protocol under the model checker: the production sources of `src/coll`, `src/lane`, `src/p2p` and `src/wait`, and what
+//! `src/fabric/shm` knows of peers, compiled with `--cfg loom`, between two or three ranks of one process. Nothing here repeats the
+//! protocol; `src/base/shadow.rs` says how it is done.
 //!
 //! ```sh
 //! tests/model/run              # all models, a few minutes
@@ -18,7 +19,10 @@ mod any_source;
 mod arena;
 mod copies;
 mod direction;
+mod freed;
 mod global;
+mod leaving;
+mod life;
 mod loans;
 mod order;
 mod posting;

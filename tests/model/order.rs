@@ -2,7 +2,8 @@
 //! withdrawn against a put, the event descriptor, sleep and wake, the first receive of any index. (Where it is refused to none: the other
 //! models.)
 
-use crate::stage::{Buffer, arrived, irecv, model, pause, recv, send};
+use crate::stage::{Buffer, irecv, model, recv, send};
+use crate::{any_index, posting, sleeping};
 use fmpl::base::shadow::Membarrier::{self, Has, Refused, RefusedLater};
 use fmpl::p2p::model::{Terms, World};
 use fmpl::p2p::{self, COMM_WORLD, TAG_ANY, any_source};
@@ -18,27 +19,7 @@ macro_rules! settings {
 }
 
 fn withdraw(name: &str, membarrier: [Membarrier; 2]) {
-    let terms = Terms { eager: 16, timeout_ms: 0, membarrier, preemptions: 3, ..Terms::default() };
-    model(name, terms, |w| {
-        let a = w.spawn(0, move || {
-            pause();
-            send(1, 0, Buffer::new(w, 0, 0, 136), 1).expect("sent");
-        });
-        let b = w.spawn(1, move || {
-            let (first, second) = (Buffer::new(w, 1, 0, 136), Buffer::new(w, 1, 512, 136));
-            irecv(0, 0, first);
-            if p2p::irecv_cancel(COMM_WORLD, 0, 0).expect("a request") {
-                // Ours again: nobody may write it any more.
-                first.fill(98);
-                recv(0, 0, second, 1, 136);
-                first.holds(98, 136);
-            } else {
-                arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, first, 1, 136);
-            }
-        });
-        a.join().expect("rank 0");
-        b.join().expect("rank 1");
-    });
+    posting::withdraw(name, Terms { membarrier, ..posting::long(0) });
 }
 
 settings! { withdraw:
@@ -61,19 +42,27 @@ fn event_terms(membarrier: [Membarrier; 2]) -> Terms {
     Terms { eager: 16, timeout_ms: -1, event: true, membarrier, preemptions: 3, ..Terms::default() }
 }
 
-/// The receiver's loop. A message of the landing; the next is put into its posting.
-fn event_of_a_receive(name: &str, membarrier: [Membarrier; 2]) {
-    model(name, event_terms(membarrier), |w| {
-        let a = w.spawn(0, move || send(1, 0, Buffer::new(w, 0, 0, 8), 1).expect("sent"));
+/// The receiver's loop, by this index.
+fn event_of_index(index: i32, name: &str, terms: Terms) {
+    model(name, terms, move |w| {
+        let a = w.spawn(0, move || send(1, 1, Buffer::new(w, 0, 0, 8), 1).expect("sent"));
         let b = w.spawn(1, move || {
             let buffer = Buffer::new(w, 1, 0, 8);
-            irecv(0, 0, buffer);
-            event_loop(w, || p2p::irecv_test(COMM_WORLD, 0, 0));
+            irecv(0, index, buffer);
+            event_loop(w, || p2p::irecv_test(COMM_WORLD, 0, index));
             buffer.holds(1, 8);
         });
         a.join().expect("rank 0");
         b.join().expect("rank 1");
     });
+}
+
+fn event_of_a_receive(name: &str, membarrier: [Membarrier; 2]) {
+    event_of_index(1, name, event_terms(membarrier));
+}
+
+fn event_of_any_index(name: &str, membarrier: [Membarrier; 2]) {
+    event_of_index(TAG_ANY, name, Terms { timeout_ms: 0, ..event_terms(membarrier) });
 }
 
 settings! { event_of_a_receive:
@@ -82,21 +71,6 @@ settings! { event_of_a_receive:
     event_refused_to_the_sender = Refused, Has;
     event_refused_to_the_receiver = Has, Refused;
     event_refused_later = Has, RefusedLater;
-}
-
-/// A receive of any index.
-fn event_of_any_index(name: &str, membarrier: [Membarrier; 2]) {
-    model(name, Terms { timeout_ms: 0, ..event_terms(membarrier) }, |w| {
-        let a = w.spawn(0, move || send(1, 1, Buffer::new(w, 0, 0, 8), 1).expect("sent"));
-        let b = w.spawn(1, move || {
-            let buffer = Buffer::new(w, 1, 0, 8);
-            irecv(0, TAG_ANY, buffer);
-            event_loop(w, || p2p::irecv_test(COMM_WORLD, 0, TAG_ANY));
-            buffer.holds(1, 8);
-        });
-        a.join().expect("rank 0");
-        b.join().expect("rank 1");
-    });
 }
 
 settings! { event_of_any_index:
@@ -159,20 +133,7 @@ settings! { event_of_any_source:
 /// Both sleep: the sender until there is a posting, the receiver until the message is put into it.
 fn sleep(name: &str, membarrier: [Membarrier; 2]) {
     let terms = Terms { eager: 16, timeout_ms: -1, sleeps: true, membarrier, ..Terms::default() };
-    model(name, terms, |w| {
-        let a = w.spawn(0, move || {
-            for (n, len) in [(1, 8), (2, 32)] {
-                send(1, 0, Buffer::new(w, 0, 0, len), n).expect("sent");
-            }
-        });
-        let b = w.spawn(1, move || {
-            for (n, len) in [(1, 8), (2, 32)] {
-                recv(0, 0, Buffer::new(w, 1, 0, len), n, len);
-            }
-        });
-        a.join().expect("rank 0");
-        b.join().expect("rank 1");
-    });
+    sleeping::messages(name, terms, &[8, 32]);
 }
 
 settings! { sleep:
@@ -184,24 +145,7 @@ settings! { sleep:
 
 /// A first receive of any index against the message that it must find.
 fn any_index(name: &str, membarrier: [Membarrier; 2]) {
-    model(name, Terms { membarrier, ..Terms::default() }, |w| {
-        let a = w.spawn(0, move || {
-            for (index, n) in [(0, 1), (1, 2)] {
-                send(1, index, Buffer::new(w, 0, 0, 8), n).expect("sent");
-            }
-        });
-        let b = w.spawn(1, move || {
-            for _ in 0..2 {
-                let buffer = Buffer::new(w, 1, 0, 8);
-                // SAFETY: the buffer lives as long as the world.
-                unsafe { p2p::recv(COMM_WORLD, buffer.layout(), 0, TAG_ANY) }.expect("received");
-                let index = p2p::received(COMM_WORLD, 0, TAG_ANY).expect("one").index;
-                buffer.holds(1 + index as u8, 8);
-            }
-        });
-        a.join().expect("rank 0");
-        b.join().expect("rank 1");
-    });
+    any_index::subscribed(name, Terms { membarrier, ..Terms::default() }, 8, &[(0, 1), (1, 11)]);
 }
 
 settings! { any_index:

@@ -5,7 +5,7 @@ use fmpl::p2p::model::Terms;
 use fmpl::p2p::{self, COMM_WORLD};
 
 /// Long is more than 16 bytes.
-fn long(timeout_ms: i32) -> Terms {
+pub fn long(timeout_ms: i32) -> Terms {
     Terms { eager: 16, timeout_ms, ..Terms::default() }
 }
 
@@ -49,32 +49,9 @@ fn put_or_spool() {
     });
 }
 
-#[test]
-fn withdraw_while_the_sender_puts() {
-    model("withdraw_while_the_sender_puts", Terms { preemptions: 3, ..long(-1) }, |w| {
-        let a = w.spawn(0, move || send(1, 0, Buffer::new(w, 0, 0, 136), 1).expect("sent"));
-        let b = w.spawn(1, move || {
-            let (first, second) = (Buffer::new(w, 1, 0, 136), Buffer::new(w, 1, 512, 136));
-            irecv(0, 0, first);
-            if p2p::irecv_cancel(COMM_WORLD, 0, 0).expect("a request") {
-                // Ours again: nobody may write it any more.
-                first.fill(98);
-                irecv(0, 0, second);
-                arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, second, 1, 136);
-                first.holds(98, 136);
-            } else {
-                arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, first, 1, 136);
-            }
-        });
-        a.join().expect("rank 0");
-        b.join().expect("rank 1");
-    });
-}
-
-/// The receiver withdraws when the sender may just have seen the posting; the sender can do without.
-#[test]
-fn withdraw_from_one_who_spools() {
-    model("withdraw_from_one_who_spools", Terms { preemptions: 3, ..long(0) }, |w| {
+/// A receive is withdrawn when the sender may just have seen it; the next one gets the message.
+pub fn withdraw(name: &str, terms: Terms) {
+    model(name, Terms { preemptions: 3, ..terms }, |w| {
         let a = w.spawn(0, move || {
             pause();
             send(1, 0, Buffer::new(w, 0, 0, 136), 1).expect("sent");
@@ -83,6 +60,7 @@ fn withdraw_from_one_who_spools() {
             let (first, second) = (Buffer::new(w, 1, 0, 136), Buffer::new(w, 1, 512, 136));
             irecv(0, 0, first);
             if p2p::irecv_cancel(COMM_WORLD, 0, 0).expect("a request") {
+                // Ours again: nobody may write it any more.
                 first.fill(98);
                 recv(0, 0, second, 1, 136);
                 first.holds(98, 136);
@@ -93,4 +71,15 @@ fn withdraw_from_one_who_spools() {
         a.join().expect("rank 0");
         b.join().expect("rank 1");
     });
+}
+
+#[test]
+fn withdraw_while_the_sender_puts() {
+    withdraw("withdraw_while_the_sender_puts", long(-1));
+}
+
+/// The sender can do without the posting.
+#[test]
+fn withdraw_from_one_who_spools() {
+    withdraw("withdraw_from_one_who_spools", long(0));
 }

@@ -8,22 +8,28 @@ fn asleep() -> Terms {
     Terms { sleeps: true, ..Terms::default() }
 }
 
-#[test]
-fn receiver_sleeps() {
-    model("receiver_sleeps", Terms { preemptions: 3, ..asleep() }, |w| {
+/// Messages of these lengths, one after the other.
+pub fn messages(name: &str, terms: Terms, lengths: &'static [usize]) {
+    let numbered = || (1..).zip(lengths.iter().copied());
+    model(name, terms, move |w| {
         let a = w.spawn(0, move || {
-            for n in 1..=2 {
-                send(1, 0, Buffer::new(w, 0, 0, 8), n).expect("sent");
+            for (n, len) in numbered() {
+                send(1, 0, Buffer::new(w, 0, 0, len), n).expect("sent");
             }
         });
         let b = w.spawn(1, move || {
-            for n in 1..=2 {
-                recv(0, 0, Buffer::new(w, 1, 0, 8), n, 8);
+            for (n, len) in numbered() {
+                recv(0, 0, Buffer::new(w, 1, 0, len), n, len);
             }
         });
         a.join().expect("rank 0");
         b.join().expect("rank 1");
     });
+}
+
+#[test]
+fn receiver_sleeps() {
+    messages("receiver_sleeps", Terms { preemptions: 3, ..asleep() }, &[8, 8]);
 }
 
 /// The sender sleeps until there is a posting, the receiver until the message is put into it.
@@ -48,18 +54,5 @@ fn both_sleep() {
 /// A sleep between two uses of an annex: the sleep byte shares a word with the acknowledgement.
 #[test]
 fn sleep_between_annexes() {
-    model("sleep_between_annexes", asleep(), |w| {
-        let a = w.spawn(0, move || {
-            for n in 1..=2 {
-                send(1, 0, Buffer::new(w, 0, 0, 96), n).expect("sent");
-            }
-        });
-        let b = w.spawn(1, move || {
-            for n in 1..=2 {
-                recv(0, 0, Buffer::new(w, 1, 0, 96), n, 96);
-            }
-        });
-        a.join().expect("rank 0");
-        b.join().expect("rank 1");
-    });
+    messages("sleep_between_annexes", asleep(), &[96, 96]);
 }

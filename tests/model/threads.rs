@@ -12,10 +12,11 @@ const ANNEX: usize = 96;
 /// another thread of rank 1 sends with that annex.
 fn turn_left_by(
     name: &str,
+    terms: Terms,
     sends: impl Fn(World) + Copy + 'static + Send + Sync,
     receives: impl Fn(World) + Copy + 'static + Send + Sync,
 ) {
-    model(name, Terms::default(), move |w| {
+    model(name, terms, move |w| {
         let a = w.spawn(0, move || {
             sends(w);
             recv(1, 0, Buffer::new(w, 0, 1024, ANNEX), 11, ANNEX);
@@ -42,15 +43,17 @@ fn two(w: World) {
 
 #[test]
 fn turn_left_by_a_receive_from_the_chain() {
-    turn_left_by("turn_left_by_a_receive_from_the_chain", two, |w| {
+    turn_left_by("turn_left_by_a_receive_from_the_chain", Terms::default(), two, |w| {
         recv(0, 0, Buffer::new(w, 1, 0, ANNEX), 1, ANNEX);
         recv(0, 0, Buffer::new(w, 1, 512, 8), 2, 8);
     });
 }
 
+/// With an event descriptor a request looks before it posts, and tells when the message is there.
 #[test]
 fn turn_left_by_a_request_that_found_its_message() {
-    turn_left_by("turn_left_by_a_request_that_found_its_message", one, |w| {
+    let terms = Terms { event: true, ..Terms::default() };
+    turn_left_by("turn_left_by_a_request_that_found_its_message", terms, one, |w| {
         pause();
         let buffer = Buffer::new(w, 1, 0, ANNEX);
         irecv(0, 0, buffer);
@@ -60,7 +63,7 @@ fn turn_left_by_a_request_that_found_its_message() {
 
 #[test]
 fn turn_left_by_a_request_that_waits() {
-    turn_left_by("turn_left_by_a_request_that_waits", one, |w| {
+    turn_left_by("turn_left_by_a_request_that_waits", Terms::default(), one, |w| {
         let buffer = Buffer::new(w, 1, 0, ANNEX);
         irecv(0, 0, buffer);
         arrived(p2p::irecv_wait(COMM_WORLD, 0, 0), 0, 0, buffer, 1, ANNEX);

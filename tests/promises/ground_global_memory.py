@@ -1,24 +1,14 @@
 """Global memory as ACP's own programs use it: refusals, joining again, registering for a moment. The scenes are those of tests/rma."""
 
 BEFORE = "619a46e"  # the last commit that tested registered memory by two copies of the kernel's
+# Both versions alike, whatever their profiles say.
 QUICK = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
 LISTS = 11
 
 
-@functools.cache
-def rma_program():
-    """tests/rma, optimised, but not for the last percent."""
-    command = ["cargo", "test", "--locked", "--release", "--test", "rma", "--no-run", "--message-format=json"]
-    done = subprocess.run(command, cwd=ROOT, env=tests_env(**QUICK), capture_output=True, text=True)
-    if done.returncode:
-        raise Missing(done.stderr[-300:])
-    artifacts = [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
-    return next(a["executable"] for a in artifacts if a.get("target", {}).get("name") == "rma" and a.get("executable"))
-
-
 def rma(test):
     """What a test of tests/rma says, and whether it holds."""
-    done = subprocess.run([rma_program(), test], capture_output=True, text=True)
+    done = subprocess.run([test_program("rma"), test], capture_output=True, text=True)
     found = re.findall(r"^test \w+ \.\.\. ok \((.*) s\)$", done.stdout, re.M)
     well = done.returncode == 0 and len(found) == 1
     return (f"so it is, in {found[0]} s" if well else (done.stdout + done.stderr)[-300:]), well

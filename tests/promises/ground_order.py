@@ -4,21 +4,9 @@ NOT_LATER = {"": "neither", "0": "the sender", "1": "the receiver", "0 1": "both
 
 
 @functools.cache
-def faults_program():
-    """tests/faults, optimised, but not for the last percent."""
-    env = tests_env(CARGO_PROFILE_RELEASE_LTO="off", CARGO_PROFILE_RELEASE_CODEGEN_UNITS="16")
-    command = ["cargo", "test", "--locked", "--release", "--test", "faults", "--no-run", "--message-format=json"]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
-    if done.returncode:
-        raise Missing(done.stderr[-300:])
-    artifacts = [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
-    return next(a["executable"] for a in artifacts if a.get("target", {}).get("name") == "faults" and a.get("executable"))
-
-
-@functools.cache
 def faults(test, **env):
     """What a test says, and whether it holds."""
-    done = subprocess.run([faults_program(), test], env={**os.environ, **env}, capture_output=True, text=True)
+    done = subprocess.run([test_program("faults"), test], env={**os.environ, **env}, capture_output=True, text=True)
     return done.stdout + done.stderr, done.returncode == 0
 
 

@@ -19,7 +19,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ use super::peer::{Peer, probe_cma};
 use super::region::{PeerRegion, Region, version_error};
 use super::service::Service;
 use super::socket::{self, Name};
-use crate::base::atomics::{AtomicBool, AtomicU64, Ordering};
+use crate::base::atomics::{AtomicBool, AtomicU64, Mutex, MutexGuard, OnceLock, Ordering};
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::key::{self, CHECK, Key};
 use crate::launch::place::Node;
@@ -64,14 +64,20 @@ pub(super) struct Shared {
     /// Held while a peer is made known, so that each becomes known once, and its death comes after it.
     installing: Mutex<()>,
     /// Peers that were dead when they became known.
-    pub born_dead: Mutex<Vec<u32>>,
+    pub born_dead: std::sync::Mutex<Vec<u32>>,
     probe: Box<Private>,
     /// For each rank memory to try its writes on.
     scratch: Box<[Private]>,
     on_death: OnDeath,
     on_contact: OnContact,
     rejected: [AtomicU64; Reason::ALL.len()],
+    /// In a model: the rank that answers a greeting, unless it has ended.
+    #[cfg(loom)]
+    answers: std::sync::OnceLock<Answers>,
 }
+
+#[cfg(loom)]
+type Answers = Box<dyn Fn(u32) -> Option<Arc<Peer>> + Send + Sync>;
 
 type OnDeath = Box<dyn Fn(u32) + Send + Sync>;
 type OnContact = Box<dyn Fn(&Arc<Peer>) + Send + Sync>;
@@ -92,34 +98,11 @@ impl Attach {
         on_death: impl Fn(u32) + Send + Sync + 'static,
         on_contact: impl Fn(&Arc<Peer>) + Send + Sync + 'static,
     ) -> Result<Attach> {
-        let (rank, size) = (region.rank(), region.size());
-        let failed = |what: &str, e: io::Error| Error::new(Code::System, format!("rank {rank}: {what}: {e}"));
-        let raised = RaisedLimit::raise();
+        let (rank, raised) = (region.rank(), RaisedLimit::raise());
         allow_tracing();
-        let (listener, name) = socket::listen().map_err(|e| failed("making the socket for first contacts", e))?;
-        let card = Card { name, pid: std::process::id(), node: Node::here()? };
-        let mut probe = [0; PROBE_LEN];
-        key::fill(&mut probe).map_err(|e| failed("getting random bytes", e))?;
-        let word = |i: usize| u64::from_ne_bytes(probe[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
-        let shared = Arc::new(Shared {
-            rank,
-            size,
-            region,
-            secret: OnceLock::new(),
-            service: Service::new(listener).map_err(|e| failed("making the service thread's descriptors", e))?,
-            stop: AtomicBool::new(false),
-            options,
-            peers: (0..size).map(|_| OnceLock::new()).collect(),
-            installing: Mutex::new(()),
-            born_dead: Mutex::new(Vec::new()),
-            probe: Box::new(std::array::from_fn(|i| AtomicU64::new(word(i)))),
-            scratch: (0..size).map(|_| Private::default()).collect(),
-            on_death: Box::new(on_death),
-            on_contact: Box::new(on_contact),
-            rejected: Default::default(),
-        });
+        let (shared, card) = Shared::new(region, options, on_death, on_contact)?;
         let thread =
-            super::service::spawn(Arc::clone(&shared)).map_err(|e| failed("starting the service thread", e))?;
+            super::service::spawn(Arc::clone(&shared)).map_err(|e| failed(rank, "starting the service thread", e))?;
         Ok(Attach { shared, card, thread: Mutex::new(Some(thread)), pid: std::process::id(), _raised: raised })
     }
 
@@ -264,6 +247,42 @@ enum Greeted {
 }
 
 impl Shared {
+    /// Nobody is known yet, and a socket is there to be greeted at.
+    fn new(
+        region: Arc<Region>,
+        options: Options,
+        on_death: impl Fn(u32) + Send + Sync + 'static,
+        on_contact: impl Fn(&Arc<Peer>) + Send + Sync + 'static,
+    ) -> Result<(Arc<Shared>, Card)> {
+        let (rank, size) = (region.rank(), region.size());
+        let failed = |what: &str, e| failed(rank, what, e);
+        let (listener, name) = socket::listen().map_err(|e| failed("making the socket for first contacts", e))?;
+        let card = Card { name, pid: std::process::id(), node: Node::here()? };
+        let mut probe = [0; PROBE_LEN];
+        key::fill(&mut probe).map_err(|e| failed("getting random bytes", e))?;
+        let word = |i: usize| u64::from_ne_bytes(probe[i * 8..i * 8 + 8].try_into().expect("eight bytes"));
+        let shared = Arc::new(Shared {
+            rank,
+            size,
+            region,
+            secret: OnceLock::new(),
+            service: Service::new(listener).map_err(|e| failed("making the service thread's descriptors", e))?,
+            stop: AtomicBool::new(false),
+            options,
+            peers: (0..size).map(|_| OnceLock::new()).collect(),
+            installing: Mutex::new(()),
+            born_dead: Default::default(),
+            probe: Box::new(std::array::from_fn(|i| AtomicU64::new(word(i)))),
+            scratch: (0..size).map(|_| Private::default()).collect(),
+            on_death: Box::new(on_death),
+            on_contact: Box::new(on_contact),
+            rejected: Default::default(),
+            #[cfg(loom)]
+            answers: Default::default(),
+        });
+        Ok((shared, card))
+    }
+
     #[inline]
     pub fn known(&self, peer: u32) -> Option<&Arc<Peer>> {
         self.peers.get(peer as usize)?.get()
@@ -309,7 +328,7 @@ impl Shared {
     }
 
     /// Makes a peer known, unless it is, and begins to watch it.
-    pub fn install(&self, peer: Peer) -> io::Result<Arc<Peer>> {
+    pub fn install(&self, peer: Arc<Peer>) -> io::Result<Arc<Peer>> {
         let _guard = self.lock_installing();
         let slot = &self.peers[peer.rank as usize];
         if let Some(p) = slot.get() {
@@ -323,7 +342,6 @@ impl Shared {
                 self.service.wake();
             }
         }
-        let peer = Arc::new(peer);
         (self.on_contact)(&peer);
         Ok(Arc::clone(slot.get_or_init(|| peer)))
     }
@@ -359,6 +377,7 @@ impl Shared {
         }
     }
 
+    #[cfg_attr(loom, track_caller)]
     fn lock_installing(&self) -> MutexGuard<'_, ()> {
         self.installing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -379,6 +398,13 @@ impl Shared {
     fn greet(&self, peer: u32, card: &Card, secret: &Key, goes_on: &mut dyn FnMut() -> bool) -> Result<Greeted> {
         let failed =
             |what: &str, e: io::Error| Error::new(Code::System, format!("first contact with rank {peer}: {what}: {e}"));
+        #[cfg(loom)]
+        if let Some(answers) = self.answers.get() {
+            return Ok(match answers(peer) {
+                Some(known) => Greeted::Done(self.install(known).map_err(|e| failed("watching over it", e))?),
+                None => self.known(peer).cloned().map_or_else(|| Greeted::Gone(gone(peer)), Greeted::Done),
+            });
+        }
         let ended = || self.known(peer).cloned().map_or_else(|| Greeted::Gone(gone(peer)), Greeted::Done);
         let line = match socket::connect(&card.name, CONNECT_SLICE) {
             Ok(line) => line,
@@ -460,7 +486,7 @@ impl Shared {
         let region = PeerRegion::adopt(region, peer, self.size, self.version())?;
         let cma = welcome.flags.contains(Flags::CMA_REACHED) && self.reaches(them.pid, &welcome);
         let known = Peer::new(them.pid, Some(pidfd), region, cma, self.region.header().is_reached());
-        let known = self.install(known).map_err(|e| failed("watching over it", e))?;
+        let known = self.install(Arc::new(known)).map_err(|e| failed("watching over it", e))?;
         self.keep(&known, line, true);
         Ok(Greeted::Done(known))
     }
@@ -491,6 +517,11 @@ impl Shared {
             Packet::Hello(_) | Packet::Garbage => Err(wrong("its answer is nonsense, or from another job")),
         }
     }
+}
+
+#[cold]
+fn failed(rank: u32, what: &str, e: io::Error) -> Error {
+    Error::new(Code::System, format!("rank {rank}: {what}: {e}"))
 }
 
 #[cold]
@@ -573,6 +604,57 @@ fn allow_tracing() {
     if std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").is_ok_and(|s| s.trim() == "1") {
         // SAFETY: plain numbers. If it is refused, the probe finds out what does not work.
         unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
+    }
+}
+
+/// A rank of a model. No thread of its own runs: the models' do what the service thread does when the kernel tells it something.
+#[cfg(loom)]
+impl Attach {
+    /// As [`Attach::start`]; contacts are open. `answers`: the peer that this rank greets, unless that has ended.
+    pub fn in_model(
+        region: Arc<Region>,
+        on_death: impl Fn(u32) + Send + Sync + 'static,
+        answers: impl Fn(u32) -> Option<Arc<Peer>> + Send + Sync + 'static,
+    ) -> Result<Attach> {
+        let (shared, card) = Shared::new(region, Options { cma: true, log: 0 }, on_death, |_| ())?;
+        let _ = shared.answers.set(Box::new(answers));
+        let attach = Attach { shared, card, thread: Mutex::new(None), pid: std::process::id(), _raised: None };
+        crate::base::shadow::share_lock(&attach.shared.installing);
+        attach.shared.peers.iter().for_each(OnceLock::in_model);
+        attach.shared.service.in_model();
+        attach.open(&Key::of(&[0; 16]))?;
+        Ok(attach)
+    }
+
+    /// At the beginning of an execution: nobody is known.
+    pub fn renew(&self) {
+        self.shared.born_dead.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// The kernel has news for the service thread: these bits.
+    pub fn tell(&self, news: u32) {
+        self.shared.service.tell(news);
+    }
+
+    /// Waits for other news than these; all there are.
+    pub fn news(&self, seen: u32) -> u32 {
+        self.shared.service.news(seen)
+    }
+
+    /// A peer has greeted: what the service thread does then.
+    pub fn is_greeted(&self, by: Arc<Peer>) {
+        assert!(self.shared.install(by).is_ok(), "a model watches nobody");
+    }
+
+    /// The peers that are watched since this was asked last. (A model has no process to watch, which is what a rank finds whose peer has
+    /// ended before a descriptor of its process could be had.)
+    pub fn newly_watched(&self) -> Vec<u32> {
+        std::mem::take(&mut *self.shared.born_dead.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A peer that is watched has ended: what the service thread does then.
+    pub fn hears_of_the_end(&self, rank: u32) {
+        self.shared.announce_death(rank);
     }
 }
 

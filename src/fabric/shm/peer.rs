@@ -74,6 +74,14 @@ impl Peer {
         peer
     }
 
+    /// A rank of a model that may die.
+    #[cfg(loom)]
+    pub fn may_die_in_model(&self) {
+        for word in [&self.dead, &self.announced] {
+            crate::base::shadow::share((&raw const *word).cast(), size_of::<AtomicBool>());
+        }
+    }
+
     /// Cross-memory copies again, at the beginning of an execution of a model.
     #[cfg(loom)]
     pub fn cma_on(&self) {

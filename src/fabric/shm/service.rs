@@ -42,6 +42,35 @@ pub(super) struct Service {
     epoll: OwnedFd,
     wake: OwnedFd,
     listener: OwnedFd,
+    /// In a model: what the kernel has told the thread.
+    #[cfg(loom)]
+    news: crate::base::atomics::AtomicU32,
+}
+
+/// In a model: the news that the thread is to look around.
+#[cfg(loom)]
+const WOKEN: u32 = 1 << 31;
+
+#[cfg(loom)]
+impl Service {
+    pub fn in_model(&self) {
+        crate::base::shadow::share((&raw const self.news).cast(), size_of::<u32>());
+    }
+
+    pub fn tell(&self, news: u32) {
+        self.news.fetch_or(news, Ordering::Release);
+    }
+
+    pub fn news(&self, seen: u32) -> u32 {
+        loop {
+            let now = self.news.load(Ordering::Acquire);
+            if now != seen {
+                return now;
+            }
+            // A sleep would be a fence, and order what it should not.
+            crate::base::atomics::spin_loop();
+        }
+    }
 }
 
 impl Service {
@@ -50,7 +79,13 @@ impl Service {
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: as above.
         let wake = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        let service = Service { epoll, wake, listener };
+        let service = Service {
+            epoll,
+            wake,
+            listener,
+            #[cfg(loom)]
+            news: Default::default(),
+        };
         service.control(libc::EPOLL_CTL_ADD, service.wake.as_fd(), libc::EPOLLIN, WAKE)?;
         Ok(service)
     }
@@ -95,6 +130,8 @@ impl Service {
 
     /// Has the thread look around.
     pub fn wake(&self) {
+        #[cfg(loom)]
+        self.tell(WOKEN);
         let one = 1u64;
         // SAFETY: eight bytes, as an eventfd takes them. A full counter wakes as well.
         unsafe { libc::write(self.wake.as_raw_fd(), (&raw const one).cast(), 8) };
@@ -363,7 +400,8 @@ impl Thread<'_> {
                 })?;
                 let cma = pidfd.is_some() && shared.reaches(pid, &hello);
                 let reached = shared.region.header().is_reached();
-                shared.install(Peer::new(pid, pidfd, region, cma, reached)).map_err(|_| Reason::Resources)?
+                let peer = Arc::new(Peer::new(pid, pidfd, region, cma, reached));
+                shared.install(peer).map_err(|_| Reason::Resources)?
             }
         };
         let welcome = shared.introduce(Kind::Welcome, hello.from, secret, peer.cma());

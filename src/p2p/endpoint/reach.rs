@@ -91,10 +91,7 @@ impl Endpoint {
             self.gauge(&lane);
             Ok(lane)
         })?;
-        // A death between contact and the lane's coming into the table was not seen by the lane.
-        if self.is_dead(peer) {
-            self.bury(peer);
-        }
+        self.bury_if_dead(peer);
         if known.is_some_and(|p| p.broken().is_some()) {
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
         }
@@ -419,6 +416,18 @@ impl Endpoint {
     #[inline]
     pub fn deaths(&self) -> u32 {
         self.deaths.load(Ordering::Acquire)
+    }
+
+    /// A death between contact and the lane's coming into the table was not seen by the lane.
+    #[cfg_attr(loom, track_caller)]
+    fn bury_if_dead(&self, rank: u32) {
+        #[cfg(loom)]
+        if crate::base::shadow::is_lost() {
+            return;
+        }
+        if self.is_dead(rank) {
+            self.bury(rank);
+        }
     }
 
     /// A peer has died: its lanes say so from now on, and whoever sleeps looks.
