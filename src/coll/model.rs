@@ -174,8 +174,8 @@ pub struct Member {
 const PLACES: [Place; 2] = [Place { epoch: 2, unit: 1, units: 1 }, Place { epoch: 3, unit: 1, units: 1 }];
 
 thread_local! {
-    /// The arenas of the communicators of a world.
-    static ARENAS: RefCell<Vec<&'static Mapping>> = const { RefCell::new(Vec::new()) };
+    /// The arenas of the communicators of a world, which is known by its first rank.
+    static ARENAS: RefCell<(Option<&'static Endpoint>, Vec<&'static Mapping>)> = const { RefCell::new((None, Vec::new())) };
 }
 
 /// A communicator of the two ranks of a world, from being made to being freed.
@@ -184,12 +184,17 @@ impl Member {
     pub fn joins(w: World, me: usize, which: usize) -> Member {
         let (place, must) = (PLACES[which], "the memory of a model");
         let window = ARENAS.with(|arenas| {
-            let mut arenas = arenas.borrow_mut();
+            let (of, arenas) = &mut *arenas.borrow_mut();
+            // Another world's memory would not be watched any more.
+            let first = w.endpoint(0);
+            if !of.replace(first).is_some_and(|of| std::ptr::eq(of, first)) {
+                arenas.clear();
+            }
             while arenas.len() <= which {
                 let at = arena_at(PLACES[arenas.len()].epoch);
                 let mut made = None;
                 let arena = Arena::new(2, |bytes| {
-                    let mapping = w.endpoint(0).region.map(at, bytes)?;
+                    let mapping = first.region.map(at, bytes)?;
                     let view = mapping.view();
                     shadow::share(mapping.as_ptr(), bytes);
                     made = Some(mapping);

@@ -17,11 +17,12 @@ fn ranks(name: &str, body: impl Fn(World, usize) + Copy + Send + Sync + 'static)
 /// Payload in a flag's line, and in cells.
 const LENGTHS: [usize; 2] = [8, 64];
 
-fn bcast(m: &Member, len: usize, root: usize) {
-    let mut v = vec![if m.me() == root { 7u8 } else { 0 }; len];
+/// A broadcast of this byte, `len` times.
+fn bcast(m: &Member, byte: u8, len: usize, root: usize) {
+    let mut v = vec![if m.me() == root { byte } else { 0 }; len];
     // SAFETY: so many bytes.
     unsafe { m.bcast(v.as_mut_ptr(), len, root) }.expect("a broadcast");
-    assert_eq!(v, vec![7; len], "at {}", m.me());
+    assert_eq!(v, vec![byte; len], "at {}", m.me());
 }
 
 fn leaves_after(name: &str, call: impl Fn(&Member) + Copy + Send + Sync + 'static) {
@@ -35,12 +36,12 @@ fn leaves_after(name: &str, call: impl Fn(&Member) + Copy + Send + Sync + 'stati
 
 #[test]
 fn leaves_after_a_broadcast() {
-    leaves_after("leaves_after_a_broadcast", |m| bcast(m, LENGTHS[0], 0));
+    leaves_after("leaves_after_a_broadcast", |m| (1..).zip(LENGTHS).for_each(|(byte, len)| bcast(m, byte, len, 0)));
 }
 
 #[test]
 fn leaves_after_its_own_broadcast() {
-    leaves_after("leaves_after_its_own_broadcast", |m| bcast(m, LENGTHS[1], 1));
+    leaves_after("leaves_after_its_own_broadcast", |m| bcast(m, 1, LENGTHS[1], 1));
 }
 
 #[test]
@@ -53,10 +54,10 @@ fn leaves_after_a_barrier() {
 fn leaves_for_the_next_team_in_its_place() {
     ranks("leaves_for_the_next_team_in_its_place", |w, me| {
         let first = Member::joins(w, me, 0);
-        bcast(&first, LENGTHS[0], 0);
+        bcast(&first, 1, LENGTHS[0], 0);
         first.leaves();
         let second = Member::joins(w, me, 1);
-        bcast(&second, LENGTHS[0], 1);
+        bcast(&second, 2, LENGTHS[0], 1);
         first.ends();
         second.leaves();
         second.ends();

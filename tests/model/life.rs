@@ -152,8 +152,12 @@ fn dies_in_a_collective_call() {
     model("dies_in_a_collective_call", terms(), |w| {
         w.know_each_other();
         let service = w.spawn(0, move || w.serves());
-        let threads = w.dies(move || drop(calls(&Member::joins(w, 1, 0))));
-        let member = w.spawn(0, move || drop(calls(&Member::joins(w, 0, 0))));
+        let threads = w.dies(move || {
+            calls(&Member::joins(w, 1, 0));
+        });
+        let member = w.spawn(0, move || {
+            calls(&Member::joins(w, 0, 0));
+        });
         threads.into_iter().for_each(|t| t.join().expect("rank 1"));
         member.join().expect("rank 0");
         w.is_over();
