@@ -395,7 +395,8 @@ int fmpl_isend_test(int dst, int mai, fmpl_comm comm, int *done);
 
 /**
  * Completes the irecv on (src, mai, comm) if its message is there. When done is set to 1 the request is
- * completed as by fmpl_irecv_wait.
+ * completed as by fmpl_irecv_wait. The call copies what is left to copy of a long message, and waits for
+ * the last piece if the sender is copying that.
  *
  * @param[in] src the sender's rank.
  * @param[in] mai the index, or FMPL_TAG_ANY.

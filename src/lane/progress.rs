@@ -110,6 +110,8 @@ pub enum SendState {
     Unconfirmed,
     /// Published, between nodes: the device still reads its memory.
     Read,
+    /// Published: the receiver still copies pieces of it.
+    Shared,
 }
 
 /// A block of the spool, as the sender remembers it. Size 0: none.
@@ -168,6 +170,8 @@ pub struct SendSide {
     pub transfer: Cell<u32>,
     /// The tag of that transfer.
     pub tag: Cell<u32>,
+    /// Pieces of it that the receiver has claimed.
+    pub theirs: Cell<u32>,
     /// An error found while completing it.
     pub error: Cell<Option<Box<Error>>>,
 }

@@ -25,7 +25,7 @@ use crate::fabric::verbs::link::ending::Reason;
 use crate::fabric::verbs::link::{COMMANDED, Link};
 use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
 use crate::lane::record::*;
-use crate::lane::{BlockRef, Lane};
+use crate::lane::{BlockRef, Lane, SendState};
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::layout::{Block as Shaped, Cursor, Layout};
 use crate::p2p::receive::Receiver;
@@ -53,7 +53,7 @@ impl Sender {
             self.later = false;
             // SAFETY: as above.
             match unsafe { self.put(super::transfer::Ring::Never) } {
-                Put::Done | Put::Read => return true,
+                Put::Done | Put::Under(_) => return true,
                 // The connection is broken, and whoever waits finds it so.
                 Put::Failed(_) => return false,
                 Put::NotNow => {}
@@ -143,7 +143,7 @@ impl Sender {
             && let Some(left) = started.leave()
         {
             *mine.read.lock().unwrap_or_else(|e| e.into_inner()) = Some(left);
-            return Put::Read;
+            return Put::Under(SendState::Read);
         }
         match started.finish().and_then(|()| if landed { Ok(()) } else { far.link.check() }) {
             Err(e) => Put::Failed(e),
@@ -151,7 +151,7 @@ impl Sender {
         }
     }
 
-    /// Has the device read all of the memory of the request ([`Put::Read`])? `wait`: until it has. When it has, or the connection has failed,
+    /// Has the device read all of the memory of the request ([`SendState::Read`])? `wait`: until it has. When it has, or the connection has failed,
     /// the memory is the caller's again.
     pub(super) fn has_been_read(&self, wait: bool) -> Result<bool, Error> {
         let Some(far) = self.lane.far() else { return Ok(true) };

@@ -446,7 +446,7 @@ impl Sender {
             if self.posting().is(self.seq) {
                 // SAFETY: the data is readable, as the caller of `send` promised.
                 match unsafe { self.put(Ring::IfAwaited) } {
-                    Put::Done | Put::Read => return Ok(()),
+                    Put::Done | Put::Under(_) => return Ok(()),
                     Put::Failed(e) => return Err(e),
                     Put::NotNow => {}
                 }

@@ -22,9 +22,9 @@ use crate::base::atomics::{Ordering, fence};
 use crate::base::config::Way;
 use crate::base::error::Error;
 use crate::fabric::shm::cma::CmaError;
-use crate::lane::Lane;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
+use crate::lane::{Lane, SendState};
 use crate::p2p::across::Way::Push;
 use crate::p2p::across::across;
 use crate::p2p::layout::{Block as Shaped, Cursor, Layout, copy};
@@ -36,8 +36,8 @@ use crate::wait::doorbell;
 pub(super) enum Put {
     /// It is there, and published.
     Done,
-    /// It is published, and a device still reads its memory ([`Sender::later`]).
-    Read,
+    /// It is published; the receiver, or a device ([`Sender::later`]), still reads the request's memory.
+    Under(SendState),
     /// No way is open now; the posting stays.
     NotNow,
     /// It cannot be done; the message is given up.
@@ -223,9 +223,8 @@ impl Sender {
         if shared && pushed.is_ok() {
             // SAFETY: as the caller promises.
             match unsafe { self.share(target, n) } {
-                Ok(true) => return Put::Done,
-                Ok(false) => pushed = push(n),
-                Err(e) => return Put::Failed(e),
+                Some(done) => return done,
+                None => pushed = push(n),
             }
         }
         match pushed {

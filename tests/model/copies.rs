@@ -1,7 +1,8 @@
 //! Copies that both sides have a part in: shared pieces, rings of chunks, offers to pull, moved and refused.
 
-use crate::stage::{Buffer, isend, isend_wait, model, pause, recv, send};
+use crate::stage::{Buffer, irecv, isend, isend_wait, model, pause, recv, send};
 use fmpl::p2p::model::Terms;
+use fmpl::p2p::{self, COMM_WORLD};
 
 fn one_after_another(name: &str, terms: Terms, len: usize) {
     model(name, terms, move |w| {
@@ -27,6 +28,32 @@ fn one_after_another(name: &str, terms: Terms, len: usize) {
 #[test]
 fn shared_pieces() {
     one_after_another("shared_pieces", Terms { eager: 16, coop_min: 17, timeout_ms: -1, ..Terms::default() }, 136);
+}
+
+/// The sender of a request goes on while the receiver copies its pieces, and the next request has another block.
+#[test]
+fn shared_pieces_of_requests() {
+    let terms = Terms { eager: 16, coop_min: 17, ..Terms::default() };
+    model("shared_pieces_of_requests", terms, |w| {
+        let a = w.spawn(0, move || {
+            let buffers = [0, 1].map(|k| Buffer::new(w, 0, k * 512, 136));
+            (0..2).for_each(|k| isend(1, k, buffers[k as usize], k as u8 + 1));
+            for k in 0..2 {
+                isend_wait(1, k, buffers[k as usize]);
+            }
+        });
+        let b = w.spawn(1, move || {
+            let buffers = [0, 1].map(|k| Buffer::new(w, 1, k * 512, 136));
+            (0..2).for_each(|k| irecv(0, k, buffers[k as usize]));
+            for k in 0..2 {
+                p2p::irecv_wait(COMM_WORLD, 0, k).expect("received");
+                buffers[k as usize].holds(k as u8 + 1, 136);
+                buffers[k as usize].fill(98);
+            }
+        });
+        a.join().expect("rank 0");
+        b.join().expect("rank 1");
+    });
 }
 
 #[test]

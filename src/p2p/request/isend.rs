@@ -143,7 +143,7 @@ unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
         // SAFETY: see above.
         match unsafe { sender.put(Ring::IfAwaited) } {
             Put::Done => return Ok(SendState::Sent),
-            Put::Read => return Ok(SendState::Read),
+            Put::Under(state) => return Ok(state),
             Put::Failed(e) => return Err(e),
             Put::NotNow => {}
         }

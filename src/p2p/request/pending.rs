@@ -183,6 +183,14 @@ fn let_go(ep: &'static Endpoint, lane: &'static Lane, slot: usize) {
         }
         sender.end_offer();
     }
+    if side.state.get() == SendState::Shared {
+        let sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
+        // Failed or not: the receiver reads the memory no more.
+        while lane.gone().is_none() && sender.has_been_shared() == Ok(false) {
+            std::thread::yield_now();
+        }
+        sender.end_offer();
+    }
     if side.state.get() == SendState::Read {
         let sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
         // Failed or not: the device is done with the memory.
@@ -212,7 +220,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
     let side = lane.send_side(slot);
     let synchronous = side.deadline_ns.get() == u64::MAX;
     let mut sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
-    sender.later = later;
+    (sender.request, sender.later) = (true, later);
     if matches!(side.state.get(), SendState::Offered | SendState::Unconfirmed) {
         // The request's message is the last one sent, not the next.
         sender.seq -= 1;
@@ -225,8 +233,8 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
                 // SAFETY: see above.
                 match unsafe { sender.put(ring) } {
                     Put::Done => return Ok(Step::Done),
-                    Put::Read => {
-                        side.state.set(SendState::Read);
+                    Put::Under(state) => {
+                        side.state.set(state);
                         return Ok(Step::Not);
                     }
                     Put::Failed(e) => return Err(e),
@@ -275,6 +283,11 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
         }
         SendState::Read => {
             if sender.has_been_read(!later)? {
+                return Ok(Step::Done);
+            }
+        }
+        SendState::Shared => {
+            if sender.has_been_shared()? {
                 return Ok(Step::Done);
             }
         }

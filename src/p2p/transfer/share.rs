@@ -1,9 +1,10 @@
 //! One copy by the kernel, whose pieces both sides claim.
 
-use super::{Chunk, across_to};
+use super::{Chunk, Put, across_to};
 use crate::base::atomics::{Ordering, fence};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::cma::CmaError;
+use crate::lane::SendState;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
 use crate::p2p::across::Way::{Pull, Push};
@@ -13,18 +14,22 @@ use crate::p2p::send::{Sender, Waiting};
 use crate::wait::Waiter;
 
 impl Sender {
-    /// Shares the copying with the receiver, if that comes before it is over. `false`: no transfer block is free.
-    pub(super) unsafe fn share(&mut self, target: Layout, n: usize) -> Result<bool> {
+    /// Shares the copying with the receiver, if that comes before it is over; of a request nobody waits for the receiver's pieces. `None`: no
+    /// transfer block is free.
+    pub(super) unsafe fn share(&mut self, target: Layout, n: usize) -> Option<Put> {
         let lane = self.lane;
         // The message before this one is received, so nobody looks any more how it went.
         self.end_offer();
-        let Some((block, tag)) = self.claim_transfer() else { return Ok(false) };
+        let (block, tag) = self.claim_transfer()?;
         let t = lane.transfer(lane.out, block);
         let piece = self.ways().coop_piece;
         let pieces = pieces_of(n, piece);
         self.describe(t, tag, piece);
         t.claim.store(claim_word(tag, 0), Ordering::Relaxed);
         self.take_landing();
+        let side = lane.send_side(self.slot);
+        side.transfer.set(block as u32 + 1);
+        side.tag.set(tag);
         self.publish(Kind::Coop, self.len as u64, block as u64 | (tag as u64) << 32);
         let mut done = 0u32;
         let mut fault = None;
@@ -43,36 +48,47 @@ impl Sender {
         }
         // SYNC POINT: pairs with the acquire in `Receiver::share`.
         t.done_s.store((tag as u64) << 32 | done as u64, Ordering::Release);
+        if let Some(e) = fault {
+            // The block stays until the next message: the receiver may come long after, and must not take the block of another transfer
+            // for the end of this one.
+            return Some(Put::Failed(match e {
+                CmaError::Gone => lane.peer_error(self.ep.rank, "has died", "send to", self.index()),
+                _ => self.fault("written to the receiver's buffer"),
+            }));
+        }
+        side.theirs.set(pieces - done);
         let scene =
             Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
         let mut waiter = Waiter::new();
-        let result = loop {
-            match fault {
-                Some(CmaError::Gone) => break Err(lane.peer_error(self.ep.rank, "has died", "send to", self.index())),
-                Some(_) => break Err(self.fault("written to the receiver's buffer")),
-                None => {}
-            }
-            // SYNC POINT: pairs with the release in `Receiver::share`: it reads our memory no more.
-            if word_of(t.err_r.load(Ordering::Acquire), tag).is_some_and(|e| e != 0) {
-                break Err(self.fault("read by the receiver"));
-            }
-            // SYNC POINT: pairs with the release in `Receiver::share`.
-            let theirs = word_of(t.done_r.load(Ordering::Acquire), tag).unwrap_or(0);
-            if theirs.wrapping_add(done) == pieces {
-                break Ok(true);
+        loop {
+            match self.has_been_shared() {
+                Ok(true) => return Some(Put::Done),
+                Ok(false) if self.request => return Some(Put::Under(SendState::Shared)),
+                Ok(false) => {}
+                Err(e) => return Some(Put::Failed(e)),
             }
             if !waiter.spin()
                 && let Err(e) = waiter.slow(&scene)
             {
-                break Err(e);
+                self.end_offer();
+                return Some(Put::Failed(e));
             }
-        };
-        match fault {
-            None => self.release_transfer(block),
-            // The receiver may come long after, and must not take the block of another transfer for the end of this one.
-            Some(_) => lane.send_side(self.slot).transfer.set(block as u32 + 1),
         }
-        result
+    }
+
+    /// Has the receiver copied the pieces that it has claimed? Then, and when it could not, the transfer block is free again.
+    pub fn has_been_shared(&self) -> Result<bool> {
+        let side = self.lane.send_side(self.slot);
+        let t = self.lane.transfer(self.lane.out, side.transfer.get() as usize - 1);
+        let tag = side.tag.get();
+        // SYNC POINT: pairs with the release in `Receiver::share`: it reads our memory no more.
+        let failed = word_of(t.err_r.load(Ordering::Acquire), tag).is_some_and(|e| e != 0);
+        // SYNC POINT: pairs with the release in `Receiver::share`.
+        let over = failed || word_of(t.done_r.load(Ordering::Acquire), tag).unwrap_or(0) == side.theirs.get();
+        if over {
+            self.end_offer();
+        }
+        if failed { Err(self.fault("read by the receiver")) } else { Ok(over) }
     }
 
     /// No more copies by the kernel with this peer, if that is what it said.
