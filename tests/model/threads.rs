@@ -391,7 +391,7 @@ fn offer_of_another_thread() {
     model("offer_of_another_thread", Terms { eager: 16, preemptions: 1, ..Terms::default() }, |w| {
         let sends = move |index: i32| {
             move || {
-                let buffer = Buffer::new(w, 0, index as usize * 512, 40);
+                let buffer = Buffer::new(w, 0, index as usize * 512, 136);
                 isend(1, index, buffer, 1);
                 isend_wait(1, index, buffer);
             }
@@ -399,7 +399,7 @@ fn offer_of_another_thread() {
         let (a, c) = (w.spawn(0, sends(0)), w.spawn(0, sends(1)));
         let b = w.spawn(1, move || {
             for index in 0..2 {
-                recv(0, index, Buffer::new(w, 1, 0, 40), 1, 40);
+                recv(0, index, Buffer::new(w, 1, 0, 40), 1, 136);
             }
         });
         a.join().expect("rank 0");
