@@ -50,15 +50,15 @@ fn run(args: &[&str]) -> Ran {
     ran(fmpl_run(args).output().unwrap())
 }
 
-/// The command itself, without anything around it that would hide a signal. Who starts these tests in the background may have Ctrl-C ignored,
-/// which is inherited.
+/// The command itself, without anything around it that would hide a signal. Who starts these tests in the background, or by nohup, has signals
+/// ignored, which is inherited.
 fn fmpl() -> Command {
     let mut c = Command::new(env!("CARGO_BIN_EXE_fmpl"));
     // SAFETY: between fork and exec only `signal` is called, which may be called there.
     unsafe {
-        c.pre_exec(|| match libc::signal(libc::SIGINT, libc::SIG_DFL) {
-            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
-            _ => Ok(()),
+        c.pre_exec(|| {
+            let ours = |sig: &libc::c_int| libc::signal(*sig, libc::SIG_DFL) != libc::SIG_ERR;
+            [libc::SIGINT, libc::SIGHUP].iter().all(ours).then_some(()).ok_or_else(std::io::Error::last_os_error)
         })
     };
     c
