@@ -258,26 +258,26 @@
       external fmpl_irecv_any
       external fmpl_irecv_any8
       external fmpl_recv_any_from
-      external fmpl_irecv_any_wait
-      external fmpl_irecv_any_test
-      external fmpl_probe_any
       external fmpl_recv_any_from8
+      external fmpl_irecv_any_wait
       external fmpl_irecv_any_wait8
+      external fmpl_irecv_any_test
       external fmpl_irecv_any_test8
+      external fmpl_probe_any
       external fmpl_probe_any8
       external fmpl_isend_any_wait
       external fmpl_isend_any_test
       external fmpl_irecv_any_cancel
       external fmpl_recv_any_limit
       external fmpl_mcast
-      external fmpl_mcast_recv
-      external fmpl_mcast_irecv
-      external fmpl_mcast_irecv_wait
-      external fmpl_mcast_irecv_test
       external fmpl_mcast8
+      external fmpl_mcast_recv
       external fmpl_mcast_recv8
+      external fmpl_mcast_irecv
       external fmpl_mcast_irecv8
+      external fmpl_mcast_irecv_wait
       external fmpl_mcast_irecv_wait8
+      external fmpl_mcast_irecv_test
       external fmpl_mcast_irecv_test8
       external fmpl_mcast_wait
       external fmpl_mcast_test

@@ -2,8 +2,10 @@
 //!
 //! Any compiler reaches them through `include/fmplf.h`; the module of `include/fmpl.f90` adds interfaces. Both files are
 //! generated from this one (`tests/interface/fortran.rs`). INTEGER is default INTEGER, 4 bytes; a subroutine with a size exists
-//! twice, `fmpl_send_` with INTEGER and `fmpl_send8_` with INTEGER(8), which the module joins under one name. Flags are INTEGER, 0 or 1:
-//! what a LOGICAL looks like differs between compilers. A CHARACTER argument has its length as a hidden last argument.
+//! twice, `fmpl_send_` with INTEGER and `fmpl_send8_` with INTEGER(8), which the module joins under one name. Flags are INTEGER,
+//! 0 or 1: what a LOGICAL looks like differs between compilers. A CHARACTER argument has its length as a hidden last argument.
+//!
+//! Most are entries of a table (`entry.rs`); the few that are written out have no `ier` at their end.
 //!
 //! Safety is Fortran's: what it passes are addresses of variables of the types that the interface names.
 
@@ -12,42 +14,24 @@
 mod acp;
 mod any;
 mod collective;
-mod counters;
+mod entry;
 mod functions;
-mod groups;
 mod lists;
 mod loans;
 mod shapes;
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{c_char, c_void};
 use core::ptr;
 
 use super::c;
-use super::outcome::{hand_out, last_error, meaning, wrong};
-use lists::Direction;
+use super::outcome::{hand_out, last_error, meaning};
+use entry::{Address, Buffer, Data, In, NewAddress, Out, entries};
+use lists::{Direction, ended};
 
-pub use acp::*;
-pub use any::*;
-pub use collective::*;
-pub use counters::*;
-pub use functions::*;
-pub use groups::*;
-pub use loans::*;
-pub use shapes::*;
-
-/// Default INTEGER
-pub type Int = c_int;
-/// INTEGER(8)
-pub type Long = i64;
+pub(in crate::ffi) use functions::*;
 
 /// `FMPL_NULL` as Fortran passes it, by address: a number that no buffer begins with by accident ("FMPLNULL").
 pub const FMPL_NULL: i64 = 0x4c4c_554e_4c50_4d46;
-
-/// Calls `call` with a size, unless it is negative.
-#[inline(always)]
-fn sized(name: &str, size: Long, call: impl FnOnce(usize) -> c_int) -> c_int {
-    if size < 0 { wrong(&format!("{name}: the size is negative")) } else { call(size as usize) }
-}
 
 /// The address of a spool, or null where the program gave `FMPL_NULL`.
 ///
@@ -59,18 +43,6 @@ unsafe fn area(buf: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: `FMPL_NULL` has 8 bytes, a buffer has `size`.
     let begins = unsafe { core::slice::from_raw_parts(buf.cast_const().cast::<u8>(), looked_at) };
     if begins == &null[..looked_at] { ptr::null_mut() } else { buf }
-}
-
-/// Stores a length, which may be too large for the program's INTEGER.
-fn small(name: &str, code: c_int, size: usize, keep: impl FnOnce(Int)) -> c_int {
-    match Int::try_from(size) {
-        Ok(size) if code == 0 => {
-            keep(size);
-            0
-        }
-        Err(_) if code == 0 => wrong(&format!("{name}: {size} bytes are too many for an INTEGER; use INTEGER(8)")),
-        _ => code,
-    }
 }
 
 /// Fills a CHARACTER variable with a text, and with blanks behind it.
@@ -86,434 +58,55 @@ unsafe fn fill(to: *mut c_char, length: usize, text: *const c_char) {
     }
 }
 
-// # Life of the job
+entries! {
+    // # Life of the job
 
-/// As [`c::fmpl_init`]; `ma` and `fa` may be `FMPL_NULL`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_init_(ma: *mut c_void, fa: *mut c_void, count: *const Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = c::fmpl_init(ma, fa, *count);
-    }
-}
+    /// As [`c::fmpl_init`]; `ma` and `fa` may be `FMPL_NULL`.
+    fmpl_init_(ma: Buffer, fa: Buffer, count: In) = fmpl_init;
+    fmpl_finalize_() = {
+        let code = c::fmpl_finalize();
+        lists::finalized();
+        code
+    };
+    fmpl_initialized_(flag: Out) = fmpl_initialized;
+    fmpl_abort_(code: In) = fmpl_abort;
+    fmpl_comm_rank_(comm: In, rank: Out) = fmpl_comm_rank;
+    fmpl_comm_size_(comm: In, size: Out) = fmpl_comm_size;
 
-/// As [`c::fmpl_finalize`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_finalize_(ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe { *ier = c::fmpl_finalize() }
-    lists::finalized();
-}
+    // # Blocking messages
 
-/// As [`c::fmpl_initialized`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_initialized_(flag: *mut Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = c::fmpl_initialized(flag);
-    }
-}
+    fmpl_send_, fmpl_send8_(buf: Data, size: Size, dst: In, mai: In, comm: In) = fmpl_send;
+    fmpl_recv_, fmpl_recv8_(buf: Buffer, size: Size, src: In, mai: In, comm: In) = fmpl_recv;
+    fmpl_sendrecv_, fmpl_sendrecv8_(sbuf: Data, ssize: Size, dst: In, smai: In, rbuf: Buffer, rsize: Size, src: In, rmai: In, comm: In)
+        = fmpl_sendrecv;
 
-/// As [`c::fmpl_abort`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_abort_(code: *const Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = c::fmpl_abort(*code);
-    }
-}
+    // # Non-blocking messages
 
-/// As [`c::fmpl_comm_rank`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_rank_(comm: *const Int, rank: *mut Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = c::fmpl_comm_rank(*comm, rank);
-    }
-}
+    fmpl_isend_, fmpl_isend8_(buf: Data, size: Size, dst: In, mai: In, comm: In) = fmpl_isend;
+    fmpl_irecv_, fmpl_irecv8_(buf: Buffer, size: Size, src: In, mai: In, comm: In) = fmpl_irecv;
+    fmpl_isend_wait_(dst: In, mai: In, comm: In)
+        = { ended(c::fmpl_isend_wait(dst, mai, comm), &1, (Direction::Send, dst, mai, comm)) };
+    fmpl_isend_test_(dst: In, mai: In, comm: In, done: Out)
+        = { ended(c::fmpl_isend_test(dst, mai, comm, done), &*done, (Direction::Send, dst, mai, comm)) };
+    fmpl_irecv_wait_(src: In, mai: In, comm: In)
+        = { ended(c::fmpl_irecv_wait(src, mai, comm), &1, (Direction::Receive, src, mai, comm)) };
+    fmpl_irecv_test_(src: In, mai: In, comm: In, done: Out)
+        = { ended(c::fmpl_irecv_test(src, mai, comm, done), &*done, (Direction::Receive, src, mai, comm)) };
+    fmpl_irecv_cancel_(src: In, mai: In, comm: In, cancelled: Out)
+        = { ended(c::fmpl_irecv_cancel(src, mai, comm, cancelled), &*cancelled, (Direction::Receive, src, mai, comm)) };
+    fmpl_received_, fmpl_received8_(src: In, mai: In, comm: In, size: Length, index: Out) = fmpl_received;
+    fmpl_probe_, fmpl_probe8_(src: In, mai: In, comm: In, there: Out, size: Length) = fmpl_probe;
 
-/// As [`c::fmpl_comm_size`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_size_(comm: *const Int, size: *mut Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = c::fmpl_comm_size(*comm, size);
-    }
-}
+    // # Modes of sending
 
-// # Blocking messages
+    /// As [`c::fmpl_sendbuf_set`]; `buf` may be `FMPL_NULL`.
+    fmpl_sendbuf_set_, fmpl_sendbuf_set8_(buf: Buffer, size: Size, timeout_ms: In)
+        = { c::fmpl_sendbuf_set(area(buf, size), size, timeout_ms) };
 
-/// As [`c::fmpl_send`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_send_(
-    buf: *const c_void,
-    size: *const Int,
-    dst: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe { *ier = sized("fmpl_send", Long::from(*size), |size| c::fmpl_send(buf, size, *dst, *mai, *comm)) }
-}
-
-/// As [`c::fmpl_send`], with INTEGER(8) sizes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_send8_(
-    buf: *const c_void,
-    size: *const Long,
-    dst: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe { *ier = sized("fmpl_send", *size, |size| c::fmpl_send(buf, size, *dst, *mai, *comm)) }
-}
-
-/// As [`c::fmpl_recv`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_recv_(
-    buf: *mut c_void,
-    size: *const Int,
-    src: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe { *ier = sized("fmpl_recv", Long::from(*size), |size| c::fmpl_recv(buf, size, *src, *mai, *comm)) }
-}
-
-/// As [`c::fmpl_recv`], with INTEGER(8) sizes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_recv8_(
-    buf: *mut c_void,
-    size: *const Long,
-    src: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe { *ier = sized("fmpl_recv", *size, |size| c::fmpl_recv(buf, size, *src, *mai, *comm)) }
-}
-
-/// As [`c::fmpl_sendrecv`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_sendrecv_(
-    sbuf: *const c_void,
-    ssize: *const Int,
-    dst: *const Int,
-    smai: *const Int,
-    rbuf: *mut c_void,
-    rsize: *const Int,
-    src: *const Int,
-    rmai: *const Int,
-    comm: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = sized("fmpl_sendrecv", Long::from(*ssize), |ssize| {
-            sized("fmpl_sendrecv", Long::from(*rsize), |rsize| {
-                c::fmpl_sendrecv(sbuf, ssize, *dst, *smai, rbuf, rsize, *src, *rmai, *comm)
-            })
-        })
-    }
-}
-
-/// As [`c::fmpl_sendrecv`], with INTEGER(8) sizes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_sendrecv8_(
-    sbuf: *const c_void,
-    ssize: *const Long,
-    dst: *const Int,
-    smai: *const Int,
-    rbuf: *mut c_void,
-    rsize: *const Long,
-    src: *const Int,
-    rmai: *const Int,
-    comm: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = sized("fmpl_sendrecv", *ssize, |ssize| {
-            sized("fmpl_sendrecv", *rsize, |rsize| {
-                c::fmpl_sendrecv(sbuf, ssize, *dst, *smai, rbuf, rsize, *src, *rmai, *comm)
-            })
-        })
-    }
-}
-
-// # Non-blocking messages
-
-/// As [`c::fmpl_isend`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_isend_(
-    buf: *const c_void,
-    size: *const Int,
-    dst: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe { *ier = sized("fmpl_isend", Long::from(*size), |size| c::fmpl_isend(buf, size, *dst, *mai, *comm)) }
-}
-
-/// As [`c::fmpl_isend`], with INTEGER(8) sizes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_isend8_(
-    buf: *const c_void,
-    size: *const Long,
-    dst: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe { *ier = sized("fmpl_isend", *size, |size| c::fmpl_isend(buf, size, *dst, *mai, *comm)) }
-}
-
-/// As [`c::fmpl_irecv`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_(
-    buf: *mut c_void,
-    size: *const Int,
-    src: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe { *ier = sized("fmpl_irecv", Long::from(*size), |size| c::fmpl_irecv(buf, size, *src, *mai, *comm)) }
-}
-
-/// As [`c::fmpl_irecv`], with INTEGER(8) sizes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv8_(
-    buf: *mut c_void,
-    size: *const Long,
-    src: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe { *ier = sized("fmpl_irecv", *size, |size| c::fmpl_irecv(buf, size, *src, *mai, *comm)) }
-}
-
-/// As [`c::fmpl_isend_wait`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_isend_wait_(dst: *const Int, mai: *const Int, comm: *const Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = lists::after(c::fmpl_isend_wait(*dst, *mai, *comm), true, Direction::Send, *dst, *mai, *comm);
-    }
-}
-
-/// As [`c::fmpl_isend_test`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_isend_test_(
-    dst: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    done: *mut Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        let code = c::fmpl_isend_test(*dst, *mai, *comm, done);
-        *ier = lists::after(code, code == 0 && *done != 0, Direction::Send, *dst, *mai, *comm);
-    }
-}
-
-/// As [`c::fmpl_irecv_wait`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_wait_(src: *const Int, mai: *const Int, comm: *const Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = lists::after(c::fmpl_irecv_wait(*src, *mai, *comm), true, Direction::Receive, *src, *mai, *comm);
-    }
-}
-
-/// As [`c::fmpl_irecv_test`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_test_(
-    src: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    done: *mut Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        let code = c::fmpl_irecv_test(*src, *mai, *comm, done);
-        *ier = lists::after(code, code == 0 && *done != 0, Direction::Receive, *src, *mai, *comm);
-    }
-}
-
-/// As [`c::fmpl_irecv_cancel`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_irecv_cancel_(
-    src: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    cancelled: *mut Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        let code = c::fmpl_irecv_cancel(*src, *mai, *comm, cancelled);
-        *ier = lists::after(code, code == 0 && *cancelled != 0, Direction::Receive, *src, *mai, *comm);
-    }
-}
-
-/// As [`c::fmpl_received`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_received_(
-    src: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    size: *mut Int,
-    index: *mut Int,
-    ier: *mut Int,
-) {
-    let mut length = 0;
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        let code = c::fmpl_received(*src, *mai, *comm, &mut length, index);
-        *ier = small("fmpl_received", code, length, |length| *size = length);
-    }
-}
-
-/// As [`c::fmpl_received`], with an INTEGER(8) size.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_received8_(
-    src: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    size: *mut Long,
-    index: *mut Int,
-    ier: *mut Int,
-) {
-    let mut length = 0;
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        let code = c::fmpl_received(*src, *mai, *comm, &mut length, index);
-        if code == 0 {
-            *size = length as Long;
-        }
-        *ier = code;
-    }
-}
-
-/// As [`c::fmpl_probe`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_probe_(
-    src: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    there: *mut Int,
-    size: *mut Int,
-    ier: *mut Int,
-) {
-    let mut length = 0;
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        let code = c::fmpl_probe(*src, *mai, *comm, there, &mut length);
-        *ier = small("fmpl_probe", code, length, |length| *size = length);
-    }
-}
-
-/// As [`c::fmpl_probe`], with an INTEGER(8) size.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_probe8_(
-    src: *const Int,
-    mai: *const Int,
-    comm: *const Int,
-    there: *mut Int,
-    size: *mut Long,
-    ier: *mut Int,
-) {
-    let mut length = 0;
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        let code = c::fmpl_probe(*src, *mai, *comm, there, &mut length);
-        if code == 0 {
-            *size = length as Long;
-        }
-        *ier = code;
-    }
-}
-
-// # Modes of sending
-
-/// As [`c::fmpl_sendbuf_set`]; `buf` may be `FMPL_NULL`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_sendbuf_set_(buf: *mut c_void, size: *const Int, timeout_ms: *const Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier =
-            sized("fmpl_sendbuf_set", Long::from(*size), |size| c::fmpl_sendbuf_set(area(buf, size), size, *timeout_ms))
-    }
-}
-
-/// As [`c::fmpl_sendbuf_set`], with INTEGER(8) sizes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_sendbuf_set8_(
-    buf: *mut c_void,
-    size: *const Long,
-    timeout_ms: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe { *ier = sized("fmpl_sendbuf_set", *size, |size| c::fmpl_sendbuf_set(area(buf, size), size, *timeout_ms)) }
-}
-
-/// As [`c::fmpl_comm_sendbuf_set`]; `buf` may be `FMPL_NULL`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_sendbuf_set_(
-    comm: *const Int,
-    buf: *mut c_void,
-    size: *const Int,
-    timeout_ms: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = sized("fmpl_comm_sendbuf_set", Long::from(*size), |size| {
-            c::fmpl_comm_sendbuf_set(*comm, area(buf, size), size, *timeout_ms)
-        })
-    }
-}
-
-/// As [`c::fmpl_comm_sendbuf_set`], with INTEGER(8) sizes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_comm_sendbuf_set8_(
-    comm: *const Int,
-    buf: *mut c_void,
-    size: *const Long,
-    timeout_ms: *const Int,
-    ier: *mut Int,
-) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = sized("fmpl_comm_sendbuf_set", *size, |size| {
-            c::fmpl_comm_sendbuf_set(*comm, area(buf, size), size, *timeout_ms)
-        })
-    }
-}
-
-/// As [`c::fmpl_sendbuf_check`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_sendbuf_check_(nsend: *mut Int, nspool: *mut Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = c::fmpl_sendbuf_check(nsend, nspool);
-    }
+    /// As [`c::fmpl_comm_sendbuf_set`]; `buf` may be `FMPL_NULL`.
+    fmpl_comm_sendbuf_set_, fmpl_comm_sendbuf_set8_(comm: In, buf: Buffer, size: Size, timeout_ms: In)
+        = { c::fmpl_comm_sendbuf_set(comm, area(buf, size), size, timeout_ms) };
+    fmpl_sendbuf_check_(nsend: Out, nspool: Out) = fmpl_sendbuf_check;
 }
 
 // # Time, progress
@@ -525,62 +118,25 @@ pub unsafe extern "C" fn fmpl_wtime_() -> f64 {
     unsafe { c::fmpl_wtime() }
 }
 
-/// As [`c::fmpl_progress`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_progress_(ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = c::fmpl_progress();
-    }
-}
+entries! {
+    fmpl_progress_() = fmpl_progress;
+    fmpl_event_fd_(fd: Out) = fmpl_event_fd;
 
-/// As [`c::fmpl_event_fd`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_event_fd_(fd: *mut Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = c::fmpl_event_fd(fd);
-    }
-}
+    // # Memory that peers can reach
 
-// # Memory that peers can reach
+    /// As [`c::fmpl_alloc`]; the address goes to `ptr`, a TYPE(C_PTR) or an INTEGER(8).
+    ///
+    /// * size: bytes.
+    /// * ptr: set to the address, or to null when it fails.
+    /// * ier: the return code.
+    fmpl_alloc_, fmpl_alloc8_(size: Size, ptr: NewAddress)
+        = { hand_out(crate::comm::alloc(size), |memory| *ptr = memory.cast()) };
 
-/// As [`c::fmpl_alloc`]; the address goes to `ptr`, a TYPE(C_PTR) or an INTEGER(8).
-///
-/// * size: bytes.
-/// * ptr: set to the address, or to null when it fails.
-/// * ier: the return code.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_alloc_(size: *const Int, ptr: *mut *mut c_void, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ptr = ptr::null_mut();
-        *ier = sized("fmpl_alloc", Long::from(*size), |size| {
-            hand_out(crate::comm::alloc(size), |memory| *ptr = memory.cast())
-        })
-    }
-}
-
-/// As [`c::fmpl_alloc`], with INTEGER(8) sizes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_alloc8_(size: *const Long, ptr: *mut *mut c_void, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ptr = ptr::null_mut();
-        *ier = sized("fmpl_alloc", *size, |size| hand_out(crate::comm::alloc(size), |memory| *ptr = memory.cast()))
-    }
-}
-
-/// As [`c::fmpl_free`].
-///
-/// * ptr: what `fmpl_alloc` gave.
-/// * ier: the return code.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_free_(ptr: *const *mut c_void, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = c::fmpl_free(*ptr);
-    }
+    /// As [`c::fmpl_free`].
+    ///
+    /// * ptr: what `fmpl_alloc` gave.
+    /// * ier: the return code.
+    fmpl_free_(ptr: Address) = fmpl_free;
 }
 
 // # Errors and version
@@ -592,7 +148,7 @@ pub unsafe extern "C" fn fmpl_free_(ptr: *const *mut c_void, ier: *mut Int) {
 /// * ier: always `FMPL_SUCCESS`.
 /// * length: hidden.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_strerror_(code: *const Int, text: *mut c_char, ier: *mut Int, length: usize) {
+pub unsafe extern "C" fn fmpl_strerror_(code: In, text: *mut c_char, ier: Out, length: usize) {
     // SAFETY: Fortran passes the addresses of its variables.
     unsafe {
         fill(text, length, meaning(*code).as_ptr());
@@ -606,7 +162,7 @@ pub unsafe extern "C" fn fmpl_strerror_(code: *const Int, text: *mut c_char, ier
 /// * ier: always `FMPL_SUCCESS`.
 /// * length: hidden.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_last_error_(text: *mut c_char, ier: *mut Int, length: usize) {
+pub unsafe extern "C" fn fmpl_last_error_(text: *mut c_char, ier: Out, length: usize) {
     // SAFETY: Fortran passes the addresses of its variables.
     unsafe {
         fill(text, length, last_error());
@@ -614,15 +170,21 @@ pub unsafe extern "C" fn fmpl_last_error_(text: *mut c_char, ier: *mut Int, leng
     }
 }
 
-/// The version of the library that is running: 10000 * major + 100 * minor + patch.
-///
-/// * version: set to it.
-/// * ier: always `FMPL_SUCCESS`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_version_(version: *mut Int, ier: *mut Int) {
-    // SAFETY: Fortran passes the addresses of its variables.
-    unsafe {
-        *ier = 0;
+entries! {
+    /// The version of the library that is running: 10000 * major + 100 * minor + patch.
+    ///
+    /// * version: set to it.
+    /// * ier: always `FMPL_SUCCESS`.
+    fmpl_version_(version: Out) = {
         *version = c::FMPL_VERSION;
-    }
+        0
+    };
+
+    // # Communicators
+
+    fmpl_comm_create_(comm: Out, key: In) = fmpl_comm_create;
+    fmpl_comm_split_(comm: In, colour: In, order: In, newcomm: Out) = fmpl_comm_split;
+    fmpl_comm_dup_(comm: In, newcomm: Out) = fmpl_comm_dup;
+    fmpl_comm_free_(comm: Out) = fmpl_comm_free;
+    fmpl_comm_translate_(from: In, rank: In, to: In, result: Out) = fmpl_comm_translate;
 }

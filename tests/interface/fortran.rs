@@ -8,11 +8,9 @@ use crate::source::{Doc, Function, Item, read};
 
 const SOURCE: &str = concat!(
     include_str!("../../src/ffi/fortran.rs"),
-    include_str!("../../src/ffi/fortran/groups.rs"),
     include_str!("../../src/ffi/fortran/shapes.rs"),
     include_str!("../../src/ffi/fortran/any.rs"),
     include_str!("../../src/ffi/fortran/loans.rs"),
-    include_str!("../../src/ffi/fortran/counters.rs"),
     include_str!("../../src/ffi/fortran/collective.rs"),
     include_str!("../../src/ffi/fortran/functions.rs"),
     include_str!("../../src/ffi/fortran/acp.rs")
@@ -214,24 +212,24 @@ fn interface(out: &mut String, function: &Function) {
         || name == "acp_register_memory";
     for (name, kind) in &function.parameters {
         let declaration = match kind.as_str() {
-            "*const Int" => "integer(c_int), intent(in)",
-            "*mut Int" => "integer(c_int), intent(out)",
-            "*const Long" => "integer(c_int64_t), intent(in)",
-            "*mut Long" => "integer(c_int64_t), intent(out)",
-            "*const LongArray" => "integer(c_int64_t), dimension(*), intent(in)",
+            "In" => "integer(c_int), intent(in)",
+            "Out" => "integer(c_int), intent(out)",
+            "In8" => "integer(c_int64_t), intent(in)",
+            "Out8" => "integer(c_int64_t), intent(out)",
+            "Array8" | "Members" => "integer(c_int64_t), dimension(*), intent(in)",
             "*mut c_char" => "character(len=*), intent(out)",
             "*const c_char" => "character(len=*), intent(in)",
-            "*mut *mut c_void" => "type(c_ptr), intent(out)",
-            "*const *mut c_void" => "type(c_ptr), intent(in)",
-            "*const c_void" if pending => "type(*), dimension(*), intent(in), asynchronous",
-            "*mut c_void" if pending => "type(*), dimension(*), asynchronous",
-            "*const c_void" => "type(*), dimension(*), intent(in)",
-            "*mut c_void" => "type(*), dimension(*)",
+            "NewAddress" | "Lent" => "type(c_ptr), intent(out)",
+            "Address" => "type(c_ptr), intent(in)",
+            "Data" if pending => "type(*), dimension(*), intent(in), asynchronous",
+            "Buffer" if pending => "type(*), dimension(*), asynchronous",
+            "Data" => "type(*), dimension(*), intent(in)",
+            "Buffer" => "type(*), dimension(*)",
             "Function" => "external",
             "usize" => continue,
             other => panic!("no Fortran type for `{other}`"),
         };
-        if matches!(kind.as_str(), "*const c_void" | "*mut c_void") {
+        if matches!(kind.as_str(), "Data" | "Buffer") {
             out.push_str(&format!("      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {name}\n"));
             out.push_str(&format!("      !DEC$ ATTRIBUTES NO_ARG_CHECK :: {name}\n"));
             out.push_str(&format!("      !DIR$ IGNORE_TKR {name}\n"));

@@ -1,6 +1,7 @@
 //! Reads the interface's source, `src/ffi/c.rs` and `src/ffi/fortran.rs`: parts, documentation, constants, functions.
 //!
-//! Not a Rust parser. It knows the few shapes in which those two files are written, and stops with a message at anything else.
+//! Not a Rust parser. It knows the few shapes in which those files are written, tables of entries among them, and stops with a
+//! message at anything else.
 
 /// One item of the source, in its order.
 pub enum Item {
@@ -98,11 +99,13 @@ impl Doc {
 /// The items of one source file.
 pub fn read(source: &str) -> Vec<Item> {
     let (mut items, mut comment) = (Vec::new(), Vec::new());
+    let mut signature = String::new(); // of the functions that a table makes
     let mut lines = source.lines();
     while let Some(line) = lines.next() {
-        if let Some(title) = line.strip_prefix("// # ") {
+        let (inner, entry) = (line.strip_prefix("    ").unwrap_or(line), line.starts_with("    "));
+        if let Some(title) = inner.strip_prefix("// # ") {
             items.push(Item::Part(title.to_owned()));
-        } else if let Some(text) = line.strip_prefix("///") {
+        } else if let Some(text) = inner.strip_prefix("///") {
             comment.push(text.to_owned());
         } else if let Some(rest) = line.strip_prefix("pub const ") {
             let name = rest.split(':').next().unwrap_or(rest).to_owned();
@@ -118,11 +121,35 @@ pub fn read(source: &str) -> Vec<Item> {
             }
             items.push(Item::Function(function(&head, Doc::read(&comment))));
             comment.clear();
+        } else if let Some((_, rest)) = line.split_once("unsafe extern \"C\" fn $name(") {
+            signature = rest.to_owned();
+        } else if entry && (inner.starts_with("fmpl_") || inner.starts_with("acp_")) {
+            items.extend(entries(inner.split(" = ").next().unwrap_or_default(), &signature, &comment));
+            comment.clear();
         } else if !line.starts_with("#[") {
             comment.clear();
         }
     }
     items
+}
+
+/// The functions of an entry in a table: `name, name8(argument: kind, …)`, or a name alone, whose arguments are the table's. Without
+/// a comment it is as the C function of its name.
+fn entries(head: &str, signature: &str, comment: &[String]) -> Vec<Item> {
+    let (names, parameters) = match head.split_once('(') {
+        Some((names, ")")) => (names, "ier: Out)".to_owned()),
+        Some((names, parameters)) => (names, parameters.replace(')', ", ier: Out)")),
+        None => (head, signature.to_owned()),
+    };
+    let first = names.split(", ").next().unwrap_or_default();
+    let same = [format!(" As [`c::{}`].", first.trim_end_matches('_'))];
+    let comment = if comment.is_empty() { &same } else { comment };
+    let form = |(name, bytes): (&str, &str)| {
+        let parameters =
+            parameters.replace(": Size", &format!(": In{bytes}")).replace(": Length", &format!(": Out{bytes}"));
+        Item::Function(function(&format!("{name}({parameters}"), Doc::read(comment)))
+    };
+    names.split(", ").zip(["", "8"]).map(form).collect()
 }
 
 /// The documentation that stands before the line that begins with `before`, indented or not.

@@ -121,11 +121,11 @@ pub(super) unsafe fn pending(
     code
 }
 
-/// Passes the result of a wait, test or cancel on, and forgets the list of a request that it has ended.
+/// Passes the result of a wait, test or cancel on, and forgets the list of a request that it has ended, by its flag.
 #[inline(always)]
-pub(super) fn after(code: c_int, ended: bool, direction: Direction, peer: c_int, index: c_int, comm: c_int) -> c_int {
-    if COUNT.load(Ordering::Relaxed) != 0 && (code == Code::Truncate as c_int || (code == 0 && ended)) {
-        forget((direction, peer, index, comm));
+pub(super) fn ended(code: c_int, flag: &c_int, key: Key) -> c_int {
+    if COUNT.load(Ordering::Relaxed) != 0 && (code == Code::Truncate as c_int || (code == 0 && *flag != 0)) {
+        forget(key);
     }
     code
 }
@@ -168,9 +168,9 @@ mod tests {
         };
         assert_eq!((code, seen), (0, vec![(4104, 4), (4080, 0)]));
         assert!(kept().contains_key(&key));
-        after(0, false, key.0, key.1, key.2, key.3);
+        ended(0, &0, key);
         assert!(kept().contains_key(&key), "a test that was too early ends nothing");
-        after(Code::Truncate as c_int, false, key.0, key.1, key.2, key.3);
+        ended(Code::Truncate as c_int, &0, key);
         assert!(!kept().contains_key(&key));
     }
 
