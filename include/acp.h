@@ -7,10 +7,10 @@
 /**
  * @file acp.h
  *
- * Names, types and meanings are those of the basic layer of ACP (Advanced Communication Primitives, ACE project); the library
- * is libfmpl. A global address names a byte of memory that some rank has registered. An operation copies between two global
- * addresses, or changes a word atomically; it returns a handle, and starts when the operation named as its order, and all
- * issued before that one, are over.
+ * Names, types and meanings are those of the basic layer of ACP (Advanced Communication Primitives, ACE project); the
+ * library is libfmpl. A global address names a byte of memory that some rank has registered. An operation copies
+ * between two global addresses, or changes a word atomically; it returns a handle, and starts when the operation
+ * named as its order, and all issued before that one, are over.
  *
  * What other ranks change behind the compiler's back should be read through volatile or atomic types.
  */

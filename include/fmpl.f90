@@ -3,12 +3,13 @@
 ! Written by the library's own tests from src/ffi/fortran.rs and the
 ! files beside it.
 !
-! Compile this file with the compiler of the program. The subroutines are those of fmpl.h with the return code in a trailing
-! argument ier. Buffers may have any type and rank. An array section with gaps would be copied for the call: send and receive
-! it with fmpl_send_block and its relatives instead. Sizes are in bytes, INTEGER or INTEGER(8). Flags are INTEGER, 0 or 1.
+! Compile this file with the compiler of the program. The subroutines are those of fmpl.h with the return code in a
+! trailing argument ier. Buffers may have any type and rank. An array section with gaps would be copied for the call:
+! send and receive it with fmpl_send_block and its relatives instead. Sizes are in bytes, INTEGER or INTEGER(8). Flags
+! are INTEGER, 0 or 1.
 !
-! A buffer that is used between an isend or irecv and the call that completes it should be ASYNCHRONOUS in the program (or a
-! TARGET, or in a module): its contents change while the compiler sees no reason for it.
+! A buffer that is used between an isend or irecv and the call that completes it should be ASYNCHRONOUS in the program
+! (or a TARGET, or in a module): its contents change while the compiler sees no reason for it.
 module fmpl
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_ptr, c_double
   implicit none
@@ -32,7 +33,7 @@ module fmpl
   integer(c_int), parameter :: FMPL_MA_BYTES = 64
   !> Bytes of completion-flag area for each index, for a caller that brings its own area to fmpl_init.
   integer(c_int), parameter :: FMPL_FA_BYTES = 64
-  !> A counter: other ranks whose memory this process has mapped. With nobody else can anything go through
+  !> A counter: other ranks whose memory this process has mapped. Only with these can anything go through
   !! shared memory.
   integer(c_int), parameter :: FMPL_COUNTER_SHM_PEERS = 0
   !> A counter: indexed messages sent to other ranks through shared memory.
@@ -1056,7 +1057,7 @@ module fmpl
 
   !> Sends size bytes to index mai of rank dst, to be received by whoever receives from any source there.
   !! These indices have nothing to do with those of indexed messages. The receiver has room for a number of
-  !! messages that does not depend on how many send (FMPL_ANY_SLOTS, 256 without it; fmpl_recv_any_limit);
+  !! messages that does not depend on how many send (FMPL_ANY_SLOTS, 512 without it; fmpl_recv_any_limit);
   !! when they are all taken the send waits. Messages of one sender to one (receiver, index, communicator)
   !! arrive in order. Any number of threads may send at once.
   !! Returns when buf may be written again: a message of up to 1 KiB is then at the receiver, a longer one has
@@ -1578,9 +1579,9 @@ module fmpl
   ! ---- Messages that are handed over -----------------------------------------------------------------------
 
   !> Memory to fill and to hand over: a *loan*. On a node its receiver gets this memory itself, so that a
-  !! message of any length costs what one of 8 bytes costs. Aligned to 64 bytes, to a page from 4096 bytes on;
-  !! its contents are not defined. It is the caller's until fmpl_send_loan or fmpl_loan_return; not for
-  !! fmpl_free.
+  !! message of any length costs little more than one of 8 bytes. Aligned to 64 bytes, to a page from 4096
+  !! bytes on; its contents are not defined. It is the caller's until fmpl_send_loan or fmpl_loan_return; not
+  !! for fmpl_free.
   !! @param size bytes; 0 is fine.
   !! @param buf set to its beginning.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_MEMORY when as many loans or bytes are out as FMPL_LOANS allows.
@@ -1914,7 +1915,8 @@ module fmpl
 
   ! ---- Counters --------------------------------------------------------------------------------------------
 
-  !> What this process has done since init, in numbers. It takes a while: not for the path of a message.
+  !> What this process has done since init, in numbers. The call takes a while: it is not meant for every
+  !! message.
   !! the value is an INTEGER(8).
   !! @param which FMPL_COUNTER_*.
   !! @param value set to the counter's value.

@@ -7,23 +7,23 @@
 /**
  * @file fmpl.h
  *
- * A message is addressed by (communicator, peer, index). The index names a fixed slot, not a tag in a queue: the receiver
- * tells the sender where the message may be put, and the sender writes it there. At most one isend and one irecv may be
- * under way on one (communicator, peer, index) at a time; different indices are independent, and different threads may use
- * them at the same time.
+ * A message is addressed by (communicator, peer, index). The index names a fixed slot, not a tag in a queue: the
+ * receiver tells the sender where the message may be put, and the sender writes it there. At most one isend and one
+ * irecv may be under way on one (communicator, peer, index) at a time; different indices are independent, and
+ * different threads may use them at the same time.
  *
- * Sizes are in bytes, times in milliseconds where the name says ms and in seconds otherwise. Functions that return int
- * return FMPL_SUCCESS or an error code FMPL_ERR_*; then fmpl_last_error() has a text with the details. After an error the job
- * can be used as before. Any function but fmpl_init, fmpl_initialized, fmpl_wtime, fmpl_strerror, fmpl_last_error,
- * fmpl_version and fmpl_abort returns FMPL_ERR_INIT before fmpl_init and after the last fmpl_finalize, and FMPL_ERR_FORK in
- * a process that was forked after fmpl_init.
+ * Sizes are in bytes, times in milliseconds where the name says ms and in seconds otherwise. Functions that return
+ * int return FMPL_SUCCESS or an error code FMPL_ERR_*; then fmpl_last_error() has a text with the details. After an
+ * error the job can be used as before. Any function but fmpl_init, fmpl_initialized, fmpl_wtime, fmpl_strerror,
+ * fmpl_last_error, fmpl_version and fmpl_abort returns FMPL_ERR_INIT before fmpl_init and after the last
+ * fmpl_finalize, and FMPL_ERR_FORK in a process that was forked after fmpl_init.
  *
- * A signal handler may call fmpl_initialized, fmpl_wtime, fmpl_version and fmpl_strerror, and nothing else of this file; it
- * may not leave a call by longjmp or an exception. A handler ends no wait (there is no EINTR), and the library's own threads
- * block all signals.
+ * A signal handler may call fmpl_initialized, fmpl_wtime, fmpl_version and fmpl_strerror, and nothing else of this
+ * file; it may not leave a call by longjmp or an exception. A handler ends no wait (there is no EINTR), and the
+ * library's own threads block all signals.
  *
- * The paper: Tatebe, Nagashima, Sekiguchi, Kitabayashi, Hayashida: Design and Implementation of FMPL, a Fast Message-passing
- * Library Based on Remote Memory Operations.
+ * The paper: Tatebe, Nagashima, Sekiguchi, Kitabayashi, Hayashida: Design and Implementation of FMPL, a Fast
+ * Message-passing Library Based on Remote Memory Operations.
  */
 #ifndef FMPL_H
 #define FMPL_H
@@ -128,8 +128,8 @@ enum fmpl_error {
 #define FMPL_FA_BYTES 64
 
 /**
- * A counter: other ranks whose memory this process has mapped. With nobody else can anything go through
- * shared memory.
+ * A counter: other ranks whose memory this process has mapped. Only with these can anything go through shared
+ * memory.
  */
 #define FMPL_COUNTER_SHM_PEERS 0
 
@@ -395,8 +395,7 @@ int fmpl_isend_test(int dst, int mai, fmpl_comm comm, int *done);
 
 /**
  * Completes the irecv on (src, mai, comm) if its message is there. When done is set to 1 the request is
- * completed as by fmpl_irecv_wait. The call copies what is left to copy of a long message, and waits for
- * the last piece if the sender is copying that.
+ * completed as by fmpl_irecv_wait.
  *
  * @param[in] src the sender's rank.
  * @param[in] mai the index, or FMPL_TAG_ANY.
@@ -723,7 +722,7 @@ int fmpl_irecv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm 
 /**
  * Sends size bytes to index mai of rank dst, to be received by whoever receives from any source there. These
  * indices have nothing to do with those of indexed messages. The receiver has room for a number of messages
- * that does not depend on how many send (FMPL_ANY_SLOTS, 256 without it; fmpl_recv_any_limit); when they are
+ * that does not depend on how many send (FMPL_ANY_SLOTS, 512 without it; fmpl_recv_any_limit); when they are
  * all taken the send waits. Messages of one sender to one (receiver, index, communicator) arrive in order.
  * Any number of threads may send at once.
  *
@@ -984,8 +983,8 @@ int fmpl_mcast_irecv_cancel(fmpl_comm comm);
 
 /**
  * Memory to fill and to hand over: a *loan*. On a node its receiver gets this memory itself, so that a
- * message of any length costs what one of 8 bytes costs. Aligned to 64 bytes, to a page from 4096 bytes on;
- * its contents are not defined. It is the caller's until fmpl_send_loan or fmpl_loan_return; not for
+ * message of any length costs little more than one of 8 bytes. Aligned to 64 bytes, to a page from 4096 bytes
+ * on; its contents are not defined. It is the caller's until fmpl_send_loan or fmpl_loan_return; not for
  * fmpl_free.
  *
  * @param[in] size bytes; 0 is fine.
@@ -1153,7 +1152,8 @@ int fmpl_loan_return(const void *buf);
 /* ---- Counters ------------------------------------------------------------------------------------------ */
 
 /**
- * What this process has done since init, in numbers. It takes a while: not for the path of a message.
+ * What this process has done since init, in numbers. The call takes a while: it is not meant for every
+ * message.
  *
  * @param[in] which FMPL_COUNTER_*.
  * @param[out] value set to the counter's value.

@@ -41,8 +41,8 @@
 ! its own area to fmpl_init.
       integer FMPL_FA_BYTES
       parameter (FMPL_FA_BYTES = 64)
-! A counter: other ranks whose memory this process has mapped. With
-! nobody else can anything go through shared memory.
+! A counter: other ranks whose memory this process has mapped. Only with
+! these can anything go through shared memory.
       integer FMPL_COUNTER_SHM_PEERS
       parameter (FMPL_COUNTER_SHM_PEERS = 0)
 ! A counter: indexed messages sent to other ranks through shared memory.

@@ -67,7 +67,7 @@ pub const FMPL_TIMEOUT_INFINITE: c_int = p2p::TIMEOUT_INFINITE;
 pub const FMPL_MA_BYTES: c_int = 64;
 /// Bytes of completion-flag area for each index, for a caller that brings its own area to `fmpl_init`.
 pub const FMPL_FA_BYTES: c_int = 64;
-/// A counter: other ranks whose memory this process has mapped. With nobody else can anything go through shared memory.
+/// A counter: other ranks whose memory this process has mapped. Only with these can anything go through shared memory.
 pub const FMPL_COUNTER_SHM_PEERS: c_int = comm::Counter::ShmPeers as c_int;
 /// A counter: indexed messages sent to other ranks through shared memory.
 pub const FMPL_COUNTER_SHM_MESSAGES: c_int = comm::Counter::ShmMessages as c_int;

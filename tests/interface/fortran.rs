@@ -40,12 +40,13 @@ const MODULE_PREAMBLE: &str = "\
 ! Written by the library's own tests from src/ffi/fortran.rs and the
 ! files beside it.
 !
-! Compile this file with the compiler of the program. The subroutines are those of fmpl.h with the return code in a trailing
-! argument ier. Buffers may have any type and rank. An array section with gaps would be copied for the call: send and receive
-! it with fmpl_send_block and its relatives instead. Sizes are in bytes, INTEGER or INTEGER(8). Flags are INTEGER, 0 or 1.
+! Compile this file with the compiler of the program. The subroutines are those of fmpl.h with the return code in a
+! trailing argument ier. Buffers may have any type and rank. An array section with gaps would be copied for the call:
+! send and receive it with fmpl_send_block and its relatives instead. Sizes are in bytes, INTEGER or INTEGER(8). Flags
+! are INTEGER, 0 or 1.
 !
-! A buffer that is used between an isend or irecv and the call that completes it should be ASYNCHRONOUS in the program (or a
-! TARGET, or in a module): its contents change while the compiler sees no reason for it.
+! A buffer that is used between an isend or irecv and the call that completes it should be ASYNCHRONOUS in the program
+! (or a TARGET, or in a module): its contents change while the compiler sees no reason for it.
 module fmpl
   use, intrinsic :: iso_c_binding, only: c_int, c_int64_t, c_ptr, c_double
   implicit none

@@ -29,23 +29,23 @@ const PREAMBLE: &str = r#"/*
 /**
  * @file fmpl.h
  *
- * A message is addressed by (communicator, peer, index). The index names a fixed slot, not a tag in a queue: the receiver
- * tells the sender where the message may be put, and the sender writes it there. At most one isend and one irecv may be
- * under way on one (communicator, peer, index) at a time; different indices are independent, and different threads may use
- * them at the same time.
+ * A message is addressed by (communicator, peer, index). The index names a fixed slot, not a tag in a queue: the
+ * receiver tells the sender where the message may be put, and the sender writes it there. At most one isend and one
+ * irecv may be under way on one (communicator, peer, index) at a time; different indices are independent, and
+ * different threads may use them at the same time.
  *
- * Sizes are in bytes, times in milliseconds where the name says ms and in seconds otherwise. Functions that return int
- * return FMPL_SUCCESS or an error code FMPL_ERR_*; then fmpl_last_error() has a text with the details. After an error the job
- * can be used as before. Any function but fmpl_init, fmpl_initialized, fmpl_wtime, fmpl_strerror, fmpl_last_error,
- * fmpl_version and fmpl_abort returns FMPL_ERR_INIT before fmpl_init and after the last fmpl_finalize, and FMPL_ERR_FORK in
- * a process that was forked after fmpl_init.
+ * Sizes are in bytes, times in milliseconds where the name says ms and in seconds otherwise. Functions that return
+ * int return FMPL_SUCCESS or an error code FMPL_ERR_*; then fmpl_last_error() has a text with the details. After an
+ * error the job can be used as before. Any function but fmpl_init, fmpl_initialized, fmpl_wtime, fmpl_strerror,
+ * fmpl_last_error, fmpl_version and fmpl_abort returns FMPL_ERR_INIT before fmpl_init and after the last
+ * fmpl_finalize, and FMPL_ERR_FORK in a process that was forked after fmpl_init.
  *
- * A signal handler may call fmpl_initialized, fmpl_wtime, fmpl_version and fmpl_strerror, and nothing else of this file; it
- * may not leave a call by longjmp or an exception. A handler ends no wait (there is no EINTR), and the library's own threads
- * block all signals.
+ * A signal handler may call fmpl_initialized, fmpl_wtime, fmpl_version and fmpl_strerror, and nothing else of this
+ * file; it may not leave a call by longjmp or an exception. A handler ends no wait (there is no EINTR), and the
+ * library's own threads block all signals.
  *
- * The paper: Tatebe, Nagashima, Sekiguchi, Kitabayashi, Hayashida: Design and Implementation of FMPL, a Fast Message-passing
- * Library Based on Remote Memory Operations.
+ * The paper: Tatebe, Nagashima, Sekiguchi, Kitabayashi, Hayashida: Design and Implementation of FMPL, a Fast
+ * Message-passing Library Based on Remote Memory Operations.
  */
 #ifndef FMPL_H
 #define FMPL_H

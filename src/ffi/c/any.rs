@@ -13,7 +13,7 @@ use crate::p2p::any_source::{self, multicast};
 
 /// Sends `size` bytes to index `mai` of rank `dst`, to be received by whoever receives from any source there. These indices have
 /// nothing to do with those of indexed messages. The receiver has room for a number of messages that does not depend on
-/// how many send (`FMPL_ANY_SLOTS`, 256 without it; `fmpl_recv_any_limit`); when they are all taken the send waits. Messages of one
+/// how many send (`FMPL_ANY_SLOTS`, 512 without it; `fmpl_recv_any_limit`); when they are all taken the send waits. Messages of one
 /// sender to one (receiver, index, communicator) arrive in order. Any number of threads may send at once.
 ///
 /// Returns when `buf` may be written again: a message of up to 1 KiB is then at the receiver, a longer one has been fetched by it

@@ -9,7 +9,7 @@ use crate::ffi::outcome::{hand_out, wrong};
 
 // # Counters
 
-/// What this process has done since init, in numbers. It takes a while: not for the path of a message.
+/// What this process has done since init, in numbers. The call takes a while: it is not meant for every message.
 ///
 /// * which: `FMPL_COUNTER_*`.
 /// * value: set to the counter's value.

@@ -11,8 +11,8 @@ use crate::p2p::{self, Lent};
 
 // # Messages that are handed over
 
-/// Memory to fill and to hand over: a *loan*. On a node its receiver gets this memory itself, so that a message of any length costs what one
-/// of 8 bytes costs. Aligned to 64 bytes, to a page from 4096 bytes on; its contents are not defined. It is the caller's until
+/// Memory to fill and to hand over: a *loan*. On a node its receiver gets this memory itself, so that a message of any length costs
+/// little more than one of 8 bytes. Aligned to 64 bytes, to a page from 4096 bytes on; its contents are not defined. It is the caller's until
 /// `fmpl_send_loan` or `fmpl_loan_return`; not for `fmpl_free`.
 ///
 /// * size: bytes; 0 is fine.
