@@ -1,21 +1,9 @@
 """A damaged peer takes nobody with it. The scenes are those of tests/damage, with more seeds."""
 
 
-@functools.cache
-def damage_program():
-    """tests/damage, as tests are built: arithmetic that overflows is seen, too."""
-    command = ["cargo", "test", "--locked", "--test", "damage", "--no-run", "--message-format=json"]
-    done = subprocess.run(command, cwd=ROOT, env=tests_env(), capture_output=True, text=True)
-    if done.returncode:
-        raise Missing(done.stderr[-300:])
-    artifacts = [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
-    return next(a["executable"] for a in artifacts if a.get("target", {}).get("name") == "damage" and a.get("executable"))
-
-
 def damage(test, **env):
-    """What a test says, and whether it holds."""
-    done = subprocess.run([damage_program(), test], env={**os.environ, **env}, capture_output=True, text=True)
-    return done.stdout + done.stderr, done.returncode == 0
+    """What a test says, and whether it holds; built as tests are: arithmetic that overflows is seen, too."""
+    return said(test_program("damage", profile="test"), test, **env)
 
 
 AIMED = {

@@ -6,8 +6,7 @@ NOT_LATER = {"": "neither", "0": "the sender", "1": "the receiver", "0 1": "both
 @functools.cache
 def faults(test, **env):
     """What a test says, and whether it holds."""
-    done = subprocess.run([test_program("faults"), test], env={**os.environ, **env}, capture_output=True, text=True)
-    return done.stdout + done.stderr, done.returncode == 0
+    return said(test_program("faults"), test, **env)
 
 
 def settings(text, pattern):

@@ -2,22 +2,11 @@
 
 
 @functools.cache
-def peers_program(target):
-    """A target of the tests, as tests are built."""
-    command = ["cargo", "test", "--locked", "--test", target, "--no-run", "--message-format=json"]
-    done = subprocess.run(command, cwd=ROOT, env=tests_env(), capture_output=True, text=True)
-    if done.returncode:
-        raise Missing(done.stderr[-300:])
-    artifacts = [json.loads(text) for text in done.stdout.splitlines() if text.startswith("{")]
-    return next(a["executable"] for a in artifacts if a.get("target", {}).get("name") == target and a.get("executable"))
-
-
-@functools.cache
 def between_nodes(test):
     """What a test of faults says in the rig, and whether it holds."""
     if subprocess.run(["tests/rig/run", "--prepare"], cwd=ROOT, capture_output=True).returncode == 77:
         raise Missing("the rig cannot run here")
-    command = ["tests/rig/run", "--timeout", "600", f"RIG_SHORT=1 {peers_program('faults')} {test}"]
+    command = ["tests/rig/run", "--timeout", "600", f"RIG_SHORT=1 {test_program('faults', profile='test')} {test}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return done.stdout + done.stderr, done.returncode == 0
 
@@ -55,6 +44,5 @@ for title, (target, test) in SMALL.items():
 
     @line("ground", title, "as promised")
     def _(target=target, test=test):
-        done = subprocess.run([peers_program(target), test], cwd=ROOT, capture_output=True, text=True)
-        text = done.stdout + done.stderr
-        return "so it is" if done.returncode == 0 else text[-300:], done.returncode == 0 and "... ok" in text
+        text, well = said(test_program(target, profile="test"), test)
+        return "so it is" if well else text[-300:], well and "... ok" in text
