@@ -114,6 +114,13 @@ pub enum SendState {
     Shared,
 }
 
+impl SendState {
+    /// Does any wait of the process move it on? What a device reads is looked at by its own completion, and so is what only needs to be confirmed.
+    pub fn is_moved_on(self) -> bool {
+        matches!(self, SendState::Waits | SendState::Offered | SendState::Shared)
+    }
+}
+
 /// A block of the spool, as the sender remembers it. Size 0: none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +155,8 @@ pub struct SendSide {
     pub behind: [Cell<BlockRef>; 2],
     /// Is the slot in the lane's list of spooled ones?
     pub listed: Cell<bool>,
+    /// Is the pending request in the process's list of those that any wait moves on?
+    pub waiting: Cell<bool>,
     /// How often in turn, at most four times, no posting came while a buffered send looked for it.
     pub vain: Cell<u8>,
     /// Messages that went through the spool, ever.

@@ -421,7 +421,7 @@ pub const OFFER_OPEN: u32 = 1;
 pub const OFFER_TAKEN: u32 = 2;
 /// The sender moved the message to its spool.
 pub const OFFER_MOVED: u32 = 3;
-/// The receiver took it, but the kernel would not copy: the sender must move it.
+/// The kernel would not copy it: the sender must move it.
 pub const OFFER_REFUSED: u32 = 4;
 
 /// A transfer that both sides may work on: cooperative copies and offers to pull.
@@ -450,14 +450,10 @@ pub struct Transfer {
     _pad3: AtomicU64,
     /// tag 32 | pieces the sender has copied.
     pub done_s: AtomicU64,
-    /// tag 32 | first piece it could not copy + 1 (0: none).
-    pub err_s: AtomicU64,
-    _pad1: [AtomicU64; 6],
+    _pad1: [AtomicU64; 7],
     /// tag 32 | pieces the receiver has copied.
     pub done_r: AtomicU64,
-    /// tag 32 | first piece it could not copy + 1 (0: none).
-    pub err_r: AtomicU64,
-    _pad2: [AtomicU64; 6],
+    _pad2: [AtomicU64; 7],
 }
 
 impl Transfer {

@@ -58,9 +58,6 @@ const SHORT_RUN: usize = 2048;
 /// Pieces of a list up to this many bytes in the mean do: they begin and end within pages, and their descriptors must be fetched.
 const SHORT_PIECE: usize = 8192;
 
-/// So much of a message goes alone before it is shared with a receiver that does not wait.
-const FIRST: usize = 4096;
-
 /// [`across`] with the peer of a lane, if that lives: when it has died, or has executed another program, its number stands for another's memory.
 ///
 /// # Safety
@@ -212,22 +209,13 @@ impl Sender {
             return Put::NotNow;
         }
         let shared = (n >= ways.coop_min || way == Way::Coop) && way != Way::Cma && n > 0;
-        // Who does not wait for the message may have posted memory that the kernel does not copy. As long as nothing is published there are
-        // other ways for that, so the beginning goes first. The rest is shared with whoever comes to it: in a window of requests the
-        // receiver is behind by a message or two.
-        let alone = if shared { n.min(FIRST) } else { n };
-        let data = self.data;
-        // SAFETY: the posting says that the peer's memory may be written until we publish.
-        let push = |k: usize| unsafe { across_to(lane, Push, data, target, 0, k) };
-        let mut pushed = if shared && waiting { Ok(()) } else { push(alone) };
-        if shared && pushed.is_ok() {
-            // SAFETY: as the caller promises.
-            match unsafe { self.share(target, n) } {
-                Some(done) => return done,
-                None => pushed = push(n),
-            }
+        // Whether the receiver waits for this message or not: in a window of requests it is behind by a message or two.
+        // SAFETY: as the caller promises.
+        if shared && let Some(done) = unsafe { self.share(target, n) } {
+            return done;
         }
-        match pushed {
+        // SAFETY: the posting says that the peer's memory may be written until we publish.
+        match unsafe { across_to(lane, Push, self.data, target, 0, n) } {
             Ok(()) => self.direct(),
             Err(CmaError::Gone) => Put::Failed(lane.peer_error(self.ep.rank, "has died", "send to", self.index())),
             // Not allowed, or memory that the kernel does not copy (a device's): the ring and the spool can.
@@ -291,9 +279,8 @@ impl Sender {
         t.run.store(block.run as u64, Ordering::Relaxed);
         t.count.store(block.count as u64, Ordering::Relaxed);
         t.stride.store(block.stride as u64, Ordering::Relaxed);
-        for word in [&t.err_s, &t.done_r, &t.err_r] {
-            word.store((tag as u64) << 32, Ordering::Relaxed);
-        }
+        t.done_r.store((tag as u64) << 32, Ordering::Relaxed);
+        t.offer.store(claim_word(tag, OFFER_OPEN), Ordering::Relaxed);
         // SYNC POINT: pairs with the acquire in `Receiver::share`: who still looks for the transfer before finds it over, and all of it
         // written.
         t.done_s.store((tag as u64) << 32, Ordering::Release);

@@ -314,6 +314,37 @@ pub fn memory_that_the_kernel_does_not_copy(me: i32) {
         }
         barrier();
     }
+    // Both wait for the message in the receive, blocking and not; then the sender waits for the answer before it completes its send.
+    for round in 0..8u64 {
+        let [blocking, answered] = [4, 2].map(|bit| round & bit != 0);
+        let secret_here = round as i32 & 1 == me;
+        let buf: &mut [u8] = if secret_here { secret } else { &mut plain };
+        barrier();
+        if me == 0 {
+            buf.copy_from_slice(&message(LEN, 10 + round));
+            match blocking {
+                true => send(buf, 1, 3),
+                false => isend(buf, 1, 3),
+            }
+            if answered {
+                recv(&mut [0; 8], 1, 4);
+            }
+            if !blocking {
+                isend_wait(1, 3);
+            }
+        } else {
+            recv(buf, 0, 3);
+            check(buf, 10 + round, "waited for, into or out of memory that the kernel does not copy");
+            if answered {
+                send(&[1; 8], 0, 4);
+            }
+        }
+    } // A shared copy that was moved keeps its transfer block until the next long message.
+    if me == 0 {
+        send(&message(LEN, 30), 1, 3);
+    } else {
+        recv(&mut plain, 0, 3);
+    }
 }
 
 /// More requests at once than there are transfer blocks, and blocks whose message was moved to the spool.

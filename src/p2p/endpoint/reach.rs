@@ -390,6 +390,9 @@ impl Endpoint {
     /// what it is; the words of the error.
     #[cold]
     pub fn break_off(&self, rank: u32, record: &str) -> String {
+        if cfg!(loom) {
+            panic!("no rank of a model damages {record}");
+        }
         let Some(peer) = self.known(rank).filter(|_| rank != self.rank) else {
             if let Some(link) = self.link_to(rank) {
                 link.damaged(record);

@@ -121,12 +121,14 @@ pub(in crate::p2p) unsafe fn isend_on(
         }
     }
     pending(state);
-    if state == SendState::Waits {
+    if state.is_moved_on() {
         ep.waiting_sends.add(lane, slot);
-        if let Some(far) = lane.far() {
-            // In the list first: the peer's call comes to the fabric's thread, which moves on what it finds there.
-            far.call(Call::Marks);
-        }
+    }
+    if state == SendState::Waits
+        && let Some(far) = lane.far()
+    {
+        // In the list first: the peer's call comes to the fabric's thread, which moves on what it finds there.
+        far.call(Call::Marks);
     }
     if state != SendState::Sent {
         arm_send(ep, lane, slot, state, len);

@@ -37,7 +37,11 @@ pub struct WaitingSends {
 }
 
 impl WaitingSends {
+    /// Lists a request whose side is held.
     pub(super) fn add(&self, lane: &'static Lane, slot: usize) {
+        if lane.send_side(slot).waiting.replace(true) {
+            return;
+        }
         let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());
         list.push((lane, slot));
         self.count.store(list.len() as u32, Ordering::Relaxed);
@@ -71,7 +75,8 @@ impl WaitingSends {
             let side = lane.send_side(*slot);
             // The request's own thread has it.
             let Some(_hold) = side.try_hold() else { return true };
-            if side.state.get() != SendState::Waits {
+            side.waiting.set(false);
+            if !side.state.get().is_moved_on() {
                 return false;
             }
             // SAFETY: the request is not completed, so its memory is still readable.
@@ -88,7 +93,8 @@ impl WaitingSends {
             {
                 event.signal();
             }
-            side.state.get() == SendState::Waits
+            side.waiting.set(side.state.get().is_moved_on());
+            side.waiting.get()
         });
         self.count.store(list.len() as u32, Ordering::Relaxed);
         !list.is_empty()
@@ -184,9 +190,8 @@ fn let_go(ep: &'static Endpoint, lane: &'static Lane, slot: usize) {
         sender.end_offer();
     }
     if side.state.get() == SendState::Shared {
-        let sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
-        // Failed or not: the receiver reads the memory no more.
-        while lane.gone().is_none() && sender.has_been_shared() == Ok(false) {
+        let mut sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
+        while lane.gone().is_none() && !sender.has_been_shared() {
             std::thread::yield_now();
         }
         sender.end_offer();
@@ -287,7 +292,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
             }
         }
         SendState::Shared => {
-            if sender.has_been_shared()? {
+            if sender.has_been_shared() {
                 return Ok(Step::Done);
             }
         }

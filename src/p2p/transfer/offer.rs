@@ -29,7 +29,6 @@ impl Sender {
         let Some((block, tag)) = self.claim_transfer() else { return false };
         let t = lane.transfer(lane.out, block);
         self.describe(t, tag, self.len.max(1));
-        t.offer.store(claim_word(tag, OFFER_OPEN), Ordering::Release);
         self.take_landing();
         let side = lane.send_side(self.slot);
         side.transfer.set(block as u32 + 1);
@@ -38,7 +37,7 @@ impl Sender {
         true
     }
 
-    /// The offer's block is free again: its message is acknowledged, or was moved. Also that of a shared copy that has failed, when the next
+    /// The offer's block is free again: its message is acknowledged, or was moved. Also that of a shared copy that was moved, when the next
     /// message is to go.
     pub fn end_offer(&self) {
         let side = self.lane.send_side(self.slot);
@@ -48,7 +47,7 @@ impl Sender {
         }
     }
 
-    /// Has the receiver refused the offer, because the kernel would not copy?
+    /// Would the kernel not copy it?
     pub fn is_refused(&self) -> bool {
         let side = self.lane.send_side(self.slot);
         let t = self.lane.transfer(self.lane.out, side.transfer.get() as usize - 1);
@@ -121,13 +120,24 @@ impl Receiver {
                 }
                 Err(_) => t.offer.store(claim_word(tag, OFFER_REFUSED), Ordering::Relaxed),
             }
-            // The sender may sleep in its wait.
-            doorbell::light_barrier();
-            let sleep = lane.receiving(self.slot).0.tx.load(Ordering::Relaxed) & 0xff;
-            if sleep != 0 {
-                crate::p2p::send::wake(lane, self.slot, sleep);
-            }
+            self.wake_sender();
         }
+        // SAFETY: as the caller promises.
+        unsafe { self.take_moved(t, tag, n) }
+    }
+
+    /// The sender, which may sleep in its wait, is to look at its offer.
+    pub(super) fn wake_sender(&self) {
+        doorbell::light_barrier();
+        let sleep = self.lane.receiving(self.slot).0.tx.load(Ordering::Relaxed) & 0xff;
+        if sleep != 0 {
+            crate::p2p::send::wake(self.lane, self.slot, sleep);
+        }
+    }
+
+    /// Fetches a message that the sender has moved into its spool, or is about to.
+    pub(super) unsafe fn take_moved(&self, t: &Transfer, tag: u32, n: usize) -> Result<()> {
+        let lane = self.lane;
         // Anything but what this side wrote there means that it is moved, and perhaps that the block serves another offer by now.
         // SYNC POINT: pairs with `Sender::move_offer`; a later offer's word is stored after the block was released and claimed.
         let refused = claim_word(tag, OFFER_REFUSED);

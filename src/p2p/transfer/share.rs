@@ -2,7 +2,7 @@
 
 use super::{Chunk, Put, across_to};
 use crate::base::atomics::{Ordering, fence};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::Result;
 use crate::fabric::shm::cma::CmaError;
 use crate::lane::SendState;
 use crate::lane::map::TRANSFERS;
@@ -32,40 +32,34 @@ impl Sender {
         side.tag.set(tag);
         self.publish(Kind::Coop, self.len as u64, block as u64 | (tag as u64) << 32);
         let mut done = 0u32;
-        let mut fault = None;
         while let Some(k) = t.claim(tag, pieces) {
             let (at, end) = bounds_of(n, piece, k);
             // SAFETY: the posting is ours until both sides are done.
             match unsafe { across_to(lane, Push, self.data, target, at, end - at) } {
                 Ok(()) => done += 1,
+                Err(CmaError::Gone) => {
+                    let gone = lane.peer_error(self.ep.rank, "has died", "send to", self.index());
+                    return Some(Put::Failed(gone));
+                }
                 Err(e) => {
                     self.not_allowed(e);
-                    t.err_s.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Relaxed);
-                    fault = Some(e);
+                    t.settle(tag, OFFER_REFUSED);
                     break;
                 }
             }
         }
         // SYNC POINT: pairs with the acquire in `Receiver::share`.
         t.done_s.store((tag as u64) << 32 | done as u64, Ordering::Release);
-        if let Some(e) = fault {
-            // The block stays until the next message: the receiver may come long after, and must not take the block of another transfer
-            // for the end of this one.
-            return Some(Put::Failed(match e {
-                CmaError::Gone => lane.peer_error(self.ep.rank, "has died", "send to", self.index()),
-                _ => self.fault("written to the receiver's buffer"),
-            }));
-        }
         side.theirs.set(pieces - done);
         let scene =
             Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
         let mut waiter = Waiter::new();
         loop {
-            match self.has_been_shared() {
-                Ok(true) => return Some(Put::Done),
-                Ok(false) if self.request => return Some(Put::Under(SendState::Shared)),
-                Ok(false) => {}
-                Err(e) => return Some(Put::Failed(e)),
+            if self.has_been_shared() {
+                return Some(Put::Done);
+            }
+            if self.request {
+                return Some(Put::Under(SendState::Shared));
             }
             if !waiter.spin()
                 && let Err(e) = waiter.slow(&scene)
@@ -76,19 +70,19 @@ impl Sender {
         }
     }
 
-    /// Has the receiver copied the pieces that it has claimed? Then, and when it could not, the transfer block is free again.
-    pub fn has_been_shared(&self) -> Result<bool> {
+    /// Has the receiver copied the pieces that it has claimed? Or was the message moved into the spool, since a piece could not be copied?
+    pub fn has_been_shared(&mut self) -> bool {
         let side = self.lane.send_side(self.slot);
         let t = self.lane.transfer(self.lane.out, side.transfer.get() as usize - 1);
-        let tag = side.tag.get();
         // SYNC POINT: pairs with the release in `Receiver::share`: it reads our memory no more.
-        let failed = word_of(t.err_r.load(Ordering::Acquire), tag).is_some_and(|e| e != 0);
-        // SYNC POINT: pairs with the release in `Receiver::share`.
-        let over = failed || word_of(t.done_r.load(Ordering::Acquire), tag).unwrap_or(0) == side.theirs.get();
-        if over {
+        if word_of(t.done_r.load(Ordering::Acquire), side.tag.get()).unwrap_or(0) == side.theirs.get() {
             self.end_offer();
+            return true;
         }
-        if failed { Err(self.fault("read by the receiver")) } else { Ok(over) }
+        // The block stays until the next message: the receiver may come long after, and must not take the block of another transfer for the
+        // end of this one.
+        // SAFETY: the memory is readable until this says that the message has gone.
+        self.is_refused() && unsafe { self.move_offer(true) }
     }
 
     /// No more copies by the kernel with this peer, if that is what it said.
@@ -96,19 +90,6 @@ impl Sender {
         if let Some(peer) = self.lane.peer.as_ref().filter(|_| e == CmaError::Denied) {
             peer.cma_off();
         }
-    }
-
-    #[cold]
-    fn fault(&self, what: &str) -> Error {
-        Error::new(
-            Code::Argument,
-            format!(
-                "rank {}: send of {} bytes to {}: the buffer cannot be {what}; for memory that the kernel does not copy set FMPL_CMA=off",
-                self.ep.rank,
-                self.len,
-                self.lane.name(self.index())
-            ),
-        )
     }
 }
 
@@ -172,45 +153,41 @@ impl Receiver {
             return Ok(());
         }
         let Some((source, pieces)) = described else { return Err(self.garbled("a transfer block")) };
-        let (mut claimed, mut done) = (0u32, 0u32);
-        let mut failed = false;
+        let mut done = 0u32;
         while let Some(k) = t.claim(tag, pieces) {
-            claimed += 1;
-            // Nobody copies the rest.
-            if failed {
-                continue;
-            }
             let (from, end) = bounds_of(n, piece, k);
             // SAFETY: the sender keeps its memory until both are done; ours has room for `n` bytes.
-            if let Err(e) = unsafe { across_to(lane, Pull, self.data, source, from, end - from) } {
-                if matches!(e, CmaError::Gone) {
+            match unsafe { across_to(lane, Pull, self.data, source, from, end - from) } {
+                Ok(()) => done += 1,
+                Err(CmaError::Gone) => {
                     return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));
                 }
-                t.err_r.store((tag as u64) << 32 | (k + 1) as u64, Ordering::Release);
-                failed = true;
-                continue;
+                Err(_) => {
+                    t.settle(tag, OFFER_REFUSED);
+                    self.wake_sender();
+                    break;
+                }
             }
-            done += 1;
-            // SYNC POINT: pairs with the acquire in `Sender::share`.
+            // SYNC POINT: pairs with the acquire in `Sender::has_been_shared`.
             t.done_r.store((tag as u64) << 32 | done as u64, Ordering::Release);
         }
+        let moved = claim_word(tag, OFFER_MOVED);
         let mut waiter = Waiter::new();
         loop {
             let now = t.done_s.load(Ordering::Acquire);
-            // Stored before the count.
-            let error = t.err_s.load(Ordering::Relaxed);
             match word_of(now, tag) {
                 // The sender has finished and gone on.
-                None => break,
+                None => return Ok(()),
                 // It writes into our memory no more.
-                Some(theirs) if theirs.wrapping_add(claimed) == pieces => break,
+                Some(theirs) if theirs.wrapping_add(done) == pieces => return Ok(()),
                 _ => {}
             }
-            if word_of(error, tag).is_some_and(|e| e != 0) {
-                return Err(self.lost());
+            if t.offer.load(Ordering::Relaxed) == moved {
+                // SAFETY: as the caller promises.
+                return unsafe { self.take_moved(t, tag, n) };
             }
             if !waiter.spin() {
-                let ready = || t.done_s.load(Ordering::Relaxed) != now || t.err_s.load(Ordering::Relaxed) != error;
+                let ready = || t.done_s.load(Ordering::Relaxed) != now || t.offer.load(Ordering::Relaxed) == moved;
                 // A sender that lives may be writing into our memory, whatever it has damaged.
                 if let Err(e) = waiter.slow(&Chunk { wait: self.awaiting(), ready: &ready })
                     && lane.is_dead()
@@ -219,19 +196,6 @@ impl Receiver {
                 }
             }
         }
-        if failed { Err(self.lost()) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn lost(&self) -> Error {
-        Error::new(
-            Code::Argument,
-            format!(
-                "rank {}: recv from {}: one of the two buffers cannot be copied by the kernel; for such memory set FMPL_CMA=off",
-                self.ep.rank,
-                self.lane.name(self.index())
-            ),
-        )
     }
 }
 
