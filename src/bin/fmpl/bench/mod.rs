@@ -41,7 +41,6 @@ mod rank;
 mod ring;
 mod rma;
 mod session;
-mod simulate;
 mod startup;
 mod state;
 mod stopped;
@@ -186,7 +185,7 @@ pub struct Options {
     /// Message sizes, such as 8,4k,1M
     #[arg(long, value_delimiter = ',', value_parser = parse_bytes)]
     sizes: Vec<usize>,
-    /// Numbers of receives, sends, senders to play or ranks, where a benchmark counts these
+    /// Numbers of receives, sends or ranks, where a benchmark counts these
     #[arg(long, value_delimiter = ',')]
     counts: Vec<usize>,
     /// Where buffers lie, in bytes behind a page: what is sent, and what is received into if that differs; may be given more than
@@ -218,12 +217,6 @@ pub struct Options {
     /// FMPL's rings for messages of any source in so many shares each, beside those that it chooses itself (anysource, incast)
     #[arg(long, value_delimiter = ',', value_name = "SHARES")]
     spread: Vec<usize>,
-    /// Plays very many senders, with times that are measured first (incast)
-    #[arg(long)]
-    simulate: bool,
-    /// The times for --simulate, as --json has written them or made up for another machine, in place of measuring
-    #[arg(long, value_name = "FILE", requires = "simulate")]
-    times: Option<PathBuf>,
     /// Number of ranks, in place of the benchmark's own
     #[arg(long)]
     ranks: Option<usize>,
@@ -320,10 +313,6 @@ static BLOCKS: &[(&str, Block)] = &[
     ("anyindex", anyindex::block),
     ("anysource", anysource::block),
     ("incast", incast::block),
-    ("fill", simulate::times::fill),
-    ("yields", simulate::times::yields),
-    ("wakes", simulate::times::wakes),
-    ("drain", simulate::times::drain),
     ("mcast", mcast::block),
     ("unexpected", unexpected::block),
     ("overlap", overlap::block),
@@ -379,9 +368,6 @@ fn drive(names: &[String], o: &Options) -> Result<(), String> {
     }
     let place = session::Scratch::new()?;
     let only = |name: &str| names.len() == 1 && names[0] == name;
-    if o.simulate {
-        return if only("incast") { simulate::main(o, &place.0) } else { Err("--simulate is of incast".into()) };
-    }
     match &names[0][..] {
         "tune-coll" => return tune_coll::main(o, &place.0),
         "hop" => return hop::show(&place.0),

@@ -76,23 +76,6 @@ struct Line {
     dashed: bool,
 }
 
-/// A title and its points.
-pub type Titled = (String, Vec<(f64, f64)>);
-
-/// Draws lines of times over counts.
-pub fn counts(title: &str, path: &Path, lines: &[Titled], unit: &str) -> Result<(), String> {
-    let line = |(colour, (title, points)): (usize, &Titled)| {
-        let points = points.iter().map(|p| (p.0.log2(), p.1)).collect();
-        Line { title: title.clone(), points, colour, dashed: false }
-    };
-    let lines: Vec<Line> = lines.iter().enumerate().map(line).collect();
-    let all = || lines.iter().flat_map(|l| l.points.iter().copied());
-    let least = |v: fn((f64, f64)) -> f64| all().map(v).fold(f64::INFINITY, f64::min);
-    let most = |v: fn((f64, f64)) -> f64| all().map(v).fold(0.0, f64::max);
-    let span = (least(|p| p.0), most(|p| p.0), least(|p| p.1) * 0.7, most(|p| p.1) * 1.6);
-    picture(title, path, &lines, span, &[], false, unit).map_err(|e| format!("{}: {e}", path.display()))
-}
-
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn picture(

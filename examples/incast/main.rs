@@ -1,35 +1,39 @@
-//! `fmpl bench incast --simulate`: what spreading a receiver's counter buys, with up to a million senders.
+//! What spreading a receiver's counter buys, with up to a million senders: a simulator.
+//!
+//!     cargo build --release --examples
+//!     fmpl run -n 33 --bind none target/release/examples/incast --json times.json --svg incast.svg
+//!     target/release/examples/incast --times times.json
 //!
 //! The times of the model are measured first, each by a block of its own ([`times`]): a message put into a ring with room, a message taken
 //! out, a counter's hop, giving way to another rank, waking one. Then the model ([`near`]) is to say what 8, 16 and 32 senders cost on this
 //! machine, and is compared with them, measured in the same run. Only if it is right within [`SLACK`] does it go on to more senders than can
-//! be measured, each with a processor of its own ([`stations`]).
+//! be measured, each with a processor of its own ([`stations`]). With `--times` nothing is measured, and no job is needed.
 //!
 //! The blocks take turns, for the machine changes; the raw hop before and after each says in which state it was, and only blocks of
 //! the commonest state count.
 
 mod near;
+mod picture;
 mod stations;
-pub mod times;
+mod times;
 
-use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
 
+use clap::Parser;
+use fmpl::Comm;
+use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use super::hop::Hop;
-use super::measure::{cores, median};
-use super::session::{BLOCK_LIMIT, Failure, Session};
-use super::{Case, Options, against, plot};
 use stations::{Place, Scene, Times, play};
+use times::{Block, hop, median, processors};
 
 /// How far the model may be from what was measured.
 const SLACK: f64 = 0.20;
 /// Slots of a ring, as `FMPL_ANY_SLOTS` has it unless set.
 const SLOTS: usize = 512;
-/// Bytes of a message, and messages of each sender in a drain.
-const SIZE: usize = 1024;
+/// Messages of each sender in a drain.
 const EACH: usize = 1000;
 /// Which numbers of senders the model is tried on.
 const TRIED: [usize; 3] = [8, 16, 32];
@@ -43,6 +47,25 @@ const SHARES: [usize; 4] = [1, 4, 16, 64];
 const PLACES: [(Place, &str); 3] =
     [(Place::Memory, "receiver's memory"), (Place::Port, "receiver's port"), (Place::Nodes, "other nodes")];
 
+#[derive(Parser)]
+struct Options {
+    /// Numbers of senders to play, up to a million
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    counts: Vec<u32>,
+    /// Blocks of each kind are measured so many times five times
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// The times, as --json has written them or made up for another machine, in place of measuring
+    #[arg(long, value_name = "FILE")]
+    times: Option<PathBuf>,
+    /// Also write the times to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Also draw what came out into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
 /// What the model goes by.
 struct Known {
     times: Times,
@@ -52,15 +75,23 @@ struct Known {
     measured: Vec<(usize, f64)>,
 }
 
-/// The command.
-pub fn main(o: &Options, place: &Path) -> Result<(), String> {
-    if o.counts.iter().any(|n| !(1..=1_000_000).contains(n)) {
-        return Err("--counts: from 1 to 1000000 senders are played".into());
-    }
-    let known = match &o.times {
-        Some(path) => read(path)?,
-        None => measured(o, place)?,
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let known = match &options.times {
+        Some(path) => read(path).map(Some),
+        None => job(&options),
     };
+    match known.and_then(|known| known.map_or(Ok(()), |known| model(&options, &known))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("incast: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints the times, compares, and goes on to more senders.
+fn model(o: &Options, known: &Known) -> Result<(), String> {
     let t = known.times;
     println!("times, ns, each by a block of its own");
     for (value, what) in [
@@ -91,7 +122,7 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
         }
     }
     if let Some(path) = &o.json {
-        let text = serde_json::to_string_pretty(&written(&known)).map_err(|e| e.to_string())?;
+        let text = serde_json::to_string_pretty(&written(known)).map_err(|e| e.to_string())?;
         std::fs::write(path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))?;
     }
     if known.measured.is_empty() || !wrong.is_empty() {
@@ -106,28 +137,14 @@ pub fn main(o: &Options, place: &Path) -> Result<(), String> {
 
 /// Plays all scenes; the table, and the picture if one is wanted.
 fn extrapolate(o: &Options, times: Times) -> Result<(), String> {
-    let all: &[usize] = if o.counts.is_empty() { &SENDERS } else { &o.counts };
+    let counts: Vec<usize> = o.counts.iter().map(|n| *n as usize).collect();
+    let all: &[usize] = if counts.is_empty() { &SENDERS } else { &counts };
     let scene = |n: usize| {
         let (senders, shares) = (all[n % all.len()], SHARES[n / all.len() % SHARES.len()]);
         Scene { senders, slots: SLOTS, shares, place: PLACES[n / all.len() / SHARES.len()].0 }
     };
     let count = all.len() * SHARES.len() * PLACES.len();
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(vec![(0.0, 0.0); count]));
-    std::thread::scope(|s| {
-        for _ in 0..cores().len() {
-            s.spawn(|| {
-                loop {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    if n >= count {
-                        break;
-                    }
-                    let outcome = play(scene(n), times);
-                    done.lock().unwrap_or_else(|e| e.into_inner())[n] = (outcome.each, outcome.looks);
-                }
-            });
-        }
-    });
-    let done = done.into_inner().unwrap_or_else(|e| e.into_inner());
+    let done: Vec<_> = (0..count).into_par_iter().map(|n| play(scene(n), times)).collect();
     println!(
         "\nns from one message to the next, when each sender has a processor of its own (looks at a counter for each message)"
     );
@@ -138,9 +155,9 @@ fn extrapolate(o: &Options, times: Times) -> Result<(), String> {
     for (row, found) in done.chunks(all.len()).enumerate() {
         let (place, shares) = (PLACES[row / SHARES.len()].1, SHARES[row % SHARES.len()]);
         print!("  {:<26}", format!("{place}, {shares}"));
-        found.iter().for_each(|(each, looks)| print!("{:>16}", format!("{each:.0} ({looks:.1})")));
+        found.iter().for_each(|o| print!("{:>16}", format!("{:.0} ({:.1})", o.each, o.looks)));
         println!();
-        let points = all.iter().zip(found).map(|(n, (each, _))| (*n as f64, *each)).collect();
+        let points = all.iter().zip(found).map(|(n, o)| (*n as f64, o.each)).collect();
         // Those that can be told apart in a picture.
         if row >= SHARES.len() && shares != 16 {
             let shares = if shares == 1 { "1 share".to_owned() } else { format!("{shares} shares") };
@@ -148,53 +165,65 @@ fn extrapolate(o: &Options, times: Times) -> Result<(), String> {
         }
     }
     match &o.svg {
-        Some(path) => plot::counts("incast: what shares of the counter buy", path, &lines, "ns a message"),
+        Some(path) => picture::draw(path, &lines).map_err(|e| format!("{}: {e}", path.display())),
         None => Ok(()),
     }
-}
-
-/// The blocks, in turn.
-fn blocks() -> Vec<String> {
-    let mut all = vec![format!("fill {SIZE} {} 9", SLOTS / 2), "yields 1000 8".to_owned(), "wakes 3".to_owned()];
-    all.extend(TRIED.map(|n| format!("drain {SIZE} {EACH} 40 {n}")));
-    let processors: String = cores().iter().map(|c| format!(" {c}")).collect();
-    all.into_iter().map(|block| block + &processors).collect()
 }
 
 /// A block's raw hop, and what it gave.
 type Given = (f64, Vec<f64>);
 
-/// The times of this machine, and what it takes of 8 to 32 senders.
-fn measured(o: &Options, place: &Path) -> Result<Known, String> {
-    let processors = cores().len();
-    if processors < 2 {
-        return Err("the receiver wants a processor to itself: there is one in all".into());
+/// Joins the job; rank 0 gets what was measured.
+fn job(o: &Options) -> Result<Option<Known>, String> {
+    let job = fmpl::init(3).map_err(|e| e.to_string())?;
+    let world = job.world();
+    let ranks = TRIED[TRIED.len() - 1] + 1;
+    if world.size() != ranks {
+        return Err(format!("needs {ranks} ranks, each on all processors: fmpl run -n {ranks} --bind none"));
     }
-    let ranks = TRIED.iter().max().unwrap_or(&1) + 1;
-    let mut hop = Hop::start(place, false)?;
-    let mut session = Session::start(&against::ours("fmpl", &[]), place, ranks, true, 64, None)?;
-    let blocks: Vec<Case> = blocks().into_iter().map(|command| Case::named_only("", command)).collect();
+    let known = measured(o, world)?;
+    job.finalize().map_err(|e| e.to_string())?;
+    Ok(known)
+}
+
+/// The times of this machine, and what it takes of 8 to 32 senders: the blocks in turn, until there are enough of one state.
+fn measured(o: &Options, world: Comm) -> Result<Option<Known>, String> {
+    let processors = processors();
+    if processors.len() < 2 {
+        return Err(
+            "the receiver wants a processor to itself, and the senders another one (fmpl run --bind none)".into()
+        );
+    }
+    let (first, wanted) = (world.rank() == 0, o.rounds as usize * BLOCKS);
+    let blocks: Vec<Block> =
+        [Block::Fill, Block::Yields, Block::Wakes].into_iter().chain(TRIED.map(Block::Drain)).collect();
     let mut given: Vec<Vec<Given>> = vec![Vec::new(); blocks.len()];
-    let wanted = o.rounds * BLOCKS;
     let mut chosen = Err(String::new());
     for turn in 0..wanted * TRIES {
         for (block, given) in blocks.iter().zip(&mut given) {
-            let before = hop.measure()?.unwrap_or(1.0);
-            let values = session.block(block, BLOCK_LIMIT).map_err(|why| match why {
-                Failure::Still => format!("fmpl: no answer within {} s", BLOCK_LIMIT.as_secs()),
-                Failure::Other(why) => why,
-            })?;
-            let after = hop.measure()?.unwrap_or(1.0);
+            // By then those who have nothing to do in it sleep.
+            let asleep = || world.barrier().map(|()| std::thread::sleep(Duration::from_millis(10)));
+            let hop = || asleep().map(|()| if first { hop(&processors) } else { 1.0 });
+            let before = hop().map_err(|e| e.to_string())?;
+            asleep().map_err(|e| e.to_string())?;
+            let values = block.run(world, &processors).map_err(|e| e.to_string())?;
+            let after = hop().map_err(|e| e.to_string())?;
             if turn > 0 && same_state(before, after) {
                 given.push((before.midpoint(after), values));
             }
         }
-        if turn >= wanted {
+        let mut over = [0];
+        if turn >= wanted && first {
             chosen = choose(&given, wanted);
-            if chosen.is_ok() {
-                break;
-            }
+            over = [u8::from(chosen.is_ok())];
         }
+        world.bcast(&mut over, 0).map_err(|e| e.to_string())?;
+        if over == [1] {
+            break;
+        }
+    }
+    if !first {
+        return Ok(None);
     }
     let (hop, v) = chosen?;
     let times = Times {
@@ -210,7 +239,7 @@ fn measured(o: &Options, place: &Path) -> Result<Known, String> {
         woken: v[2][1],
     };
     let measured = TRIED.iter().zip(&v[3..]).map(|(n, v)| (*n, v[0])).collect();
-    Ok(Known { times, processors, measured })
+    Ok(Some(Known { times, processors: processors.len(), measured }))
 }
 
 /// Are these raw hops of one state of the machine?
