@@ -26,7 +26,7 @@ pub const SHARES_MOST: usize = 64;
 const SENDERS_SOON: usize = 64;
 const SHARES_SOON: usize = 4;
 /// More shares than that for so many senders each, so that looking for room wears none out. Were there more, a share's few slots would be
-/// used up before it is its turn. (By `fmpl bench incast --simulate`; docs/tuning.md.)
+/// used up before it is its turn. (By the example `incast`; docs/tuning.md.)
 const SENDERS_PER_SHARE: usize = 512;
 /// The bit of a share's bell on which those sleep who wait for room; those who wait for a message to be taken have the others.
 pub(super) const ROOM_BITS: u32 = 1;
