@@ -216,6 +216,8 @@ pub struct Config {
     pub distance: Option<Distance>,
     /// `FMPL_TAKE_OVER`
     pub take_over: Option<bool>,
+    /// `FMPL_MOVE`
+    pub moves: bool,
     /// `FMPL_COPY`
     pub copy: Option<Loop>,
     /// `FMPL_SPOOL`, bytes
@@ -335,6 +337,7 @@ impl Default for Config {
             deadlock: OnDeadlock::Report,
             way: Way::Auto,
             cma: true,
+            moves: false,
             spool_bytes: 16 << 20,
             timeout_ms: 10,
             eager_bytes: None,

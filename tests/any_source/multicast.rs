@@ -1,3 +1,6 @@
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::ranks::Job;
 use crate::ranks::bytes::{Draw, check, message};
 use crate::ranks::calls::*;
@@ -42,6 +45,20 @@ fn mcast_recv(buf: &mut [u8], with: usize) -> (usize, i32) {
         }
     }
     (len, master)
+}
+
+/// How often a thread of this process was told on which cores to run.
+static MOVED: AtomicUsize = AtomicUsize::new(0);
+
+/// In place of libc's, for the library too: counts, and does it.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sched_setaffinity(pid: c_int, size: usize, set: *const libc::cpu_set_t) -> c_int {
+    MOVED.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the caller's arguments.
+    unsafe { libc::syscall(libc::SYS_sched_setaffinity, pid, size, set) as c_int }
 }
 
 /// A group in each round, drawn by all alike; every rank is master in turn, and may be a member.
@@ -121,13 +138,16 @@ pub fn sends_to_groups() {
         assert_eq!(mcast_recv(&mut buf, 1), (0, 0));
     }
     barrier();
+    if std::env::var("FMPL_MOVE").is_err() {
+        assert_eq!(MOVED.load(Ordering::Relaxed), 0, "a thread of the program was moved");
+    }
     // SAFETY: from above, and nobody uses it any more.
     ok(unsafe { fmpl_free(mapped) });
     finalize();
 }
 
 pub fn groups() {
-    for settings in ["FMPL_WAIT=adaptive", "FMPL_WAIT=block", "FMPL_CMA=off"] {
+    for settings in ["FMPL_WAIT=adaptive", "FMPL_WAIT=block FMPL_MOVE=on", "FMPL_CMA=off"] {
         for ranks in [2, 5] {
             Job::new(ranks, "groups").settings(settings).run();
         }

@@ -103,6 +103,13 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| on_off(v).map(|b| c.take_over = Some(b)),
     },
     Setting {
+        name: "FMPL_MOVE",
+        default: "off",
+        values: "on | off",
+        meaning: "where ranks share cores, a thread that receives a long multicast moves to a core with fewer of those that receive it",
+        set: |c, v| on_off(v).map(|b| c.moves = b),
+    },
+    Setting {
         name: "FMPL_COPY",
         default: "the best that the processor runs; libc in unoptimised builds",
         values: "avx2 | sse2 | portable | libc",

@@ -126,14 +126,17 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Where ranks share cores: a member begins, on a core with few others that are at this message.
-    pub(super) fn set_out(&self, number: u32) {
+    /// Where ranks share cores: a member begins; if it `moves`, on a core with few others that are at this message.
+    pub(super) fn set_out(&self, number: u32, moves: bool) {
         if self.len < long() {
             return;
         }
         let begun_at = self.begun_at(number);
         // Relaxed, here and above: who runs where is a guess, and nothing follows from it but where a thread runs.
         begun_at.store(processor().max(1), Ordering::Relaxed);
+        if !moves {
+            return;
+        }
         let is_at_it =
             |n: &u32| *n != number && self.taken(*n).load(Ordering::Relaxed) < self.len.div_ceil(CHUNK) as u32;
         let members = (0..self.shared.count as u32).filter(is_at_it).map(|n| self.begun_at(n).load(Ordering::Relaxed));

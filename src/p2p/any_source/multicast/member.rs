@@ -174,7 +174,7 @@ unsafe fn fetch(
         let whole = shared.size;
         let (chunks, mut at) = (Chunks::new(shared), 0);
         if ep.crowded {
-            chunks.set_out(number);
+            chunks.set_out(number, ep.config.moves);
         }
         // Who is done with the block before the master is would give it away under the master's hands.
         while at < whole {

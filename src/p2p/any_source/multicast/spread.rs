@@ -2,7 +2,8 @@
 //!
 //! Where the system has woken them up they stay for as long as a multicast takes: three ranks of four may take turns on one core, while
 //! the fourth is done and waits on the other, or all four do. So each says where it runs when it begins, and one that finds fewer of those
-//! that are not done on another processor moves there. It stays as free as it was: the system may move it again at once.
+//! that are not done on another processor moves there, if `FMPL_MOVE` is on: who runs the program may have placed its threads. It stays
+//! as free as it was: the system may move it again at once.
 
 /// The processor of this thread, + 1; 0: unknown.
 pub(super) fn processor() -> u32 {
