@@ -62,24 +62,118 @@ fn send_receive(
     }
 }
 
+#[inline(always)]
+fn rectangle<T>(m: Int, n: Int, lda: Int) -> Shape {
+    Shape::new(m, n, lda, size_of::<T>(), None)
+}
+
+/// UPLO and DIAG.
+#[inline(always)]
+unsafe fn trapezoid<T>(uplo: *const c_char, diag: *const c_char, m: Int, n: Int, lda: Int) -> Shape {
+    // SAFETY: the caller's letters.
+    Shape::new(m, n, lda, size_of::<T>(), Some(unsafe { Trapezoid::of(letter(uplo), letter(diag)) }))
+}
+
+/// SCOPE and TOP, as letters.
+type Letters = (*const c_char, *const c_char);
+
+#[inline(always)]
+unsafe fn share(
+    handle: Int,
+    (scope, top): Letters,
+    shape: Shape,
+    at: *mut u8,
+    from: Option<(Int, Int)>,
+    routine: &'static str,
+) {
+    // SAFETY: the caller's letters.
+    let (scope, top) = unsafe { (letter(scope), letter(top)) };
+    broadcast(find(handle, routine), scope, top, &shape.area(at), from, routine);
+}
+
 /// M, N, A, LDA.
 struct Matrix<T>(Int, Int, *mut T, Int);
-
-/// `call` has a scope, a topology and what the routine adds to them.
-unsafe fn sum<T: Element>(handle: Int, a: Matrix<T>, call: &Call) {
-    let shape = Shape::new(a.0, a.1, a.3, size_of::<T>(), None);
-    // SAFETY: the caller's matrix.
-    unsafe { combine::<T>(find(handle, call.routine), call, &shape, a.2.cast(), None) };
-}
 
 /// RA, CA, LDIA; without them LDIA is -1.
 struct At(*mut Int, *mut Int, Int);
 
-unsafe fn extreme<T: Element>(handle: Int, a: Matrix<T>, at: At, call: &Call) {
-    let shape = Shape::new(a.0, a.1, a.3, size_of::<T>(), None);
-    let places = (at.2 != -1).then(|| Places { rows: at.0, columns: at.1, m: a.0, lda: at.2.max(a.0) });
-    // SAFETY: the caller's matrices.
-    unsafe { combine::<T>(find(handle, call.routine), call, &shape, a.2.cast(), places) };
+/// A sum, or an extreme and where it is; the result goes to {row, col}.
+unsafe fn combined<T: Element>(
+    handle: Int,
+    (scope, top): Letters,
+    a: Matrix<T>,
+    at: Option<At>,
+    (row, col): (Int, Int),
+    (operation, routine): (Operation, &'static str),
+) {
+    let shape = rectangle::<T>(a.0, a.1, a.3);
+    let at = at.filter(|at| at.2 != -1);
+    let places = at.map(|at| Places { rows: at.0, columns: at.1, m: a.0, lda: at.2.max(a.0) });
+    // SAFETY: the caller's letters and matrices.
+    unsafe {
+        let call = Call { scope: letter(scope), topology: letter(top), operation, row, col, routine };
+        combine::<T>(find(handle, routine), &call, &shape, a.2.cast(), places);
+    }
+}
+
+// ---- The names
+
+/// What an argument of C is in Fortran: integers are passed by reference, and the rest is an address already.
+trait Argument {
+    type Fortran;
+
+    /// The argument of C.
+    unsafe fn of(fortran: Self::Fortran) -> Self;
+}
+
+impl Argument for Int {
+    type Fortran = *const Int;
+
+    #[inline(always)]
+    unsafe fn of(fortran: *const Int) -> Int {
+        // SAFETY: the address of a variable.
+        unsafe { *fortran }
+    }
+}
+
+impl<T> Argument for *const T {
+    type Fortran = *const T;
+
+    #[inline(always)]
+    unsafe fn of(fortran: *const T) -> *const T {
+        fortran
+    }
+}
+
+impl<T> Argument for *mut T {
+    type Fortran = *mut T;
+
+    #[inline(always)]
+    unsafe fn of(fortran: *mut T) -> *mut T {
+        fortran
+    }
+}
+
+/// Functions of C, and behind each the name of the same function for Fortran; `[unsafe]` those that are told addresses, `[]` others.
+macro_rules! both {
+    ($safety:tt $(
+        $(#[$doc:meta])*
+        $c:ident $fortran:ident $arguments:tt $(-> $result:ty)? $body:block
+    )*) => { $(both!(@ $safety [$(#[$doc])*] $c $fortran $arguments [$(-> $result)?] $body);)* };
+    (@ [$($safety:tt)?] [$($doc:tt)*] $c:ident $fortran:ident
+        ($($argument:ident: $type:ty),*) [$($result:tt)*] $body:block
+    ) => {
+        $($doc)*
+        #[unsafe(no_mangle)]
+        pub $($safety)? extern "C" fn $c($($argument: $type),*) $($result)* $body
+
+        #[allow(unused_unsafe)]
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $fortran($($argument: <$type as Argument>::Fortran),*) $($result)* {
+            // SAFETY: Fortran passes the addresses of its variables; what they mean is as in C.
+            unsafe { $c($(Argument::of($argument)),*) }
+        }
+    };
 }
 
 /// The routines of one type: Fortran's name, C's name.
@@ -88,196 +182,94 @@ macro_rules! routines {
         $gesd:ident $cgesd:ident, $gerv:ident $cgerv:ident, $trsd:ident $ctrsd:ident, $trrv:ident $ctrrv:ident,
         $gebs:ident $cgebs:ident, $gebr:ident $cgebr:ident, $trbs:ident $ctrbs:ident, $trbr:ident $ctrbr:ident,
         $gsum:ident $cgsum:ident, $gamx:ident $cgamx:ident, $gamn:ident $cgamn:ident
-    ) => {
+    ) => { both! { [unsafe]
         /// Sends a rectangle to process {rdest, cdest}; does not wait for it.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $cgesd(ctxt: Int, m: Int, n: Int, a: *const $t, lda: Int, rdest: Int, cdest: Int) {
-            send(ctxt, Shape::new(m, n, lda, size_of::<$t>(), None), a.cast(), rdest, cdest, stringify!($cgesd));
-        }
-        /// As above.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $gesd(
-            ctxt: &Int, m: &Int, n: &Int, a: *const $t, lda: &Int, rdest: &Int, cdest: &Int,
-        ) {
-            send(*ctxt, Shape::new(*m, *n, *lda, size_of::<$t>(), None), a.cast(), *rdest, *cdest, stringify!($cgesd));
+        $cgesd $gesd(ctxt: Int, m: Int, n: Int, a: *const $t, lda: Int, rdest: Int, cdest: Int) {
+            send(ctxt, rectangle::<$t>(m, n, lda), a.cast(), rdest, cdest, stringify!($cgesd));
         }
         /// Receives a rectangle from process {rsrc, csrc}.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $cgerv(ctxt: Int, m: Int, n: Int, a: *mut $t, lda: Int, rsrc: Int, csrc: Int) {
-            receive(ctxt, Shape::new(m, n, lda, size_of::<$t>(), None), a.cast(), rsrc, csrc, stringify!($cgerv));
-        }
-        /// As above.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $gerv(
-            ctxt: &Int, m: &Int, n: &Int, a: *mut $t, lda: &Int, rsrc: &Int, csrc: &Int,
-        ) {
-            receive(*ctxt, Shape::new(*m, *n, *lda, size_of::<$t>(), None), a.cast(), *rsrc, *csrc, stringify!($cgerv));
+        $cgerv $gerv(ctxt: Int, m: Int, n: Int, a: *mut $t, lda: Int, rsrc: Int, csrc: Int) {
+            receive(ctxt, rectangle::<$t>(m, n, lda), a.cast(), rsrc, csrc, stringify!($cgerv));
         }
         /// Sends a trapezoid.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $ctrsd(
-            ctxt: Int, uplo: *const c_char, diag: *const c_char, m: Int, n: Int, a: *const $t, lda: Int, rdest: Int, cdest: Int,
+        $ctrsd $trsd(
+            ctxt: Int, uplo: *const c_char, diag: *const c_char, m: Int, n: Int, a: *const $t, lda: Int, rdest: Int, cdest: Int
         ) {
             // SAFETY: the caller's letters.
-            let part = unsafe { Trapezoid::of(letter(uplo), letter(diag)) };
-            send(ctxt, Shape::new(m, n, lda, size_of::<$t>(), Some(part)), a.cast(), rdest, cdest, stringify!($ctrsd));
-        }
-        /// As above.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $trsd(
-            ctxt: &Int, uplo: *const c_char, diag: *const c_char, m: &Int, n: &Int, a: *const $t, lda: &Int, rdest: &Int,
-            cdest: &Int,
-        ) {
-            // SAFETY: as above.
-            unsafe { $ctrsd(*ctxt, uplo, diag, *m, *n, a, *lda, *rdest, *cdest) };
+            let shape = unsafe { trapezoid::<$t>(uplo, diag, m, n, lda) };
+            send(ctxt, shape, a.cast(), rdest, cdest, stringify!($ctrsd));
         }
         /// Receives a trapezoid.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $ctrrv(
-            ctxt: Int, uplo: *const c_char, diag: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, rsrc: Int, csrc: Int,
+        $ctrrv $trrv(
+            ctxt: Int, uplo: *const c_char, diag: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, rsrc: Int, csrc: Int
         ) {
             // SAFETY: the caller's letters.
-            let part = unsafe { Trapezoid::of(letter(uplo), letter(diag)) };
-            receive(ctxt, Shape::new(m, n, lda, size_of::<$t>(), Some(part)), a.cast(), rsrc, csrc, stringify!($ctrrv));
-        }
-        /// As above.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $trrv(
-            ctxt: &Int, uplo: *const c_char, diag: *const c_char, m: &Int, n: &Int, a: *mut $t, lda: &Int, rsrc: &Int,
-            csrc: &Int,
-        ) {
-            // SAFETY: as above.
-            unsafe { $ctrrv(*ctxt, uplo, diag, *m, *n, a, *lda, *rsrc, *csrc) };
+            let shape = unsafe { trapezoid::<$t>(uplo, diag, m, n, lda) };
+            receive(ctxt, shape, a.cast(), rsrc, csrc, stringify!($ctrrv));
         }
         /// Broadcasts a rectangle to the scope.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $cgebs(
-            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *const $t, lda: Int,
-        ) {
-            let (context, shape) = (find(ctxt, stringify!($cgebs)), Shape::new(m, n, lda, size_of::<$t>(), None));
+        $cgebs $gebs(ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *const $t, lda: Int) {
+            let (shape, at) = (rectangle::<$t>(m, n, lda), a.cast_mut().cast());
             // SAFETY: the caller's letters.
-            let (scope, top) = unsafe { (letter(scope), letter(top)) };
-            broadcast(context, scope, top, &shape.area(a.cast_mut().cast()), None, stringify!($cgebs));
-        }
-        /// As above.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $gebs(
-            ctxt: &Int, scope: *const c_char, top: *const c_char, m: &Int, n: &Int, a: *const $t, lda: &Int,
-        ) {
-            // SAFETY: as above.
-            unsafe { $cgebs(*ctxt, scope, top, *m, *n, a, *lda) };
+            unsafe { share(ctxt, (scope, top), shape, at, None, stringify!($cgebs)) };
         }
         /// Receives a rectangle that process {rsrc, csrc} broadcasts.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $cgebr(
-            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, rsrc: Int, csrc: Int,
+        $cgebr $gebr(
+            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, rsrc: Int, csrc: Int
         ) {
-            let (context, shape) = (find(ctxt, stringify!($cgebr)), Shape::new(m, n, lda, size_of::<$t>(), None));
+            let shape = rectangle::<$t>(m, n, lda);
             // SAFETY: the caller's letters.
-            let (scope, top) = unsafe { (letter(scope), letter(top)) };
-            broadcast(context, scope, top, &shape.area(a.cast()), Some((rsrc, csrc)), stringify!($cgebr));
-        }
-        /// As above.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $gebr(
-            ctxt: &Int, scope: *const c_char, top: *const c_char, m: &Int, n: &Int, a: *mut $t, lda: &Int, rsrc: &Int,
-            csrc: &Int,
-        ) {
-            // SAFETY: as above.
-            unsafe { $cgebr(*ctxt, scope, top, *m, *n, a, *lda, *rsrc, *csrc) };
+            unsafe { share(ctxt, (scope, top), shape, a.cast(), Some((rsrc, csrc)), stringify!($cgebr)) };
         }
         /// Broadcasts a trapezoid.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $ctrbs(
+        $ctrbs $trbs(
             ctxt: Int, scope: *const c_char, top: *const c_char, uplo: *const c_char, diag: *const c_char, m: Int, n: Int,
-            a: *const $t, lda: Int,
+            a: *const $t, lda: Int
         ) {
-            let (scope, top, part) =
-                // SAFETY: the caller's letters.
-                unsafe { (letter(scope), letter(top), Trapezoid::of(letter(uplo), letter(diag))) };
-            let (context, shape) = (find(ctxt, stringify!($ctrbs)), Shape::new(m, n, lda, size_of::<$t>(), Some(part)));
-            broadcast(context, scope, top, &shape.area(a.cast_mut().cast()), None, stringify!($ctrbs));
-        }
-        /// As above.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $trbs(
-            ctxt: &Int, scope: *const c_char, top: *const c_char, uplo: *const c_char, diag: *const c_char, m: &Int, n: &Int,
-            a: *const $t, lda: &Int,
-        ) {
-            // SAFETY: as above.
-            unsafe { $ctrbs(*ctxt, scope, top, uplo, diag, *m, *n, a, *lda) };
+            // SAFETY: the caller's letters.
+            unsafe {
+                let shape = trapezoid::<$t>(uplo, diag, m, n, lda);
+                share(ctxt, (scope, top), shape, a.cast_mut().cast(), None, stringify!($ctrbs));
+            }
         }
         /// Receives a trapezoid that process {rsrc, csrc} broadcasts.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $ctrbr(
+        $ctrbr $trbr(
             ctxt: Int, scope: *const c_char, top: *const c_char, uplo: *const c_char, diag: *const c_char, m: Int, n: Int,
-            a: *mut $t, lda: Int, rsrc: Int, csrc: Int,
+            a: *mut $t, lda: Int, rsrc: Int, csrc: Int
         ) {
-            let (scope, top, part) =
-                // SAFETY: the caller's letters.
-                unsafe { (letter(scope), letter(top), Trapezoid::of(letter(uplo), letter(diag))) };
-            let (context, shape) = (find(ctxt, stringify!($ctrbr)), Shape::new(m, n, lda, size_of::<$t>(), Some(part)));
-            broadcast(context, scope, top, &shape.area(a.cast()), Some((rsrc, csrc)), stringify!($ctrbr));
-        }
-        /// As above.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $trbr(
-            ctxt: &Int, scope: *const c_char, top: *const c_char, uplo: *const c_char, diag: *const c_char, m: &Int, n: &Int,
-            a: *mut $t, lda: &Int, rsrc: &Int, csrc: &Int,
-        ) {
-            // SAFETY: as above.
-            unsafe { $ctrbr(*ctxt, scope, top, uplo, diag, *m, *n, a, *lda, *rsrc, *csrc) };
+            // SAFETY: the caller's letters.
+            unsafe {
+                let shape = trapezoid::<$t>(uplo, diag, m, n, lda);
+                share(ctxt, (scope, top), shape, a.cast(), Some((rsrc, csrc)), stringify!($ctrbr));
+            }
         }
         /// The sum over the scope, element by element, to {rdest, cdest}; -1: to all.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $cgsum(
-            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, rdest: Int, cdest: Int,
+        $cgsum $gsum(
+            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, rdest: Int, cdest: Int
         ) {
+            let call = (Operation::Sum, stringify!($cgsum));
             // SAFETY: the caller's letters and matrix.
-            unsafe {
-                let (scope, topology) = (letter(scope), letter(top));
-                let routine = stringify!($cgsum);
-                let call = Call { scope, topology, operation: Operation::Sum, row: rdest, col: cdest, routine };
-                sum(ctxt, Matrix(m, n, a, lda), &call);
-            }
+            unsafe { combined(ctxt, (scope, top), Matrix(m, n, a, lda), None, (rdest, cdest), call) };
         }
-        /// As above.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $gsum(
-            ctxt: &Int, scope: *const c_char, top: *const c_char, m: &Int, n: &Int, a: *mut $t, lda: &Int, rdest: &Int,
-            cdest: &Int,
+        /// The elements of largest absolute value over the scope; where they come from goes to RA and CA, unless LDIA is -1.
+        $cgamx $gamx(
+            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, ra: *mut Int,
+            ca: *mut Int, ldia: Int, rdest: Int, cdest: Int
         ) {
-            // SAFETY: as above.
-            unsafe { $cgsum(*ctxt, scope, top, *m, *n, a, *lda, *rdest, *cdest) };
-        }
-        routines!(extreme $t: $gamx $cgamx Largest);
-        routines!(extreme $t: $gamn $cgamn Smallest);
-    };
-    (extreme $t:ty: $fortran:ident $c:ident $operation:ident) => {
-        /// The elements of extreme absolute value over the scope; where they come from goes to RA and CA, unless LDIA is -1.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $c(
-            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, ra: *mut Int, ca: *mut Int,
-            ldia: Int, rdest: Int, cdest: Int,
-        ) {
+            let (call, at) = ((Operation::Largest, stringify!($cgamx)), At(ra, ca, ldia));
             // SAFETY: the caller's letters and matrices.
-            unsafe {
-                let (scope, topology) = (letter(scope), letter(top));
-                let routine = stringify!($c);
-                let call = Call { scope, topology, operation: Operation::$operation, row: rdest, col: cdest, routine };
-                extreme(ctxt, Matrix(m, n, a, lda), At(ra, ca, ldia), &call);
-            }
+            unsafe { combined(ctxt, (scope, top), Matrix(m, n, a, lda), Some(at), (rdest, cdest), call) };
         }
-        /// As above.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $fortran(
-            ctxt: &Int, scope: *const c_char, top: *const c_char, m: &Int, n: &Int, a: *mut $t, lda: &Int, ra: *mut Int,
-            ca: *mut Int, ldia: &Int, rdest: &Int, cdest: &Int,
+        /// The elements of smallest absolute value, likewise.
+        $cgamn $gamn(
+            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, ra: *mut Int,
+            ca: *mut Int, ldia: Int, rdest: Int, cdest: Int
         ) {
-            // SAFETY: as above.
-            unsafe { $c(*ctxt, scope, top, *m, *n, a, *lda, ra, ca, *ldia, *rdest, *cdest) };
+            let (call, at) = ((Operation::Smallest, stringify!($cgamn)), At(ra, ca, ldia));
+            // SAFETY: the caller's letters and matrices.
+            unsafe { combined(ctxt, (scope, top), Matrix(m, n, a, lda), Some(at), (rdest, cdest), call) };
         }
-    };
+    } };
 }
 
 routines!(Int:
@@ -338,296 +330,147 @@ unsafe fn put(at: *mut Int, value: Int) {
     }
 }
 
-/// Joins the job; this process's number and how many there are.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cblacs_pinfo(mypnum: *mut Int, nprocs: *mut Int) {
-    process().join();
-    // SAFETY: the caller's integers.
-    unsafe {
-        put(mypnum, process().rank() as Int);
-        put(nprocs, process().size() as Int);
-    }
-}
-
-/// As `Cblacs_pinfo`: processes are started by a launcher.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cblacs_setup(mypnum: *mut Int, nprocs: *mut Int) {
-    // SAFETY: as above.
-    unsafe { Cblacs_pinfo(mypnum, nprocs) };
-}
-
-/// What the BLACS or a context are set to.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cblacs_get(ctxt: Int, what: Int, val: *mut Int) {
-    if let Some((value, second)) = context::get(ctxt, what) {
-        // SAFETY: the caller's integer; two for the range of message ids.
+both! { [unsafe]
+    /// Joins the job; this process's number and how many there are.
+    Cblacs_pinfo blacs_pinfo_(mypnum: *mut Int, nprocs: *mut Int) {
+        process().join();
+        // SAFETY: the caller's integers.
         unsafe {
-            put(val, value);
-            if let Some(second) = second {
-                put(val.wrapping_add(1), second);
+            put(mypnum, process().rank() as Int);
+            put(nprocs, process().size() as Int);
+        }
+    }
+
+    /// As `Cblacs_pinfo`: processes are started by a launcher.
+    Cblacs_setup blacs_setup_(mypnum: *mut Int, nprocs: *mut Int) {
+        // SAFETY: as above.
+        unsafe { Cblacs_pinfo(mypnum, nprocs) };
+    }
+
+    /// What the BLACS or a context are set to.
+    Cblacs_get blacs_get_(ctxt: Int, what: Int, val: *mut Int) {
+        if let Some((value, second)) = context::get(ctxt, what) {
+            // SAFETY: the caller's integer; two for the range of message ids.
+            unsafe {
+                put(val, value);
+                if let Some(second) = second {
+                    put(val.wrapping_add(1), second);
+                }
             }
         }
     }
-}
 
-/// Sets something.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cblacs_set(ctxt: Int, what: Int, val: *const Int) {
-    // SAFETY: the caller's integer.
-    context::set(ctxt, what, unsafe { *val });
-}
+    /// Sets something.
+    Cblacs_set blacs_set_(ctxt: Int, what: Int, val: *const Int) {
+        // SAFETY: the caller's integer.
+        context::set(ctxt, what, unsafe { *val });
+    }
 
-/// Makes a grid of the first processes of a system context; -1 for those that are not in it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cblacs_gridinit(ctxt: *mut Int, order: *const c_char, nprow: Int, npcol: Int) {
-    // SAFETY: the caller's integer and letter.
-    unsafe { *ctxt = context::grid_init(*ctxt, letter(order), nprow, npcol) };
-}
+    /// Makes a grid of the first processes of a system context; -1 for those that are not in it.
+    Cblacs_gridinit blacs_gridinit_(ctxt: *mut Int, order: *const c_char, nprow: Int, npcol: Int) {
+        // SAFETY: the caller's integer and letter.
+        unsafe { *ctxt = context::grid_init(*ctxt, letter(order), nprow, npcol) };
+    }
 
-/// Makes a grid of these processes of a system context; -1 for those that are not in it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cblacs_gridmap(ctxt: *mut Int, usermap: *const Int, ldumap: Int, nprow: Int, npcol: Int) {
-    // SAFETY: the caller's integer and map.
-    unsafe { *ctxt = context::grid_map(*ctxt, usermap, ldumap, nprow, npcol) };
-}
+    /// Makes a grid of these processes of a system context; -1 for those that are not in it.
+    Cblacs_gridmap blacs_gridmap_(ctxt: *mut Int, usermap: *const Int, ldumap: Int, nprow: Int, npcol: Int) {
+        // SAFETY: the caller's integer and map.
+        unsafe { *ctxt = context::grid_map(*ctxt, usermap, ldumap, nprow, npcol) };
+    }
 
-/// Size of the grid and this process's place; all -1 when this process is not in it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cblacs_gridinfo(
-    ctxt: Int,
-    nprow: *mut Int,
-    npcol: *mut Int,
-    myrow: *mut Int,
-    mycol: *mut Int,
-) {
-    let info = context::grid_info(ctxt);
-    for (at, value) in [nprow, npcol, myrow, mycol].into_iter().zip(info) {
+    /// Size of the grid and this process's place; all -1 when this process is not in it.
+    Cblacs_gridinfo blacs_gridinfo_(ctxt: Int, nprow: *mut Int, npcol: *mut Int, myrow: *mut Int, mycol: *mut Int) {
+        let info = context::grid_info(ctxt);
+        for (at, value) in [nprow, npcol, myrow, mycol].into_iter().zip(info) {
+            // SAFETY: the caller's integers.
+            unsafe { put(at, value) };
+        }
+    }
+
+    /// The coordinates of a process of the grid; -1, -1 when there is none.
+    Cblacs_pcoord blacs_pcoord_(ctxt: Int, pnum: Int, prow: *mut Int, pcol: *mut Int) {
+        let context = find(ctxt, "BLACS_PCOORD");
+        let there = (0..context.rows as Int * context.columns as Int).contains(&pnum);
+        let (row, col) = if there { context.coordinates(pnum as usize) } else { (-1, -1) };
         // SAFETY: the caller's integers.
-        unsafe { put(at, value) };
+        unsafe {
+            put(prow, row);
+            put(pcol, col);
+        }
+    }
+
+    /// Waits for all of the scope.
+    Cblacs_barrier blacs_barrier_(ctxt: Int, scope: *const c_char) {
+        // SAFETY: the caller's letter.
+        context::barrier(ctxt, unsafe { letter(scope) });
+    }
+
+    /// There are no message ids: -1.
+    Ckbsid kbsid_(_ctxt: Int, _scope: *const c_char) -> Int {
+        -1
+    }
+
+    /// As above.
+    Ckbrid kbrid_(_ctxt: Int, _scope: *const c_char, _rsrc: Int, _csrc: Int) -> Int {
+        -1
     }
 }
 
-/// The number of a process of the grid; -1 when there is none.
-#[unsafe(no_mangle)]
-pub extern "C" fn Cblacs_pnum(ctxt: Int, prow: Int, pcol: Int) -> Int {
-    find(ctxt, "BLACS_PNUM").number(prow, pcol).map_or(-1, |number| number as Int)
-}
-
-/// The coordinates of a process of the grid; -1, -1 when there is none.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cblacs_pcoord(ctxt: Int, pnum: Int, prow: *mut Int, pcol: *mut Int) {
-    let context = find(ctxt, "BLACS_PCOORD");
-    let there = (0..context.rows as Int * context.columns as Int).contains(&pnum);
-    let (row, col) = if there { context.coordinates(pnum as usize) } else { (-1, -1) };
-    // SAFETY: the caller's integers.
-    unsafe {
-        put(prow, row);
-        put(pcol, col);
+both! { []
+    /// The number of a process of the grid; -1 when there is none.
+    Cblacs_pnum blacs_pnum_(ctxt: Int, prow: Int, pcol: Int) -> Int {
+        find(ctxt, "BLACS_PNUM").number(prow, pcol).map_or(-1, |number| number as Int)
     }
-}
 
-/// Waits for all of the scope.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cblacs_barrier(ctxt: Int, scope: *const c_char) {
-    // SAFETY: the caller's letter.
-    context::barrier(ctxt, unsafe { letter(scope) });
-}
+    /// Buffers are freed when they are no longer needed: nothing to do.
+    Cblacs_freebuff blacs_freebuff_(_ctxt: Int, _wait: Int) {}
 
-/// Buffers are freed when they are no longer needed: nothing to do.
-#[unsafe(no_mangle)]
-pub extern "C" fn Cblacs_freebuff(_ctxt: Int, _wait: Int) {}
+    /// Frees a grid.
+    Cblacs_gridexit blacs_gridexit_(ctxt: Int) {
+        process().drop(ctxt);
+    }
 
-/// Frees a grid.
-#[unsafe(no_mangle)]
-pub extern "C" fn Cblacs_gridexit(ctxt: Int) {
-    process().drop(ctxt);
-}
+    /// Ends all processes of the job.
+    Cblacs_abort blacs_abort_(ctxt: Int, error: Int) {
+        report::abort(ctxt, error)
+    }
 
-/// Ends all processes of the job.
-#[unsafe(no_mangle)]
-pub extern "C" fn Cblacs_abort(ctxt: Int, error: Int) {
-    report::abort(ctxt, error)
-}
+    /// Frees all grids; and leaves the job, unless the argument is not 0.
+    Cblacs_exit blacs_exit_(go_on: Int) {
+        process().exit(go_on != 0);
+    }
 
-/// Frees all grids; and leaves the job, unless the argument is not 0.
-#[unsafe(no_mangle)]
-pub extern "C" fn Cblacs_exit(go_on: Int) {
-    process().exit(go_on != 0);
-}
+    /// Processor time is not measured: -1.
+    Cdcputime00 dcputime00_() -> c_double {
+        -1.0
+    }
 
-/// Processor time is not measured: -1.
-#[unsafe(no_mangle)]
-pub extern "C" fn Cdcputime00() -> c_double {
-    -1.0
-}
+    /// Seconds since some moment in the past.
+    Cdwalltime00 dwalltime00_() -> c_double {
+        // SAFETY: may be called at any time.
+        unsafe { (fmpl().wtime)() }
+    }
 
-/// Seconds since some moment in the past.
-#[unsafe(no_mangle)]
-pub extern "C" fn Cdwalltime00() -> c_double {
-    // SAFETY: may be called at any time.
-    unsafe { (fmpl().wtime)() }
-}
+    /// There are no message ids: -1.
+    Cksendid ksendid_(_ctxt: Int, _rdest: Int, _cdest: Int) -> Int {
+        -1
+    }
 
-/// There are no message ids: -1.
-#[unsafe(no_mangle)]
-pub extern "C" fn Cksendid(_ctxt: Int, _rdest: Int, _cdest: Int) -> Int {
-    -1
-}
-/// As above.
-#[unsafe(no_mangle)]
-pub extern "C" fn Ckrecvid(_ctxt: Int, _rsrc: Int, _csrc: Int) -> Int {
-    -1
-}
-/// As above.
-#[unsafe(no_mangle)]
-pub extern "C" fn Ckbsid(_ctxt: Int, _scope: *const c_char) -> Int {
-    -1
-}
-/// As above.
-#[unsafe(no_mangle)]
-pub extern "C" fn Ckbrid(_ctxt: Int, _scope: *const c_char, _rsrc: Int, _csrc: Int) -> Int {
-    -1
-}
+    /// As above.
+    Ckrecvid krecvid_(_ctxt: Int, _rsrc: Int, _csrc: Int) -> Int {
+        -1
+    }
 
-/// The system context of all processes, whatever the argument is: MPI's communicators mean nothing here.
-#[unsafe(no_mangle)]
-pub extern "C" fn Csys2blacs_handle(_system: Int) -> Int {
-    context::get(-1, 0).map_or(-1, |(world, _)| world)
-}
-/// The same handle: a system context is its own handle.
-#[unsafe(no_mangle)]
-pub extern "C" fn Cblacs2sys_handle(system: Int) -> Int {
-    system
-}
-/// System contexts live as long as their grids: nothing to do.
-#[unsafe(no_mangle)]
-pub extern "C" fn Cfree_blacs_system_handle(_system: Int) {}
+    /// The system context of all processes, whatever the argument is: MPI's communicators mean nothing here.
+    Csys2blacs_handle sys2blacs_handle_(_system: Int) -> Int {
+        context::get(-1, 0).map_or(-1, |(world, _)| world)
+    }
 
-// ---- The same for Fortran
+    /// The same handle: a system context is its own handle.
+    Cblacs2sys_handle blacs2sys_handle_(system: Int) -> Int {
+        system
+    }
 
-/// See `Cblacs_pinfo`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blacs_pinfo_(mypnum: *mut Int, nprocs: *mut Int) {
-    // SAFETY: as there.
-    unsafe { Cblacs_pinfo(mypnum, nprocs) };
+    /// System contexts live as long as their grids: nothing to do.
+    Cfree_blacs_system_handle free_blacs_system_handle_(_system: Int) {}
 }
-/// See `Cblacs_setup`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blacs_setup_(mypnum: *mut Int, nprocs: *mut Int) {
-    // SAFETY: as there.
-    unsafe { Cblacs_pinfo(mypnum, nprocs) };
-}
-/// See `Cblacs_get`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blacs_get_(ctxt: &Int, what: &Int, val: *mut Int) {
-    // SAFETY: as there.
-    unsafe { Cblacs_get(*ctxt, *what, val) };
-}
-/// See `Cblacs_set`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blacs_set_(ctxt: &Int, what: &Int, val: *const Int) {
-    // SAFETY: as there.
-    unsafe { Cblacs_set(*ctxt, *what, val) };
-}
-/// See `Cblacs_gridinit`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blacs_gridinit_(ctxt: *mut Int, order: *const c_char, nprow: &Int, npcol: &Int) {
-    // SAFETY: as there.
-    unsafe { Cblacs_gridinit(ctxt, order, *nprow, *npcol) };
-}
-/// See `Cblacs_gridmap`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blacs_gridmap_(ctxt: *mut Int, usermap: *const Int, ldumap: &Int, nprow: &Int, npcol: &Int) {
-    // SAFETY: as there.
-    unsafe { Cblacs_gridmap(ctxt, usermap, *ldumap, *nprow, *npcol) };
-}
-/// See `Cblacs_gridinfo`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blacs_gridinfo_(
-    ctxt: &Int,
-    nprow: *mut Int,
-    npcol: *mut Int,
-    myrow: *mut Int,
-    mycol: *mut Int,
-) {
-    // SAFETY: as there.
-    unsafe { Cblacs_gridinfo(*ctxt, nprow, npcol, myrow, mycol) };
-}
-/// See `Cblacs_pnum`.
-#[unsafe(no_mangle)]
-pub extern "C" fn blacs_pnum_(ctxt: &Int, prow: &Int, pcol: &Int) -> Int {
-    Cblacs_pnum(*ctxt, *prow, *pcol)
-}
-/// See `Cblacs_pcoord`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blacs_pcoord_(ctxt: &Int, pnum: &Int, prow: *mut Int, pcol: *mut Int) {
-    // SAFETY: as there.
-    unsafe { Cblacs_pcoord(*ctxt, *pnum, prow, pcol) };
-}
-/// See `Cblacs_barrier`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn blacs_barrier_(ctxt: &Int, scope: *const c_char) {
-    // SAFETY: as there.
-    unsafe { Cblacs_barrier(*ctxt, scope) };
-}
-/// See `Cblacs_freebuff`.
-#[unsafe(no_mangle)]
-pub extern "C" fn blacs_freebuff_(_ctxt: &Int, _wait: &Int) {}
-/// See `Cblacs_gridexit`.
-#[unsafe(no_mangle)]
-pub extern "C" fn blacs_gridexit_(ctxt: &Int) {
-    process().drop(*ctxt);
-}
-/// See `Cblacs_abort`.
-#[unsafe(no_mangle)]
-pub extern "C" fn blacs_abort_(ctxt: &Int, error: &Int) {
-    report::abort(*ctxt, *error)
-}
-/// See `Cblacs_exit`.
-#[unsafe(no_mangle)]
-pub extern "C" fn blacs_exit_(go_on: &Int) {
-    process().exit(*go_on != 0);
-}
-/// See `Cdcputime00`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dcputime00_() -> c_double {
-    -1.0
-}
-/// See `Cdwalltime00`.
-#[unsafe(no_mangle)]
-pub extern "C" fn dwalltime00_() -> c_double {
-    Cdwalltime00()
-}
-/// See `Cksendid`.
-#[unsafe(no_mangle)]
-pub extern "C" fn ksendid_(_ctxt: &Int, _rdest: &Int, _cdest: &Int) -> Int {
-    -1
-}
-/// See `Cksendid`.
-#[unsafe(no_mangle)]
-pub extern "C" fn krecvid_(_ctxt: &Int, _rsrc: &Int, _csrc: &Int) -> Int {
-    -1
-}
-/// See `Cksendid`.
-#[unsafe(no_mangle)]
-pub extern "C" fn kbsid_(_ctxt: &Int, _scope: *const c_char) -> Int {
-    -1
-}
-/// See `Cksendid`.
-#[unsafe(no_mangle)]
-pub extern "C" fn kbrid_(_ctxt: &Int, _scope: *const c_char, _rsrc: &Int, _csrc: &Int) -> Int {
-    -1
-}
-/// See `Csys2blacs_handle`.
-#[unsafe(no_mangle)]
-pub extern "C" fn sys2blacs_handle_(system: &Int) -> Int {
-    Csys2blacs_handle(*system)
-}
-/// See `Cblacs2sys_handle`.
-#[unsafe(no_mangle)]
-pub extern "C" fn blacs2sys_handle_(system: &Int) -> Int {
-    *system
-}
-/// See `Cfree_blacs_system_handle`.
-#[unsafe(no_mangle)]
-pub extern "C" fn free_blacs_system_handle_(_system: &Int) {}
