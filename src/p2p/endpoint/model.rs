@@ -83,6 +83,7 @@ impl Endpoint {
 
     /// At the beginning of an execution: nobody is known.
     pub fn renew(&self) {
+        self.waiting_sends.renew();
         if let Some(attach) = self.attach.get() {
             attach.renew();
             self.lanes.renew();

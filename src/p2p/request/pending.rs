@@ -322,3 +322,12 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
     }
     Ok(Step::Not)
 }
+
+#[cfg(loom)]
+impl WaitingSends {
+    /// As at the beginning.
+    pub fn renew(&self) {
+        self.list.lock().unwrap_or_else(|e| e.into_inner()).clear();
+        self.count.store(0, Ordering::Relaxed);
+    }
+}
