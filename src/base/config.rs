@@ -4,6 +4,7 @@
 //! is reported once, since it is most likely misspelt.
 
 mod table;
+mod ways;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use crate::base::copying::Loop;
 use crate::base::error::{Code, Error, Result};
 use crate::base::tuning::Distance;
 pub use table::SETTINGS;
+pub use ways::*;
 
 /// One row of the table of settings.
 pub struct Setting {
@@ -25,58 +27,6 @@ pub struct Setting {
     set: fn(&mut Config, &str) -> Option<()>,
 }
 
-/// How a thread waits for a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitMode {
-    /// Never sleeps: the lowest latency, a whole core for each waiter.
-    Spin,
-    /// Spins for a while, yields for a while, then sleeps.
-    Adaptive,
-    /// Sleeps almost at once.
-    Block,
-}
-
-/// The way payloads take on a node: chosen by size and by where the buffers are, or forced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// By the tuning table.
-    Auto,
-    /// Everything is copied into the spool, and the receiver copies it out.
-    Spool,
-    /// Through a small ring of chunks that stay in the cache; two copies, overlapped.
-    Ring,
-    /// One copy by the sender into memory that the receiver has from `fmpl_alloc`.
-    Store,
-    /// One copy by the kernel (`process_vm_writev`, `process_vm_readv`).
-    Cma,
-    /// One copy by the kernel, its pieces shared by both sides.
-    Coop,
-    /// Through memory that both directions use in turn, or the ring; two copies, overlapped.
-    Turn,
-}
-
-/// How a barrier meets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BarrierWay {
-    /// By the number of ranks.
-    Auto,
-    /// Everybody looks at everybody.
-    Flat,
-    /// Groups of eight, then their first ones.
-    Groups,
-}
-
-/// How gather, allgather, scatter, alltoall and reduce-scatter move blocks on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ExchangeWay {
-    /// By size.
-    Auto,
-    /// Through the cells of the givers.
-    Cells,
-    /// Each taker copies out of the givers' memory.
-    Pull,
-}
-
 /// Nodes that collective calls pretend, to try their algorithms between nodes on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PretendedNodes {
@@ -88,93 +38,6 @@ pub enum PretendedNodes {
     Cyclic(u32),
 }
 
-/// Who talks with whom in a collective call between nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BetweenWay {
-    /// By the call.
-    Auto,
-    /// One rank of each node.
-    Leaders,
-    /// All ranks.
-    Flat,
-}
-
-/// How a broadcast travels between nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FarBcastWay {
-    /// By size.
-    Auto,
-    /// Down a binomial tree.
-    Tree,
-    /// In parts down the tree, which then go round a ring.
-    Ring,
-    /// From each node to the next, in pieces.
-    Chain,
-    /// To all at once by a multicast group.
-    Multicast,
-}
-
-/// How an allreduce works between nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FarAllreduceWay {
-    /// By size.
-    Auto,
-    /// Whole vectors between blocks of ranks that double.
-    Doubling,
-    /// Halves of halves, and back.
-    Halving,
-}
-
-/// How a scan works on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ScanWay {
-    /// By size.
-    Auto,
-    /// Each rank combines the vectors of all before it.
-    Cells,
-    /// Each rank hands its result on to the next.
-    Chain,
-}
-
-/// How a broadcast travels on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BcastWay {
-    /// By size.
-    Auto,
-    /// Through cells in shared memory.
-    Cells,
-    /// Each reader copies from the root's memory.
-    Pull,
-    /// Likewise, and the root helps.
-    Coop,
-}
-
-/// How a reduce works on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ReduceWay {
-    /// By size.
-    Auto,
-    /// Through cells in shared memory.
-    Cells,
-    /// From the ranks' own memory, by all of them.
-    Pull,
-}
-
-/// How an allreduce works on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AllreduceWay {
-    /// By size.
-    Auto,
-    /// Through cells in shared memory, everybody reduces everything.
-    Cells,
-    /// Through cells, one rank reduces and broadcasts.
-    Root,
-    /// Through shared memory, everybody reduces a slice.
-    Slices,
-    /// From the ranks' own memory, by all of them.
-    Pull,
-}
-
 /// Which tuning file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TuningFile {
@@ -184,15 +47,6 @@ pub enum TuningFile {
     BuiltIn,
     /// This one.
     At(PathBuf),
-}
-
-/// What to do about a cycle of waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnDeadlock {
-    /// Print it once and go on waiting.
-    Report,
-    /// Print it and end the waits with an error.
-    Abort,
 }
 
 /// The settings of this process.

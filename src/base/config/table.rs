@@ -1,5 +1,6 @@
 //! The table of settings.
 
+use super::ways::Named;
 use super::*;
 
 /// Every setting, in the order in which `fmpl info` prints them.
@@ -7,15 +8,9 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_WAIT",
         default: "adaptive",
-        values: "spin | adaptive | block",
+        values: WaitMode::VALUES,
         meaning: "how a thread waits: never sleep; spin, yield, then sleep; sleep almost at once",
-        set: |c, v| {
-            choose(
-                &mut c.wait,
-                v,
-                &[("spin", WaitMode::Spin), ("adaptive", WaitMode::Adaptive), ("block", WaitMode::Block)],
-            )
-        },
+        set: |c, v| choose(&mut c.wait, v),
     },
     Setting {
         name: "FMPL_SPIN",
@@ -34,30 +29,16 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_DEADLOCK",
         default: "report",
-        values: "report | abort",
+        values: OnDeadlock::VALUES,
         meaning: "a cycle of waits is printed once; with abort the waits also end with FMPL_ERR_DEADLOCK",
-        set: |c, v| choose(&mut c.deadlock, v, &[("report", OnDeadlock::Report), ("abort", OnDeadlock::Abort)]),
+        set: |c, v| choose(&mut c.deadlock, v),
     },
     Setting {
         name: "FMPL_SHM_PATH",
         default: "auto",
-        values: "auto | spool | ring | store | cma | coop | turn",
+        values: Way::VALUES,
         meaning: "the way of messages that do not fit inline, on a node: by the tuning table, or this one wherever it can be taken",
-        set: |c, v| {
-            choose(
-                &mut c.way,
-                v,
-                &[
-                    ("auto", Way::Auto),
-                    ("spool", Way::Spool),
-                    ("ring", Way::Ring),
-                    ("store", Way::Store),
-                    ("cma", Way::Cma),
-                    ("coop", Way::Coop),
-                    ("turn", Way::Turn),
-                ],
-            )
-        },
+        set: |c, v| choose(&mut c.way, v),
     },
     Setting {
         name: "FMPL_CMA",
@@ -88,11 +69,8 @@ pub static SETTINGS: &[Setting] = &[
         values: "auto | shared | apart",
         meaning: "whether the cores of two ranks have a common cache; auto: by where they are bound, and by how long lines take between them",
         set: |c, v| {
-            choose(
-                &mut c.distance,
-                v,
-                &[("auto", None), ("shared", Some(Distance::Shared)), ("apart", Some(Distance::Apart))],
-            )
+            let distances = [("auto", None), ("shared", Some(Distance::Shared)), ("apart", Some(Distance::Apart))];
+            one_of(&distances, v).map(|d| c.distance = d)
         },
     },
     Setting {
@@ -229,7 +207,7 @@ pub static SETTINGS: &[Setting] = &[
         values: "receiver | elsewhere",
         meaning: "where the counters are of this rank's rings for messages of any source from other nodes: with it, or of all shares but \
                   the first on other nodes in turn",
-        set: |c, v| choose(&mut c.counters_elsewhere, v, &[("receiver", false), ("elsewhere", true)]),
+        set: |c, v| one_of(&[("receiver", false), ("elsewhere", true)], v).map(|b| c.counters_elsewhere = b),
     },
     Setting {
         name: "FMPL_RMA_STARTER",
@@ -266,123 +244,58 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_COLL_BARRIER",
         default: "auto",
-        values: "auto | flat | groups",
+        values: BarrierWay::VALUES,
         meaning: "how a barrier meets; the settings of collective calls must be the same on all ranks",
-        set: |c, v| {
-            choose(
-                &mut c.coll_barrier,
-                v,
-                &[("auto", BarrierWay::Auto), ("flat", BarrierWay::Flat), ("groups", BarrierWay::Groups)],
-            )
-        },
+        set: |c, v| choose(&mut c.coll_barrier, v),
     },
     Setting {
         name: "FMPL_COLL_BCAST",
         default: "auto",
-        values: "auto | cells | pull | coop",
+        values: BcastWay::VALUES,
         meaning: "how a broadcast of more than 56 bytes travels",
-        set: |c, v| {
-            choose(
-                &mut c.coll_bcast,
-                v,
-                &[
-                    ("auto", BcastWay::Auto),
-                    ("cells", BcastWay::Cells),
-                    ("pull", BcastWay::Pull),
-                    ("coop", BcastWay::Coop),
-                ],
-            )
-        },
+        set: |c, v| choose(&mut c.coll_bcast, v),
     },
     Setting {
         name: "FMPL_COLL_REDUCE",
         default: "auto",
-        values: "auto | cells | pull",
+        values: ReduceWay::VALUES,
         meaning: "how a reduce works",
-        set: |c, v| {
-            choose(
-                &mut c.coll_reduce,
-                v,
-                &[("auto", ReduceWay::Auto), ("cells", ReduceWay::Cells), ("pull", ReduceWay::Pull)],
-            )
-        },
+        set: |c, v| choose(&mut c.coll_reduce, v),
     },
     Setting {
         name: "FMPL_COLL_ALLREDUCE",
         default: "auto",
-        values: "auto | cells | root | slices | pull",
+        values: AllreduceWay::VALUES,
         meaning: "how an allreduce of more than 24 bytes works",
-        set: |c, v| {
-            choose(
-                &mut c.coll_allreduce,
-                v,
-                &[
-                    ("auto", AllreduceWay::Auto),
-                    ("cells", AllreduceWay::Cells),
-                    ("root", AllreduceWay::Root),
-                    ("slices", AllreduceWay::Slices),
-                    ("pull", AllreduceWay::Pull),
-                ],
-            )
-        },
+        set: |c, v| choose(&mut c.coll_allreduce, v),
     },
     Setting {
         name: "FMPL_COLL_EXCHANGE",
         default: "auto",
-        values: "auto | cells | pull",
+        values: ExchangeWay::VALUES,
         meaning: "how gather, allgather, scatter, alltoall and reduce_scatter move their blocks",
-        set: |c, v| {
-            choose(
-                &mut c.coll_exchange,
-                v,
-                &[("auto", ExchangeWay::Auto), ("cells", ExchangeWay::Cells), ("pull", ExchangeWay::Pull)],
-            )
-        },
+        set: |c, v| choose(&mut c.coll_exchange, v),
     },
     Setting {
         name: "FMPL_COLL_SCAN",
         default: "auto",
-        values: "auto | cells | chain",
+        values: ScanWay::VALUES,
         meaning: "how a scan works",
-        set: |c, v| {
-            choose(
-                &mut c.coll_scan,
-                v,
-                &[("auto", ScanWay::Auto), ("cells", ScanWay::Cells), ("chain", ScanWay::Chain)],
-            )
-        },
+        set: |c, v| choose(&mut c.coll_scan, v),
     },
     Setting {
         name: "FMPL_COLL_BETWEEN",
         default: "auto",
-        values: "auto | leaders | flat",
+        values: BetweenWay::VALUES,
         meaning: "who talks between nodes in a collective call: one rank of each node, or all",
-        set: |c, v| {
-            choose(
-                &mut c.coll_between,
-                v,
-                &[("auto", BetweenWay::Auto), ("leaders", BetweenWay::Leaders), ("flat", BetweenWay::Flat)],
-            )
-        },
+        set: |c, v| choose(&mut c.coll_between, v),
     },
     Setting {
         name: "FMPL_COLL_FAR_BCAST",
         default: "auto",
-        values: "auto | tree | ring | chain | multicast",
+        values: FarBcastWay::VALUES,
         meaning: "how a broadcast travels between nodes; multicast: where no group can be joined, as with auto",
-        set: |c, v| {
-            choose(
-                &mut c.far_bcast,
-                v,
-                &[
-                    ("auto", FarBcastWay::Auto),
-                    ("tree", FarBcastWay::Tree),
-                    ("ring", FarBcastWay::Ring),
-                    ("chain", FarBcastWay::Chain),
-                    ("multicast", FarBcastWay::Multicast),
-                ],
-            )
-        },
+        set: |c, v| choose(&mut c.far_bcast, v),
     },
     Setting {
         name: "FMPL_COLL_FAR_BCAST_LONG",
@@ -401,19 +314,9 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_COLL_FAR_ALLREDUCE",
         default: "auto",
-        values: "auto | doubling | halving",
+        values: FarAllreduceWay::VALUES,
         meaning: "how an allreduce works between nodes",
-        set: |c, v| {
-            choose(
-                &mut c.far_allreduce,
-                v,
-                &[
-                    ("auto", FarAllreduceWay::Auto),
-                    ("doubling", FarAllreduceWay::Doubling),
-                    ("halving", FarAllreduceWay::Halving),
-                ],
-            )
-        },
+        set: |c, v| choose(&mut c.far_allreduce, v),
     },
     Setting {
         name: "FMPL_COLL_NODES",
@@ -533,13 +436,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "memory",
         values: "memory | cq",
         meaning: "cq: bytes that a device has put into a buffer count as there when their completion says so, as the specification demands",
-        set: |c, v| match v {
-            "memory" | "cq" => {
-                c.verbs_strict = v == "cq";
-                Some(())
-            }
-            _ => None,
-        },
+        set: |c, v| one_of(&[("memory", false), ("cq", true)], v).map(|b| c.verbs_strict = b),
     },
     Setting {
         name: "FMPL_VERBS_GID",
@@ -607,10 +504,14 @@ pub static SETTINGS: &[Setting] = &[
     },
 ];
 
+/// The value of this name.
+fn one_of<T: Copy>(values: &[(&str, T)], name: &str) -> Option<T> {
+    values.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
+}
+
 /// Sets a setting to the one of its values that has this name.
-fn choose<T: Copy>(setting: &mut T, name: &str, values: &[(&str, T)]) -> Option<()> {
-    *setting = values.iter().find(|(n, _)| *n == name)?.1;
-    Some(())
+fn choose<T: Named>(setting: &mut T, name: &str) -> Option<()> {
+    one_of(T::NAMED, name).map(|value| *setting = value)
 }
 
 fn on_off(v: &str) -> Option<bool> {
