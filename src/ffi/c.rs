@@ -20,7 +20,7 @@ mod shapes;
 use core::ffi::{c_char, c_double, c_int, c_void};
 use core::ptr;
 
-use super::outcome::{fail, hand_out, last_error, meaning, number, wrong};
+use super::outcome::{fail, hand_out, hand_to, last_error, meaning, number, wrong};
 use crate::comm;
 use crate::p2p::{self, layout::Layout};
 
@@ -193,11 +193,8 @@ pub unsafe extern "C" fn fmpl_abort(code: c_int) -> c_int {
 /// Source: FMPL paper, section 3.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_comm_rank(comm: fmpl_comm, rank: *mut c_int) -> c_int {
-    if rank.is_null() {
-        return wrong("fmpl_comm_rank: rank is NULL");
-    }
-    // SAFETY: not null, so the caller's int.
-    hand_out(comm::comm_rank(comm), |value| unsafe { *rank = value })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(rank, "fmpl_comm_rank: rank is NULL", || comm::comm_rank(comm)) }
 }
 
 /// The number of ranks of a communicator.
@@ -210,11 +207,8 @@ pub unsafe extern "C" fn fmpl_comm_rank(comm: fmpl_comm, rank: *mut c_int) -> c_
 /// Source: FMPL paper, section 3.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_comm_size(comm: fmpl_comm, size: *mut c_int) -> c_int {
-    if size.is_null() {
-        return wrong("fmpl_comm_size: size is NULL");
-    }
-    // SAFETY: not null, so the caller's int.
-    hand_out(comm::comm_size(comm), |value| unsafe { *size = value })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(size, "fmpl_comm_size: size is NULL", || comm::comm_size(comm)) }
 }
 
 // # Blocking messages
@@ -367,11 +361,8 @@ pub unsafe extern "C" fn fmpl_irecv_wait(src: c_int, mai: c_int, comm: fmpl_comm
 /// Returns: as `fmpl_isend_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_isend_test(dst: c_int, mai: c_int, comm: fmpl_comm, done: *mut c_int) -> c_int {
-    if done.is_null() {
-        return wrong("fmpl_isend_test: done is NULL");
-    }
-    // SAFETY: not null, so the caller's int.
-    hand_out(p2p::isend_test(comm, dst, mai), |value| unsafe { *done = value as c_int })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(done, "fmpl_isend_test: done is NULL", || p2p::isend_test(comm, dst, mai)) }
 }
 
 /// Completes the irecv on (`src`, `mai`, `comm`) if its message is there. When `done` is set to 1 the request is completed as
@@ -385,11 +376,8 @@ pub unsafe extern "C" fn fmpl_isend_test(dst: c_int, mai: c_int, comm: fmpl_comm
 /// Returns: as `fmpl_irecv_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_irecv_test(src: c_int, mai: c_int, comm: fmpl_comm, done: *mut c_int) -> c_int {
-    if done.is_null() {
-        return wrong("fmpl_irecv_test: done is NULL");
-    }
-    // SAFETY: not null, so the caller's int.
-    hand_out(p2p::irecv_test(comm, src, mai), |value| unsafe { *done = value as c_int })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(done, "fmpl_irecv_test: done is NULL", || p2p::irecv_test(comm, src, mai)) }
 }
 
 /// Length and index of the last completed receive on (`src`, `mai`, `comm`).
@@ -458,11 +446,8 @@ pub unsafe extern "C" fn fmpl_probe(
 /// Returns: `FMPL_ERR_REQUEST` when there is no such irecv; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_irecv_cancel(src: c_int, mai: c_int, comm: fmpl_comm, cancelled: *mut c_int) -> c_int {
-    if cancelled.is_null() {
-        return wrong("fmpl_irecv_cancel: cancelled is NULL");
-    }
-    // SAFETY: not null, so the caller's int.
-    hand_out(p2p::irecv_cancel(comm, src, mai), |value| unsafe { *cancelled = value as c_int })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(cancelled, "fmpl_irecv_cancel: cancelled is NULL", || p2p::irecv_cancel(comm, src, mai)) }
 }
 
 // # Modes of sending
@@ -549,11 +534,8 @@ pub unsafe extern "C" fn fmpl_progress() -> c_int {
 /// Returns: `FMPL_ERR_SYSTEM`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_event_fd(fd: *mut c_int) -> c_int {
-    if fd.is_null() {
-        return wrong("fmpl_event_fd: fd is NULL");
-    }
-    // SAFETY: not null, so the caller's int.
-    hand_out(comm::event_fd(), |value| unsafe { *fd = value })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(fd, "fmpl_event_fd: fd is NULL", comm::event_fd) }
 }
 
 // # Memory that peers can reach

@@ -33,6 +33,19 @@ pub(super) fn hand_out<T>(result: Result<T>, keep: impl FnOnce(T)) -> c_int {
     }
 }
 
+/// The same for one value, which goes to the caller's variable; without a variable the call is not made, and `null` says why.
+///
+/// # Safety
+/// `at` is null or may be written.
+#[inline(always)]
+pub(super) unsafe fn hand_to<U, T: Into<U>>(at: *mut U, null: &str, call: impl FnOnce() -> Result<T>) -> c_int {
+    if at.is_null() {
+        return wrong(null);
+    }
+    // SAFETY: not null, so the caller's.
+    hand_out(call(), |value| unsafe { *at = value.into() })
+}
+
 /// Keeps the error's text for `fmpl_last_error` and returns its number.
 #[cold]
 #[inline(never)]

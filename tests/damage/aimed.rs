@@ -1,22 +1,10 @@
 //! Single words of single records, each with what must come of it.
 
 use crate::ranks::calls::*;
+use crate::ranks::damage::mapped;
 use crate::ranks::{Job, said};
 use fmpl::fabric::shm::region::{LANES_AT, SPOOL_AT};
 use fmpl::lane::map::{LANE_STRIDE, RECORDS_AT};
-
-/// Where a place of a rank's region is mapped here, if it is.
-fn mapped(rank: u32, offset: u64) -> Option<*mut u64> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    maps.lines().find_map(|line| {
-        let mut fields = line.split_whitespace();
-        let (begin, end) = fields.next()?.split_once('-')?;
-        let hex = |text| u64::from_str_radix(text, 16).ok();
-        let (begin, end, first) = (hex(begin)?, hex(end)?, hex(fields.nth(1)?)?);
-        let here = line.contains(&format!("memfd:fmpl-{rank} ")) && (first..first + (end - begin)).contains(&offset);
-        here.then(|| (begin + (offset - first)) as *mut u64)
-    })
-}
 
 /// The first of so many words that has this value.
 ///

@@ -4,6 +4,7 @@
 //! records are in it. Only pages that somebody has touched are looked at.
 
 use crate::ranks::bytes::Draw;
+use crate::ranks::damage::mappings;
 use fmpl::fabric::shm::region::*;
 use fmpl::lane::map::{LANE_STRIDE, RECORDS_AT};
 
@@ -74,20 +75,6 @@ fn regions() -> Vec<(u32, i32)> {
         }
     }
     found
-}
-
-/// Where regions are mapped: first byte, end, offset, rank.
-fn mappings() -> Vec<(u64, u64, u64, u32)> {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let one = |line: &str| {
-        let mut fields = line.split_whitespace();
-        let (begin, end) = fields.next()?.split_once('-')?;
-        let offset = fields.nth(1)?;
-        let rank = line.split("/memfd:fmpl-").nth(1)?.split(' ').next()?.parse().ok()?;
-        let hex = |text| u64::from_str_radix(text, 16).ok();
-        Some((hex(begin)?, hex(end)?, hex(offset)?, rank))
-    };
-    maps.lines().filter_map(one).collect()
 }
 
 /// All words that rank `me` may damage, as pages.

@@ -2,23 +2,11 @@
 
 use crate::lend::*;
 use crate::ranks::calls::*;
+use crate::ranks::damage::mapped;
 use crate::ranks::{Job, said, story};
 use fmpl::fabric::shm::region::LANES_AT;
 use fmpl::lane::loan::Descriptor;
 use fmpl::lane::map::{LANE_STRIDE, RECORDS_AT};
-
-/// Where a place of a rank's region is mapped here, if it is.
-fn mapped(rank: u32, offset: u64) -> Option<*mut u64> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    maps.lines().find_map(|line| {
-        let mut fields = line.split_whitespace();
-        let (begin, end) = fields.next()?.split_once('-')?;
-        let hex = |text| u64::from_str_radix(text, 16).ok();
-        let (begin, end, first) = (hex(begin)?, hex(end)?, hex(fields.nth(1)?)?);
-        let here = line.contains(&format!("memfd:fmpl-{rank} ")) && (first..first + (end - begin)).contains(&offset);
-        here.then(|| (begin + (offset - first)) as *mut u64)
-    })
-}
 
 /// Rank 1 hands a loan over, and writes other words into the landing before rank 0 looks.
 pub fn damages_a_loan() {

@@ -10,6 +10,7 @@
 
 pub mod bytes;
 pub mod calls;
+pub mod damage;
 pub mod placed;
 #[path = "../skip/mod.rs"]
 pub mod skip;

@@ -6,7 +6,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 
 use super::fmpl_comm;
-use crate::ffi::outcome::{fail, hand_out, number, wrong};
+use crate::ffi::outcome::{fail, hand_out, hand_to, number, wrong};
 use crate::p2p::any_source::{self, multicast};
 
 // # Messages of any source
@@ -108,6 +108,29 @@ unsafe fn hand_out_arrived(
     if arrived.len <= arrived.capacity { 0 } else { number(arrived.whole(mai)) }
 }
 
+/// The same for a test: `done`, and what to say when it is null.
+#[inline(always)]
+unsafe fn hand_out_tested(
+    test: impl FnOnce() -> Result<Option<any_source::Arrived>, crate::Error>,
+    mai: c_int,
+    (done, null): (*mut c_int, &str),
+    src: *mut c_int,
+    received: *mut usize,
+) -> c_int {
+    if done.is_null() {
+        return wrong(null);
+    }
+    match test() {
+        Ok(arrived) => {
+            // SAFETY: not null, so the caller's int.
+            unsafe { *done = c_int::from(arrived.is_some()) };
+            // SAFETY: as described.
+            arrived.map_or(0, |arrived| unsafe { hand_out_arrived(Ok(arrived), mai, src, received) })
+        }
+        Err(error) => fail(error),
+    }
+}
+
 /// Looks whether a receive from any source would find a message now, from whom, and how long it is. Takes nothing.
 ///
 /// * mai: the index.
@@ -186,11 +209,8 @@ pub unsafe extern "C" fn fmpl_isend_any_wait(dst: c_int, mai: c_int, comm: fmpl_
 /// Returns: as `fmpl_isend_any_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_isend_any_test(dst: c_int, mai: c_int, comm: fmpl_comm, done: *mut c_int) -> c_int {
-    if done.is_null() {
-        return wrong("fmpl_isend_any_test: done is NULL");
-    }
-    // SAFETY: not null, so the caller's int.
-    hand_out(any_source::isend_any_test(comm, dst, mai), |value| unsafe { *done = value as c_int })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(done, "fmpl_isend_any_test: done is NULL", || any_source::isend_any_test(comm, dst, mai)) }
 }
 
 /// Begins to receive from any source. The buffer must not be touched until `fmpl_irecv_any_wait` or `fmpl_irecv_any_test` has
@@ -244,24 +264,9 @@ pub unsafe extern "C" fn fmpl_irecv_any_test(
     src: *mut c_int,
     received: *mut usize,
 ) -> c_int {
-    if done.is_null() {
-        return wrong("fmpl_irecv_any_test: done is NULL");
-    }
-    match any_source::irecv_any_test(comm, mai) {
-        Ok(None) => {
-            // SAFETY: not null, so the caller's int.
-            unsafe { *done = 0 };
-            0
-        }
-        Ok(Some(arrived)) => {
-            // SAFETY: as above; the others as described.
-            unsafe {
-                *done = 1;
-                hand_out_arrived(Ok(arrived), mai, src, received)
-            }
-        }
-        Err(error) => fail(error),
-    }
+    let test = || any_source::irecv_any_test(comm, mai);
+    // SAFETY: as described.
+    unsafe { hand_out_tested(test, mai, (done, "fmpl_irecv_any_test: done is NULL"), src, received) }
 }
 
 /// Withdraws the irecv_any on (`mai`, `comm`), unless a message is already on its way into the buffer.
@@ -273,11 +278,10 @@ pub unsafe extern "C" fn fmpl_irecv_any_test(
 /// Returns: `FMPL_ERR_REQUEST` when there is no such request; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_irecv_any_cancel(mai: c_int, comm: fmpl_comm, cancelled: *mut c_int) -> c_int {
-    if cancelled.is_null() {
-        return wrong("fmpl_irecv_any_cancel: cancelled is NULL");
+    // SAFETY: null, or the caller's variable.
+    unsafe {
+        hand_to(cancelled, "fmpl_irecv_any_cancel: cancelled is NULL", || any_source::irecv_any_cancel(comm, mai))
     }
-    // SAFETY: not null, so the caller's int.
-    hand_out(any_source::irecv_any_cancel(comm, mai), |value| unsafe { *cancelled = value as c_int })
 }
 
 /// Limits how many messages to index `mai` of this rank may be outstanding, that is, sent and not yet received. Senders beyond wait.
@@ -350,11 +354,8 @@ pub unsafe extern "C" fn fmpl_mcast_wait(ticket: u64) -> c_int {
 /// Returns: as `fmpl_mcast_wait`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_mcast_test(ticket: u64, done: *mut c_int) -> c_int {
-    if done.is_null() {
-        return wrong("fmpl_mcast_test: done is NULL");
-    }
-    // SAFETY: not null, so the caller's int.
-    hand_out(multicast::mcast_test(ticket), |value| unsafe { *done = value as c_int })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(done, "fmpl_mcast_test: done is NULL", || multicast::mcast_test(ticket)) }
 }
 
 /// Receives the next multicast of which this rank is a member.
@@ -430,24 +431,9 @@ pub unsafe extern "C" fn fmpl_mcast_irecv_test(
     size: *mut usize,
     master: *mut c_int,
 ) -> c_int {
-    if done.is_null() {
-        return wrong("fmpl_mcast_irecv_test: done is NULL");
-    }
-    match multicast::mcast_irecv_end(comm, false) {
-        Ok(None) => {
-            // SAFETY: not null, so the caller's int.
-            unsafe { *done = 0 };
-            0
-        }
-        Ok(Some(arrived)) => {
-            // SAFETY: as above; the others as described.
-            unsafe {
-                *done = 1;
-                hand_out_arrived(Ok(arrived), -1, master, size)
-            }
-        }
-        Err(error) => fail(error),
-    }
+    let test = || multicast::mcast_irecv_end(comm, false);
+    // SAFETY: as described.
+    unsafe { hand_out_tested(test, -1, (done, "fmpl_mcast_irecv_test: done is NULL"), master, size) }
 }
 
 /// Withdraws the request of `fmpl_mcast_irecv`: the buffer is the caller's again.

@@ -8,7 +8,7 @@ use super::functions::introduce;
 use super::{fmpl_comm, fmpl_func};
 use crate::base::error::{Code, Error, Result};
 use crate::coll::{self, Function, Kind, function};
-use crate::ffi::outcome::{fail, number, wrong};
+use crate::ffi::outcome::{hand_to, number};
 
 /// The function at an address.
 pub(in crate::ffi) fn found(func: fmpl_func) -> Result<Function<'static>> {
@@ -16,24 +16,6 @@ pub(in crate::ffi) fn found(func: fmpl_func) -> Result<Function<'static>> {
     match func {
         Some(func) => function::find(func as *const () as usize),
         None => Err(Error::new(Code::Argument, "the function is NULL")),
-    }
-}
-
-/// Tests a call.
-///
-/// # Safety
-/// `done` is null or may be written.
-unsafe fn tested(comm: fmpl_comm, kind: Kind, done: *mut c_int, null: &str) -> c_int {
-    if done.is_null() {
-        return wrong(null);
-    }
-    match coll::test(comm, kind) {
-        Ok(over) => {
-            // SAFETY: not null, so the caller's int.
-            unsafe { *done = over as c_int };
-            0
-        }
-        Err(error) => fail(error),
     }
 }
 
@@ -287,8 +269,8 @@ pub unsafe extern "C" fn fmpl_ibarrier_wait(comm: fmpl_comm) -> c_int {
 /// Returns: as `fmpl_ibarrier_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_ibarrier_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: `done` is null or the caller's.
-    unsafe { tested(comm, Kind::Barrier, done, "fmpl_ibarrier_test: done is NULL") }
+    // SAFETY: null, or the caller\'s variable.
+    unsafe { hand_to(done, "fmpl_ibarrier_test: done is NULL", || coll::test(comm, Kind::Barrier)) }
 }
 
 /// Begins to copy a buffer of one rank to all ranks, as `fmpl_bcast` does. The buffer must not be touched, at the root not be changed,
@@ -324,8 +306,8 @@ pub unsafe extern "C" fn fmpl_ibcast_wait(comm: fmpl_comm) -> c_int {
 /// Returns: as `fmpl_ibcast_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_ibcast_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: `done` is null or the caller's.
-    unsafe { tested(comm, Kind::Bcast, done, "fmpl_ibcast_test: done is NULL") }
+    // SAFETY: null, or the caller\'s variable.
+    unsafe { hand_to(done, "fmpl_ibcast_test: done is NULL", || coll::test(comm, Kind::Bcast)) }
 }
 
 /// Begins to combine the ranks' vectors as `fmpl_allreduce` does. The buffer must not be touched until the call is completed. Until then
@@ -370,8 +352,8 @@ pub unsafe extern "C" fn fmpl_iallreduce_wait(comm: fmpl_comm) -> c_int {
 /// Returns: as `fmpl_iallreduce_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_iallreduce_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: `done` is null or the caller's.
-    unsafe { tested(comm, Kind::Allreduce, done, "fmpl_iallreduce_test: done is NULL") }
+    // SAFETY: null, or the caller\'s variable.
+    unsafe { hand_to(done, "fmpl_iallreduce_test: done is NULL", || coll::test(comm, Kind::Allreduce)) }
 }
 
 /// Lets a function of the program be used in reductions, on this rank; every rank registers its own. The function is called with parts

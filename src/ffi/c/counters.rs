@@ -5,7 +5,7 @@
 use core::ffi::c_int;
 
 use crate::comm;
-use crate::ffi::outcome::{hand_out, wrong};
+use crate::ffi::outcome::hand_to;
 
 // # Counters
 
@@ -17,9 +17,6 @@ use crate::ffi::outcome::{hand_out, wrong};
 /// Returns: `FMPL_ERR_ARGUMENT` when there is no such counter, or for a NULL pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_counter(which: c_int, value: *mut usize) -> c_int {
-    if value.is_null() {
-        return wrong("fmpl_counter: value is NULL");
-    }
-    // SAFETY: not null, so the caller's size_t.
-    hand_out(comm::counter(which), |n| unsafe { *value = n as usize })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(value, "fmpl_counter: value is NULL", || comm::counter(which).map(|n| n as usize)) }
 }

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 
 use super::fmpl_comm;
 use crate::comm;
-use crate::ffi::outcome::{fail, hand_out, number, wrong};
+use crate::ffi::outcome::{fail, hand_to, number, wrong};
 
 // # Communicators
 
@@ -20,11 +20,8 @@ use crate::ffi::outcome::{fail, hand_out, number, wrong};
 /// Source: FMPL paper, section 3.3.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_comm_create(comm: *mut fmpl_comm, key: c_int) -> c_int {
-    if comm.is_null() {
-        return wrong("fmpl_comm_create: comm is NULL");
-    }
-    // SAFETY: not null, so the caller's variable.
-    hand_out(comm::comm_create(key), |made| unsafe { *comm = comm::or_null(made) })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(comm, "fmpl_comm_create: comm is NULL", || comm::comm_create(key).map(comm::or_null)) }
 }
 
 /// Makes communicators of the ranks of a communicator; all of them call it. Those with equal colours form one, ordered by
@@ -45,11 +42,12 @@ pub unsafe extern "C" fn fmpl_comm_split(
     order: c_int,
     newcomm: *mut fmpl_comm,
 ) -> c_int {
-    if newcomm.is_null() {
-        return wrong("fmpl_comm_split: newcomm is NULL");
+    // SAFETY: null, or the caller's variable.
+    unsafe {
+        hand_to(newcomm, "fmpl_comm_split: newcomm is NULL", || {
+            comm::comm_split(comm, colour, order).map(comm::or_null)
+        })
     }
-    // SAFETY: not null, so the caller's variable.
-    hand_out(comm::comm_split(comm, colour, order), |made| unsafe { *newcomm = comm::or_null(made) })
 }
 
 /// Makes a communicator of the same ranks in the same order, with indices of its own; all of them call it.
@@ -60,11 +58,8 @@ pub unsafe extern "C" fn fmpl_comm_split(
 /// Returns: as `fmpl_comm_split`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_comm_dup(comm: fmpl_comm, newcomm: *mut fmpl_comm) -> c_int {
-    if newcomm.is_null() {
-        return wrong("fmpl_comm_dup: newcomm is NULL");
-    }
-    // SAFETY: not null, so the caller's variable.
-    hand_out(comm::comm_dup(comm), |made| unsafe { *newcomm = made })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(newcomm, "fmpl_comm_dup: newcomm is NULL", || comm::comm_dup(comm)) }
 }
 
 /// Frees a communicator. Each of its ranks does so, when it likes: nobody is waited for. What this rank has sent before can still be

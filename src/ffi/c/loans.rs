@@ -5,7 +5,7 @@
 use core::ffi::{c_int, c_void};
 
 use super::fmpl_comm;
-use crate::ffi::outcome::{hand_out, number, wrong};
+use crate::ffi::outcome::{hand_out, hand_to, number, wrong};
 use crate::p2p::any_source;
 use crate::p2p::{self, Lent};
 
@@ -21,11 +21,8 @@ use crate::p2p::{self, Lent};
 /// Returns: `FMPL_ERR_MEMORY` when as many loans or bytes are out as `FMPL_LOANS` allows; `FMPL_ERR_ARGUMENT` for a NULL pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_loan(size: usize, buf: *mut *mut c_void) -> c_int {
-    if buf.is_null() {
-        return wrong("fmpl_loan: buf is NULL");
-    }
-    // SAFETY: not null, so the caller's pointer.
-    hand_out(p2p::loan(size), |at| unsafe { *buf = at.cast() })
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(buf, "fmpl_loan: buf is NULL", || p2p::loan(size).map(|at| at.cast())) }
 }
 
 /// Hands a loan over to index `mai` of rank `dst`, and returns at once, in all modes of sending: it waits for no receive, and its bytes need
