@@ -246,10 +246,15 @@ impl Progress {
     pub fn awaits_answer(&self) -> bool {
         self.acked.load(Ordering::Relaxed).wrapping_add(1) == self.sent.load(Ordering::Relaxed) as u32
     }
-    /// Has a message come since the last was sent?
+    /// Has a message come since the last was sent? To who sends that says that messages go both ways.
     #[inline(always)]
     pub fn is_two_way(&self) -> bool {
         self.received.load(Ordering::Relaxed) as u16 != self.received_then.load(Ordering::Relaxed)
+    }
+    /// The same to who receives the next one: has nothing been sent since the last came, so that messages only come?
+    #[inline(always)]
+    pub fn is_inward(&self) -> bool {
+        self.is_two_way()
     }
 }
 

@@ -296,7 +296,8 @@ unsafe fn from_annex(
             if len > ANNEX_BYTES {
                 copy(lane.long_annex(which, slot), ptr.add(ANNEX_BYTES), len - ANNEX_BYTES);
             }
-            if which != 0 {
+            // Where both sides send at once, the taking over is only one more thing to wait for.
+            if which != 0 && lane.progress(slot).is_inward() {
                 take_over(lane.annex(which, slot), len.min(ANNEX_BYTES));
                 take_over(lane.long_annex(which, slot), len.saturating_sub(ANNEX_BYTES));
             }
