@@ -124,7 +124,14 @@ impl<'job, T: Plain> LoanMut<'job, T> {
     }
 
     fn send(self, comm: i32, dst: i32, index: i32) -> std::result::Result<(), Refused<'job, T>> {
-        match p2p::send_loan(comm, self.at.cast(), self.len * size_of::<T>(), dst, index) {
+        let sent = p2p::send_loan(comm, self.at.cast(), self.len * size_of::<T>(), dst, index);
+        self.handed_over(sent)
+    }
+
+    /// The loan is the receiver's if it was sent; else it comes back with the error.
+    #[inline]
+    fn handed_over(self, sent: Result<()>) -> std::result::Result<(), Refused<'job, T>> {
+        match sent {
             Ok(()) => {
                 std::mem::forget(self);
                 Ok(())
@@ -264,13 +271,8 @@ impl<'job> Comm<'job> {
             // SAFETY: the bitmap has a word for each 64 ranks.
             unsafe { p2p::mcast_loan(self.id, loan.at.cast(), loan.len * size_of::<T>(), bits.as_ptr(), number(index)) }
         };
-        match send() {
-            Ok(()) => {
-                std::mem::forget(loan);
-                Ok(())
-            }
-            Err(error) => Err(Refused { error, loan }),
-        }
+        let sent = send();
+        loan.handed_over(sent)
     }
 
     /// Hands a loan over to whoever receives from any source on `index` of rank `dst`. It needs a place there, and waits for one as
@@ -282,13 +284,8 @@ impl<'job> Comm<'job> {
         index: usize,
     ) -> std::result::Result<(), Refused<'a, T>> {
         let (bytes, dst) = (loan.len * size_of::<T>(), dst.into().number());
-        match any_source::send_loan_any(self.id, loan.at.cast(), bytes, dst, number(index)) {
-            Ok(()) => {
-                std::mem::forget(loan);
-                Ok(())
-            }
-            Err(error) => Err(Refused { error, loan }),
-        }
+        let sent = any_source::send_loan_any(self.id, loan.at.cast(), bytes, dst, number(index));
+        loan.handed_over(sent)
     }
 
     /// Receives the next message on `index` in place, whoever sends it, and tells who did. Errors as of [`Comm::recv_any`] and

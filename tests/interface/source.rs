@@ -124,6 +124,11 @@ pub fn read(source: &str) -> Vec<Item> {
         } else if let Some((_, rest)) = line.split_once("unsafe extern \"C\" fn $name(") {
             signature = rest.to_owned();
         } else if entry && (inner.starts_with("fmpl_") || inner.starts_with("acp_")) {
+            let above = match comment.pop_if(|line| line.trim() == "Parameters: as above.").and(items.last()) {
+                Some(Item::Function(function)) => function.doc.parameters.clone(),
+                _ => Vec::new(),
+            };
+            comment.extend(above.iter().map(|(name, text)| format!(" * {name}: {text}")));
             items.extend(entries(inner.split(" = ").next().unwrap_or_default(), &signature, &comment));
             comment.clear();
         } else if !line.starts_with("#[") {

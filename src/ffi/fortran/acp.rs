@@ -198,42 +198,22 @@ entries! {
         = { fetch(&mut *handle, Atomic::Swap, dst, src, (value, 0), order) };
 
     /// As [`c::acp_add4`].
-    /// * dst: where in this rank's memory the word's value of before goes; aligned to 4 bytes.
-    /// * src: the word, of any rank; aligned to 4 bytes.
-    /// * value: the operand.
-    /// * order: as for `acp_copy`.
-    /// * handle: set to its handle; when it is refused, to one after which nothing starts.
-    /// * ier: the return code.
+    /// Parameters: as above.
     acp_add4_(dst: In8, src: In8, value: In, order: In8, handle: Out8)
         = { fetch(&mut *handle, Atomic::Add, dst, src, (value, 0), order) };
 
     /// As [`c::acp_xor4`].
-    /// * dst: where in this rank's memory the word's value of before goes; aligned to 4 bytes.
-    /// * src: the word, of any rank; aligned to 4 bytes.
-    /// * value: the operand.
-    /// * order: as for `acp_copy`.
-    /// * handle: set to its handle; when it is refused, to one after which nothing starts.
-    /// * ier: the return code.
+    /// Parameters: as above.
     acp_xor4_(dst: In8, src: In8, value: In, order: In8, handle: Out8)
         = { fetch(&mut *handle, Atomic::Xor, dst, src, (value, 0), order) };
 
     /// As [`c::acp_or4`].
-    /// * dst: where in this rank's memory the word's value of before goes; aligned to 4 bytes.
-    /// * src: the word, of any rank; aligned to 4 bytes.
-    /// * value: the operand.
-    /// * order: as for `acp_copy`.
-    /// * handle: set to its handle; when it is refused, to one after which nothing starts.
-    /// * ier: the return code.
+    /// Parameters: as above.
     acp_or4_(dst: In8, src: In8, value: In, order: In8, handle: Out8)
         = { fetch(&mut *handle, Atomic::Or, dst, src, (value, 0), order) };
 
     /// As [`c::acp_and4`].
-    /// * dst: where in this rank's memory the word's value of before goes; aligned to 4 bytes.
-    /// * src: the word, of any rank; aligned to 4 bytes.
-    /// * value: the operand.
-    /// * order: as for `acp_copy`.
-    /// * handle: set to its handle; when it is refused, to one after which nothing starts.
-    /// * ier: the return code.
+    /// Parameters: as above.
     acp_and4_(dst: In8, src: In8, value: In, order: In8, handle: Out8)
         = { fetch(&mut *handle, Atomic::And, dst, src, (value, 0), order) };
 
@@ -259,42 +239,22 @@ entries! {
         = { fetch(&mut *handle, Atomic::Swap, dst, src, (value, 0), order) };
 
     /// As [`c::acp_add8`].
-    /// * dst: where in this rank's memory the word's value of before goes; aligned to 8 bytes.
-    /// * src: the word, of any rank; aligned to 8 bytes.
-    /// * value: the operand.
-    /// * order: as for `acp_copy`.
-    /// * handle: set to its handle; when it is refused, to one after which nothing starts.
-    /// * ier: the return code.
+    /// Parameters: as above.
     acp_add8_(dst: In8, src: In8, value: In8, order: In8, handle: Out8)
         = { fetch(&mut *handle, Atomic::Add, dst, src, (value, 0), order) };
 
     /// As [`c::acp_xor8`].
-    /// * dst: where in this rank's memory the word's value of before goes; aligned to 8 bytes.
-    /// * src: the word, of any rank; aligned to 8 bytes.
-    /// * value: the operand.
-    /// * order: as for `acp_copy`.
-    /// * handle: set to its handle; when it is refused, to one after which nothing starts.
-    /// * ier: the return code.
+    /// Parameters: as above.
     acp_xor8_(dst: In8, src: In8, value: In8, order: In8, handle: Out8)
         = { fetch(&mut *handle, Atomic::Xor, dst, src, (value, 0), order) };
 
     /// As [`c::acp_or8`].
-    /// * dst: where in this rank's memory the word's value of before goes; aligned to 8 bytes.
-    /// * src: the word, of any rank; aligned to 8 bytes.
-    /// * value: the operand.
-    /// * order: as for `acp_copy`.
-    /// * handle: set to its handle; when it is refused, to one after which nothing starts.
-    /// * ier: the return code.
+    /// Parameters: as above.
     acp_or8_(dst: In8, src: In8, value: In8, order: In8, handle: Out8)
         = { fetch(&mut *handle, Atomic::Or, dst, src, (value, 0), order) };
 
     /// As [`c::acp_and8`].
-    /// * dst: where in this rank's memory the word's value of before goes; aligned to 8 bytes.
-    /// * src: the word, of any rank; aligned to 8 bytes.
-    /// * value: the operand.
-    /// * order: as for `acp_copy`.
-    /// * handle: set to its handle; when it is refused, to one after which nothing starts.
-    /// * ier: the return code.
+    /// Parameters: as above.
     acp_and8_(dst: In8, src: In8, value: In8, order: In8, handle: Out8)
         = { fetch(&mut *handle, Atomic::And, dst, src, (value, 0), order) };
 

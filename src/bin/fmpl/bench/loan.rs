@@ -2,11 +2,11 @@
 //! written by the one side and read by the other.
 
 use std::ffi::{c_int, c_void};
-use std::hint::black_box;
 use std::ptr::{null, null_mut};
 
 use fmpl::ffi::c;
 
+use super::calls::calls;
 use super::rank::{Outcome, Rank, now};
 use super::{Bench, Case, Figure, Options, iceoryx, sizes};
 
@@ -33,24 +33,17 @@ fn plan(o: &Options) -> Vec<Case> {
     all.into_iter().map(|n| Case::sized(n, format!("loan {n} {k} {}", o.warm(k)))).collect()
 }
 
-/// The calls of loans, as [`super::calls::Calls`] has others.
-struct Calls {
-    loan: unsafe extern "C" fn(usize, *mut *mut c_void) -> c_int,
-    send: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int) -> c_int,
-    recv: unsafe extern "C" fn(*mut *const c_void, *mut usize, c_int, c_int, c_int) -> c_int,
-    give_back: unsafe extern "C" fn(*const c_void) -> c_int,
+calls! {
+    /// The calls of loans, as [`super::calls::Calls`] has others.
+    Calls of c {
+        fmpl_loan as loan(usize, *mut *mut c_void) -> c_int;
+        fmpl_send_loan as send(*mut c_void, usize, c_int, c_int, c_int) -> c_int;
+        fmpl_recv_loan as recv(*mut *const c_void, *mut usize, c_int, c_int, c_int) -> c_int;
+        fmpl_loan_return as give_back(*const c_void) -> c_int;
+    }
 }
 
 impl Calls {
-    fn new() -> Calls {
-        black_box(Calls {
-            loan: c::fmpl_loan,
-            send: c::fmpl_send_loan,
-            recv: c::fmpl_recv_loan,
-            give_back: c::fmpl_loan_return,
-        })
-    }
-
     #[inline]
     fn send(&self, r: &Rank, n: usize, stamp: Option<i64>) -> Result<(), String> {
         let mut at = null_mut();

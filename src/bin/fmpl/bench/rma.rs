@@ -1,11 +1,11 @@
 //! Operations on another rank's global memory, one at a time, each completed before the next.
 
 use std::ffi::{c_int, c_void};
-use std::hint::black_box;
 use std::ptr::null_mut;
 
 use fmpl::ffi::{acp, c};
 
+use super::calls::calls;
 use super::rank::{Outcome, Rank, now};
 use super::{Bench, Case, Figure, Options, size_text, sizes};
 
@@ -61,15 +61,13 @@ fn plan_third(o: &Options) -> Vec<Case> {
     cases
 }
 
-/// The functions that the loops use, hidden from the optimiser.
-struct Calls {
-    copy: unsafe extern "C" fn(u64, u64, usize, i64) -> i64,
-    add8: unsafe extern "C" fn(u64, u64, u64, i64) -> i64,
-    complete: unsafe extern "C" fn(i64),
-}
-
-fn calls() -> Calls {
-    black_box(Calls { copy: acp::acp_copy, add8: acp::acp_add8, complete: acp::acp_complete })
+calls! {
+    /// The functions that the loops use.
+    Calls of acp {
+        acp_copy as copy(u64, u64, usize, i64) -> i64;
+        acp_add8 as add8(u64, u64, u64, i64) -> i64;
+        acp_complete as complete(i64);
+    }
 }
 
 fn ok(r: &Rank, code: c_int) -> Result<(), String> {
@@ -151,7 +149,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let all = addresses(r, &memory)?;
     let mut each = 0.0;
     if r.rank == 0 {
-        let calls = calls();
+        let calls = Calls::new();
         let (mine, theirs) = (all[0], all[1]);
         let mut t0 = 0.0;
         for i in 0..a[2] + a[3] {
@@ -188,7 +186,7 @@ pub fn third(r: &mut Rank, a: &[i64]) -> Outcome {
     ok(r, unsafe { acp::acp_init(null_mut(), null_mut()) })?;
     let memory = Memory::new(n, r.offset[0], a[0] != 0)?;
     let all = addresses(r, &memory)?;
-    let calls = calls();
+    let calls = Calls::new();
     let mut each = [0.0; 2];
     for (turn, each) in each.iter_mut().enumerate() {
         r.barrier()?;
