@@ -51,24 +51,6 @@ program frames
 
 contains
 
-  ! A call that failed ends the job with the library's explanation.
-  subroutine try(ier)
-    integer, intent(in) :: ier
-    integer :: ignored
-    character(len=256) :: reason
-    if (ier == FMPL_SUCCESS) return
-    call fmpl_last_error(reason, ignored)
-    print '(2a)', 'frames: ', trim(reason)
-    call fmpl_abort(1, ignored)
-  end subroutine try
-
-  subroutine expect(right, what)
-    logical, intent(in) :: right
-    character(len=*), intent(in) :: what
-    integer :: ignored
-    if (right) return
-    print '(2a)', 'frames: wrong result: ', what
-    call fmpl_abort(1, ignored)
-  end subroutine expect
+  include 'example.inc'
 
 end program frames

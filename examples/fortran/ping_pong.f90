@@ -49,24 +49,6 @@ program ping_pong
 
 contains
 
-  ! A call that failed ends the job with the library's explanation.
-  subroutine try(ier)
-    integer, intent(in) :: ier
-    integer :: ignored
-    character(len=256) :: reason
-    if (ier == FMPL_SUCCESS) return
-    call fmpl_last_error(reason, ignored)
-    print '(2a)', 'ping_pong: ', trim(reason)
-    call fmpl_abort(1, ignored)
-  end subroutine try
-
-  subroutine expect(right, what)
-    logical, intent(in) :: right
-    character(len=*), intent(in) :: what
-    integer :: ignored
-    if (right) return
-    print '(2a)', 'ping_pong: wrong result: ', what
-    call fmpl_abort(1, ignored)
-  end subroutine expect
+  include 'example.inc'
 
 end program ping_pong
