@@ -6,6 +6,7 @@ pub mod config;
 pub mod copying;
 pub mod error;
 pub mod key;
+pub mod layout;
 pub mod ownership;
 pub mod prefetch;
 pub mod processor;

@@ -252,7 +252,7 @@ impl Arena {
     pub fn header(&self) -> &Header {
         self.at(0)
     }
-    /// Is a member asleep, and for whom: [`crate::lane::record::ASLEEP`], the member waited for from bit 8 on.
+    /// Is a member asleep, and for whom: [`crate::wait::ASLEEP`], the member waited for from bit 8 on.
     #[inline(always)]
     pub fn sleep(&self, member: usize) -> &AtomicU32 {
         debug_assert!(member < self.members);

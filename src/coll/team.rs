@@ -34,10 +34,10 @@ use crate::fabric::shm::peer::Peer;
 #[cfg(loom)]
 use crate::fabric::shm::region::Mapping;
 use crate::lane::map::{Life, PANICKED, WORLD_UNIT};
-use crate::lane::record::ASLEEP;
 use crate::lane::{Lane, Place};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
+use crate::wait::ASLEEP;
 use crate::wait::{Board, Scene, Waiter, doorbell};
 use scene::{TeamScene, Until};
 use state::State;
@@ -128,8 +128,8 @@ impl Team {
             return Err(Error::new(
                 Code::Unsupported,
                 format!(
-                    "rank {}: of communicator {} rank {far} is on another node than rank {}; of the collective calls only the barrier \
-                     goes between nodes yet",
+                    "rank {}: of communicator {} rank {far} is on another node than rank {}; a team is of one \
+                     node",
                     ep.rank, context.handle, ranks[0]
                 ),
             ));

@@ -4,12 +4,12 @@
 //! the compiler sees to it that one thread at a time uses it. It costs what the C interface costs.
 
 use crate::base::error::Result;
+use crate::base::layout::Layout;
 use crate::comm::claim::{Claim, Direction};
 use crate::comm::communicator::number;
 use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{pieces, pieces_mut, with_list};
 use crate::comm::{Comm, PROC_NULL, Peer, Plain, Received, Strided, StridedMut};
-use crate::p2p::layout::Layout;
 use crate::p2p::{self, endpoint::endpoint, sendbuf};
 
 /// Both directions of a (peer, index), for one owner: the fast path for messages of a few bytes.

@@ -6,12 +6,12 @@
 use std::marker::PhantomData;
 
 use crate::base::error::Result;
+use crate::base::layout::Layout;
 use crate::comm::claim::{Claim, Claims, Direction};
 use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{pieces, pieces_mut, with_list};
 use crate::comm::{Channel, Job, Mode, Plain, Receiver, Sender, Strided, StridedMut};
 use crate::p2p::any_source::{self, multicast};
-use crate::p2p::layout::Layout;
 use crate::p2p::{self, TAG_ANY};
 
 /// The other side of a message: a rank, or nobody.

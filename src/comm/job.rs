@@ -4,12 +4,12 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::layout::Layout;
 use crate::coll;
 use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{self, Endpoint, endpoint};
-use crate::p2p::layout::Layout;
 use crate::p2p::{receive, send, signal};
 use crate::rma;
 

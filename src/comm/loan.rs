@@ -12,8 +12,8 @@ use crate::comm::{Comm, Job, Peer, Plain, Receiver, Sender};
 use crate::lane::loan::LOAN_GRAIN;
 use crate::p2p::{self, Lent, any_source};
 
-/// Memory to fill and to hand over. On a node its receiver gets this memory itself, so that a message of any length costs what one of a few
-/// bytes costs. Made by [`Job::loan`]; returned when it is dropped without having been sent.
+/// Memory to fill and to hand over. On a node its receiver gets this memory itself, so that a message of any length takes as long as any
+/// other. Made by [`Job::loan`]; returned when it is dropped without having been sent.
 ///
 /// ```
 /// let job = fmpl::init(1)?;

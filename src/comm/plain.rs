@@ -2,7 +2,7 @@
 
 use std::mem::size_of_val;
 
-use crate::p2p::layout::Layout;
+use crate::base::layout::Layout;
 
 /// A type whose values are plain data: the bytes that arrive from another process are a value of it, whatever they are.
 ///

@@ -12,6 +12,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::base::error::{Code, Result};
+use crate::base::layout::Layout;
 use crate::base::unwinding::{self, NoWayOut};
 use crate::coll::{self, Kind};
 use crate::comm::claim::{Claim, Direction};
@@ -20,7 +21,6 @@ use crate::comm::communicator::number;
 use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{List, pieces, pieces_mut};
 use crate::comm::{Comm, Peer, Plain, Receiver, Sender, Strided, StridedMut};
-use crate::p2p::layout::Layout;
 use crate::p2p::{self, TAG_ANY, any_source};
 use requests::Record;
 pub use requests::{AnyRequest, CollectiveRequest, Lent, RecvRequest, SendRequest};

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::mem::{MaybeUninit, size_of};
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::layout::{Block, Layout};
 use crate::comm::Plain;
-use crate::p2p::layout::{Block, Layout};
 
 /// Checks the bounds of `count` runs of `run` elements, `stride` elements from one beginning to the next, in a slice of `len`.
 fn check(len: usize, count: usize, run: usize, stride: usize, apart: bool) -> Result<()> {

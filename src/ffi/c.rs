@@ -21,8 +21,9 @@ use core::ffi::{c_char, c_double, c_int, c_void};
 use core::ptr;
 
 use super::outcome::{fail, hand_out, hand_to, last_error, meaning, number, wrong};
+use crate::base::layout::Layout;
 use crate::comm;
-use crate::p2p::{self, layout::Layout};
+use crate::p2p;
 
 pub use any::*;
 pub use collective::*;
@@ -38,7 +39,7 @@ pub type fmpl_comm = c_int;
 
 /// The shape of a sub-matrix: `count` runs of `run` bytes, the beginnings of neighbouring runs `stride` bytes apart (it may be
 /// negative). The bytes are a stream: the two sides of a message may have different shapes.
-pub type fmpl_block = p2p::layout::Block;
+pub type fmpl_block = crate::base::layout::Block;
 
 /// A function of a reduction: inout\[k\] = inout\[k\] o in\[k\] for `count` elements; it must return (`fmpl_func_register` says what else
 /// ends the process). Passed to a reduction it is a predefined one, or

@@ -6,6 +6,8 @@
 //! [`progress`] is what each side keeps for an index beside the shared window, [`pair`] what all communicators share with a peer,
 //! [`distance`] how far apart the cores of the two are.
 
+pub mod address;
+pub mod any;
 pub mod distance;
 pub mod far;
 pub mod loan;
@@ -16,6 +18,8 @@ pub mod progress;
 pub mod record;
 pub mod table;
 
+pub use address::{COMM_NULL, COMM_WORLD, PROC_NULL, TAG_ANY};
+pub use any::{AnyRequest, AnyState};
 pub use here::*;
 pub use pair::Pair;
 pub use peer_spool::{PeerBlock, PeerSpool};
@@ -28,6 +32,7 @@ mod here {
 
     use static_assertions::const_assert;
 
+    use super::address::{COMM_WORLD, TAG_ANY};
     use super::map::*;
     use super::pair::Pair;
     use super::peer_spool::PeerSpool;
@@ -36,8 +41,7 @@ mod here {
     use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering, spin_loop, uses};
     use crate::base::error::{Code, Error, Result};
     use crate::fabric::shm::peer::Peer;
-    use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, Region, SPOOL_AT};
-    use crate::p2p::spool::SPOOL_WINDOW;
+    use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, Region, SPOOL_AT, SPOOL_WINDOW};
     use crate::wait::Board;
 
     /// A lane as this process has it: the records of one communicator with one peer. What all communicators share with this peer is in
@@ -90,7 +94,7 @@ mod here {
         pub announced_taken: AtomicU64,
         /// As a receiver: announcements read from the peer's queue.
         pub announced_read: AtomicU64,
-        /// As a receiver: what is announced next is what a receive of any index takes (see [`crate::p2p::any_index`]).
+        /// As a receiver: what is announced next is what a receive of any index takes (see `p2p::any_index`).
         pub any_plain: AtomicBool,
         /// As a receiver: the slot of the last message received by any index, 0: none yet, and its length.
         pub any_slot: AtomicU32,
@@ -99,7 +103,7 @@ mod here {
         /// Slots that ever had messages in the spool, each once.
         pub spooled: std::sync::Mutex<Vec<u32>>,
         /// The receives of any index.
-        pub any: std::sync::Mutex<crate::p2p::any_index::AnyState>,
+        pub any: std::sync::Mutex<super::any::AnyState>,
         /// Threads that hold the lane, see [`Held`](super::table::Held).
         pub(super) held: AtomicU32,
         /// What it has besides when the peer is on another node.
@@ -744,9 +748,9 @@ mod here {
         fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
             let Name { comm, peer, world, index } = self;
             match (*comm, *index) {
-                (crate::p2p::COMM_WORLD, crate::p2p::TAG_ANY) => write!(f, "(peer {peer}, any index)"),
-                (crate::p2p::COMM_WORLD, _) => write!(f, "(peer {peer}, index {index})"),
-                (_, crate::p2p::TAG_ANY) => {
+                (COMM_WORLD, TAG_ANY) => write!(f, "(peer {peer}, any index)"),
+                (COMM_WORLD, _) => write!(f, "(peer {peer}, index {index})"),
+                (_, TAG_ANY) => {
                     write!(f, "(peer {peer} of communicator {comm}, rank {world} of the world, any index)")
                 }
                 _ => write!(f, "(peer {peer} of communicator {comm}, rank {world} of the world, index {index})"),

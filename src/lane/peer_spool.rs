@@ -4,9 +4,8 @@
 //! and handed to [`PeerSpool::block`] and [`PeerBlock::bytes`], which give an address only for what lies within the window.
 
 use crate::base::atomics::{AtomicU64, Ordering};
-use crate::fabric::shm::region::Mapping;
+use crate::fabric::shm::region::{Mapping, SPOOL_WINDOW};
 use crate::lane::record::{BLOCK_HEADER, Block, LONG_LENGTH};
-use crate::p2p::spool::SPOOL_WINDOW;
 
 /// Blocks begin at a multiple of this.
 const GRAIN: u64 = 64;

@@ -23,8 +23,8 @@ use super::peer_spool::PeerBlock;
 use super::record::*;
 use crate::base::atomics::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Error;
+use crate::base::layout::Layout;
 use crate::base::prefetch::prefetch_to_write;
-use crate::p2p::layout::Layout;
 
 /// What a side knows of its own traffic on an index, private to the process. With what a pending receive was given ([`Wanted`]) it has a
 /// line of its own, which is all that a process keeps for an index of short messages: so threads on different indices never write the

@@ -162,10 +162,7 @@ pub fn split_mark(seq: u64, direction: usize) -> u64 {
 
 /// 24 bits of a sequence number above 8 bits that say how the writer sleeps.
 pub const SEQ24: u32 = 0xff_ffff;
-/// Sleep byte: waits on its doorbell.
-pub const ASLEEP: u32 = 1;
-/// Sleep byte: wants its event descriptor written to.
-pub const EVENT: u32 = 2;
+pub use crate::wait::{ASLEEP, EVENT};
 
 /// `rx` or `tx` of a half.
 #[inline(always)]

@@ -137,7 +137,7 @@ impl LaneTable {
     /// The lane of this key, if it exists.
     #[inline(always)]
     pub fn find(&self, key: u64) -> Option<&'static Lane> {
-        if key >> 32 == crate::p2p::COMM_WORLD as u64 {
+        if key >> 32 == super::COMM_WORLD as u64 {
             return look(&self.slots, self.mask, key);
         }
         // SYNC POINT: pairs with the release in `find_or_make`.
@@ -166,7 +166,7 @@ impl LaneTable {
         // A far lane of the world has its place among those of other communicators: what the short path does not find.
         let comm = Lane::comm_of(key);
         let here = all.iter().filter(|l| l.comm() == comm).count();
-        let world = key >> 32 == crate::p2p::COMM_WORLD as u64;
+        let world = key >> 32 == super::COMM_WORLD as u64;
         if world && (here + 1) * 2 > self.slots.len() {
             return Err(Error::new(Code::Memory, format!("all {here} lanes of this process are in use")));
         }

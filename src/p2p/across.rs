@@ -115,7 +115,7 @@ unsafe fn between(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::p2p::layout::Block;
+    use crate::base::layout::Block;
 
     /// Every pair of shapes, both ways, at a place in the middle: this process is its own peer.
     #[test]

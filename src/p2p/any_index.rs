@@ -21,14 +21,14 @@ use std::sync::MutexGuard;
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
+use crate::base::layout::Layout;
 use crate::base::prefetch::prefetch;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::Ask;
 use crate::lane::map::{ANNOUNCED_QUEUE, ANNOUNCED_SUMMARY, GROUP_INDICES, SYSTEM_INDICES};
 use crate::lane::record::*;
-use crate::lane::{Lane, RECV_PENDING};
+use crate::lane::{AnyRequest, AnyState, Lane, RECV_PENDING};
 use crate::p2p::endpoint::Endpoint;
-use crate::p2p::layout::Layout;
 use crate::p2p::receive::{Receiver, recv_inline, take_carried};
 use crate::p2p::{Received, TAG_ANY};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
@@ -45,37 +45,10 @@ pub(super) use posting::{claim, grant, is_posted, want_posting};
 use posting::{post, take_back};
 use scene::{AnyScene, arm};
 
-/// The receives of any index on one lane.
-#[derive(Default)]
-pub struct AnyState {
-    /// The flag is raised, and what was sent before is marked.
-    subscribed: bool,
-    /// Slots whose mark was taken and that may have more.
-    marked: Vec<u32>,
-    /// Slots whose mark was taken while an indexed receive was pending there: it may leave something over.
-    held: Vec<u32>,
-    /// The pending request, if any.
-    request: Option<Request>,
-    /// Between nodes: how many have been posted.
-    number: u32,
-}
-
-struct Request {
-    layout: Layout,
-    cap: usize,
-    /// The slot it has found and is receiving on.
-    bound: Option<usize>,
-}
-
-// SAFETY: the layout's pointers belong to the request's caller, who may wait for it from any thread.
-unsafe impl Send for AnyState {}
-
-impl AnyState {
-    /// The request is completed, or withdrawn.
-    fn over(&mut self, lane: &Lane) {
-        self.request = None;
-        scene::disarm(lane);
-    }
+/// The request is completed, or withdrawn.
+fn over(lane: &Lane, state: &mut AnyState) {
+    state.request = None;
+    scene::disarm(lane);
 }
 
 /// The slot of the message that claimed the receive. `None`: an indexed receive has taken the message since, or is there for it; so its
@@ -377,7 +350,7 @@ unsafe fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, data: Layout, pos
         return Err(busy(ep, lane));
     }
     subscribe(lane, &mut state);
-    state.request = Some(Request { layout: data, cap, bound: None });
+    state.request = Some(AnyRequest { layout: data, cap, bound: None });
     if posted {
         post(lane, &mut state);
         arm(ep, lane, &mut state);
@@ -402,7 +375,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
             ));
         }
         if let Some(done) = progress(ep, lane, &mut state, wait) {
-            state.over(lane);
+            over(lane, &mut state);
             return done.map(|()| true);
         }
         if !wait {
@@ -414,7 +387,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
                 Some(_) if next(ep, lane, &mut state).is_some() => continue,
                 Some(what) => {
                     take_back(lane);
-                    state.over(lane);
+                    over(lane, &mut state);
                     Err(lane.peer_error(ep.rank, what, "irecv of any index from", TAG_ANY))
                 }
             };
@@ -425,7 +398,7 @@ fn complete_on(ep: &'static Endpoint, lane: &'static Lane, wait: bool) -> Result
         {
             let mut state = state_of(lane);
             take_back(lane);
-            state.over(lane);
+            over(lane, &mut state);
             return Err(e);
         }
     }
@@ -483,7 +456,7 @@ pub(super) fn cancel(ep: &'static Endpoint, comm: i32, src: i32) -> Result<bool>
             }
         }
     }
-    state.over(lane);
+    over(lane, &mut state);
     Ok(true)
 }
 

@@ -64,9 +64,9 @@ pub struct Endpoint {
     pub heap: Heap,
     /// Loans made and held.
     pub loans: crate::p2p::loan::Loans,
-    /// Ranks of this node, and the cores that this process may use.
+    /// The node has more ranks than this process may use cores.
     pub crowded: bool,
-    /// Copies by process_vm_* are not to be tried any more.
+    /// Who this process is in its job, and what started it.
     pub launch: Launch,
     /// Times that init was called and finalize was not.
     pub uses: AtomicU32,

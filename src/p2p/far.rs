@@ -19,6 +19,8 @@ use std::sync::atomic::Ordering;
 use lend::{Source, keys_of};
 
 use crate::base::error::Error;
+use crate::base::layout::{Block as Shaped, Cursor, Layout};
+use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::Hooks;
 use crate::fabric::verbs::link::ending::Reason;
@@ -27,10 +29,8 @@ use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarP
 use crate::lane::record::*;
 use crate::lane::{BlockRef, Lane, SendState};
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::p2p::layout::{Block as Shaped, Cursor, Layout};
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::Sender;
-use crate::p2p::spool::SPOOL_WINDOW;
 use crate::p2p::transfer::Put;
 use crate::wait::doorbell;
 use bulk::{RUN_FROM, span, start};

@@ -14,7 +14,6 @@
 //! | `any_source` | messages that are matched at the receiver, whoever sends them |
 //! | `loan` | messages that are handed over |
 //! | `sendbuf` | time-out, spool size, what is still in the spool |
-//! | `layout` | contiguous, block, list |
 //! | `tuning` | which way by size |
 //! | `endpoint` | this process in its job |
 //! | `context`, `group` | its communicators: which ranks, which memory |
@@ -26,7 +25,6 @@ pub mod context;
 pub mod endpoint;
 pub mod far;
 pub mod group;
-pub mod layout;
 pub mod loan;
 #[cfg(loom)]
 pub mod model;
@@ -39,6 +37,8 @@ pub mod spool;
 pub mod transfer;
 pub mod tuning;
 
+pub use crate::base::layout;
+pub use crate::lane::{COMM_NULL, COMM_WORLD, PROC_NULL, TAG_ANY};
 pub use {
     loan::{Lent, irecv_loan, irecv_loan_test, irecv_loan_wait, loan, loan_return, mcast_loan, recv_loan, send_loan},
     receive::recv,
@@ -56,13 +56,5 @@ pub struct Received {
     pub index: i32,
 }
 
-/// `FMPL_COMM_WORLD`
-pub const COMM_WORLD: i32 = 0;
-/// `FMPL_COMM_NULL`
-pub const COMM_NULL: i32 = -1;
-/// `FMPL_TAG_ANY`: any index of one source.
-pub const TAG_ANY: i32 = -1;
-/// `FMPL_PROC_NULL`: no peer; nothing happens.
-pub const PROC_NULL: i32 = -2;
 /// `FMPL_TIMEOUT_INFINITE`: synchronous sends.
 pub const TIMEOUT_INFINITE: i32 = -1;

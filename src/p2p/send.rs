@@ -11,13 +11,13 @@
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::layout::{Cursor, Layout, is_nowhere};
 use crate::base::unwinding::NoWayOut;
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::far::lend;
-use crate::p2p::layout::{Cursor, Layout, is_nowhere};
 use crate::p2p::transfer::{Put, Ring};
 use crate::p2p::tuning::Ways;
 use crate::p2p::{PROC_NULL, any_index};

@@ -4,9 +4,9 @@
 //! which every rank signals before it listens.
 
 use crate::base::error::Result;
+use crate::base::layout::Layout;
 use crate::lane::Lane;
 use crate::p2p::endpoint::Endpoint;
-use crate::p2p::layout::Layout;
 use crate::p2p::request;
 use crate::p2p::send::{self, Sender};
 

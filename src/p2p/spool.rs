@@ -16,13 +16,10 @@ use std::cell::Cell;
 use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::base::zeroed::Zeroed;
-use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
+use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT, SPOOL_WINDOW};
 use crate::lane::record::{BLOCK_HEADER, Block};
 use crate::lane::table::COMMUNICATORS;
 use crate::lane::{BlockRef, Lane, PeerSpool};
-
-/// Most bytes that all spools of a process may take together.
-pub const SPOOL_WINDOW: usize = 16 << 30;
 
 // A model has few and small pages, since it looks at each word of them.
 pub(super) const PAGE: usize = if cfg!(loom) { 1024 } else { 64 * 1024 };

@@ -12,7 +12,6 @@ use crate::base::atomics::{AtomicU32, Ordering, Setting, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::config::{Config, WaitMode};
 use crate::base::error::{Error, Result};
-use crate::lane::record::ASLEEP;
 pub use board::{Board, Operation, Waits};
 
 static SPIN_NS: Setting = Setting::new(20_000);
@@ -76,6 +75,11 @@ pub enum Turn {
     /// The deadline has passed.
     TimedOut,
 }
+
+/// Sleep byte, the lowest of a word that a waker looks at: waits on its doorbell.
+pub const ASLEEP: u32 = 1;
+/// Sleep byte: wants its event descriptor written to.
+pub const EVENT: u32 = 2;
 
 /// Sets the sleep byte of a word.
 pub(crate) fn mark_asleep(word: &AtomicU32) {

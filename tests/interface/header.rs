@@ -17,7 +17,7 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c/functions.rs")
 );
 const ERRORS: &str = include_str!("../../src/base/error.rs");
-const LAYOUTS: &str = include_str!("../../src/p2p/layout.rs");
+const LAYOUTS: &str = include_str!("../../src/base/layout.rs");
 const WIDTH: usize = 110;
 
 const PREAMBLE: &str = r#"/*

@@ -84,6 +84,8 @@ pub const RMA_END: u64 = RMA_AT + (16 << 20);
 pub const NODE_AT: u64 = 3 << 30;
 /// Where the spools begin.
 pub const SPOOL_AT: u64 = 1 << 36;
+/// Most bytes that all spools of a process may take together.
+pub const SPOOL_WINDOW: usize = 16 << 30;
 /// Where the memory of `fmpl_alloc` begins.
 pub const HEAP_AT: u64 = 1 << 40;
 /// Where the lanes begin.

@@ -5,8 +5,9 @@
 use core::ffi::{c_int, c_void};
 
 use super::{fmpl_block, fmpl_comm, iovec};
+use crate::base::layout::Layout;
 use crate::ffi::outcome::{number, wrong};
-use crate::p2p::{self, layout::Layout};
+use crate::p2p;
 
 const fn runs(buf: *const c_void, block: fmpl_block) -> Layout {
     Layout::Block { ptr: buf as *mut u8, block }

@@ -42,6 +42,7 @@ use super::ring::{AREA_BYTES, Arrival, Kind};
 use super::share::limit_of;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
+use crate::base::layout::Layout;
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::Fabric;
 use crate::fabric::verbs::ffi::Access;
@@ -50,7 +51,6 @@ use crate::lane::far::{Far, sum};
 use crate::lane::record::BLOCK_HEADER;
 use crate::p2p::far::lend::Source;
 use crate::p2p::far::{Remote, transfer};
-use crate::p2p::layout::Layout;
 use crate::p2p::spool::PAGE;
 
 use host::Host;

@@ -45,13 +45,13 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
+use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
 use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES, UNIT_SLOTS};
 use crate::lane::{BlockRef, PeerSpool, Place};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, WORLD_EPOCH};
 use crate::p2p::group::Group;
-use crate::p2p::spool::SPOOL_WINDOW;
 use crate::wait::Board;
 
 pub use loans::{irecv_loan_any, irecv_loan_any_test, irecv_loan_any_wait, recv_loan_any, send_loan_any};

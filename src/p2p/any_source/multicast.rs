@@ -43,12 +43,12 @@ use super::table::key_of;
 use crate::base::atomics::{AtomicU32, Ordering, copy};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::BlockRef;
 use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES, UNIT_SLOTS};
 use crate::lane::record::BLOCK_HEADER;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::p2p::spool::SPOOL_WINDOW;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits};
 
 /// The index of a communicator's ring for multicasts, behind those of the program.

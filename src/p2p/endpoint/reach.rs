@@ -349,7 +349,7 @@ impl Endpoint {
                 self.launch.node(),
                 nodes.node_of(peer),
                 match self.fabric.get() {
-                    Some(Ok(_)) => "multicast does not go over RDMA yet",
+                    Some(Ok(_)) => "this call does not go over RDMA",
                     Some(Err(why)) => why,
                     None => "RDMA devices are not used, since FMPL_VERBS=off",
                 },

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::base::error::Error;
+use crate::base::layout::{Block as Shaped, Cursor, Layout};
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::control::BOUNCE_BYTES;
 use crate::fabric::verbs::link::{Link, PIECES, Piece};
 use crate::fabric::verbs::region::Region;
 use crate::lane::far::Far;
 use crate::p2p::endpoint::endpoint;
-use crate::p2p::layout::{Block as Shaped, Cursor, Layout};
 
 /// Runs of a posted block that are shorter go through the spool.
 pub(super) const RUN_FROM: usize = 1024;

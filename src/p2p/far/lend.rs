@@ -16,13 +16,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Remote, transfer, write_back};
 use crate::base::error::{Code, Error, Result};
+use crate::base::layout::Layout;
+use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::fabric::verbs::link::Link;
 use crate::fabric::verbs::region::memory_limit;
 use crate::lane::BlockRef;
 use crate::lane::far::{Answer, Ask, Asked, Far};
 use crate::p2p::endpoint::Endpoint;
-use crate::p2p::layout::Layout;
-use crate::p2p::spool::{PAGE, SPOOL_WINDOW};
+use crate::p2p::spool::PAGE;
 
 /// In the number of a block's use, which has 31 bits: the key covers the first page only.
 const PART: u32 = 1 << 31;

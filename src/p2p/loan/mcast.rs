@@ -1,9 +1,9 @@
 //! One loan to many: each holder has a ticket of its own for the same memory, so each returns it as if it were alone, and dies alone.
 
 use super::*;
+use crate::base::layout::Layout;
 use crate::lane::SEND_PENDING;
 use crate::p2p::any_source::multicast::members_of;
-use crate::p2p::layout::Layout;
 use crate::p2p::loan::send::{Claimed, claim, holder};
 use crate::p2p::send::{Sender, busy};
 

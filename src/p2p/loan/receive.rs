@@ -1,10 +1,10 @@
 //! Receiving a message in place: whatever its sender did, the program gets memory that it may read until it returns it.
 
 use super::*;
+use crate::base::layout::{Cursor, Layout};
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::Kind;
 use crate::lane::{RECV_CHAIN, RECV_PENDING};
-use crate::p2p::layout::{Cursor, Layout};
 use crate::p2p::receive::{Found, Receiver, owe_or_acknowledge};
 use crate::p2p::request::{begin, complete_loan};
 use crate::p2p::{PROC_NULL, TAG_ANY};

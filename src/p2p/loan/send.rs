@@ -1,11 +1,11 @@
 //! Handing a loan over: a short message whose words name the memory. It never waits for its receive, since its bytes need no room.
 
 use super::*;
+use crate::base::layout::{Cursor, Layout};
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::{Kind, Land};
 use crate::lane::{SEND_CHAIN, SEND_PENDING, SPECIAL_SYNCHRONOUS};
 use crate::p2p::PROC_NULL;
-use crate::p2p::layout::{Cursor, Layout};
 use crate::p2p::send::{Sender, acked_soon, after_publish, busy};
 use crate::p2p::transfer::Put;
 

@@ -3,11 +3,11 @@
 use super::Chunk;
 use crate::base::atomics::Ordering;
 use crate::base::error::Result;
+use crate::base::layout::Cursor;
 use crate::base::ownership::take_over;
 use crate::lane::Lane;
 use crate::lane::map::{RING_BYTES, RING_CHUNKS, RINGS, ring_pitch};
 use crate::lane::record::Kind;
-use crate::p2p::layout::Cursor;
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::{Sender, Waiting};
 use crate::wait::Waiter;

@@ -3,12 +3,12 @@
 use super::{Chunk, Put, across_to};
 use crate::base::atomics::{Ordering, fence};
 use crate::base::error::Result;
+use crate::base::layout::Layout;
 use crate::fabric::shm::cma::CmaError;
 use crate::lane::SendState;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
 use crate::p2p::across::Way::{Pull, Push};
-use crate::p2p::layout::Layout;
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::{Sender, Waiting};
 use crate::wait::Waiter;

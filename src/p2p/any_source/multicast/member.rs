@@ -9,6 +9,7 @@ use crate::base::copying::Copying;
 use crate::base::error::{Code, Error, Result};
 use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::cma;
+use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::BlockRef;
 use crate::lane::record::{BLOCK_HEADER, Block};
 use crate::p2p::any_source::receive::Incoming;
@@ -16,7 +17,6 @@ use crate::p2p::any_source::table::key_of;
 use crate::p2p::any_source::{Arrived, check_buffer, garbled};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::p2p::spool::SPOOL_WINDOW;
 use crate::wait::{Board, Scene, Waiter, Waits, doorbell};
 
 /// Blocking receive of the next multicast of which this rank is a member; who is its master. A longer message is cut: see

@@ -24,6 +24,8 @@ use super::record::{Shared, Told, children, members};
 use crate::base::atomics::{AtomicU64, Ordering, copy};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::layout::Layout;
+use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::fabric::verbs::Place;
 use crate::fabric::verbs::link::Piece;
 use crate::lane::far::Far;
@@ -32,8 +34,6 @@ use crate::p2p::any_source::{Arrived, garbled};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::far::{Remote, transfer};
-use crate::p2p::layout::Layout;
-use crate::p2p::spool::SPOOL_WINDOW;
 use crate::wait::Waiter;
 
 /// Behind the records of a multicast within a node.
