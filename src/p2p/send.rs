@@ -18,15 +18,17 @@ use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::far::lend;
-use crate::p2p::transfer::{Put, Ring};
+use crate::p2p::transfer::Ring;
 use crate::p2p::tuning::Ways;
 use crate::p2p::{PROC_NULL, any_index};
 use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patience};
 
 mod chain;
+mod decide;
 mod short;
 mod waiting;
 
+pub(super) use decide::Patience;
 pub(super) use short::acked_soon;
 use short::fill_annex;
 pub use short::send_inline;
@@ -443,44 +445,13 @@ impl Sender {
         let mut wants = false;
         let mut tight = false;
         loop {
-            if self.posting().is(self.seq) {
-                // SAFETY: the data is readable, as the caller of `send` promised.
-                match unsafe { self.put(Ring::IfAwaited) } {
-                    Put::Done | Put::Under(_) => return Ok(()),
-                    Put::Failed(e) => return Err(e),
-                    Put::NotNow => {}
-                }
-                // The receive is known to be posted, which is all that a synchronous send waits for; but the bytes cannot go there
-                // without the receiver, which does something else. Between nodes it fetches them by itself from the spool.
-                // SAFETY: as above.
-                if (synchronous || self.fits_nowhere() || self.lane.far().is_some()) && unsafe { self.spool() } {
-                    return Ok(());
-                }
+            let patience = Patience { synchronous, late: deadline == 0 || tight, at_once: timeout == 0 };
+            // SAFETY: the data is readable, as the caller of `send` promised.
+            match unsafe { self.attempt(patience, Ring::IfAwaited)? } {
+                SendState::Waits => {}
+                SendState::Unconfirmed => return self.until_confirmed(),
+                _ => return Ok(()),
             }
-            // SAFETY: as above.
-            if synchronous && unsafe { self.place_claimed() } {
-                return Ok(());
-            }
-            // SAFETY: as above.
-            if self.is_short() && !synchronous && unsafe { self.place_short() } {
-                return Ok(());
-            }
-            // SAFETY: as above.
-            if self.is_short() && synchronous && self.consumed_all() && unsafe { self.place_synchronous() } {
-                return self.until_confirmed();
-            }
-            let late = deadline == 0 || tight;
-            if late && !self.is_short() {
-                // SAFETY: as above.
-                if unsafe { self.spool() } {
-                    return Ok(());
-                }
-            }
-            if late && timeout == 0 {
-                self.check_peer()?;
-                return Err(self.spool_full());
-            }
-            self.check_key()?;
             if !wants {
                 // An any-index receiver finds this message by its announcement, and posts for it; one that begins later looks
                 // through all indices that were ever touched.

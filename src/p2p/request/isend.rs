@@ -105,8 +105,10 @@ pub(in crate::p2p) unsafe fn isend_on(
         t if t < 0 => u64::MAX,
         t => now_ns() + t as u64 * 1_000_000,
     });
+    (sender.request, sender.later) = (true, may_last(ep));
+    let patience = Patience { synchronous: timeout < 0, late: false, at_once: false };
     // SAFETY: the data stays readable until completion.
-    let state = unsafe { start(&mut sender, timeout)? };
+    let state = unsafe { sender.attempt(patience, Ring::IfAwaited)? };
     if state == SendState::Waits {
         let mark = &lane.head(lane.out, slot).mark;
         lane.touch(slot);
@@ -134,43 +136,6 @@ pub(in crate::p2p) unsafe fn isend_on(
         arm_send(ep, lane, slot, state, len);
     }
     Ok(())
-}
-
-/// What an isend can do at once.
-unsafe fn start(sender: &mut Sender, timeout: i32) -> Result<SendState> {
-    sender.request = true;
-    sender.later = may_last(sender.ep);
-    // SAFETY (all calls): the data is readable until completion.
-    if sender.posting().is(sender.seq) {
-        // SAFETY: see above.
-        match unsafe { sender.put(Ring::IfAwaited) } {
-            Put::Done => return Ok(SendState::Sent),
-            Put::Under(state) => return Ok(state),
-            Put::Failed(e) => return Err(e),
-            Put::NotNow => {}
-        }
-        // As in `step`.
-        // SAFETY: see above.
-        if (timeout < 0 || sender.fits_nowhere() || sender.lane.far().is_some()) && unsafe { sender.spool() } {
-            return Ok(SendState::Sent);
-        }
-    }
-    // SAFETY: see above.
-    if timeout < 0 && unsafe { sender.place_claimed() } {
-        return Ok(SendState::Sent);
-    }
-    if sender.is_short() {
-        // SAFETY: see above.
-        if timeout < 0 && !sender.lane.is_self() && sender.consumed_all() && unsafe { sender.place_synchronous() } {
-            return Ok(SendState::Unconfirmed);
-        }
-        return Ok(SendState::Waits);
-    }
-    // SAFETY: see above.
-    if unsafe { sender.offer() } {
-        return Ok(SendState::Offered);
-    }
-    Ok(SendState::Waits)
 }
 
 /// With an event descriptor, asks the receiver to ring when it posts or acknowledges.

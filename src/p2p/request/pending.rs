@@ -234,57 +234,14 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
     match side.state.get() {
         SendState::Sent => return Ok(Step::Done),
         SendState::Waits => {
-            if sender.posting().is(sender.seq) {
-                // SAFETY: see above.
-                match unsafe { sender.put(ring) } {
-                    Put::Done => return Ok(Step::Done),
-                    Put::Under(state) => {
-                        side.state.set(state);
-                        return Ok(Step::Not);
-                    }
-                    Put::Failed(e) => return Err(e),
-                    Put::NotNow => {}
-                }
-                // The receive is known to be posted, which is all that a synchronous send waits for.
-                // SAFETY: see above.
-                if (synchronous || sender.fits_nowhere() || sender.lane.far().is_some()) && unsafe { sender.spool() } {
-                    return Ok(Step::Done);
-                }
-            }
+            let late = !synchronous && now_ns() >= side.deadline_ns.get();
+            let at_once = ep.spool.budget(lane.comm()).timeout_ms() == 0;
             // SAFETY: see above.
-            if synchronous && unsafe { sender.place_claimed() } {
+            let state = unsafe { sender.attempt(Patience { synchronous, late, at_once }, ring)? };
+            if state == SendState::Sent {
                 return Ok(Step::Done);
             }
-            // SAFETY: see above.
-            if sender.is_short() && !synchronous && unsafe { sender.place_short() } {
-                return Ok(Step::Done);
-            }
-            if sender.is_short()
-                && synchronous
-                && !lane.is_self()
-                && sender.consumed_all()
-                // SAFETY: see above.
-                && unsafe { sender.place_synchronous() }
-            {
-                side.state.set(SendState::Unconfirmed);
-                return Ok(Step::Not);
-            }
-            // SAFETY: see above.
-            if !sender.is_short() && unsafe { sender.offer() } {
-                side.state.set(SendState::Offered);
-                return Ok(Step::Not);
-            }
-            if !synchronous && now_ns() >= side.deadline_ns.get() {
-                // SAFETY: see above.
-                if !sender.is_short() && unsafe { sender.spool() } {
-                    return Ok(Step::Done);
-                }
-                if ep.spool.budget(lane.comm()).timeout_ms() == 0 {
-                    sender.check_peer()?;
-                    return Err(sender.spool_full());
-                }
-            }
-            sender.check_key()?;
+            side.state.set(state);
         }
         SendState::Read => {
             if sender.has_been_read(!later)? {

@@ -1,0 +1,240 @@
+//! What a message that is not published yet does next: one decision for blocking sends, requests, and requests that other waits move on.
+//!
+//! [`decide`] says what is tried, in this order, as far as it applies; what does not succeed is followed by the next.
+//!
+//! | step | when | what comes of it |
+//! |---|---|---|
+//! | put | its receive is posted | it is in the buffer, or on its way there |
+//! | hand over | posted for, and either it waits for no more than that, or there is no other way | it is in the spool |
+//! | claim | synchronous | a receive of any index is its own |
+//! | place | short, not synchronous | landing, annex, chain |
+//! | place and confirm | short, synchronous, everything before it received | published; waits for its receive |
+//! | offer | a request, long | published; the receiver pulls, or it is moved later |
+//! | keep | long, its time-out is over | it is in the spool |
+//! | give up | its time-out is over, and there was none | an error: the spool is full |
+//! | wait | always | nothing |
+
+use super::Sender;
+use crate::base::error::Result;
+use crate::lane::SendState;
+use crate::p2p::transfer::{Put, Ring};
+
+/// What a decision depends on.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::p2p) struct Known {
+    /// Its receive is posted.
+    posted: bool,
+    /// It waits until its receive is there.
+    synchronous: bool,
+    /// It is sent without waiting if there is room.
+    short: bool,
+    /// The receiver fetches it from the spool by itself, or nothing else has room for it.
+    by_spool: bool,
+    /// Everything before it is received.
+    consumed: bool,
+    /// It is completed by another call.
+    request: bool,
+    /// It is a request to the rank itself, which cannot receive it while it waits.
+    to_itself: bool,
+    /// Its time-out is over.
+    late: bool,
+    /// There was no time to wait.
+    at_once: bool,
+}
+
+/// What is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Put,
+    HandOver,
+    Claim,
+    Place,
+    PlaceAndConfirm,
+    Offer,
+    Keep,
+    GiveUp,
+    Wait,
+}
+
+/// All steps, in the order in which they are tried.
+const STEPS: [Step; 9] = [
+    Step::Put,
+    Step::HandOver,
+    Step::Claim,
+    Step::Place,
+    Step::PlaceAndConfirm,
+    Step::Offer,
+    Step::Keep,
+    Step::GiveUp,
+    Step::Wait,
+];
+
+/// Does a step apply?
+fn applies(step: Step, k: &Known) -> bool {
+    match step {
+        Step::Put => k.posted,
+        Step::HandOver => k.posted && (k.synchronous || k.by_spool),
+        Step::Claim => k.synchronous,
+        Step::Place => k.short && !k.synchronous,
+        Step::PlaceAndConfirm => k.short && k.synchronous && k.consumed && !k.to_itself,
+        Step::Offer => k.request && !k.short,
+        Step::Keep => k.late && !k.short,
+        Step::GiveUp => k.late && k.at_once,
+        Step::Wait => true,
+    }
+}
+
+/// What a message tries next, after so many of [`STEPS`]: which of them.
+fn decide(k: &Known, tried: usize) -> usize {
+    (tried..STEPS.len()).find(|n| applies(STEPS[*n], k)).unwrap_or(STEPS.len() - 1)
+}
+
+/// How a call waits for its message.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::p2p) struct Patience {
+    /// Until its receive is there.
+    pub synchronous: bool,
+    /// The time-out is over.
+    pub late: bool,
+    /// There was no time to wait.
+    pub at_once: bool,
+}
+
+impl Sender {
+    fn known(&self, patience: Patience) -> Known {
+        let (posted, short) = (self.posting().is(self.seq), self.is_short());
+        let Patience { synchronous, late, at_once } = patience;
+        Known {
+            posted,
+            synchronous,
+            short,
+            by_spool: posted && (self.fits_nowhere() || self.lane.far().is_some()),
+            consumed: short && synchronous && self.consumed_all(),
+            request: self.request,
+            to_itself: self.request && self.lane.is_self(),
+            late,
+            at_once,
+        }
+    }
+
+    /// Tries what can be done now. How far the message has come then: [`SendState::Waits`] if nothing could.
+    ///
+    /// # Safety
+    /// The data is readable, until the message is sent.
+    pub(in crate::p2p) unsafe fn attempt(&mut self, patience: Patience, ring: Ring) -> Result<SendState> {
+        let known = self.known(patience);
+        let mut tried = 0;
+        loop {
+            let at = decide(&known, tried);
+            tried = at + 1;
+            // SAFETY (all calls): as the caller promises.
+            let sent = match STEPS[at] {
+                // SAFETY: see above.
+                Step::Put => match unsafe { self.put(ring) } {
+                    Put::Done => true,
+                    Put::Under(state) => return Ok(state),
+                    Put::Failed(e) => return Err(e),
+                    Put::NotNow => false,
+                },
+                // SAFETY: see above.
+                Step::HandOver | Step::Keep => unsafe { self.spool() },
+                // SAFETY: see above.
+                Step::Claim => unsafe { self.place_claimed() },
+                // SAFETY: see above.
+                Step::Place => unsafe { self.place_short() },
+                // SAFETY: see above.
+                Step::PlaceAndConfirm => match unsafe { self.place_synchronous() } {
+                    true => return Ok(SendState::Unconfirmed),
+                    false => false,
+                },
+                // SAFETY: see above.
+                Step::Offer => match unsafe { self.offer() } {
+                    true => return Ok(SendState::Offered),
+                    false => false,
+                },
+                Step::GiveUp => {
+                    self.check_peer()?;
+                    return Err(self.spool_full());
+                }
+                Step::Wait => {
+                    self.check_key()?;
+                    return Ok(SendState::Waits);
+                }
+            };
+            if sent {
+                return Ok(SendState::Sent);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything that can be known.
+    fn all() -> impl Iterator<Item = Known> {
+        (0..1u32 << 9).map(|bits| {
+            let bit = |n: u32| bits >> n & 1 != 0;
+            Known {
+                posted: bit(0),
+                synchronous: bit(1),
+                short: bit(2),
+                by_spool: bit(3),
+                consumed: bit(4),
+                request: bit(5),
+                to_itself: bit(6),
+                late: bit(7),
+                at_once: bit(8),
+            }
+        })
+    }
+
+    /// What is tried if nothing succeeds.
+    fn tried(k: &Known) -> Vec<Step> {
+        let (mut at, mut steps) = (0, Vec::new());
+        while !matches!(steps.last(), Some(Step::GiveUp | Step::Wait)) {
+            let n = decide(k, at);
+            steps.push(STEPS[n]);
+            at = n + 1;
+        }
+        steps
+    }
+
+    #[test]
+    fn every_message_gets_what_its_mode_promises() {
+        for k in all() {
+            let steps = tried(&k);
+            let has = |step| steps.contains(&step);
+            let first = |step| steps.first() == Some(&step);
+            // Straight into its buffer before anything else.
+            assert_eq!(first(Step::Put), k.posted, "{k:?}: {steps:?}");
+            // A synchronous message is published only for a receive that is there, or with a word that this is waited for.
+            if k.synchronous && !k.posted {
+                assert!(!has(Step::Place) && !has(Step::HandOver), "{k:?}: {steps:?}");
+            }
+            // A short one that is not synchronous always goes, as far as there is room.
+            assert_eq!(has(Step::Place), k.short && !k.synchronous, "{k:?}: {steps:?}");
+            // A long one is copied before its time only for a receive that is posted.
+            if !k.posted && !k.late {
+                assert!(!has(Step::HandOver) && !has(Step::Keep), "{k:?}: {steps:?}");
+            }
+            // Nobody offers what the caller gets back when the call returns.
+            assert!(!has(Step::Offer) || k.request && !k.short, "{k:?}: {steps:?}");
+            // A rank does not wait for itself.
+            assert!(!has(Step::PlaceAndConfirm) || !k.to_itself, "{k:?}: {steps:?}");
+            // An error only where there is no time to wait, and at the end.
+            assert_eq!(has(Step::GiveUp), k.late && k.at_once, "{k:?}: {steps:?}");
+            assert!(matches!(steps.last(), Some(Step::Wait | Step::GiveUp)), "{k:?}: {steps:?}");
+        }
+    }
+
+    #[test]
+    fn steps_follow_the_table_and_none_comes_twice() {
+        for k in all() {
+            let places: Vec<usize> =
+                tried(&k).iter().map(|s| STEPS.iter().position(|t| t == s).expect("a step")).collect();
+            assert!(places.windows(2).all(|w| w[0] < w[1]), "{k:?}: {places:?}");
+        }
+    }
+}
