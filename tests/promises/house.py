@@ -1,0 +1,105 @@
+# The house: layers, sizes, what is unsafe. Read from the source, beside the commit from which the present layout began.
+# Run by tests/shows, in which `line`, `test_line`, `Missing` and `ROOT` are.
+
+# The commit before, and what has moved out of the library and the command since.
+HOUSE_BEFORE = "ffe2589"
+HOUSE_MOVED = ["examples/incast"]
+# Where unsafe code belongs.
+HOUSE_EDGE = ("src/base/", "src/fabric/", "src/lane/", "src/ffi/")
+
+
+def rust_files(commit=None):
+    """{path: text} of the library, the command and the BLACS, without tests and models; of a commit, or as they are now."""
+    places = ["src", "blacs/src", *([] if commit else HOUSE_MOVED)]
+    git = lambda *args: subprocess.run(["git", *args], cwd=ROOT, capture_output=True, text=True)
+    listed = git("ls-tree", "-r", "--name-only", commit, *places) if commit else git("ls-files", "--", *places)
+    if listed.returncode:
+        raise Missing(listed.stderr.strip()[-300:])
+    kept = [p for p in listed.stdout.splitlines() if p.endswith(".rs") and not re.search(r"(^|/)(tests?|model)(/|\.rs$)", p)]
+    text = lambda p: git("show", f"{commit}:{p}").stdout if commit else (ROOT / p).read_text()
+    return {p: text(p) for p in kept}
+
+
+def code_of(text):
+    """Its lines without comments, empty ones, and modules of tests; as (number, line)."""
+    lines, skip = [], None
+    for number, whole in enumerate(text.splitlines(), 1):
+        if skip is not None:
+            # The module ends where its brace is closed, at the indentation of its beginning.
+            if whole.startswith(skip + "}"):
+                skip = None
+            continue
+        if re.match(r"\s*#\[cfg\((test|all\(test.*|loom)\)\]", whole):
+            lines.append((number, whole))
+            continue
+        module = re.match(r"(\s*)(pub(\(.*?\))? )?mod \w+ \{", whole)
+        if module and lines and re.match(r"\s*#\[cfg\((test|all\(test|loom)", lines[-1][1]):
+            lines.pop()
+            skip = module[1]
+            continue
+        bare = whole.split("//")[0] if '"' not in whole else whole
+        if bare.strip() and not whole.lstrip().startswith("//"):
+            lines.append((number, bare))
+    return lines
+
+
+def reasoned(text, number):
+    """Does the comment at this line, or on the lines before it, give a reason for its length?"""
+    before = text.splitlines()[max(0, number - 12) : number]
+    return any("long because" in l.lower() for l in before)
+
+
+test_line("imports that go up, of all modules", "0", "cargo", "test", "--locked", "--test", "layers", set_name="house")
+
+
+@line("house", "lines of code above the fabric that name verbs", "0")
+def _():
+    found = [(p, n) for p, text in rust_files().items() if not p.startswith(("src/fabric/", "src/bin/", "src/base/config"))
+             for n, l in code_of(text) if re.search(r"\bverbs\b", l)]
+    files = collections.Counter(p for p, _ in found)
+    return f"{len(found)} in {len(files)} files" + (f", most in {files.most_common(1)[0][0]}" if files else ""), not found
+
+
+@line("house", "files over 500 lines without a reason beside it (`long because`)", "0")
+def _():
+    long = [(len(text.splitlines()), p) for p, text in rust_files().items()
+            if len(text.splitlines()) > 500 and "long because" not in text[:3000].lower()]
+    return f"{len(long)}" + (f", the longest {max(long)[1]} with {max(long)[0]}" if long else ""), not long
+
+
+@line("house", "functions over 80 lines without a reason beside it", "0")
+def _():
+    long = []
+    for p, text in rust_files().items():
+        lines = text.splitlines()
+        for k, l in enumerate(lines):
+            head = re.match(r"(\s*)(pub(\(.*?\))? )?(const )?(async )?(unsafe )?(extern \"C\" )?fn (\w+)", l)
+            if not head:
+                continue
+            end = next((n for n in range(k, len(lines)) if lines[n].rstrip() in (head[1] + "}", head[1] + "};")), k)
+            if end - k + 1 > 80 and not reasoned(text, k + 1):
+                long.append((end - k + 1, f"{p} {head[8]}"))
+    return f"{len(long)}" + (f", the longest {max(long)[1]} with {max(long)[0]}" if long else ""), not long
+
+
+@line("house", f"lines of code, over commit {HOUSE_BEFORE}, what moved to examples counted", "<= 0.92")
+def _():
+    now, before = (sum(len(code_of(t)) for t in rust_files(c).values()) for c in (None, HOUSE_BEFORE))
+    return f"{now / before:.3f} ({now} over {before})", now <= 0.92 * before
+
+
+def unsafe_places(commit, inside):
+    files = rust_files(commit).items()
+    return sum(len(re.findall(r"\bunsafe\s*(\{|impl|fn|extern)", l)) for p, t in files if p.startswith(HOUSE_EDGE) == inside for _, l in code_of(t))
+
+
+@line("house", f"unsafe blocks, functions and impls outside base, fabric, lane, ffi, over commit {HOUSE_BEFORE}", "<= 0.1")
+def _():
+    now, before = (unsafe_places(c, False) for c in (None, HOUSE_BEFORE))
+    return f"{now / before:.2f} ({now} over {before})", now <= 0.1 * before
+
+
+@line("house", f"the same inside base, fabric, lane, ffi, over commit {HOUSE_BEFORE}", "<= 1")
+def _():
+    now, before = (unsafe_places(c, True) for c in (None, HOUSE_BEFORE))
+    return f"{now / before:.2f} ({now} over {before})", now <= before
