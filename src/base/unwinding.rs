@@ -51,12 +51,17 @@ pub fn caught(function: impl FnOnce()) -> std::thread::Result<()> {
     catch_unwind(AssertUnwindSafe(function))
 }
 
-/// Throws away a panic that nobody will see. What it has to say may panic as it goes.
+/// Throws away a panic that nobody will see. What it has to say may panic as it goes, and so may what that says; in the end it is left
+/// where it is.
 #[cold]
-pub fn forget(panic: Panic) {
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        core::mem::forget(another);
+pub fn forget(mut panic: Panic) {
+    for _ in 0..8 {
+        match catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            Ok(()) => return,
+            Err(another) => panic = another,
+        }
     }
+    core::mem::forget(panic);
 }
 
 #[cfg(test)]
