@@ -280,11 +280,10 @@ impl Sender {
         t.count.store(block.count as u64, Ordering::Relaxed);
         t.stride.store(block.stride as u64, Ordering::Relaxed);
         t.done_r.store((tag as u64) << 32, Ordering::Relaxed);
-        // SYNC POINT: pairs with the acquire in `Receiver::take_moved`: who still looks for the offer before finds where that was moved to.
-        t.offer.store(claim_word(tag, OFFER_OPEN), Ordering::Release);
-        // SYNC POINT: pairs with the acquire in `Receiver::share`: who still looks for the transfer before finds it over, and all of it
-        // written.
-        t.done_s.store((tag as u64) << 32, Ordering::Release);
+        // SYNC POINT: with the fence above, these pair with the acquires in `Receiver::take_moved`, where who still looks for the offer before
+        // finds where that was moved to, and in `Receiver::share`, where who still looks for the copy before finds all of it written.
+        t.offer.store(claim_word(tag, OFFER_OPEN), Ordering::Relaxed);
+        t.done_s.store((tag as u64) << 32, Ordering::Relaxed);
     }
 
     fn claim_transfer(&self) -> Option<(usize, u32)> {

@@ -55,23 +55,32 @@ impl Sender {
             Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
         let mut waiter = Waiter::new();
         loop {
-            if self.has_been_shared() {
+            if self.has_been_copied() {
                 return Some(Put::Done);
             }
             if self.request {
                 return Some(Put::Under(SendState::Shared));
             }
-            if !waiter.spin()
-                && let Err(e) = waiter.slow(&scene)
-            {
+            if waiter.spin() {
+                continue;
+            }
+            if self.was_moved() {
+                return Some(Put::Done);
+            }
+            if let Err(e) = waiter.slow(&scene) {
                 self.end_offer();
                 return Some(Put::Failed(e));
             }
         }
     }
 
-    /// Has the receiver copied the pieces that it has claimed? Or was the message moved into the spool, since a piece could not be copied?
+    /// Has the message that was shared gone, one way or the other?
     pub fn has_been_shared(&mut self) -> bool {
+        self.has_been_copied() || self.was_moved()
+    }
+
+    /// Has the receiver copied the pieces that it has claimed?
+    fn has_been_copied(&self) -> bool {
         let side = self.lane.send_side(self.slot);
         let t = self.lane.transfer(self.lane.out, side.transfer.get() as usize - 1);
         // SYNC POINT: pairs with the release in `Receiver::share`: it reads our memory no more.
@@ -79,6 +88,11 @@ impl Sender {
             self.end_offer();
             return true;
         }
+        false
+    }
+
+    /// Was the message moved into the spool, since a piece could not be copied?
+    fn was_moved(&mut self) -> bool {
         // The block stays until the next message: the receiver may come long after, and must not take the block of another transfer for the
         // end of this one.
         // SAFETY: the memory is readable until this says that the message has gone.
@@ -182,11 +196,11 @@ impl Receiver {
                 Some(theirs) if theirs.wrapping_add(done) == pieces => return Ok(()),
                 _ => {}
             }
-            if t.offer.load(Ordering::Relaxed) == moved {
-                // SAFETY: as the caller promises.
-                return unsafe { self.take_moved(t, tag, n) };
-            }
             if !waiter.spin() {
+                if t.offer.load(Ordering::Relaxed) == moved {
+                    // SAFETY: as the caller promises.
+                    return unsafe { self.take_moved(t, tag, n) };
+                }
                 let ready = || t.done_s.load(Ordering::Relaxed) != now || t.offer.load(Ordering::Relaxed) == moved;
                 // A sender that lives may be writing into our memory, whatever it has damaged.
                 if let Err(e) = waiter.slow(&Chunk { wait: self.awaiting(), ready: &ready })
