@@ -202,9 +202,13 @@ test_line("bad input gets a clear error and leaves the job usable", "every case"
 # ---- a newcomer's two commands
 
 def fresh(pattern, limit_s):
-    readme = (ROOT / "README.md").read_text()
-    commands = [l.strip().removeprefix("$ ") for block in re.findall(r"```(?:sh|bash|console)?\n(.*?)```", readme, re.S)
-                for l in block.splitlines()]
+    commands, language = [], None
+    for l in (ROOT / "README.md").read_text().splitlines():
+        if l.startswith("```"):
+            # A fence with a language begins a block, and any other ends it.
+            language = l.strip("` ") if language is None else None
+        elif language in ("sh", "bash", "console", ""):
+            commands.append(l.strip().removeprefix("$ "))
     command = next((c for c in commands if pattern in c), None)
     if not command:
         raise Missing(f"the README has no command with {pattern!r}")
