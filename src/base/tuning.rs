@@ -185,6 +185,8 @@ crossovers! {
     unawaited: Pair, Kind::Bytes;
     /// The same of `isend`.
     unawaited_isend: Pair, Kind::Bytes;
+    /// The same of both while a long receive from that rank is posted here: the two exchange messages.
+    unawaited_exchange: Pair, Kind::Bytes;
     /// From this many bytes on a broadcast is read from the root's memory.
     coll_bcast_pull: Team, Kind::Bytes;
     /// From this many bytes on a reduction reads the members' memory.

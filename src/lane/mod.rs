@@ -100,6 +100,8 @@ mod here {
         pub any_slot: AtomicU32,
         /// See above.
         pub any_len: AtomicU64,
+        /// As a receiver: 1 + the slot whose request was posted last of those for more than a short message; 0: none yet.
+        pub posted_long: AtomicU32,
         /// Slots that ever had messages in the spool, each once.
         pub spooled: std::sync::Mutex<Vec<u32>>,
         /// The receives of any index.
@@ -259,6 +261,7 @@ mod here {
                 any_plain: AtomicBool::new(false),
                 any_slot: AtomicU32::new(0),
                 any_len: AtomicU64::new(0),
+                posted_long: AtomicU32::new(0),
                 spooled: Default::default(),
                 any: Default::default(),
                 held: AtomicU32::new(0),
@@ -440,6 +443,13 @@ mod here {
         pub fn limit(&self) -> u32 {
             self.limit.load(Ordering::Relaxed)
         }
+        /// Is a long receive from this peer posted, by the request that was posted last? What is sent there meanwhile goes both ways.
+        pub fn awaits_long(&self) -> bool {
+            let slot = self.posted_long.load(Ordering::Relaxed);
+            let flags = |slot: u32| self.progress(slot as usize - 1).recv_flags.load(Ordering::Relaxed);
+            slot != 0 && flags(slot) & RECV_PENDING != 0
+        }
+
         /// Is this the lane to myself?
         #[inline(always)]
         pub fn is_self(&self) -> bool {

@@ -405,6 +405,9 @@ impl Receiver {
                 turns += 1;
             }
             if waiter.spin() {
+                if self.cap > POST_AT_ONCE {
+                    self.ep.waiting_sends.push_few(self.ep);
+                }
                 continue;
             }
             if post_after == u32::MAX && !posted {

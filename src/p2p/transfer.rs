@@ -244,12 +244,22 @@ impl Sender {
     unsafe fn spool_unawaited(&mut self) -> bool {
         let budget = self.ep.spool.budget(self.lane.comm());
         let most = if self.request { self.ways().unawaited_isend } else { self.ways().unawaited };
-        if self.len > most || budget.used() + self.len > budget.limit() / 2 {
+        if !self.is_exchanged() && (self.len > most || budget.used() + self.len > budget.limit() / 2) {
             return false;
         }
         self.take_landing();
         // SAFETY: as the caller promises; what is posted for finds everything before it consumed.
         unsafe { self.spool_by_landing(false) }
+    }
+
+    /// Is it long, and one of two that cross? Then both ranks copy twice what stays in their caches, at the same time, and neither waits for the
+    /// other: that is faster than the kernel's copies, up to some size, and as long as not much more is on its way through the spool.
+    pub(super) fn is_exchanged(&self) -> bool {
+        let (most, budget) = (self.ways().unawaited_exchange, self.ep.spool.budget(self.lane.comm()));
+        self.len <= most
+            && self.ep.tuning.way == Way::Auto
+            && self.lane.awaits_long()
+            && budget.used() + self.len <= (2 * most).min(budget.limit() / 2)
     }
 
     fn direct(&mut self) -> Put {

@@ -49,6 +49,8 @@ pub struct Ways {
     pub unawaited: usize,
     /// The same of `isend`.
     pub unawaited_isend: usize,
+    /// The same of both while a long receive from that rank is posted here: the two exchange messages.
+    pub unawaited_exchange: usize,
 }
 
 impl Tuning {
@@ -107,6 +109,7 @@ impl Ways {
             // Who says how far the ring goes says where copying twice pays.
             unawaited: config.ring_max.map_or(row.unawaited, |n| n / 4),
             unawaited_isend: config.ring_max.unwrap_or(row.unawaited_isend),
+            unawaited_exchange: config.ring_max.unwrap_or(row.unawaited_exchange),
         }
     }
 }

@@ -163,6 +163,9 @@ pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
         }
     }
     receiver.post(false);
+    if receiver.cap > POST_AT_ONCE {
+        lane.posted_long.store(slot as u32 + 1, Ordering::Relaxed);
+    }
     set(0);
     Ok(())
 }

@@ -26,6 +26,9 @@ pub(in crate::p2p) fn complete_send(
     done
 }
 
+/// Requests that are looked at in every turn of a wait; more would keep it from its own message.
+const FEW: u32 = 4;
+
 /// Sends of this process that nothing moves but itself. Whoever of its threads waits for something moves them on meanwhile, so that
 /// two ranks that both first wait and then complete their sends do not wait for ever.
 #[derive(Default)]
@@ -65,6 +68,15 @@ impl WaitingSends {
         self.push_sends(ep) | left
     }
 
+    /// The same at every turn of a wait, where there are but a few: of long messages that cross, one waits for what the other brings.
+    #[inline]
+    pub fn push_few(&self, ep: &'static Endpoint) {
+        if (1..=FEW).contains(&self.count.load(Ordering::Relaxed)) {
+            self.push_sends(ep);
+        }
+    }
+
+    #[cold]
     fn push_sends(&self, ep: &'static Endpoint) -> bool {
         if self.count.load(Ordering::Relaxed) == 0 {
             return false;

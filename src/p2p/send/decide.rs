@@ -5,7 +5,7 @@
 //! | step | when | what comes of it |
 //! |---|---|---|
 //! | put | its receive is posted | it is in the buffer, or on its way there |
-//! | hand over | posted for, and either it waits for no more than that, or there is no other way | it is in the spool |
+//! | hand over | posted for, and it waits for no more than that, or there is no other way; or a request that crosses another | it is in the spool |
 //! | claim | synchronous | a receive of any index is its own |
 //! | place | short, not synchronous | landing, annex, chain |
 //! | place and confirm | short, synchronous, everything before it received | published; waits for its receive |
@@ -32,6 +32,8 @@ pub(in crate::p2p) struct Known {
     by_spool: bool,
     /// Everything before it is received.
     consumed: bool,
+    /// It is long, and one comes the other way.
+    exchanged: bool,
     /// It is completed by another call.
     request: bool,
     /// It is a request to the rank itself, which cannot receive it while it waits.
@@ -73,7 +75,8 @@ const STEPS: [Step; 9] = [
 fn applies(step: Step, k: &Known) -> bool {
     match step {
         Step::Put => k.posted,
-        Step::HandOver => k.posted && (k.synchronous || k.by_spool),
+        Step::HandOver if k.posted => k.synchronous || k.by_spool,
+        Step::HandOver => k.exchanged && k.request && !k.synchronous,
         Step::Claim => k.synchronous,
         Step::Place => k.short && !k.synchronous,
         Step::PlaceAndConfirm => k.short && k.synchronous && k.consumed && !k.to_itself,
@@ -109,6 +112,7 @@ impl Sender {
             synchronous,
             short,
             by_spool: posted && (self.fits_nowhere() || self.lane.far().is_some()),
+            exchanged: self.request && !short && !posted && self.is_exchanged() && self.consumed_all(),
             consumed: short && synchronous && self.consumed_all(),
             request: self.request,
             to_itself: self.request && self.lane.is_self(),
@@ -174,7 +178,7 @@ mod tests {
 
     /// Everything that can be known.
     fn all() -> impl Iterator<Item = Known> {
-        (0..1u32 << 9).map(|bits| {
+        (0..1u32 << 10).map(|bits| {
             let bit = |n: u32| bits >> n & 1 != 0;
             Known {
                 posted: bit(0),
@@ -186,6 +190,7 @@ mod tests {
                 to_itself: bit(6),
                 late: bit(7),
                 at_once: bit(8),
+                exchanged: bit(9),
             }
         })
     }
@@ -215,8 +220,8 @@ mod tests {
             }
             // A short one that is not synchronous always goes, as far as there is room.
             assert_eq!(has(Step::Place), k.short && !k.synchronous, "{k:?}: {steps:?}");
-            // A long one is copied before its time only for a receive that is posted.
-            if !k.posted && !k.late {
+            // A long one is copied before its time only for a receive that is posted, or as a request while another crosses it.
+            if !(k.posted || k.late || k.exchanged && k.request) {
                 assert!(!has(Step::HandOver) && !has(Step::Keep), "{k:?}: {steps:?}");
             }
             // Nobody offers what the caller gets back when the call returns.

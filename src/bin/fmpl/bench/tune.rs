@@ -16,7 +16,7 @@ use super::against::ours;
 use super::measure::{Measured, cores, measure};
 use super::pingpong::{self, ECHO, SEPARATE};
 use super::state::State;
-use super::{Bench, Case, Options, session, size_text, tune_coll, window};
+use super::{Bench, Case, Options, exchange, session, size_text, tune_coll, window};
 
 /// Measure this machine's crossovers, and write them where they are found again by themselves.
 #[derive(clap::Args, Debug)]
@@ -165,14 +165,19 @@ fn messages(o: &Options, place: &Path, most: usize) -> Result<Vec<(Distance, Lin
     let turns = [("none", "0"), ("all", "16M")].map(|(n, v)| (n.to_string(), vec![("FMPL_TURN_MAX", v.to_string())]));
     let turn = compare(o, place, "in turn", &both(o, &all), &turns)?;
     // What decides is the one number of the file: up to there such messages go by the spool.
-    let by_file = |v: &str| -> Result<Variant, String> {
-        let path = place.join(format!("unawaited-{v}.tuning"));
-        let text = format!("{FORMAT}\n[any]\nunawaited_isend = {v}\n");
+    let by_file = |key: &str, v: &str| -> Result<Variant, String> {
+        let path = place.join(format!("{key}-{v}.tuning"));
+        let text = format!("{FORMAT}\n[any]\n{key} = {v}\n");
         std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
         let name = if v == "0" { "by the kernel" } else { "by the spool" };
         Ok((name.to_string(), vec![("FMPL_TUNING", path.display().to_string())]))
     };
-    let unawaited = compare(o, place, "window", &windows(o, &short), &[by_file("never")?, by_file("0")?])?;
+    let both_ways = |key| Ok::<_, String>([by_file(key, "4M")?, by_file(key, "0")?]);
+    let unawaited = compare(o, place, "window", &windows(o, &short), &both_ways("unawaited_isend")?)?;
+    // Half of the spool is for what is on its way when nobody waits.
+    let crossing: Vec<usize> = all.iter().copied().filter(|n| (16 << 10..=4 << 20).contains(n)).collect();
+    let exchange =
+        compare(o, place, "exchange", &cases(&exchange::BENCH, o, &crossing), &both_ways("unawaited_exchange")?)?;
     let chunk = best_of(o, place, &ring, "ring", "FMPL_RING_CHUNK", &[1024, 2048, 4096, 8192, 16_384])?;
     let piece =
         best_of(o, place, &long, "coop", "FMPL_COOP_PIECE", &[64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20])?;
@@ -196,6 +201,10 @@ fn messages(o: &Options, place: &Path, most: usize) -> Result<Vec<(Distance, Lin
             let last = crossover(&t[0], &t[1]);
             // As far as was measured, and no further: the spool is not for what is long.
             lines.insert("unawaited_isend", written(last.checked_sub(1).map_or(0, |n| short[n])));
+        }
+        if let Some(t) = exchange.times(state) {
+            let last = crossover(&t[0], &t[1]);
+            lines.insert("unawaited_exchange", written(last.checked_sub(1).map_or(0, |n| crossing[n])));
         }
         for (name, best) in [("ring_chunk", &chunk), ("coop_piece", &piece)] {
             if let Some(v) = best.iter().find(|b| b.0 == state) {
@@ -233,8 +242,12 @@ fn both(o: &Options, sizes: &[usize]) -> Vec<Vec<(&'static Bench, Case)>> {
 }
 
 fn windows(o: &Options, sizes: &[usize]) -> Vec<Vec<(&'static Bench, Case)>> {
+    cases(&window::BENCH, o, sizes)
+}
+
+fn cases(bench: &'static Bench, o: &Options, sizes: &[usize]) -> Vec<Vec<(&'static Bench, Case)>> {
     let o = Options { sizes: sizes.to_vec(), ..o.clone() };
-    (window::BENCH.plan)(&o).into_iter().map(|case| vec![(&window::BENCH, case)]).collect()
+    (bench.plan)(&o).into_iter().map(|case| vec![(bench, case)]).collect()
 }
 
 /// Where to change from the first way to the second: the place that makes the product of all times least, so that one noisy size
