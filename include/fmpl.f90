@@ -80,6 +80,44 @@ module fmpl
   integer(c_int), parameter :: FMPL_COUNTER_LOANS = 18
   !> A counter: bytes of messages that this process has copied into loans or out of them.
   integer(c_int), parameter :: FMPL_COUNTER_LOAN_COPIED = 19
+  !> A counter: waits that slept, each as often as it did.
+  integer(c_int), parameter :: FMPL_COUNTER_SLEEPS = 20
+  !> A counter: nanoseconds that waits have slept, of all threads together.
+  integer(c_int), parameter :: FMPL_COUNTER_SLEPT_NS = 21
+  !> A counter: bytes of the spool that have ever been in use.
+  integer(c_int), parameter :: FMPL_COUNTER_SPOOL_MOST = 22
+  !> A counter: indexed messages received.
+  integer(c_int), parameter :: FMPL_COUNTER_RECEIVED = 23
+  !> A counter: short messages that have gone through the overflow queue, since the one before was not
+  !! received yet.
+  integer(c_int), parameter :: FMPL_COUNTER_QUEUED = 24
+  !> Added to one of the counters FMPL_COUNTER_WAY_*: the bytes of these messages.
+  integer(c_int), parameter :: FMPL_COUNTER_BYTES = 32
+  !> A counter: indexed messages sent in a record of the pair, or in the overflow queue.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_SHORT = 32
+  !> A counter: indexed messages sent stored by their sender into the posted buffer, which is memory of
+  !! fmpl_alloc, or its own.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_STORE = 33
+  !> A counter: indexed messages sent copied by the kernel, for their sender.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_KERNEL = 34
+  !> A counter: indexed messages sent through alternating buffers.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_TURN = 35
+  !> A counter: indexed messages sent through a ring.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_RING = 36
+  !> A counter: indexed messages sent copied by the kernel, for both sides in pieces.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_SHARED = 37
+  !> A counter: indexed messages sent copied by the kernel, for their receiver.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_PULLED = 38
+  !> A counter: indexed messages sent through the spool.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_SPOOL = 39
+  !> A counter: indexed messages sent handed over.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_LOAN = 40
+  !> A counter: indexed messages sent to other nodes, in a record of the pair, or in the overflow queue.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_FAR_SHORT = 41
+  !> A counter: indexed messages sent to other nodes, put into the posted buffer by the device.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_FAR_PUT = 42
+  !> A counter: indexed messages sent to other nodes, fetched from the spool by their receiver.
+  integer(c_int), parameter :: FMPL_COUNTER_WAY_FAR_SPOOL = 43
   !> The version that this header belongs to: 10000 * major + 100 * minor + patch.
   integer(c_int), parameter :: FMPL_VERSION_NUMBER = 100
   !> The library is not initialised, or has been finalized.

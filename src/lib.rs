@@ -64,4 +64,5 @@ pub use comm::{
     Received, Receiver, RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, Strided, StridedMut,
     Sum, Ticket, Transfer, Word, init, initialized, wtime,
 };
+pub use lane::{Traffic, WayTaken};
 pub use rma::GlobalAddress;

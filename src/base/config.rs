@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use crate::base::copying::Loop;
 use crate::base::error::{Code, Error, Result};
+use crate::base::log::Level;
 use crate::base::tuning::Distance;
 pub use table::SETTINGS;
 pub use ways::*;
@@ -178,8 +179,16 @@ pub struct Config {
     pub start_s: f64,
     /// `FMPL_BLACS_SPOOL`, bytes; read by `libfmpl_blacs`
     pub blacs_spool_bytes: usize,
+    /// `FMPL_TRACE`
+    pub trace: Option<PathBuf>,
+    /// `FMPL_TRACE_EVENTS`
+    pub trace_events: usize,
+    /// `FMPL_TRACE_SIGNAL`
+    pub trace_signal: Option<i32>,
+    /// `FMPL_STATS`
+    pub stats: Option<PathBuf>,
     /// `FMPL_LOG`
-    pub log: u8,
+    pub log: Level,
 }
 
 impl Default for Config {
@@ -248,7 +257,11 @@ impl Default for Config {
             queue_pairs: 128,
             contexts: 1024,
             blacs_spool_bytes: 1 << 30,
-            log: 1,
+            trace: None,
+            trace_events: 16384,
+            trace_signal: None,
+            stats: None,
+            log: Level::Warn,
         }
     }
 }

@@ -7,12 +7,14 @@ pub mod copying;
 pub mod error;
 pub mod key;
 pub mod layout;
+pub mod log;
 pub mod ownership;
 pub mod prefetch;
 pub mod processor;
 #[cfg(loom)]
 pub mod shadow;
 pub mod thread;
+pub mod trace;
 pub mod tuning;
 pub mod unwinding;
 pub mod zeroed;

@@ -48,6 +48,9 @@ use team::Team;
 
 use crate::base::atomics::{AtomicPtr, Ordering};
 use crate::base::error::{Code, Error, Result};
+use crate::base::trace::traced;
+#[cfg(feature = "trace")]
+use crate::base::trace::{Event, What, note};
 use crate::lane::table::COMMUNICATORS;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 
@@ -128,7 +131,7 @@ struct InCall(&'static Team);
 
 impl InCall {
     #[inline(always)]
-    fn enter(team: &'static Team, call: &str) -> Result<InCall> {
+    fn enter(team: &'static Team, call: &'static str) -> Result<InCall> {
         let entered = InCall::hold(team, call)?;
         if let Some(error) = team.known_failure() {
             return Err(error);
@@ -138,12 +141,13 @@ impl InCall {
 
     /// The same for a call that does not need all members.
     #[inline(always)]
-    fn hold(team: &'static Team, call: &str) -> Result<InCall> {
+    fn hold(team: &'static Team, call: &'static str) -> Result<InCall> {
         // Finds out what a program does wrong; that one thread at a time calls is the interface's demand.
         if team.busy.load(Ordering::Acquire) {
             return Err(busy(team, call));
         }
         team.busy.store(true, Ordering::Relaxed);
+        traced!(note(Event { comm: team.comm, ..Event::new(What::CallBegins, call) }));
         Ok(InCall(team))
     }
 }
@@ -151,6 +155,7 @@ impl InCall {
 impl Drop for InCall {
     #[inline(always)]
     fn drop(&mut self) {
+        traced!(note(Event::new(What::CallEnds, "")));
         self.0.busy.store(false, Ordering::Release);
     }
 }
@@ -233,7 +238,7 @@ unsafe fn reduced(
     count: i32,
     f: &Function<'_>,
     to: reduce::To,
-    call: &str,
+    call: &'static str,
 ) -> Result<()> {
     let n = check_vector(team, ptr, count, 1, f, call)?;
     let _in = InCall::enter(team, call)?;
@@ -291,7 +296,7 @@ pub unsafe fn alltoall(comm: i32, give: *const u8, size: usize, take: *mut u8) -
     unsafe { exchanged(team(endpoint()?, comm)?, Pattern::Alltoall, Blocks { give, take, size }, "alltoall") }
 }
 
-unsafe fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks, call: &str) -> Result<()> {
+unsafe fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks, call: &'static str) -> Result<()> {
     let me = team.rank;
     let bytes = |blocks: usize| b.size.saturating_mul(blocks);
     if pattern.gives(me) || pattern.keeps(me) {

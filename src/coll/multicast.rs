@@ -36,6 +36,7 @@ use super::tree::Branch;
 use crate::base::clock::now_ns;
 use crate::base::config::PretendedNodes;
 use crate::base::error::{Code, Error, Result};
+use crate::base::log::{Level, tell};
 use crate::fabric::verbs::multicast::{Group, Header, WINDOW};
 use crate::fabric::verbs::region::Region;
 
@@ -158,12 +159,7 @@ async fn make(p: &Party<'_>, team: &Team) -> Result<Option<Means>> {
 }
 
 fn say(team: &Team, why: &str) {
-    if team.ep.config.log >= 2 {
-        eprintln!(
-            "fmpl: rank {}: broadcasts of communicator {} do not go by multicast: {why}",
-            team.ep.rank, team.comm
-        );
-    }
+    tell(Level::Info, || format!("broadcasts of communicator {} do not go by multicast: {why}", team.comm));
 }
 
 /// Waits until what was sent to a group has left.

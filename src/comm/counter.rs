@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::base::error::{Code, Error, Result};
+use crate::lane::{Traffic, WayTaken};
 use crate::p2p::endpoint::endpoint;
 
 /// A number that is kept. The numbers of the variants are those of `FMPL_COUNTER_*`.
@@ -51,11 +52,31 @@ pub enum Counter {
     Loans = 18,
     /// Bytes of messages that this process has copied into loans or out of them.
     LoanCopied = 19,
+    /// Sleeps of waits.
+    Sleeps = 20,
+    /// Nanoseconds that waits have slept, of all threads together.
+    SleptNs = 21,
+    /// Bytes of the spool that have ever been in use.
+    SpoolMost = 22,
+    /// Indexed messages received.
+    Received = 23,
+    /// Short messages that have gone through the overflow queue.
+    Queued = 24,
+}
+
+/// As a counter's number, with a way's ([`WayTaken`]): the messages sent by it.
+pub const BY_WAY: i32 = 32;
+/// The same again: their bytes.
+pub const BY_WAY_BYTES: i32 = 32;
+
+/// By which way this process's indexed messages went so far.
+pub fn traffic() -> Result<Traffic> {
+    Ok(Traffic::of(endpoint()?.lanes.all().iter().copied()))
 }
 
 impl Counter {
     /// All counters, in order.
-    pub const ALL: [Counter; 20] = [
+    pub const ALL: [Counter; 25] = [
         Counter::ShmPeers,
         Counter::ShmMessages,
         Counter::ShmBytes,
@@ -76,6 +97,11 @@ impl Counter {
         Counter::GlobalRefused,
         Counter::Loans,
         Counter::LoanCopied,
+        Counter::Sleeps,
+        Counter::SleptNs,
+        Counter::SpoolMost,
+        Counter::Received,
+        Counter::Queued,
     ];
 
     /// The counter with this number.
@@ -87,6 +113,12 @@ impl Counter {
 /// `fmpl_counter`: the value of the counter with this number.
 pub fn counter(which: i32) -> Result<u64> {
     let ep = endpoint()?;
+    let way = |base: i32| usize::try_from(which - base).ok().filter(|way| *way < WayTaken::ALL.len());
+    for (k, base) in [BY_WAY, BY_WAY + BY_WAY_BYTES].into_iter().enumerate() {
+        if let Some(way) = way(base) {
+            return Ok(traffic()?.taken[way][k]);
+        }
+    }
     let Some(which) = Counter::from_number(which) else {
         return Err(Error::new(Code::Argument, format!("rank {}: there is no counter {which}", ep.rank)));
     };
@@ -98,6 +130,15 @@ pub fn counter(which: i32) -> Result<u64> {
     }
     if let Counter::Loans | Counter::LoanCopied = which {
         return Ok(ep.loans.counts()[which as usize - Counter::Loans as usize]);
+    }
+    match which {
+        Counter::Sleeps | Counter::SleptNs => {
+            return Ok(crate::wait::slept()[which as usize - Counter::Sleeps as usize]);
+        }
+        Counter::SpoolMost => return Ok(ep.spool.most() as u64),
+        Counter::Received => return Ok(traffic()?.received),
+        Counter::Queued => return Ok(traffic()?.queued),
+        _ => {}
     }
     if let Some(n) = (which as usize).checked_sub(Counter::RdmaWrites as usize) {
         return Ok(ep.fabric_done()[n]);

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::Layout;
 use crate::coll;
+use crate::comm::stats;
 use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
 use crate::p2p::context::Context;
@@ -25,7 +26,7 @@ pub fn init_raw(count: i32) -> Result<()> {
     if endpoint::is_open() {
         return endpoint()?.join_again(count as usize);
     }
-    Endpoint::open(count as usize).map(|_| ())
+    Endpoint::open(count as usize).map(stats::begin)
 }
 
 /// `fmpl_finalize`: leaves the job when it was called as often as init. Collective: it waits for all ranks, so that everything
@@ -49,6 +50,7 @@ pub unsafe fn finalize_raw() -> Result<()> {
         // Nobody may take memory away while another still looks at what it left there.
         let _ = meet(ep, world, FINALIZE_SLOT);
     }
+    stats::end(ep);
     // SAFETY: nobody else is in a call, as the caller promises.
     unsafe { coll::close() };
     let closed = ep.close();
@@ -159,7 +161,10 @@ pub fn initialized() -> bool {
 /// `fmpl_abort`: ends the whole job with this exit code, also from a process that never initialised.
 pub fn abort(code: i32) -> ! {
     match endpoint() {
-        Ok(ep) => ep.launch.abort(code),
+        Ok(ep) => {
+            stats::end(ep);
+            ep.launch.abort(code)
+        }
         Err(_) => std::process::exit(code),
     }
 }

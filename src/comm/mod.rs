@@ -35,12 +35,13 @@ mod plain;
 mod scope;
 mod session;
 mod shape;
+mod stats;
 
 pub use buffer::Buffer;
 pub use channel::{Channel, Receiver, Sender};
 pub use collective::{Max, MaxVal, Min, MinVal, Reduce, Sum};
 pub use communicator::{Comm, FromAny, PROC_NULL, Peer, Received, Ticket};
-pub use counter::{Counter, counter};
+pub use counter::{BY_WAY, BY_WAY_BYTES, Counter, counter, traffic};
 pub use create::*;
 pub use event::Event;
 pub use global::{Global, Handle, Remote, Shared, Transfer, Word};

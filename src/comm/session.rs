@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::base::error::{Code, Error, Result};
 use crate::comm::claim::Claims;
 use crate::comm::{Comm, Counter, Event, job};
+use crate::lane::Traffic;
 use crate::p2p::{COMM_WORLD, TIMEOUT_INFINITE};
 
 /// Joins the job with `count` indices for each peer: 0 to `count - 1`. Of two ranks that ask for different numbers the smaller
@@ -120,6 +121,11 @@ impl Job {
     /// What this process has done since init, in numbers.
     pub fn counter(&self, which: Counter) -> Result<u64> {
         crate::comm::counter(which as i32)
+    }
+
+    /// By which way the messages went that this process has sent so far.
+    pub fn traffic(&self) -> Result<Traffic> {
+        crate::comm::traffic()
     }
 
     /// A descriptor that becomes readable when a request of this process completes: for event loops and async code.

@@ -12,6 +12,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 
 use super::outcome::{fail, last_error};
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::log::report;
 use crate::comm;
 use crate::rma::{self, AddressKey, Atomic, Failure, Fetch, GlobalAddress, Into, Rma, rma};
 
@@ -96,7 +97,7 @@ fn issued(kind: u32, order: i64, issue: impl FnOnce(&'static Rma) -> Result<i64>
 fn refused(r: &Rma, kind: u32, order: i64, error: Error) -> acp_handle_t {
     let (handle, news) = r.refuse(kind, order, &error);
     if news {
-        say(&format!(
+        report(&format!(
             "{}: refused, and so is what is ordered after it (said once for each kind of operation; others are counted)",
             error.detail()
         ));
@@ -510,7 +511,7 @@ pub unsafe extern "C" fn acp_inquire(handle: acp_handle_t) -> c_int {
 #[cold]
 fn told(failure: Failure) {
     if failure.error.code() != Code::Init && !failure.refused {
-        say(&failure.error.to_string());
+        report(&failure.error.to_string());
     }
     failed(failure.error);
 }

@@ -23,6 +23,7 @@ use core::ptr;
 use super::outcome::{fail, hand_out, hand_to, last_error, meaning, number, wrong};
 use crate::base::layout::Layout;
 use crate::comm;
+use crate::lane::WayTaken;
 use crate::p2p;
 
 pub use any::*;
@@ -108,6 +109,42 @@ pub const FMPL_COUNTER_GLOBAL_REFUSED: c_int = comm::Counter::GlobalRefused as c
 pub const FMPL_COUNTER_LOANS: c_int = comm::Counter::Loans as c_int;
 /// A counter: bytes of messages that this process has copied into loans or out of them.
 pub const FMPL_COUNTER_LOAN_COPIED: c_int = comm::Counter::LoanCopied as c_int;
+/// A counter: waits that slept, each as often as it did.
+pub const FMPL_COUNTER_SLEEPS: c_int = comm::Counter::Sleeps as c_int;
+/// A counter: nanoseconds that waits have slept, of all threads together.
+pub const FMPL_COUNTER_SLEPT_NS: c_int = comm::Counter::SleptNs as c_int;
+/// A counter: bytes of the spool that have ever been in use.
+pub const FMPL_COUNTER_SPOOL_MOST: c_int = comm::Counter::SpoolMost as c_int;
+/// A counter: indexed messages received.
+pub const FMPL_COUNTER_RECEIVED: c_int = comm::Counter::Received as c_int;
+/// A counter: short messages that have gone through the overflow queue, since the one before was not received yet.
+pub const FMPL_COUNTER_QUEUED: c_int = comm::Counter::Queued as c_int;
+/// Added to one of the counters `FMPL_COUNTER_WAY_*`: the bytes of these messages.
+pub const FMPL_COUNTER_BYTES: c_int = comm::BY_WAY_BYTES;
+/// A counter: indexed messages sent in a record of the pair, or in the overflow queue.
+pub const FMPL_COUNTER_WAY_SHORT: c_int = comm::BY_WAY + WayTaken::Short as c_int;
+/// A counter: indexed messages sent stored by their sender into the posted buffer, which is memory of `fmpl_alloc`, or its own.
+pub const FMPL_COUNTER_WAY_STORE: c_int = comm::BY_WAY + WayTaken::Store as c_int;
+/// A counter: indexed messages sent copied by the kernel, for their sender.
+pub const FMPL_COUNTER_WAY_KERNEL: c_int = comm::BY_WAY + WayTaken::Kernel as c_int;
+/// A counter: indexed messages sent through alternating buffers.
+pub const FMPL_COUNTER_WAY_TURN: c_int = comm::BY_WAY + WayTaken::Turn as c_int;
+/// A counter: indexed messages sent through a ring.
+pub const FMPL_COUNTER_WAY_RING: c_int = comm::BY_WAY + WayTaken::Ring as c_int;
+/// A counter: indexed messages sent copied by the kernel, for both sides in pieces.
+pub const FMPL_COUNTER_WAY_SHARED: c_int = comm::BY_WAY + WayTaken::Shared as c_int;
+/// A counter: indexed messages sent copied by the kernel, for their receiver.
+pub const FMPL_COUNTER_WAY_PULLED: c_int = comm::BY_WAY + WayTaken::Pulled as c_int;
+/// A counter: indexed messages sent through the spool.
+pub const FMPL_COUNTER_WAY_SPOOL: c_int = comm::BY_WAY + WayTaken::Spool as c_int;
+/// A counter: indexed messages sent handed over.
+pub const FMPL_COUNTER_WAY_LOAN: c_int = comm::BY_WAY + WayTaken::Loan as c_int;
+/// A counter: indexed messages sent to other nodes, in a record of the pair, or in the overflow queue.
+pub const FMPL_COUNTER_WAY_FAR_SHORT: c_int = comm::BY_WAY + WayTaken::FarShort as c_int;
+/// A counter: indexed messages sent to other nodes, put into the posted buffer by the device.
+pub const FMPL_COUNTER_WAY_FAR_PUT: c_int = comm::BY_WAY + WayTaken::FarPut as c_int;
+/// A counter: indexed messages sent to other nodes, fetched from the spool by their receiver.
+pub const FMPL_COUNTER_WAY_FAR_SPOOL: c_int = comm::BY_WAY + WayTaken::FarSpool as c_int;
 /// The version that this header belongs to: 10000 * major + 100 * minor + patch.
 pub const FMPL_VERSION: c_int = 100
     * (100 * decimal(env!("CARGO_PKG_VERSION_MAJOR")) + decimal(env!("CARGO_PKG_VERSION_MINOR")))

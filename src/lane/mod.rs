@@ -4,7 +4,7 @@
 //! that neither needs the other's help. [`map`] says where in it each record lies, [`record`] what a record is.
 //!
 //! [`progress`] is what each side keeps for an index beside the shared window, [`pair`] what all communicators share with a peer,
-//! [`distance`] how far apart the cores of the two are.
+//! [`distance`] how far apart the cores of the two are, [`traffic`] by which way the messages went.
 
 pub mod address;
 pub mod any;
@@ -17,6 +17,7 @@ pub mod peer_spool;
 pub mod progress;
 pub mod record;
 pub mod table;
+pub mod traffic;
 
 pub use address::{COMM_NULL, COMM_WORLD, PROC_NULL, TAG_ANY};
 pub use any::{AnyRequest, AnyState};
@@ -25,6 +26,7 @@ pub use pair::Pair;
 pub use peer_spool::{PeerBlock, PeerSpool};
 pub use progress::*;
 pub use table::LaneTable;
+pub use traffic::{Traffic, WayTaken};
 
 mod here {
     use std::ptr::null_mut;
@@ -649,6 +651,13 @@ mod here {
         pub fn wanted(&self, slot: usize) -> &Wanted {
             // SAFETY: as in `send_side`; all zero bytes are a valid Wanted.
             unsafe { &*self.progress.add(slot * PROGRESS_STRIDE + WANTED_AT).cast::<Wanted>() }
+        }
+
+        /// Loans that were sent on a slot, and their bytes: its sending thread writes them, any may read.
+        #[inline(always)]
+        pub fn loaned(&self, slot: usize) -> &[AtomicU64; 2] {
+            // SAFETY: as in `progress`, in the same line.
+            unsafe { &*self.progress.add(slot * PROGRESS_STRIDE + LOANED_AT).cast() }
         }
 
         /// This side's own memory for the indices.

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use super::distance::Gauge;
 use super::map::*;
+use super::traffic::Counts;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::tuning::Distance;
 use crate::fabric::shm::peer::Peer;
@@ -45,6 +46,8 @@ pub struct Pair {
     pub turn_missed: AtomicU64,
     /// Whether the cores of the two have a common cache.
     pub gauge: Gauge,
+    /// By which way messages went, as a sender.
+    pub(super) traffic: Counts,
     /// The world's lane, which has the transfer blocks, rings and areas.
     pub(super) window: Mapping,
 }
@@ -74,6 +77,7 @@ impl Pair {
             turn_reach: Default::default(),
             turn_missed: AtomicU64::new(0),
             gauge: Gauge::default(),
+            traffic: Counts::default(),
             window,
         }
     }

@@ -51,12 +51,14 @@ pub struct Progress {
     /// `RECV_*`
     pub recv_flags: AtomicU8,
 }
-const_assert!(size_of::<Progress>() + size_of::<Wanted>() <= PROGRESS_STRIDE);
+const_assert!(LOANED_AT + size_of::<[AtomicU64; 2]>() <= PROGRESS_STRIDE);
 
 /// Bytes from one slot's record to the next one's.
 pub(super) const PROGRESS_STRIDE: usize = 64;
 /// Where in them [`Wanted`] lies.
 pub(super) const WANTED_AT: usize = size_of::<Progress>();
+/// Where the numbers of loans lie, see [`Lane::loaned`].
+pub(super) const LOANED_AT: usize = WANTED_AT + size_of::<Wanted>();
 /// So many records lie in one page of the smallest size; the first slot of so many asks for the lines of the next.
 pub const PROGRESS_GROUP: usize = 4096 / PROGRESS_STRIDE;
 
@@ -343,6 +345,13 @@ impl Lane {
     pub fn sent_bytes(&self, slots: core::ops::Range<usize>) -> u64 {
         let low: u64 = slots.map(|slot| self.progress(slot).sent_bytes.load(Ordering::Relaxed) as u64).sum();
         low + self.sent_bytes.load(Ordering::Relaxed)
+    }
+    /// Notes a loan of so many bytes sent.
+    #[inline(always)]
+    pub fn count_loan(&self, slot: usize, len: usize) {
+        let [loans, bytes] = self.loaned(slot);
+        loans.store(loans.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        bytes.store(bytes.load(Ordering::Relaxed) + len as u64, Ordering::Relaxed);
     }
     /// Notes the length of the last message received. `progress`: that of the slot.
     #[inline(always)]

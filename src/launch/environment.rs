@@ -21,6 +21,7 @@ use super::seal::{self, Keys};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::key::{CHECK, Key, random};
+use crate::base::log::Level;
 use crate::base::thread;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -41,7 +42,7 @@ pub(crate) struct Place {
     /// `FMPL_START_TIMEOUT`
     pub(crate) patience: Duration,
     /// `FMPL_LOG`
-    pub(crate) log: u8,
+    pub(crate) log: Level,
 }
 
 /// A shorter secret could be guessed.

@@ -10,6 +10,7 @@ use super::seal::{self, Keys, Seal};
 use super::server::{Server, Stage, Verdict};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::log::Level;
 use crate::base::thread;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -355,13 +356,13 @@ impl Root {
             self.say(&format!(
                 "listens at {at}, which {root} (FMPL_ROOT) stands for here: no other machine can reach it"
             ));
-        } else if self.place.log >= 2 {
+        } else if self.place.log >= Level::Info {
             self.say(&format!("listens at {at} (FMPL_ROOT={root})"));
         }
     }
 
     fn say(&self, text: &str) {
-        if self.place.log >= 1 {
+        if self.place.log >= Level::Warn {
             say(&format!("rank 0: {text}"));
         }
     }
@@ -382,7 +383,7 @@ struct Complaints<'a> {
 
 impl Complaints<'_> {
     fn turned_away(&mut self, from: &str, why: &'static str, sent: &[u8]) {
-        if self.seen.insert(why) && self.place.log >= 1 {
+        if self.seen.insert(why) && self.place.log >= Level::Warn {
             let shown = if sent.is_empty() { String::new() } else { format!(" ({})", wire::shown(sent)) };
             let (to, why) = (self.place.root(), why.replace('_', " "));
             let text =

@@ -114,7 +114,7 @@ impl Server {
 
     /// Takes bytes that a rank has sent.
     pub(crate) fn receive(&mut self, rank: usize, bytes: &[u8]) -> Verdict {
-        // Taken out, so that a line can be borrowed from it while the answers change everything else.
+        // WayTaken out, so that a line can be borrowed from it while the answers change everything else.
         let mut inbox = std::mem::take(&mut self.seats[rank].inbox);
         inbox.push(bytes);
         let verdict = loop {

@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::base::config::Config;
-use crate::base::error::{Code, Error, Result, say};
+use crate::base::error::{Code, Error, Result};
+use crate::base::log::{self, Level, tell};
 use crate::base::processor::Processor;
-use crate::base::tuning;
+#[cfg(feature = "trace")]
+use crate::base::trace;
+use crate::base::trace::traced;
+use crate::base::tuning::{self, Whence};
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
@@ -34,6 +38,8 @@ use reach::{card_key, fabric_key};
 
 #[cfg(loom)]
 pub(super) mod model;
+
+mod found;
 mod reach;
 
 static ENDPOINT: AtomicPtr<Endpoint> = AtomicPtr::new(std::ptr::null_mut());
@@ -145,12 +151,12 @@ impl Endpoint {
             return Err(absent());
         }
         let config = Config::from_environment()?;
-        if config.log > 0 {
-            for name in Config::unknown_names() {
-                say(&format!("{name} is no setting of FMPL; `fmpl info` lists them"));
-            }
+        let launch = Launch::find();
+        log::configure(config.log, launch.as_ref().ok().map(Launch::rank));
+        for name in Config::unknown_names() {
+            tell(Level::Warn, || format!("{name} is no setting of FMPL; `fmpl info` lists them"));
         }
-        let launch = Launch::find()?;
+        let launch = launch?;
         let (rank, size) = (launch.rank(), launch.size());
         let region = Arc::new(Region::create(rank, size)?);
         region.have_indices(indices as u32);
@@ -163,7 +169,7 @@ impl Endpoint {
         region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
         region.header().any_shares.store(shares as u32, Ordering::Release);
         crate::wait::configure(&config, here, cores);
-        let tuning = find_tuning(&config, here > cores, launch.local_ranks().first() == Some(&rank))?;
+        let (tuning, whence) = find_tuning(&config, here > cores, launch.local_ranks().first() == Some(&rank))?;
         crate::base::ownership::configure(tuning.take_over);
         crate::base::copying::configure(&config, tuning.past);
         let spool = Spool::new(&region, config.spool_bytes, config.timeout_ms)?;
@@ -214,6 +220,11 @@ impl Endpoint {
         stall::set_job(Some((endpoint, endpoint.config.deadlock)));
         // SYNC POINT: pairs with the acquire in `endpoint`.
         ENDPOINT.store(std::ptr::from_ref(endpoint).cast_mut(), Ordering::Release);
+        tell(Level::Info, || endpoint.found(cores, &whence));
+        traced!(trace::begin(&endpoint.config, rank, size, endpoint.launch.node().to_string()));
+        if !cfg!(feature = "trace") && (endpoint.config.trace.is_some() || endpoint.config.trace_signal.is_some()) {
+            tell(Level::Warn, || "FMPL_TRACE: this library was built without the feature trace".to_owned());
+        }
         Ok(endpoint)
     }
 
@@ -225,7 +236,7 @@ impl Endpoint {
         if self.size == 1 {
             return Ok(());
         }
-        let options = Options { cma: self.config.cma, log: self.config.log };
+        let options = Options { cma: self.config.cma };
         let attach = Attach::start(self.region.clone(), options, self.hears_of_deaths(), |_| ())?;
         self.launch.draw_key()?;
         self.launch.put(&card_key(self.rank), &attach.card())?;
@@ -259,7 +270,7 @@ impl Endpoint {
         let started = Port::choose(&Wishes::of(&self.config), turn).and_then(|port| {
             let (config, nodes, rank) = (&self.config, self.launch.nodes().clone(), self.rank);
             let terms = Terms {
-                log: config.log,
+                log: (config.log >= Level::Warn) as u8,
                 keep: config.verbs_cache,
                 strict: config.verbs_strict,
                 places: [config.queue_pairs, config.contexts],
@@ -297,6 +308,7 @@ impl Endpoint {
         }
         self.region.header().state.store(FINALIZED, Ordering::Release);
         self.leave_fabric();
+        traced!(trace::end());
         let left = self.launch.finalize();
         ENDPOINT.store(std::ptr::null_mut(), Ordering::Release);
         stall::set_job(None);
@@ -595,19 +607,17 @@ fn check_indices(indices: usize) -> Result<()> {
     Ok(())
 }
 
-/// Cores that the processes of this job may use, as far as this one can tell.
-/// What this machine's tuning file says. `tells`: this rank says which files are passed over, for all of its node.
-fn find_tuning(config: &Config, crowded: bool, tells: bool) -> Result<Tuning> {
+/// What this machine's tuning file says, and which it is. `tells`: this rank says which files are passed over, for all of its node.
+fn find_tuning(config: &Config, crowded: bool, tells: bool) -> Result<(Tuning, Whence)> {
     let processor = Processor::here();
     let found = tuning::find(config, &processor)?;
-    if tells && config.log > 0 {
-        for why in &found.ignored {
-            say(&format!("tuning file passed over: {why}"));
-        }
+    for why in found.ignored.iter().filter(|_| tells) {
+        tell(Level::Warn, || format!("tuning file passed over: {why}"));
     }
-    Ok(Tuning::of(found.rows, processor, config, crowded))
+    Ok((Tuning::of(found.rows, processor, config, crowded), found.whence))
 }
 
+/// Cores that the processes of this job may use, as far as this one can tell.
 fn cores() -> usize {
     // SAFETY: sysconf has no preconditions.
     let all = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };

@@ -27,7 +27,7 @@ use crate::fabric::verbs::link::ending::Reason;
 use crate::fabric::verbs::link::{COMMANDED, Link};
 use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
 use crate::lane::record::*;
-use crate::lane::{BlockRef, Lane, SendState};
+use crate::lane::{BlockRef, Lane, SendState, WayTaken};
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::Sender;
@@ -70,7 +70,11 @@ impl Sender {
         let land = Land::new(self.seq, self.got(), kind, inline_len, self.lane.epoch);
         let landed = far.land(self.slot, if self.now { land.now() } else { land }, words).is_ok();
         if landed {
-            self.sent();
+            self.sent(match kind {
+                Kind::Direct => WayTaken::FarPut,
+                Kind::Spooled => WayTaken::FarSpool,
+                _ => WayTaken::FarShort,
+            });
         }
         landed
     }
@@ -130,7 +134,7 @@ impl Sender {
             let land = if self.now { land.now() } else { land };
             let landed = far.land_counted(self.slot, land, self.len as u64).is_ok();
             if landed {
-                self.sent();
+                self.sent(WayTaken::FarPut);
             }
             landed
         } else {

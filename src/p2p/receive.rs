@@ -11,6 +11,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Cursor, Layout, is_nowhere};
 use crate::base::ownership::take_over;
 use crate::base::prefetch::prefetch_run;
+use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::{FAR_INLINE, Far};
 use crate::lane::loan::Descriptor;
@@ -450,6 +451,7 @@ impl Receiver {
             Err(_) => 0,
         };
         self.lane.note_len(self.lane.progress(self.slot), self.slot, len);
+        traced!(self.lane.note_received(self.slot, len, self.seq));
         match found {
             Found::Landing(land) => {
                 let mine = self.mine();

@@ -12,6 +12,7 @@ use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Cursor, Layout, is_nowhere};
+use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
@@ -96,6 +97,7 @@ unsafe fn send_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr
             lane.count_spooled(slot);
             lane.count_sent(progress, sender.seq, len);
             after_publish(lane, slot, sender.theirs());
+            traced!(lane.note_sent(slot, "overflow queue", len, sender.seq));
             return Ok(());
         }
     }
@@ -333,17 +335,33 @@ impl Sender {
         vain.set(0);
     }
 
-    /// Publishes by the landing.
-    pub fn publish(&self, kind: Kind, first: u64, second: u64) {
+    /// Publishes by the landing what has gone by a way that is counted, or is about to.
+    pub fn publish(&self, way: WayTaken, kind: Kind, first: u64, second: u64) {
         let mine = self.mine();
         mine.data[0].store(first, Ordering::Relaxed);
         mine.data[1].store(second, Ordering::Relaxed);
         mine.publish(Land::new(self.seq, self.got(), kind, 0, self.lane.epoch));
-        self.sent();
+        self.sent(way);
+    }
+
+    #[cfg(feature = "trace")]
+    fn way_in_words(&self, way: WayTaken) -> &'static str {
+        match way {
+            WayTaken::Short | WayTaken::FarShort if self.flags() & SEND_CHAIN != 0 => "overflow queue",
+            WayTaken::Short if self.len <= INLINE_BYTES => "inline",
+            WayTaken::Short => "eager slot",
+            way => way.name(),
+        }
     }
 
     /// The message is published: it counts.
-    pub fn sent(&self) {
+    pub fn sent(&self, way: WayTaken) {
+        match way {
+            WayTaken::Short | WayTaken::FarShort => {}
+            WayTaken::Loan => self.lane.count_loan(self.slot, self.len),
+            _ => self.lane.count_taken(self.slot, way, self.len),
+        }
+        traced!(self.lane.note_sent(self.slot, self.way_in_words(way), self.len, self.seq));
         if self.seq == 1 {
             self.lane.touch(self.slot);
         }
@@ -376,7 +394,7 @@ impl Sender {
             return unsafe { self.place_far(far) };
         }
         if let Some([first, second]) = self.loan {
-            self.publish(Kind::Loan, first, second);
+            self.publish(WayTaken::Loan, Kind::Loan, first, second);
             return true;
         }
         if self.len <= INLINE_BYTES {
@@ -388,7 +406,7 @@ impl Sender {
             mine.data[1].store(words[1], Ordering::Relaxed);
             let land = Land::new(self.seq, self.got(), Kind::Inline, self.len, self.lane.epoch);
             mine.publish(if self.now { land.now() } else { land });
-            self.sent();
+            self.sent(WayTaken::Short);
             return true;
         }
         if self.len <= self.ep.tuning.annex {
@@ -398,7 +416,7 @@ impl Sender {
                     Cursor::new(self.data, at).gather(to, n)
                 });
             }
-            self.sent();
+            self.sent(WayTaken::Short);
             return true;
         }
         // SAFETY: as above.

@@ -59,6 +59,8 @@ pub(crate) fn let_go(ep: &Endpoint, lane: &Lane) {
         .map(|s| lane.spooled_ever(s).load(Ordering::Relaxed))
         .sum();
     ep.delivered_gone.fetch_add(ever, Ordering::AcqRel);
+    drop(slots);
+    lane.leave_traffic();
 }
 
 /// (spooled messages delivered since the last check, spooled messages still waiting)

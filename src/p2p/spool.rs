@@ -15,6 +15,7 @@ use std::cell::Cell;
 
 use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::base::error::{Code, Error, Result};
+use crate::base::log::{Level, tell};
 use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT, SPOOL_WINDOW};
 use crate::lane::record::{BLOCK_HEADER, Block};
@@ -127,6 +128,13 @@ fn is_nobodys(header: &Block) -> bool {
     let reader = header.owner.load(Ordering::Relaxed) as u32;
     let freed = |ep: &crate::p2p::endpoint::Endpoint| ep.is_freed_by_both(reader, place as u32, (place >> 32) as u32);
     place != 0 && crate::p2p::endpoint::endpoint().is_ok_and(freed)
+}
+
+/// The spool has come to take more bytes than ever: said from 1 MB on, whenever it doubles.
+fn tell_growth(before: usize, now: usize) {
+    if now >= 1 << 20 && now.next_power_of_two() > before.next_power_of_two() {
+        tell(Level::Debug, || format!("messages without a receive have come to take {} KiB of the spool", now >> 10));
+    }
 }
 
 fn class_of(bytes: usize) -> Option<usize> {
@@ -291,6 +299,10 @@ impl Spool {
     pub fn extent(&self, block: BlockRef) -> (*mut u8, usize) {
         let first = block.at as usize / PAGE * PAGE;
         (self.bytes(first as u64), (block.size as usize).max(PAGE))
+    }
+    /// Bytes of its pages that have ever been in use.
+    pub fn most(&self) -> usize {
+        self.untaken.load(Ordering::Relaxed) * PAGE
     }
     /// The window as one finds blocks in it that others have named.
     pub fn as_peers(&self) -> PeerSpool {
@@ -540,7 +552,8 @@ impl Spool {
             }
             if taken == start + run {
                 if self.untaken.load(Ordering::Relaxed) < taken {
-                    self.untaken.fetch_max(taken, Ordering::Relaxed);
+                    let before = self.untaken.fetch_max(taken, Ordering::Relaxed);
+                    tell_growth(before * PAGE, taken * PAGE);
                 }
                 return Some(start);
             }

@@ -25,7 +25,7 @@ use crate::base::layout::{Block as Shaped, Cursor, Layout, copy};
 use crate::fabric::shm::cma::CmaError;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
-use crate::lane::{Lane, SendState};
+use crate::lane::{Lane, SendState, WayTaken};
 use crate::p2p::across::Way::Push;
 use crate::p2p::across::across;
 use crate::p2p::receive::{Awaiting, Receiver};
@@ -170,7 +170,7 @@ impl Sender {
         if lane.is_self() {
             // SAFETY: both in this process, also the descriptors of a list; n bytes on both sides.
             unsafe { copy(self.data, 0, target, 0, n) };
-            return self.direct();
+            return self.direct(WayTaken::Store);
         }
         if (way == Way::Auto || way == Way::Store)
             && in_heap
@@ -179,7 +179,7 @@ impl Sender {
         {
             // SAFETY: `to` is our mapping of the posted buffer.
             unsafe { Cursor::new(self.data, 0).gather(to, n) };
-            return self.direct();
+            return self.direct(WayTaken::Store);
         }
         let cma = cma_allowed(lane) && !matches!(way, Way::Ring | Way::Turn | Way::Spool);
         let ring_first = n <= ways.ring_max
@@ -216,7 +216,7 @@ impl Sender {
         }
         // SAFETY: the posting says that the peer's memory may be written until we publish.
         match unsafe { across_to(lane, Push, self.data, target, 0, n) } {
-            Ok(()) => self.direct(),
+            Ok(()) => self.direct(WayTaken::Kernel),
             Err(CmaError::Gone) => Put::Failed(lane.peer_error(self.ep.rank, "has died", "send to", self.index())),
             // Not allowed, or memory that the kernel does not copy (a device's): the ring and the spool can.
             Err(CmaError::Denied) => {
@@ -262,9 +262,9 @@ impl Sender {
             && budget.used() + self.len <= (2 * most).min(budget.limit() / 2)
     }
 
-    fn direct(&mut self) -> Put {
+    fn direct(&mut self, way: WayTaken) -> Put {
         self.take_landing();
-        self.publish(Kind::Direct, self.len as u64, 0);
+        self.publish(way, Kind::Direct, self.len as u64, 0);
         Put::Done
     }
 

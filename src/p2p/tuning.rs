@@ -24,7 +24,8 @@ pub struct Tuning {
     /// From this many bytes on payloads are copied past the caches.
     pub past: usize,
     pairs: [Ways; 2],
-    processor: Processor,
+    /// What this machine has.
+    pub processor: Processor,
     rows: Rows,
 }
 

@@ -10,7 +10,8 @@ use super::served::Served;
 use super::view::{BOUNCE, Views};
 use super::{ALL, Rma, Split, Starter};
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use crate::base::error::{Code, Error, Result, say};
+use crate::base::error::{Code, Error, Result};
+use crate::base::log::{Level, tell};
 use crate::coll;
 use crate::coll::function::{Function, PREDEFINED};
 use crate::fabric::shm::region::RMA_AT;
@@ -183,7 +184,7 @@ impl Rma {
         let (all, said) = (self.ep.refused.load(Ordering::Relaxed), self.said.load(Ordering::Relaxed));
         if said != 0 && all > u64::from(said.count_ones()) {
             let text = format!("{all} operations on global memory were refused or have failed, in all");
-            say(&format!("rank {}: {text}", self.rank()));
+            tell(Level::Error, || text);
         }
     }
 

@@ -12,6 +12,9 @@ use crate::base::atomics::{AtomicU32, Ordering, Setting, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::config::{Config, WaitMode};
 use crate::base::error::{Error, Result};
+use crate::base::trace::traced;
+#[cfg(feature = "trace")]
+use crate::base::trace::{Event, What, note};
 pub use board::{Board, Operation, Waits};
 
 static SPIN_NS: Setting = Setting::new(20_000);
@@ -20,6 +23,14 @@ static YIELD_NS: Setting = Setting::new(200_000);
 static MIDWAY_SPIN_NS: Setting = Setting::new(20_000);
 static MIDWAY_YIELD_NS: Setting = Setting::new(200_000);
 static STALL_NS: Setting = Setting::new(u64::MAX);
+
+/// How often waits have slept since init, and for how many nanoseconds.
+static SLEPT: [std::sync::atomic::AtomicU64; 2] = [const { std::sync::atomic::AtomicU64::new(0) }; 2];
+
+/// How often waits of this process have slept, and for how many nanoseconds.
+pub fn slept() -> [u64; 2] {
+    [0, 1].map(|k| SLEPT[k].load(Ordering::Relaxed))
+}
 
 /// Longest sleep: a dead waker never wakes anybody, so a sleeper looks by itself now and then.
 const LONG_SLEEP_NS: u64 = 250_000_000;
@@ -65,6 +76,7 @@ pub fn configure(config: &Config, ranks_here: usize, cores: usize) {
     MIDWAY_YIELD_NS.set(yields.max(200_000));
     let stall = if config.stall_s > 0.0 { (config.stall_s * 1e9) as u64 } else { u64::MAX };
     STALL_NS.set(stall);
+    SLEPT.iter().for_each(|n| n.store(0, Ordering::Relaxed));
 }
 
 /// What a slow turn found.
@@ -183,7 +195,9 @@ impl Waiter {
     /// A wait until a time of [`now_ns`].
     #[inline(always)]
     pub fn until(deadline_ns: Option<u64>) -> Waiter {
-        Waiter { deadline_ns, ..Waiter::new() }
+        let mut waiter = Waiter::new();
+        waiter.deadline_ns = deadline_ns;
+        waiter
     }
 
     /// One short pause, or a yield; `false` when it is time for a slow turn.
@@ -205,6 +219,7 @@ impl Waiter {
         let now = now_ns();
         if self.started_ns == 0 {
             self.started_ns = now;
+            traced!(scene.waits().note(What::WaitBegins));
         }
         let more = scene.meanwhile();
         // Before the looks at the peer and at the record: a ring from here on, such as that of a death, changes its value, and a sleep ends at once.
@@ -268,7 +283,7 @@ impl Waiter {
         let nap = self.sleeps < scene.naps();
         if nap || !scene.fall_asleep() {
             self.sleeps += nap as u32;
-            doorbell::sleep(bell, seen, scene.bits(), left.min(SHORT_SLEEP_NS));
+            doze(bell, seen, scene.bits(), left.min(SHORT_SLEEP_NS));
             return;
         }
         self.sleeps += 1;
@@ -276,10 +291,36 @@ impl Waiter {
             && (!scene.needs_barrier() || self.sleeps > SHORT_SLEEPS && doorbell::barrier() && scene.is_ordered());
         if !scene.ready() {
             let limit = if long { scene.longest_ns().min(LONG_SLEEP_NS) } else { SHORT_SLEEP_NS };
-            doorbell::sleep(bell, seen, scene.bits(), left.min(limit));
+            doze(bell, seen, scene.bits(), left.min(limit));
         }
         scene.wake_up();
     }
+}
+
+#[cfg(feature = "trace")]
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if self.started_ns != 0 {
+            note(Event::new(What::WaitEnds, ""));
+        }
+    }
+}
+
+#[cfg(feature = "trace")]
+impl Waits {
+    fn note(&self, what: What) {
+        let Waits { peer, index, comm, bytes, .. } = *self;
+        note(Event { peer, index, comm, bytes, ..Event::new(what, self.operation.name()) });
+    }
+}
+
+/// A sleep that is counted.
+fn doze(bell: &AtomicU32, seen: u32, bits: u32, nanoseconds: u64) {
+    let since = now_ns();
+    traced!(note(Event::new(What::WaitSleeps, "")));
+    doorbell::sleep(bell, seen, bits, nanoseconds);
+    SLEPT[0].fetch_add(1, Ordering::Relaxed);
+    SLEPT[1].fetch_add(now_ns().saturating_sub(since), Ordering::Relaxed);
 }
 
 fn yield_core() {

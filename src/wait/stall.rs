@@ -10,7 +10,9 @@ use super::board::{Board, Operation, Waits};
 use super::doorbell;
 use crate::base::clock::now_ns;
 use crate::base::config::OnDeadlock;
-use crate::base::error::{Code, Error, say};
+use crate::base::error::{Code, Error};
+use crate::base::log;
+use crate::base::trace::traced;
 
 /// What the report needs to know of the job.
 pub trait Job: Sync + Send {
@@ -70,7 +72,8 @@ pub fn report(mine: &Waits) {
     let now = now_ns();
     let mut lines = vec![describe(job.rank(), mine, now)];
     let chain = follow(job, mine, Some((&mut lines, now)));
-    say(&format!("stalled: {}", lines.join("; ")));
+    log::report(&format!("stalled: {}", lines.join("; ")));
+    traced!(crate::base::trace::write(Some("stalled")));
     let Some(cycle) = chain else { return };
     std::thread::sleep(SECOND_LOOK);
     if follow(job, mine, None).as_ref() != Some(&cycle) {
@@ -81,7 +84,7 @@ pub fn report(mine: &Waits) {
     // One voice for the cycle: who began to wait last, and so is the only one sure to find it closed when its time has come.
     let last = cycle.iter().max_by_key(|(rank, since)| (*since, *rank)).map(|(rank, _)| *rank);
     if last == Some(job.rank()) && !NAMED.swap(true, Ordering::Relaxed) {
-        say(&format!("deadlock: {text}"));
+        log::report(&format!("deadlock: {text}"));
     }
     if last == Some(job.rank()) && on_deadlock == OnDeadlock::Abort {
         // All of them: once one has left the cycle, the others could not find it any more.

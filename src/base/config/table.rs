@@ -493,14 +493,45 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| bytes(v).map(|n| c.blacs_spool_bytes = n),
     },
     Setting {
-        name: "FMPL_LOG",
-        default: "warn",
-        values: "off | warn | info | debug",
-        meaning: "what is written to standard error",
+        name: "FMPL_TRACE",
+        default: "no file",
+        values: "a path; rank 3 writes x.3.json for x.json, which is a trace of Chrome's, and x.3 for x, which is text",
+        meaning: "where the events of each rank are written at finalize, in a stall, and at a signal (only if built with the feature trace)",
+        set: |c, v| (!v.is_empty()).then(|| c.trace = Some(v.into())),
+    },
+    Setting {
+        name: "FMPL_TRACE_EVENTS",
+        default: "16384",
+        values: "a number from 16 to 16777216; each takes 56 bytes",
+        meaning: "events that are kept of each thread, the last ones (only if built with the feature trace)",
+        set: |c, v| v.parse().ok().filter(|n| (16..=1 << 24).contains(n)).map(|n| c.trace_events = n),
+    },
+    Setting {
+        name: "FMPL_TRACE_SIGNAL",
+        default: "no signal is taken",
+        values: "USR1 | USR2 | a number",
+        meaning: "the signal at which events are written, if the program has no handler for it (only if built with the feature trace)",
         set: |c, v| {
-            c.log = ["off", "warn", "info", "debug"].iter().position(|n| *n == v)? as u8;
+            let named = one_of(&[("USR1", libc::SIGUSR1), ("USR2", libc::SIGUSR2)], v);
+            let number = named.or_else(|| v.parse().ok()).filter(|n| (1..=64).contains(n))?;
+            c.trace_signal = Some(number);
             Some(())
         },
+    },
+    Setting {
+        name: "FMPL_STATS",
+        default: "none are left",
+        values: "a directory",
+        meaning: "where each rank leaves the numbers that fmpl run --stats shows, in a file named by its rank, several times a second",
+        set: |c, v| (!v.is_empty()).then(|| c.stats = Some(v.into())),
+    },
+    Setting {
+        name: "FMPL_LOG",
+        default: "warn",
+        values: "off | error | warn | info | debug",
+        meaning: "what is told on standard error: nothing; what stands still or fails; what is probably not meant; also what was found \
+                  at init; also what is rare, such as connections",
+        set: |c, v| one_of(&Level::NAMED, v).map(|level| c.log = level),
     },
 ];
 

@@ -10,6 +10,8 @@ mod info;
 mod install;
 mod memory;
 mod run;
+mod stats;
+mod trace;
 
 #[derive(Parser)]
 #[command(name = "fmpl", version, about = "Message passing by remote memory writes")]
@@ -34,6 +36,8 @@ enum Command {
     Doctor,
     /// Measure which way suits which message on this machine, for all programs that run here
     Tune(bench::tune::Terms),
+    /// The events of all ranks (FMPL_TRACE) in one file, on one clock
+    Trace(trace::Options),
     /// Put the command, the libraries and the headers under a prefix
     Install(install::Options),
 }
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Command::Info { memory: None } => info::main(),
         Command::Doctor => doctor::main(),
         Command::Tune(terms) => bench::tune::main(&terms),
+        Command::Trace(o) => trace::main(&o),
         Command::Install(o) => install::main(&o),
     }
 }

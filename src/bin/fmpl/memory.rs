@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use fmpl::WayTaken;
 use fmpl::comm::{Counter, Part, memory};
 use fmpl::launch::embedded::{Launcher, Nodes, Output};
 
@@ -109,6 +110,11 @@ fn rank() -> fmpl::Result<()> {
         ];
         for (name, which) in counts {
             println!("{:>12} {:>+12}  {name}", "", job.counter(which)?);
+        }
+        for ((_, way), [messages, bytes]) in
+            WayTaken::ALL.into_iter().zip(job.traffic()?.taken).filter(|(_, n)| n[0] > 0)
+        {
+            println!("{:>12} {messages:>+12}  messages of {bytes} bytes in all by the way: {way}", "");
         }
     }
     // The end makes contacts too, along a tree: those below rank 0 do not come to it before that has looked. (By no fence: who waits there

@@ -8,6 +8,8 @@ use std::time::Duration;
 use clap::{Args, Parser, ValueEnum};
 use fmpl::launch::embedded::{Bind, Launcher, Nodes, Output, Program};
 
+use super::stats::Place;
+
 /// The options of `fmpl run`.
 #[derive(Args)]
 #[command(
@@ -36,6 +38,9 @@ pub struct Options {
     /// Load this shared library into every rank first (LD_PRELOAD); a bare name is looked for next to fmpl and in ../lib
     #[arg(long, value_name = "LIBRARY")]
     preload: Option<OsString>,
+    /// At the end, what each rank has sent by which way, how it waited, its memory: a table on standard error, or JSON in a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    stats: Option<PathBuf>,
     /// A rank's failure does not end the others
     #[arg(long)]
     keep_going: bool,
@@ -126,10 +131,26 @@ pub fn main(mut o: Options) -> ExitCode {
     for (name, value) in &o.first.env {
         launcher = launcher.env(name, value);
     }
-    match launcher.run() {
-        Ok(outcome) => ExitCode::from(outcome.code as u8),
-        Err(e) => refused(e.code, &e.text),
+    let mut stats = None;
+    if let Some(file) = &o.stats {
+        match Place::new() {
+            Ok(place) => {
+                launcher = launcher.env("FMPL_STATS", place.path());
+                stats = Some((place, file));
+            }
+            Err(e) => return refused(1, &format!("--stats: a directory for the numbers: {e}")),
+        }
     }
+    let outcome = match launcher.run() {
+        Ok(outcome) => outcome,
+        Err(e) => return refused(e.code, &e.text),
+    };
+    if let Some((place, file)) = &stats
+        && let Err(text) = place.tell(&outcome, file)
+    {
+        eprintln!("fmpl run: {text}");
+    }
+    ExitCode::from(outcome.code as u8)
 }
 
 fn refused(code: i32, text: &str) -> ExitCode {

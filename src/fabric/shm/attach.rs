@@ -29,8 +29,9 @@ use super::region::{PeerRegion, Region, version_error};
 use super::service::Service;
 use super::socket::{self, Name};
 use crate::base::atomics::{AtomicBool, AtomicU64, Mutex, MutexGuard, OnceLock, Ordering};
-use crate::base::error::{Code, Error, Result, say};
+use crate::base::error::{Code, Error, Result};
 use crate::base::key::{self, CHECK, Key};
+use crate::base::log::{Level, tell};
 use crate::launch::place::Node;
 
 /// The settings that first contact depends on.
@@ -38,8 +39,6 @@ use crate::launch::place::Node;
 pub struct Options {
     /// `FMPL_CMA`: use cross-memory copies where they work.
     pub cma: bool,
-    /// `FMPL_LOG`: from 1 on (warn), the first contact turned away for each reason is logged.
-    pub log: u8,
 }
 
 /// This rank's side of all first contacts, and its service thread.
@@ -385,12 +384,11 @@ impl Shared {
     /// Counts a contact that was turned away, and logs the first for each reason.
     pub fn reject(&self, reason: Reason, pid: libc::pid_t) {
         let n = self.rejected[reason as usize].fetch_add(1, Ordering::Relaxed);
-        if n == 0 && self.options.log >= 1 {
-            say(&format!(
-                "rank {}: turned away a contact from process {pid}: {} (said once; more are counted)",
-                self.rank,
-                reason.text()
-            ));
+        if n == 0 {
+            let why = reason.text();
+            tell(Level::Warn, || {
+                format!("turned away a contact from process {pid}: {why} (said once; more are counted)")
+            });
         }
     }
 
@@ -616,7 +614,7 @@ impl Attach {
         on_death: impl Fn(u32) + Send + Sync + 'static,
         answers: impl Fn(u32) -> Option<Arc<Peer>> + Send + Sync + 'static,
     ) -> Result<Attach> {
-        let (shared, card) = Shared::new(region, Options { cma: true, log: 0 }, on_death, |_| ())?;
+        let (shared, card) = Shared::new(region, Options { cma: true }, on_death, |_| ())?;
         let _ = shared.answers.set(Box::new(answers));
         let attach = Attach { shared, card, thread: Mutex::new(None), pid: std::process::id(), _raised: None };
         crate::base::shadow::share_lock(&attach.shared.installing);
@@ -673,13 +671,8 @@ mod tests {
     #[test]
     fn two_ranks_of_one_process() {
         let start = |rank| {
-            let a = Attach::start(
-                Arc::new(Region::create(rank, 2).unwrap()),
-                Options { cma: true, log: 0 },
-                |_| {},
-                |_| {},
-            )
-            .unwrap();
+            let a = Attach::start(Arc::new(Region::create(rank, 2).unwrap()), Options { cma: true }, |_| {}, |_| {})
+                .unwrap();
             a.open(&Key::of(&[7; 16])).unwrap();
             a
         };

@@ -7,6 +7,7 @@ use super::hello::{HELLO_LEN, Hello, PROBE_LEN};
 use super::region::{FINALIZED, PeerRegion};
 use super::{cma, pulse, socket};
 use crate::base::atomics::{AtomicBool, Ordering};
+use crate::base::log::{Level, tell};
 
 /// Another rank of this node.
 #[derive(Debug)]
@@ -97,7 +98,11 @@ impl Peer {
 
     /// No cross-memory copies with this peer from now on: the system has refused one after all.
     pub fn cma_off(&self) {
-        self.cma.store(false, Ordering::Relaxed);
+        if self.cma.swap(false, Ordering::Relaxed) {
+            tell(Level::Debug, || {
+                format!("the kernel refuses copies to and from rank {}: no more are tried", self.rank)
+            });
+        }
     }
 
     /// Has the peer said that it has finalized?

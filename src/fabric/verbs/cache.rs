@@ -25,6 +25,7 @@ use std::thread::JoinHandle;
 use super::ffi::Access;
 use super::region::{Domain, Region};
 use crate::base::error::{Error, Result};
+use crate::base::log::{Level, tell};
 use crate::fabric::shm::region::page_size;
 
 /// Registrations that are kept at most.
@@ -186,6 +187,7 @@ impl Cache {
         // SAFETY: as the caller promises.
         let kept = unsafe { self.domain.register(start as *mut u8, (end - start) as usize, access) };
         shared.counts[1].fetch_add(1, Ordering::Relaxed);
+        tell(Level::Debug, || format!("{} bytes at {start:#x} are registered with the device", end - start));
         let (region, keep) = match kept {
             Ok(region) => (Arc::new(region), told),
             // Memory that can only be read is not kept either.

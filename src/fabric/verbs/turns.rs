@@ -21,6 +21,10 @@ use super::queue_pair::Remote;
 use super::room::{Least, Room, Which};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
+use crate::base::log::{Level, tell};
+#[cfg(feature = "trace")]
+use crate::base::trace::What;
+use crate::base::trace::traced;
 
 /// How often a connection is looked at that waits for something nobody tells of: for room, or for what it has posted.
 const TICK_NS: u64 = 5_000_000;
@@ -251,6 +255,8 @@ impl Shared {
             match deed {
                 Deed::Remember => posted.times.end = end.copied(),
                 Deed::Drop => {
+                    traced!(link.note(What::GivenUp, posted.hand.turn()));
+                    tell(Level::Debug, || format!("the connection with rank {} is given up", link.peer));
                     link.drop_pair(posted);
                     posted.times.end = None;
                     // Another connection may wait for its place.
@@ -284,6 +290,10 @@ impl Shared {
         }
         if up && changed {
             posted.times.up = (now, posted.last);
+            traced!(link.note(What::Connected, posted.hand.turn()));
+            tell(Level::Debug, || {
+                format!("connected with rank {} (its {}. connection)", link.peer, posted.hand.turn())
+            });
         }
         up && changed
     }

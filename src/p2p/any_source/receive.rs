@@ -15,6 +15,7 @@ use super::{Domain, check_buffer};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::loan::Descriptor;
 use crate::lane::record::{ASLEEP, EVENT};
@@ -228,12 +229,23 @@ impl Incoming {
     #[inline(always)]
     pub(super) unsafe fn take(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
         // SAFETY: as the caller promises.
-        unsafe {
+        let taken = unsafe {
             match &self.sides {
                 None => self.take_near(ep, &self.first, to, cap),
                 Some(sides) => self.take_any(ep, sides, to, cap),
             }
-        }
+        };
+        traced!(self.note(ep, &taken));
+        taken
+    }
+
+    /// An event, see [`trace`](crate::base::trace).
+    #[cfg(feature = "trace")]
+    fn note(&self, ep: &Endpoint, taken: &Result<Option<Arrived>>) {
+        use crate::base::trace::{Event, What, note};
+        let (Ok(Some(arrived)), Ok(context)) = (taken, ep.context(self.comm)) else { return };
+        let (peer, bytes) = (context.group.world_rank(arrived.source as u32), arrived.len as u64);
+        note(Event { peer, index: self.index, comm: self.comm, bytes, ..Event::new(What::Received, "any source") });
     }
 
     /// Takes the next message of a share if it is there.

@@ -22,6 +22,7 @@ use super::{check_buffer, gone};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::peer::Peer;
 use crate::lane::BlockRef;
@@ -144,7 +145,16 @@ impl Outgoing {
             }
         })?;
         near.wake_receiver(self.index);
+        traced!(self.note("any source", len, ticket));
         Some(ticket)
+    }
+
+    /// An event, see [`trace`](crate::base::trace).
+    #[cfg(feature = "trace")]
+    fn note(&self, way: &'static str, len: usize, ticket: u64) {
+        use crate::base::trace::{Event, What, note};
+        let (peer, index, comm) = (self.rank, self.index, self.comm);
+        note(Event { peer, index, comm, bytes: len as u64, number: ticket, ..Event::new(What::Sent, way) });
     }
 
     /// Who sends one message after the other, with nobody's in between, has the next one's lines come: the receiver has read what was there.
@@ -169,6 +179,7 @@ impl Outgoing {
             }
         })?;
         near.wake_receiver(self.index);
+        traced!(self.note("any source, long", away.len as usize, ticket));
         Some(ticket)
     }
 
@@ -429,6 +440,7 @@ impl Message {
                 let Some(ticket) = ticket else {
                     return if self.timeout == 0 { Err(self.no_room(ep)) } else { Ok(false) };
                 };
+                traced!(self.out.note("any source, far", self.len, ticket));
                 match self.far_goods.take() {
                     Some(goods) if goods.is_offered() => self.stage = Stage::FarOffered(goods),
                     _ if self.timeout < 0 => self.stage = Stage::Unconfirmed(ticket),

@@ -50,6 +50,7 @@ impl Endpoint {
                 made => break made?,
             }
         };
+        self.tell_lane(lane);
         if of_world.gone().is_some() {
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
         }
@@ -91,11 +92,28 @@ impl Endpoint {
             self.gauge(&lane);
             Ok(lane)
         })?;
+        self.tell_lane(lane);
         self.bury_if_dead(peer);
         if known.is_some_and(|p| p.broken().is_some()) {
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
         }
         Ok(lane)
+    }
+
+    /// A lane has come about.
+    fn tell_lane(&self, lane: &Lane) {
+        tell(Level::Debug, || {
+            let how = match &lane.peer {
+                Some(peer) if peer.cma() => {
+                    format!("shared memory with process {}, and copies by the kernel", peer.pid)
+                }
+                Some(peer) => format!("shared memory with process {}", peer.pid),
+                None if lane.far().is_some() => "RDMA".to_owned(),
+                None => "memory of its own".to_owned(),
+            };
+            let indices = lane.limit() as usize - SYSTEM_INDICES;
+            format!("lane to rank {} in communicator {} by {how}, {indices} indices", lane.world, lane.comm())
+        });
     }
 
     /// A message of `n` bytes passes on a lane that is not short: looks at the distance of the two now and then.
@@ -108,11 +126,11 @@ impl Endpoint {
 
     #[cold]
     fn tell_distance(&self, lane: &Lane) {
-        if self.config.log >= 3 {
+        tell(Level::Debug, || {
             let what = if lane.distance() == Distance::Shared { "a" } else { "no" };
             let ns = lane.gauge.looks().1;
-            say(&format!("rank {}: {what} common cache with rank {} (a line takes {ns} ns)", self.rank, lane.world));
-        }
+            format!("{what} common cache with rank {}: a line takes {ns} ns", lane.world)
+        });
     }
 
     /// What is known of the distance to a peer at first contact: what a setting says, else what binding does, until lines tell.
@@ -236,7 +254,7 @@ impl Endpoint {
         let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
         // Outside the lock of the lanes, since it may take its time.
         let far = Far::open(fabric, peer, card, 0, self.config.attach_s)?;
-        self.lanes.find_or_make(Lane::key_of(crate::p2p::COMM_WORLD, peer) | FAR, || {
+        let lane = self.lanes.find_or_make(Lane::key_of(crate::p2p::COMM_WORLD, peer) | FAR, || {
             let window = self.region.map(LANES_AT + peer as u64 * LANE_STRIDE, LANE_BYTES)?;
             let mine = self.region.indices();
             let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
@@ -244,7 +262,9 @@ impl Endpoint {
             let lane = Lane::new(comm, WORLD_EPOCH, self.rank, peer, None, board, window, both)?.between_nodes(far);
             self.apply_mode(&lane);
             Ok(lane)
-        })
+        })?;
+        self.tell_lane(lane);
+        Ok(lane)
     }
 
     /// The same of another communicator.
@@ -252,7 +272,7 @@ impl Endpoint {
         let (peer, place) = (of_world.world, context.place);
         let (fabric, card) = (self.fabric(peer)?, self.fabric_card(peer)?);
         let far = Far::open(fabric, peer, card, place.epoch as u64, self.config.attach_s)?;
-        self.lanes.find_or_make(Lane::key_of(context.handle, rank) | FAR, || {
+        let lane = self.lanes.find_or_make(Lane::key_of(context.handle, rank) | FAR, || {
             let at = PLACES_AT + peer as u64 * UNITS as u64 * UNIT_BYTES + place.unit as u64 * UNIT_BYTES;
             let window = self.region.map(at, Map::of_units(place.units as usize).bytes)?;
             let mine = self.region.indices();
@@ -263,7 +283,9 @@ impl Endpoint {
             }
             self.apply_mode(&lane);
             Ok(lane)
-        })
+        })?;
+        self.tell_lane(lane);
+        Ok(lane)
     }
 
     /// Sends the acknowledgements that are owed to other nodes, and sees to it that they have arrived: the news that this rank finalizes may
@@ -324,7 +346,7 @@ impl Endpoint {
         let found = attach.contact(peer, &card, |waited| {
             if silent && waited.as_secs_f64() >= self.config.stall_s {
                 silent = false;
-                say(&format!(
+                log::report(&format!(
                     "stalled: rank {}: {:.1} s in the first contact with rank {peer}, which lives and does not answer: it is stopped, or \
                      still on its way through init, or the machine is overloaded",
                     self.rank,

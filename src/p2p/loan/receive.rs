@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::layout::{Cursor, Layout};
+use crate::base::trace::traced;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::Kind;
 use crate::lane::{RECV_CHAIN, RECV_PENDING};
@@ -68,6 +69,7 @@ fn take_short<const OWE: bool>(ep: &'static Endpoint, lane: &Lane, slot: usize, 
     progress.note_acked(land, halves.0);
     progress.count_received(seq);
     lane.note_len(progress, slot, lent.len);
+    traced!(lane.note_received(slot, lent.len, seq));
     owe_or_acknowledge::<OWE>(lane, progress, slot, halves, seq, land);
     Some(lent)
 }

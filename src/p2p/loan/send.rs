@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::base::layout::{Cursor, Layout};
+use crate::base::trace::traced;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::{Kind, Land};
-use crate::lane::{SEND_CHAIN, SEND_PENDING, SPECIAL_SYNCHRONOUS};
+use crate::lane::{SEND_CHAIN, SEND_PENDING, SPECIAL_SYNCHRONOUS, WayTaken};
 use crate::p2p::PROC_NULL;
 use crate::p2p::send::{Sender, acked_soon, after_publish, busy};
 use crate::p2p::transfer::Put;
@@ -85,7 +86,9 @@ fn publish(lane: &Lane, slot: usize, claimed: &Claimed) -> bool {
     mine.data[1].store(claimed.words[1], Ordering::Relaxed);
     mine.publish(Land::new(before + 1, progress.got(), Kind::Loan, 0, lane.epoch));
     lane.count_sent(progress, before + 1, claimed.size);
+    lane.count_loan(slot, claimed.size);
     after_publish(lane, slot, theirs);
+    traced!(lane.note_sent(slot, WayTaken::Loan.name(), claimed.size, before + 1));
     true
 }
 
@@ -139,7 +142,7 @@ impl Sender {
             Err(e) => return Put::Failed(e),
         };
         self.take_landing();
-        self.publish(Kind::Loan, claimed.words[0], claimed.words[1]);
+        self.publish(WayTaken::Loan, Kind::Loan, claimed.words[0], claimed.words[1]);
         pool.hand_over(claimed.ticket, claimed.generation, holder(lane));
         Put::Done
     }

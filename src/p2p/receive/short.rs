@@ -2,6 +2,7 @@
 //! announcement; and the posting of a run of bytes.
 
 use super::*;
+use crate::base::trace::traced;
 
 /// So much of the next message of a window is asked for while this one is copied; what follows it a processor asks for by itself.
 const FETCHED_AHEAD: usize = 1024;
@@ -66,6 +67,7 @@ pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: u
     side.next.set(next + record_bytes(len) as u64);
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
+    traced!(lane.note_received(slot, len, seq));
     // SYNC POINT: pairs with `Sender::consumed_all`.
     block.header().taken.store(seq as u32, Ordering::Release);
     wake_sender(lane, slot, theirs);
@@ -124,6 +126,7 @@ pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
     };
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
+    traced!(lane.note_received(slot, len, seq));
     if OWE && (inline || len > OWE_ABOVE) {
         owe_or_acknowledge::<true>(lane, progress, slot, (theirs, mine), seq, land);
     } else {
@@ -194,6 +197,7 @@ pub(in crate::p2p) unsafe fn take_carried(
     unsafe { deliver_words(words, ptr, len) };
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
+    traced!(lane.note_received(slot, len, seq));
     // A sender that waits for this acknowledgement said so in the landing; one that waits with its next message announces that, and who
     // looks for it settles.
     if progress.alternates(seq, land) && !land.is_now() {

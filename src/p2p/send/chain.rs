@@ -49,10 +49,11 @@ impl Sender {
             return false;
         }
         self.lane.count_spooled(self.slot);
+        self.lane.count_apart(self.slot);
         side.spooled_landing.set(self.seq);
         self.lane.note_spooled(self.slot);
         if far.is_none() {
-            self.publish(Kind::Spooled, self.len as u64, at + self.payload_at());
+            self.publish(WayTaken::Spool, Kind::Spooled, self.len as u64, at + self.payload_at());
         }
         true
     }
@@ -155,7 +156,17 @@ impl Sender {
             return false;
         }
         self.lane.count_spooled(self.slot);
-        self.sent();
+        let way = match self.lane.far() {
+            _ if self.loan.is_some() => WayTaken::Loan,
+            None if self.is_short() => WayTaken::Short,
+            None => WayTaken::Spool,
+            Some(_) if self.is_short() => WayTaken::FarShort,
+            Some(_) => WayTaken::FarSpool,
+        };
+        if !matches!(way, WayTaken::Short | WayTaken::FarShort) {
+            self.lane.count_apart(self.slot);
+        }
+        self.sent(way);
         true
     }
 

@@ -1,6 +1,7 @@
 //! The short path of a send: a message of the landing's own bytes, or of an annex beside it, when everything before it is received.
 
 use super::*;
+use crate::base::trace::traced;
 
 /// The short path: the landing, or the landing and an annex. `false`: not this way.
 ///
@@ -44,6 +45,7 @@ pub unsafe fn send_inline(lane: &Lane, progress: &Progress, slot: usize, ptr: *c
     if lane.peer_side().any.load(Ordering::Relaxed) != 0 {
         publish_announced(lane, slot, land, [a, b]);
         lane.count_sent(progress, seq, len);
+        traced!(lane.note_sent(slot, "inline", len, seq));
         return true;
     }
     mine.data[0].store(a, Ordering::Relaxed);
@@ -51,6 +53,7 @@ pub unsafe fn send_inline(lane: &Lane, progress: &Progress, slot: usize, ptr: *c
     mine.publish(land);
     lane.count_sent(progress, seq, len);
     after_publish(lane, slot, theirs);
+    traced!(lane.note_sent(slot, "inline", len, seq));
     true
 }
 
@@ -92,6 +95,7 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
     unsafe { fill_annex(lane, slot, seq, len, false, |at, to, n| crate::base::atomics::copy(ptr.add(at), to, n)) };
     lane.count_sent(progress, seq, len);
     after_publish(lane, slot, theirs);
+    traced!(lane.note_sent(slot, "eager slot", len, seq));
     true
 }
 

@@ -5,10 +5,11 @@ use crate::base::atomics::Ordering;
 use crate::base::config::Way;
 use crate::base::error::Result;
 use crate::base::layout::Cursor;
+use crate::base::trace::traced;
 use crate::fabric::shm::cma::CmaError;
-use crate::lane::SendState;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
+use crate::lane::{SendState, WayTaken};
 use crate::p2p::across::Way::Pull;
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::Sender;
@@ -33,7 +34,7 @@ impl Sender {
         let side = lane.send_side(self.slot);
         side.transfer.set(block as u32 + 1);
         side.tag.set(tag);
-        self.publish(Kind::Pull, self.len as u64, block as u64 | (tag as u64) << 32);
+        self.publish(WayTaken::Pulled, Kind::Pull, self.len as u64, block as u64 | (tag as u64) << 32);
         true
     }
 
@@ -89,6 +90,8 @@ impl Sender {
         }
         side.block.set(block);
         lane.count_spooled(self.slot);
+        lane.count_apart(self.slot);
+        traced!(lane.note_moved(self.slot, self.len, self.seq));
         spool.block(block.at).owner.store(lane.owner(self.slot, lane.world), Ordering::Relaxed);
         side.spooled_landing.set(self.seq_sent());
         lane.note_spooled(self.slot);

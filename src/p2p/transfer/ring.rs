@@ -5,9 +5,9 @@ use crate::base::atomics::Ordering;
 use crate::base::error::Result;
 use crate::base::layout::Cursor;
 use crate::base::ownership::take_over;
-use crate::lane::Lane;
 use crate::lane::map::{RING_BYTES, RING_CHUNKS, RINGS, ring_pitch};
 use crate::lane::record::Kind;
+use crate::lane::{Lane, WayTaken};
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::{Sender, Waiting};
 use crate::wait::Waiter;
@@ -27,6 +27,7 @@ impl Sender {
         let first = lane.ring_sent[ring].load(Ordering::Relaxed);
         self.take_landing();
         self.publish(
+            WayTaken::Ring,
             Kind::Ring,
             self.len as u64,
             ring as u64 | (log as u64) << 8 | (spread as u64) << 15 | (places as u64) << 16 | first << 24,

@@ -5,9 +5,9 @@ use crate::base::atomics::{Ordering, fence};
 use crate::base::error::Result;
 use crate::base::layout::Layout;
 use crate::fabric::shm::cma::CmaError;
-use crate::lane::SendState;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
+use crate::lane::{SendState, WayTaken};
 use crate::p2p::across::Way::{Pull, Push};
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::{Sender, Waiting};
@@ -30,7 +30,7 @@ impl Sender {
         let side = lane.send_side(self.slot);
         side.transfer.set(block as u32 + 1);
         side.tag.set(tag);
-        self.publish(Kind::Coop, self.len as u64, block as u64 | (tag as u64) << 32);
+        self.publish(WayTaken::Shared, Kind::Coop, self.len as u64, block as u64 | (tag as u64) << 32);
         let mut done = 0u32;
         while let Some(k) = t.claim(tag, pieces) {
             let (at, end) = bounds_of(n, piece, k);

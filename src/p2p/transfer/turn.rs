@@ -19,9 +19,9 @@ use crate::base::config::Way;
 use crate::base::copying::Copying;
 use crate::base::error::Result;
 use crate::base::layout::Cursor;
-use crate::lane::Lane;
 use crate::lane::map::{PAGE, TURN_BYTES, TURN_CHUNKS, TURNS};
 use crate::lane::record::Kind;
+use crate::lane::{Lane, WayTaken};
 use crate::p2p::endpoint::Endpoint;
 use crate::p2p::receive::Receiver;
 use crate::p2p::send::Sender;
@@ -51,7 +51,7 @@ impl Sender {
         let Some((area, tag)) = claim(self.ep, lane, n) else { return false };
         let log = chunk_log(n);
         self.take_landing();
-        self.publish(Kind::Turn, self.len as u64, area as u64 | (log as u64) << 8 | tag << 16);
+        self.publish(WayTaken::Turn, Kind::Turn, self.len as u64, area as u64 | (log as u64) << 8 | tag << 16);
         // SAFETY: the data is readable.
         let mut from = unsafe { Cursor::new(self.data, 0) };
         for (k, at) in (0..n).step_by(1 << log).enumerate() {

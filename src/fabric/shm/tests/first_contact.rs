@@ -20,7 +20,7 @@ fn both_sides_know_each_other_afterwards() {
     let (contacts, contact) = mpsc::channel();
     let me = Attach::start(
         Arc::new(Region::create(0, 4).unwrap()),
-        Options { cma: true, log: 0 },
+        Options { cma: true },
         |_| {},
         move |p| contacts.send(p.rank).unwrap(),
     )
@@ -105,7 +105,7 @@ fn an_initiator_that_is_stopped_is_reachable() {
 fn a_responder_that_is_stopped_is_waited_for() {
     let (deaths, death) = mpsc::channel();
     let region = Arc::new(Region::create(0, 4).unwrap());
-    let me = Attach::start(region, Options { cma: true, log: 0 }, move |r| deaths.send(r).unwrap(), |_| {}).unwrap();
+    let me = Attach::start(region, Options { cma: true }, move |r| deaths.send(r).unwrap(), |_| {}).unwrap();
     me.open(&Key::of(&SECRET)).unwrap();
     let mut other = Child::rank(1);
     other.signal(libc::SIGSTOP);
@@ -131,7 +131,7 @@ fn a_responder_that_is_stopped_is_waited_for() {
 fn a_death_is_noticed_once() {
     let (deaths, death) = mpsc::channel();
     let region = Arc::new(Region::create(0, 4).unwrap());
-    let me = Attach::start(region, Options { cma: true, log: 0 }, move |r| deaths.send(r).unwrap(), |_| {}).unwrap();
+    let me = Attach::start(region, Options { cma: true }, move |r| deaths.send(r).unwrap(), |_| {}).unwrap();
     me.open(&Key::of(&SECRET)).unwrap();
     let mut others = [1, 2].map(Child::rank);
     let peers = [1, 2].map(|r| meet(&me, r, &others[r as usize - 1].card).unwrap());
@@ -150,7 +150,7 @@ fn a_death_is_noticed_once() {
 
     let (deaths, death) = mpsc::channel();
     let region = Arc::new(Region::create(3, 4).unwrap());
-    let late = Attach::start(region, Options { cma: true, log: 0 }, move |r| deaths.send(r).unwrap(), |_| {}).unwrap();
+    let late = Attach::start(region, Options { cma: true }, move |r| deaths.send(r).unwrap(), |_| {}).unwrap();
     late.open(&Key::of(&SECRET)).unwrap();
     let e = meet(&late, 2, &others[1].card).unwrap_err();
     assert_eq!(e.code(), Code::Peer);

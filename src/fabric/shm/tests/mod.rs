@@ -42,7 +42,7 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 fn start(region: Region, cma: bool) -> Attach {
-    Attach::start(Arc::new(region), Options { cma, log: 0 }, |_| {}, |_| {}).unwrap()
+    Attach::start(Arc::new(region), Options { cma }, |_| {}, |_| {}).unwrap()
 }
 
 /// First contact with a rank that answers before long.
@@ -142,7 +142,7 @@ fn child() {
     let lanes = region.map(LANES_AT, 4096).unwrap();
     // SAFETY: the window has that byte.
     unsafe { lanes.as_ptr().write(MARK) };
-    let attach = Attach::start(Arc::clone(&region), Options { cma: true, log: 0 }, |_| {}, |_| {}).unwrap();
+    let attach = Attach::start(Arc::clone(&region), Options { cma: true }, |_| {}, |_| {}).unwrap();
     let memory = copies::Memory::default();
     let mut me = Rank {
         attach: Some(attach),

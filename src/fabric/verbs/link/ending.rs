@@ -15,6 +15,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::Link;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::log::{Level, tell};
+#[cfg(feature = "trace")]
+use crate::base::trace::What;
+use crate::base::trace::traced;
 use crate::fabric::verbs::device::DeviceError;
 
 /// How long a request of this side that is under way may take to complete with the cause after the peer has given the connection up.
@@ -149,9 +153,18 @@ impl Link {
         self.ended().map_or(Reason::Other, |(reason, _)| *reason)
     }
 
+    /// An event of this connection, see [`trace`](crate::base::trace).
+    #[cfg(feature = "trace")]
+    pub(crate) fn note(&self, what: What, number: u32) {
+        use crate::base::trace::{Event, note};
+        note(Event { peer: self.peer, number: number as u64, ..Event::new(what, "") });
+    }
+
     /// Ends the connection for this reason. Afterwards the peer can write nothing here.
     pub fn fail(&self, reason: Reason, why: String) {
         if self.ending.first.set((reason, why)).is_ok() {
+            traced!(self.note(What::Failed, 0));
+            tell(Level::Debug, || format!("rank {} {}", self.peer, self.failure().unwrap_or("is not connected")));
             self.break_off();
             // What is left of it is cleared away by the thread.
             if let Some(home) = self.home.upgrade() {

@@ -1,0 +1,207 @@
+//! By which way the messages to a peer went, and how many they were.
+//!
+//! Ways that take long anyway are counted where they are taken ([`Counts`], with the [`Pair`](super::Pair)). The short ones are not: they are what
+//! is left of the numbers that the slots keep in any case ([`Sums`]). Only the program's messages to an index count, not the library's own.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::map::SYSTEM_INDICES;
+use super::{Lane, Pair};
+use crate::base::atomics::{AtomicU64, Ordering};
+#[cfg(feature = "trace")]
+use crate::base::trace::{Event, What, note};
+
+/// A way that a message has gone.
+#[repr(usize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WayTaken {
+    /// On this node: in the landing, in an eager slot beside it, or in the overflow queue. Not counted, but what is left.
+    Short,
+    /// Stored into the posted buffer by the sender: it is memory of `fmpl_alloc`, or the sender's own.
+    Store,
+    /// Copied into the posted buffer by the kernel, for the sender.
+    Kernel,
+    /// Through alternating buffers.
+    Turn,
+    /// Through a ring.
+    Ring,
+    /// Copied by the kernel, for both sides in pieces.
+    Shared,
+    /// Copied by the kernel, for the receiver, where its sender has offered it.
+    Pulled,
+    /// Through the spool.
+    Spool,
+    /// Handed over.
+    Loan,
+    /// Between nodes: in the landing, or short and in the overflow queue. Not counted, but what is left.
+    FarShort,
+    /// Between nodes: put into the posted buffer by the device.
+    FarPut,
+    /// Between nodes: fetched from the sender's spool by the receiver.
+    FarSpool,
+}
+
+impl WayTaken {
+    /// All ways and their names, in order.
+    pub const ALL: [(WayTaken, &'static str); 12] = [
+        (WayTaken::Short, "short"),
+        (WayTaken::Store, "store"),
+        (WayTaken::Kernel, "kernel"),
+        (WayTaken::Turn, "turn"),
+        (WayTaken::Ring, "ring"),
+        (WayTaken::Shared, "shared"),
+        (WayTaken::Pulled, "pulled"),
+        (WayTaken::Spool, "spool"),
+        (WayTaken::Loan, "loan"),
+        (WayTaken::FarShort, "far short"),
+        (WayTaken::FarPut, "far put"),
+        (WayTaken::FarSpool, "far spool"),
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        WayTaken::ALL[self as usize].1
+    }
+}
+
+const WAYS: usize = WayTaken::ALL.len();
+
+/// What is counted for a pair, by any thread that sends.
+#[derive(Default)]
+pub struct Counts {
+    /// Messages and bytes by way.
+    taken: [[AtomicU64; 2]; WAYS],
+    /// Messages in the spool that are counted by their way: the others there are short ones in the overflow queue.
+    apart: AtomicU64,
+    /// What the slots of freed communicators had.
+    gone: Mutex<Sums>,
+}
+
+/// What the slots of lanes keep, summed up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    sent: u64,
+    bytes: u64,
+    received: u64,
+    /// Messages that were in the spool.
+    spooled: u64,
+    /// Loans, and their bytes.
+    loans: [u64; 2],
+}
+
+impl Sums {
+    fn add(&mut self, other: Sums) {
+        self.sent += other.sent;
+        self.bytes += other.bytes;
+        self.received += other.received;
+        self.spooled += other.spooled;
+        self.loans = [0, 1].map(|k| self.loans[k] + other.loans[k]);
+    }
+}
+
+impl Pair {
+    /// A message on this slot goes by a way that is counted.
+    pub fn count_taken(&self, slot: usize, way: WayTaken, len: usize) {
+        if slot >= SYSTEM_INDICES {
+            let [messages, bytes] = &self.traffic.taken[way as usize];
+            messages.fetch_add(1, Ordering::Relaxed);
+            bytes.fetch_add(len as u64, Ordering::Relaxed);
+        }
+    }
+    /// A message on this slot is in the spool and counted by its way.
+    pub fn count_apart(&self, slot: usize) {
+        self.traffic.apart.fetch_add((slot >= SYSTEM_INDICES) as u64, Ordering::Relaxed);
+    }
+}
+
+impl Lane {
+    fn sums(&self) -> Sums {
+        let slots = SYSTEM_INDICES..self.limit() as usize;
+        let mut sums = Sums { bytes: self.sent_bytes(slots.clone()), ..Sums::default() };
+        for slot in slots {
+            let (progress, loaned) = (self.progress(slot), self.loaned(slot));
+            sums.sent += progress.sent.load(Ordering::Relaxed);
+            sums.received += progress.received.load(Ordering::Relaxed);
+            sums.loans = [0, 1].map(|k| sums.loans[k] + loaned[k].load(Ordering::Relaxed));
+        }
+        let listed = self.spooled.lock().unwrap_or_else(PoisonError::into_inner);
+        let spooled = listed.iter().map(|slot| *slot as usize).filter(|slot| *slot >= SYSTEM_INDICES);
+        sums.spooled = spooled.map(|slot| self.spooled_ever(slot).load(Ordering::Relaxed)).sum();
+        sums
+    }
+
+    /// The lane is about to be freed: its numbers go on to count.
+    pub fn leave_traffic(&self) {
+        self.traffic.gone.lock().unwrap_or_else(PoisonError::into_inner).add(self.sums());
+    }
+}
+
+/// Events of messages, see [`trace`](crate::base::trace).
+#[cfg(feature = "trace")]
+impl Lane {
+    /// A message on a slot is on its way.
+    pub fn note_sent(&self, slot: usize, way: &'static str, len: usize, seq: u64) {
+        self.note(What::Sent, slot, way, len, seq);
+    }
+    /// A receive has its message.
+    pub fn note_received(&self, slot: usize, len: usize, seq: u64) {
+        self.note(What::Received, slot, "", len, seq);
+    }
+    /// A message that was offered is in the spool now.
+    pub fn note_moved(&self, slot: usize, len: usize, seq: u64) {
+        self.note(What::Moved, slot, "", len, seq);
+    }
+    fn note(&self, what: What, slot: usize, name: &'static str, len: usize, seq: u64) {
+        let index = slot as i32 - SYSTEM_INDICES as i32;
+        let (peer, comm, bytes) = (self.world, self.comm(), len as u64);
+        note(Event { peer, index, comm, bytes, number: seq, ..Event::new(what, name) });
+    }
+}
+
+/// The messages of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Messages and bytes sent, by way.
+    pub taken: [[u64; 2]; WAYS],
+    /// Of the short ones those through the overflow queue.
+    pub queued: u64,
+    /// Messages received.
+    pub received: u64,
+}
+
+impl Traffic {
+    /// What all lanes of a process have carried, the world's among them. Where threads send meanwhile it may be a message off.
+    pub fn of<'a>(lanes: impl Iterator<Item = &'a Lane>) -> Traffic {
+        let (mut all, mut apart, mut spooled) = (Traffic::default(), 0, 0);
+        let short = |far: bool| (if far { WayTaken::FarShort } else { WayTaken::Short }) as usize;
+        for lane in lanes {
+            let far = lane.far().is_some();
+            let mut sums = lane.sums();
+            if lane.comm() == super::COMM_WORLD {
+                // Once for each pair.
+                let counts = &lane.traffic;
+                sums.add(*counts.gone.lock().unwrap_or_else(PoisonError::into_inner));
+                apart += counts.apart.load(Ordering::Relaxed);
+                for (way, taken) in counts.taken.iter().enumerate() {
+                    let taken = [0, 1].map(|k| taken[k].load(Ordering::Relaxed));
+                    all.move_to(way, short(far), taken);
+                }
+            }
+            let sent = &mut all.taken[short(far)];
+            *sent = [sent[0].wrapping_add(sums.sent), sent[1].wrapping_add(sums.bytes)];
+            all.move_to(WayTaken::Loan as usize, short(far), sums.loans);
+            all.received += sums.received;
+            spooled += sums.spooled;
+        }
+        all.queued = spooled.saturating_sub(apart);
+        all
+    }
+
+    /// Of what is counted as short so many went another way.
+    fn move_to(&mut self, way: usize, short: usize, taken: [u64; 2]) {
+        for k in [0, 1] {
+            self.taken[way][k] += taken[k];
+            self.taken[short][k] = self.taken[short][k].wrapping_sub(taken[k]);
+        }
+    }
+}

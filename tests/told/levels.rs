@@ -1,0 +1,42 @@
+use crate::ranks::calls::*;
+use crate::ranks::{Job, complaints, story};
+
+const LONG: usize = 2 << 20;
+
+/// Rank 0 sends what nobody receives yet, and waits for rank 1, which is late.
+pub fn is_made_wait() {
+    init(8);
+    if rank() == 0 {
+        send(&vec![7; LONG], 1, 1);
+        recv(&mut [0; 8], 1, 2);
+    } else {
+        sleep_ms(900);
+        send(&[1; 8], 0, 2);
+        recv(&mut vec![0; LONG], 0, 1);
+    }
+    finalize();
+}
+
+/// A piece of text that a level tells, and the first level that does.
+const TOLD: [(&str, usize); 6] = [
+    ("stalled: rank 0: ", 1),
+    ("rank 1: FMPL_NONSENSE is no setting", 2),
+    ("rank 1: 2 ranks; node 0 of 1", 3),
+    ("; settings: ", 3),
+    ("rank 0: lane to rank 1 in communicator 0 by shared memory with process ", 4),
+    ("rank 0: messages without a receive have come to take ", 4),
+];
+
+pub fn each_level() {
+    for (level, name) in ["off", "error", "warn", "info", "debug"].into_iter().enumerate() {
+        let settings = format!("FMPL_STALL=0.3 FMPL_NONSENSE=1 FMPL_LOG={name}");
+        let outcome = Job::new(2, "is made wait").settings(&settings).run();
+        let text = complaints(&outcome);
+        for (piece, first) in TOLD {
+            assert_eq!(text.contains(piece), level >= first, "{name}: {piece}: {text}");
+        }
+        let named =
+            |l: &str| ["fmpl: rank 0: ", "fmpl: rank 1: ", "fmpl: stalled: rank "].iter().any(|n| l.starts_with(n));
+        assert!(text.lines().all(named), "{name}: {}", story(&outcome));
+    }
+}

@@ -1,0 +1,71 @@
+use std::process::Command;
+
+use crate::ranks::calls::*;
+
+/// Sends 1000 messages of 8 bytes to the next rank; with `DIES` the last rank dies long before the end.
+pub fn passes_on() {
+    init(8);
+    let (me, ranks) = (rank(), size());
+    for k in 0..1000u32 {
+        sendrecv(&[k as u8; 8], (me + 1) % ranks, 1, &mut [0; 8], (me + ranks - 1) % ranks, 1);
+    }
+    if std::env::var_os("DIES").is_some() {
+        // Its numbers are written several times a second.
+        sleep_ms(1500);
+        if me == ranks - 1 {
+            // SAFETY: no memory.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+        recv(&mut [0; 8], ranks - 1, 2);
+    }
+    finalize();
+}
+
+/// What `fmpl run` says of a job of this body: its exit code, and its standard error.
+fn run(ranks: usize, options: &[&str]) -> (i32, String) {
+    let many = ranks.to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fmpl"));
+    command.args(["run", "-n", &many, "--timeout", "60", "--env", "RANKS_BODY=passes on"]).args(options).arg("--");
+    let output = command.arg(std::env::current_exe().unwrap()).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+pub fn table() {
+    let (code, text) = run(2, &["--stats"]);
+    assert_eq!(code, 0, "{text}");
+    let rows: Vec<&str> = text.lines().filter(|l| l.contains("1000 (8000 B)")).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    assert!(text.contains("short") && !text.contains("moments before its end"), "{text}");
+    // Nothing is told unasked.
+    assert_eq!(run(2, &[]), (0, String::new()));
+}
+
+pub fn table_of_many() {
+    let (code, text) = run(17, &["--stats", "--env", "FMPL_WAIT=block"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("all 17") && text.contains("17000 (136.0 KB)"), "{text}");
+}
+
+pub fn in_json() {
+    let file = std::env::temp_dir().join(format!("fmpl-told-{}.json", std::process::id()));
+    let (code, text) = run(2, &[&format!("--stats={}", file.display())]);
+    assert_eq!((code, text.as_str()), (0, ""));
+    let all: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    let _ = std::fs::remove_file(&file);
+    assert_eq!(all["code"], 0);
+    for rank in 0..2 {
+        let of = &all["ranks"][rank];
+        assert_eq!((of["rank"].as_u64(), of["complete"].as_bool()), (Some(rank as u64), Some(true)), "{of}");
+        assert_eq!(of["ways"]["short"], serde_json::json!([1000, 8000]), "{of}");
+        assert_eq!(of["received"], 1000, "{of}");
+        assert!(of["memory"].as_u64().unwrap() > 10_000, "{of}");
+    }
+}
+
+pub fn of_the_dead() {
+    let (code, text) = run(2, &["--stats", "--env", "DIES=1"]);
+    assert_eq!(code, 137, "{text}");
+    let rows: Vec<&str> = text.lines().filter(|l| l.contains("1000 (8000 B)")).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    assert!(rows[1].contains("of moments before its end: died of signal 9"), "{text}");
+}
