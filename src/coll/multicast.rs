@@ -37,12 +37,12 @@ use crate::base::clock::now_ns;
 use crate::base::config::PretendedNodes;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
-use crate::fabric::verbs::multicast::{Group, Header, WINDOW};
-use crate::fabric::verbs::region::Region;
+use crate::fabric::network::multicast::{Group, Header, WINDOW};
+use crate::fabric::network::region::Region;
 
 /// What a node's first member needs.
 pub(super) struct Means {
-    group: Group,
+    group: Box<dyn Group>,
     /// Bytes in a packet; the same with all.
     size: usize,
     /// The last call.
@@ -143,7 +143,7 @@ async fn make(p: &Party<'_>, team: &Team) -> Result<Option<Means>> {
         if p.me != 0 {
             poll_fn(|_| {
                 let over = now_ns() - since > TRY_NS;
-                group.take(|header, _| came += (header.operation == 0) as u32);
+                group.take(&mut |header, _| came += (header.operation == 0) as u32);
                 if came as usize >= TRIED || over { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
@@ -194,7 +194,7 @@ async unsafe fn bcast_by(
     means.operation += 1;
     if core::mem::replace(&mut means.root, root) != root {
         // What is in its places is of earlier calls.
-        means.group.take(|_, _| {});
+        means.group.take(&mut |_, _| {});
         up(p, branch, 0).await?;
     }
     let (parent, children) = (branch.parent(), branch.children().collect());
@@ -294,7 +294,7 @@ impl Call<'_> {
         let (ptr, window, operation, size, len) =
             (self.ptr, self.window, self.means.operation, self.means.size, self.len);
         let came = &mut self.came;
-        let n = self.means.group.take(|header: &Header, bytes| {
+        let n = self.means.group.take(&mut |header: &Header, bytes| {
             let number = header.number as usize;
             let (which, bit) = ((number / WINDOW).wrapping_sub(window), 1u64 << (number % WINDOW));
             let at = number * size;

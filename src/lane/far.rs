@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use super::map::{SIDE_FINALIZED, SLOTS, Side};
 use super::record::{Land, WANTS};
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::verbs::control::Fabric;
-use crate::fabric::verbs::link::{COUNTED, Link, Window};
+use crate::fabric::network::control::Fabric;
+use crate::fabric::network::link::{COUNTED, Link, Window};
 use ask::UNTOLD;
 use front::*;
 
@@ -41,7 +41,7 @@ pub struct Far {
     /// The connection.
     pub link: Arc<Link>,
     fabric: Arc<Fabric>,
-    card: crate::fabric::verbs::Card,
+    card: crate::fabric::network::Card,
     /// The lane's number between the two.
     number: u64,
     page: Arc<Window>,
@@ -62,7 +62,7 @@ impl Far {
     pub fn open(
         fabric: &Arc<Fabric>,
         peer: u32,
-        card: crate::fabric::verbs::Card,
+        card: crate::fabric::network::Card,
         number: u64,
         attach_s: f64,
     ) -> Result<Far> {

@@ -16,11 +16,11 @@ use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, LIVES_AT, Mapping, NODE_AT, PLACES_AT, Region};
-use crate::fabric::verbs::Card;
-use crate::fabric::verbs::control::{Fabric, Terms};
-use crate::fabric::verbs::device::{Port, Wishes};
-use crate::fabric::verbs::link::Link;
-use crate::fabric::verbs::room::TABLES_BYTES;
+use crate::fabric::network::Card;
+use crate::fabric::network::control::{Fabric, Terms};
+use crate::fabric::networks;
+use crate::fabric::network::link::Link;
+use crate::fabric::network::room::TABLES_BYTES;
 use crate::lane::far::{FAR, Far, has_left};
 use crate::lane::map::{
     CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, PANICKED, SIDE_FINALIZED,
@@ -261,13 +261,13 @@ impl Endpoint {
     /// Goes onto the fabric between nodes, if some ranks are elsewhere. A wrong setting is an error; a machine that has no such fabric is
     /// none before somebody needs it.
     fn start_fabric(&self) -> Result<Option<Arc<Fabric>>> {
-        if !self.config.verbs || !self.has_other_nodes() {
+        if !networks::is_wanted(&self.config) || !self.has_other_nodes() {
             return Ok(None);
         }
         // The ranks of a node spread over its ports; pretended nodes too, which share them.
         let here = self.launch.local_ranks().iter().position(|r| *r == self.rank).unwrap_or(0);
         let turn = here + self.launch.nodes().node_of(self.rank) as usize;
-        let started = Port::choose(&Wishes::of(&self.config), turn).and_then(|port| {
+        let started = networks::choose(&self.config, turn).and_then(|device| {
             let (config, nodes, rank) = (&self.config, self.launch.nodes().clone(), self.rank);
             let terms = Terms {
                 log: (config.log >= Level::Warn) as u8,
@@ -277,7 +277,7 @@ impl Endpoint {
                 patience: Duration::from_secs_f64(config.attach_s),
                 comes_before: Box::new(move |peer| nodes.node_of(rank) < nodes.node_of(peer)),
             };
-            Fabric::start(self.region.clone(), port, terms)
+            Fabric::start(self.region.clone(), device, terms)
         });
         let fabric = match started {
             Ok(fabric) => Ok(Arc::new(fabric)),

@@ -28,12 +28,12 @@ use super::Rma;
 use super::record::Window;
 use super::view::View;
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::verbs::Place;
-use crate::fabric::verbs::control::Fabric;
-use crate::fabric::verbs::ffi::Access;
-use crate::fabric::verbs::link::{Change, Link, Piece};
-use crate::fabric::verbs::own::Own;
-use crate::fabric::verbs::region::{Arena, Region};
+use crate::fabric::network::{Access, Change, Piece, Place};
+use crate::fabric::network::control::Fabric;
+use crate::fabric::network::device::Atomics;
+use crate::fabric::network::link::Link;
+use crate::fabric::network::own::Own;
+use crate::fabric::network::region::{Arena, Region};
 use crate::p2p::any_source::share::{share_of, shares};
 use crate::p2p::endpoint::Endpoint;
 
@@ -48,10 +48,6 @@ const REPLY: usize = 32;
 /// Replies that can be awaited; the queue has no more operations.
 pub(super) const FAR_REPLIES: usize = 4096;
 const SLOT: usize = 64;
-
-/// `enum ibv_atomic_cap`.
-const ATOMIC_NONE: i32 = 0;
-const ATOMIC_GLOBAL: i32 = 2;
 
 /// Who makes the atomic operations on a rank's memory. A device's and a processor's on the same word may lose one of the two, unless the device
 /// says otherwise.
@@ -269,12 +265,12 @@ impl Device {
             block,
             plan,
             table,
-            changes: match domain.device().attr().atomic_cap {
-                ATOMIC_NONE => Changes::Processors,
-                ATOMIC_GLOBAL => Changes::Both,
-                _ => Changes::Device,
+            changes: match fabric.device().limits().atomics {
+                Atomics::None => Changes::Processors,
+                Atomics::Both => Changes::Both,
+                Atomics::Device => Changes::Device,
             },
-            own: Own::new(domain, fabric.port())?,
+            own: Own::new(fabric.device())?,
             regions: Mutex::default(),
             held: Mutex::default(),
             held_most: ep.config.rma_peers,

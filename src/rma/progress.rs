@@ -9,7 +9,7 @@ use super::queue::{Failure, Into, Leg, NOBODY, Queue, Sent, What};
 use super::view::{BOUNCE, RECORDS, View, using};
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::verbs::link::Change;
+use crate::fabric::network::Change;
 
 /// Bytes of the memory through which copies go where the system copies for nobody.
 const BOUNCE_BYTES: usize = 256 << 10;

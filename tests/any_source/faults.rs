@@ -2,7 +2,7 @@ use crate::ranks::Job;
 use crate::ranks::bytes::{check, message, seed};
 use crate::ranks::calls::*;
 use fmpl::base::atomics::AtomicU64;
-use fmpl::fabric::verbs::{Place, link::Piece};
+use fmpl::fabric::network::{Piece, Place};
 use fmpl::lane::far::{Ask, Asked};
 use fmpl::launch::embedded::Outcome;
 use fmpl::p2p::any_source::ring::{Claimed, Ring, ring_at};

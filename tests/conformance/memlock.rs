@@ -4,9 +4,10 @@
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
 use crate::ranks::placed::*;
+use fmpl::fabric::network::Access;
+use fmpl::fabric::network::region::Arena;
 use fmpl::fabric::verbs::device::{Port, Wishes};
-use fmpl::fabric::verbs::ffi::Access;
-use fmpl::fabric::verbs::region::{Arena, Domain};
+use fmpl::fabric::verbs::protection::Protection;
 use fmpl::{Code, Counter};
 
 /// Bytes of a long message.
@@ -41,7 +42,7 @@ fn limit(bytes: Option<u64>) {
 /// The limit holds for this process, and the error says so.
 fn cannot_lock(bytes: usize) {
     let port = Port::choose(&Wishes::default(), 0).expect("a port");
-    let domain = Domain::new(&port.device).expect("a domain");
+    let domain = Protection::new(&port.device).expect("a domain").domain();
     let error = Arena::new(&domain, bytes, Access::LOCAL_WRITE).expect_err("there is a limit");
     assert_eq!(error.code(), Code::Memory);
     assert!(names_the_limit(error.detail()), "{error}");

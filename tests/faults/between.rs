@@ -198,7 +198,7 @@ pub fn stopped_there() {
 
 /// Ranks 0 and 2 on one node, 1 on another. `harm` is done by rank 0 to its connection with rank 1, of which both hear what is the matter; rank 2
 /// is not concerned. `mine` and `theirs`: what ranks 0 and 1 may hear.
-fn hurt(harm: impl Fn(&fmpl::fabric::verbs::link::Link), mine: &[&str], theirs: &[&str]) {
+fn hurt(harm: impl Fn(&fmpl::fabric::network::link::Link), mine: &[&str], theirs: &[&str]) {
     init(8);
     let mut got = [0; 8];
     match rank() {
@@ -234,8 +234,8 @@ fn endpoint() -> &'static fmpl::p2p::endpoint::Endpoint {
 }
 
 pub fn uses_a_wrong_key() {
-    let write = |link: &fmpl::fabric::verbs::link::Link| {
-        let place = fmpl::fabric::verbs::Place { addr: 1 << 40, rkey: 0x5a5a_5a5a };
+    let write = |link: &fmpl::fabric::network::link::Link| {
+        let place = fmpl::fabric::network::Place { addr: 1 << 40, rkey: 0x5a5a_5a5a };
         let posted = link.write(place, 0, |record| {
             record[..8].fill(1);
             8
@@ -253,7 +253,7 @@ pub fn breaks_its_queue_pair() {
 }
 
 pub fn overruns_its_queue() {
-    let overrun = |link: &fmpl::fabric::verbs::link::Link| {
+    let overrun = |link: &fmpl::fabric::network::link::Link| {
         link.shorten_queue(2).expect("a device that makes queues shorter");
         let pages = link.pages();
         let place = link.place_of(&pages[0]).expect("a page that the peer has told of");

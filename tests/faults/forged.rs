@@ -3,20 +3,21 @@
 
 use crate::ranks::calls::*;
 use crate::ranks::{Job, has_links, said};
-use fmpl::fabric::verbs::Card;
+use fmpl::fabric::network::region::Arena;
+use fmpl::fabric::network::{Access, Card};
 use fmpl::fabric::verbs::completion::CompletionQueue;
-use fmpl::fabric::verbs::control::QKEY;
 use fmpl::fabric::verbs::device::{Port, Wishes, survey};
-use fmpl::fabric::verbs::ffi::{Access, SendFlags, SendWr, Sge, Wc, opcode, wc_status};
+use fmpl::fabric::verbs::ffi::{SendFlags, SendWr, Sge, Wc, opcode, wc_status};
+use fmpl::fabric::verbs::network::{QKEY, Reached};
+use fmpl::fabric::verbs::protection::Protection;
 use fmpl::fabric::verbs::queue_pair::{AddressHandle, Depth, QueuePair};
-use fmpl::fabric::verbs::region::{Arena, Domain};
 use fmpl::launch::embedded::Nodes;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes of a datagram, and how each begins (`src/fabric/verbs/stamps.rs` has the drawing).
+/// Bytes of a datagram, and how each begins (`src/fabric/network/stamps.rs` has the drawing).
 const DATAGRAM: usize = 192;
 const MAGIC: &[u8] = b"FMPLverb";
 /// Kinds of datagrams.
@@ -105,21 +106,22 @@ struct Mouth {
     sent: Arc<CompletionQueue>,
     memory: Arena,
     way: AddressHandle,
-    to: Card,
+    to: Reached,
     said: usize,
 }
 
 impl Mouth {
     fn new(port: &Port, to: Card) -> Mouth {
-        let domain = Domain::new(&port.device).expect("a domain");
+        let to = Reached::at(&to.address);
+        let protection = Protection::new(&port.device).expect("a domain");
         let sent = CompletionQueue::new(&port.device, 16, None).expect("a queue");
         let got = CompletionQueue::new(&port.device, 16, None).expect("a queue");
         let depth = Depth { sends: 4, receives: 4, pieces: 1, inline: 0 };
-        let qp = QueuePair::datagrams(&domain, port, [&sent, &got], depth, QKEY).expect("a datagram queue pair");
-        let memory = Arena::new(&domain, DATAGRAM, Access::LOCAL_WRITE).expect("memory");
+        let qp = QueuePair::datagrams(&protection, port, [&sent, &got], depth, QKEY).expect("a datagram queue pair");
+        let memory = Arena::new(&protection.domain(), DATAGRAM, Access::LOCAL_WRITE).expect("memory");
         let until = Instant::now() + Duration::from_secs(20);
         let way = loop {
-            match AddressHandle::new(&domain, port, to.gid, to.lid).expect("a way") {
+            match AddressHandle::new(&protection, port, to.gid, to.lid).expect("a way") {
                 Some(way) => break way,
                 None => assert!(Instant::now() < until, "nobody knows the address"),
             }

@@ -2,7 +2,7 @@
 
 use crate::acp::*;
 use crate::ranks::calls::ARGUMENT;
-use fmpl::fabric::verbs::{Place, link::Piece};
+use fmpl::fabric::network::{Piece, Place};
 use fmpl::p2p::endpoint::endpoint;
 use std::sync::atomic::Ordering;
 use std::time::Instant;

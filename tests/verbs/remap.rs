@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use fmpl::fabric::verbs::cache::Cache;
+use fmpl::fabric::network::Access;
+use fmpl::fabric::network::cache::Cache;
+use fmpl::fabric::network::region::{Arena, Domain};
 use fmpl::fabric::verbs::completion::CompletionQueue;
 use fmpl::fabric::verbs::device::Port;
-use fmpl::fabric::verbs::ffi::{Access, Rdma, SendFlags, SendWr, Sge, Target, opcode, wc_status};
+use fmpl::fabric::verbs::ffi::{Rdma, SendFlags, SendWr, Sge, Target, opcode, wc_status};
+use fmpl::fabric::verbs::protection::Protection;
 use fmpl::fabric::verbs::queue_pair::{Depth, QueuePair, Remote, SharedReceives};
-use fmpl::fabric::verbs::region::{Arena, Domain};
 
 use super::resources::{one, ports};
 
@@ -21,11 +23,11 @@ struct Loop {
 }
 
 impl Loop {
-    fn new(domain: &Arc<Domain>, port: &Port) -> Loop {
+    fn new((protection, domain): (&Arc<Protection>, &Arc<Domain>), port: &Port) -> Loop {
         let queue = CompletionQueue::new(&port.device, 16, None).expect("a queue");
-        let shared = SharedReceives::new(domain, 1).expect("shared receives");
+        let shared = SharedReceives::new(protection, 1).expect("shared receives");
         let depth = Depth { sends: 8, receives: 0, pieces: 1, inline: 0 };
-        let qp = QueuePair::reliable(domain, port, [&queue, &queue], &shared, depth).expect("a queue pair");
+        let qp = QueuePair::reliable(protection, port, [&queue, &queue], &shared, depth).expect("a queue pair");
         let end = Remote { qp_num: qp.number(), psn: 5, gid: port.address.gid, lid: port.lid, mtu: port.mtu };
         qp.connect(&end, 5).expect("connecting to itself");
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
@@ -62,9 +64,10 @@ fn fill(at: *mut u8, byte: u8) {
 #[test]
 fn what_is_mapped_now_is_what_is_sent() {
     for port in ports().into_iter().take(1) {
-        let domain = Domain::new(&port.device).expect("a domain");
+        let protection = Protection::new(&port.device).expect("a domain");
+        let domain = protection.domain();
         let cache = Cache::new(&domain, true).expect("a cache");
-        let device = Loop::new(&domain, &port);
+        let device = Loop::new((&protection, &domain), &port);
         let at = map(std::ptr::null_mut(), 0);
         let rounds = if std::env::var_os("FMPL_TEST_LONG").is_some_and(|v| v == "1") { 10_000 } else { 1000u32 };
         for round in 0..rounds {
@@ -107,9 +110,10 @@ fn what_is_mapped_now_is_what_is_sent() {
 #[test]
 fn holes_in_files_are_met_too() {
     for port in ports().into_iter().take(1) {
-        let domain = Domain::new(&port.device).expect("a domain");
+        let protection = Protection::new(&port.device).expect("a domain");
+        let domain = protection.domain();
         let cache = Cache::new(&domain, true).expect("a cache");
-        let device = Loop::new(&domain, &port);
+        let device = Loop::new((&protection, &domain), &port);
         // SAFETY: a new descriptor and a new mapping, both this test's; both live until the end of the process.
         let (fd, at) = unsafe {
             let fd = libc::memfd_create(c"holes".as_ptr(), 0);

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fmpl::fabric::network::Access;
+use fmpl::fabric::network::region::Arena;
 use fmpl::fabric::verbs::completion::{Channel, CompletionQueue, status_text};
 use fmpl::fabric::verbs::device::{Port, Wishes, survey};
-use fmpl::fabric::verbs::ffi::{self, Access, Rdma, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
+use fmpl::fabric::verbs::ffi::{self, Rdma, SendFlags, SendWr, Sge, Target, Wc, opcode, wc_status};
+use fmpl::fabric::verbs::protection::Protection;
 use fmpl::fabric::verbs::queue_pair::{Depth, QueuePair, Remote, SharedReceives};
-use fmpl::fabric::verbs::region::{Arena, Domain};
 
 struct Side {
     qp: QueuePair,
@@ -19,16 +21,16 @@ struct Side {
 
 impl Side {
     fn new(port: &Port) -> Side {
-        let domain = Domain::new(&port.device).expect("a domain");
+        let protection = Protection::new(&port.device).expect("a domain");
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
-        let memory = Arena::new(&domain, 1 << 20, access).expect("memory");
+        let memory = Arena::new(&protection.domain(), 1 << 20, access).expect("memory");
         let channel = Channel::new(&port.device).expect("a channel");
         let sent = CompletionQueue::new(&port.device, 64, None).expect("a queue");
         let got = CompletionQueue::new(&port.device, 64, Some(&channel)).expect("a queue");
-        let shared = SharedReceives::new(&domain, 16).expect("shared receives");
+        let shared = SharedReceives::new(&protection, 16).expect("shared receives");
         (0..16).for_each(|_| shared.post_empty().expect("a receive"));
         let depth = Depth { sends: 32, receives: 0, pieces: 4, inline: 128 };
-        let qp = QueuePair::reliable(&domain, port, [&sent, &got], &shared, depth).expect("a queue pair");
+        let qp = QueuePair::reliable(&protection, port, [&sent, &got], &shared, depth).expect("a queue pair");
         Side { qp, sent, got, channel, memory }
     }
     fn remote(&self, port: &Port, psn: u32) -> Remote {

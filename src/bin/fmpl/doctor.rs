@@ -438,16 +438,17 @@ fn multicast(port: &fmpl::fabric::verbs::device::Port) -> Finding {
 }
 
 fn try_port(port: &fmpl::fabric::verbs::device::Port) -> fmpl::Result<()> {
+    use fmpl::fabric::network::Access;
+    use fmpl::fabric::network::region::Arena;
     use fmpl::fabric::verbs::completion::CompletionQueue;
-    use fmpl::fabric::verbs::ffi::Access;
+    use fmpl::fabric::verbs::protection::Protection;
     use fmpl::fabric::verbs::queue_pair::{Depth, QueuePair, SharedReceives};
-    use fmpl::fabric::verbs::region::{Arena, Domain};
-    let domain = Domain::new(&port.device)?;
-    let _memory = Arena::new(&domain, 1 << 20, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+    let protection = Protection::new(&port.device)?;
+    let _memory = Arena::new(&protection.domain(), 1 << 20, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
     let queue = CompletionQueue::new(&port.device, 64, None)?;
-    let shared = SharedReceives::new(&domain, 64)?;
+    let shared = SharedReceives::new(&protection, 64)?;
     let depth = Depth { sends: 64, receives: 0, pieces: 4, inline: 128 };
-    QueuePair::reliable(&domain, port, [&queue, &queue], &shared, depth).map(|_| ())
+    QueuePair::reliable(&protection, port, [&queue, &queue], &shared, depth).map(|_| ())
 }
 
 /// What later fabrics and launchers will use, looked for as they will: by name, at run time.

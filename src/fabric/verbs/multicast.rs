@@ -1,12 +1,11 @@
-//! Multicast groups: packets that the network brings to all members, at most once each, in any order or not at all.
+//! Multicast groups over verbs: see [`network::multicast`](crate::fabric::network::multicast).
 //!
-//! A group is a multicast address that its members derive from the job's key and what it is for, so nobody hands it out. On Ethernet
-//! (RoCE version 2) that is an IP address, and joining takes two things: the queue pair is attached to the address, so that the device
-//! takes its packets, and a socket joins it on the port's network interface, so that interface, switches and kernel bring them to the
-//! device. A packet whose tag is not the group's, of another job or communicator at the same address, is dropped and counted.
+//! A group is a multicast address that its members make of its name. On Ethernet (RoCE version 2) that is an IP address, and joining takes
+//! two things: the queue pair is attached to the address, so that the device takes its packets, and a socket joins it on the port's network
+//! interface, so that interface, switches and kernel bring them to the device.
 //!
 //! ```text
-//!   packet:   [ tag 16 | operation 8 | number 4 | length 4 | bytes of the message ]        at most the port's MTU
+//!   packet:   at most the port's MTU
 //!   memory:   [ headers, one for each packet of a window | an empty message | places of two windows, each 40 bytes longer than a packet ]
 //! ```
 //! Packets are sent from where the message lies, the header gathered from its own memory. They arrive in places of registered memory that the
@@ -15,21 +14,20 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::completion::CompletionQueue;
 use super::device::{GidKind, Port};
-use super::ffi::{Access, Gid, SendFlags, SendWr, Sge, Wc, opcode, wc_status};
+use super::ffi::{Gid, SendFlags, SendWr, Sge, Wc, opcode, wc_status};
+use super::protection::Protection;
 use super::queue_pair::{AddressHandle, Depth, QueuePair};
-use super::region::{Arena, Domain, Region};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::{Key, random};
+use crate::fabric::network::device::Access;
+use crate::fabric::network::multicast::{Counts, GROUPS_MOST, Group, HEADER, Header, Name, WINDOW};
+use crate::fabric::network::region::{Arena, Domain, Region};
 
-/// Packets of a window.
-pub const WINDOW: usize = 64;
-/// Groups that a process is in at most.
-pub const GROUPS_MOST: u64 = 8;
 /// Bytes that a receive has in front: the global route header.
 const GRH: usize = 40;
 /// The queue pair that stands for all members.
@@ -37,72 +35,22 @@ const EVERYBODY: u32 = 0xff_ffff;
 /// How long packets may take to leave.
 const LEAVING_NS: u64 = 5_000_000_000;
 
-/// In front of each packet's bytes.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    tag: [u64; 2],
-    /// Which operation of the group it belongs to.
-    pub operation: u64,
-    /// Which packet of it.
-    pub number: u32,
-    /// Bytes behind the header.
-    pub len: u32,
-}
-
-/// Bytes of a [`Header`].
-pub const HEADER: usize = size_of::<Header>();
-static_assertions::const_assert!(HEADER == 32);
-
-/// What a process has done in all its groups.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Packets sent to a group, each once.
-    pub sent: AtomicU64,
-    /// Packets that a member did not get, and that were sent to it alone.
-    pub resent: AtomicU64,
-    /// Packets of others that came to a group's address.
-    pub strange: AtomicU64,
-    /// Groups that the process is in.
-    pub groups: AtomicU64,
-}
-
-/// What a group is called: the same with all members, different from all others'.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Name {
-    tag: [u64; 2],
-    /// The device takes packets with this key only.
-    qkey: u32,
-    /// Where the address comes from.
-    place: u64,
-}
-
-impl Name {
-    /// The name of a group for this purpose, of the job whose key for groups this is.
-    pub fn new(groups: &Key, purpose: [u64; 2]) -> Name {
-        let purpose = purpose.map(u64::to_le_bytes);
-        let [a, b, c, place] = groups.derive("group", &[&purpose[0], &purpose[1]]).words();
-        // A key with its highest bit set is for privileged programs.
-        Name { tag: [a, b], qkey: c as u32 & 0x7fff_ffff, place }
-    }
-
-    /// Its address on a port like this. `Unsupported`: the port's kind has none.
-    fn address(&self, port: &Port) -> Result<IpAddr> {
-        let b = self.place.to_le_bytes();
-        match port.address.kind {
-            _ if !port.ethernet => Err(Error::new(
-                Code::Unsupported,
-                format!("{port}: a group on InfiniBand is made by the subnet manager, which is not asked"),
-            )),
-            // RFC 2365: addresses within an organization, 239.192.0.0/14.
-            GidKind::V2Ipv4 => Ok(IpAddr::V4(Ipv4Addr::new(239, 192 | b[0] & 3, b[1], b[2]))),
-            // RFC 4291: transient, of the scope of a site (5).
-            GidKind::V2Ipv6 | GidKind::V2LinkLocal => {
-                let at = |k: usize| u16::from_le_bytes([b[k], b[k + 1]]);
-                Ok(IpAddr::V6(Ipv6Addr::new(0xff15, 0, 0, 0, 0x464d, 0x504c, at(0), at(2))))
-            }
-            kind => Err(Error::new(Code::Unsupported, format!("{port}: {kind} has no multicast over IP"))),
+/// The address of a group of this name on a port like this. `Unsupported`: the port's kind has none.
+fn address(name: &Name, port: &Port) -> Result<IpAddr> {
+    let b = name.place.to_le_bytes();
+    match port.address.kind {
+        _ if !port.ethernet => Err(Error::new(
+            Code::Unsupported,
+            format!("{port}: a group on InfiniBand is made by the subnet manager, which is not asked"),
+        )),
+        // RFC 2365: addresses within an organization, 239.192.0.0/14.
+        GidKind::V2Ipv4 => Ok(IpAddr::V4(Ipv4Addr::new(239, 192 | b[0] & 3, b[1], b[2]))),
+        // RFC 4291: transient, of the scope of a site (5).
+        GidKind::V2Ipv6 | GidKind::V2LinkLocal => {
+            let at = |k: usize| u16::from_le_bytes([b[k], b[k + 1]]);
+            Ok(IpAddr::V6(Ipv6Addr::new(0xff15, 0, 0, 0, 0x464d, 0x504c, at(0), at(2))))
         }
+        kind => Err(Error::new(Code::Unsupported, format!("{port}: {kind} has no multicast over IP"))),
     }
 }
 
@@ -145,8 +93,8 @@ fn interface(port: &Port) -> Result<u32> {
     index.ok_or_else(|| Error::new(Code::Unsupported, format!("the network interface of {port} is not known ({path})")))
 }
 
-/// A group that this process is a member of. One thread at a time uses it.
-pub struct Group {
+/// A group that this process is a member of.
+pub struct Joined {
     // Before what it uses: dropped first.
     qp: QueuePair,
     way: AddressHandle,
@@ -167,38 +115,49 @@ pub struct Group {
 }
 
 // SAFETY: the pointers in the lists of requests are set before each use.
-unsafe impl Send for Group {}
+unsafe impl Send for Joined {}
 
-impl fmt::Debug for Group {
+impl fmt::Debug for Joined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "group {} of packets of {} bytes", self.address, self.mtu)
     }
 }
 
-impl Group {
+impl Joined {
     /// Joins a group. `Unsupported`: no group can be joined by this port, and why.
-    pub fn join(domain: &Arc<Domain>, port: &Port, name: Name, counts: &Arc<Counts>) -> Result<Group> {
-        let address = name.address(port)?;
-        if domain.device().attr().max_mcast_grp <= 0 {
-            return Err(Error::new(Code::Unsupported, format!("{} has no multicast groups", domain.device().name())));
+    pub fn join(
+        at: (&Arc<Protection>, &Arc<Domain>),
+        port: &Port,
+        name: Name,
+        counts: &Arc<Counts>,
+    ) -> Result<Joined> {
+        let address = address(&name, port)?;
+        if port.device.attr().max_mcast_grp <= 0 {
+            return Err(Error::new(Code::Unsupported, format!("{} has no multicast groups", port.device.name())));
         }
         if counts.groups.fetch_add(1, Ordering::Relaxed) >= GROUPS_MOST {
             counts.groups.fetch_sub(1, Ordering::Relaxed);
             let text = format!("this process is in {GROUPS_MOST} multicast groups already, which is the most");
             return Err(Error::new(Code::Unsupported, text));
         }
-        Group::enter(domain, port, name, address, counts)
+        Joined::enter(at, port, name, address, counts)
             .inspect_err(|_| _ = counts.groups.fetch_sub(1, Ordering::Relaxed))
     }
 
-    fn enter(domain: &Arc<Domain>, port: &Port, name: Name, address: IpAddr, counts: &Arc<Counts>) -> Result<Group> {
+    fn enter(
+        (protection, domain): (&Arc<Protection>, &Arc<Domain>),
+        port: &Port,
+        name: Name,
+        address: IpAddr,
+        counts: &Arc<Counts>,
+    ) -> Result<Joined> {
         let mtu = port.mtu as usize;
         let memory = Arena::new(domain, places_at(mtu) + 2 * WINDOW * stride(mtu), Access::LOCAL_WRITE)?;
         let sent = CompletionQueue::new(&port.device, WINDOW as u32 + 1, None)?;
         let arrived = CompletionQueue::new(&port.device, 2 * WINDOW as u32, None)?;
         let depth = Depth { sends: WINDOW as u32, receives: 2 * WINDOW as u32, pieces: 2, inline: 0 };
-        let qp = QueuePair::datagrams(domain, port, [&sent, &arrived], depth, name.qkey)?;
-        let Some(way) = AddressHandle::new(domain, port, gid_of(address), 0)? else {
+        let qp = QueuePair::datagrams(protection, port, [&sent, &arrived], depth, name.key)?;
+        let Some(way) = AddressHandle::new(protection, port, gid_of(address), 0)? else {
             return Err(Error::new(
                 Code::System,
                 format!("there is no way from {port} to a multicast group (ibv_create_ah)"),
@@ -206,8 +165,8 @@ impl Group {
         };
         let member = join(port, address)?;
         qp.attach(gid_of(address))?;
-        let everybody = way.to(EVERYBODY, name.qkey);
-        let group = Group {
+        let everybody = way.to(EVERYBODY, name.key);
+        let group = Joined {
             qp,
             way,
             address,
@@ -227,19 +186,6 @@ impl Group {
         Ok(group)
     }
 
-    /// Its address.
-    pub fn address(&self) -> IpAddr {
-        self.address
-    }
-    /// Bytes of a message that a packet carries at most.
-    pub fn payload(&self) -> usize {
-        self.mtu - HEADER
-    }
-    /// What the process has done in its groups.
-    pub fn counts(&self) -> &Counts {
-        &self.counts
-    }
-
     fn place(&self, place: usize) -> *mut u8 {
         self.memory.as_ptr().wrapping_add(places_at(self.mtu) + place * stride(self.mtu))
     }
@@ -250,13 +196,26 @@ impl Group {
         unsafe { self.qp.post_receive(place as u64, self.place(place) as u64, (GRH + self.mtu) as u32, lkey) }
     }
 
-    /// Sends `len` bytes at `from` to all members, as packets of `size` bytes from number `first` on, [`WINDOW`] of them at most. `from`
-    /// null: packets of `len` zeros in all. [`has_left`](Group::has_left) says when they have left; before that nothing else is sent.
-    /// What cannot be sent counts as lost.
-    ///
-    /// # Safety
-    /// `region` covers the bytes, which stay unchanged until they have left.
-    pub unsafe fn send(
+    /// Nothing more is sent: the queue pair lets go of all memory.
+    #[cold]
+    fn give_up(&mut self) {
+        (self.failed, self.leaving_ns) = (true, 0);
+        let _ = self.qp.break_off();
+    }
+}
+
+impl Group for Joined {
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+    fn payload(&self) -> usize {
+        self.mtu - HEADER
+    }
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    unsafe fn send(
         &mut self,
         operation: u64,
         first: u32,
@@ -301,8 +260,7 @@ impl Group {
         }
     }
 
-    /// Has all left that was sent?
-    pub fn has_left(&mut self) -> bool {
+    fn has_left(&mut self) -> bool {
         if self.leaving_ns == 0 {
             return true;
         }
@@ -315,22 +273,7 @@ impl Group {
         true
     }
 
-    /// Waits until all has left.
-    pub fn until_left(&mut self) {
-        while !self.has_left() {
-            std::thread::yield_now();
-        }
-    }
-
-    /// Nothing more is sent: the queue pair lets go of all memory.
-    #[cold]
-    fn give_up(&mut self) {
-        (self.failed, self.leaving_ns) = (true, 0);
-        let _ = self.qp.break_off();
-    }
-
-    /// Hands the packets that have come to `with`, each with its header and where its bytes lie; how many.
-    pub fn take(&mut self, mut with: impl FnMut(&Header, *const u8)) -> usize {
+    fn take(&mut self, with: &mut dyn FnMut(&Header, *const u8)) -> usize {
         let mut wc = [Wc::default(); 16];
         let (mut all, mut whole) = (0, true);
         // No more than there are places, so that one who sends without end holds nobody up.
@@ -360,7 +303,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for Joined {
     fn drop(&mut self) {
         self.until_left();
         let _ = self.qp.detach(gid_of(self.address));
@@ -380,23 +323,7 @@ fn stride(mtu: usize) -> usize {
 
 /// Tries whether a group can be joined by this port: its address.
 pub fn try_port(port: &Port) -> Result<IpAddr> {
-    let domain = Domain::new(&port.device)?;
+    let protection = Protection::new(&port.device)?;
     let name = Name::new(&Key::of(&random::<32>()?), [0, 0]);
-    Group::join(&domain, port, name, &Arc::default()).map(|group| group.address())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_differ_with_the_key_and_the_purpose() {
-        let all = [(1, [7, 8]), (2, [7, 8]), (1, [8, 7]), (1, [7, 9])].map(|(s, p)| Name::new(&Key::of(&[s]), p));
-        for (i, a) in all.iter().enumerate() {
-            assert!(*a == all[i] && a.qkey >> 31 == 0);
-            for b in &all[..i] {
-                assert!(a.tag[0] != b.tag[0] && a.tag[1] != b.tag[1] && a.place != b.place);
-            }
-        }
-    }
+    Joined::join((&protection, &protection.domain()), port, name, &Arc::default()).map(|group| group.address)
 }

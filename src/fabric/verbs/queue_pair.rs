@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::completion::CompletionQueue;
 use super::device::{Port, mtu_code};
 use super::ffi::{self, Access, Gid, QpAttr, QpAttrMask, RecvWr, SendWr, state};
-use super::region::Domain;
+use super::protection::Protection;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::random;
 
 /// Receives that are shared by several queue pairs.
 #[derive(Debug)]
 pub struct SharedReceives {
-    domain: Arc<Domain>,
+    protection: Arc<Protection>,
     srq: *mut ffi::Srq,
 }
 
@@ -24,20 +24,20 @@ unsafe impl Sync for SharedReceives {}
 
 impl SharedReceives {
     /// Room for `n` receives.
-    pub fn new(domain: &Arc<Domain>, n: u32) -> Result<Arc<SharedReceives>> {
-        let max_wr = n.min(domain.device.attr().max_srq_wr.max(1) as u32);
+    pub fn new(protection: &Arc<Protection>, n: u32) -> Result<Arc<SharedReceives>> {
+        let max_wr = n.min(protection.device.attr().max_srq_wr.max(1) as u32);
         let mut init = ffi::SrqInitAttr { srq_context: std::ptr::null_mut(), max_wr, max_sge: 1, srq_limit: 0 };
         // SAFETY: the domain lives, the structure is filled.
-        let srq = unsafe { (domain.device.lib.create_srq)(domain.pd, &mut init) };
+        let srq = unsafe { (protection.device.lib.create_srq)(protection.pd, &mut init) };
         if srq.is_null() {
-            return Err(Error::system(format!("shared receives of {} (ibv_create_srq)", domain.device.name())));
+            return Err(Error::system(format!("shared receives of {} (ibv_create_srq)", protection.device.name())));
         }
-        Ok(Arc::new(SharedReceives { domain: domain.clone(), srq }))
+        Ok(Arc::new(SharedReceives { protection: protection.clone(), srq }))
     }
 
     /// Posts a receive of no bytes, for a write with immediate data to use up.
     pub fn post_empty(&self) -> Result<()> {
-        let Some(post) = self.domain.device.ops().post_srq_recv else { return Err(absent(&self.domain)) };
+        let Some(post) = self.protection.device.ops().post_srq_recv else { return Err(absent(&self.protection)) };
         let mut wr = RecvWr { wr_id: 0, next: std::ptr::null_mut(), sg_list: std::ptr::null_mut(), num_sge: 0 };
         let mut bad = std::ptr::null_mut();
         // SAFETY: the request is whole; the driver copies it.
@@ -48,13 +48,13 @@ impl SharedReceives {
 impl Drop for SharedReceives {
     fn drop(&mut self) {
         // SAFETY: made in `new`; queue pairs hold it, so none is left.
-        unsafe { (self.domain.device.lib.destroy_srq)(self.srq) };
+        unsafe { (self.protection.device.lib.destroy_srq)(self.srq) };
     }
 }
 
 #[cold]
-fn absent(domain: &Domain) -> Error {
-    Error::new(Code::Unsupported, format!("the driver of {} lacks a call", domain.device.name()))
+fn absent(protection: &Protection) -> Error {
+    Error::new(Code::Unsupported, format!("the driver of {} lacks a call", protection.device.name()))
 }
 
 fn posted(r: c_int, call: &str) -> Result<()> {
@@ -101,7 +101,7 @@ pub fn first_packet() -> Result<u32> {
 /// A queue pair.
 #[derive(Debug)]
 pub struct QueuePair {
-    domain: Arc<Domain>,
+    protection: Arc<Protection>,
     _send: Arc<CompletionQueue>,
     _receive: Arc<CompletionQueue>,
     _shared: Option<Arc<SharedReceives>>,
@@ -131,14 +131,14 @@ const MULTICAST_LID: u16 = 0xc000;
 
 impl QueuePair {
     fn new(
-        domain: &Arc<Domain>,
+        protection: &Arc<Protection>,
         port: &Port,
         qp_type: c_int,
         queues: [&Arc<CompletionQueue>; 2],
         shared: Option<&Arc<SharedReceives>>,
         depth: Depth,
     ) -> Result<QueuePair> {
-        let attr = domain.device.attr();
+        let attr = protection.device.attr();
         let mut depth = Depth {
             sends: depth.sends.min(attr.max_qp_wr.max(1) as u32),
             pieces: depth.pieces.min(attr.max_sge.max(1) as u32),
@@ -162,10 +162,10 @@ impl QueuePair {
                 sq_sig_all: 0,
             };
             // SAFETY: everything named in the structure lives, and is held by the queue pair from now on.
-            let qp = unsafe { (domain.device.lib.create_qp)(domain.pd, &mut init) };
+            let qp = unsafe { (protection.device.lib.create_qp)(protection.pd, &mut init) };
             if !qp.is_null() {
                 return Ok(QueuePair {
-                    domain: domain.clone(),
+                    protection: protection.clone(),
                     _send: queues[0].clone(),
                     _receive: queues[1].clone(),
                     _shared: shared.cloned(),
@@ -175,7 +175,7 @@ impl QueuePair {
                 });
             }
             if depth.inline == 0 {
-                return Err(Error::system(format!("a queue pair of {} (ibv_create_qp)", domain.device.name())));
+                return Err(Error::system(format!("a queue pair of {} (ibv_create_qp)", protection.device.name())));
             }
             depth.inline = if depth.inline > 64 { depth.inline / 2 } else { 0 };
         }
@@ -183,13 +183,13 @@ impl QueuePair {
 
     /// One end of a reliable connection, to be [connected](QueuePair::connect).
     pub fn reliable(
-        domain: &Arc<Domain>,
+        protection: &Arc<Protection>,
         port: &Port,
         queues: [&Arc<CompletionQueue>; 2],
         shared: &Arc<SharedReceives>,
         depth: Depth,
     ) -> Result<QueuePair> {
-        let qp = QueuePair::new(domain, port, ffi::QPT_RC, queues, Some(shared), depth)?;
+        let qp = QueuePair::new(protection, port, ffi::QPT_RC, queues, Some(shared), depth)?;
         let mut attr = QpAttr {
             qp_state: state::INIT,
             qp_access_flags: (Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC).bits() as u32,
@@ -203,13 +203,13 @@ impl QueuePair {
 
     /// A datagram queue pair that sends and receives at once.
     pub fn datagrams(
-        domain: &Arc<Domain>,
+        protection: &Arc<Protection>,
         port: &Port,
         queues: [&Arc<CompletionQueue>; 2],
         depth: Depth,
         qkey: u32,
     ) -> Result<QueuePair> {
-        let qp = QueuePair::new(domain, port, ffi::QPT_UD, queues, None, depth)?;
+        let qp = QueuePair::new(protection, port, ffi::QPT_UD, queues, None, depth)?;
         let mut attr =
             QpAttr { qp_state: state::INIT, pkey_index: port.pkey.0, port_num: port.number, qkey, ..QpAttr::default() };
         qp.modify(&mut attr, QpAttrMask::STATE | QpAttrMask::PKEY_INDEX | QpAttrMask::PORT | QpAttrMask::QKEY)?;
@@ -228,8 +228,8 @@ impl QueuePair {
 
     /// Connects to the other end: ready to receive, then ready to send. `psn` is this end's first packet number.
     pub fn connect(&self, remote: &Remote, psn: u32) -> Result<()> {
-        let reads = self.domain.device.attr().max_qp_rd_atom.clamp(1, 16) as u8;
-        let first = self.domain.device.attr().max_qp_init_rd_atom.clamp(1, 16) as u8;
+        let reads = self.protection.device.attr().max_qp_rd_atom.clamp(1, 16) as u8;
+        let first = self.protection.device.attr().max_qp_init_rd_atom.clamp(1, 16) as u8;
         let mut attr = QpAttr {
             qp_state: state::RTR,
             path_mtu: mtu_code(remote.mtu.min(self.port.mtu)),
@@ -273,13 +273,13 @@ impl QueuePair {
     /// A datagram queue pair takes what is sent to this multicast address from now on.
     pub fn attach(&self, group: Gid) -> Result<()> {
         // SAFETY: the queue pair lives, the address is readable.
-        let r = unsafe { (self.domain.device.lib.attach_mcast)(self.qp, &group, MULTICAST_LID) };
+        let r = unsafe { (self.protection.device.lib.attach_mcast)(self.qp, &group, MULTICAST_LID) };
         posted(r, "ibv_attach_mcast")
     }
     /// It does not any more.
     pub fn detach(&self, group: Gid) -> Result<()> {
         // SAFETY: as above.
-        let r = unsafe { (self.domain.device.lib.detach_mcast)(self.qp, &group, MULTICAST_LID) };
+        let r = unsafe { (self.protection.device.lib.detach_mcast)(self.qp, &group, MULTICAST_LID) };
         posted(r, "ibv_detach_mcast")
     }
 
@@ -291,7 +291,7 @@ impl QueuePair {
 
     fn modify(&self, attr: &mut QpAttr, mask: QpAttrMask) -> Result<()> {
         // SAFETY: the queue pair lives, the structure is filled.
-        let r = unsafe { (self.domain.device.lib.modify_qp)(self.qp, attr, mask.bits()) };
+        let r = unsafe { (self.protection.device.lib.modify_qp)(self.qp, attr, mask.bits()) };
         if r != 0 {
             let why = std::io::Error::from_raw_os_error(r.abs());
             return Err(Error::new(
@@ -314,7 +314,7 @@ impl QueuePair {
     /// they have completed.
     #[inline]
     pub unsafe fn post(&self, wr: &mut SendWr) -> Result<()> {
-        let Some(post) = self.domain.device.ops().post_send else { return Err(absent(&self.domain)) };
+        let Some(post) = self.protection.device.ops().post_send else { return Err(absent(&self.protection)) };
         let mut bad = std::ptr::null_mut();
         // SAFETY: as the caller promises.
         posted(unsafe { post(self.qp, wr, &mut bad) }, "ibv_post_send")
@@ -325,7 +325,7 @@ impl QueuePair {
     /// # Safety
     /// The memory is registered under `lkey` and stays so, used by nobody else, until the receive has completed.
     pub unsafe fn post_receive(&self, wr_id: u64, at: u64, len: u32, lkey: u32) -> Result<()> {
-        let Some(post) = self.domain.device.ops().post_recv else { return Err(absent(&self.domain)) };
+        let Some(post) = self.protection.device.ops().post_recv else { return Err(absent(&self.protection)) };
         let mut sge = ffi::Sge { addr: at, length: len, lkey };
         let mut wr = RecvWr { wr_id, next: std::ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
         let mut bad = std::ptr::null_mut();
@@ -337,7 +337,7 @@ impl QueuePair {
 impl Drop for QueuePair {
     fn drop(&mut self) {
         // SAFETY: made in `new`, destroyed once.
-        unsafe { (self.domain.device.lib.destroy_qp)(self.qp) };
+        unsafe { (self.protection.device.lib.destroy_qp)(self.qp) };
     }
 }
 
@@ -360,7 +360,7 @@ fn route(port: &Port, gid: Gid, lid: u16) -> ffi::AhAttr {
 /// The address of a peer for datagrams.
 #[derive(Debug)]
 pub struct AddressHandle {
-    domain: Arc<Domain>,
+    protection: Arc<Protection>,
     pub(super) ah: *mut ffi::Ah,
 }
 
@@ -372,12 +372,12 @@ unsafe impl Sync for AddressHandle {}
 impl AddressHandle {
     /// The way from this port to that address. `None`: the network does not say now where that is. On Ethernet it is asked (ARP, or neighbour
     /// discovery), and question and answer may be lost like any packet.
-    pub fn new(domain: &Arc<Domain>, port: &Port, gid: Gid, lid: u16) -> Result<Option<AddressHandle>> {
+    pub fn new(protection: &Arc<Protection>, port: &Port, gid: Gid, lid: u16) -> Result<Option<AddressHandle>> {
         let mut attr = route(port, gid, lid);
         // SAFETY: the domain lives, the structure is filled.
-        let ah = unsafe { (domain.device.lib.create_ah)(domain.pd, &mut attr) };
+        let ah = unsafe { (protection.device.lib.create_ah)(protection.pd, &mut attr) };
         if !ah.is_null() {
-            return Ok(Some(AddressHandle { domain: domain.clone(), ah }));
+            return Ok(Some(AddressHandle { protection: protection.clone(), ah }));
         }
         match std::io::Error::last_os_error().raw_os_error() {
             Some(libc::ENOENT | libc::EHOSTUNREACH | libc::ETIMEDOUT | libc::EAGAIN) => Ok(None),
@@ -396,6 +396,6 @@ impl AddressHandle {
 impl Drop for AddressHandle {
     fn drop(&mut self) {
         // SAFETY: made in `new`; requests that name it have completed.
-        unsafe { (self.domain.device.lib.destroy_ah)(self.ah) };
+        unsafe { (self.protection.device.lib.destroy_ah)(self.ah) };
     }
 }

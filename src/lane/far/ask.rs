@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::Far;
 use super::front::{ANSWER_AT, ASLEEP_AT, FOUND_AT, Page, REQUEST_AT, sum};
 use crate::base::clock::now_ns;
-use crate::fabric::verbs::link::Link;
+use crate::fabric::network::link::Link;
 use crate::lane::map::SLOTS;
 
 /// The peer has been told of no sleeper, or has woken it.

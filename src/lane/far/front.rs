@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use static_assertions::const_assert;
 
 use super::{CHUNK_SLOTS, FAR_INLINE, HINT_KEYED};
-use crate::fabric::verbs::control::{CHUNK_BYTES, CHUNKS_MOST, PAGE_BYTES};
-use crate::fabric::verbs::link::Window;
-use crate::fabric::verbs::region::Region;
+use crate::fabric::network::control::{CHUNK_BYTES, CHUNKS_MOST, PAGE_BYTES};
+use crate::fabric::network::link::Window;
+use crate::fabric::network::region::Region;
 use crate::lane::map::{ANNOUNCED_QUEUE, SLOTS, Side};
 use crate::lane::record::{Land, PostingKind};
 

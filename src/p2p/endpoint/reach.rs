@@ -470,7 +470,7 @@ impl Endpoint {
 }
 
 pub(super) fn fabric_key(rank: u32) -> String {
-    format!("fmpl-verbs-{rank}")
+    format!("fmpl-network-{rank}")
 }
 
 pub(super) fn card_key(rank: u32) -> String {

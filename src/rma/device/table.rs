@@ -11,8 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use super::{Device, Far, Reach, lock};
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::verbs::Place;
-use crate::fabric::verbs::link::Change;
+use crate::fabric::network::{Change, Place};
 use crate::rma::record::Entry;
 use crate::rma::view::View;
 use crate::rma::{GlobalAddress, Rma};

@@ -2,8 +2,7 @@
 
 use super::Device;
 use crate::base::error::Result;
-use crate::fabric::verbs::Place;
-use crate::fabric::verbs::link::Change;
+use crate::fabric::network::{Change, Place};
 use crate::rma::direct::{Atomic, Fetch};
 
 /// What comes next in an atomic operation that the device does.

@@ -1,7 +1,7 @@
 //! First contact with a peer, and the packets that the two threads say to each other.
 //!
 //! ```text
-//!   caller                                  peer's thread (fmpl-verbs)
+//!   caller                                  peer's thread (fmpl-network)
 //!   link and windows made
 //!   Open: my memory        ───────────────▶ link and windows made if need be; knows ours
 //!   (repeated until answered)  ◀─────────── Opened: its memory
@@ -13,16 +13,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, QKEY, Shared, WINDOW_BYTES};
+use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::verbs::completion::status_text;
-use crate::fabric::verbs::ffi::{SendFlags, SendWr, Sge, Wc, opcode, wc_status};
-use crate::fabric::verbs::hello::{Card, HELLO_LEN, Hello, Kind};
-use crate::fabric::verbs::link::ending::Reason;
-use crate::fabric::verbs::link::memory::Told;
-use crate::fabric::verbs::link::{Link, Window};
-use crate::fabric::verbs::queue_pair::{AddressHandle, Remote};
+use crate::fabric::network::device::End;
+use crate::fabric::network::hello::{Card, Hello, Kind};
+use crate::fabric::network::link::ending::Reason;
+use crate::fabric::network::link::memory::Told;
+use crate::fabric::network::link::{Link, Window};
 
 impl Fabric {
     /// The link with a peer, and the page and a chunk of the fronts of a lane, made at first use. When this returns, both sides know where
@@ -71,9 +69,9 @@ impl Fabric {
                         "rank {}: rank {peer} did not answer over {} within {:.1} s: it has died, it is stopped, or there is no way \
                          to its port{} (FMPL_ATTACH_TIMEOUT sets the time)",
                         shared.rank,
-                        shared.port,
+                        shared.device.describe(),
                         timeout.as_secs_f64(),
-                        if link.way.get().is_none() { ", whose address the network does not know" } else { "" }
+                        if !link.is_found.load(Ordering::Relaxed) { ", whose address the network does not know" } else { "" }
                     ),
                 ));
             }
@@ -92,7 +90,6 @@ impl Fabric {
 impl Shared {
     /// A packet that says nothing yet but who sends it.
     pub fn hello(&self, kind: Kind, to: u32) -> Hello {
-        let (gid, lid) = (self.port.address.gid, self.port.lid);
         Hello {
             kind,
             version: self.version(),
@@ -101,7 +98,7 @@ impl Shared {
             turn: 0,
             number: 0,
             card: self.card(),
-            end: Remote { qp_num: 0, psn: 0, gid, lid, mtu: self.port.mtu },
+            end: End::default(),
             indices: self.region.indices(),
             memory: None,
         }
@@ -113,7 +110,7 @@ impl Shared {
     }
 
     /// What a packet about the connection says beside that: this side's era, and keys that the peer most likely wants next.
-    pub(in crate::fabric::verbs) fn memory(&self, link: &Link) -> Option<Told> {
+    pub(in crate::fabric::network) fn memory(&self, link: &Link) -> Option<Told> {
         link.tells(None, WINDOW_BYTES).ok()
     }
 
@@ -145,54 +142,24 @@ impl Shared {
 
     /// Sends a datagram to whom there is no link with; it may be lost.
     pub fn send(&self, to: &Card, hello: &Hello) -> Result<()> {
-        match AddressHandle::new(&self.domain, &self.port, to.gid, to.lid)? {
-            Some(way) => self.send_by(&Arc::new(way), to, hello),
-            None => Ok(()),
-        }
+        self.put(to, hello).map(|_| ())
     }
 
     /// Sends a datagram to a peer, whose card is known; it may be lost.
     pub fn send_to(&self, link: &Link, hello: &Hello) -> Result<()> {
         let Some(card) = link.card.get() else { return Ok(()) };
-        let way = match link.way.get() {
-            Some(way) => way,
-            None => match AddressHandle::new(&self.domain, &self.port, card.gid, card.lid)? {
-                Some(way) => link.way.get_or_init(|| Arc::new(way)),
-                None => return Ok(()),
-            },
-        };
-        self.send_by(way, card, hello)
-    }
-
-    fn send_by(&self, way: &Arc<AddressHandle>, to: &Card, hello: &Hello) -> Result<()> {
-        // Nobody says anything before the job's key is known.
-        let Some(stamps) = self.stamps.get() else { return Ok(()) };
-        self.datagrams.fetch_add(1, Ordering::Relaxed);
-        let memory = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = stamps.put(hello);
-        // SAFETY: the arena has room, and the last datagram from it has been sent, see below.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory.as_ptr(), HELLO_LEN) };
-        let mut sge = Sge { addr: memory.as_ptr() as u64, length: HELLO_LEN as u32, lkey: memory.region().lkey() };
-        let mut wr = SendWr::new(opcode::SEND, SendFlags::SIGNALED, way.to(to.qp_num, QKEY));
-        (wr.sg_list, wr.num_sge) = (&mut sge, 1);
-        // SAFETY: the request is whole; memory and way stay until its completion.
-        unsafe { self.arrivals.datagrams.post(&mut wr)? };
-        let since = Instant::now();
-        let mut wc = [Wc::default()];
-        // A datagram has completed when it has left.
-        while self.sent.poll(&mut wc)? == 0 {
-            if since.elapsed() > Duration::from_secs(5) {
-                // The device is out of order: better to lose the way's memory than to have it used under the device.
-                std::mem::forget(way.clone());
-                return Err(Error::new(Code::System, format!("a datagram has not left {} for 5 s", self.port)));
-            }
-            std::thread::yield_now();
-        }
-        if wc[0].status != wc_status::SUCCESS {
-            let why = status_text(wc[0].status);
-            return Err(Error::new(Code::System, format!("sending a datagram by {}: {why}", self.port)));
+        if self.put(card, hello)? {
+            link.is_found.store(true, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// `false`: the network does not know where that is.
+    fn put(&self, to: &Card, hello: &Hello) -> Result<bool> {
+        // Nobody says anything before the job's key is known.
+        let Some(stamps) = self.stamps.get() else { return Ok(true) };
+        self.datagrams.fetch_add(1, Ordering::Relaxed);
+        self.device.send(&to.address, &stamps.put(hello))
     }
 
     /// Deals with a datagram.
@@ -264,7 +231,7 @@ impl Shared {
     }
 
     /// What a packet about the connection says of the peer's memory.
-    pub(in crate::fabric::verbs) fn take_in_memory(&self, link: &Link, told: &Told) {
+    pub(in crate::fabric::network) fn take_in_memory(&self, link: &Link, told: &Told) {
         // What cannot be kept is asked for when it is needed.
         let _ = link.is_told(told, WINDOW_BYTES);
         link.peer_is_in(told.era);

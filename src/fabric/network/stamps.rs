@@ -14,12 +14,13 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::hello::{HELLO_LEN, Hello, MAGIC};
+use super::device::DATAGRAM;
+use super::hello::{Hello, MAGIC};
 use crate::base::key::{CHECK, Key};
 
 /// As many packets may overtake one.
 const WINDOW: u64 = 64;
-const CHECK_AT: usize = HELLO_LEN - CHECK;
+const CHECK_AT: usize = DATAGRAM - CHECK;
 
 /// The stamps of one process.
 pub(super) struct Stamps {
@@ -68,7 +69,7 @@ impl Stamps {
     }
 
     /// The packet with the next number to its receiver.
-    pub fn put(&self, hello: &Hello) -> [u8; HELLO_LEN] {
+    pub fn put(&self, hello: &Hello) -> [u8; DATAGRAM] {
         let number = {
             let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
             let numbers = peers.entry(hello.to).or_default();
@@ -100,7 +101,7 @@ impl Stamps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::verbs::hello::tests::sample;
+    use crate::fabric::network::hello::tests::sample;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -138,7 +139,7 @@ mod tests {
             None,
             "from a rank that there is not"
         );
-        for len in 0..HELLO_LEN {
+        for len in 0..DATAGRAM {
             assert_eq!(of(3).take(&packet[..len]), None);
         }
     }
@@ -148,7 +149,7 @@ mod tests {
     fn forged_with_all_but_the_key() {
         let (two, three) = (of(2), of(3));
         let packet = two.put(&from_2_to_3());
-        for bit in 0..8 * HELLO_LEN {
+        for bit in 0..8 * DATAGRAM {
             let mut altered = packet;
             altered[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(three.take(&altered), None, "bit {bit}");

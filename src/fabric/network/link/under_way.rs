@@ -6,11 +6,8 @@ use super::ending::Reason;
 use super::{Link, PROBE_NS, Posted};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
-use crate::fabric::verbs::completion::status_text;
-use crate::fabric::verbs::ffi::{Rdma, SendFlags, SendWr, Target, Wc, opcode, wc_status};
-use crate::fabric::verbs::handshake::State;
-use crate::fabric::verbs::hello::Place;
-use crate::fabric::verbs::queue_pair::SILENCE_MOST_NS;
+use crate::fabric::network::device::{Completion, Data, Pair, Place, Status, What};
+use crate::fabric::network::handshake::State;
 
 /// What is under way is flushed although this side has not ended the connection.
 const FLUSHED: &str = "is cut off: the queue pair here is in the error state, since a request from there was refused or the device of this node \
@@ -22,7 +19,7 @@ const STUCK_NS: u64 = 1_000_000_000;
 /// behind it makes the peer's device complain at once. So a wait sends such an *echo* after so long, and another if that was lost too. More of
 /// them do harm: Soft-RoCE puts its clock back at every answer, and so repeats nothing as long as it is asked more often than it would.
 const ECHOES_NS: [u64; 2] = [20_000_000, 40_000_000];
-/// Later ones are this long apart, several times the device's clock ([`queue_pair`](crate::fabric::verbs::queue_pair)).
+/// Later ones are this long apart, several times a device's clock.
 const LATE_ECHO_NS: u64 = 3_000_000_000;
 
 /// What is known of the last request that may be lost.
@@ -52,18 +49,18 @@ pub(super) struct Stuck {
 
 /// What a completion without success says of the peer.
 #[cold]
-fn cause(c: &Wc) -> (Reason, String) {
-    let text = status_text(c.status);
+fn cause(pair: &dyn Pair, c: &Completion) -> (Reason, String) {
+    let text = pair.explain(c.code);
     match c.status {
-        wc_status::RETRY_EXCEEDED => (
+        Status::Silent => (
             Reason::Silent,
             format!("does not answer any more: its process or node has died, or the link is down ({text})"),
         ),
-        wc_status::LOCAL_QP_OP => (
+        Status::Unlinked => (
             Reason::Device,
             format!("is out of reach: the link of this node is down, or its device has failed ({text})"),
         ),
-        wc_status::REMOTE_ACCESS => (Reason::Refused, format!("refused a key ({text})")),
+        Status::Refused => (Reason::Refused, format!("refused a key ({text})")),
         _ => (Reason::Other, format!("is cut off ({text})")),
     }
 }
@@ -72,29 +69,22 @@ impl Link {
     /// Takes completions. Cheap when there are none; one thread at a time.
     pub fn poll(&self) {
         let Ok(one) = self.queue.try_lock() else { return };
-        let Some(queue) = &*one else { return };
-        let mut wc = [Wc::default(); 16];
-        loop {
-            let n = match queue.poll(&mut wc) {
-                Ok(n) => n,
-                Err(e) => return self.fail(Reason::Device, format!("is cut off ({})", e.detail())),
-            };
-            self.taken.fetch_add(n as u64, Ordering::Relaxed);
-            for c in &wc[..n] {
-                match c.status {
-                    wc_status::SUCCESS => {}
-                    wc_status::FLUSHED => self.fail(Reason::Cut, FLUSHED.into()),
-                    _ => {
-                        let (reason, cause) = cause(c);
-                        self.fail_by(reason, cause);
-                    }
+        let Some(pair) = &*one else { return };
+        let polled = pair.poll(&mut |c| {
+            self.taken.fetch_add(1, Ordering::Relaxed);
+            match c.status {
+                Status::Done => {}
+                Status::Flushed => self.fail(Reason::Cut, FLUSHED.into()),
+                _ => {
+                    let (reason, cause) = cause(&**pair, &c);
+                    self.fail_by(reason, cause);
                 }
-                // Failed or not: the device is done with it.
-                self.completed.fetch_max(c.wr_id, Ordering::AcqRel);
             }
-            if n < wc.len() {
-                return;
-            }
+            // Failed or not: the device is done with it.
+            self.completed.fetch_max(c.id, Ordering::AcqRel);
+        });
+        if let Err(e) = polled {
+            self.fail(Reason::Device, format!("is cut off ({})", e.detail()));
         }
     }
 
@@ -203,7 +193,7 @@ impl Link {
         }
         let Some(home) = self.home.upgrade() else { return true };
         // A silent device is noticed by ours before that.
-        let patience_ns = home.patience_ns.max(SILENCE_MOST_NS);
+        let patience_ns = home.patience_ns.max(self.silence_ns);
         if now - stuck.since_ns > patience_ns + STUCK_NS {
             let seconds = patience_ns as f64 / 1e9;
             let why = format!(
@@ -219,11 +209,9 @@ impl Link {
     }
 
     /// Posts a request that does nothing but complete after all before it.
-    pub(in crate::fabric::verbs) fn post_empty(&self, posted: &mut Posted) -> Result<u64> {
+    pub(in crate::fabric::network) fn post_empty(&self, posted: &mut Posted) -> Result<u64> {
         let place = self.any_place().unwrap_or(Place { addr: 0, rkey: 0 });
-        let target = Target { rdma: Rdma { remote_addr: place.addr, rkey: place.rkey } };
-        let mut wr = SendWr::new(opcode::RDMA_WRITE, SendFlags::empty(), target);
-        self.post(posted, &mut wr, true)
+        self.post(posted, What::Write, Data::Pieces(&[]), place, true)
     }
 
     /// Is all that was posted known to be over?
@@ -232,7 +220,7 @@ impl Link {
     }
 
     /// Is all that was posted over? Sees to it that it will be known.
-    pub(in crate::fabric::verbs) fn is_quiet(&self, posted: &mut Posted) -> bool {
+    pub(in crate::fabric::network) fn is_quiet(&self, posted: &mut Posted) -> bool {
         if posted.silent > 0 && !self.has_ended() {
             let _ = self.post_empty(posted);
         }

@@ -12,12 +12,11 @@ use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
 use super::{Link, Posted};
 use crate::base::error::Result;
-use crate::fabric::verbs::control::CHUNKS_MOST;
-use crate::fabric::verbs::ffi::Access;
-use crate::fabric::verbs::handshake::State;
-use crate::fabric::verbs::hello::Place;
-use crate::fabric::verbs::region::{Domain, Ground};
-use crate::fabric::verbs::room::Room;
+use crate::fabric::network::control::CHUNKS_MOST;
+use crate::fabric::network::device::{Access, Place};
+use crate::fabric::network::handshake::State;
+use crate::fabric::network::region::{Domain, Ground};
+use crate::fabric::network::room::Room;
 
 /// Which window: the lane, and 0 for its page or the number of a chunk plus one.
 pub type Name = (u64, u32);
@@ -42,7 +41,7 @@ impl Window {
         self.memory.open(domain, Access::LOCAL_WRITE | Access::REMOTE_WRITE)
     }
     /// Which it is.
-    pub(in crate::fabric::verbs) fn name(&self) -> Name {
+    pub(in crate::fabric::network) fn name(&self) -> Name {
         self.name
     }
     /// Has the peer said where its memory is?
@@ -75,7 +74,7 @@ struct Context {
 
 /// The windows of a peer. Locked after the link.
 #[derive(Default)]
-pub(in crate::fabric::verbs) struct Windows {
+pub(in crate::fabric::network) struct Windows {
     all: HashMap<Name, Arc<Window>>,
     context: Option<Context>,
     /// How often the context was made.
@@ -86,7 +85,7 @@ pub(in crate::fabric::verbs) struct Windows {
 
 /// What a packet says of its sender's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::fabric::verbs) struct Told {
+pub(in crate::fabric::network) struct Told {
     /// See [`Windows`]; 0: no context, so the keys mean nothing.
     pub era: u32,
     /// Which lane, by its key.
@@ -132,7 +131,7 @@ impl Link {
 
     /// What this side has to say of the page of a lane and a chunk of its fronts, which are made if need be; without a name, of those that
     /// were asked for last.
-    pub(in crate::fabric::verbs) fn tells(&self, name: Option<Name>, bytes: [usize; 2]) -> Result<Told> {
+    pub(in crate::fabric::network) fn tells(&self, name: Option<Name>, bytes: [usize; 2]) -> Result<Told> {
         let mut windows = self.windows();
         let (lane, chunk) = name.unwrap_or(windows.recent);
         windows.recent = (lane, chunk);
@@ -144,7 +143,7 @@ impl Link {
     }
 
     /// The peer has said this of its memory.
-    pub(in crate::fabric::verbs) fn is_told(&self, told: &Told, bytes: [usize; 2]) -> Result<()> {
+    pub(in crate::fabric::network) fn is_told(&self, told: &Told, bytes: [usize; 2]) -> Result<()> {
         if !told.is_possible(bytes) {
             return Err(self.damaged("what it says of its memory"));
         }
@@ -154,7 +153,7 @@ impl Link {
     }
 
     /// The peer's context is that of this era, as it says with its end of a connection.
-    pub(in crate::fabric::verbs) fn peer_is_in(&self, era: u32) {
+    pub(in crate::fabric::network) fn peer_is_in(&self, era: u32) {
         self.peer_era.fetch_max(era, Ordering::AcqRel);
     }
     /// The peer's era.
@@ -169,12 +168,12 @@ impl Link {
     }
 
     /// Has this process a context with the peer?
-    pub(in crate::fabric::verbs) fn is_in(&self) -> bool {
+    pub(in crate::fabric::network) fn is_in(&self) -> bool {
         self.windows().context.is_some()
     }
 
     /// Makes the context in this place, which others may not have until it is put away. An error leaves it unmade, the place taken.
-    pub(in crate::fabric::verbs) fn bring_in(&self, room: &Arc<Room>, place: usize) -> Result<()> {
+    pub(in crate::fabric::network) fn bring_in(&self, room: &Arc<Room>, place: usize) -> Result<()> {
         let mut windows = self.windows();
         for window in windows.all.values() {
             if let Err(e) = window.open(&self.domain) {
@@ -188,20 +187,20 @@ impl Link {
     }
 
     /// The context could be put away from here on, or not any more.
-    pub(in crate::fabric::verbs) fn set_idle(&self, idle: bool) {
+    pub(in crate::fabric::network) fn set_idle(&self, idle: bool) {
         if let Some(Context { room, place }) = &self.windows().context {
             room.set_idle(*place, idle);
         }
     }
 
     /// Can the context be put away?
-    pub(in crate::fabric::verbs) fn may_be_put_away(posted: &Posted) -> bool {
+    pub(in crate::fabric::network) fn may_be_put_away(posted: &Posted) -> bool {
         matches!(posted.hand.state(), State::Down | State::Asking)
     }
 
     /// Puts the context away, and gives its place back; was there one? Nobody can write here: there is no connection.
-    pub(in crate::fabric::verbs) fn put_away(&self, posted: &Posted) -> bool {
-        debug_assert!(posted.pair.is_none());
+    pub(in crate::fabric::network) fn put_away(&self, posted: &Posted) -> bool {
+        debug_assert!(posted.made.is_none());
         let mut windows = self.windows();
         let Some(Context { room, place }) = windows.context.take() else { return false };
         windows.all.values().for_each(|w| w.memory.close());
@@ -231,7 +230,7 @@ impl Link {
     }
 
     /// Bytes of all windows that are there.
-    pub(in crate::fabric::verbs) fn window_bytes(&self) -> usize {
+    pub(in crate::fabric::network) fn window_bytes(&self) -> usize {
         self.windows().all.values().map(|w| w.memory.there()).sum()
     }
     /// The first page of a lane whose number fits, if it is known where the peer's is.
@@ -257,7 +256,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::verbs::control::WINDOW_BYTES;
+    use crate::fabric::network::control::WINDOW_BYTES;
     use proptest::prelude::*;
 
     proptest! {

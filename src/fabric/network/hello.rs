@@ -4,14 +4,11 @@
 //! All packets carry a number and a check, see [`stamps`](super::stamps), and otherwise the same: where the sender is reached, its end of the connection, and where a lane's page and a chunk of its
 //! fronts lie, with their keys; the kind says which of it is meant.
 
-use super::ffi::Gid;
+use super::device::{Address, DATAGRAM, End, Place};
 use super::handshake::Say;
 use super::link::memory::Told;
-use super::queue_pair::Remote;
 use super::room::Which;
 
-/// Bytes of a packet.
-pub(super) const HELLO_LEN: usize = 192;
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"FMPLverb");
 
 /// What a packet is for.
@@ -57,43 +54,23 @@ const KINDS: [Kind; 15] = [
 /// Where a process answers datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
-    /// Number of its datagram queue pair.
-    pub qp_num: u32,
-    /// Address of its port.
-    pub gid: Gid,
-    /// Its port's address in the subnet (InfiniBand).
-    pub lid: u16,
+    /// As its network has it.
+    pub address: Address,
 }
+
+/// In front of a published card.
+const CARD: &[u8; 4] = b"FMv3";
 
 impl Card {
     /// As it is published with the launcher.
     pub fn encode(&self) -> Vec<u8> {
-        let mut b = b"FMv2".to_vec();
-        b.extend_from_slice(&self.qp_num.to_le_bytes());
-        b.extend_from_slice(&self.gid.0);
-        b.extend_from_slice(&self.lid.to_le_bytes());
-        b
+        [CARD.as_slice(), &self.address.0].concat()
     }
     /// As it was published, if it is a card.
     pub fn decode(b: &[u8]) -> Option<Card> {
-        if b.len() != 26 || &b[..4] != b"FMv2" {
-            return None;
-        }
-        Some(Card {
-            qp_num: u32::from_le_bytes(b[4..8].try_into().ok()?),
-            gid: Gid(b[8..24].try_into().ok()?),
-            lid: u16::from_le_bytes(b[24..26].try_into().ok()?),
-        })
+        let address = b.strip_prefix(CARD)?.try_into().ok()?;
+        Some(Card { address: Address(address) })
     }
-}
-
-/// Memory of a process that its peer may write: address and key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Virtual address.
-    pub addr: u64,
-    /// Key.
-    pub rkey: u32,
 }
 
 /// A packet.
@@ -110,7 +87,7 @@ pub(super) struct Hello {
     /// Which turn of the connection; of [`Kind::Broken`] the reason.
     pub turn: u32,
     /// The sender's end of it.
-    pub end: Remote,
+    pub end: End,
     /// Indices that the sender has.
     pub indices: u32,
     /// Where a lane's page and a chunk of its fronts lie.
@@ -142,14 +119,11 @@ impl Reader<'_> {
     fn u64(&mut self) -> Option<u64> {
         self.take().map(u64::from_le_bytes)
     }
-    fn u16(&mut self) -> Option<u16> {
-        self.take().map(u16::from_le_bytes)
-    }
 }
 
 impl Hello {
-    pub fn encode(&self) -> [u8; HELLO_LEN] {
-        let mut b = [0u8; HELLO_LEN];
+    pub fn encode(&self) -> [u8; DATAGRAM] {
+        let mut b = [0u8; DATAGRAM];
         let mut w = Writer(&mut b);
         w.put(&MAGIC.to_le_bytes());
         let kind = KINDS.iter().position(|k| *k == self.kind).unwrap_or(0) as u32;
@@ -158,14 +132,8 @@ impl Hello {
         }
         w.put(&self.number.to_le_bytes());
         w.put(&self.turn.to_le_bytes());
-        w.put(&self.card.qp_num.to_le_bytes());
-        w.put(&self.card.gid.0);
-        w.put(&self.card.lid.to_le_bytes());
-        w.put(&self.end.lid.to_le_bytes());
-        for n in [self.end.qp_num, self.end.psn, self.end.mtu] {
-            w.put(&n.to_le_bytes());
-        }
-        w.put(&self.end.gid.0);
+        w.put(&self.card.address.0);
+        w.put(&self.end.0);
         w.put(&self.indices.to_le_bytes());
         if let Some(told) = &self.memory {
             w.put(&told.era.to_le_bytes());
@@ -181,7 +149,7 @@ impl Hello {
 
     /// Takes a packet apart; `None`: it is none of ours. What follows the version is meaningful only if that is this build's.
     pub fn decode(b: &[u8]) -> Option<Hello> {
-        if b.len() != HELLO_LEN {
+        if b.len() != DATAGRAM {
             return None;
         }
         let mut r = Reader(b);
@@ -190,9 +158,7 @@ impl Hello {
         }
         let kind = *KINDS.get(r.u32()? as usize)?;
         let (version, from, to, number, turn) = (r.u32()?, r.u32()?, r.u32()?, r.u64()?, r.u32()?);
-        let card = Card { qp_num: r.u32()?, gid: Gid(r.take()?), lid: r.u16()? };
-        let lid = r.u16()?;
-        let end = Remote { lid, qp_num: r.u32()?, psn: r.u32()?, mtu: r.u32()?, gid: Gid(r.take()?) };
+        let (card, end) = (Card { address: Address(r.take()?) }, End(r.take()?));
         let (indices, era, lane, chunk) = (r.u32()?, r.u32()?, r.u64()?, r.u32()?);
         let page = Place { addr: r.u64()?, rkey: r.u32()? };
         let fronts = Place { addr: r.u64()?, rkey: r.u32()? };
@@ -208,8 +174,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     pub fn sample() -> Hello {
-        let card = Card { qp_num: 17, gid: Gid([9; 16]), lid: 3 };
-        let end = Remote { qp_num: 18, psn: 0xabcdef, gid: Gid([8; 16]), lid: 4, mtu: 4096 };
+        let (card, end) = (Card { address: Address([9; 32]) }, End([8; 32]));
         let (page, fronts) = (Place { addr: 1 << 40, rkey: 5 }, Place { addr: 7 << 33, rkey: 6 });
         Hello {
             kind: Kind::Say(Say::Accept),
@@ -233,7 +198,7 @@ pub(super) mod tests {
         let b = hello.encode();
         assert_eq!(Hello::decode(&b), Some(hello));
         assert_eq!(Hello::decode(&b[1..]), None);
-        assert_eq!(Hello::decode(&[0; HELLO_LEN]), None);
+        assert_eq!(Hello::decode(&[0; DATAGRAM]), None);
         assert_eq!(Card::decode(&hello.card.encode()), Some(hello.card));
         assert_eq!(Card::decode(b"garbage"), None);
     }
@@ -241,7 +206,7 @@ pub(super) mod tests {
     proptest! {
         /// Of any bytes nothing is taken but what says the same when it is put together again.
         #[test]
-        fn any_bytes(mut b in proptest::collection::vec(any::<u8>(), HELLO_LEN), kind in 0u8..20, magic: bool) {
+        fn any_bytes(mut b in proptest::collection::vec(any::<u8>(), DATAGRAM), kind in 0u8..20, magic: bool) {
             if magic {
                 b[..8].copy_from_slice(&MAGIC.to_le_bytes());
                 b[8..12].copy_from_slice(&[kind, 0, 0, 0]);

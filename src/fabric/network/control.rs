@@ -3,7 +3,7 @@
 mod contact;
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{JoinHandle, ThreadId};
@@ -11,10 +11,8 @@ use std::time::Duration;
 
 use super::arrivals::{Arrival, Arrivals};
 use super::cache::Cache;
-use super::completion::{Channel, CompletionQueue};
-use super::device::{DeviceError, Port};
-use super::ffi::Access;
-use super::hello::{Card, HELLO_LEN, Kind};
+use super::device::{Access, Device, DeviceError};
+use super::hello::{Card, Kind};
 use super::link::Link;
 use super::link::ending::Reason;
 use super::multicast::{self, Group, Name};
@@ -27,8 +25,6 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::key::Key;
 use crate::fabric::shm::region::{Mapping, Region};
 
-/// The key of our datagrams; others' are dropped by the device.
-pub const QKEY: u32 = 0x464d_504c;
 /// From one request to its first repetition; later ones wait longer.
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(20);
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
@@ -87,16 +83,11 @@ pub(super) struct Shared {
     this: Weak<Shared>,
     pub rank: u32,
     region: Arc<Region>,
-    pub port: Port,
-    pub domain: Arc<Domain>,
+    pub device: Arc<dyn Device>,
     /// Once the job's key is known.
     stamps: OnceLock<Stamps>,
     groups: OnceLock<Key>,
     pub arrivals: Arc<Arrivals>,
-    /// What is sent by datagram; one at a time.
-    sending: Mutex<Arena>,
-    sent: Arc<CompletionQueue>,
-    channel: Arc<Channel>,
     links: Mutex<Links>,
     /// Something has come that a caller may wait for; with the lock of the links.
     pub answered: Condvar,
@@ -113,8 +104,6 @@ pub(super) struct Shared {
     thread: OnceLock<ThreadId>,
     stop: AtomicBool,
     wake: OwnedFd,
-    /// Where the device tells of errors.
-    errors: RawFd,
     rejected: AtomicU64,
     /// Datagrams sent.
     datagrams: AtomicU64,
@@ -165,35 +154,26 @@ pub(super) struct Links {
 }
 
 impl Fabric {
-    /// Takes part with this port. Requests are answered once the job's key is known.
-    pub fn start(region: Arc<Region>, port: Port, terms: Terms) -> Result<Fabric> {
+    /// Takes part with this device. Requests are answered once the job's key is known.
+    pub fn start(region: Arc<Region>, device: Arc<dyn Device>, terms: Terms) -> Result<Fabric> {
         let rank = region.rank();
-        let domain = Domain::new(&port.device)?;
-        let channel = Channel::new(&port.device)?;
-        let sent = CompletionQueue::new(&port.device, 16, None)?;
-        let arrivals = Arc::new(Arrivals::new(&domain, &port, &channel, &sent, QKEY)?);
-        let spool = Ranges::new(&domain);
-        let cache = Cache::new(&domain, terms.keep)?;
-        domain.set_relief(cache.relief());
-        let sending = Arena::new(&domain, HELLO_LEN, Access::LOCAL_WRITE)?;
+        let arrivals = Arc::new(Arrivals::new(&device));
+        let spool = Ranges::new(device.domain());
+        let cache = Cache::new(device.domain(), terms.keep)?;
+        device.domain().set_relief(cache.relief());
         // SAFETY: no memory is involved.
         let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if wake < 0 {
-            return Err(Error::system("a descriptor to wake the verbs thread (eventfd)"));
+            return Err(Error::system("a descriptor to wake the thread between nodes (eventfd)"));
         }
-        let errors = port.device.watch_errors();
         let shared = Arc::new_cyclic(|this| Shared {
             this: this.clone(),
             rank,
             region,
-            port,
-            domain,
+            device,
             stamps: OnceLock::new(),
             groups: OnceLock::new(),
             arrivals,
-            sending: Mutex::new(sending),
-            sent,
-            channel,
             links: Mutex::default(),
             answered: Condvar::new(),
             hooks: OnceLock::new(),
@@ -208,7 +188,6 @@ impl Fabric {
             stop: AtomicBool::new(false),
             // SAFETY: a new descriptor that nobody else has.
             wake: unsafe { OwnedFd::from_raw_fd(wake) },
-            errors,
             rejected: AtomicU64::new(0),
             datagrams: AtomicU64::new(0),
             log: terms.log,
@@ -227,10 +206,10 @@ impl Fabric {
         let _ = self.shared.stamps.set(Stamps::new(job, self.shared.rank, self.shared.region.size()));
         let _ = self.shared.groups.set(job.derive("multicast groups", &[]));
         let _ = self.shared.hooks.set(hooks);
-        self.shared.arrivals.queue.arm()?;
+        self.shared.device.arm()?;
         let shared = self.shared.clone();
-        let thread = crate::base::thread::spawn("fmpl-verbs", STACK, move || shared.run());
-        let thread = thread.map_err(|e| Error::new(Code::System, format!("starting the verbs thread: {e}")))?;
+        let thread = crate::base::thread::spawn("fmpl-network", STACK, move || shared.run());
+        let thread = thread.map_err(|e| Error::new(Code::System, format!("starting the thread between nodes: {e}")))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
     }
@@ -239,17 +218,17 @@ impl Fabric {
     pub fn card(&self) -> Card {
         self.shared.card()
     }
-    /// The port in use.
-    pub fn port(&self) -> &Port {
-        &self.shared.port
+    /// The device in use.
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.shared.device
     }
     /// Does a message that is put into a buffer come with a completion at its receiver?
     pub fn strict(&self) -> bool {
         self.shared.strict
     }
-    /// The protection domain.
+    /// Where memory is registered.
     pub fn domain(&self) -> &Arc<Domain> {
-        &self.shared.domain
+        self.shared.device.domain()
     }
     /// The key by which peers reach a piece of the spool, registered when first asked for.
     ///
@@ -276,7 +255,7 @@ impl Fabric {
         let kept = self.shared.bounces.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let arena = match kept {
             Some(arena) => arena,
-            None => Arena::new(&self.shared.domain, BOUNCE_BYTES, Access::LOCAL_WRITE)?,
+            None => Arena::new(self.domain(), BOUNCE_BYTES, Access::LOCAL_WRITE)?,
         };
         Ok(Bounce { fabric: self, arena: Some(arena) })
     }
@@ -307,18 +286,18 @@ impl Fabric {
     /// Bytes of its registered memory, by what it is for.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
         let bounces = self.shared.bounces.lock().unwrap_or_else(PoisonError::into_inner).len() * BOUNCE_BYTES;
-        let windows: usize = self.links().iter().map(|link| link.window_bytes() + link.copy_bytes()).sum();
+        let windows: usize = self.links().iter().map(|link| link.window_bytes() + link.pair_bytes()).sum();
         vec![
             ("between nodes: fronts and pages of lanes", windows as u64),
             ("between nodes: bounce buffers", bounces as u64),
-            ("between nodes: datagrams", self.shared.arrivals.bytes() as u64),
+            ("between nodes: datagrams", self.shared.device.bytes() as u64),
         ]
     }
     /// Joins the multicast group for this purpose, the same with all its members. `Unsupported`: it cannot be joined, and why.
-    pub fn join_group(&self, purpose: [u64; 2]) -> Result<Group> {
+    pub fn join_group(&self, purpose: [u64; 2]) -> Result<Box<dyn Group>> {
         let early = || Error::new(Code::Init, "a multicast group before the job's key is known");
         let name = Name::new(self.shared.groups.get().ok_or_else(early)?, purpose);
-        Group::join(&self.shared.domain, &self.shared.port, name, &self.shared.multicast)
+        self.shared.device.join(name, &self.shared.multicast)
     }
     /// A processor has copied so many bytes of a message.
     pub fn count_copied(&self, bytes: usize) {
@@ -376,7 +355,7 @@ impl Shared {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn card(&self) -> Card {
-        Card { qp_num: self.arrivals.datagrams.number(), gid: self.port.address.gid, lid: self.port.lid }
+        Card { address: self.device.address() }
     }
     fn version(&self) -> u32 {
         self.region.version()
@@ -407,40 +386,29 @@ impl Shared {
     /// The thread sleeps until something arrives, or has to be done.
     pub fn rest(&self) {
         let patience = match self.due_ns.load(Ordering::Acquire) {
-            SETTLED => -1,
-            due => due.saturating_sub(now_ns()).div_ceil(1_000_000).min(1000) as i32,
+            SETTLED => None,
+            due => Some(Duration::from_millis(due.saturating_sub(now_ns()).div_ceil(1_000_000).min(1000))),
         };
-        let mut fds = [self.channel.fd(), self.wake.as_raw_fd(), self.errors].map(|fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        });
+        let has_told = self.device.sleep(self.wake.as_raw_fd(), patience);
         let mut count = 0u64;
-        // SAFETY: an array of that length; eight writable bytes, and the descriptor does not block.
-        unsafe {
-            libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, patience);
-            libc::read(self.wake.as_raw_fd(), (&raw mut count).cast(), 8);
-        }
-        if fds[2].revents != 0 {
+        // SAFETY: eight writable bytes, and the descriptor does not block.
+        unsafe { libc::read(self.wake.as_raw_fd(), (&raw mut count).cast(), 8) };
+        if has_told {
             self.take_errors();
         }
-        self.channel.take_events();
         // Ask first, then look: what comes in between makes an event.
-        if let Err(e) = self.arrivals.queue.arm() {
+        if let Err(e) = self.device.arm() {
             let _ = self.arrivals.broken.set(e.detail().to_owned());
         }
     }
 
     /// What the device has told by itself.
     fn take_errors(&self) {
-        while let Some(error) = self.port.device.next_error() {
-            let overrun = |queue: &CompletionQueue| error == DeviceError::Overrun(queue.name());
-            if error == DeviceError::All {
-                let _ = self.arrivals.broken.set("it has told so itself".into());
-            } else if overrun(&self.arrivals.queue) || overrun(&self.sent) {
-                let _ = self.arrivals.broken.set("a completion queue of this process was overrun".into());
+        while let Some(error) = self.device.next_error() {
+            if let DeviceError::All(why) = &error {
+                let _ = self.arrivals.broken.set(why.clone());
             }
-            self.links().iter().for_each(|link| link.told(error));
+            self.links().iter().for_each(|link| link.told(&error));
         }
     }
 

@@ -8,20 +8,16 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use super::arrivals::Arrivals;
 pub use super::arrivals::COUNTED;
-use super::completion::CompletionQueue;
 use super::control::{FIRST_PATIENCE, Shared};
-use super::device::Port;
-use super::ffi::{Access, Atomic, Rdma, SendFlags, SendWr, Sge, Target, opcode};
+use super::device::{Change, Data, Device, End, Pair, Piece, Place, RECORD_MOST, Request, What};
 use super::handshake::Handshake;
-use super::hello::{Card, Place};
-use super::queue_pair::{AddressHandle, Depth, QueuePair, Remote, SILENCE_MOST_NS, first_packet};
-use super::region::{Arena, Domain, Region};
+use super::hello::Card;
+use super::region::{Domain, Region};
 use super::room::Room;
-use std::time::Duration;
-
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use ending::{Ending, Reason};
@@ -46,8 +42,6 @@ const LONGEST: u32 = 32 << 10;
 /// since what comes behind a lost packet is sent again. Of reads each is a group: a device that is slow to answer takes a longer queue for a
 /// loss, and repeats it all.
 const GROUP: usize = 96 << 10;
-/// Longest record that is posted inline, or copied where the device takes less.
-pub const RECORD_MOST: usize = 256;
 /// A question for a key is repeated after so long at most.
 const LEARN_PATIENCE: Duration = Duration::from_millis(250);
 /// A write that is there, and whose completion has not come after so long, was none.
@@ -73,20 +67,17 @@ pub(super) struct Posted {
     /// How far the connection is made or given up.
     pub hand: Handshake,
     /// Its queue pair, while there is one.
-    pub pair: Option<Pair>,
+    pub made: Option<Made>,
     pub times: super::turns::Times,
 }
 
 /// A queue pair, and its place among those of the node.
-pub(super) struct Pair {
-    pub qp: Arc<QueuePair>,
-    pub psn: u32,
+pub(super) struct Made {
+    pub pair: Arc<dyn Pair>,
     pub room: Arc<Room>,
     pub place: usize,
     /// Last use, by the room's clock.
     pub used: u32,
-    /// Copies of records where the device takes too little inline: a place for each request.
-    copies: Option<Arena>,
 }
 
 impl Posted {
@@ -94,26 +85,6 @@ impl Posted {
         self.done[read as usize] += 1;
         self.done[2] += bytes as u64;
     }
-}
-
-/// A piece of a bulk transfer: local memory, and its key.
-#[derive(Clone, Copy, Debug)]
-pub struct Piece {
-    /// Address.
-    pub addr: u64,
-    /// Bytes.
-    pub len: u32,
-    /// Its registration's key.
-    pub lkey: u32,
-}
-
-/// What becomes of a word of eight bytes; whoever asks gets what was there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// So much is added, wrapping.
-    Add(u64),
-    /// The second takes its place if it is the first.
-    Swap(u64, u64),
 }
 
 /// A number that comes with a write of a remote command or its reply.
@@ -127,8 +98,8 @@ pub struct Link {
     pub peer: u32,
     /// Where the peer answers datagrams, once it is known.
     pub(super) card: OnceLock<Card>,
-    /// The way there, once something was sent.
-    pub(super) way: OnceLock<Arc<AddressHandle>>,
+    /// The network knows where that is.
+    pub(super) is_found: AtomicBool,
     pub(super) home: Weak<Shared>,
     domain: Arc<Domain>,
     arrivals: Arc<Arrivals>,
@@ -137,6 +108,8 @@ pub struct Link {
     arrived: Arc<AtomicU64>,
     longest: u32,
     pieces: u32,
+    /// After so long without an answer the device gives a connection up.
+    silence_ns: u64,
     /// Answers that have come.
     answers: AtomicU32,
     posted: Mutex<Posted>,
@@ -146,9 +119,9 @@ pub struct Link {
     /// Completions taken.
     taken: AtomicU64,
     /// Where they come; one thread at a time.
-    queue: Mutex<Option<Arc<CompletionQueue>>>,
+    queue: Mutex<Option<Arc<dyn Pair>>>,
     /// The queue pair, to break it off without the lock.
-    current: Mutex<Option<Arc<QueuePair>>>,
+    current: Mutex<Option<Arc<dyn Pair>>>,
     ending: Ending,
     /// The peer has finalized.
     left: AtomicBool,
@@ -167,18 +140,20 @@ pub struct Link {
 impl Link {
     /// Nothing but a name yet. `first`: this side reserves before the peer does.
     pub(super) fn new(home: &Shared, this: &Weak<Shared>, peer: u32, first: bool) -> Link {
+        let limits = home.device.limits();
         Link {
             me: home.rank,
             peer,
             card: OnceLock::new(),
-            way: OnceLock::new(),
+            is_found: AtomicBool::new(false),
             home: this.clone(),
-            domain: home.domain.clone(),
+            domain: home.device.domain().clone(),
             arrivals: home.arrivals.clone(),
             counted: AtomicU64::new(0),
             arrived: Arc::default(),
-            longest: home.port.max_message.min(LONGEST),
-            pieces: PIECES.min(home.port.device.attr().max_sge.max(1) as u32),
+            longest: limits.longest.min(LONGEST),
+            pieces: PIECES.min(limits.pieces),
+            silence_ns: limits.silence_ns,
             answers: AtomicU32::new(0),
             posted: Mutex::new(Posted {
                 last: 0,
@@ -190,7 +165,7 @@ impl Link {
                 ends: [0; 2],
                 done: [0; 3],
                 hand: Handshake::new(first),
-                pair: None,
+                made: None,
                 times: Default::default(),
             }),
             up: AtomicBool::new(false),
@@ -210,29 +185,21 @@ impl Link {
     }
 
     /// Makes the queue pair of a new turn.
-    pub(super) fn make_pair(&self, port: &Port, room: &Arc<Room>, place: usize) -> Result<Pair> {
-        let queue = CompletionQueue::new(&port.device, DEPTH + 16, None)?;
-        let depth = Depth { sends: DEPTH + 8, receives: 0, pieces: PIECES, inline: RECORD_MOST as u32 };
-        let qp =
-            QueuePair::reliable(&self.domain, port, [&queue, &self.arrivals.queue], &self.arrivals.numbers, depth)?;
-        let copies = (qp.depth.inline < RECORD_MOST as u32)
-            .then(|| Arena::new(&self.domain, DEPTH as usize * RECORD_MOST, Access::LOCAL_WRITE))
-            .transpose()?;
-        let qp = Arc::new(qp);
-        self.arrivals.know(qp.number(), self.peer, &self.arrived);
-        *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(qp.clone());
-        Ok(Pair { qp, psn: first_packet()?, room: room.clone(), place, used: room.now(), copies })
+    pub(super) fn make_pair(&self, device: &Arc<dyn Device>, room: &Arc<Room>, place: usize) -> Result<Made> {
+        let pair = device.pair(DEPTH)?;
+        self.arrivals.know(pair.number(), self.peer, &self.arrived);
+        *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair.clone());
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(pair.clone());
+        Ok(Made { pair, room: room.clone(), place, used: room.now() })
     }
 
     /// Takes the queue pair down and gives its place back. All that came by it is noted; all that was posted counts as over.
     pub(super) fn drop_pair(&self, posted: &mut Posted) {
-        let Some(pair) = posted.pair.take() else { return };
-        self.arrivals.forget(pair.qp.number());
+        let Some(Made { pair, room, place, .. }) = posted.made.take() else { return };
+        self.arrivals.forget(pair.number());
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let Pair { qp, room, place, copies, .. } = pair;
-        drop((qp, copies));
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        drop(pair);
         room.give_back(place);
         self.set_idle(true);
         posted.silent = 0;
@@ -240,9 +207,8 @@ impl Link {
     }
 
     /// This end of the connection, for the peer to connect to.
-    pub(super) fn end(&self, posted: &Posted, port: &Port) -> Remote {
-        let (qp_num, psn) = posted.pair.as_ref().map_or((0, 0), |p| (p.qp.number(), p.psn));
-        Remote { qp_num, psn, gid: port.address.gid, lid: port.lid, mtu: port.mtu }
+    pub(super) fn end(&self, posted: &Posted) -> End {
+        posted.made.as_ref().map_or(End::default(), |made| made.pair.end())
     }
 
     /// The peer has told of its memory.
@@ -276,9 +242,9 @@ impl Link {
         self.end_known.store(true, Ordering::Release);
     }
 
-    /// Bytes of copies of records.
-    pub(super) fn copy_bytes(&self) -> usize {
-        self.lock().pair.as_ref().and_then(|pair| pair.copies.as_ref()).map_or(0, Arena::len)
+    /// Bytes of registered memory that its queue pair has.
+    pub(super) fn pair_bytes(&self) -> usize {
+        self.lock().made.as_ref().map_or(0, |made| made.pair.bytes())
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Posted> {
@@ -320,7 +286,7 @@ impl Link {
     }
 
     /// Posts one request; `signal`: somebody will wait for it.
-    fn post(&self, posted: &mut Posted, wr: &mut SendWr, signal: bool) -> Result<u64> {
+    fn post(&self, posted: &mut Posted, what: What, data: Data<'_>, to: Place, signal: bool) -> Result<u64> {
         let mut turns = 0u32;
         while posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
             if self.has_ended() {
@@ -341,19 +307,19 @@ impl Link {
             return Err(self.broken());
         }
         posted.silent += 1;
-        if signal || posted.silent >= SIGNAL_EVERY {
-            wr.send_flags |= SendFlags::SIGNALED.bits();
+        let signaled = signal || posted.silent >= SIGNAL_EVERY;
+        if signaled {
             posted.silent = 0;
         }
-        wr.wr_id = posted.last + 1;
-        let Some(pair) = &mut posted.pair else { return Err(self.broken()) };
-        let now = pair.room.now();
-        if now != pair.used {
-            pair.room.use_now(pair.place, now);
-            pair.used = now;
+        let Some(made) = &mut posted.made else { return Err(self.broken()) };
+        let now = made.room.now();
+        if now != made.used {
+            made.room.use_now(made.place, now);
+            made.used = now;
         }
-        // SAFETY: the request is whole; its data is inline, copied, or stays registered until its ticket is over.
-        if let Err(e) = unsafe { pair.qp.post(wr) } {
+        let request = Request { id: posted.last + 1, what, data, to, signaled };
+        // SAFETY: registered pieces stay so until their ticket is over, and there are fewer than DEPTH under way, see above.
+        if let Err(e) = unsafe { made.pair.post(&request) } {
             // What was posted before without asking for a completion gets one now.
             self.fail(Reason::Other, format!("cannot be written to ({})", e.detail()));
             return Err(self.broken());
@@ -410,7 +376,7 @@ impl Link {
             home.ask_where(self, lane, number.saturating_sub(1), patience, over);
             patience = (patience * 2).min(LEARN_PATIENCE);
             self.tend();
-            if now_ns() - since > home.patience_ns.max(SILENCE_MOST_NS) {
+            if now_ns() - since > home.patience_ns.max(self.silence_ns) {
                 self.is_late(home.no_answer());
             }
             self.check()?;
@@ -429,28 +395,10 @@ impl Link {
         let mut record = [0u8; RECORD_MOST];
         let len = fill(&mut record);
         let imm = imm();
-        let mut sge = Sge { addr: record.as_ptr() as u64, length: len as u32, lkey: 0 };
-        let mut flags = SendFlags::INLINE;
-        if let Some(pair) = &posted.pair
-            && len > pair.qp.depth.inline as usize
-            && let Some(copies) = &pair.copies
-        {
-            let place = (posted.last % DEPTH as u64) as usize * RECORD_MOST;
-            // SAFETY: the place's last request was DEPTH requests ago, so it has completed, see `post`; places lie in the arena.
-            unsafe {
-                let to = copies.as_ptr().add(place);
-                std::ptr::copy_nonoverlapping(record.as_ptr(), to, len);
-                sge = Sge { addr: to as u64, length: len as u32, lkey: copies.region().lkey() };
-            }
-            flags = SendFlags::empty();
-        }
-        let code = if imm.is_some() { opcode::RDMA_WRITE_WITH_IMM } else { opcode::RDMA_WRITE };
-        let target = Target { rdma: Rdma { remote_addr: to.addr.wrapping_add(at as u64), rkey: to.rkey } };
-        let mut wr = SendWr::new(code, flags, target);
-        wr.imm_data = imm.unwrap_or(0).to_be();
-        (wr.sg_list, wr.num_sge) = (&mut sge, (len != 0) as i32);
+        let what = imm.map_or(What::Write, What::WriteWithNumber);
+        let to = Place { addr: to.addr.wrapping_add(at as u64), ..to };
         posted.count(false, len);
-        self.post(&mut posted, &mut wr, false)
+        self.post(&mut posted, what, Data::Record(&record[..len]), to, false)
     }
 
     /// The number of the next write with [`COUNTED`]; asked while it is filled.
@@ -507,20 +455,13 @@ impl Link {
     /// # Safety
     /// The pieces stay registered, and unchanged or unread, until the ticket is over.
     pub unsafe fn bulk(&self, push: bool, last: bool, pieces: &[Piece], remote: Place) -> Result<u64> {
-        let mut list = [Sge::default(); PIECES as usize];
-        for (to, p) in list.iter_mut().zip(pieces) {
-            *to = Sge { addr: p.addr, length: p.len, lkey: p.lkey };
-        }
-        let code = if push { opcode::RDMA_WRITE } else { opcode::RDMA_READ };
-        let target = Target { rdma: Rdma { remote_addr: remote.addr, rkey: remote.rkey } };
-        let mut wr = SendWr::new(code, SendFlags::empty(), target);
-        (wr.sg_list, wr.num_sge) = (list.as_mut_ptr(), pieces.len().min(list.len()) as i32);
+        let what = if push { What::Write } else { What::Read };
         let mut posted = self.lock_up()?;
         let bytes = pieces.iter().map(|p| p.len as usize).sum();
         posted.count(!push, bytes);
         posted.group += bytes;
         let ends = !push || posted.group >= GROUP;
-        let ticket = self.post(&mut posted, &mut wr, last || ends)?;
+        let ticket = self.post(&mut posted, what, Data::Pieces(pieces), remote, last || ends)?;
         if ends {
             (posted.ends, posted.group) = ([posted.ends[1], ticket], 0);
         }
@@ -542,17 +483,9 @@ impl Link {
     /// # Safety
     /// `old` stays registered, and unread, until the ticket is over.
     pub unsafe fn atomic(&self, change: Change, old: Piece, remote: Place) -> Result<u64> {
-        let (code, compare_add, swap) = match change {
-            Change::Add(n) => (opcode::ATOMIC_FETCH_AND_ADD, n, 0),
-            Change::Swap(expected, new) => (opcode::ATOMIC_CMP_AND_SWP, expected, new),
-        };
-        let target = Target { atomic: Atomic { remote_addr: remote.addr, compare_add, swap, rkey: remote.rkey } };
-        let mut sge = Sge { addr: old.addr, length: 8, lkey: old.lkey };
-        let mut wr = SendWr::new(code, SendFlags::empty(), target);
-        (wr.sg_list, wr.num_sge) = (&mut sge, 1);
         let mut posted = self.lock_up()?;
         posted.count(true, 8);
-        self.post(&mut posted, &mut wr, true)
+        self.post(&mut posted, What::Change(change), Data::Pieces(&[Piece { len: 8, ..old }]), remote, true)
     }
 
     /// Writes and reads posted so far, their bytes, and completions taken.

@@ -19,7 +19,7 @@ use crate::base::log::{Level, tell};
 #[cfg(feature = "trace")]
 use crate::base::trace::What;
 use crate::base::trace::traced;
-use crate::fabric::verbs::device::DeviceError;
+use crate::fabric::network::device::DeviceError;
 
 /// How long a request of this side that is under way may take to complete with the cause after the peer has given the connection up.
 const WORD_NS: u64 = 1_000_000_000;
@@ -46,7 +46,7 @@ pub enum Reason {
 
 impl Reason {
     /// As it came in a packet.
-    pub(in crate::fabric::verbs) fn of(number: u32) -> Reason {
+    pub(in crate::fabric::network) fn of(number: u32) -> Reason {
         use Reason::*;
         let all = [Silent, Refused, Cut, Stopped, Device, Damaged];
         all.into_iter().find(|r| *r as u32 == number).unwrap_or(Reason::Other)
@@ -86,7 +86,7 @@ pub(super) struct Ending {
 }
 
 /// For so long at least a peer that is late is not tried again: every wait for it has looked by then.
-pub(in crate::fabric::verbs) const LATE_NS: u64 = 2_000_000_000;
+pub(in crate::fabric::network) const LATE_NS: u64 = 2_000_000_000;
 
 impl Link {
     fn ended(&self) -> Option<&(Reason, String)> {
@@ -118,7 +118,7 @@ impl Link {
 
     /// The peer has not answered where it should have, and nothing is under way to it: an error of whoever waits for it, for a moment.
     #[cold]
-    pub(in crate::fabric::verbs) fn is_late(&self, why: String) {
+    pub(in crate::fabric::network) fn is_late(&self, why: String) {
         {
             let mut texts = self.ending.late.lock().unwrap_or_else(PoisonError::into_inner);
             let text = match texts.iter().position(|text| *text == why) {
@@ -137,7 +137,7 @@ impl Link {
         self.is_late(format!("cannot be reached ({})", error.detail()));
     }
     /// A word of the peer has come.
-    pub(in crate::fabric::verbs) fn is_heard(&self) {
+    pub(in crate::fabric::network) fn is_heard(&self) {
         if self.ending.late_ns.load(Ordering::Relaxed) != 0 {
             self.ending.late_ns.store(0, Ordering::Release);
         }
@@ -149,7 +149,7 @@ impl Link {
         }
     }
     /// The same as it is told to the peer.
-    pub(in crate::fabric::verbs) fn reason(&self) -> Reason {
+    pub(in crate::fabric::network) fn reason(&self) -> Reason {
         self.ended().map_or(Reason::Other, |(reason, _)| *reason)
     }
 
@@ -189,7 +189,7 @@ impl Link {
     }
 
     /// The peer has given the connection up. What of this side's is under way is let complete first: it may name the cause.
-    pub(in crate::fabric::verbs) fn hear(&self, reason: Reason) {
+    pub(in crate::fabric::network) fn hear(&self, reason: Reason) {
         self.poll();
         let _ = self.ending.word.set((reason, now_ns()));
         if !self.heed(now_ns())
@@ -200,7 +200,7 @@ impl Link {
     }
 
     /// Ends the connection if the peer has said so, and nothing that is under way can name a cause any more. `false`: not yet.
-    pub(in crate::fabric::verbs) fn heed(&self, now: u64) -> bool {
+    pub(in crate::fabric::network) fn heed(&self, now: u64) -> bool {
         let Some((reason, since)) = self.ending.word.get().copied() else { return true };
         if !self.has_ended() {
             let over = || self.try_lock().is_some_and(|posted| self.has_completed(&posted));
@@ -213,19 +213,21 @@ impl Link {
     }
 
     /// The device has told of an error of this connection, if it is of this one.
-    pub(in crate::fabric::verbs) fn told(&self, error: DeviceError) {
-        let queue = || self.queue.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|q| q.name());
-        let pair = || self.current.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|qp| qp.number());
-        match error {
-            DeviceError::Overrun(name) if queue() == Some(name) => self.fail_by(
+    pub(in crate::fabric::network) fn told(&self, error: &DeviceError) {
+        let is_this = |number: u32| {
+            let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+            current.as_ref().is_some_and(|pair| pair.number() == number)
+        };
+        match *error {
+            DeviceError::Overrun(number) if is_this(number) => self.fail_by(
                 Reason::Device,
                 "is cut off: the completion queue of its connection here was overrun, so completions are lost".into(),
             ),
-            DeviceError::Refused(number) if pair() == Some(number) => self.fail_by(
+            DeviceError::Refused(number) if is_this(number) => self.fail_by(
                 Reason::Cut,
                 "is cut off: a request of its was refused here, since it used a wrong key or address".into(),
             ),
-            DeviceError::Pair(number) if pair() == Some(number) => {
+            DeviceError::Pair(number) if is_this(number) => {
                 self.fail(Reason::Cut, "is cut off: the device has told that the queue pair here cannot go on".into());
             }
             _ => {}
@@ -235,15 +237,15 @@ impl Link {
     /// Makes the completion queue so short that it may be overrun: to see what comes of it.
     pub fn shorten_queue(&self, entries: u32) -> Result<()> {
         match &*self.queue.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(queue) => queue.resize(entries),
+            Some(pair) => pair.shorten_queue(entries),
             None => Err(self.broken()),
         }
     }
 
     /// Puts the queue pair into the error state, as a device does that cannot go on with it.
     pub fn break_off(&self) {
-        if let Some(qp) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
-            let _ = qp.break_off();
+        if let Some(pair) = &*self.current.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = pair.break_off();
         }
     }
 

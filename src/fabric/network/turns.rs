@@ -13,11 +13,11 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::control::Shared;
+use super::device::End;
 use super::handshake::{Deed, Outcome, Say, State};
 use super::hello::{Hello, Kind};
 use super::link::ending::{LATE_NS, Reason};
 use super::link::{Link, Posted};
-use super::queue_pair::Remote;
 use super::room::{Least, Room, Which};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
@@ -61,7 +61,7 @@ pub(super) struct Times {
     /// The peer was late last until then, and is tried again from there on.
     tried: u64,
     /// The peer's end, until there is room for this side's.
-    end: Option<Remote>,
+    end: Option<End>,
     state: Option<State>,
 }
 
@@ -186,7 +186,7 @@ impl Shared {
         format!(
             "did not answer over {} within {:.1} s: it has died, it is stopped, or there is no way to its port (FMPL_ATTACH_TIMEOUT \
              sets the time)",
-            self.port,
+            self.device.describe(),
             self.patience_ns as f64 / 1e9
         )
     }
@@ -231,13 +231,13 @@ impl Shared {
             }
         }
         let Some(place) = room.take(link.peer) else { return missing(Which::Pairs) };
-        let made = link.make_pair(&self.port, &room, place).and_then(|pair| match posted.times.end {
-            Some(end) => pair.qp.connect(&end, pair.psn).map(|()| pair),
-            None => Ok(pair),
+        let made = link.make_pair(&self.device, &room, place).and_then(|made| match posted.times.end {
+            Some(end) => made.pair.connect(&end).map(|()| made),
+            None => Ok(made),
         });
         match made {
-            Ok(pair) => {
-                posted.pair = Some(pair);
+            Ok(made) => {
+                posted.made = Some(made);
                 let outcome = posted.hand.reserved();
                 *came_up |= self.take(link, posted, outcome, None);
             }
@@ -250,7 +250,7 @@ impl Shared {
     }
 
     /// Does what an event has led to. `true`: the connection has come about.
-    fn take(&self, link: &Link, posted: &mut Posted, outcome: Outcome, end: Option<&Remote>) -> bool {
+    fn take(&self, link: &Link, posted: &mut Posted, outcome: Outcome, end: Option<&End>) -> bool {
         for deed in [outcome.deed, outcome.then].into_iter().flatten() {
             match deed {
                 Deed::Remember => posted.times.end = end.copied(),
@@ -263,8 +263,8 @@ impl Shared {
                     self.nudge();
                 }
                 Deed::Connect => {
-                    let connected = match (&posted.pair, end) {
-                        (Some(pair), Some(end)) => pair.qp.connect(end, pair.psn),
+                    let connected = match (&posted.made, end) {
+                        (Some(made), Some(end)) => made.pair.connect(end),
                         _ => Ok(()),
                     };
                     if let Err(e) = connected {
@@ -299,7 +299,7 @@ impl Shared {
     }
 
     fn say(&self, link: &Link, posted: &Posted, say: Say, turn: u32) -> Result<()> {
-        let end = link.end(posted, &self.port);
+        let end = link.end(posted);
         let hello = Hello { turn, end, memory: self.memory(link), ..self.hello(Kind::Say(say), link.peer) };
         self.send_to(link, &hello)
     }
@@ -443,7 +443,7 @@ impl Shared {
 /// Takes down queue pair and context of a connection that has failed, once its device is done with what was posted; has it?
 fn bury(link: &Link, posted: &mut Posted) -> bool {
     link.set_up(false);
-    if posted.pair.is_none() {
+    if posted.made.is_none() {
         link.put_away(posted);
         return true;
     }

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
-use super::ffi::Access;
+use super::device::Access;
 use super::region::{Domain, Region};
 use crate::base::error::{Error, Result};
 use crate::base::log::{Level, tell};

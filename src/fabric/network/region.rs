@@ -1,18 +1,17 @@
-//! Protection domains, and memory that the device may reach.
+//! Memory that the device may reach.
 
 use std::collections::BTreeMap;
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::device::Device;
-use super::ffi::{self, Access};
+use super::device::{Access, Atomics, Registrar, Registration};
 use crate::base::error::{Code, Error, Result};
 
-/// A protection domain: queue pairs and regions of one domain may be used together.
+/// Where memory is registered: pairs and regions of one domain may be used together.
 pub struct Domain {
-    pub(super) device: Arc<Device>,
-    pub(super) pd: *mut ffi::Pd,
+    registrar: Arc<dyn Registrar>,
+    /// How the device changes words.
+    atomics: Atomics,
     /// Ends registrations that are kept for their next use only; did it?
     relief: OnceLock<Relief>,
 }
@@ -20,30 +19,15 @@ pub struct Domain {
 /// See [`Domain::set_relief`].
 pub type Relief = Box<dyn Fn() -> bool + Send + Sync>;
 
-// SAFETY: the library's functions may be called from any thread.
-unsafe impl Send for Domain {}
-// SAFETY: as above.
-unsafe impl Sync for Domain {}
-
 impl Domain {
-    /// A new domain.
-    pub fn new(device: &Arc<Device>) -> Result<Arc<Domain>> {
-        // SAFETY: the context is open.
-        let pd = unsafe { (device.lib.alloc_pd)(device.context) };
-        if pd.is_null() {
-            return Err(Error::system(format!("a protection domain of {} (ibv_alloc_pd)", device.name())));
-        }
-        Ok(Arc::new(Domain { device: device.clone(), pd, relief: OnceLock::new() }))
+    /// A new domain, of a device that changes words like this.
+    pub fn new(registrar: Arc<dyn Registrar>, atomics: Atomics) -> Arc<Domain> {
+        Arc::new(Domain { registrar, atomics, relief: OnceLock::new() })
     }
 
     /// Says what gives registered memory up, where some more can be spared, when a registration fails. It is called by whoever registers.
     pub fn set_relief(&self, relief: Relief) {
         let _ = self.relief.set(relief);
-    }
-
-    /// Its device.
-    pub fn device(&self) -> &Arc<Device> {
-        &self.device
     }
 
     /// Registers `len` bytes at `at`: the pages stay in memory, and the device reaches them by the region's keys.
@@ -54,24 +38,20 @@ impl Domain {
     /// The memory must stay mapped as long as the region lives, and whoever gets its keys may write what `access` allows.
     pub unsafe fn register(self: &Arc<Domain>, at: *mut u8, len: usize, access: Access) -> Result<Region> {
         // SAFETY: as the caller promises.
-        let register = || unsafe { (self.device.lib.reg_mr)(self.pd, at.cast::<c_void>(), len, access.bits()) };
-        let mut mr = register();
-        if mr.is_null() {
-            let why = std::io::Error::last_os_error();
-            if is_limit(&why) && self.relief.get().is_some_and(|relief| relief()) {
-                mr = register();
-            }
-            if mr.is_null() {
-                return Err(cannot_register(len, &why));
-            }
-        }
-        Ok(Region { domain: self.clone(), mr })
+        let register = || unsafe { self.registrar.clone().register(at, len, access) };
+        let registered = match register() {
+            Err(why) if is_limit(&why) && self.relief.get().is_some_and(|relief| relief()) => register(),
+            other => other,
+        };
+        let registration = registered.map_err(|why| cannot_register(len, &self.registrar.name(), &why))?;
+        let keys = [registration.lkey(), registration.rkey()];
+        Ok(Region { _registration: registration, _domain: self.clone(), addr: at as u64, len, keys })
     }
 }
 
 impl std::fmt::Debug for Domain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Domain").field("device", &self.device).finish()
+        f.debug_struct("Domain").field("registrar", &self.registrar).finish()
     }
 }
 
@@ -81,9 +61,9 @@ fn is_limit(why: &std::io::Error) -> bool {
 }
 
 #[cold]
-fn cannot_register(len: usize, why: &std::io::Error) -> Error {
+fn cannot_register(len: usize, with: &str, why: &std::io::Error) -> Error {
     let limit = memory_limit();
-    Error::new(Code::Memory, format!("registering {len} bytes with the RDMA device (ibv_reg_mr): {why}; {limit}"))
+    Error::new(Code::Memory, format!("registering {len} bytes with {with}: {why}; {limit}"))
 }
 
 /// What the system says of the limit on locked memory, which registered memory counts for, and how to lift it.
@@ -100,45 +80,34 @@ pub fn memory_limit() -> String {
     }
 }
 
-impl Drop for Domain {
-    fn drop(&mut self) {
-        // SAFETY: made in `new`; regions and queue pairs hold the domain, so none is left.
-        unsafe { (self.device.lib.dealloc_pd)(self.pd) };
-    }
-}
-
 /// Registered memory; dropping it takes the device's reach away, but not the memory.
 #[derive(Debug)]
 pub struct Region {
-    domain: Arc<Domain>,
-    mr: *mut ffi::Mr,
+    // Before the domain: dropped first.
+    _registration: Box<dyn Registration>,
+    _domain: Arc<Domain>,
+    addr: u64,
+    len: usize,
+    /// The key for this process's requests, and the one for peers'.
+    keys: [u32; 2],
 }
-
-// SAFETY: the library's functions may be called from any thread; the keys are numbers.
-unsafe impl Send for Region {}
-// SAFETY: as above.
-unsafe impl Sync for Region {}
 
 impl Region {
     /// The key by which this process's requests name it.
     pub fn lkey(&self) -> u32 {
-        // SAFETY: the region is registered as long as self lives.
-        unsafe { (*self.mr).lkey }
+        self.keys[0]
     }
     /// The key by which a peer's requests name it.
     pub fn rkey(&self) -> u32 {
-        // SAFETY: as above.
-        unsafe { (*self.mr).rkey }
+        self.keys[1]
     }
     /// Where it begins.
     pub fn addr(&self) -> u64 {
-        // SAFETY: as above.
-        unsafe { (*self.mr).addr as u64 }
+        self.addr
     }
     /// Its bytes.
     pub fn len(&self) -> usize {
-        // SAFETY: as above.
-        unsafe { (*self.mr).length }
+        self.len
     }
     /// Has it none?
     pub fn is_empty(&self) -> bool {
@@ -149,13 +118,6 @@ impl Region {
         at >= self.addr()
             && (at - self.addr()) as usize <= self.len()
             && len <= self.len() - (at - self.addr()) as usize
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: registered in `register`, taken back once.
-        unsafe { (self.domain.device.lib.dereg_mr)(self.mr) };
     }
 }
 
@@ -368,7 +330,7 @@ impl Ranges {
             .collect();
         within.iter().for_each(|from| drop(kept.by_start.remove(from)));
         let mut access = Access::LOCAL_WRITE | Access::REMOTE_READ | Access::REMOTE_WRITE;
-        if self.domain.device.attr().atomic_cap != 0 {
+        if self.domain.atomics != Atomics::None {
             access |= Access::REMOTE_ATOMIC;
         }
         // SAFETY: as the caller promises.

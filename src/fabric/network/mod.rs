@@ -1,0 +1,36 @@
+//! Other nodes, by whichever network there is: what two processes say to each other, and how their connections come and go.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | [`device`] | the seam: what is asked of a network |
+//! | [`region`] | registered memory |
+//! | [`cache`] | user memory that stays registered |
+//! | `arrivals` | what comes without being asked for |
+//! | `hello` | what two processes say to each other to connect |
+//! | `stamps` | by which they know that it is them: numbers and checks |
+//! | [`link`] | what a process has with one peer, and what is under way there |
+//! | `handshake` | how a connection is made, given up and made again: states and packets |
+//! | `turns` | doing it, on first use and when others need the place |
+//! | [`multicast`] | groups to all of whose members a packet goes at once |
+//! | [`room`] | how many connections the processes of a node have together |
+//! | [`own`] | the connection with oneself |
+//! | [`control`] | this process on the fabric: first contact (`contact`), and the thread that answers |
+//!
+//! Nothing here knows which network it is; [`choose`](super::networks::choose) does.
+
+mod arrivals;
+pub mod cache;
+pub mod control;
+pub mod device;
+mod handshake;
+mod hello;
+pub mod link;
+pub mod multicast;
+pub mod own;
+pub mod region;
+pub mod room;
+mod stamps;
+mod turns;
+
+pub use device::{Access, Change, Piece, Place};
+pub use hello::Card;

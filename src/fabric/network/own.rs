@@ -1,0 +1,59 @@
+//! The connection of this process with itself: by it its own device changes words of its own memory, so that all changes of a word are made by
+//! the same device. A queue pair whose other end it is itself; one request at a time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::device::{Access, Change, Data, Device, Pair, Piece, Place, Request, Status, What};
+use super::region::Arena;
+use crate::base::clock::now_ns;
+use crate::base::error::{Code, Error, Result};
+
+/// A device that has not answered for so long is out of order.
+const PATIENCE_NS: u64 = 5_000_000_000;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct Own {
+    pair: Arc<dyn Pair>,
+    /// What was there before comes here.
+    old: Mutex<Arena>,
+}
+
+impl Own {
+    /// Connects this process with itself.
+    pub fn new(device: &Arc<dyn Device>) -> Result<Own> {
+        let pair = device.pair(4)?;
+        pair.connect(&pair.end())?;
+        Ok(Own { pair, old: Mutex::new(Arena::new(device.domain(), 8, Access::LOCAL_WRITE)?) })
+    }
+
+    /// Changes an aligned word of eight bytes of this process's registered memory; what was there.
+    pub fn change(&self, at: Place, change: Change) -> Result<u64> {
+        let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
+        let piece = [Piece { addr: old.as_ptr() as u64, len: 8, lkey: old.region().lkey() }];
+        let request =
+            Request { id: 1, what: What::Change(change), data: Data::Pieces(&piece), to: at, signaled: true };
+        // SAFETY: the memory is this call's until the request has completed, and afterwards nobody else's; there is one at a time.
+        unsafe { self.pair.post(&request)? };
+        let (mut done, since) = (None, now_ns());
+        loop {
+            self.pair.poll(&mut |c| done = Some(c))?;
+            if done.is_some() {
+                break;
+            }
+            if now_ns() - since > PATIENCE_NS {
+                return Err(Error::new(
+                    Code::System,
+                    "the RDMA device has not changed a word of this process within 5 s",
+                ));
+            }
+            std::thread::yield_now();
+        }
+        if let Some(c) = done.filter(|c| c.status != Status::Done) {
+            let text = format!("changing a word of this process by its RDMA device: {}", self.pair.explain(c.code));
+            return Err(Error::new(Code::System, text));
+        }
+        // SAFETY: eight bytes that the device has written.
+        Ok(unsafe { old.as_ptr().cast::<u64>().read_volatile() })
+    }
+}
