@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use super::map::{SIDE_FINALIZED, SLOTS, Side};
 use super::record::{Land, WANTS};
 use crate::base::error::{Code, Error, Result};
+use crate::fabric::network::Record;
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::link::{COUNTED, Link, Window};
 use ask::UNTOLD;
@@ -151,38 +152,30 @@ impl Far {
         Error::new(Code::Peer, format!("rank {me}: rank {peer} has not told where slot {slot} lies there"))
     }
 
-    /// Writes words to the peer's front of a slot, read while the connection is locked.
-    fn write(&self, slot: usize, at: usize, words: impl FnOnce(&FarSlot) -> ([u64; 16], usize)) -> Result<()> {
+    /// Writes words to the peer's front of a slot, composed while the connection is locked.
+    fn write(&self, slot: usize, at: usize, words: impl FnOnce(&FarSlot, &mut Record)) -> Result<()> {
         let Some(chunk) = self.chunk(slot) else { return Err(self.closed(slot)) };
         let n = slot % CHUNK_SLOTS;
         self.link.write_into(
             &chunk.window,
             n * size_of::<Front>() + at,
             || self.wakes(),
-            |record| {
-                let (words, count) = words(chunk.slot(n));
-                for (to, w) in record.chunks_exact_mut(8).zip(&words[..count]) {
-                    to.copy_from_slice(&w.to_ne_bytes());
-                }
-                count * 8
-            },
+            |record| words(chunk.slot(n), record),
         )?;
         Ok(())
     }
     fn write_word(&self, slot: usize, at: usize, word: u64) -> Result<()> {
-        self.write(slot, at, |_| one(word))
+        self.write(slot, at, |_, record| record.put(&[word]))
     }
 
     /// Publishes: the landing of a message with up to [`FAR_INLINE`] bytes of data. It carries the slot's acknowledgement.
     pub fn land(&self, slot: usize, land: Land, data: &[u64]) -> Result<()> {
         let _ = self.owed.compare_exchange(slot as u32 + 1, 0, Ordering::AcqRel, Ordering::Relaxed);
-        self.write(slot, 0, |mine| {
-            let mut words = [0u64; 16];
-            words[0] = land.0;
-            words[2] = mine.received.load(Ordering::Acquire);
-            words[3..3 + data.len()].copy_from_slice(data);
-            words[1] = sum(land.0, &words[2..3 + data.len()]);
-            (words, 3 + data.len())
+        self.write(slot, 0, |mine, record| {
+            record.put(&[land.0, 0, mine.received.load(Ordering::Acquire)]);
+            record.put(data);
+            let words = record.words();
+            words[1] = sum(land.0, &words[2..]);
         })
     }
 
@@ -200,14 +193,11 @@ impl Far {
                 let mut words =
                     [land.0, 0, chunk.slot(n).received.load(Ordering::Acquire), len, self.link.next_counted()];
                 words[1] = sum(land.0, &words[2..]);
-                for (to, w) in record.chunks_exact_mut(8).zip(words) {
-                    to.copy_from_slice(&w.to_ne_bytes());
-                }
-                words.len() * 8
+                record.put(&words);
             },
         )?;
         if self.page().asleep.load(Ordering::Acquire) != 0 {
-            self.link.write_into(&self.page, 0, || self.wakes(), |_| 0)?;
+            self.link.write_into(&self.page, 0, || self.wakes(), |_| ())?;
         }
         Ok(())
     }
@@ -236,7 +226,7 @@ impl Far {
     /// Tells the sender how far this side has received.
     pub fn send_ack(&self, slot: usize) {
         // An error is the connection's, and every wait sees it there.
-        let _ = self.write(slot, ACK_AT, |mine| one(mine.received.load(Ordering::Acquire)));
+        let _ = self.write(slot, ACK_AT, |mine, record| record.put(&[mine.received.load(Ordering::Acquire)]));
     }
     /// Sends the acknowledgement that is owed.
     pub fn pay(&self) {
@@ -263,11 +253,10 @@ impl Far {
             let _ = self.owed.compare_exchange(slot as u32 + 1, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
         let FarPosting { addr, cap, meta, shape } = *posting;
-        self.write(slot, POSTING_AT, |_| {
-            let mut words = [0u64; 16];
-            words[..7].copy_from_slice(&[addr, cap as u64, meta, seq, shape[0], shape[1], shape[2]]);
-            words[7] = sum(POSTING_AT as u64, &words[..7]);
-            (words, 8)
+        self.write(slot, POSTING_AT, |_, record| {
+            let words = [addr, cap as u64, meta, seq, shape[0], shape[1], shape[2]];
+            record.put(&words);
+            record.put(&[sum(POSTING_AT as u64, &words)]);
         })
     }
     /// Marks the message that this side wants to put. `pending`: nobody here looks, so the peer is to call when it posts.
@@ -284,14 +273,11 @@ impl Far {
     }
     /// A chain begins.
     pub fn begin_chain(&self, slot: usize, start: ChainStart) -> Result<()> {
-        self.write(slot, CHAIN_AT, |_| {
-            let mut words = [0u64; 16];
-            words[0] = start.first;
-            words[1] = start.addr;
-            words[2] = start.key as u64 | (start.generation as u64) << 32;
-            words[3] = (start.size / 64) & 0xffff_ffff;
-            words[3] |= sum(CHAIN_AT as u64, &words[..4]) << 32;
-            (words, 4)
+        self.write(slot, CHAIN_AT, |_, record| {
+            let key = start.key as u64 | (start.generation as u64) << 32;
+            let mut words = [start.first, start.addr, key, (start.size / 64) & 0xffff_ffff];
+            words[3] |= sum(CHAIN_AT as u64, &words) << 32;
+            record.put(&words);
         })
     }
     /// Where the chain begins that the peer told of last.
@@ -321,10 +307,7 @@ impl Far {
             || self.wakes(),
             |record| {
                 let words = [&side.state, &side.bell, &side.any, &side.any_sleep, &side.any_overflow];
-                for (to, w) in record.chunks_exact_mut(4).zip(words) {
-                    to.copy_from_slice(&w.load(Ordering::Acquire).to_ne_bytes());
-                }
-                words.len() * 4
+                record.put_halves(&words.map(|w| w.load(Ordering::Acquire)));
             },
         );
     }
@@ -354,10 +337,7 @@ impl Far {
     /// Tells the peer how many announcements this side has taken.
     pub fn say_taken(&self, n: u64) {
         let none = || None;
-        let _ = self.link.write_into(&self.page, TAKEN_AT, none, |record| {
-            record[..8].copy_from_slice(&n.to_ne_bytes());
-            8
-        });
+        let _ = self.link.write_into(&self.page, TAKEN_AT, none, |record| record.put(&[n]));
     }
     /// The rank of the world for whose death the peer has left what all members of the communicator do together.
     pub fn broken(&self) -> Option<u32> {
@@ -370,10 +350,7 @@ impl Far {
                 &self.page,
                 BROKEN_AT,
                 || self.wakes(),
-                |record| {
-                    record[..8].copy_from_slice(&(dead as u64 + 1).to_ne_bytes());
-                    8
-                },
+                |record| record.put(&[dead as u64 + 1]),
             );
         }
     }
@@ -383,10 +360,7 @@ impl Far {
             &self.page,
             queue_at(n),
             || self.wakes(),
-            |record| {
-                record[..8].copy_from_slice(&entry.to_ne_bytes());
-                8
-            },
+            |record| record.put(&[entry]),
         );
     }
 
@@ -439,10 +413,4 @@ pub fn has_left(link: &Link) -> bool {
             let page = unsafe { &*window.memory.as_ptr().cast::<Page>() };
             page.side.state.load(Ordering::Acquire) == SIDE_FINALIZED
         })
-}
-
-fn one(word: u64) -> ([u64; 16], usize) {
-    let mut words = [0u64; 16];
-    words[0] = word;
-    (words, 1)
 }

@@ -297,10 +297,7 @@ fn posting_of(data: &Layout) -> (*mut u8, PostingKind, [u64; 3]) {
 
 /// Writes a word of four bytes into the peer's spool.
 pub(super) fn write_back(far: &Far, addr: u64, rkey: u32, word: u32) {
-    let _ = far.link.write(Place { addr, rkey }, 0, |record| {
-        record[..4].copy_from_slice(&word.to_ne_bytes());
-        4
-    });
+    let _ = far.link.write(Place { addr, rkey }, 0, |record| record.put_halves(&[word]));
 }
 
 /// Takes a posting back at the peer. `false`: its message is there or being put; the posting stays.

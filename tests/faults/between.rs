@@ -236,10 +236,7 @@ fn endpoint() -> &'static fmpl::p2p::endpoint::Endpoint {
 pub fn uses_a_wrong_key() {
     let write = |link: &fmpl::fabric::network::link::Link| {
         let place = fmpl::fabric::network::Place { addr: 1 << 40, rkey: 0x5a5a_5a5a };
-        let posted = link.write(place, 0, |record| {
-            record[..8].fill(1);
-            8
-        });
+        let posted = link.write(place, 0, |record| record.put(&[1]));
         posted.expect("it is posted; the peer's device refuses it");
     };
     // The device that refuses puts its own end into the error state, and the word of the other end may come before that is noticed.

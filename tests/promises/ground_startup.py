@@ -42,7 +42,7 @@ def _():
 @line("ground", "datagrams forged with all but the key, altered in each bit, replayed, for others: taken", "0")
 def _():
     names = ["forged_with_all_but_the_key", "nobody_else_takes_it", "what_is_said_arrives_once", "a_number_is_taken_once"]
-    passed = sum(strangers(f"fabric::verbs::stamps::tests::{name}", "--lib", "")[1] for name in names)
+    passed = sum(strangers(f"fabric::network::stamps::tests::{name}", "--lib", "")[1] for name in names)
     return f"{'0' if passed == len(names) else 'some'} ({passed} of {len(names)} tests pass)", passed == len(names)
 
 

@@ -13,9 +13,10 @@ use std::time::Duration;
 use super::arrivals::Arrivals;
 pub use super::arrivals::COUNTED;
 use super::control::{FIRST_PATIENCE, Shared};
-use super::device::{Change, Data, Device, End, Pair, Piece, Place, RECORD_MOST, Request, What};
+use super::device::{Change, Data, Device, End, Pair, Piece, Place, Request, What};
 use super::handshake::Handshake;
 use super::hello::Card;
+use super::record::Record;
 use super::region::{Domain, Region};
 use super::room::Room;
 use crate::base::clock::now_ns;
@@ -328,9 +329,9 @@ impl Link {
         Ok(posted.last)
     }
 
-    /// Writes a record of up to [`RECORD_MOST`] bytes to the peer, as `fill` makes it while the lock is held. Returns its ticket.
+    /// Writes a record to the peer, as `fill` makes it while the lock is held. Returns its ticket.
     #[inline]
-    pub fn write(&self, to: Place, at: usize, fill: impl FnOnce(&mut [u8; RECORD_MOST]) -> usize) -> Result<u64> {
+    pub fn write(&self, to: Place, at: usize, fill: impl FnOnce(&mut Record)) -> Result<u64> {
         self.write_with(to, at, || None, fill)
     }
 
@@ -340,7 +341,7 @@ impl Link {
         to: Place,
         at: usize,
         imm: impl FnOnce() -> Option<u32>,
-        fill: impl FnOnce(&mut [u8; RECORD_MOST]) -> usize,
+        fill: impl FnOnce(&mut Record),
     ) -> Result<u64> {
         let posted = self.lock_up()?;
         self.post_record(posted, to, at, imm, fill)
@@ -353,7 +354,7 @@ impl Link {
         window: &Window,
         at: usize,
         imm: impl FnOnce() -> Option<u32>,
-        fill: impl FnOnce(&mut [u8; RECORD_MOST]) -> usize,
+        fill: impl FnOnce(&mut Record),
     ) -> Result<u64> {
         loop {
             let posted = self.lock_up()?;
@@ -390,15 +391,15 @@ impl Link {
         to: Place,
         at: usize,
         imm: impl FnOnce() -> Option<u32>,
-        fill: impl FnOnce(&mut [u8; RECORD_MOST]) -> usize,
+        fill: impl FnOnce(&mut Record),
     ) -> Result<u64> {
-        let mut record = [0u8; RECORD_MOST];
-        let len = fill(&mut record);
+        let mut record = Record::new();
+        fill(&mut record);
         let imm = imm();
         let what = imm.map_or(What::Write, What::WriteWithNumber);
         let to = Place { addr: to.addr.wrapping_add(at as u64), ..to };
-        posted.count(false, len);
-        self.post(&mut posted, what, Data::Record(&record[..len]), to, false)
+        posted.count(false, record.bytes().len());
+        self.post(&mut posted, what, Data::Record(record.bytes()), to, false)
     }
 
     /// The number of the next write with [`COUNTED`]; asked while it is filled.

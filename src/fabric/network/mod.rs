@@ -8,6 +8,7 @@
 //! | `arrivals` | what comes without being asked for |
 //! | `hello` | what two processes say to each other to connect |
 //! | `stamps` | by which they know that it is them: numbers and checks |
+//! | `record` | what is written to a peer, as it is composed |
 //! | [`link`] | what a process has with one peer, and what is under way there |
 //! | `handshake` | how a connection is made, given up and made again: states and packets |
 //! | `turns` | doing it, on first use and when others need the place |
@@ -27,6 +28,7 @@ mod hello;
 pub mod link;
 pub mod multicast;
 pub mod own;
+mod record;
 pub mod region;
 pub mod room;
 mod stamps;
@@ -34,3 +36,4 @@ mod turns;
 
 pub use device::{Access, Change, Piece, Place};
 pub use hello::Card;
+pub use record::Record;

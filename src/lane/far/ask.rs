@@ -101,7 +101,7 @@ impl Far {
     }
     /// Calls the peer's thread.
     pub fn call(&self, call: Call) {
-        let _ = self.link.write_into(&self.page, 0, || Some(call.number(self.number)), |_| 0);
+        let _ = self.link.write_into(&self.page, 0, || Some(call.number(self.number)), |_| ());
     }
     /// Somebody of this side goes to sleep and must be woken. What was published before this reached the peer wakes it as well, since
     /// the peer's thread confirms by the same connection.
@@ -116,10 +116,7 @@ impl Far {
                 &self.page,
                 ASLEEP_AT,
                 || Some(Call::Sleeps.number(self.number)),
-                |record| {
-                    record[..8].copy_from_slice(&1u64.to_ne_bytes());
-                    8
-                },
+                |record| record.put(&[1]),
             );
         }
     }
@@ -128,7 +125,7 @@ impl Far {
         // Asked under the lock, under which publications take the flag too: so a wake never overtakes the confirmation.
         let asleep = &self.page().asleep;
         let call = || if asleep.load(Ordering::Acquire) != 0 { Call::Noted } else { Call::Wake };
-        let _ = self.link.write_into(&self.page, 0, || Some(call().number(self.number)), |_| 0);
+        let _ = self.link.write_into(&self.page, 0, || Some(call().number(self.number)), |_| ());
     }
     /// The peer knows of this side's sleeper, or has woken it.
     pub fn set_noted(&self, noted: bool) {
@@ -146,10 +143,7 @@ impl Far {
         let n = *asked;
         let call = || Some(Call::Asks.number(self.number));
         let posted = self.link.write_into(&self.page, REQUEST_AT, call, |record| {
-            for (to, w) in record.chunks_exact_mut(8).zip([n, what.what as u64, what.slot as u64, what.seq, what.at]) {
-                to.copy_from_slice(&w.to_ne_bytes());
-            }
-            40
+            record.put(&[n, what.what as u64, what.slot as u64, what.seq, what.at]);
         });
         posted.ok()?;
         let (mut turns, mut torn_ns) = (0u32, 0);
@@ -220,16 +214,10 @@ pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Asked) -> Answer) {
     let none = || None;
     if let Some([first, second]) = answer {
         let _ = link.write_into(&window, FOUND_AT, none, |record| {
-            for (to, w) in record.chunks_exact_mut(8).zip([first, second, sum(n, &[first, second])]) {
-                to.copy_from_slice(&w.to_ne_bytes());
-            }
-            24
+            record.put(&[first, second, sum(n, &[first, second])]);
         });
     }
-    let _ = link.write_into(&window, ANSWER_AT, none, |record| {
-        record[..8].copy_from_slice(&(n << 1 | answer.is_some() as u64).to_ne_bytes());
-        8
-    });
+    let _ = link.write_into(&window, ANSWER_AT, none, |record| record.put(&[n << 1 | answer.is_some() as u64]));
 }
 
 #[cfg(test)]

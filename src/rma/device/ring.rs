@@ -62,7 +62,7 @@ impl Device {
         slot[..WORDS].copy_from_slice(&words);
         slot[WORDS] = sum(ticket.wrapping_add(1), &words);
         let (at, number) = (plan.slot(far.share, ticket), || Some(COMMANDED));
-        far.link.write_with(far.card.block, at, number, |record| put_words(record, &slot[..=WORDS]))?;
+        far.link.write_with(far.card.block, at, number, |record| record.put(&slot[..=WORDS]))?;
         Ok(true)
     }
 
@@ -117,7 +117,7 @@ impl Device {
     pub fn reply(&self, far: &Far, place: usize, word: u64, value: u64) -> Result<()> {
         let reply = [word, value, sum(word, &[value])];
         let (at, number) = (far.plan.reply(place), || Some(COMMANDED));
-        far.link.write_with(far.card.block, at, number, |record| put_words(record, &reply)).map(|_| ())
+        far.link.write_with(far.card.block, at, number, |record| record.put(&reply)).map(|_| ())
     }
 
     /// The reply at a place: its word and value, if it is whole.
@@ -126,11 +126,4 @@ impl Device {
         let [word, value, check] = [0, 8, 16].map(|k| self.word(at + k).load(Ordering::Acquire));
         (check == sum(word, &[value])).then_some((word, value))
     }
-}
-
-fn put_words(record: &mut [u8], words: &[u64]) -> usize {
-    for (to, w) in record.chunks_exact_mut(8).zip(words) {
-        to.copy_from_slice(&w.to_ne_bytes());
-    }
-    words.len() * 8
 }

@@ -161,16 +161,7 @@ impl Host {
         self.told.store(taken, Ordering::Relaxed);
         if let Some(far) = lane.far() {
             // Without a connection no sender has one to it either, or will be told by the next one.
-            let _ = far.link.write_with(
-                place,
-                FREED_AT,
-                || None,
-                |record| {
-                    record[..8].copy_from_slice(&taken.to_ne_bytes());
-                    record[8..16].copy_from_slice(&limit.to_ne_bytes());
-                    16
-                },
-            );
+            let _ = far.link.write_with(place, FREED_AT, || None, |record| record.put(&[taken, limit]));
         }
     }
 
