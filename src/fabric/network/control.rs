@@ -3,7 +3,6 @@
 mod contact;
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{JoinHandle, ThreadId};
@@ -103,7 +102,6 @@ pub(super) struct Shared {
     comes_before: Box<dyn Fn(u32) -> bool + Send + Sync>,
     thread: OnceLock<ThreadId>,
     stop: AtomicBool,
-    wake: OwnedFd,
     rejected: AtomicU64,
     /// Datagrams sent.
     datagrams: AtomicU64,
@@ -161,11 +159,6 @@ impl Fabric {
         let spool = Ranges::new(device.domain());
         let cache = Cache::new(device.domain(), terms.keep)?;
         device.domain().set_relief(cache.relief());
-        // SAFETY: no memory is involved.
-        let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if wake < 0 {
-            return Err(Error::system("a descriptor to wake the thread between nodes (eventfd)"));
-        }
         let shared = Arc::new_cyclic(|this| Shared {
             this: this.clone(),
             rank,
@@ -186,8 +179,6 @@ impl Fabric {
             comes_before: terms.comes_before,
             thread: OnceLock::new(),
             stop: AtomicBool::new(false),
-            // SAFETY: a new descriptor that nobody else has.
-            wake: unsafe { OwnedFd::from_raw_fd(wake) },
             rejected: AtomicU64::new(0),
             datagrams: AtomicU64::new(0),
             log: terms.log,
@@ -363,9 +354,7 @@ impl Shared {
 
     /// Wakes the thread.
     pub fn wake(&self) {
-        let one = 1u64;
-        // SAFETY: eight readable bytes, an open descriptor.
-        unsafe { libc::write(self.wake.as_raw_fd(), (&raw const one).cast(), 8) };
+        self.device.wake();
     }
     /// Is the caller the fabric's thread?
     pub fn is_its_thread(&self) -> bool {
@@ -389,11 +378,7 @@ impl Shared {
             SETTLED => None,
             due => Some(Duration::from_millis(due.saturating_sub(now_ns()).div_ceil(1_000_000).min(1000))),
         };
-        let has_told = self.device.sleep(self.wake.as_raw_fd(), patience);
-        let mut count = 0u64;
-        // SAFETY: eight writable bytes, and the descriptor does not block.
-        unsafe { libc::read(self.wake.as_raw_fd(), (&raw mut count).cast(), 8) };
-        if has_told {
+        if self.device.sleep(patience) {
             self.take_errors();
         }
         // Ask first, then look: what comes in between makes an event.

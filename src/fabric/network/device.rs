@@ -20,7 +20,6 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -175,9 +174,11 @@ pub trait Device: Send + Sync + fmt::Debug {
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()>;
     /// The next to come ends a [sleep](Device::sleep). What came before is to be [collected](Device::collect) afterwards, once more.
     fn arm(&self) -> Result<()>;
-    /// Sleeps until something comes, `wake` can be read, or the time is over; for a moment too long or too short. `true`: the device has
-    /// [told](Device::next_error) something.
-    fn sleep(&self, wake: RawFd, at_most: Option<Duration>) -> bool;
+    /// Sleeps until something comes, somebody [wakes](Device::wake) it, or the time is over; for a moment too long or too short. `true`:
+    /// the device has [told](Device::next_error) something. One thread at a time.
+    fn sleep(&self, at_most: Option<Duration>) -> bool;
+    /// Ends the sleep, or the next one if nobody sleeps.
+    fn wake(&self);
     /// The next error that the device has told.
     fn next_error(&self) -> Option<DeviceError>;
     /// Joins a multicast group. `Unsupported`: it cannot be joined, and why.

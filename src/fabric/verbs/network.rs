@@ -3,7 +3,7 @@
 //! Each datagram and each write with a number uses up a receive, which is posted again as soon as it has been looked at.
 
 use std::collections::HashMap;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,8 @@ pub struct Verbs {
     queues: Arc<Queues>,
     /// Where the device tells of errors.
     errors: RawFd,
+    /// Ends a sleep.
+    wake: OwnedFd,
 }
 
 impl Verbs {
@@ -69,6 +71,11 @@ impl Verbs {
         let datagrams = QueuePair::datagrams(&protection, &port, [&sent, &queue], depth, QKEY)?;
         let memory = Arena::new(&domain, DATAGRAMS * STRIDE, Access::LOCAL_WRITE)?;
         let sending = Arena::new(&domain, DATAGRAM, Access::LOCAL_WRITE)?;
+        // SAFETY: no memory is involved.
+        let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if wake < 0 {
+            return Err(Error::system("a descriptor to wake the thread between nodes (eventfd)"));
+        }
         let verbs = Verbs {
             datagrams,
             errors: port.device.watch_errors(),
@@ -83,6 +90,8 @@ impl Verbs {
             memory,
             ways: Mutex::default(),
             queues: Arc::default(),
+            // SAFETY: a new descriptor that nobody else has.
+            wake: unsafe { OwnedFd::from_raw_fd(wake) },
         };
         (0..DATAGRAMS).try_for_each(|n| verbs.post_receive(n))?;
         Ok(verbs)
@@ -194,7 +203,8 @@ impl Device for Verbs {
         self.queue.arm()
     }
 
-    fn sleep(&self, wake: RawFd, at_most: Option<Duration>) -> bool {
+    fn sleep(&self, at_most: Option<Duration>) -> bool {
+        let wake = self.wake.as_raw_fd();
         let mut fds = [self.channel.fd(), wake, self.errors].map(|fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
@@ -203,8 +213,17 @@ impl Device for Verbs {
         let patience = at_most.map_or(-1, |time| time.as_millis().min(1 << 20) as i32);
         // SAFETY: an array of that length.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, patience) };
+        let mut count = 0u64;
+        // SAFETY: eight writable bytes, and the descriptor does not block.
+        unsafe { libc::read(wake, (&raw mut count).cast(), 8) };
         self.channel.take_events();
         fds[2].revents != 0
+    }
+
+    fn wake(&self) {
+        let one = 1u64;
+        // SAFETY: eight readable bytes, an open descriptor.
+        unsafe { libc::write(self.wake.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
     fn next_error(&self) -> Option<DeviceError> {
