@@ -1,5 +1,5 @@
 //! The layers of the library: the table at the top of `src/lib.rs` names them from the highest to the lowest, and no module imports from
-//! one above its own.
+//! one above its own. And nothing above the fabric knows which network reaches other nodes.
 
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
@@ -83,6 +83,29 @@ fn no_import_goes_up() {
     }
     assert!(looked_at > 500, "{looked_at} imports were found");
     assert!(wrong.is_empty(), "imports that go up:\n{}", wrong.join("\n"));
+}
+
+/// Which network reaches other nodes is known to the fabric alone, and there not to the protocol between nodes. (The command, which shows what
+/// devices there are, and the settings name them.)
+#[test]
+fn no_network_is_named_above_the_fabric() {
+    let mut all = Vec::new();
+    files(&src(), &mut all);
+    let mut wrong = Vec::new();
+    for path in all {
+        let file = path.strip_prefix(src()).expect("below src").display().to_string();
+        let may = ["fabric/verbs/", "fabric/mod.rs", "fabric/networks.rs", "bin/", "base/config"];
+        if may.iter().any(|place| file.starts_with(place)) {
+            continue;
+        }
+        for (k, line) in read_to_string(&path).expect("a file").lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "verbs") {
+                wrong.push(format!("src/{file}:{}: {}", k + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "a network is named:\n{}", wrong.join("\n"));
 }
 
 #[test]

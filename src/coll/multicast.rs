@@ -136,7 +136,7 @@ async fn make(p: &Party<'_>, team: &Team) -> Result<Option<Means>> {
         if p.me == 0 {
             // SAFETY: zeros, which are the group's own.
             unsafe { group.send(0, 0, core::ptr::null(), TRIED * size as usize, size as usize, None) };
-            left(&mut group).await;
+            left(&mut *group).await;
         }
         down(p, branch, turn as u64).await?;
         let since = now_ns();
@@ -163,7 +163,7 @@ fn say(team: &Team, why: &str) {
 }
 
 /// Waits until what was sent to a group has left.
-async fn left(group: &mut Group) {
+async fn left(group: &mut dyn Group) {
     poll_fn(|_| if group.has_left() { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
@@ -260,7 +260,7 @@ impl Call<'_> {
             if window > 0 {
                 self.collect(window - 1).await?;
             }
-            left(&mut self.means.group).await;
+            left(&mut *self.means.group).await;
             self.tell(window).await?;
         }
         self.collect(windows - 1).await

@@ -346,22 +346,13 @@ impl Far {
     /// Tells the peer that this side has left it for this death.
     pub fn say_broken(&self, dead: u32) {
         if self.link.failure().is_none() && !self.has_left() {
-            let _ = self.link.write_into(
-                &self.page,
-                BROKEN_AT,
-                || self.wakes(),
-                |record| record.put(&[dead as u64 + 1]),
-            );
+            let _ =
+                self.link.write_into(&self.page, BROKEN_AT, || self.wakes(), |record| record.put(&[dead as u64 + 1]));
         }
     }
     /// Announces: entry `n` of the peer's queue.
     pub fn announce(&self, n: u64, entry: u64) {
-        let _ = self.link.write_into(
-            &self.page,
-            queue_at(n),
-            || self.wakes(),
-            |record| record.put(&[entry]),
-        );
+        let _ = self.link.write_into(&self.page, queue_at(n), || self.wakes(), |record| record.put(&[entry]));
     }
 
     /// The lane's number between the two.

@@ -12,15 +12,15 @@ use crate::base::processor::Processor;
 use crate::base::trace;
 use crate::base::trace::traced;
 use crate::base::tuning::{self, Whence};
+use crate::fabric::network::Card;
+use crate::fabric::network::control::{Fabric, Terms};
+use crate::fabric::network::link::Link;
+use crate::fabric::network::room::TABLES_BYTES;
+use crate::fabric::networks;
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, LIVES_AT, Mapping, NODE_AT, PLACES_AT, Region};
-use crate::fabric::network::Card;
-use crate::fabric::network::control::{Fabric, Terms};
-use crate::fabric::networks;
-use crate::fabric::network::link::Link;
-use crate::fabric::network::room::TABLES_BYTES;
 use crate::lane::far::{FAR, Far, has_left};
 use crate::lane::map::{
     CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, PANICKED, SIDE_FINALIZED,

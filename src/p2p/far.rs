@@ -20,11 +20,11 @@ use lend::{Source, keys_of};
 
 use crate::base::error::Error;
 use crate::base::layout::{Block as Shaped, Cursor, Layout};
-use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::fabric::network::Place;
 use crate::fabric::network::control::Hooks;
 use crate::fabric::network::link::ending::Reason;
 use crate::fabric::network::link::{COMMANDED, Link};
+use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
 use crate::lane::record::*;
 use crate::lane::{BlockRef, Lane, SendState, WayTaken};

@@ -28,12 +28,12 @@ use super::Rma;
 use super::record::Window;
 use super::view::View;
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::network::{Access, Change, Piece, Place};
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::device::Atomics;
 use crate::fabric::network::link::Link;
 use crate::fabric::network::own::Own;
 use crate::fabric::network::region::{Arena, Region};
+use crate::fabric::network::{Access, Change, Piece, Place};
 use crate::p2p::any_source::share::{share_of, shares};
 use crate::p2p::endpoint::Endpoint;
 

@@ -31,8 +31,7 @@ impl Own {
     pub fn change(&self, at: Place, change: Change) -> Result<u64> {
         let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
         let piece = [Piece { addr: old.as_ptr() as u64, len: 8, lkey: old.region().lkey() }];
-        let request =
-            Request { id: 1, what: What::Change(change), data: Data::Pieces(&piece), to: at, signaled: true };
+        let request = Request { id: 1, what: What::Change(change), data: Data::Pieces(&piece), to: at, signaled: true };
         // SAFETY: the memory is this call's until the request has completed, and afterwards nobody else's; there is one at a time.
         unsafe { self.pair.post(&request)? };
         let (mut done, since) = (None, now_ns());

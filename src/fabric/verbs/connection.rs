@@ -115,7 +115,7 @@ impl Pair for Connection {
             What::Change(Change::Swap(expected, new)) => (opcode::ATOMIC_CMP_AND_SWP, atomic(expected, new)),
         };
         let mut flags = if request.signaled { SendFlags::SIGNALED } else { SendFlags::empty() };
-        let mut one = Sge::default();
+        let mut one;
         let (list, count) = match request.data {
             Data::Record(record) => {
                 if record.len() <= self.qp.depth.inline as usize {

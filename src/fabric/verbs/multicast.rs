@@ -125,12 +125,7 @@ impl fmt::Debug for Joined {
 
 impl Joined {
     /// Joins a group. `Unsupported`: no group can be joined by this port, and why.
-    pub fn join(
-        at: (&Arc<Protection>, &Arc<Domain>),
-        port: &Port,
-        name: Name,
-        counts: &Arc<Counts>,
-    ) -> Result<Joined> {
+    pub fn join(at: (&Arc<Protection>, &Arc<Domain>), port: &Port, name: Name, counts: &Arc<Counts>) -> Result<Joined> {
         let address = address(&name, port)?;
         if port.device.attr().max_mcast_grp <= 0 {
             return Err(Error::new(Code::Unsupported, format!("{} has no multicast groups", port.device.name())));

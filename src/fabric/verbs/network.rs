@@ -15,9 +15,7 @@ use super::multicast;
 use super::protection::Protection;
 use super::queue_pair::{AddressHandle, Depth, QueuePair, SILENCE_MOST_NS, SharedReceives};
 use crate::base::error::{Code, Error, Result};
-use crate::fabric::network::device::{
-    Access, Address, Arrived, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair,
-};
+use crate::fabric::network::device::{Access, Address, Arrived, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair};
 use crate::fabric::network::multicast::{Counts, Group, Name};
 use crate::fabric::network::region::{Arena, Domain};
 
@@ -205,11 +203,8 @@ impl Device for Verbs {
 
     fn sleep(&self, at_most: Option<Duration>) -> bool {
         let wake = self.wake.as_raw_fd();
-        let mut fds = [self.channel.fd(), wake, self.errors].map(|fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        });
+        let mut fds =
+            [self.channel.fd(), wake, self.errors].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         let patience = at_most.map_or(-1, |time| time.as_millis().min(1 << 20) as i32);
         // SAFETY: an array of that length.
         unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, patience) };

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::base::error::Error;
 use crate::base::layout::{Block as Shaped, Cursor, Layout};
-use crate::fabric::network::{Piece, Place};
 use crate::fabric::network::control::BOUNCE_BYTES;
 use crate::fabric::network::link::{Link, PIECES};
 use crate::fabric::network::region::Region;
+use crate::fabric::network::{Piece, Place};
 use crate::lane::far::Far;
 use crate::p2p::endpoint::endpoint;
 

@@ -9,8 +9,8 @@
 //! ```
 //! Whoever wants to know asks, so both may ask at once. The connection itself is made when something is to be posted, see `super::turns`.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, Shared, WINDOW_BYTES};
@@ -71,7 +71,11 @@ impl Fabric {
                         shared.rank,
                         shared.device.describe(),
                         timeout.as_secs_f64(),
-                        if !link.is_found.load(Ordering::Relaxed) { ", whose address the network does not know" } else { "" }
+                        if !link.is_found.load(Ordering::Relaxed) {
+                            ", whose address the network does not know"
+                        } else {
+                            ""
+                        }
                     ),
                 ));
             }

@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{FREED_AT, FarShare, SENT_AT, SLOTS_AT};
-use crate::fabric::network::{Access, Piece, Place};
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::region::Arena;
+use crate::fabric::network::{Access, Piece, Place};
 use crate::lane::Lane;
 use crate::lane::far::{Ask, Asked};
 use crate::launch::place::NodeMap;
