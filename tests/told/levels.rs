@@ -10,7 +10,7 @@ pub fn is_made_wait() {
         send(&vec![7; LONG], 1, 1);
         recv(&mut [0; 8], 1, 2);
     } else {
-        sleep_ms(900);
+        sleep_ms(1500);
         send(&[1; 8], 0, 2);
         recv(&mut vec![0; LONG], 0, 1);
     }
@@ -37,6 +37,8 @@ pub fn each_level() {
         }
         let named =
             |l: &str| ["fmpl: rank 0: ", "fmpl: rank 1: ", "fmpl: stalled: rank "].iter().any(|n| l.starts_with(n));
-        assert!(text.lines().all(named), "{name}: {}", story(&outcome));
+        // Events follow the report of a stall, where they are compiled in.
+        let event = |l: &str| cfg!(feature = "trace") && l.starts_with(' ');
+        assert!(text.lines().all(|l| named(l) || event(l)), "{name}: {}", story(&outcome));
     }
 }

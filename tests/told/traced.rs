@@ -22,16 +22,24 @@ pub fn does_this_and_that() {
     barrier();
     if rank() == 0 {
         if std::env::var_os("STALLS").is_some() {
-            sleep_ms(900);
+            sleep_ms(2000);
         }
         if std::env::var_os("SIGNALS").is_some() {
             // SAFETY: no memory.
             unsafe { libc::raise(libc::SIGUSR1) };
+            let written = format!("{}.0", std::env::var("FMPL_TRACE").unwrap());
+            while !std::path::Path::new(&written).exists() {
+                sleep_ms(10);
+            }
+            // It is told, too.
             sleep_ms(300);
         }
         send(&[4; 8], 1, 4);
     } else {
         recv(&mut [0; 8], 0, 4);
+    }
+    for _ in 0..std::env::var("MANY").map_or(0, |n| n.parse().unwrap()) {
+        sendrecv(&[5; 8], other(), 5, &mut [0; 8], other(), 5);
     }
     if std::env::var_os("DIES").is_some() {
         // SAFETY: no memory.
@@ -165,7 +173,7 @@ pub fn at_a_signal() {
 
 pub fn the_last_ones() {
     let place = Place::new("few");
-    place.job("run").env("FMPL_TRACE_EVENTS", 16).run();
+    place.job("run").env("FMPL_TRACE_EVENTS", 16).env("MANY", 40).run();
     let text = place.read("run.1");
     let dropped = text.split("; ").nth(1).unwrap().split(' ').next().unwrap().parse::<u64>().unwrap();
     assert!(text.lines().count() <= 2 + 16 && dropped > 0, "{text}");

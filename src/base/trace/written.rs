@@ -65,7 +65,9 @@ pub fn write(why: Option<&str>) {
     };
     let json = path.extension().is_some_and(|e| e == "json");
     let text = if json { chrome(job, &threads, dropped) } else { head(job, dropped) + &text(&threads, usize::MAX) };
-    match std::fs::write(&path, text) {
+    // As a whole: who reads it finds the old one or the new one.
+    let new = PathBuf::from(format!("{}.new", path.display()));
+    match std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path)) {
         Ok(()) if why.is_none() => {}
         Ok(()) => log::report(&format!("rank {}: {}: events in {}", job.rank, why.unwrap_or(""), path.display())),
         Err(e) => tell(Level::Warn, || format!("FMPL_TRACE: {}: {e}", path.display())),
