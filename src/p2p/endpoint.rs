@@ -270,7 +270,6 @@ impl Endpoint {
         let started = networks::choose(&self.config, turn).and_then(|device| {
             let (config, nodes, rank) = (&self.config, self.launch.nodes().clone(), self.rank);
             let terms = Terms {
-                log: (config.log >= Level::Warn) as u8,
                 keep: config.verbs_cache,
                 strict: config.verbs_strict,
                 places: [config.queue_pairs, config.contexts],

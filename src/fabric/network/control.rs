@@ -56,8 +56,6 @@ pub struct Hooks {
 
 /// How a process takes part.
 pub struct Terms {
-    /// How much is said on standard error.
-    pub log: u8,
     /// User memory stays registered from one message to the next.
     pub keep: bool,
     /// See [`Fabric::strict`].
@@ -105,7 +103,6 @@ pub(super) struct Shared {
     rejected: AtomicU64,
     /// Datagrams sent.
     datagrams: AtomicU64,
-    log: u8,
     strict: bool,
     spool: Ranges,
     cache: Cache,
@@ -181,7 +178,6 @@ impl Fabric {
             stop: AtomicBool::new(false),
             rejected: AtomicU64::new(0),
             datagrams: AtomicU64::new(0),
-            log: terms.log,
             strict: terms.strict,
             spool,
             cache,

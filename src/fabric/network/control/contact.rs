@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::log::{Level, tell};
 use crate::fabric::network::device::End;
 use crate::fabric::network::hello::{Card, Hello, Kind};
 use crate::fabric::network::link::ending::Reason;
@@ -169,11 +170,11 @@ impl Shared {
     /// Deals with a datagram.
     pub fn packet(&self, bytes: &[u8]) {
         let Some(hello) = self.stamps.get().and_then(|stamps| stamps.take(bytes)) else {
-            if self.rejected.fetch_add(1, Ordering::Relaxed) == 0 && self.log >= 1 {
-                eprintln!(
-                    "fmpl: rank {}: dropped a datagram that is not of this job, or came before (said once; more are counted)",
-                    self.rank
-                );
+            if self.rejected.fetch_add(1, Ordering::Relaxed) == 0 {
+                tell(Level::Warn, || {
+                    "dropped a datagram that is not of this job, or came before (said once; more are counted)"
+                        .to_owned()
+                });
             }
             return;
         };
@@ -206,10 +207,8 @@ impl Shared {
                 self.answered.notify_all();
             }
             _ => {
-                if let Err(e) = self.take_in(&link, &hello)
-                    && self.log >= 1
-                {
-                    eprintln!("fmpl: rank {}: connecting with rank {}: {}", self.rank, hello.from, e.detail());
+                if let Err(e) = self.take_in(&link, &hello) {
+                    tell(Level::Warn, || format!("connecting with rank {}: {}", hello.from, e.detail()));
                 }
             }
         }
