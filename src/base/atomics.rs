@@ -4,15 +4,25 @@
 //! to the model checker (`super::shadow`); the protocol above is the same source.
 
 #[cfg(not(loom))]
-pub use std::sync::{Mutex, MutexGuard, OnceLock};
-
+pub use super::lock::{Mutex, MutexGuard};
 #[cfg(not(loom))]
-pub use core::{
-    hint::spin_loop,
-    sync::atomic::{
-        AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-    },
+pub use std::sync::OnceLock;
+
+#[cfg(any(miri, not(any(loom, test))))]
+pub use core::hint::spin_loop;
+#[cfg(not(loom))]
+pub use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
+
+/// A pause in a loop that looks for something; in a test with simulated processes the others' turn.
+#[cfg(all(test, not(any(loom, miri))))]
+#[inline]
+pub fn spin_loop() {
+    if !super::simulation::pause() {
+        core::hint::spin_loop();
+    }
+}
 
 #[cfg(loom)]
 pub use super::shadow::{

@@ -7,12 +7,16 @@ pub mod copying;
 pub mod error;
 pub mod key;
 pub mod layout;
+pub mod lock;
 pub mod log;
 pub mod ownership;
 pub mod prefetch;
 pub mod processor;
+pub mod rules;
 #[cfg(loom)]
 pub mod shadow;
+#[cfg(all(test, not(any(loom, miri))))]
+pub mod simulation;
 pub mod thread;
 pub mod trace;
 pub mod tuning;

@@ -1,7 +1,7 @@
 //! Threads of the library's own.
 
 use std::io;
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, ThreadId};
 
 /// Starts a thread that no signal reaches: those for the process go to a thread of the program, and its handlers run there.
 ///
@@ -21,4 +21,58 @@ pub fn spawn<T: Send + 'static>(
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         thread
     }
+}
+
+/// A thread that was [started](start).
+#[derive(Debug)]
+pub enum Started {
+    /// One of the system's.
+    Real(JoinHandle<()>),
+    /// One of a test's.
+    #[cfg(all(test, not(any(loom, miri))))]
+    Simulated(usize),
+}
+
+/// As [`spawn`]; in a test with simulated processes one of theirs.
+pub fn start(name: &str, stack: usize, run: impl FnOnce() + Send + 'static) -> io::Result<Started> {
+    #[cfg(all(test, not(any(loom, miri))))]
+    if super::simulation::is_active() {
+        return Ok(Started::Simulated(super::simulation::spawn(run)));
+    }
+    spawn(name, stack, run).map(Started::Real)
+}
+
+impl Started {
+    /// Waits for its end.
+    pub fn join(self) {
+        match self {
+            Started::Real(thread) => _ = thread.join(),
+            #[cfg(all(test, not(any(loom, miri))))]
+            Started::Simulated(thread) => super::simulation::join(thread),
+        }
+    }
+}
+
+/// What tells the calling thread from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Id(ThreadId, usize);
+
+/// The calling thread.
+pub fn current() -> Id {
+    #[cfg(all(test, not(any(loom, miri))))]
+    if let Some(simulated) = super::simulation::thread() {
+        return Id(std::thread::current().id(), simulated + 1);
+    }
+    Id(std::thread::current().id(), 0)
+}
+
+/// Lets other threads have this core.
+#[inline]
+pub fn yield_core() {
+    #[cfg(all(test, not(any(loom, miri))))]
+    if super::simulation::pause() {
+        return;
+    }
+    // SAFETY: no preconditions.
+    unsafe { libc::sched_yield() };
 }

@@ -7,12 +7,13 @@
 //!
 //! [`front`] says what lies in a front, [`ask`] what is asked of the peer's thread, [`view`] how a view follows its fronts.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use super::map::{SIDE_FINALIZED, SLOTS, Side};
 use super::record::{Land, WANTS};
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
 use crate::fabric::network::Record;
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::link::{COUNTED, Link, Window};

@@ -105,9 +105,9 @@ mod here {
         /// As a receiver: 1 + the slot whose request was posted last of those for more than a short message; 0: none yet.
         pub posted_long: AtomicU32,
         /// Slots that ever had messages in the spool, each once.
-        pub spooled: std::sync::Mutex<Vec<u32>>,
+        pub spooled: crate::base::lock::Mutex<Vec<u32>>,
         /// The receives of any index.
-        pub any: std::sync::Mutex<super::any::AnyState>,
+        pub any: crate::base::lock::Mutex<super::any::AnyState>,
         /// Threads that hold the lane, see [`Held`](super::table::Held).
         pub(super) held: AtomicU32,
         /// What it has besides when the peer is on another node.
@@ -352,7 +352,7 @@ mod here {
             // SYNC POINT: pairs with the release in the drop of `Held`.
             while self.held.load(Ordering::Acquire) != 0 {
                 spin_loop();
-                std::thread::yield_now();
+                crate::base::thread::yield_core();
             }
         }
 

@@ -16,8 +16,8 @@
 //! whose sender goes on as if it were posted for. The receiver takes the word back in the same way before it chooses another message, and as
 //! soon as it waits: then it looks for itself.
 
+use crate::base::lock::MutexGuard;
 use std::ops::{Deref, DerefMut};
-use std::sync::MutexGuard;
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};

@@ -44,6 +44,10 @@ pub fn barrier() -> bool {
     if crate::base::shadow::is_active() {
         return crate::base::shadow::membarrier();
     }
+    #[cfg(all(test, not(any(loom, miri))))]
+    if crate::base::simulation::is_active() {
+        return true;
+    }
     if !BARRIER.load(Ordering::Relaxed) {
         return false;
     }
@@ -63,6 +67,10 @@ pub fn pause() {
     #[cfg(loom)]
     if crate::base::shadow::is_active() {
         return crate::base::shadow::pause();
+    }
+    #[cfg(all(test, not(any(loom, miri))))]
+    if crate::base::simulation::block(0, PAUSE.as_nanos() as u64) {
+        return;
     }
     std::thread::sleep(PAUSE);
     fence(Ordering::SeqCst);
@@ -85,6 +93,13 @@ pub fn bit(index: usize) -> u32 {
 pub fn sleep(bell: &AtomicU32, seen: u32, bits: u32, nanoseconds: u64) {
     #[cfg(loom)]
     if crate::base::shadow::sleep(bell, seen, bits, nanoseconds < 1_000_000) {
+        return;
+    }
+    #[cfg(all(test, not(any(loom, miri))))]
+    if crate::base::simulation::is_active() {
+        if bell.load(Ordering::Acquire) == seen {
+            crate::base::simulation::block(&raw const *bell as usize, nanoseconds);
+        }
         return;
     }
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -127,6 +142,8 @@ pub fn ring_some(bell: &AtomicU32, bits: u32, most: i32) -> i32 {
     if crate::base::shadow::wake(bell, bits) {
         return 0;
     }
+    #[cfg(all(test, not(any(loom, miri))))]
+    crate::base::simulation::wake(&raw const *bell as usize);
     // SAFETY: as in `sleep`.
     unsafe {
         libc::syscall(

@@ -12,6 +12,7 @@ use crate::base::atomics::{AtomicU32, Ordering, Setting, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::config::{Config, WaitMode};
 use crate::base::error::{Error, Result};
+use crate::base::thread::yield_core;
 use crate::base::trace::traced;
 #[cfg(feature = "trace")]
 use crate::base::trace::{Event, What, note};
@@ -321,11 +322,6 @@ fn doze(bell: &AtomicU32, seen: u32, bits: u32, nanoseconds: u64) {
     doorbell::sleep(bell, seen, bits, nanoseconds);
     SLEPT[0].fetch_add(1, Ordering::Relaxed);
     SLEPT[1].fetch_add(now_ns().saturating_sub(since), Ordering::Relaxed);
-}
-
-fn yield_core() {
-    // SAFETY: no preconditions.
-    unsafe { libc::sched_yield() };
 }
 
 impl Default for Waiter {

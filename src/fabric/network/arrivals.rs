@@ -6,9 +6,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::device::{Arrived, DATAGRAM, Device};
+use crate::base::lock::Mutex;
 
 /// Datagrams that are kept until somebody looks; more are lost, and repeated by their senders.
 const DATAGRAMS: usize = 128;

@@ -2,10 +2,9 @@
 
 mod contact;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
-use std::thread::{JoinHandle, ThreadId};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use super::arrivals::{Arrival, Arrivals};
@@ -22,6 +21,8 @@ use super::turns::SETTLED;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::Key;
+use crate::base::lock::{Condvar, Mutex, MutexGuard};
+use crate::base::thread::{self, Started};
 use crate::fabric::shm::region::{Mapping, Region};
 
 /// From one request to its first repetition; later ones wait longer.
@@ -71,7 +72,7 @@ pub struct Terms {
 /// This process on the fabric.
 pub struct Fabric {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Started>>,
     pid: u32,
 }
 
@@ -98,7 +99,7 @@ pub(super) struct Shared {
     pub retired: AtomicU64,
     pub put_away: AtomicU64,
     comes_before: Box<dyn Fn(u32) -> bool + Send + Sync>,
-    thread: OnceLock<ThreadId>,
+    thread: OnceLock<thread::Id>,
     stop: AtomicBool,
     rejected: AtomicU64,
     /// Datagrams sent.
@@ -143,7 +144,7 @@ const BOUNCES: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Links {
-    pub by_peer: HashMap<u32, Arc<Link>>,
+    pub by_peer: BTreeMap<u32, Arc<Link>>,
     /// Peers that refused, and why.
     refused: HashMap<u32, u32>,
 }
@@ -195,7 +196,7 @@ impl Fabric {
         let _ = self.shared.hooks.set(hooks);
         self.shared.device.arm()?;
         let shared = self.shared.clone();
-        let thread = crate::base::thread::spawn("fmpl-network", STACK, move || shared.run());
+        let thread = thread::start("fmpl-network", STACK, move || shared.run());
         let thread = thread.map_err(|e| Error::new(Code::System, format!("starting the thread between nodes: {e}")))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
@@ -303,7 +304,7 @@ impl Fabric {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.wake();
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            let _ = thread.join();
+            thread.join();
         }
         self.shared.cache.stop();
         self.links().iter().for_each(|link| link.fail(Reason::Other, "is left: this process has finalized".into()));
@@ -338,7 +339,7 @@ impl Drop for Fabric {
 }
 
 impl Shared {
-    pub fn lock(&self) -> std::sync::MutexGuard<'_, Links> {
+    pub fn lock(&self) -> MutexGuard<'_, Links> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn card(&self) -> Card {
@@ -354,7 +355,7 @@ impl Shared {
     }
     /// Is the caller the fabric's thread?
     pub fn is_its_thread(&self) -> bool {
-        self.thread.get() == Some(&std::thread::current().id())
+        self.thread.get() == Some(&thread::current())
     }
 
     /// The link with a peer, made if need be.
@@ -415,7 +416,7 @@ impl Shared {
     }
 
     fn run(&self) {
-        let _ = self.thread.set(std::thread::current().id());
+        let _ = self.thread.set(thread::current());
         while !self.stop.load(Ordering::Acquire) {
             self.rest();
             loop {

@@ -21,6 +21,8 @@
 //! A side takes its queue pair down only when it is quiet *and* knows that the peer is: so no request is ever on its way to a queue pair
 //! that is gone, and whatever was posted in a turn is in the peer's memory before the next turn begins.
 
+use crate::base::rules::{Rule, holds};
+
 /// What the connection packets say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Say {
@@ -155,7 +157,7 @@ impl Handshake {
     pub fn now_quiet(&mut self) -> Outcome {
         debug_assert_eq!(self.state, State::Closing);
         self.quiet = true;
-        if !self.peer_quiet {
+        if !self.peer_quiet && holds(Rule::PeersIsOver) {
             return self.again();
         }
         self.over(Some((Say::Retired, self.turn)))

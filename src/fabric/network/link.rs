@@ -7,7 +7,7 @@
 //! again first: requests, tickets and their order do not know of it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use super::arrivals::Arrivals;
@@ -19,8 +19,11 @@ use super::hello::Card;
 use super::record::Record;
 use super::region::{Domain, Region};
 use super::room::Room;
+use crate::base::atomics::spin_loop;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
+use crate::base::lock::{Mutex, MutexGuard};
+use crate::base::thread::yield_core;
 use ending::{Ending, Reason};
 pub use memory::Window;
 use memory::Windows;
@@ -296,13 +299,13 @@ impl Link {
             turns += 1;
             if turns.is_multiple_of(1024) {
                 self.is_stuck(posted, now_ns());
-                std::thread::yield_now();
+                yield_core();
             }
             // Of so many requests one asked for a completion. What is under way may wait for the peer's receives as the peer's does for
             // ours.
             self.poll();
             self.arrivals.collect();
-            std::hint::spin_loop();
+            spin_loop();
         }
         if self.has_ended() {
             return Err(self.broken());
@@ -382,7 +385,8 @@ impl Link {
             }
             self.check()?;
         }
-        Ok(())
+        // It is not up, and never will be again: whoever asks must not try for ever.
+        if self.has_ended() { Err(self.broken()) } else { Ok(()) }
     }
 
     fn post_record(
@@ -429,7 +433,7 @@ impl Link {
                     return Err(self.damaged("the number of a landing among those that are counted"));
                 }
             }
-            std::thread::yield_now();
+            yield_core();
         }
         Ok(())
     }

@@ -31,6 +31,8 @@ pub mod own;
 mod record;
 pub mod region;
 pub mod room;
+#[cfg(all(test, not(any(loom, miri))))]
+mod simulated;
 mod stamps;
 mod turns;
 

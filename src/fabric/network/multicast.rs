@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::region::Region;
 use crate::base::key::Key;
+use crate::base::thread::yield_core;
 
 /// Packets of a window.
 pub const WINDOW: usize = 64;
@@ -100,7 +101,7 @@ pub trait Group: Send + fmt::Debug {
     /// Waits until all has left.
     fn until_left(&mut self) {
         while !self.has_left() {
-            std::thread::yield_now();
+            yield_core();
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The connection of this process with itself: by it its own device changes words of its own memory, so that all changes of a word are made by
 //! the same device. A queue pair whose other end it is itself; one request at a time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::device::{Access, Change, Data, Device, Pair, Piece, Place, Request, Status, What};
 use super::region::Arena;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
+use crate::base::thread::yield_core;
 
 /// A device that has not answered for so long is out of order.
 const PATIENCE_NS: u64 = 5_000_000_000;
@@ -46,7 +48,7 @@ impl Own {
                     "the RDMA device has not changed a word of this process within 5 s",
                 ));
             }
-            std::thread::yield_now();
+            yield_core();
         }
         if let Some(c) = done.filter(|c| c.status != Status::Done) {
             let text = format!("changing a word of this process by its RDMA device: {}", self.pair.explain(c.code));

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::device::{Access, Atomics, Registrar, Registration};
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::{Mutex, MutexGuard};
 
 /// Where memory is registered: pairs and regions of one domain may be used together.
 pub struct Domain {
@@ -282,7 +283,7 @@ impl Ranges {
         Ranges { domain: domain.clone(), kept: Mutex::default() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

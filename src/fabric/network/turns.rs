@@ -22,6 +22,7 @@ use super::room::{Least, Room, Which};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use crate::base::log::{Level, tell};
+use crate::base::rules::{Rule, holds};
 #[cfg(feature = "trace")]
 use crate::base::trace::What;
 use crate::base::trace::traced;
@@ -142,7 +143,7 @@ impl Shared {
         match posted.hand.state() {
             State::Down | State::Up => return if heeded { SETTLED } else { now + TICK_NS },
             State::Reserving => after.needs_room = self.reserve(link, &mut posted, &mut after.came_up, now),
-            State::Closing if !posted.hand.is_quiet() && link.is_quiet(&mut posted) => {
+            State::Closing if !posted.hand.is_quiet() && (link.is_quiet(&mut posted) || !holds(Rule::OwnIsOver)) => {
                 let outcome = posted.hand.now_quiet();
                 after.came_up |= self.take(link, &mut posted, outcome, None);
             }
@@ -158,6 +159,7 @@ impl Shared {
         }
         if now.saturating_sub(posted.times.said) >= posted.times.patience {
             let outcome = posted.hand.again();
+            let outcome = if holds(Rule::SaidAgain) { outcome } else { Outcome { say: None, ..outcome } };
             self.take(link, &mut posted, outcome, None);
             posted.times.patience = (posted.times.patience * 2).clamp(FIRST_PATIENCE_NS, LAST_PATIENCE_NS);
         }
@@ -221,7 +223,7 @@ impl Shared {
         };
         // The context first: others wait for a connection's place only with theirs in hand, so no two wait for each other's.
         if link.is_in() {
-            link.set_idle(false);
+            link.set_idle(!holds(Rule::StaysRegistered));
         } else {
             let Some(place) = contexts.take(link.peer) else { return missing(Which::Contexts) };
             if let Err(e) = link.bring_in(&contexts, place) {
@@ -407,6 +409,12 @@ impl Shared {
 
     /// Gives a connection up.
     fn retire(&self, link: &Link) {
+        if !link.is_up() {
+            // It is in the making for long, and nobody knows whether the peer will ever answer.
+            link.give_up();
+            self.advance(link);
+            return;
+        }
         self.settle(link);
         let mut posted = link.lock();
         if link.has_left() && link.is_quiet(&mut posted) {
@@ -456,11 +464,21 @@ fn bury(link: &Link, posted: &mut Posted) -> bool {
     true
 }
 
+/// Does a connection in the making keep its place for a peer that is late? Others would wait for it for ever, if that has died.
+fn is_held_for_nobody(link: &Link, posted: &Posted) -> bool {
+    matches!(posted.hand.state(), State::Offered | State::Accepted)
+        && link.lateness().is_some()
+        && holds(Rule::LateGivesWay)
+}
+
 /// May this connection be given up now, or this context?
 fn may_go(link: &Link, which: Which) -> bool {
     let Some(posted) = link.try_lock() else { return false };
     if which == Which::Contexts {
         return Link::may_be_put_away(&posted);
+    }
+    if is_held_for_nobody(link, &posted) {
+        return true;
     }
     let (since, before) = posted.times.up;
     posted.hand.is_up()

@@ -170,9 +170,9 @@ impl Far {
                 if !goes_on() {
                     return None;
                 }
-                std::thread::yield_now();
+                crate::base::thread::yield_core();
             }
-            std::hint::spin_loop();
+            crate::base::atomics::spin_loop();
         }
     }
 }

@@ -10,11 +10,12 @@
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use static_assertions::const_assert;
 
 use super::{CHUNK_SLOTS, FAR_INLINE, HINT_KEYED};
+use crate::base::lock::Mutex;
 use crate::fabric::network::control::{CHUNK_BYTES, CHUNKS_MOST, PAGE_BYTES};
 use crate::fabric::network::link::Window;
 use crate::fabric::network::region::Region;

@@ -388,7 +388,7 @@ impl Away {
             if now_ns() - since > TORN_NS {
                 return Err(far.link.damaged("the record of a message that it offers"));
             }
-            std::thread::yield_now();
+            crate::base::thread::yield_core();
         }
     }
 }

@@ -313,7 +313,7 @@ pub fn mcast_wait(ticket: u64) -> Result<()> {
         {
             // Members that have entered are still reading.
             while !withdraw(ep, block) {
-                std::thread::yield_now();
+                crate::base::thread::yield_core();
             }
             return Err(e);
         }

@@ -189,7 +189,7 @@ impl Incoming {
                     return Err(self.busy_error("another thread receives there"));
                 }
                 Err(_) if !wait => return Ok(None),
-                Err(_) => std::thread::yield_now(),
+                Err(_) => crate::base::thread::yield_core(),
             }
         }
     }

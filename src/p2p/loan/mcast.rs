@@ -47,7 +47,7 @@ pub unsafe fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: *const u64, 
                 if unsafe { sender.place_short() } {
                     break false;
                 }
-                std::thread::yield_now();
+                crate::base::thread::yield_core();
             }
         };
         match gone {

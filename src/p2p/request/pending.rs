@@ -35,7 +35,7 @@ const FEW: u32 = 4;
 pub struct WaitingSends {
     /// How many are in the list: read without its lock, and late at worst.
     count: AtomicU32,
-    list: std::sync::Mutex<Vec<(&'static Lane, usize)>>,
+    list: crate::base::lock::Mutex<Vec<(&'static Lane, usize)>>,
     beside: std::sync::OnceLock<fn() -> bool>,
 }
 
@@ -197,14 +197,14 @@ fn let_go(ep: &'static Endpoint, lane: &'static Lane, slot: usize) {
         sender.seq -= 1;
         // SAFETY: the request's memory is readable until it is given up here.
         while lane.gone().is_none() && !sender.acknowledged() && !unsafe { sender.move_offer(true) } {
-            std::thread::yield_now();
+            crate::base::thread::yield_core();
         }
         sender.end_offer();
     }
     if side.state.get() == SendState::Shared {
         let mut sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
         while lane.gone().is_none() && !sender.has_been_shared() {
-            std::thread::yield_now();
+            crate::base::thread::yield_core();
         }
         sender.end_offer();
     }

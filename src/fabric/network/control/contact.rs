@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
@@ -47,7 +47,7 @@ impl Fabric {
             }
             Some((link.open_window(lane, 0)?, link.open_window(lane, chunk + 1)?))
         };
-        let deadline = Instant::now() + timeout;
+        let deadline = now_ns() + timeout.as_nanos() as u64;
         let mut patience = FIRST_PATIENCE;
         loop {
             if let Some((page, fronts)) = done(&link) {
@@ -63,7 +63,7 @@ impl Fabric {
                     format!("rank {peer} has layout version {version}; start all ranks with the same build of FMPL"),
                 ));
             }
-            if Instant::now() >= deadline {
+            if now_ns() >= deadline {
                 return Err(Error::new(
                     Code::Peer,
                     format!(
@@ -82,7 +82,7 @@ impl Fabric {
             }
             shared.send_to(&link, &shared.introduce(Kind::Open, &link, lane, chunk)?)?;
             let links = shared.lock();
-            let until = patience.min(deadline.saturating_duration_since(Instant::now()));
+            let until = patience.min(Duration::from_nanos(deadline.saturating_sub(now_ns())));
             let waited = shared.answered.wait_timeout_while(links, until, |links| {
                 done(&link).is_none() && !links.refused.contains_key(&peer) && !link.has_ended()
             });

@@ -10,11 +10,12 @@
 //! a word of the peer ends it at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError};
 
 use super::Link;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
 use crate::base::log::{Level, tell};
 #[cfg(feature = "trace")]
 use crate::base::trace::What;

@@ -6,12 +6,14 @@
 //! What has changed is the keys. They are numbered by *eras*, one for each time that the context was made; each side says its era with
 //! its end of a connection, so a key of an earlier era is never used: it is asked for first.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::{Link, Posted};
 use crate::base::error::Result;
+use crate::base::lock::MutexGuard;
+use crate::base::rules::{Rule, holds};
 use crate::fabric::network::control::CHUNKS_MOST;
 use crate::fabric::network::device::{Access, Place};
 use crate::fabric::network::handshake::State;
@@ -62,7 +64,7 @@ impl Window {
         // SYNC POINT: pairs with the exchange in `tell`.
         let key = self.key.load(Ordering::Acquire);
         let addr = *self.there.get()?;
-        (era != 0 && (key >> 32) as u32 == era).then_some(Place { addr, rkey: key as u32 })
+        (era != 0 && ((key >> 32) as u32 == era || !holds(Rule::Era))).then_some(Place { addr, rkey: key as u32 })
     }
 }
 
@@ -75,7 +77,7 @@ struct Context {
 /// The windows of a peer. Locked after the link.
 #[derive(Default)]
 pub(in crate::fabric::network) struct Windows {
-    all: HashMap<Name, Arc<Window>>,
+    all: BTreeMap<Name, Arc<Window>>,
     context: Option<Context>,
     /// How often the context was made.
     era: u32,
@@ -195,7 +197,7 @@ impl Link {
 
     /// Can the context be put away?
     pub(in crate::fabric::network) fn may_be_put_away(posted: &Posted) -> bool {
-        matches!(posted.hand.state(), State::Down | State::Asking)
+        matches!(posted.hand.state(), State::Down | State::Asking) || !holds(Rule::StaysRegistered)
     }
 
     /// Puts the context away, and gives its place back; was there one? Nobody can write here: there is no connection.

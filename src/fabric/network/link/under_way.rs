@@ -4,8 +4,10 @@ use std::sync::atomic::Ordering;
 
 use super::ending::Reason;
 use super::{Link, PROBE_NS, Posted};
+use crate::base::atomics::spin_loop;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
+use crate::base::thread::yield_core;
 use crate::fabric::network::device::{Completion, Data, Pair, Place, Status, What};
 use crate::fabric::network::handshake::State;
 
@@ -116,10 +118,9 @@ impl Link {
                 if turns.is_multiple_of(4096) {
                     self.tend();
                 }
-                // SAFETY: no preconditions.
-                unsafe { libc::sched_yield() };
+                yield_core();
             } else {
-                std::hint::spin_loop();
+                spin_loop();
             }
         }
         if ticket != 0 && self.has_ended() { Err(self.broken()) } else { Ok(()) }
@@ -235,7 +236,7 @@ impl Link {
                 return;
             }
             self.arrivals.collect();
-            std::thread::yield_now();
+            yield_core();
         }
     }
 }

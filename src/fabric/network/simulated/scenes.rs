@@ -1,0 +1,350 @@
+//! What is played on the simulated network with links alone: streams of records between all ranks, while connections come and go, datagrams
+//! are lost and doubled, connections break and ranks die.
+//!
+//! Each rank sends numbered records to each other one: the bytes into one of some places of the peer's front, then the number. Who sees the
+//! number finds the bytes; it answers with how far it has come, and what it reads at the peer is what the peer has there.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::batches::LeftOut;
+use super::{Ether, Weather};
+use crate::base::clock::now_ns;
+use crate::base::key::Key;
+use crate::base::rules::Rule;
+use crate::base::simulation::{self, Events, Lot, pause};
+use crate::fabric::network::Card;
+use crate::fabric::network::control::{Fabric, Hooks, Terms};
+use crate::fabric::network::link::{COUNTED, Link, Window};
+use crate::fabric::network::room::TABLES_BYTES;
+use crate::fabric::shm::region::{NODE_AT, Region};
+
+/// Places for records that are under way; bytes of each.
+const PLACES: u64 = 8;
+const PLACE: usize = 256;
+/// Turns of all threads together until a run counts as one that does not end.
+const TURNS: u64 = 400_000;
+
+/// How a run is.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    ranks: u32,
+    /// Records from each to each.
+    records: u64,
+    /// Connections and contexts that a node may have.
+    places: [usize; 2],
+    weather: Weather,
+    /// A rank that is killed, and after so many events.
+    dies: Option<(u32, u64)>,
+    /// A rank whose device cannot go on with one of its connections, after so many events.
+    breaks: Option<(u32, u64)>,
+}
+
+/// The network, and what happens to ranks.
+struct Fate {
+    ether: Arc<Ether>,
+    terms: Plan,
+    happened: AtomicU64,
+}
+
+impl Events for Fate {
+    fn can_happen(&self, now: u64) -> bool {
+        self.ether.can_happen(now)
+    }
+    fn due_ns(&self) -> u64 {
+        self.ether.due_ns()
+    }
+    fn happen(&self, now: u64, lot: &mut Lot) {
+        let n = self.happened.fetch_add(1, Ordering::Relaxed);
+        if let Some((rank, _)) = self.terms.dies.filter(|(_, at)| *at == n) {
+            self.ether.bury(rank);
+            simulation::kill(rank);
+        } else if let Some((rank, at)) = self.terms.breaks.filter(|(_, at)| n >= *at)
+            && n < at + 200
+            && lot.once_in(10)
+        {
+            self.ether.break_one(rank, lot);
+        }
+        if self.ether.can_happen(now) {
+            self.ether.happen(now, lot);
+        }
+    }
+}
+
+/// What a rank has with another one.
+struct With {
+    peer: u32,
+    link: Arc<Link>,
+    /// Two chunks: of one the peer's key comes with each connection, the other's may have to be asked for.
+    fronts: [Arc<Window>; 2],
+    sent: u64,
+    got: u64,
+    /// Why it has ended, if it has.
+    ended: Option<String>,
+}
+
+fn words_of(from: u32, to: u32, n: u64, count: usize) -> Vec<u64> {
+    (0..count as u64).map(|k| n << 20 | u64::from(from) << 16 | u64::from(to) << 12 | k).collect()
+}
+
+fn sum_of(n: u64, counted: u64) -> u64 {
+    if n == 0 { 0 } else { (n << 32 ^ counted).wrapping_mul(0x9e37_79b9_7f4a_7c15) }
+}
+
+fn chunk_of(n: u64) -> usize {
+    n.is_multiple_of(5) as usize
+}
+
+fn count_of(n: u64) -> usize {
+    1 + (n % 31) as usize
+}
+
+impl With {
+    fn word(&self, chunk: usize, at: usize) -> u64 {
+        // SAFETY: within a chunk of fronts, which lives as long as the window; atomics only.
+        unsafe { &*self.fronts[chunk].memory.as_ptr().add(at).cast::<AtomicU64>() }.load(Ordering::Acquire)
+    }
+    /// The peer's records up to here have come, with the last of its writes that are counted. (Three words of one write, which come in any
+    /// order.)
+    fn come(&self) -> Option<(u64, u64)> {
+        let [come, counted, sum] = [0, 8, 16].map(|at| self.word(0, at));
+        (sum == sum_of(come, counted)).then_some((come, counted))
+    }
+    /// It has got mine up to there.
+    fn acked(&self) -> u64 {
+        self.word(0, 64)
+    }
+
+    fn write(&self, chunk: usize, at: usize, words: &[u64]) -> crate::Result<u64> {
+        self.link.write_into(&self.fronts[chunk], at, || None, |record| record.put(words))
+    }
+
+    /// Sends the next record if there is room.
+    fn send(&mut self, me: u32, most: u64) -> crate::Result<bool> {
+        if self.sent == most || self.sent - self.acked() >= PLACES {
+            return Ok(false);
+        }
+        let n = self.sent + 1;
+        let place = (n % PLACES + 1) as usize * PLACE;
+        self.write(chunk_of(n), place, &words_of(me, self.peer, n, count_of(n)))?;
+        let link = &self.link;
+        if n.is_multiple_of(3) {
+            link.write_into(
+                &self.fronts[0],
+                0,
+                || Some(COUNTED),
+                |record| {
+                    let counted = link.next_counted();
+                    record.put(&[n, counted, sum_of(n, counted)]);
+                },
+            )?;
+        } else {
+            self.write(0, 0, &[n, 0, sum_of(n, 0)])?;
+        }
+        self.sent = n;
+        Ok(true)
+    }
+
+    /// Takes what has come.
+    fn take(&mut self, me: u32) -> crate::Result<bool> {
+        let Some((come, counted)) = self.come() else { return Ok(false) };
+        assert!(come >= self.got, "{me} from {}: record {come} after {}", self.peer, self.got);
+        if come == self.got {
+            return Ok(false);
+        }
+        self.link.until_arrived(counted)?;
+        for n in self.got + 1..=come {
+            let place = (n % PLACES + 1) as usize * PLACE;
+            let words: Vec<u64> = (0..count_of(n)).map(|k| self.word(chunk_of(n), place + 8 * k)).collect();
+            assert_eq!(words, words_of(self.peer, me, n, count_of(n)), "{me} from {}: record {n}", self.peer);
+        }
+        self.got = come;
+        self.write(0, 64, &[come])?;
+        Ok(true)
+    }
+}
+
+struct Shown {
+    cards: Vec<Card>,
+}
+
+/// One rank's program.
+fn rank(me: u32, fabric: &Fabric, shown: &Shown, terms: &Plan, lot: &mut Lot) -> Vec<Option<String>> {
+    let mut all = Vec::new();
+    let mut ends = vec![None; terms.ranks as usize];
+    for peer in (0..terms.ranks).filter(|p| *p != me) {
+        let contact = |chunk| fabric.contact(peer, &shown.cards[peer as usize], 0, chunk, Duration::from_secs(30));
+        match contact(1).and_then(|second| Ok((contact(0)?, second.2))) {
+            Ok(((link, _page, first), second)) => {
+                all.push(With { peer, link, fronts: [first, second], sent: 0, got: 0, ended: None });
+            }
+            Err(e) => ends[peer as usize] = Some(e.detail().to_owned()),
+        }
+    }
+    let mut turns = 0u64;
+    loop {
+        let mut busy = false;
+        for _ in 0..all.len() {
+            let k = lot.below(all.len() as u64) as usize;
+            let with = &mut all[k];
+            if with.ended.is_some() {
+                continue;
+            }
+            let done = with.take(me).and_then(|took| Ok(with.send(me, terms.records)? || took));
+            match done {
+                Ok(did) => busy |= did,
+                Err(e) => with.ended = Some(e.detail().to_owned()),
+            }
+        }
+        let over = |w: &With| w.ended.is_some() || w.got == terms.records && w.acked() == terms.records;
+        if all.iter().all(over) {
+            break;
+        }
+        if !busy {
+            pause();
+            turns += 1;
+            if turns.is_multiple_of(16) {
+                for with in all.iter_mut().filter(|w| !over(w)) {
+                    with.link.tend();
+                    if let Some(why) = with.link.failure() {
+                        with.ended = Some(format!("rank {me}: rank {} {why}", with.peer));
+                    }
+                }
+            }
+        }
+    }
+    let until = now_ns() + 1_000_000_000;
+    fabric.links().iter().for_each(|link| link.drain(until));
+    fabric.leave(until);
+    fabric.stop();
+    for with in all {
+        ends[with.peer as usize] = with.ended;
+    }
+    ends
+}
+
+/// Plays a run; what became of each rank, with each other.
+fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation::Run) {
+    let ether = Ether::new(terms.ranks as usize, terms.weather);
+    let devices: Vec<_> = (0..terms.ranks).map(|rank| ether.device(rank)).collect();
+    let shown = Arc::new(Shown { cards: devices.iter().map(|d| Card { address: d.address() }).collect() });
+    let outcomes = Arc::new(Mutex::new(vec![None; terms.ranks as usize]));
+    let programs = devices.into_iter().enumerate().map(|(me, device)| {
+        let (shown, outcomes, me) = (shown.clone(), outcomes.clone(), me as u32);
+        let run = move || {
+            let region = Arc::new(Region::create(me, terms.ranks).expect("a region"));
+            let cards = shown.clone();
+            let tables = region.clone();
+            let hooks = Hooks {
+                on_number: Box::new(|_, _| ()),
+                came_up: Box::new(|_| ()),
+                settle: Box::new(|_| ()),
+                card_of: Box::new(move |rank| Ok(cards.cards[rank as usize])),
+                tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok()),
+            };
+            let how = Terms {
+                log: 0,
+                keep: false,
+                strict: false,
+                places: terms.places,
+                patience: Duration::from_secs(10),
+                comes_before: Box::new(move |peer| me < peer),
+            };
+            let fabric = Fabric::start(region, device, how).expect("a fabric");
+            fabric.open(&Key::of(b"a world's"), hooks).expect("its thread");
+            let mut lot = Lot::new(seed ^ u64::from(me + 1) << 40);
+            let ends = rank(me, &fabric, &shown, &terms, &mut lot);
+            outcomes.lock().unwrap_or_else(PoisonError::into_inner)[me as usize] = Some(ends);
+        };
+        Box::new(run) as Box<dyn FnOnce() + Send>
+    });
+    let fate = Fate { ether: ether.clone(), terms, happened: AtomicU64::new(0) };
+    let run = simulation::run(seed, &fate, programs.collect(), TURNS).unwrap_or_else(|why| panic!("{why}"));
+    let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    (outcomes, run)
+}
+
+fn plan(lot: &mut Lot) -> Plan {
+    let ranks = lot.one_of(&[2, 3, 3, 4]);
+    let pairs = 1 + lot.below(u64::from(ranks)) as usize;
+    let contexts = pairs + lot.below(2) as usize;
+    let weather = Weather::of(lot);
+    Plan { ranks, records: lot.one_of(&[3, 10, 30]), places: [pairs, contexts], weather, dies: None, breaks: None }
+}
+
+/// All that is sent comes, once and in order, whatever places there are and whatever becomes of datagrams.
+fn connections_come_and_go(seed: u64) {
+    let (outcomes, _) = play(seed, plan(&mut Lot::new(seed)));
+    for (me, outcome) in outcomes.iter().enumerate() {
+        let ends = outcome.as_ref().expect("its end");
+        assert!(ends.iter().all(Option::is_none), "rank {me}: {ends:?}");
+    }
+}
+
+/// Whoever has to do with a rank that dies hears of it, and nobody else does.
+fn a_rank_dies(seed: u64) {
+    let mut lot = Lot::new(seed);
+    let mut terms = plan(&mut lot);
+    let dead = lot.below(u64::from(terms.ranks)) as u32;
+    terms.dies = Some((dead, lot.below(400)));
+    let (outcomes, _) = play(seed, terms);
+    for (me, outcome) in outcomes.iter().enumerate().filter(|(me, _)| *me as u32 != dead) {
+        let ends = outcome.as_ref().expect("its end");
+        for (peer, end) in ends.iter().enumerate().filter_map(|(peer, end)| Some((peer as u32, end.as_ref()?))) {
+            assert!(peer == dead && end.contains(&format!("rank {me}: rank {dead} ")), "rank {me} of {peer}: {end}");
+        }
+    }
+}
+
+/// A connection that breaks is told at both ends, and all else goes on.
+fn a_connection_breaks(seed: u64) {
+    let mut lot = Lot::new(seed);
+    let mut terms = plan(&mut lot);
+    let rank = lot.below(u64::from(terms.ranks)) as u32;
+    terms.breaks = Some((rank, lot.below(400)));
+    let (outcomes, _) = play(seed, terms);
+    for (me, outcome) in outcomes.iter().enumerate() {
+        let ends = outcome.as_ref().expect("its end");
+        for (peer, end) in ends.iter().enumerate().filter_map(|(peer, end)| Some((peer as u32, end.as_ref()?))) {
+            let concerned = peer == rank || me as u32 == rank;
+            assert!(concerned && end.contains(&format!("rank {me}: rank {peer} ")), "rank {me} of {peer}: {end}");
+        }
+    }
+}
+
+/// A scene by which it is noticed that a rule is left out.
+const NOTICED_BY: [LeftOut; 6] = [
+    (Rule::OwnIsOver, "own_is_over", connections_come_and_go),
+    (Rule::PeersIsOver, "peers_is_over", connections_come_and_go),
+    (Rule::SaidAgain, "said_again", connections_come_and_go),
+    (Rule::LateGivesWay, "late_gives_way", a_rank_dies),
+    (Rule::Era, "era", connections_come_and_go),
+    (Rule::StaysRegistered, "stays_registered", connections_come_and_go),
+];
+
+mod runs {
+    use super::super::batches::{again, batch, noticed};
+
+    #[test]
+    fn connections_come_and_go() {
+        batch("connections_come_and_go", 100, super::connections_come_and_go);
+    }
+    #[test]
+    fn a_rank_dies() {
+        batch("a_rank_dies", 100, super::a_rank_dies);
+    }
+    #[test]
+    fn a_connection_breaks() {
+        batch("a_connection_breaks", 100, super::a_connection_breaks);
+    }
+    /// Each rule that is left out is noticed within some hundreds of schedules.
+    #[test]
+    fn rules_left_out_are_noticed() {
+        noticed("rules_left_out_are_noticed", 500, &super::NOTICED_BY);
+    }
+    #[test]
+    fn the_same_seed_gives_the_same_run() {
+        again(20, |seed| super::play(seed, super::plan(&mut super::Lot::new(seed))).1);
+    }
+}
