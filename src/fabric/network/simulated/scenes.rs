@@ -244,7 +244,6 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
                 tables: Box::new(move || tables.map(NODE_AT, TABLES_BYTES).ok()),
             };
             let how = Terms {
-                log: 0,
                 keep: false,
                 strict: false,
                 places: terms.places,
