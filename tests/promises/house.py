@@ -15,7 +15,7 @@ def rust_files(commit=None):
     listed = git("ls-tree", "-r", "--name-only", commit, *places) if commit else git("ls-files", "--", *places)
     if listed.returncode:
         raise Missing(listed.stderr.strip()[-300:])
-    kept = [p for p in listed.stdout.splitlines() if p.endswith(".rs") and not re.search(r"(^|/)(tests?|model)(/|\.rs$)", p)]
+    kept = [p for p in listed.stdout.splitlines() if p.endswith(".rs") and not re.search(r"(^|/)(tests?|model|simulated|simulation)(/|\.rs$)", p)]
     text = lambda p: git("show", f"{commit}:{p}").stdout if commit else (ROOT / p).read_text()
     return {p: text(p) for p in kept}
 
