@@ -1,4 +1,4 @@
-//! Locks of what is no model's business; in the library's own tests they know of [simulated threads](super::simulation).
+//! Locks of what is no model's business; in the library's own tests they know of simulated threads.
 
 #[cfg(any(loom, miri, not(test)))]
 pub use std::sync::{Condvar, Mutex, MutexGuard};

@@ -1,6 +1,6 @@
 //! By which way the messages to a peer went, and how many they were.
 //!
-//! Ways that take long anyway are counted where they are taken ([`Counts`], with the [`Pair`](super::Pair)). The short ones are not: they are what
+//! Ways that take long anyway are counted where they are taken ([`Counts`], with the [`Pair`]). The short ones are not: they are what
 //! is left of the numbers that the slots keep in any case ([`Sums`]). Only the program's messages to an index count, not the library's own.
 
 use std::sync::{Mutex, PoisonError};

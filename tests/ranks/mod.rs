@@ -103,6 +103,18 @@ pub fn has_links() -> bool {
     in_rig()
 }
 
+/// Does the kernel copy between processes here? Sandboxes refuse it, even of a process's own memory.
+pub fn kernel_copies() -> bool {
+    let (mut to, mut from) = ([0u8; 8], [1u8; 8]);
+    let at = |bytes: &mut [u8; 8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: 8 };
+    // SAFETY: both are whole, and this process's.
+    let copied = unsafe { libc::process_vm_readv(libc::getpid(), &at(&mut to), 1, &at(&mut from), 1, 0) };
+    if copied != 8 {
+        skipped("copies between processes are refused here");
+    }
+    copied == 8
+}
+
 /// The test that runs, or a part of it, is skipped here, which is no failure.
 pub fn skipped(why: &str) {
     skip::note(NOW.lock().unwrap().map_or("a test", |now| now.0), why);

@@ -2,7 +2,7 @@ use fmpl::WayTaken;
 use fmpl::ffi::c::*;
 
 use crate::ranks::calls::*;
-use crate::ranks::{Job, Nodes, complaints, has_devices};
+use crate::ranks::{Job, Nodes, complaints, has_devices, kernel_copies};
 
 /// What the counter with this number has.
 fn counter(which: i32) -> u64 {
@@ -221,6 +221,9 @@ pub fn each_way() {
         ("spool", "FMPL_SHM_PATH=spool"),
         ("pulled", "FMPL_SHM_PATH=cma"),
     ] {
+        if matches!(wanted, "shared" | "kernel" | "pulled") && !kernel_copies() {
+            continue;
+        }
         // Where it must be awaited, a send has time.
         Job::new(2, "goes one way").env("WANTED", wanted).settings(settings).env("FMPL_TIMEOUT", 5000).run();
     }
