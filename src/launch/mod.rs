@@ -20,9 +20,11 @@
 //! | `supervise`, `signals` | its loop, from the first question to the last end; Ctrl-C |
 //! | `server` | its side of PMI-1: the key-value store, the fence |
 //! | `process` | the processes of ranks: how they end, leaving nothing behind |
+//! | `activity` | what they are at when the job has taken too long |
 //! | `relay` | what ranks print and read |
 //! | `bind` | cores for ranks |
 
+mod activity;
 pub(crate) mod bind;
 mod door;
 pub mod embedded;

@@ -4,6 +4,7 @@
 //! last of them may be the finalize that makes the end of a process a good one; then ends, output, and the clock. Nothing
 //! in the loop blocks but the poll, and nothing that a rank waits for happens at intervals.
 
+use super::activity;
 use super::embedded::Outcome;
 use super::place;
 use super::process::{End, Process, Warden, signal_name};
@@ -373,6 +374,11 @@ impl Supervisor {
                 self.timed_out = true;
                 self.code.get_or_insert(124);
                 self.report(format!("the time-out has passed: ending {}", named(&running)));
+                // What they are at: of so many as one reads.
+                for &rank in running.iter().take(16) {
+                    let who = self.who(rank as usize);
+                    self.report(format!("{who}: {}", activity::of(self.ranks[rank as usize].process.pid)));
+                }
                 self.end(None);
             }
             _ => {}

@@ -86,6 +86,8 @@ fn the_time_out_ends_the_job() {
     let pids = numbers(&mut job, 2);
     let (code, err) = rest(&mut job);
     assert!(code == 124 && err.contains("time-out") && err.contains("ranks 0-1"), "{code} {err}");
+    let at = |rank| err.lines().any(|l| l.contains(&format!("rank {rank} (pid ")) && l.contains(": sh sleeping, "));
+    assert!(at(0) && at(1), "what each was at: {err}");
     assert_gone(&pids);
     assert_eq!(run(&["-n", "2", "--timeout", "30", "true"]).code, 0);
 }
