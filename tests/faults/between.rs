@@ -46,7 +46,7 @@ pub fn dies_on_another_node() {
 
 pub fn killed_there() {
     if has_devices() {
-        let outcome = Job::new(3, "dies on another node").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=3");
+        let outcome = Job::new(3, "dies on another node").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=10");
         let outcome = outcome.keep_going().outcome();
         let ends = &outcome.ends;
         assert!(matches!((&ends[0], &ends[2]), (End::Exit(0), End::Exit(0))), "{}", story(&outcome));
@@ -403,7 +403,7 @@ pub fn damages_a_record_there() {
 pub fn damaged_there() {
     if has_devices() {
         let job = Job::new(8, "damages a record on another node").nodes(Nodes::Blocks(2)).keep_going();
-        let outcome = job.settings("FMPL_ATTACH_TIMEOUT=3").outcome();
+        let outcome = job.settings("FMPL_ATTACH_TIMEOUT=30").outcome();
         assert!(outcome.ends.iter().all(|e| matches!(e, End::Exit(0))), "{}", story(&outcome));
     }
 }

@@ -17,15 +17,17 @@
 //! tells when the process ends, the connection when it executes another program, which keeps its number. Contacts are kept waiting until the job's
 //! key is known ([`Attach::open`]). Strangers are turned away by user, magic, version and check before anything of theirs is used.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::hello::{self, Flags, HELLO_LEN, Hello, Kind, PROBE_LEN, Packet, Reason};
+use super::greet::{Greeted, Greeting, KEPT};
+use super::hello::{Flags, HELLO_LEN, Hello, Kind, PROBE_LEN, Reason};
 use super::peer::{Peer, probe_cma};
-use super::region::{PeerRegion, Region, version_error};
+use super::region::Region;
 use super::service::Service;
 use super::socket::{self, Name};
 use crate::base::atomics::{AtomicBool, AtomicU64, Mutex, MutexGuard, OnceLock, Ordering};
@@ -64,6 +66,9 @@ pub(super) struct Shared {
     installing: Mutex<()>,
     /// Peers that were dead when they became known.
     pub born_dead: std::sync::Mutex<Vec<u32>>,
+    /// Greetings whose answer nobody waits for at the moment: whoever asks for the peer next does. Not one more for each time that somebody
+    /// asks: a peer with little time would come to answer none of them.
+    pub greetings: std::sync::Mutex<BTreeMap<u32, Greeting>>,
     probe: Box<Private>,
     /// For each rank memory to try its writes on.
     scratch: Box<[Private]>,
@@ -144,7 +149,8 @@ impl Attach {
     /// Makes the peer known, and this rank to the peer; at once if it is. Any number of threads, and the peer, may do so at once.
     ///
     /// A peer that lives and does not answer, since it is stopped or on its way through init, is waited for: that it is late says nothing of
-    /// its life. `goes_on` is called every so often with how long that has taken; when it says no, the answer is `None`.
+    /// its life. `goes_on` is called every so often with how long that has taken; when it says no, the answer is `None`, and the next call goes
+    /// on from there.
     ///
     /// `Peer`: it has died or left, or answers nonsense. `Version`: it runs another build. `Unsupported`: it is on another node. `System`,
     /// `Memory`: here or there something ran out, which the error names; a further call tries again. `Init`: before [`open`](Attach::open).
@@ -181,7 +187,10 @@ impl Attach {
         loop {
             match shared.greet(peer, &card, secret, &mut || goes_on(since.elapsed()))? {
                 Greeted::Done(p) => return Ok(Some(p)),
-                Greeted::GivenUp => return Ok(None),
+                Greeted::Late(greeting) => {
+                    shared.put_aside(peer, greeting);
+                    return Ok(None);
+                }
                 Greeted::Gone(error) => {
                     (shared.on_death)(peer);
                     return Err(error);
@@ -228,22 +237,6 @@ impl Drop for Attach {
 
 /// How long a peer may turn contacts down for want of descriptors or memory before that is an error.
 const SHORTAGE: Duration = Duration::from_secs(1);
-/// How long an attempt to connect may wait for a place in the peer's queue before this side looks up.
-const CONNECT_SLICE: Duration = Duration::from_millis(200);
-
-/// What who greets says last: it stays.
-const KEPT: u8 = 1;
-
-enum Greeted {
-    Done(Arc<Peer>),
-    Again,
-    /// The peer lives and has not answered, and the caller waits no longer.
-    GivenUp,
-    /// The peer has died or left.
-    Gone(Error),
-    /// The peer lacks something.
-    Refused(Error),
-}
 
 impl Shared {
     /// Nobody is known yet, and a socket is there to be greeted at.
@@ -271,6 +264,7 @@ impl Shared {
             peers: (0..size).map(|_| OnceLock::new()).collect(),
             installing: Mutex::new(()),
             born_dead: Default::default(),
+            greetings: Default::default(),
             probe: Box::new(std::array::from_fn(|i| AtomicU64::new(word(i)))),
             scratch: (0..size).map(|_| Private::default()).collect(),
             on_death: Box::new(on_death),
@@ -342,7 +336,10 @@ impl Shared {
             }
         }
         (self.on_contact)(&peer);
-        Ok(Arc::clone(slot.get_or_init(|| peer)))
+        let peer = Arc::clone(slot.get_or_init(|| peer));
+        // Another connection has served.
+        self.greetings().remove(&peer.rank);
+        Ok(peer)
     }
 
     /// A known peer's process has ended. Called by the service thread, once for each.
@@ -361,7 +358,7 @@ impl Shared {
     }
 
     /// Keeps a connection to a peer, which hears of it. `kept`: the peer has said that it does so too.
-    fn keep(&self, peer: &Peer, line: OwnedFd, kept: bool) {
+    pub fn keep(&self, peer: &Peer, line: OwnedFd, kept: bool) {
         let _ = socket::send(line.as_fd(), &[KEPT], None);
         // Unwatched it would say nothing, and the pidfd is watched in any case.
         let _ = peer.keep(line, kept, |fd| self.service.watch_line(fd, peer.rank));
@@ -391,140 +388,11 @@ impl Shared {
             });
         }
     }
-
-    /// One attempt to connect, greet and be welcomed.
-    fn greet(&self, peer: u32, card: &Card, secret: &Key, goes_on: &mut dyn FnMut() -> bool) -> Result<Greeted> {
-        let failed =
-            |what: &str, e: io::Error| Error::new(Code::System, format!("first contact with rank {peer}: {what}: {e}"));
-        #[cfg(loom)]
-        if let Some(answers) = self.answers.get() {
-            return Ok(match answers(peer) {
-                Some(known) => Greeted::Done(self.install(known).map_err(|e| failed("watching over it", e))?),
-                None => self.known(peer).cloned().map_or_else(|| Greeted::Gone(gone(peer)), Greeted::Done),
-            });
-        }
-        let ended = || self.known(peer).cloned().map_or_else(|| Greeted::Gone(gone(peer)), Greeted::Done);
-        let line = match socket::connect(&card.name, CONNECT_SLICE) {
-            Ok(line) => line,
-            Err(e) => {
-                return match e.kind() {
-                    // It may have greeted first, and then left.
-                    io::ErrorKind::ConnectionRefused => Ok(ended()),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(Greeted::Again),
-                    _ => Err(failed("connecting", e)),
-                };
-            }
-        };
-        let fd = line.as_fd();
-        let them = socket::credentials(fd).map_err(|e| failed("asking who it is (SO_PEERCRED)", e))?;
-        if them.uid != effective_user() || them.pid as u32 != card.pid {
-            if let Some(p) = self.known(peer) {
-                return Ok(Greeted::Done(Arc::clone(p)));
-            }
-            let text = format!(
-                "rank {peer} (process {}) has died or left, and process {} of user {} has taken its name",
-                card.pid, them.pid, them.uid
-            );
-            return Ok(Greeted::Gone(Error::new(Code::Peer, text)));
-        }
-        let pidfd = match socket::pidfd(fd, them.pid) {
-            Ok(Some(pidfd)) => pidfd,
-            Ok(None) => return Ok(ended()),
-            Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => return Ok(Greeted::Again),
-            Err(e) => return Err(failed("getting its pidfd (Linux 5.3 or later is needed)", e)),
-        };
-        let hello = self.introduce(Kind::Hello, peer, secret, false);
-        match socket::send(fd, &hello, Some(self.region.fd())) {
-            Ok(()) => {}
-            Err(e) if matches!(e.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET | libc::EINTR)) => {
-                return Ok(if socket::has_ended(pidfd.as_fd()) { ended() } else { Greeted::Again });
-            }
-            Err(e) => return Err(failed("greeting it", e)),
-        }
-        // Wait for the answer, for the peer's end, or for a contact that it began itself, whichever comes first.
-        let mut slice = Duration::from_millis(1);
-        let mut answer = [0; HELLO_LEN];
-        let (len, fds) = loop {
-            use std::os::fd::AsRawFd;
-            match socket::receive(fd, &mut answer) {
-                Ok(got) => break got,
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-                Err(e) if e.raw_os_error() == Some(libc::ECONNRESET) => break (0, Vec::new()),
-                Err(e) => return Err(failed("taking its answer", e)),
-            }
-            if let Some(p) = self.known(peer) {
-                // Its welcome is still to come on this connection: it may be the one that both keep.
-                self.keep(p, line, false);
-                return Ok(Greeted::Done(Arc::clone(p)));
-            }
-            if socket::has_ended(pidfd.as_fd()) {
-                return Ok(ended());
-            }
-            if !goes_on() {
-                return Ok(Greeted::GivenUp);
-            }
-            let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-            socket::poll(&mut [watch(fd.as_raw_fd()), watch(pidfd.as_raw_fd())], slice)
-                .map_err(|e| failed("waiting for its answer", e))?;
-            slice = (slice * 2).min(Duration::from_millis(20));
-        };
-        if len == 0 {
-            if let Some(p) = self.known(peer) {
-                return Ok(Greeted::Done(Arc::clone(p)));
-            }
-            return Ok(if socket::has_ended(pidfd.as_fd()) { ended() } else { Greeted::Again });
-        }
-        let welcome = match self.understand(peer, &answer[..len.min(HELLO_LEN)], secret) {
-            Err(e) if matches!(e.code(), Code::System | Code::Memory) => return Ok(Greeted::Refused(e)),
-            understood => understood?,
-        };
-        let [region]: [_; 1] = fds.try_into().map_err(|_| {
-            Error::new(Code::Peer, format!("rank {peer} answered the first contact without its region"))
-        })?;
-        let region = PeerRegion::adopt(region, peer, self.size, self.version())?;
-        let cma = welcome.flags.contains(Flags::CMA_REACHED) && self.reaches(them.pid, &welcome);
-        let known = Peer::new(them.pid, Some(pidfd), region, cma, self.region.header().is_reached());
-        let known = self.install(Arc::new(known)).map_err(|e| failed("watching over it", e))?;
-        self.keep(&known, line, true);
-        Ok(Greeted::Done(known))
-    }
-
-    /// Makes sure that an answer is a welcome from the right rank of the right job.
-    fn understand(&self, peer: u32, answer: &[u8], secret: &Key) -> Result<Box<Hello>> {
-        let wrong = |what: &str| Error::new(Code::Peer, format!("rank {peer} turned down the first contact: {what}"));
-        match hello::decode(answer, self.version()) {
-            Packet::Hello(h)
-                if h.kind == Kind::Welcome
-                    && h.knows(secret)
-                    && (h.from, h.to, h.size) == (peer, self.rank, self.size) =>
-            {
-                Ok(h)
-            }
-            Packet::Version(theirs) => Err(version_error(peer, theirs, self.version())),
-            Packet::Refused { version, .. } if version != self.version() => {
-                Err(version_error(peer, version, self.version()))
-            }
-            Packet::Refused { reason: Some(reason @ (Reason::Descriptors | Reason::Resources)), .. } => {
-                let code = if reason == Reason::Descriptors { Code::System } else { Code::Memory };
-                Err(Error::new(code, format!("first contact with rank {peer}: it says: {}", reason.text())))
-            }
-            Packet::Refused { reason: Some(reason), .. } => {
-                Err(wrong(&format!("of this process (rank {}) it says: {}", self.rank, reason.text())))
-            }
-            Packet::Refused { reason: None, .. } => Err(wrong("it gave no reason")),
-            Packet::Hello(_) | Packet::Garbage => Err(wrong("its answer is nonsense, or from another job")),
-        }
-    }
 }
 
 #[cold]
 fn failed(rank: u32, what: &str, e: io::Error) -> Error {
     Error::new(Code::System, format!("rank {rank}: {what}: {e}"))
-}
-
-#[cold]
-fn gone(peer: u32) -> Error {
-    Error::new(Code::Peer, format!("rank {peer} has died or left before first contact"))
 }
 
 pub(super) fn effective_user() -> libc::uid_t {
@@ -535,15 +403,15 @@ pub(super) fn effective_user() -> libc::uid_t {
 /// What a rank publishes about how to reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Card {
-    pub(super) name: Name,
-    pid: u32,
-    node: Node,
+    pub name: Name,
+    pub pid: u32,
+    pub node: Node,
 }
 
 impl Card {
     const MARK: &[u8; 4] = b"FMc2";
 
-    fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut b = Card::MARK.to_vec();
         b.extend_from_slice(&self.name);
         b.extend_from_slice(&self.pid.to_le_bytes());

@@ -6,6 +6,7 @@
 
 pub mod attach;
 pub mod cma;
+mod greet;
 pub mod heap;
 mod hello;
 pub mod peer;

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::mpsc;
 
+use super::super::attach::Card;
 use super::super::hello::HELLO_LEN;
 use super::super::region::ALIVE;
 use super::*;
@@ -125,6 +126,19 @@ fn a_responder_that_is_stopped_is_waited_for() {
     // What was pushed meanwhile has arrived.
     assert!(other.ask("known 0").starts_with("rank 0"));
     assert_eq!(meet(&me, 1, &other.card).unwrap().pid, other.pid());
+}
+
+#[test]
+fn who_asks_often_greets_once() {
+    let me = rank_0();
+    let (listener, name) = socket::listen().unwrap();
+    // This process, which does not answer there.
+    let card = Card { name, ..me.card.clone() }.encode();
+    for _ in 0..100 {
+        assert!(me.contact(1, &card, |_| false).unwrap().is_none());
+    }
+    let greeted = std::iter::from_fn(|| socket::accept(listener.as_fd()).ok()).count();
+    assert_eq!(greeted, 1, "greetings of a peer that had no time to answer the first");
 }
 
 #[test]
