@@ -4,6 +4,8 @@
 //! A scope keeps a record of each open request: a few in itself, more in a vector. A request value is the number of its
 //! record; when it is dropped or forgotten the record stays, and the scope completes it.
 
+mod open;
+
 mod requests;
 
 use std::cell::RefCell;
@@ -22,146 +24,9 @@ use crate::comm::plain::{incoming, outgoing};
 use crate::comm::shape::{List, pieces, pieces_mut};
 use crate::comm::{Comm, Peer, Plain, Receiver, Sender, Strided, StridedMut};
 use crate::p2p::{self, TAG_ANY, any_source};
+use open::{Open, Register};
 use requests::Record;
 pub use requests::{AnyRequest, CollectiveRequest, Lent, RecvRequest, SendRequest};
-
-/// Requests that a scope keeps without memory from the heap.
-const INLINE: usize = 8;
-
-/// A request that is not completed.
-struct Open<'scope> {
-    comm: i32,
-    peer: i32,
-    index: i32,
-    direction: Direction,
-    /// Given back when the record goes.
-    _claim: Option<Claim<'scope>>,
-    /// The descriptors of a list, which the library reads until the end.
-    _list: Option<List>,
-    /// A message of any source.
-    any_source: bool,
-    /// A collective call; direction, peer and index mean nothing.
-    collective: Option<Kind>,
-    /// What it combines elements with, which the library uses until the end.
-    _function: Option<Boxed<'scope>>,
-}
-
-impl<'scope> Open<'scope> {
-    /// The request of this name.
-    fn of(comm: i32, peer: i32, index: i32, direction: Direction) -> Open<'scope> {
-        Open {
-            comm,
-            peer,
-            index,
-            direction,
-            _claim: None,
-            _list: None,
-            any_source: false,
-            collective: None,
-            _function: None,
-        }
-    }
-
-    /// The request is over when this returns, with or without an error, or when it is left by a panic; but with `Busy` nothing has happened.
-    fn wait(&self) -> Result<()> {
-        if let Some(kind) = self.collective {
-            return coll::wait(self.comm, kind);
-        }
-        if self.any_source {
-            return match self.direction {
-                Direction::Send => any_source::isend_any_wait(self.comm, self.peer, self.index),
-                Direction::Receive => {
-                    any_source::irecv_any_wait(self.comm, self.index).and_then(|a| a.whole(self.index))
-                }
-            };
-        }
-        match self.direction {
-            Direction::Send => p2p::isend_wait(self.comm, self.peer, self.index),
-            Direction::Receive => p2p::irecv_wait(self.comm, self.peer, self.index),
-        }
-    }
-
-    /// The request is over unless this is `Ok(false)`; of `Busy` and a panic as above.
-    fn test(&self) -> Result<bool> {
-        if let Some(kind) = self.collective {
-            return coll::test(self.comm, kind);
-        }
-        if self.any_source && self.direction == Direction::Send {
-            return any_source::isend_any_test(self.comm, self.peer, self.index);
-        }
-        match self.direction {
-            Direction::Send => p2p::isend_test(self.comm, self.peer, self.index),
-            Direction::Receive => p2p::irecv_test(self.comm, self.peer, self.index),
-        }
-    }
-
-    /// The request is over unless this is `Ok(false)`: too late; of `Busy` as above.
-    fn cancel(&self) -> Result<bool> {
-        match self.direction {
-            _ if self.collective.is_some() => Ok(false),
-            Direction::Send => Ok(false),
-            Direction::Receive if self.any_source => any_source::irecv_any_cancel(self.comm, self.index),
-            Direction::Receive => p2p::irecv_cancel(self.comm, self.peer, self.index),
-        }
-    }
-
-    /// Brings the request to its end, which returns the panic of its function; `whole`: its message is wanted.
-    fn end(&self, whole: bool) -> std::thread::Result<Result<()>> {
-        if let Some(kind) = self.collective {
-            return coll::join(self.comm, kind);
-        }
-        if !whole && !matches!(until_free(|| self.cancel()), Ok(false)) {
-            return Ok(Ok(()));
-        }
-        Ok(until_free(|| self.wait()))
-    }
-
-    fn received(&self) -> Result<p2p::Received> {
-        p2p::received(self.comm, self.peer, self.index)
-    }
-}
-
-#[derive(Default)]
-struct Register<'scope> {
-    few: [Option<Open<'scope>>; INLINE],
-    more: Vec<Option<Open<'scope>>>,
-    /// Free records among `more`.
-    free: Vec<usize>,
-}
-
-impl<'scope> Register<'scope> {
-    fn add(&mut self, open: Open<'scope>) -> usize {
-        if let Some(at) = self.few.iter().position(Option::is_none) {
-            self.few[at] = Some(open);
-            return at;
-        }
-        if let Some(at) = self.free.pop() {
-            self.more[at] = Some(open);
-            return INLINE + at;
-        }
-        self.more.push(Some(open));
-        INLINE + self.more.len() - 1
-    }
-
-    fn get(&self, id: usize) -> Option<&Open<'scope>> {
-        if id < INLINE { self.few[id].as_ref() } else { self.more.get(id - INLINE)?.as_ref() }
-    }
-
-    fn remove(&mut self, id: usize) -> Option<Open<'scope>> {
-        if id < INLINE {
-            return self.few[id].take();
-        }
-        let open = self.more[id - INLINE].take();
-        if open.is_some() {
-            self.free.push(id - INLINE);
-        }
-        open
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Open<'scope>> {
-        self.few.iter().chain(&self.more).flatten()
-    }
-}
 
 /// Makes a call until no other thread is at what it needs, which nobody is for long.
 fn until_free<R>(mut call: impl FnMut() -> Result<R>) -> Result<R> {

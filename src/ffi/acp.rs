@@ -2,7 +2,8 @@
 //!
 //! The header is generated from this file like `include/fmpl.h` from `c.rs`, and the same marks stand in the comments. Names, types and
 //! meanings are ACP's, so that programs written for it compile as they are; what is not ACP's says so. ACP's functions return -1, a
-//! null or nothing when something is wrong: `acp_errno` and `acp_last_error` tell what.
+//! null or nothing when something is wrong: `acp_errno` and `acp_last_error` tell what. Long because each function stands with what
+//! the header says of it.
 
 #![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
 #![allow(non_camel_case_types)] // C's names

@@ -4,7 +4,7 @@
 //! stand there and nowhere else. The generator (`tests/interface/header.rs`) knows these marks in the comments: `// # Title` begins a part of the
 //! header, an item `* name: …` becomes a parameter's description, `Returns:` and `Source:` become those of Doxygen.
 //!
-//! Safety is C's: a pointer must be what its description says, for as long as the call, or the request that it starts, lasts.
+//! Long because each function stands with what the header says of it. Safety is C's: a pointer must be what its description says, for as long as the call, or the request that it starts, lasts.
 
 #![allow(clippy::missing_safety_doc)] // the paragraph above holds for each of them; the parameters' descriptions say the rest
 #![allow(non_camel_case_types)] // C's names

@@ -160,25 +160,17 @@ impl Client {
     }
 
     fn ask_lenient<T>(&mut self, question: &str, expected: &str, read: impl FnOnce(&Line) -> Option<T>) -> Result<T> {
+        let failed =
+            |said: String| Error::new(Code::Launch, format!("PMI: {} {said}", wire::shown(question.as_bytes())));
         if self.broken {
-            return Err(Error::new(
-                Code::Launch,
-                format!(
-                    "PMI: {}: the connection to {} was lost before",
-                    wire::shown(question.as_bytes()),
-                    self.launcher
-                ),
-            ));
+            return Err(failed(format!("cannot be asked: the connection to {} was lost before", self.launcher)));
         }
         self.broken = true;
         let line = match &mut self.seals {
             Some([says, _]) => says.put(question),
             None => format!("{question}\n"),
         };
-        send(self.fd(), &line).map_err(|e| {
-            let question = wire::shown(question.as_bytes());
-            Error::new(Code::Launch, format!("PMI: sending {question} to {}: {e}", self.launcher))
-        })?;
+        send(self.fd(), &line).map_err(|e| failed(format!("could not be sent to {}: {e}", self.launcher)))?;
         loop {
             match self.inbox.line() {
                 Ok(Some(came)) => {
@@ -193,60 +185,41 @@ impl Client {
                     let line = line.filter(|l| l.cmd() == expected);
                     // An answer of the right kind that says no leaves the two sides in step.
                     self.broken = line.is_none();
-                    return line.and_then(|l| read(&l)).ok_or_else(|| {
-                        Error::new(
-                            Code::Launch,
-                            format!(
-                                "PMI: {} was answered {}, not cmd={expected}",
-                                wire::shown(question.as_bytes()),
-                                wire::shown(answer)
-                            ),
-                        )
-                    });
+                    return line
+                        .and_then(|l| read(&l))
+                        .ok_or_else(|| failed(format!("was answered {}, not cmd={expected}", wire::shown(answer))));
                 }
-                Ok(None) => {}
+                Ok(None) => self.read_on().map_err(failed)?,
                 Err(wire::TooLong) => {
-                    let text = format!(
-                        "PMI: {} was answered with a line that does not end: {}",
-                        wire::shown(question.as_bytes()),
-                        wire::shown(self.inbox.rest())
-                    );
-                    return Err(Error::new(Code::Launch, text));
+                    let rest = wire::shown(self.inbox.rest());
+                    return Err(failed(format!("was answered with a line that does not end: {rest}")));
                 }
             }
-            let mut bytes = [0u8; 4096];
-            // SAFETY: the buffer is ours and as long as said.
-            let n = unsafe { libc::read(self.fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
-            match n {
-                1.. => self.inbox.push(&bytes[..n as usize]),
-                0 => {
-                    let text = format!(
-                        "PMI: {} was not answered: {} closed the connection (after {})",
-                        wire::shown(question.as_bytes()),
-                        self.launcher,
-                        wire::shown(self.inbox.rest())
-                    );
-                    return Err(Error::new(Code::Launch, text));
-                }
-                _ => {
-                    let e = std::io::Error::last_os_error();
-                    if e.kind() == std::io::ErrorKind::WouldBlock {
-                        // Only where a time-out was set on the socket.
-                        let question = wire::shown(question.as_bytes());
-                        let text = format!(
-                            "PMI: {question} was not answered in time by {}: it is stopped, or unreachable",
-                            self.launcher
-                        );
-                        return Err(Error::new(Code::Launch, text));
-                    }
-                    if e.kind() != std::io::ErrorKind::Interrupted {
-                        return Err(Error::new(
-                            Code::Launch,
-                            format!("PMI: {} was not answered: {e}", wire::shown(question.as_bytes())),
-                        ));
-                    }
-                }
+        }
+    }
+
+    /// Reads more of an answer; what is wrong, in the words of an error.
+    fn read_on(&mut self) -> std::result::Result<(), String> {
+        let mut bytes = [0u8; 4096];
+        // SAFETY: the buffer is ours and as long as said.
+        let n = unsafe { libc::read(self.fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
+        if n > 0 {
+            self.inbox.push(&bytes[..n as usize]);
+            return Ok(());
+        }
+        let launcher = &self.launcher;
+        if n == 0 {
+            let rest = wire::shown(self.inbox.rest());
+            return Err(format!("was not answered: {launcher} closed the connection (after {rest})"));
+        }
+        let e = std::io::Error::last_os_error();
+        match e.kind() {
+            std::io::ErrorKind::Interrupted => Ok(()),
+            // Only where a time-out was set on the socket.
+            std::io::ErrorKind::WouldBlock => {
+                Err(format!("was not answered in time by {launcher}: it is stopped, or unreachable"))
             }
+            _ => Err(format!("was not answered: {e}")),
         }
     }
 }

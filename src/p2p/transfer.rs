@@ -216,27 +216,21 @@ impl Sender {
         }
         // SAFETY: the posting says that the peer's memory may be written until we publish.
         match unsafe { across_to(lane, Push, self.data, target, 0, n) } {
-            Ok(()) => self.direct(WayTaken::Kernel),
-            Err(CmaError::Gone) => Put::Failed(lane.peer_error(self.ep.rank, "has died", "send to", self.index())),
-            // Not allowed, or memory that the kernel does not copy (a device's): the ring and the spool can.
-            Err(CmaError::Denied) => {
-                if let Some(p) = &lane.peer {
-                    p.cma_off();
-                }
-                Put::NotNow
+            Ok(()) => return self.direct(WayTaken::Kernel),
+            Err(CmaError::Gone) => {
+                return Put::Failed(lane.peer_error(self.ep.rank, "has died", "send to", self.index()));
             }
-            Err(CmaError::Fault { .. } | CmaError::System { .. }) => {
-                if open {
-                    // SAFETY: as the caller promises.
-                    match unsafe { self.through_ring(n) } {
-                        Ok(true) => return Put::Done,
-                        Ok(false) => {}
-                        Err(e) => return Put::Failed(e),
-                    }
-                }
-                Put::NotNow
-            }
+            Err(CmaError::Denied) => lane.peer.iter().for_each(|p| p.cma_off()),
+            // SAFETY: as the caller promises.
+            Err(CmaError::Fault { .. } | CmaError::System { .. }) if open => match unsafe { self.through_ring(n) } {
+                Ok(true) => return Put::Done,
+                Ok(false) => {}
+                Err(e) => return Put::Failed(e),
+            },
+            Err(CmaError::Fault { .. } | CmaError::System { .. }) => {}
         }
+        // Not allowed, or memory that the kernel does not copy (a device's): the ring and the spool can.
+        Put::NotNow
     }
 
     /// A message whose receiver does something else, up to some size: copied into the spool and out of it by loads and stores it

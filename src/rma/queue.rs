@@ -18,6 +18,10 @@
 //! of one that went wrong later, keeps back whatever is ordered after its number until somebody has been told of it, by `complete` or
 //! `inquire` on it or on a later one; what names a refused operation itself is always kept back. What is kept back is refused, and so on.
 
+mod operation;
+
+mod outcome;
+
 use std::collections::VecDeque;
 
 use super::address::GlobalAddress;
@@ -28,6 +32,9 @@ use super::{ALL, CONT, Rma};
 use crate::base::atomics::{AtomicU32, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits};
+pub use operation::Into;
+pub(super) use operation::{Leg, Op, Sent, What};
+pub use outcome::Failure;
 
 /// Operations that are not over, at most: 4096 of 120 bytes.
 const QUEUE: usize = 4096;
@@ -37,91 +44,6 @@ const FAILURES: usize = 64;
 /// Bit of the handles of refused operations; the others are the operation's number.
 pub const REFUSED: i64 = 1 << 62;
 const _: () = assert!(QUEUE <= REPLIES && QUEUE <= FAR_REPLIES && size_of::<Op>() <= 120);
-
-/// Where the old value of a word goes.
-#[derive(Clone, Copy, Debug)]
-pub enum Into {
-    /// To an address of this rank.
-    Address(GlobalAddress),
-    /// To eight bytes of this process, which stay until the operation is over.
-    Word(*mut u64),
-}
-
-// SAFETY: the word is the waiting caller's, who takes no other notice of it.
-unsafe impl Send for Into {}
-
-/// An operation.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum What {
-    Copy {
-        dst: GlobalAddress,
-        src: GlobalAddress,
-        len: usize,
-    },
-    Fetch {
-        fetch: Fetch,
-        into: Into,
-    },
-    /// This rank of the world is to discard what it keeps of this one's table.
-    Discard {
-        world: u32,
-    },
-}
-
-/// Which part of a copy comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leg {
-    /// From source to destination.
-    Whole,
-    /// From the source to this rank's own memory.
-    In,
-    /// From there to the destination.
-    Out,
-}
-
-/// A remote command under way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub token: u64,
-    pub rank: u32,
-    pub world: u32,
-    /// Bytes of a copy.
-    pub bytes: u32,
-    pub reply: u16,
-    /// By the device.
-    pub far: bool,
-}
-
-/// What an operation has with a rank of another node.
-#[derive(Default)]
-pub(super) struct Away {
-    /// Requests of the device.
-    pub flight: Option<Flight>,
-    /// Bytes of a copy that these move.
-    pub bytes: usize,
-    /// The ticket of a command that is not sent yet, and whose ring it is for.
-    pub ticket: Option<(u32, u64)>,
-    /// Of an atomic operation: the place where what was there comes to, and what had to be there.
-    pub place: Option<u16>,
-    pub guess: Option<u64>,
-}
-
-/// An operation that is not over.
-pub(super) struct Op {
-    pub number: u64,
-    /// It starts when this one and all before it are over.
-    pub after: u64,
-    pub what: What,
-    /// Bytes copied.
-    pub done: usize,
-    pub sent: Option<Sent>,
-    pub away: Option<Box<Away>>,
-    /// The rank whose ring was full when it was tried last; [`NOBODY`].
-    pub full_at: u32,
-    pub leg: Leg,
-    pub started: bool,
-    pub over: bool,
-}
 
 /// No rank.
 pub(super) const NOBODY: u32 = u32::MAX;
@@ -146,29 +68,6 @@ pub(super) struct Queue {
     pub bounce: Option<GlobalAddress>,
     /// The operation that has it.
     pub bounced: Option<u64>,
-}
-
-/// A failure of the call itself.
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure { number: 0, refused: false, error }
-    }
-}
-
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Error {
-        failure.error
-    }
-}
-
-/// Why an operation has failed.
-pub struct Failure {
-    /// Its number.
-    pub(super) number: u64,
-    /// It was never issued.
-    pub refused: bool,
-    /// Why.
-    pub error: Error,
 }
 
 impl Queue {
@@ -283,84 +182,6 @@ impl Rma {
         error
     }
 
-    /// What `copy` or `fetch` has just refused becomes an operation that has failed, for those who are given no more than a handle: the handle,
-    /// and whether this is the first time in this job that an operation of this kind (below 16) is refused.
-    #[cold]
-    pub fn refuse(&self, kind: u32, order: i64, error: &Error) -> (i64, bool) {
-        let follows = order != 0 && self.number_of_order(order).is_some_and(|n| self.kept_back(order, n).is_some());
-        let bit = 1 << (kind % 16 + if follows { 16 } else { 0 });
-        let mut queue = self.queue.lock().unwrap_or_else(|e| e.into_inner());
-        let number = self.next_number() as u64;
-        queue.note(Failure { number, refused: true, error: error.clone() });
-        self.failed.store(queue.failures.len() as u32, Ordering::Release);
-        (REFUSED | number as i64, self.said.fetch_or(bit, Ordering::Relaxed) & bit == 0)
-    }
-
-    /// Is this the handle of an operation that was refused?
-    #[inline(always)]
-    pub fn is_refused(handle: i64) -> bool {
-        handle >= REFUSED
-    }
-
-    /// Waits until an operation and all before it are over. The first failure among them is the error.
-    #[inline]
-    pub fn complete(&'static self, handle: i64) -> core::result::Result<(), Failure> {
-        let idle = self.oldest.load(Ordering::Acquire) == u64::MAX && self.failed.load(Ordering::Acquire) == 0;
-        if idle && !Rma::is_refused(handle) {
-            return Ok(());
-        }
-        let number = self.number_of_handle(handle);
-        if !self.is_over(number) {
-            self.wait_for(number)?;
-        }
-        self.told(handle, number)
-    }
-
-    /// Is an operation, or one before it, not over? A failure among those that are over is the error.
-    #[inline]
-    pub fn inquire(&'static self, handle: i64) -> core::result::Result<bool, Failure> {
-        let number = self.number_of_handle(handle);
-        if !self.is_over(number) {
-            self.drive();
-            self.serve();
-        }
-        self.told(handle, number)?;
-        Ok(!self.is_over(number))
-    }
-
-    #[inline(always)]
-    fn told(&self, handle: i64, number: u64) -> core::result::Result<(), Failure> {
-        if self.failed.load(Ordering::Acquire) == 0 && !Rma::is_refused(handle) {
-            return Ok(());
-        }
-        self.tell(handle, number)
-    }
-
-    #[cold]
-    fn tell(&self, handle: i64, number: u64) -> core::result::Result<(), Failure> {
-        match self.take_failure(|n| n <= number) {
-            Some(failure) => Err(failure),
-            None if Rma::is_refused(handle) && number != 0 => {
-                let text = format!("rank {}: operation {number} was refused, as was said then", self.rank());
-                Err(Failure { number, refused: true, error: Error::new(Code::Argument, text) })
-            }
-            None => Ok(()),
-        }
-    }
-
-    #[cold]
-    pub(super) fn take_failure(&self, of: impl Fn(u64) -> bool) -> Option<Failure> {
-        let mut queue = self.queue.lock().unwrap_or_else(|e| e.into_inner());
-        let first = queue.failures.iter().position(|f| of(f.number))?;
-        let failure = queue.failures.remove(first)?;
-        queue.failures.retain(|f| !of(f.number));
-        // The one with the smallest number comes first.
-        let least = (0..queue.failures.len()).min_by_key(|n| queue.failures[*n].number);
-        least.into_iter().for_each(|n| queue.failures.swap(0, n));
-        self.failed.store(queue.failures.len() as u32, Ordering::Release);
-        Some(failure)
-    }
-
     /// The number that a handle of `complete` stands for. 0: nothing to wait for.
     #[inline(always)]
     fn number_of_handle(&self, handle: i64) -> u64 {
@@ -393,33 +214,6 @@ impl Rma {
             n if n >= 0 => Some(((n & !REFUSED) as u64).min(issued)),
             _ => None,
         }
-    }
-
-    /// Why what has this order, which means this number, will never start, if so: what it is to follow was refused, or has failed and nobody has
-    /// been told of that.
-    #[inline(always)]
-    fn kept_back(&self, order: i64, number: u64) -> Option<(Code, String)> {
-        if self.failed.load(Ordering::Acquire) == 0 && !Rma::is_refused(order) {
-            return None;
-        }
-        self.kept_back_by(order, number)
-    }
-
-    #[cold]
-    fn kept_back_by(&self, order: i64, number: u64) -> Option<(Code, String)> {
-        let queue = self.queue.lock().unwrap_or_else(|e| e.into_inner());
-        let first = queue.failures.iter().find(|f| f.number <= number);
-        let why = first.map(|f| {
-            let how = if f.refused { "was refused" } else { "has failed" };
-            (f.error.code(), format!("operation {}, which it was to follow, {how}: {}", f.number, f.error.detail()))
-        });
-        let named = || (Code::Argument, format!("operation {number}, which it was to follow, was refused"));
-        why.or_else(|| Rma::is_refused(order).then(named))
-    }
-
-    #[cold]
-    fn no_handle(&self, order: i64) -> Error {
-        Error::new(Code::Argument, format!("rank {}: the order {order} is no handle", self.rank()))
     }
 
     #[inline(always)]

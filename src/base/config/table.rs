@@ -1,4 +1,4 @@
-//! The table of settings.
+//! The table of settings. Long because it is one table, an entry for each.
 
 use super::ways::Named;
 use super::*;

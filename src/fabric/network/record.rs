@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn words_and_halves_lie_behind_each_other() {
         let mut record = Record::new();
-        assert_eq!(record.bytes(), []);
+        assert!(record.bytes().is_empty());
         record.put(&[1, 2]);
         record.words()[0] = 3;
         record.put_halves(&[4, 5, 6]);

@@ -17,6 +17,10 @@
 //! tells when the process ends, the connection when it executes another program, which keeps its number. Contacts are kept waiting until the job's
 //! key is known ([`Attach::open`]). Strangers are turned away by user, magic, version and check before anything of theirs is used.
 
+mod limit;
+
+mod card;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,6 +39,8 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::key::{self, CHECK, Key};
 use crate::base::log::{Level, tell};
 use crate::launch::place::Node;
+pub(super) use card::Card;
+use limit::RaisedLimit;
 
 /// The settings that first contact depends on.
 #[derive(Clone, Copy, Debug)]
@@ -398,71 +404,6 @@ fn failed(rank: u32, what: &str, e: io::Error) -> Error {
 pub(super) fn effective_user() -> libc::uid_t {
     // SAFETY: geteuid has no preconditions and cannot fail.
     unsafe { libc::geteuid() }
-}
-
-/// What a rank publishes about how to reach it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Card {
-    pub name: Name,
-    pub pid: u32,
-    pub node: Node,
-}
-
-impl Card {
-    const MARK: &[u8; 4] = b"FMc2";
-
-    pub fn encode(&self) -> Vec<u8> {
-        let mut b = Card::MARK.to_vec();
-        b.extend_from_slice(&self.name);
-        b.extend_from_slice(&self.pid.to_le_bytes());
-        b.extend_from_slice(&self.node.encode());
-        b
-    }
-
-    fn decode(b: &[u8]) -> Option<Card> {
-        if b.len() < 16 || &b[..4] != Card::MARK {
-            return None;
-        }
-        Some(Card {
-            name: b[4..12].try_into().ok()?,
-            pid: u32::from_le_bytes(b[12..16].try_into().ok()?),
-            node: Node::decode(&b[16..])?,
-        })
-    }
-}
-
-/// The limit on open files, raised as far as the process itself may: a rank holds three descriptors for each peer it knows (region, process,
-/// connection; two connections, if both greeted at once). Put back when it goes, unless somebody else has changed it meanwhile.
-struct RaisedLimit {
-    before: libc::rlim_t,
-    raised: libc::rlim_t,
-}
-
-impl RaisedLimit {
-    fn now() -> Option<libc::rlimit> {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: limit is a valid rlimit.
-        (unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0).then_some(limit)
-    }
-
-    fn set(limit: libc::rlimit) -> bool {
-        // SAFETY: limit is a valid rlimit. A failure leaves the limit as it was.
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) == 0 }
-    }
-
-    fn raise() -> Option<RaisedLimit> {
-        let limit = RaisedLimit::now().filter(|l| l.rlim_cur < l.rlim_max)?;
-        let (before, raised) = (limit.rlim_cur, limit.rlim_max);
-        RaisedLimit::set(libc::rlimit { rlim_cur: raised, ..limit }).then_some(RaisedLimit { before, raised })
-    }
-}
-
-impl Drop for RaisedLimit {
-    fn drop(&mut self) {
-        if let Some(limit) = RaisedLimit::now().filter(|l| l.rlim_cur == self.raised) {
-            RaisedLimit::set(libc::rlimit { rlim_cur: self.before.min(limit.rlim_max), ..limit });
-        }
-    }
 }
 
 /// Where Yama lets only ancestors trace, and so copy: let the other ranks, which are siblings, do so too.

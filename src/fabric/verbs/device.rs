@@ -5,6 +5,8 @@
 //! global IPv6 address, then link-local ones, then version 1; on Infiniband the first. Settings override each of these; a wrong
 //! name or number is answered with the list of what there is.
 
+mod address;
+
 use std::ffi::{CStr, c_int};
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use super::ffi::{self, Gid};
 use super::load::{Library, library, query_gid_table};
 use crate::base::config::Config;
 use crate::base::error::{Code, Error, Result};
+pub use address::{Address, GidKind};
 
 /// An open device.
 pub struct Device {
@@ -255,66 +258,6 @@ impl fmt::Debug for Device {
     }
 }
 
-/// What an address is made of, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum GidKind {
-    /// InfiniBand.
-    InfiniBand,
-    /// RoCE version 2 over IPv4.
-    V2Ipv4,
-    /// RoCE version 2 over a global IPv6 address.
-    V2Ipv6,
-    /// RoCE version 2 over a link-local address.
-    V2LinkLocal,
-    /// RoCE version 1: within one Ethernet segment only.
-    V1,
-}
-
-impl GidKind {
-    fn of(gid: Gid, kind: u32) -> GidKind {
-        match kind {
-            ffi::GID_IB => GidKind::InfiniBand,
-            ffi::GID_ROCE_V2 if gid.0[..12] == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff] => GidKind::V2Ipv4,
-            ffi::GID_ROCE_V2 if gid.0[0] == 0xfe && gid.0[1] & 0xc0 == 0x80 => GidKind::V2LinkLocal,
-            ffi::GID_ROCE_V2 => GidKind::V2Ipv6,
-            _ => GidKind::V1,
-        }
-    }
-}
-
-impl fmt::Display for GidKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            GidKind::InfiniBand => "InfiniBand",
-            GidKind::V2Ipv4 => "RoCE v2, IPv4",
-            GidKind::V2Ipv6 => "RoCE v2, IPv6",
-            GidKind::V2LinkLocal => "RoCE v2, link-local",
-            GidKind::V1 => "RoCE v1",
-        })
-    }
-}
-
-/// An address of a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// The address.
-    pub gid: Gid,
-    /// Its place in the port's table.
-    pub index: u8,
-    /// What it is made of.
-    pub kind: GidKind,
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let v6 = std::net::Ipv6Addr::from(self.gid.0);
-        match v6.to_ipv4_mapped() {
-            Some(v4) => write!(f, "gid {} ({v4}, {})", self.index, self.kind),
-            None => write!(f, "gid {} ({v6}, {})", self.index, self.kind),
-        }
-    }
-}
-
 /// What the settings say about the port.
 #[derive(Clone, Debug, Default)]
 pub struct Wishes {
@@ -545,37 +488,4 @@ pub fn survey(wishes: &Wishes) -> Result<Vec<(String, std::result::Result<Port, 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_ranked() {
-        let gid = |bytes: [u8; 16], kind| GidKind::of(Gid(bytes), kind);
-        let v4 = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 9, 0, 1];
-        let local = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-        let global = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-        let order = [
-            gid(v4, ffi::GID_ROCE_V2),
-            gid(global, ffi::GID_ROCE_V2),
-            gid(local, ffi::GID_ROCE_V2),
-            gid(v4, ffi::GID_ROCE_V1),
-        ];
-        assert!(order.is_sorted() && order[0] == GidKind::V2Ipv4 && order[3] == GidKind::V1);
-        let shown = Address { gid: Gid(v4), index: 1, kind: order[0] }.to_string();
-        assert_eq!(shown, "gid 1 (10.9.0.1, RoCE v2, IPv4)");
-    }
-
-    #[test]
-    fn packet_sizes() {
-        assert_eq!((1..=5).map(mtu_bytes).collect::<Vec<_>>(), [256, 512, 1024, 2048, 4096]);
-        assert_eq!((mtu_code(4096), mtu_code(1500), mtu_code(10)), (5, 3, 1));
-    }
-
-    #[test]
-    fn without_devices_there_is_an_explanation() {
-        match Port::choose(&Wishes::default(), 0) {
-            Ok(port) => assert!(port.mtu >= 256),
-            Err(e) => assert!(e.code() == Code::Unsupported && e.detail().contains("RDMA devices here"), "{e}"),
-        }
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@
 //! they are read, under the name *prefix*. The numbers are those of `<infiniband/verbs.h>` of rdma-core on 64-bit Linux; they have
 //! not changed since its first release but for [`PortAttr`], which grew at its end and is given room to grow again.
 //!
-//! A test compiles a C program against the header of the machine, where it has one, and compares [`LAYOUTS`] with what that prints.
+//! Long because it is one list of declarations. A test compiles a C program against the header of the machine, where it has one, and compares [`LAYOUTS`] with what that prints.
 
 #![expect(missing_docs, reason = "the fields and constants are those of the C header, which documents them")]
 

@@ -1,0 +1,241 @@
+//! How a team fails: whose fault it was, who is told, in which words.
+
+use super::*;
+
+impl Team {
+    /// Has a member died, or left? One that has left has ended as well before long.
+    pub(super) fn loss_of(&self, member: usize) -> Option<Reason> {
+        let peer = self.peers[member].get();
+        if peer.is_some_and(|peer| peer.has_left()) {
+            return Some(Reason::Finalized);
+        }
+        if self.has_died(member) {
+            return Some(Reason::Died);
+        }
+        peer.is_some_and(|peer| peer.broken().is_some()).then_some(Reason::Damaged)
+    }
+
+    /// The error of a call that goes on waiting for members that live, although another has died: they may wait for that one, or for each
+    /// other, since each has read something else of what that one has damaged. First there is time to end what it had done its part of.
+    pub(in super::super) fn mourn(&self) -> Option<Error> {
+        let dead = self.ep.dead_member(self.ep.context(self.comm).ok()?)?;
+        let (now, since) = (now_ns(), &self.state.mourns);
+        if since.get() == 0 {
+            since.set(now);
+        }
+        if now - since.get() < MOURNING_NS {
+            return None;
+        }
+        Some(match self.ranks.iter().position(|rank| *rank == dead) {
+            Some(member) => self.fail(Reason::Died, member),
+            None => self.fail_by((Reason::Elsewhere as u64) << 32 | (dead as u64 + 1)),
+        })
+    }
+
+    /// Has its process ended, as the system says?
+    pub(super) fn has_died(&self, member: usize) -> bool {
+        self.ep.is_dead(self.ranks[member]) || self.peers[member].get().is_some_and(|peer| peer.is_dead())
+    }
+
+    /// The team fails because of a member; the error to return.
+    #[cold]
+    pub(in super::super) fn fail(&self, reason: Reason, member: usize) -> Error {
+        self.fail_by((reason as u64) << 32 | (member as u64 + 1))
+    }
+
+    /// The team fails because there can be no message with this rank of the world; the error to return.
+    #[cold]
+    pub(in super::super) fn fail_elsewhere(&self, lane: Option<&Lane>, rank: u32, error: Error) -> Error {
+        if error.code() != Code::Peer {
+            return error;
+        }
+        let told = match lane.map(|lane| lane.pair.life(self.unit_of_life(), self.epoch)) {
+            Some(Life::Broken(dead)) => Some(dead),
+            _ => lane.and_then(|lane| lane.far()?.broken()),
+        };
+        let known = self.ep.context(self.comm).ok().and_then(|context| self.ep.dead_member(context));
+        // What it was told comes first: who told it may have left since.
+        let lost = told.or(known).unwrap_or(rank);
+        let failed = self.fail_by((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1));
+        Error::new(failed.code(), format!("{} ({})", failed.detail(), error.detail()))
+    }
+
+    /// The program's function has panicked here: the call fails, and is left by the panic when its owner completes it.
+    #[cold]
+    pub(in super::super) fn panicked(&self, panic: Panic) -> Error {
+        self.state.panic.set(Some(panic));
+        self.fail(Reason::Panicked, self.me)
+    }
+
+    pub(super) fn fail_by(&self, mut word: u64) -> Error {
+        // Those who come later look there, though this call had no need of it yet.
+        let reachable = self.n > 1 && (self.arena.get().is_some() || self.me == 0 || self.peer_soon(0).is_some());
+        if let Some(arena) = reachable.then(|| self.arena().ok()).flatten() {
+            // SYNC POINT: pairs with the acquire in `failure`: what was found comes before.
+            let seen = arena.header().failed.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
+            word = seen.err().unwrap_or(word);
+        }
+        self.failed_by(word)
+    }
+
+    /// The error of a team that has failed. A member that waits for a message of this process cannot see this node's arena.
+    #[cold]
+    pub(super) fn failed_by(&self, word: u64) -> Error {
+        if self.span.is_some() && self.failed.swap(word, Ordering::AcqRel) == 0 {
+            let panicked = word >> 32 == Reason::Panicked as u64;
+            let lost = self.lost_by(word) | if panicked { PANICKED } else { 0 };
+            let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
+            let _ = self.ep.say_life(place, Life::Broken(lost));
+            if let Ok(context) = self.ep.context(self.comm) {
+                self.ep.say_broken_far(context, lost);
+            }
+        }
+        self.explain(word)
+    }
+
+    /// Why the team has failed, if it is known to without looking further than this member has looked before.
+    #[inline(always)]
+    pub(in super::super) fn known_failure(&self) -> Option<Error> {
+        let elsewhere = self.failed.load(Ordering::Relaxed);
+        if elsewhere != 0 {
+            return Some(self.explain(elsewhere));
+        }
+        self.arena.get().and_then(|arena| self.failure(arena))
+    }
+
+    /// Why the team has failed, if it has.
+    #[inline(always)]
+    pub(in super::super) fn failure(&self, arena: &Arena) -> Option<Error> {
+        let word = arena.header().failed.load(Ordering::Acquire);
+        if word == 0 { None } else { Some(self.failed_by(word)) }
+    }
+
+    /// The same when this member has read what others had offered: those of a call that has failed may have used their buffers since.
+    pub(in super::super) fn failure_since(&self, arena: &Arena) -> Option<Error> {
+        // SYNC POINT: pairs with the fence in `settle`: who has read what a member wrote after that sees the failure.
+        fence(Ordering::Acquire);
+        self.failure(arena)
+    }
+
+    /// Which rank of the world a failure is about.
+    pub(super) fn lost_by(&self, word: u64) -> u32 {
+        let who = word as u32;
+        if word >> 32 == Reason::Elsewhere as u64 {
+            return who.saturating_sub(1);
+        }
+        let member = (who & ((1 << FINDER_SHIFT) - 1)).saturating_sub(1);
+        self.ranks[(member as usize).min(self.n - 1)]
+    }
+
+    #[cold]
+    pub(super) fn explain(&self, word: u64) -> Error {
+        let reason = match word >> 32 {
+            1 => Reason::Died,
+            2 => Reason::Finalized,
+            4 => Reason::Panicked,
+            5 => Reason::Elsewhere,
+            6 => Reason::Lengths,
+            3 => Reason::Fault,
+            7 => Reason::Calls,
+            // No member says anything else.
+            _ => Reason::Damaged,
+        };
+        if matches!(reason, Reason::Lengths | Reason::Calls) {
+            return self.differs(word, reason == Reason::Lengths);
+        }
+        let lost = self.lost_by(word);
+        let reason = if lost & PANICKED == 0 { reason } else { Reason::Panicked };
+        self.error(reason, lost & !PANICKED)
+    }
+
+    pub(super) fn error(&self, reason: Reason, rank: u32) -> Error {
+        let (me, comm) = (self.ep.rank, self.comm);
+        let call = self.state.operation.get().name();
+        match reason {
+            Reason::Died => {
+                Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has died"))
+            }
+            Reason::Elsewhere => Error::new(
+                Code::Peer,
+                format!("rank {me}: {call} (communicator {comm}): rank {rank} has died, or the way to it is lost"),
+            ),
+            Reason::Finalized => {
+                Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has finalized"))
+            }
+            Reason::Damaged => Error::new(
+                Code::Peer,
+                format!(
+                    "rank {me}: {call} (communicator {comm}): what rank {rank} has offered there has been damaged by some member"
+                ),
+            ),
+            Reason::Panicked => Error::new(
+                Code::Peer,
+                format!("rank {me}: {call} (communicator {comm}): the function of rank {rank} has panicked"),
+            ),
+            Reason::Lengths | Reason::Calls | Reason::Fault => Error::new(
+                Code::Argument,
+                format!(
+                    "rank {me}: {call} (communicator {comm}): the buffer of rank {rank} cannot be copied by another process; for memory that the kernel does not copy set FMPL_CMA=off"
+                ),
+            ),
+        }
+    }
+
+    /// A member makes the call with `theirs` bytes, which are not as many as this one's: the team fails; the error to return.
+    #[cold]
+    pub(in super::super) fn lengths_differ(&self, arena: &Arena, member: usize, theirs: u64) -> Error {
+        let found = &arena.post(self.me).found;
+        found[0].store(self.state.bytes.get(), Ordering::Relaxed);
+        found[1].store(theirs, Ordering::Relaxed);
+        self.fail_by((Reason::Lengths as u64) << 32 | self.pair(member))
+    }
+
+    /// Another member and this one, as a failure that is about two has them.
+    pub(super) fn pair(&self, member: usize) -> u64 {
+        (self.me as u64 + 1) << FINDER_SHIFT | (member as u64 + 1)
+    }
+
+    /// What a failure that is about two members says.
+    pub(super) fn differs(&self, word: u64, lengths: bool) -> Error {
+        let finder = ((word as u32 >> FINDER_SHIFT) as usize).saturating_sub(1).min(self.n - 1);
+        let (other, finder_rank) = (self.lost_by(word), self.ranks[finder]);
+        let call = self.state.operation.get().name();
+        let what = match self.arena.get().filter(|_| lengths) {
+            Some(arena) => {
+                let [own, theirs] = arena.post(finder).found.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
+                format!("rank {other} makes the call with {theirs} bytes, rank {finder_rank} with {own}")
+            }
+            None => format!("rank {other} makes another call than rank {finder_rank}, or one of another length"),
+        };
+        Error::new(Code::Argument, format!("rank {}: {call} (communicator {}): {what}", self.ep.rank, self.comm))
+    }
+
+    /// Waits long for a member: tells in which call, and looks whether that one waits in another, or has gone on to one, so that what this
+    /// one waits for never comes.
+    #[cold]
+    pub(super) fn compare_calls(&self, arena: &Arena, member: usize, arrived: impl Fn() -> bool) -> Option<Error> {
+        let (mine, state) = (arena.post(self.me), &self.state);
+        let (entered, which) = (state.entered.get(), state.operation.get() as u64);
+        if state.told.replace(entered) != entered {
+            mine.entered.store(0, Ordering::Relaxed);
+            // SYNC POINT: pairs with the fence below: a length of this call is not taken for one of the call told before.
+            fence(Ordering::Release);
+            mine.length.store(state.bytes.get(), Ordering::Relaxed);
+            // SYNC POINT: pairs with the acquire below, of whoever waits for this member: what it has published comes before.
+            mine.entered.store(entered << 8 | which, Ordering::Release);
+        }
+        let theirs = arena.post(member);
+        let word = theirs.entered.load(Ordering::Acquire);
+        let length = theirs.length.load(Ordering::Relaxed);
+        // SYNC POINT: pairs with the fence above. It may have gone on between the two looks.
+        fence(Ordering::Acquire);
+        if word >> 8 < entered || theirs.entered.load(Ordering::Relaxed) != word {
+            return None;
+        }
+        if word == entered << 8 | which {
+            return (length != state.bytes.get()).then(|| self.lengths_differ(arena, member, length));
+        }
+        // What it did before it went on comes before what it told.
+        (!arrived()).then(|| self.fail_by((Reason::Calls as u64) << 32 | self.pair(member)))
+    }
+}

@@ -1,0 +1,141 @@
+//! The requests of a scope that are not over yet.
+
+use super::*;
+
+/// Requests that a scope keeps without memory from the heap.
+pub(super) const INLINE: usize = 8;
+
+/// A request that is not completed.
+pub(super) struct Open<'scope> {
+    pub(super) comm: i32,
+    pub(super) peer: i32,
+    pub(super) index: i32,
+    pub(super) direction: Direction,
+    /// Given back when the record goes.
+    pub(super) _claim: Option<Claim<'scope>>,
+    /// The descriptors of a list, which the library reads until the end.
+    pub(super) _list: Option<List>,
+    /// A message of any source.
+    pub(super) any_source: bool,
+    /// A collective call; direction, peer and index mean nothing.
+    pub(super) collective: Option<Kind>,
+    /// What it combines elements with, which the library uses until the end.
+    pub(super) _function: Option<Boxed<'scope>>,
+}
+
+impl<'scope> Open<'scope> {
+    /// The request of this name.
+    pub(super) fn of(comm: i32, peer: i32, index: i32, direction: Direction) -> Open<'scope> {
+        Open {
+            comm,
+            peer,
+            index,
+            direction,
+            _claim: None,
+            _list: None,
+            any_source: false,
+            collective: None,
+            _function: None,
+        }
+    }
+
+    /// The request is over when this returns, with or without an error, or when it is left by a panic; but with `Busy` nothing has happened.
+    pub(super) fn wait(&self) -> Result<()> {
+        if let Some(kind) = self.collective {
+            return coll::wait(self.comm, kind);
+        }
+        if self.any_source {
+            return match self.direction {
+                Direction::Send => any_source::isend_any_wait(self.comm, self.peer, self.index),
+                Direction::Receive => {
+                    any_source::irecv_any_wait(self.comm, self.index).and_then(|a| a.whole(self.index))
+                }
+            };
+        }
+        match self.direction {
+            Direction::Send => p2p::isend_wait(self.comm, self.peer, self.index),
+            Direction::Receive => p2p::irecv_wait(self.comm, self.peer, self.index),
+        }
+    }
+
+    /// The request is over unless this is `Ok(false)`; of `Busy` and a panic as above.
+    pub(super) fn test(&self) -> Result<bool> {
+        if let Some(kind) = self.collective {
+            return coll::test(self.comm, kind);
+        }
+        if self.any_source && self.direction == Direction::Send {
+            return any_source::isend_any_test(self.comm, self.peer, self.index);
+        }
+        match self.direction {
+            Direction::Send => p2p::isend_test(self.comm, self.peer, self.index),
+            Direction::Receive => p2p::irecv_test(self.comm, self.peer, self.index),
+        }
+    }
+
+    /// The request is over unless this is `Ok(false)`: too late; of `Busy` as above.
+    pub(super) fn cancel(&self) -> Result<bool> {
+        match self.direction {
+            _ if self.collective.is_some() => Ok(false),
+            Direction::Send => Ok(false),
+            Direction::Receive if self.any_source => any_source::irecv_any_cancel(self.comm, self.index),
+            Direction::Receive => p2p::irecv_cancel(self.comm, self.peer, self.index),
+        }
+    }
+
+    /// Brings the request to its end, which returns the panic of its function; `whole`: its message is wanted.
+    pub(super) fn end(&self, whole: bool) -> std::thread::Result<Result<()>> {
+        if let Some(kind) = self.collective {
+            return coll::join(self.comm, kind);
+        }
+        if !whole && !matches!(until_free(|| self.cancel()), Ok(false)) {
+            return Ok(Ok(()));
+        }
+        Ok(until_free(|| self.wait()))
+    }
+
+    pub(super) fn received(&self) -> Result<p2p::Received> {
+        p2p::received(self.comm, self.peer, self.index)
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Register<'scope> {
+    pub(super) few: [Option<Open<'scope>>; INLINE],
+    pub(super) more: Vec<Option<Open<'scope>>>,
+    /// Free records among `more`.
+    pub(super) free: Vec<usize>,
+}
+
+impl<'scope> Register<'scope> {
+    pub(super) fn add(&mut self, open: Open<'scope>) -> usize {
+        if let Some(at) = self.few.iter().position(Option::is_none) {
+            self.few[at] = Some(open);
+            return at;
+        }
+        if let Some(at) = self.free.pop() {
+            self.more[at] = Some(open);
+            return INLINE + at;
+        }
+        self.more.push(Some(open));
+        INLINE + self.more.len() - 1
+    }
+
+    pub(super) fn get(&self, id: usize) -> Option<&Open<'scope>> {
+        if id < INLINE { self.few[id].as_ref() } else { self.more.get(id - INLINE)?.as_ref() }
+    }
+
+    pub(super) fn remove(&mut self, id: usize) -> Option<Open<'scope>> {
+        if id < INLINE {
+            return self.few[id].take();
+        }
+        let open = self.more[id - INLINE].take();
+        if open.is_some() {
+            self.free.push(id - INLINE);
+        }
+        open
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Open<'scope>> {
+        self.few.iter().chain(&self.more).flatten()
+    }
+}
