@@ -43,14 +43,13 @@ use std::rc::Rc;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic as checked;
 
+pub use bytes::{copy, reads, writes};
 pub use derived::{AtomicBool, AtomicPtr};
 pub use lock::{Mutex, MutexGuard, OnceLock, changes, share_lock, share_thing, uses};
+pub use words::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Setting};
 
 mod derived;
 mod lock;
-use bytes::granules;
-pub use bytes::{copy, reads, writes};
-pub use words::Setting;
 
 #[derive(Default)]
 struct Memory {

@@ -83,7 +83,7 @@ pub(super) struct Shared {
     rejected: [AtomicU64; Reason::ALL.len()],
     /// In a model: the rank that answers a greeting, unless it has ended.
     #[cfg(loom)]
-    answers: std::sync::OnceLock<Answers>,
+    pub answers: std::sync::OnceLock<Answers>,
 }
 
 #[cfg(loom)]
