@@ -10,7 +10,9 @@
 
 #![expect(missing_docs, reason = "for tests only; what is as in the standard library is documented there")]
 
+use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::{self as real, LockResult, PoisonError, TryLockError, TryLockResult};
 use std::time::Duration;
 
@@ -85,6 +87,8 @@ struct World {
     turns: u64,
     /// The sum of all that was decided.
     path: u64,
+    /// What each process has as its own, where others have one for all.
+    own: HashMap<(u32, TypeId), &'static dyn Any>,
 }
 
 thread_local! {
@@ -131,6 +135,14 @@ pub fn rank() -> Option<u32> {
 /// Which thread runs.
 pub fn thread() -> Option<usize> {
     is_active().then(|| with(|w| w.current)).flatten()
+}
+
+/// What the running thread's process has in place of what is one for all threads here: made when first asked for, and never freed. `None`: no
+/// simulated thread runs here.
+pub fn own<T: Any>(make: impl FnOnce() -> T) -> Option<&'static T> {
+    let rank = rank()?;
+    let found = with(|w| *w.own.entry((rank, TypeId::of::<T>())).or_insert_with(|| Box::leak(Box::new(make()))));
+    found.downcast_ref()
 }
 
 fn hand_on() {
@@ -242,7 +254,8 @@ pub fn run(seed: u64, events: &dyn Events, ranks: Vec<Box<dyn FnOnce() + Send>>,
     let mut lot = Lot::new(seed);
     let (pace, hand_on) = (lot.one_of(&[2, 2, 4, 16, 64]), lot.one_of(&[0, 2, 4, 16]));
     let (threads, dead) = (Vec::new(), Vec::new());
-    let world = World { lot, threads, current: None, dead, pace, hand_on, vain: 0, turns: 0, path: 0 };
+    let world =
+        World { lot, threads, current: None, dead, pace, hand_on, vain: 0, turns: 0, path: 0, own: HashMap::new() };
     WORLD.with(|w| *w.borrow_mut() = Some(world));
     NOW_NS.set(BEGIN_NS);
     for (rank, run) in ranks.into_iter().enumerate() {

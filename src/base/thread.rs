@@ -76,3 +76,12 @@ pub fn yield_core() {
     // SAFETY: no preconditions.
     unsafe { libc::sched_yield() };
 }
+
+/// Sleeps for so long.
+pub fn sleep(time: std::time::Duration) {
+    #[cfg(all(test, not(any(loom, miri))))]
+    if super::simulation::block(0, time.as_nanos() as u64) {
+        return;
+    }
+    std::thread::sleep(time);
+}

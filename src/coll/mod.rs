@@ -39,8 +39,6 @@ mod request;
 mod team;
 mod tree;
 
-use std::sync::Mutex;
-
 use exchange::{Blocks, Pattern};
 pub use function::Function;
 pub use request::{Kind, iallreduce, ibarrier, ibcast, is_pending, join, left_over, test, wait};
@@ -48,21 +46,47 @@ use team::Team;
 
 use crate::base::atomics::{AtomicPtr, Ordering};
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
 use crate::base::trace::traced;
 #[cfg(feature = "trace")]
 use crate::base::trace::{Event, What, note};
 use crate::lane::table::COMMUNICATORS;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 
-/// The teams of this process, at the places of their communicators' handles.
-static TEAMS: [AtomicPtr<Team>; COMMUNICATORS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; COMMUNICATORS];
-static MAKING: Mutex<()> = Mutex::new(());
+/// What a process has of its collective calls.
+struct Process {
+    /// The teams, at the places of their communicators' handles.
+    teams: [AtomicPtr<Team>; COMMUNICATORS],
+    making: Mutex<()>,
+    /// Teams of communicators that this process has freed and whose memory, which it hosts, others may still use.
+    leaving: Mutex<Vec<AtomicPtr<Team>>>,
+    open: request::Open,
+}
+
+impl Process {
+    const fn new() -> Process {
+        let teams = [const { AtomicPtr::new(core::ptr::null_mut()) }; COMMUNICATORS];
+        Process { teams, making: Mutex::new(()), leaving: Mutex::new(Vec::new()), open: request::Open::new() }
+    }
+}
+
+static PROCESS: Process = Process::new();
+
+/// This process's; in a test with simulated processes that of the one that runs.
+#[inline(always)]
+fn process() -> &'static Process {
+    #[cfg(all(test, not(any(loom, miri))))]
+    if let Some(own) = crate::base::simulation::own(Process::new) {
+        return own;
+    }
+    &PROCESS
+}
 
 /// The team of a communicator, made at its first collective call.
 #[inline(always)]
 fn team(ep: &'static Endpoint, comm: i32) -> Result<&'static Team> {
     // SYNC POINT: pairs with the release in `make`.
-    let team = TEAMS[comm as usize & (COMMUNICATORS - 1)].load(Ordering::Acquire);
+    let team = process().teams[comm as usize & (COMMUNICATORS - 1)].load(Ordering::Acquire);
     // SAFETY: a leaked box, freed by `forget` or `close` when no thread uses the communicator any more.
     match unsafe { team.as_ref() } {
         Some(team) if team.comm == comm => Ok(team),
@@ -73,8 +97,8 @@ fn team(ep: &'static Endpoint, comm: i32) -> Result<&'static Team> {
 #[cold]
 fn make(ep: &'static Endpoint, comm: i32) -> Result<&'static Team> {
     let context = ep.context(comm)?;
-    let _one = MAKING.lock().unwrap_or_else(|e| e.into_inner());
-    let slot = &TEAMS[comm as usize & (COMMUNICATORS - 1)];
+    let _one = process().making.lock().unwrap_or_else(|e| e.into_inner());
+    let slot = &process().teams[comm as usize & (COMMUNICATORS - 1)];
     let mut team = slot.load(Ordering::Acquire);
     if team.is_null() {
         team = Box::into_raw(Box::new(Team::new(ep, context)?));
@@ -84,24 +108,21 @@ fn make(ep: &'static Endpoint, comm: i32) -> Result<&'static Team> {
     Ok(unsafe { &*team })
 }
 
-/// Teams of communicators that this process has freed and whose memory, which it hosts, others may still use.
-static LEAVING: Mutex<Vec<AtomicPtr<Team>>> = Mutex::new(Vec::new());
-
 /// This process has freed a communicator: so is what its collective calls needed, as soon as all members have freed it.
 ///
 /// # Safety
 /// No thread of this process is in a collective call of it, and none comes any more.
 pub unsafe fn forget(comm: i32) -> Result<()> {
-    let team = TEAMS[comm as usize & (COMMUNICATORS - 1)].swap(core::ptr::null_mut(), Ordering::AcqRel);
+    let team = process().teams[comm as usize & (COMMUNICATORS - 1)].swap(core::ptr::null_mut(), Ordering::AcqRel);
     if !team.is_null() {
-        LEAVING.lock().unwrap_or_else(|e| e.into_inner()).push(AtomicPtr::new(team));
+        process().leaving.lock().unwrap_or_else(|e| e.into_inner()).push(AtomicPtr::new(team));
     }
     sweep()
 }
 
 /// Gives back the memory of teams whose members have all freed the communicator.
 pub fn sweep() -> Result<()> {
-    let mut leaving = LEAVING.lock().unwrap_or_else(|e| e.into_inner());
+    let mut leaving = process().leaving.lock().unwrap_or_else(|e| e.into_inner());
     let over = leaving.extract_if(.., |team| {
         // SAFETY: from `make`; it is in the list as long as it lives.
         unsafe { &*team.load(Ordering::Relaxed) }.is_over()
@@ -116,8 +137,8 @@ pub fn sweep() -> Result<()> {
 /// No thread is in a collective call.
 pub unsafe fn close() {
     request::close();
-    let leaving = std::mem::take(&mut *LEAVING.lock().unwrap_or_else(|e| e.into_inner()));
-    for slot in TEAMS.iter().chain(&leaving) {
+    let leaving = std::mem::take(&mut *process().leaving.lock().unwrap_or_else(|e| e.into_inner()));
+    for slot in process().teams.iter().chain(&leaving) {
         let team = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if !team.is_null() {
             // SAFETY: from `make`, and nobody uses it any more.

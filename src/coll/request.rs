@@ -10,13 +10,13 @@
 use core::future::Future;
 use core::pin::Pin;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, MutexGuard};
 
 use super::function::{self, Function};
 use super::team::Team;
-use super::{InCall, barrier, bcast, between, check_buffer, check_root, check_vector, reduce, team};
+use super::{InCall, barrier, bcast, between, check_buffer, check_root, check_vector, process, reduce, team};
 use crate::base::atomics::{AtomicPtr, AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::unwinding::Panic;
 use crate::p2p::endpoint::endpoint;
 
@@ -58,21 +58,29 @@ enum State {
 // completed; the function of a reduction may be called by whatever thread of the process moves the call on, as its interface says.
 unsafe impl Send for Pending {}
 
-/// The teams that have one, for whoever moves them on by the way.
-static OPEN: Mutex<Vec<AtomicPtr<Team>>> = Mutex::new(Vec::new());
-static COUNT: AtomicU32 = AtomicU32::new(0);
+/// The teams that have one, for whoever moves them on by the way, and how many they are.
+pub(super) struct Open {
+    teams: Mutex<Vec<AtomicPtr<Team>>>,
+    count: AtomicU32,
+}
+
+impl Open {
+    pub const fn new() -> Open {
+        Open { teams: Mutex::new(Vec::new()), count: AtomicU32::new(0) }
+    }
+}
 
 fn open() -> MutexGuard<'static, Vec<AtomicPtr<Team>>> {
-    OPEN.lock().unwrap_or_else(|e| e.into_inner())
+    process().open.teams.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// Moves all of them on. `true`: some are left.
 fn push() -> bool {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if process().open.count.load(Ordering::Acquire) == 0 {
         return false;
     }
     // Somebody else is at it.
-    let Ok(open) = OPEN.try_lock() else { return true };
+    let Ok(open) = process().open.teams.try_lock() else { return true };
     let mut left = false;
     for team in open.iter() {
         // SAFETY: a team is in the list only while its call is pending, and lives longer than that.
@@ -107,7 +115,7 @@ fn begin(team: &'static Team, kind: Kind, call: Option<Call>) -> Result<()> {
     *team.pending.lock().unwrap_or_else(|e| e.into_inner()) = Some(pending);
     let mut open = open();
     open.push(AtomicPtr::new(std::ptr::from_ref(team).cast_mut()));
-    COUNT.store(open.len() as u32, Ordering::Release);
+    process().open.count.store(open.len() as u32, Ordering::Release);
     // The call lasts until it is completed.
     core::mem::forget(entered);
     Ok(())
@@ -211,7 +219,7 @@ fn complete(comm: i32, kind: Kind, wait: bool, panic: &mut Option<Panic>) -> Res
     drop(slot);
     let mut open = open();
     open.retain(|t| !std::ptr::eq(t.load(Ordering::Relaxed), team));
-    COUNT.store(open.len() as u32, Ordering::Release);
+    process().open.count.store(open.len() as u32, Ordering::Release);
     drop(open);
     *panic = team.take_panic();
     // As `begin` entered.
@@ -235,5 +243,5 @@ pub fn left_over() -> usize {
 /// The end of the job: nothing is moved on any more.
 pub(super) fn close() {
     open().clear();
-    COUNT.store(0, Ordering::Release);
+    process().open.count.store(0, Ordering::Release);
 }

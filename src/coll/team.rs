@@ -20,7 +20,7 @@ use core::future::Future;
 use core::pin::{Pin, pin};
 use core::task::{Poll, Waker};
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use static_assertions::const_assert;
 
@@ -31,6 +31,7 @@ use super::request::Pending;
 use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
 use crate::base::unwinding::{NoWayOut, Panic};
 use crate::fabric::shm::peer::Peer;
 #[cfg(loom)]
@@ -416,7 +417,7 @@ impl Team {
             // One that lives may be writing, whatever it says of itself or has damaged.
             while arena.post(member).writing.load(Ordering::Acquire) == call && !self.has_died(member) {
                 spin_loop();
-                std::thread::yield_now();
+                crate::base::thread::yield_core();
             }
         }
         result

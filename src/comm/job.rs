@@ -42,6 +42,15 @@ pub unsafe fn finalize_raw() -> Result<()> {
         ep.uses.fetch_sub(1, Ordering::AcqRel);
         return Ok(());
     }
+    // SAFETY: as the caller promises.
+    unsafe { leave(ep) }
+}
+
+/// The last finalize of a process.
+///
+/// # Safety
+/// As for [`finalize_raw`].
+pub(super) unsafe fn leave(ep: &'static Endpoint) -> Result<()> {
     let world = ep.context(crate::p2p::COMM_WORLD)?;
     settle(ep);
     let met = meet(ep, world, FINALIZE_SLOT);

@@ -35,6 +35,8 @@ mod plain;
 mod scope;
 mod session;
 mod shape;
+#[cfg(all(test, not(any(loom, miri))))]
+mod simulated;
 mod stats;
 
 pub use buffer::Buffer;

@@ -3,11 +3,12 @@
 //! Ways that take long anyway are counted where they are taken ([`Counts`], with the [`Pair`]). The short ones are not: they are what
 //! is left of the numbers that the slots keep in any case ([`Sums`]). Only the program's messages to an index count, not the library's own.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use super::map::SYSTEM_INDICES;
 use super::{Lane, Pair};
 use crate::base::atomics::{AtomicU64, Ordering};
+use crate::base::lock::Mutex;
 #[cfg(feature = "trace")]
 use crate::base::trace::{Event, What, note};
 

@@ -162,6 +162,13 @@ impl Launch {
         }
     }
 
+    /// A rank of a simulated world, each on a node of its own, to which these values were published.
+    #[cfg(all(test, not(any(loom, miri))))]
+    pub fn simulated(rank: u32, size: u32, values: HashMap<String, Vec<u8>>) -> Result<Launch> {
+        let nodes = NodeMap::new(&(0..size).collect::<Vec<_>>());
+        Ok(Launch { rank, size, nodes, way: Way::Alone(Mutex::new(values)), ..Launch::alone(Node::here()?) })
+    }
+
     /// Joins a job started by variables.
     fn meet(place: environment::Place, node: Node) -> Result<Launch> {
         let (rank, size, root) = (place.rank, place.size, format!("rank 0 ({})", place.root()));

@@ -12,9 +12,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::zeroed::Zeroed;
 use crate::lane::Place;
 use crate::lane::map::WORLD_UNIT;

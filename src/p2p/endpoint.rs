@@ -36,11 +36,15 @@ use crate::p2p::tuning::Tuning;
 use crate::wait::{Board, doorbell, event::Event, stall};
 use reach::{card_key, fabric_key};
 
+#[cfg(any(loom, all(test, not(miri))))]
+mod bare;
 #[cfg(loom)]
 pub(super) mod model;
 
 mod found;
 mod reach;
+#[cfg(all(test, not(any(loom, miri))))]
+mod simulated;
 
 static ENDPOINT: AtomicPtr<Endpoint> = AtomicPtr::new(std::ptr::null_mut());
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -100,6 +104,8 @@ pub struct Endpoint {
     fabric: OnceLock<std::result::Result<Arc<Fabric>, String>>,
     dead: Box<[AtomicBool]>,
     deaths: AtomicU32,
+    /// When the connections with other nodes were last tended for a wait for nobody in particular.
+    tended_ns: AtomicU64,
     bound: Mutex<()>,
     /// [`LIVES_AT`] of the own region, once there was a communicator beside the world.
     lives: OnceLock<Mapping>,
@@ -111,6 +117,10 @@ pub fn endpoint() -> Result<&'static Endpoint> {
     #[cfg(loom)]
     if let Some(ep) = super::model::current() {
         return Ok(ep);
+    }
+    #[cfg(all(test, not(any(loom, miri))))]
+    if crate::base::simulation::is_active() {
+        return simulated::current().ok_or_else(absent);
     }
     // SYNC POINT: pairs with the release in `Endpoint::open`.
     let p = ENDPOINT.load(Ordering::Acquire);
@@ -198,6 +208,7 @@ impl Endpoint {
             fabric: OnceLock::new(),
             dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
             deaths: AtomicU32::new(0),
+            tended_ns: AtomicU64::new(0),
             bound: Mutex::new(()),
             lives: OnceLock::new(),
             config,
@@ -311,6 +322,8 @@ impl Endpoint {
         let left = self.launch.finalize();
         ENDPOINT.store(std::ptr::null_mut(), Ordering::Release);
         stall::set_job(None);
+        #[cfg(all(test, not(any(loom, miri))))]
+        simulated::leave(self.rank);
         self.stop_threads();
         // SAFETY: leaked in `open`, and no longer to be found; the interface forbids calls at the same time as the last finalize, and the
         // library's own threads have ended.

@@ -32,7 +32,7 @@ mod record;
 pub mod region;
 pub mod room;
 #[cfg(all(test, not(any(loom, miri))))]
-mod simulated;
+pub mod simulated;
 mod stamps;
 mod turns;
 

@@ -21,8 +21,9 @@ use crate::base::simulation::{self, Events, Lot};
 /// How the network is. Odds: once in so many times, 0 for never.
 #[derive(Clone, Copy, Debug)]
 pub struct Weather {
-    /// A datagram is lost, doubled.
+    /// A datagram is lost.
     pub loses: u64,
+    /// It comes twice.
     pub doubles: u64,
     /// A request breaks its connection.
     pub breaks: u64,
@@ -651,5 +652,6 @@ impl Pair for Wire {
     }
 }
 
-mod batches;
+pub mod batches;
+pub mod fate;
 mod scenes;

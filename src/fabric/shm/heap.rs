@@ -13,11 +13,12 @@
 //! [`DIRTY_MOST`] the block's whole pages go back to the system. Blocks are aligned to 64 bytes, to a page from 4096 bytes on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::region::{HEAP_AT, LANES_AT, Mapping, OnRemove, PeerRegion, Region, page_size};
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
 
 /// The grain of blocks: a cache line, so that two blocks never share one.
 const GRAIN: usize = 64;

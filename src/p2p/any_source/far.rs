@@ -33,8 +33,8 @@
 pub mod host;
 mod road;
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use static_assertions::const_assert;
 
@@ -43,6 +43,7 @@ use super::share::limit_of;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
 use crate::base::layout::Layout;
+use crate::base::lock::{Mutex, MutexGuard};
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::region::Arena;
 use crate::fabric::network::{Access, Place};

@@ -39,11 +39,12 @@ pub mod share;
 pub mod stake;
 mod table;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
@@ -260,7 +261,7 @@ impl AnySource {
             .fold(Ok(()), Result::and)
     }
 
-    fn far_rings(&self) -> std::sync::MutexGuard<'_, FarRings> {
+    fn far_rings(&self) -> crate::base::lock::MutexGuard<'_, FarRings> {
         self.far_rings.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -320,7 +321,7 @@ impl AnySource {
         Some([place.addr, place.rkey as u64 | u64::from(slots.ilog2()) << 32 | host << far::HOST_AT])
     }
 
-    fn lent(&self) -> std::sync::MutexGuard<'_, Vec<Lent>> {
+    fn lent(&self) -> crate::base::lock::MutexGuard<'_, Vec<Lent>> {
         self.lent.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -341,11 +342,11 @@ impl AnySource {
         (n <= found.len).then_some(found.ptr)
     }
 
-    fn moved(&self) -> std::sync::MutexGuard<'_, Vec<Moved>> {
+    fn moved(&self) -> crate::base::lock::MutexGuard<'_, Vec<Moved>> {
         self.moved.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    fn wides(&self) -> std::sync::MutexGuard<'_, Vec<BlockRef>> {
+    fn wides(&self) -> crate::base::lock::MutexGuard<'_, Vec<BlockRef>> {
         self.wides.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -357,7 +358,7 @@ impl AnySource {
     pub fn settle(&self, ep: &Endpoint) {
         let until = now_ns() + 1_000_000_000;
         while self.push_far(ep) && now_ns() < until {
-            std::thread::sleep(std::time::Duration::from_micros(200));
+            crate::base::thread::sleep(std::time::Duration::from_micros(200));
         }
     }
 
@@ -375,7 +376,7 @@ impl AnySource {
         self.outgoing.all().iter().filter(|out| held(out)).count() > 0
     }
 
-    fn left(&self) -> std::sync::MutexGuard<'_, Vec<Left>> {
+    fn left(&self) -> crate::base::lock::MutexGuard<'_, Vec<Left>> {
         self.left.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -502,7 +503,7 @@ impl Endpoint {
             if let Some(what) = what {
                 return Err(lane.peer_error(self.rank, what, "any-source send to", index));
             }
-            std::thread::sleep(std::time::Duration::from_micros(200));
+            crate::base::thread::sleep(std::time::Duration::from_micros(200));
         };
         let key = key_of(comm, dst, index);
         let way = Way::Far(Box::new(road));

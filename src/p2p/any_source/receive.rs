@@ -4,7 +4,6 @@ mod either;
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 
 use super::offer::Fetching;
 use super::ring::*;
@@ -15,6 +14,7 @@ use super::{Domain, check_buffer};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::loan::Descriptor;

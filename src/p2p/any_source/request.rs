@@ -3,14 +3,13 @@
 //! A send that could not go at once is moved on by its wait or test, and by every wait of this process. Nothing of a receive is known to
 //! anybody before it is completed: it takes the next message when it is tested or waited for.
 
-use std::sync::Mutex;
-
 use super::check_buffer;
 use super::receive::{Arrived, Wanted, find};
 use super::send::{Message, Outgoing, Stage};
 use super::table::key_of;
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
 use crate::p2p::PROC_NULL;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::wait::Waiter;

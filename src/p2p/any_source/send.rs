@@ -11,7 +11,7 @@
 //! | standard | waits for room | the same | offered; into the spool when the time-out passes |
 //! | synchronous | waits for room | over when taken | over when taken |
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::far::{FarRoad, Goods};
 use super::offer::{Fetch, Offered};
@@ -22,6 +22,7 @@ use super::{check_buffer, gone};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::peer::Peer;

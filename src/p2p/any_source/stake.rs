@@ -17,13 +17,13 @@
 
 #[cfg(not(loom))]
 use std::cell::Cell;
-use std::sync::Mutex;
 
 use static_assertions::const_assert;
 
 use super::ring::Ring;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Result;
+use crate::base::lock::Mutex;
 use crate::fabric::shm::region::{Mapping, PeerRegion, Region, STAKES_AT, STAKES_LEN};
 
 /// Stakes of a process; the first line says how many are in use, the last stake is shared by threads beyond that.

@@ -1,10 +1,10 @@
 //! Finding a ring by (communicator, rank, index): a hash table that grows, read without a lock.
 
 use std::ptr::null_mut;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::base::error::Result;
+use crate::base::lock::Mutex;
 
 /// (communicator << 32 | rank, index)
 pub type Key = (u64, i32);

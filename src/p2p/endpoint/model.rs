@@ -13,40 +13,7 @@ pub const OVER: u32 = 4;
 impl Endpoint {
     /// A rank of a model, which has no launcher and whose lanes are put in by hand.
     pub fn in_model(rank: u32, size: u32, config: Config) -> Result<Endpoint> {
-        let region = Arc::new(Region::create(rank, size)?);
-        region.have_indices(64);
-        region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
-        Ok(Endpoint {
-            rank,
-            size,
-            contexts: Contexts::new(rank, size)?,
-            lanes: LaneTable::new(2)?,
-            tuning: Tuning::new(&config, false),
-            spool: Spool::new(&region, config.spool_bytes, config.timeout_ms)?,
-            heap: Heap::new(region.clone()),
-            loans: crate::p2p::loan::Loans::new(rank, config.loans),
-            crowded: false,
-            uses: AtomicU32::new(1),
-            turn_memory: AtomicU64::new(0),
-            waiting_sends: Default::default(),
-            any_source: AnySource::new(&region, config.any_slots, 1)?,
-            delivered_then: AtomicU64::new(0),
-            delivered_gone: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            left_over: AtomicBool::new(false),
-            event: OnceLock::new(),
-            on_command: OnceLock::new(),
-            event_making: Mutex::new(()),
-            attach: OnceLock::new(),
-            fabric: OnceLock::new(),
-            dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
-            deaths: AtomicU32::new(0),
-            bound: Mutex::new(()),
-            lives: OnceLock::new(),
-            launch: Launch::find()?,
-            config,
-            region,
-        })
+        Endpoint::bare(rank, size, config, Launch::find()?)
     }
 
     /// From now on this rank is to meet the other one while the threads of the model run, and hears when that dies. `answers`: see

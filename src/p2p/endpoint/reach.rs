@@ -45,7 +45,7 @@ impl Endpoint {
                     Some(what) => {
                         return Err(of_world.peer_error(self.rank, what, "first contact with", crate::p2p::TAG_ANY));
                     }
-                    None => std::thread::yield_now(),
+                    None => crate::base::thread::yield_core(),
                 },
                 made => break made?,
             }
@@ -162,9 +162,8 @@ impl Endpoint {
 
     /// Is this rank on another node?
     pub fn is_elsewhere(&self, peer: u32) -> Result<bool> {
-        let Some(attach) = self.attach.get() else { return Ok(false) };
         let nodes = self.launch.nodes();
-        Ok(peer < self.size && attach.known(peer).is_none() && nodes.node_of(peer) != nodes.node_of(self.rank))
+        Ok(peer < self.size && self.known(peer).is_none() && nodes.node_of(peer) != nodes.node_of(self.rank))
     }
 
     /// What was done on the fabric between nodes, see [`Fabric::done`].
@@ -216,12 +215,11 @@ impl Endpoint {
 
     /// What a wait for nobody in particular does for the connections, now and then: a peer that died silently is noticed.
     pub fn tend_links(&self) {
-        static LAST_NS: AtomicU64 = AtomicU64::new(0);
         let (Some(fabric), now) = (self.fabric_here(), crate::base::clock::now_ns()) else { return };
-        if now.saturating_sub(LAST_NS.load(Ordering::Relaxed)) < 20_000_000 {
+        if now.saturating_sub(self.tended_ns.load(Ordering::Relaxed)) < 20_000_000 {
             return;
         }
-        LAST_NS.store(now, Ordering::Relaxed);
+        self.tended_ns.store(now, Ordering::Relaxed);
         fabric.links().iter().for_each(|link| link.tend());
     }
 
@@ -279,7 +277,7 @@ impl Endpoint {
             let both = mine.min(far.link.indices.load(Ordering::Acquire)) as usize;
             let lane = Lane::of_communicator(context.handle, rank, of_world, place, window)?.between_nodes(far);
             while !lane.come_alive(both.min(lane.most_indices()))? {
-                std::thread::yield_now();
+                crate::base::thread::yield_core();
             }
             self.apply_mode(&lane);
             Ok(lane)

@@ -25,9 +25,10 @@ mod receive;
 mod send;
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::Mutex;
 use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;

@@ -10,12 +10,13 @@
 
 mod making;
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::book::Book;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
@@ -302,7 +303,7 @@ impl Pool {
             let now = slot.state.load(Ordering::Acquire);
             if now == word(generation, LENT) {
                 // Its sender, another thread, has published it and is about to say so.
-                std::hint::spin_loop();
+                crate::base::atomics::spin_loop();
             } else {
                 return now == sent
                     && slot.state.compare_exchange(sent, own, Ordering::AcqRel, Ordering::Relaxed).is_ok();

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::batches::LeftOut;
+use super::fate::Fate;
 use super::{Ether, Weather};
 use crate::base::clock::now_ns;
 use crate::base::key::Key;
 use crate::base::rules::Rule;
-use crate::base::simulation::{self, Events, Lot, pause};
+use crate::base::simulation::{self, Lot, pause};
 use crate::fabric::network::Card;
 use crate::fabric::network::control::{Fabric, Hooks, Terms};
 use crate::fabric::network::link::{COUNTED, Link, Window};
@@ -39,37 +40,6 @@ struct Plan {
     dies: Option<(u32, u64)>,
     /// A rank whose device cannot go on with one of its connections, after so many events.
     breaks: Option<(u32, u64)>,
-}
-
-/// The network, and what happens to ranks.
-struct Fate {
-    ether: Arc<Ether>,
-    terms: Plan,
-    happened: AtomicU64,
-}
-
-impl Events for Fate {
-    fn can_happen(&self, now: u64) -> bool {
-        self.ether.can_happen(now)
-    }
-    fn due_ns(&self) -> u64 {
-        self.ether.due_ns()
-    }
-    fn happen(&self, now: u64, lot: &mut Lot) {
-        let n = self.happened.fetch_add(1, Ordering::Relaxed);
-        if let Some((rank, _)) = self.terms.dies.filter(|(_, at)| *at == n) {
-            self.ether.bury(rank);
-            simulation::kill(rank);
-        } else if let Some((rank, at)) = self.terms.breaks.filter(|(_, at)| n >= *at)
-            && n < at + 200
-            && lot.once_in(10)
-        {
-            self.ether.break_one(rank, lot);
-        }
-        if self.ether.can_happen(now) {
-            self.ether.happen(now, lot);
-        }
-    }
 }
 
 /// What a rank has with another one.
@@ -258,7 +228,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
         };
         Box::new(run) as Box<dyn FnOnce() + Send>
     });
-    let fate = Fate { ether: ether.clone(), terms, happened: AtomicU64::new(0) };
+    let fate = Fate::new(ether.clone(), terms.dies, terms.breaks);
     let run = simulation::run(seed, &fate, programs.collect(), TURNS).unwrap_or_else(|why| panic!("{why}"));
     let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner).clone();
     (outcomes, run)

@@ -12,10 +12,11 @@
 //! ranks of one node have no connection by the device; the first share has its counters at home, for those for whom there is none.
 //! (*Methods for memory saving communication library using remote atomic communication*, section 4.4.)
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{FREED_AT, FarShare, SENT_AT, SLOTS_AT};
+use crate::base::lock::{Mutex, MutexGuard};
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::region::Arena;
 use crate::fabric::network::{Access, Piece, Place};

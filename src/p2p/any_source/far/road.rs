@@ -1,11 +1,12 @@
 //! The sender's part of far rings, and what is kept of long messages until their receivers have them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake, host, is_too_many};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::{Mutex, MutexGuard};
 use crate::fabric::network::control::Bounce;
 use crate::fabric::network::region::Region;
 use crate::fabric::network::{Piece, Place};

@@ -332,7 +332,7 @@ impl Fetch {
                 if self.ep.is_dead(self.holder) {
                     return Err(self.lost("has died before it had passed a multicast on"));
                 }
-                std::thread::sleep(std::time::Duration::from_nanos(pause));
+                crate::base::thread::sleep(std::time::Duration::from_nanos(pause));
                 pause = (2 * pause).min(PAUSES_NS[1]);
             }
         }

@@ -1,0 +1,191 @@
+//! Worlds of whole ranks on the [simulated network](crate::fabric::network::simulated), for tests: each rank an endpoint that sends, receives
+//! and finalizes as a program's does.
+//!
+//! `cargo test --lib comm::simulated` plays some of each scene; `FMPL_SCHEDULES=10000` so many, `FMPL_SEEDS=17` that one of the test named.
+
+mod messages;
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::job;
+use crate::base::config::{Config, WaitMode};
+use crate::base::log::{self, Level};
+use crate::base::simulation::{self, Lot, Run};
+use crate::fabric::network::Card;
+use crate::fabric::network::simulated::fate::Fate;
+use crate::fabric::network::simulated::{Ether, Weather};
+use crate::p2p::endpoint::Endpoint;
+use crate::{Error, wait};
+
+/// Turns of all threads together until a run counts as one that does not end.
+const TURNS: u64 = 2_000_000;
+
+/// How a world is.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    seed: u64,
+    ranks: u32,
+    /// Connections and contexts that a node may have.
+    places: [usize; 2],
+    weather: Weather,
+    /// A message that is put into a buffer comes with a completion at its receiver.
+    strict: bool,
+    /// For how many milliseconds a send waits for its receive before it goes into the spool.
+    timeout_ms: i32,
+    wait: WaitMode,
+    /// How much of what the scene does.
+    rounds: u64,
+    /// A rank that is killed, and after so many events.
+    dies: Option<(u32, u64)>,
+    /// A rank whose device cannot go on with some of its connections, after so many events.
+    breaks: Option<(u32, u64)>,
+}
+
+impl Plan {
+    /// Of a seed, with nothing worse than losses.
+    fn of(seed: u64) -> Plan {
+        let lot = &mut Lot::new(seed);
+        let ranks = lot.one_of(&[2, 2, 3, 4]);
+        let pairs = 1 + lot.below(u64::from(ranks)) as usize;
+        Plan {
+            seed,
+            ranks,
+            places: [pairs, pairs + lot.below(2) as usize],
+            weather: Weather::of(lot),
+            strict: lot.once_in(4),
+            timeout_ms: lot.one_of(&[0, 0, 1, 10]),
+            wait: lot.one_of(&[WaitMode::Block, WaitMode::Block, WaitMode::Adaptive]),
+            rounds: lot.one_of(&[2, 4, 8]),
+            dies: None,
+            breaks: None,
+        }
+    }
+
+    /// The same, and a rank is killed in the middle of it.
+    fn with_a_death(seed: u64) -> Plan {
+        let (mut plan, lot) = (Plan::of(seed), &mut Lot::new(seed ^ 1 << 60));
+        plan.dies = Some((lot.below(u64::from(plan.ranks)) as u32, lot.below(600)));
+        plan
+    }
+
+    /// The same, and connections of a rank break.
+    fn with_breaks(seed: u64) -> Plan {
+        let (mut plan, lot) = (Plan::of(seed), &mut Lot::new(seed ^ 1 << 61));
+        plan.breaks = Some((lot.below(u64::from(plan.ranks)) as u32, lot.below(600)));
+        plan
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            wait: self.wait,
+            stall_s: 0.0,
+            timeout_ms: self.timeout_ms,
+            spool_bytes: 1 << 20,
+            attach_s: 10.0,
+            verbs_cache: false,
+            verbs_strict: self.strict,
+            queue_pairs: self.places[0],
+            contexts: self.places[1],
+            any_slots: 16,
+            ..Config::default()
+        }
+    }
+}
+
+/// A rank, while its program runs.
+struct Rank {
+    me: u32,
+    plan: Plan,
+    failed: RefCell<Vec<Failed>>,
+}
+
+/// A call has ended in an error; the peer, unless it was of many ranks.
+#[derive(Clone, Debug)]
+struct Failed {
+    peer: Option<u32>,
+    call: &'static str,
+    text: String,
+}
+
+impl Rank {
+    /// Notes the error of a call.
+    fn note<T>(&self, peer: Option<u32>, call: &'static str, done: Result<T, Error>) -> Option<T> {
+        let text = match done {
+            Ok(value) => return Some(value),
+            Err(e) => e.detail().to_owned(),
+        };
+        self.failed.borrow_mut().push(Failed { peer, call, text });
+        None
+    }
+}
+
+/// What became of a rank: which calls failed, and how it left.
+#[derive(Clone, Debug)]
+struct End {
+    failed: Vec<Failed>,
+    left: Result<(), String>,
+}
+
+/// Plays a world; what became of each rank. `None`: it was killed.
+fn play(plan: Plan, program: fn(&Rank)) -> (Vec<Option<End>>, Run) {
+    // Of the process, so of all ranks here.
+    log::configure(Level::Off, None);
+    wait::configure(&plan.config(), plan.ranks as usize, 1);
+    let ether = Ether::new(plan.ranks as usize, plan.weather);
+    let devices: Vec<_> = (0..plan.ranks).map(|rank| ether.device(rank)).collect();
+    let cards: Arc<[Card]> = devices.iter().map(|d| Card { address: d.address() }).collect();
+    let ends = Arc::new(Mutex::new(vec![None; plan.ranks as usize]));
+    let programs = devices.into_iter().zip(0..).map(|(device, me)| {
+        let (cards, ends) = (cards.clone(), ends.clone());
+        let run = move || {
+            let ep = Endpoint::in_simulation(me, plan.config(), device, &cards).expect("a rank");
+            let rank = Rank { me, plan, failed: RefCell::default() };
+            program(&rank);
+            // SAFETY: the program is over, and has no other threads.
+            let left = unsafe { job::leave(ep) }.map_err(|e| e.detail().to_owned());
+            let end = End { failed: rank.failed.take(), left };
+            ends.lock().unwrap_or_else(PoisonError::into_inner)[me as usize] = Some(end);
+        };
+        Box::new(run) as Box<dyn FnOnce() + Send>
+    });
+    let fate = Fate::new(ether.clone(), plan.dies, plan.breaks);
+    let run = simulation::run(plan.seed, &fate, programs.collect(), TURNS).unwrap_or_else(|why| panic!("{why}"));
+    let ends = ends.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    (ends, run)
+}
+
+/// Plays a world in which nothing fails.
+fn all_is_well(plan: Plan, program: fn(&Rank)) {
+    for (me, end) in play(plan, program).0.iter().enumerate() {
+        let end = end.as_ref().expect("its end");
+        assert!(end.failed.is_empty() && end.left.is_ok(), "rank {me}: {end:?}");
+    }
+}
+
+/// Plays a world in which only those calls fail that have to do with a rank that dies, or that loses connections, or with one that has left
+/// for that reason: it waits for nobody then. Their errors name the peer.
+fn the_fault_is_named(plan: Plan, program: fn(&Rank)) {
+    let (ends, _) = play(plan, program);
+    let has_fled = |rank: u32| ends[rank as usize].as_ref().is_some_and(|end| end.left.is_err());
+    let (dead, breaks) = (plan.dies.map(|d| d.0), plan.breaks.map(|b| b.0));
+    for (me, end) in ends.iter().enumerate().map(|(me, end)| (me as u32, end)) {
+        let Some(end) = end else {
+            assert_eq!(dead, Some(me), "rank {me} has no end");
+            continue;
+        };
+        for Failed { peer, call, text } in &end.failed {
+            // Of many ranks each may be the first to have gone.
+            let Some(peer) = peer else {
+                assert!(text.contains("rank "), "rank {me}: {call}: {text}");
+                continue;
+            };
+            let concerned = dead == Some(*peer) || breaks == Some(*peer) || breaks == Some(me) || has_fled(*peer);
+            assert!(concerned, "rank {me}: {call} with rank {peer}: {text}");
+            assert!(
+                text.contains(&format!("rank {peer}")),
+                "rank {me}: {call} with rank {peer} does not name it: {text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Messages between pairs of ranks in every way that a program has: waiting and not, received late, of any index, withdrawn, in windows and
+//! streams. All bytes are checked.
+
+use super::{Plan, Rank, all_is_well, play, the_fault_is_named};
+use crate::base::layout::Layout;
+use crate::base::simulation::{Lot, pause};
+use crate::p2p::{
+    COMM_WORLD, TAG_ANY, irecv, irecv_cancel, irecv_test, irecv_wait, isend, isend_test, isend_wait, received, recv,
+    send, sendrecv,
+};
+
+/// Indices that are used.
+const INDICES: usize = 6;
+/// Lengths around which the ways change, and some between.
+const LENGTHS: [usize; 14] = [0, 1, 8, 64, 104, 105, 200, 1000, 4096, 4097, 9000, 16384, 40_000, 100_000];
+/// Those that do not fill the spool before they are received.
+const SHORT: [usize; 9] = [0, 1, 8, 64, 104, 105, 200, 1000, 4096];
+
+/// A message: who to whom, on which index, the number of the round and within it.
+#[derive(Clone, Copy)]
+pub(super) struct Message {
+    pub from: u32,
+    pub to: u32,
+    pub index: i32,
+    pub number: u64,
+    pub len: usize,
+}
+
+impl Message {
+    fn word(&self) -> u64 {
+        let all = self.number << 24 | u64::from(self.from) << 16 | u64::from(self.to) << 8 | self.index as u64;
+        Lot::new(all).draw()
+    }
+    pub fn bytes(&self) -> Vec<u8> {
+        let (mut word, mut bytes) = (self.word(), Vec::with_capacity(self.len + 8));
+        while bytes.len() < self.len {
+            bytes.extend(word.to_le_bytes());
+            word = word.wrapping_add(0x0101_0101_0101_0101);
+        }
+        bytes.truncate(self.len);
+        bytes
+    }
+    pub fn check(&self, got: &[u8]) {
+        let Message { from, to, index, number, len } = self;
+        let sent = self.bytes();
+        let first = sent.iter().zip(got).position(|(a, b)| a != b);
+        assert!(
+            first.is_none() && got.len() == sent.len(),
+            "message {number} of {len} bytes from rank {from} to rank {to} on index {index}: wrong from byte {first:?} on"
+        );
+    }
+}
+
+pub(super) fn layout(bytes: &[u8]) -> Layout {
+    Layout::Contiguous { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() }
+}
+
+/// A rank's calls with one peer. What fails is noted, and tells that nothing more is to be done with that peer.
+struct With<'a> {
+    rank: &'a Rank,
+    peer: u32,
+}
+
+impl With<'_> {
+    fn to(&self, index: i32, number: u64, len: usize) -> Message {
+        Message { from: self.rank.me, to: self.peer, index, number, len }
+    }
+    fn from(&self, index: i32, number: u64, len: usize) -> Message {
+        Message { from: self.peer, to: self.rank.me, index, number, len }
+    }
+    fn note<T>(&self, call: &'static str, done: crate::Result<T>) -> Option<T> {
+        self.rank.note(Some(self.peer), call, done)
+    }
+
+    fn send(&self, index: i32, number: u64, len: usize) -> Option<()> {
+        let bytes = self.to(index, number, len).bytes();
+        // SAFETY: readable for the length of the call.
+        self.note("send", unsafe { send(COMM_WORLD, layout(&bytes), self.peer as i32, index) })
+    }
+    fn recv(&self, index: i32, number: u64, len: usize) -> Option<()> {
+        let mut bytes = vec![0xa5; len];
+        // SAFETY: writable for the length of the call.
+        self.note("recv", unsafe { recv(COMM_WORLD, layout_mut(&mut bytes), self.peer as i32, index) })?;
+        self.from(index, number, len).check(&bytes);
+        Some(())
+    }
+
+    /// One way and back.
+    fn in_turn(&self, lot: &mut Lot, number: u64) -> Option<()> {
+        for n in 0..1 + lot.below(3) {
+            let index = lot.below(INDICES as u64) as i32;
+            let [there, back] = [(); 2].map(|()| lot.one_of(&LENGTHS));
+            if self.rank.me < self.peer {
+                self.send(index, number + n, there)?;
+                self.recv(index, number + n, back)?;
+            } else {
+                self.recv(index, number + n, there)?;
+                self.send(index, number + n, back)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Many indices at a time, both ways; completed in an order of one's own.
+    fn window(&self, lot: &mut Lot, own: &mut Lot, number: u64) -> Option<()> {
+        let lengths: Vec<[usize; 2]> =
+            (0..1 + lot.below(INDICES as u64)).map(|_| [(); 2].map(|()| lot.one_of(&LENGTHS))).collect();
+        let lower = self.rank.me < self.peer;
+        let of = |index: usize| if lower { lengths[index] } else { [lengths[index][1], lengths[index][0]] };
+        let out: Vec<Vec<u8>> =
+            (0..lengths.len()).map(|index| self.to(index as i32, number, of(index)[0]).bytes()).collect();
+        let mut inn: Vec<Vec<u8>> = (0..lengths.len()).map(|index| vec![0xa5; of(index)[1]]).collect();
+        let mut open: Vec<(bool, usize)> = Vec::new();
+        let peer = self.peer as i32;
+        let sends_first = own.once_in(3);
+        for sends in [sends_first, !sends_first] {
+            for index in 0..lengths.len() {
+                let begun = match sends {
+                    // SAFETY: the buffers stay as they are until the request is over.
+                    true => unsafe { isend(COMM_WORLD, layout(&out[index]), peer, index as i32) },
+                    // SAFETY: as above.
+                    false => unsafe { irecv(COMM_WORLD, layout_mut(&mut inn[index]), peer, index as i32) },
+                };
+                // What has failed at its beginning is not under way.
+                if self.note(if sends { "isend" } else { "irecv" }, begun).is_some() {
+                    open.push((sends, index));
+                }
+            }
+        }
+        let mut well = open.len() == 2 * lengths.len();
+        while !open.is_empty() {
+            let k = own.below(open.len() as u64) as usize;
+            let (sends, index) = open[k];
+            let waits = own.once_in(3);
+            let done = match (sends, waits) {
+                (true, true) => isend_wait(COMM_WORLD, peer, index as i32).map(|()| true),
+                (true, false) => isend_test(COMM_WORLD, peer, index as i32),
+                (false, true) => irecv_wait(COMM_WORLD, peer, index as i32).map(|()| true),
+                (false, false) => irecv_test(COMM_WORLD, peer, index as i32),
+            };
+            match self.note(if sends { "isend_wait" } else { "irecv_wait" }, done) {
+                Some(false) => _ = pause(),
+                Some(true) => {
+                    open.swap_remove(k);
+                    if !sends {
+                        self.from(index as i32, number, inn[index].len()).check(&inn[index]);
+                    }
+                }
+                None => {
+                    well = false;
+                    open.swap_remove(k);
+                }
+            }
+        }
+        well.then_some(())
+    }
+
+    /// Messages that are sent before their receives are there: into the landing, the overflow queue and the spool.
+    fn late(&self, lot: &mut Lot, number: u64) -> Option<()> {
+        let index = lot.below(INDICES as u64) as i32;
+        let mut lengths = [(); 2].map(|()| (0..1 + lot.below(6)).map(|_| lot.one_of(&SHORT)).collect::<Vec<_>>());
+        if lot.once_in(3) {
+            lengths.iter_mut().for_each(|l| l.push(lot.one_of(&LENGTHS)));
+        }
+        let [mine, theirs] = if self.rank.me < self.peer { [0, 1] } else { [1, 0] };
+        lengths[mine].iter().zip(number..).try_for_each(|(len, n)| self.send(index, n, *len))?;
+        lengths[theirs].iter().zip(number..).try_for_each(|(len, n)| self.recv(index, n, *len))
+    }
+
+    /// One side sends one after the other.
+    fn stream(&self, lot: &mut Lot, number: u64) -> Option<()> {
+        let (index, count, len) = (lot.below(INDICES as u64) as i32, 5 + lot.below(25), lot.one_of(&SHORT));
+        let sends = lot.once_in(2) == (self.rank.me < self.peer);
+        (0..count).try_for_each(|n| match sends {
+            true => self.send(index, number + n, len),
+            false => self.recv(index, number + n, len),
+        })
+    }
+
+    /// Both at once.
+    fn exchange(&self, lot: &mut Lot, number: u64) -> Option<()> {
+        let (index, len) = (lot.below(INDICES as u64) as i32, lot.one_of(&LENGTHS));
+        let (out, mut inn) = (self.to(index, number, len).bytes(), vec![0xa5; len]);
+        let peer = self.peer as i32;
+        // SAFETY: two buffers, for the length of the call.
+        let done = unsafe { sendrecv(COMM_WORLD, layout(&out), peer, index, layout_mut(&mut inn), peer, index) };
+        self.note("sendrecv", done)?;
+        self.from(index, number, len).check(&inn);
+        Some(())
+    }
+
+    /// A receive that is taken back, if it can be, and made again.
+    fn withdrawn(&self, lot: &mut Lot, own: &mut Lot, number: u64) -> Option<()> {
+        let (index, len) = (lot.below(INDICES as u64) as i32, lot.one_of(&LENGTHS));
+        if lot.once_in(2) == (self.rank.me < self.peer) {
+            return self.send(index, number, len);
+        }
+        let (peer, mut bytes) = (self.peer as i32, vec![0xa5; len]);
+        // SAFETY: the buffer stays until the request is over.
+        self.note("irecv", unsafe { irecv(COMM_WORLD, layout_mut(&mut bytes), peer, index) })?;
+        (0..own.below(60)).for_each(|_| _ = pause());
+        match self.note("irecv_cancel", irecv_cancel(COMM_WORLD, peer, index)) {
+            Some(true) => {
+                assert!(bytes.iter().all(|b| *b == 0xa5), "a receive was withdrawn, and something came");
+                self.recv(index, number, len)
+            }
+            other => {
+                self.note("irecv_wait", irecv_wait(COMM_WORLD, peer, index))?;
+                other?;
+                self.from(index, number, len).check(&bytes);
+                Some(())
+            }
+        }
+    }
+
+    /// Whichever index the peer sends on. It goes on when that is received: its next message might be taken for this one.
+    fn any_index(&self, lot: &mut Lot, own: &mut Lot, number: u64) -> Option<()> {
+        let (index, len) = (lot.below(INDICES as u64) as i32, lot.one_of(&LENGTHS));
+        if lot.once_in(2) == (self.rank.me < self.peer) {
+            self.send(index, number, len)?;
+            return self.recv(index, number, 0);
+        }
+        let (peer, mut bytes) = (self.peer as i32, vec![0xa5; len]);
+        // SAFETY: the buffer stays until the request is over.
+        let done = match own.once_in(2) {
+            true => unsafe { recv(COMM_WORLD, layout_mut(&mut bytes), peer, TAG_ANY) },
+            // SAFETY: as above.
+            false => unsafe { irecv(COMM_WORLD, layout_mut(&mut bytes), peer, TAG_ANY) }
+                .and_then(|()| irecv_wait(COMM_WORLD, peer, TAG_ANY)),
+        };
+        self.note("recv of any index", done)?;
+        let of = self.note("received", received(COMM_WORLD, peer, TAG_ANY))?;
+        assert_eq!((of.index, of.len), (index, len), "rank {} from rank {peer}", self.rank.me);
+        self.from(index, number, len).check(&bytes);
+        self.send(index, number, 0)
+    }
+}
+
+pub(super) fn layout_mut(bytes: &mut [u8]) -> Layout {
+    Layout::Contiguous { ptr: bytes.as_mut_ptr(), len: bytes.len() }
+}
+
+/// Rounds with one peer after the other: each rank draws the same pairs and the same messages.
+fn program(rank: &Rank) {
+    let plan = &rank.plan;
+    let (mut lot, mut own) = (Lot::new(plan.seed ^ 0xabc), Lot::new(plan.seed ^ u64::from(rank.me + 1) << 40));
+    let mut over = vec![false; plan.ranks as usize];
+    for round in 0..plan.rounds {
+        let a = lot.below(u64::from(plan.ranks)) as u32;
+        let b = (a + 1 + lot.below(u64::from(plan.ranks) - 1) as u32) % plan.ranks;
+        let (mut lot, number) = (Lot::new(lot.draw()), round << 8);
+        let peer = if a == rank.me { b } else { a };
+        if a != rank.me && b != rank.me || over[peer as usize] {
+            continue;
+        }
+        let with = With { rank, peer };
+        let done = match lot.below(7) {
+            0 => with.in_turn(&mut lot, number),
+            1 => with.window(&mut lot, &mut own, number),
+            2 => with.late(&mut lot, number),
+            3 => with.stream(&mut lot, number),
+            4 => with.exchange(&mut lot, number),
+            5 => with.withdrawn(&mut lot, &mut own, number),
+            _ => with.any_index(&mut lot, &mut own, number),
+        };
+        over[peer as usize] = done.is_none();
+    }
+}
+
+/// All bytes come, in order, whatever places there are and whatever becomes of datagrams.
+fn all_come(seed: u64) {
+    all_is_well(Plan::of(seed), program);
+}
+
+/// Who has to do with a rank that dies hears of it, and nobody else does.
+fn one_dies(seed: u64) {
+    the_fault_is_named(Plan::with_a_death(seed), program);
+}
+
+/// A connection that breaks is told to those who use it.
+fn one_breaks(seed: u64) {
+    the_fault_is_named(Plan::with_breaks(seed), program);
+}
+
+/// The same seed gives the same run.
+fn twice(seed: u64) {
+    let [one, other] = [(); 2].map(|()| play(Plan::of(seed), program).1);
+    assert_eq!(one, other, "seed {seed}");
+}
+
+mod runs {
+    use crate::fabric::network::simulated::batches::batch;
+
+    #[test]
+    fn messages_come() {
+        batch("messages_come", 60, super::all_come);
+    }
+    #[test]
+    fn messages_amid_a_death() {
+        batch("messages_amid_a_death", 60, super::one_dies);
+    }
+    #[test]
+    fn messages_amid_breaks() {
+        batch("messages_amid_breaks", 60, super::one_breaks);
+    }
+    #[test]
+    fn messages_again() {
+        batch("messages_again", 10, super::twice);
+    }
+}
