@@ -351,6 +351,41 @@ fn is_of(far: &Far, link: &Link) -> bool {
     std::ptr::eq(&*far.link, link)
 }
 
+/// The peer of a lane, if there is one here, calls.
+fn told(ep: &'static Endpoint, lane: Option<(&Lane, &Far)>, call: Call) {
+    let Some((lane, far)) = lane else {
+        // A sender that this side has no lane to, of a message of any source.
+        if call == Call::Wake {
+            ring_all(ep);
+        }
+        return;
+    };
+    match call {
+        Call::Marks => {
+            // It may have been posted while the mark was on its way.
+            let posted = |slot: &usize| {
+                let view = lane.posting_here(*slot);
+                let seq = view.seq.load(Ordering::Acquire);
+                seq != 0 && far.is_pending(*slot, seq)
+            };
+            if far.open_slots().filter(|s| *s < lane.limit() as usize).any(|slot| posted(&slot)) {
+                far.call(Call::Posted);
+            }
+        }
+        Call::Posted => {
+            ep.waiting_sends.push(ep);
+        }
+        Call::Sleeps => far.confirm_sleep(),
+        Call::Noted | Call::Wake | Call::Asks => {
+            far.set_noted(call == Call::Noted);
+            ring_all(ep);
+            if ep.event.get().is_some() && call == Call::Wake {
+                far.fall_asleep();
+            }
+        }
+    }
+}
+
 /// Serves a peer that asks; called by the thread of the fabric.
 fn on_number(link: &Arc<Link>, number: u32) {
     if number == COMMANDED {
@@ -370,38 +405,7 @@ fn on_number(link: &Arc<Link>, number: u32) {
     let held = ep.lanes.hold_far(|_, far| is_of(far, link) && far.number() as u32 & 0xfff_ffff == number);
     let lane = held.first();
     if call != Call::Asks {
-        let Some((lane, far)) = lane.map(|lane| (lane, lane.far())) else {
-            // A sender that this side has no lane to, of a message of any source.
-            if call == Call::Wake {
-                ring_all(ep);
-            }
-            return;
-        };
-        match call {
-            Call::Marks => {
-                // It may have been posted while the mark was on its way.
-                let posted = |slot: &usize| {
-                    let view = lane.posting_here(*slot);
-                    let seq = view.seq.load(Ordering::Acquire);
-                    seq != 0 && far.is_pending(*slot, seq)
-                };
-                if far.open_slots().filter(|s| *s < lane.limit() as usize).any(|slot| posted(&slot)) {
-                    far.call(Call::Posted);
-                }
-            }
-            Call::Posted => {
-                ep.waiting_sends.push(ep);
-            }
-            Call::Sleeps => far.confirm_sleep(),
-            Call::Noted | Call::Wake | Call::Asks => {
-                far.set_noted(call == Call::Noted);
-                ring_all(ep);
-                if ep.event.get().is_some() && call == Call::Wake {
-                    far.fall_asleep();
-                }
-            }
-        }
-        return;
+        return told(ep, lane.map(|lane| (&**lane, lane.far())), call);
     }
     far::answer(link, number, |Asked { what, slot, seq, at }| {
         let yes = match what {

@@ -131,19 +131,7 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
         }
         return Ok(ticket_of(block));
     }
-    // Members must be able to reach this process's memory even if it does nothing from now on.
-    let mut reachable = true;
-    for rank in members(bits) {
-        let world = context.group.world_rank(rank);
-        if world == ep.rank {
-            continue;
-        }
-        let peer = ep.known(world).map_or_else(|| ep.contact(world), Ok)?;
-        reachable &= peer.cma();
-        if peer.is_dead() {
-            return Err(dead(ep, rank));
-        }
-    }
+    let reachable = reaches_all(ep, context, bits)?;
     let mut records = Shared::bytes(words, count as usize);
     if len > CHUNK {
         records += Chunks::bytes(len, count as usize);
@@ -184,6 +172,23 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
         leave(ep, block);
     }
     Ok(ticket_of(block))
+}
+
+/// Can all members reach this process's memory, even if it does nothing from now on? An error for one that has died.
+fn reaches_all(ep: &'static Endpoint, context: &Context, bits: &[u64]) -> Result<bool> {
+    let mut reachable = true;
+    for rank in members(bits) {
+        let world = context.group.world_rank(rank);
+        if world == ep.rank {
+            continue;
+        }
+        let peer = ep.known(world).map_or_else(|| ep.contact(world), Ok)?;
+        reachable &= peer.cma();
+        if peer.is_dead() {
+            return Err(dead(ep, rank));
+        }
+    }
+    Ok(reachable)
 }
 
 /// Where a multicast's data is: in its block, or where the program has it.

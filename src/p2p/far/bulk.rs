@@ -166,7 +166,23 @@ pub(super) unsafe fn start<'a>(
         }
         return Ok(Started { link, ticket, region: Some(region) });
     }
-    // Through a bounce buffer in two halves, so that copying and moving overlap.
+    // SAFETY: as the caller promises.
+    unsafe { by_bounce(far, push, local, at, n, remote) }
+}
+
+/// The same through a bounce buffer in two halves, so that copying and moving overlap.
+///
+/// # Safety
+/// As of [`start`].
+unsafe fn by_bounce<'a>(
+    far: &'a Far,
+    push: bool,
+    local: Layout,
+    at: usize,
+    n: usize,
+    remote: Remote,
+) -> Result<Started<'a>, Broken> {
+    let link = &*far.link;
     far.fabric().count_copied(n);
     const HALF: usize = BOUNCE_BYTES / 2;
     let bounce = far.fabric().bounce()?;
