@@ -343,8 +343,10 @@ impl Shared {
         }
         (self.on_contact)(&peer);
         let peer = Arc::clone(slot.get_or_init(|| peer));
-        // Another connection has served.
-        self.greetings().remove(&peer.rank);
+        let greeting = self.greetings().remove(&peer.rank);
+        if let Some(greeting) = greeting {
+            self.keep_greeting(&peer, greeting);
+        }
         Ok(peer)
     }
 

@@ -46,9 +46,16 @@ impl Shared {
     /// Keeps a greeting until somebody asks for the peer again, or it has become known in another way.
     pub fn put_aside(&self, peer: u32, greeting: Greeting) {
         let mut greetings = self.greetings();
-        if self.known(peer).is_none() {
-            greetings.insert(peer, greeting);
+        match self.known(peer) {
+            None => _ = greetings.insert(peer, greeting),
+            Some(known) => self.keep_greeting(known, greeting),
         }
+    }
+
+    /// The peer has become known in another way. Its answer to this greeting is still to come, and the connection may be the one that both
+    /// keep: where each had greeted the other, each may have given up the connection on which it was greeted.
+    pub fn keep_greeting(&self, peer: &Peer, greeting: Greeting) {
+        self.keep(peer, greeting.line, false);
     }
 
     /// One attempt to connect, greet and be welcomed, or the rest of one.

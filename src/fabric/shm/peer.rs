@@ -203,6 +203,12 @@ impl Peer {
         self.lines().iter().any(|line| line.kept && socket::has_closed(line.fd.as_fd()))
     }
 
+    /// Is there a connection that both keep?
+    #[cfg(all(test, not(miri)))]
+    pub(super) fn keeps_a_line(&self) -> bool {
+        self.lines().iter().any(|line| line.kept)
+    }
+
     /// Takes what it says on its connections; those that it gave up are closed, after a call of `unwatch`.
     pub(super) fn listen(&self, unwatch: impl Fn(BorrowedFd<'_>)) {
         self.lines().retain_mut(|line| match socket::receive(line.fd.as_fd(), &mut [0; HELLO_LEN]) {

@@ -142,6 +142,31 @@ fn who_asks_often_greets_once() {
 }
 
 #[test]
+fn who_greet_each_other_in_haste_keep_a_connection() {
+    for _ in 0..30 {
+        let ranks = [0, 1].map(|rank| {
+            let a = start(Region::create(rank, 4).unwrap(), true);
+            a.open(&Key::of(&SECRET)).unwrap();
+            a
+        });
+        let cards = [0, 1].map(|k: usize| ranks[k].card());
+        let other = |k: usize| 1 - k;
+        std::thread::scope(|s| {
+            for k in [0, 1] {
+                let (me, card) = (&ranks[k], &cards[other(k)]);
+                s.spawn(move || me.contact(other(k) as u32, card, |_| false).unwrap());
+            }
+        });
+        for k in [0, 1] {
+            meet(&ranks[k], other(k) as u32, &cards[other(k)]).unwrap();
+        }
+        // By it each hears when the other executes another program.
+        let keeps = |k: usize| ranks[k].known(other(k) as u32).unwrap().keeps_a_line();
+        wait_until("a connection that both keep", || keeps(0) && keeps(1));
+    }
+}
+
+#[test]
 fn a_death_is_noticed_once() {
     let (deaths, death) = mpsc::channel();
     let region = Arc::new(Region::create(0, 4).unwrap());
