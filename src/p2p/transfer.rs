@@ -247,10 +247,12 @@ impl Sender {
     }
 
     /// Is it long, and one of two that cross? Then both ranks copy twice what stays in their caches, at the same time, and neither waits for the
-    /// other: that is faster than the kernel's copies, up to some size, and as long as not much more is on its way through the spool.
+    /// other: that is faster than the kernel's copies, up to some size, and as long as not much more is on its way through the spool. On one node:
+    /// to another the spool is a detour.
     pub(super) fn is_exchanged(&self) -> bool {
         let (most, budget) = (self.ways().unawaited_exchange, self.ep.spool.budget(self.lane.comm()));
         self.len <= most
+            && self.lane.peer.is_some()
             && self.ep.tuning.way == Way::Auto
             && self.lane.awaits_long()
             && budget.used() + self.len <= (2 * most).min(budget.limit() / 2)
