@@ -17,8 +17,17 @@ const PATIENCE_NS: u64 = 5_000_000_000;
 #[derive(Debug)]
 pub struct Own {
     pair: Arc<dyn Pair>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
     /// What was there before comes here.
-    old: Mutex<Arena>,
+    old: Arena,
+    /// The number of the last request.
+    last: u64,
+    /// One has not been answered in time: the device may write here whenever it likes, and nothing more is asked of it.
+    late: bool,
 }
 
 impl Own {
@@ -26,27 +35,35 @@ impl Own {
     pub fn new(device: &Arc<dyn Device>) -> Result<Own> {
         let pair = device.pair(4)?;
         pair.connect(&pair.end())?;
-        Ok(Own { pair, old: Mutex::new(Arena::new(device.domain(), 8, Access::LOCAL_WRITE)?) })
+        let old = Arena::new(device.domain(), 8, Access::LOCAL_WRITE)?;
+        let state = Mutex::new(State { old, last: 0, late: false });
+        Ok(Own { pair, state })
     }
 
     /// Changes an aligned word of eight bytes of this process's registered memory; what was there.
     pub fn change(&self, at: Place, change: Change) -> Result<u64> {
-        let old = self.old.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = || Error::new(Code::System, "the RDMA device has not changed a word of this process within 5 s");
+        if state.late {
+            return Err(late());
+        }
+        state.last += 1;
+        let (id, old) = (state.last, &state.old);
         let piece = [Piece { addr: old.as_ptr() as u64, len: 8, lkey: old.region().lkey() }];
-        let request = Request { id: 1, what: What::Change(change), data: Data::Pieces(&piece), to: at, signaled: true };
+        let request = Request { id, what: What::Change(change), data: Data::Pieces(&piece), to: at, signaled: true };
         // SAFETY: the memory is this call's until the request has completed, and afterwards nobody else's; there is one at a time.
         unsafe { self.pair.post(&request)? };
         let (mut done, since) = (None, now_ns());
         loop {
-            self.pair.poll(&mut |c| done = Some(c))?;
+            // Read before the device is asked: this thread may be stopped in between.
+            let now = now_ns();
+            self.pair.poll(&mut |c| done = Some(c).filter(|c| c.id == id).or(done.take()))?;
             if done.is_some() {
                 break;
             }
-            if now_ns() - since > PATIENCE_NS {
-                return Err(Error::new(
-                    Code::System,
-                    "the RDMA device has not changed a word of this process within 5 s",
-                ));
+            if now - since > PATIENCE_NS {
+                state.late = true;
+                return Err(late());
             }
             yield_core();
         }
@@ -55,6 +72,6 @@ impl Own {
             return Err(Error::new(Code::System, text));
         }
         // SAFETY: eight bytes that the device has written.
-        Ok(unsafe { old.as_ptr().cast::<u64>().read_volatile() })
+        Ok(unsafe { state.old.as_ptr().cast::<u64>().read_volatile() })
     }
 }
