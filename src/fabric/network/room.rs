@@ -13,6 +13,7 @@
 //!  24       1: it could be given back at once
 //! ```
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -81,7 +82,7 @@ impl Room {
     /// The tables in this window, of [`TABLES_BYTES`], with so many places for all: connections, and contexts, without which there are none.
     pub fn both(tables: Mapping, [pairs, contexts]: [usize; 2], rank: u32) -> [Arc<Room>; 2] {
         let (me, tables) = (std::process::id(), Arc::new(tables));
-        let me = (me as u64) << 32 | life(me).unwrap_or(0) as u64;
+        let me = (me as u64) << 32 | life(me).ok().flatten().unwrap_or(UNKNOWN) as u64;
         [(0, pairs.min(contexts)), (TABLE_BYTES, contexts)].map(|(at, limit)| {
             Arc::new(Room { tables: tables.clone(), at, limit: limit.clamp(1, PLACES_MOST), me, rank })
         })
@@ -148,7 +149,12 @@ impl Room {
                 return false;
             }
             if last.0 != owner {
-                last = (owner, life((owner >> 32) as u32) == Some(owner as u32));
+                let lives = match life((owner >> 32) as u32) {
+                    Ok(began) => began.is_some_and(|began| [began, UNKNOWN].contains(&(owner as u32))),
+                    // That it cannot be known is no death.
+                    Err(_) => true,
+                };
+                last = (owner, lives);
             }
             !last.1 && seat.owner.compare_exchange(owner, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
@@ -190,13 +196,22 @@ impl Room {
     }
 }
 
-/// When a process began, in clock ticks since the system did (proc(5), stat, field 22); `None`: it has ended.
-fn life(pid: u32) -> Option<u32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
-    let state = fields.next()?;
-    let began: u64 = fields.nth(18)?.parse().ok()?;
-    (!matches!(state, "Z" | "X" | "x")).then_some(began as u32 | 1)
+/// When a process began that could not find that out; the time of others is odd.
+const UNKNOWN: u32 = 0;
+
+/// When a process began, in clock ticks since the system did (proc(5), stat, field 22), and odd; `None`: it has ended.
+fn life(pid: u32) -> io::Result<Option<u32>> {
+    let text = match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let parse = || {
+        let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
+        Some((fields.next()?, fields.nth(18)?.parse::<u64>().ok()?))
+    };
+    let (state, began) = parse().ok_or(io::ErrorKind::InvalidData)?;
+    Ok((!matches!(state, "Z" | "X" | "x")).then_some(began as u32 | 1))
 }
 
 #[cfg(test)]
@@ -223,13 +238,13 @@ mod tests {
 
         // Another process has two places, and is killed.
         let mut other = std::process::Command::new("sleep").arg("1000").spawn().expect("a process");
-        let owner = (other.id() as u64) << 32 | life(other.id()).expect("it lives") as u64;
+        let owner = (other.id() as u64) << 32 | life(other.id()).expect("/proc").expect("it lives") as u64;
         room.seats()[..2].iter().for_each(|s| s.owner.store(owner, Ordering::Release));
         assert_eq!((room.reap(), room.taken()), (0, (0, 2)), "the other process lives");
         assert_eq!(room.least_useful(false, |_| false), Some(Least::Of(0)));
         other.kill().expect("killed");
         // It is a zombie from then on, until it is waited for.
-        while life(other.id()).is_some() {
+        while life(other.id()).expect("/proc").is_some() {
             std::thread::yield_now();
         }
         assert_eq!((room.reap(), room.taken()), (2, (0, 0)));
