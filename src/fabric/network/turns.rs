@@ -233,13 +233,16 @@ impl Shared {
             }
         }
         let Some(place) = room.take(link.peer) else { return missing(Which::Pairs) };
-        let made = link.make_pair(&self.device, &room, place).and_then(|made| match posted.times.end {
-            Some(end) => made.pair.connect(&end).map(|()| made),
-            None => Ok(made),
-        });
-        match made {
+        match link.make_pair(&self.device, &room, place) {
             Ok(made) => {
+                let connected = posted.times.end.map_or(Ok(()), |end| made.pair.connect(&end));
                 posted.made = Some(made);
+                if let Err(e) = connected {
+                    // With its place.
+                    link.drop_pair(posted);
+                    link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
+                    return None;
+                }
                 let outcome = posted.hand.reserved();
                 *came_up |= self.take(link, posted, outcome, None);
             }

@@ -134,6 +134,8 @@ impl Shared {
         if self.is_its_thread() {
             // Nobody else would take the answer in.
             self.pump();
+            // The other connections go on meanwhile, and the next deed is not one that is past.
+            self.tick();
             if !over() {
                 self.due_ns.fetch_min(now_ns() + patience.as_nanos() as u64, Ordering::AcqRel);
                 self.rest();
