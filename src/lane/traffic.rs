@@ -195,7 +195,15 @@ impl Traffic {
             spooled += sums.spooled;
         }
         all.queued = spooled.saturating_sub(apart);
+        all.settle();
         all
+    }
+
+    /// A message that is counted while this looks may have been found among those of its way and not yet among all.
+    fn settle(&mut self) {
+        for number in self.taken.iter_mut().flatten().filter(|n| (**n as i64) < 0) {
+            *number = 0;
+        }
     }
 
     /// Of what is counted as short so many went another way.
@@ -204,5 +212,19 @@ impl Traffic {
             self.taken[way][k] += taken[k];
             self.taken[short][k] = self.taken[short][k].wrapping_sub(taken[k]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_counted_while_this_looks_is_none_too_few() {
+        let mut all = Traffic::default();
+        all.move_to(WayTaken::Spool as usize, WayTaken::Short as usize, [1, 100]);
+        all.settle();
+        assert_eq!(all.taken[WayTaken::Short as usize], [0, 0]);
+        assert_eq!(all.taken[WayTaken::Spool as usize], [1, 100]);
     }
 }
