@@ -19,9 +19,11 @@ use crate::fabric::network::control::Fabric;
 use crate::fabric::network::link::{COUNTED, Link, Window};
 use ask::UNTOLD;
 use front::*;
+use unsaid::Unsaid;
 
 pub mod ask;
 pub mod front;
+mod unsaid;
 mod view;
 
 pub use ask::{Answer, Ask, Asked, Call, answer};
@@ -57,6 +59,7 @@ pub struct Far {
     /// The last of the peer's receives of any index that it was asked about.
     any_seen: AtomicU32,
     attach_s: f64,
+    unsaid: Unsaid,
 }
 
 impl Far {
@@ -84,6 +87,7 @@ impl Far {
             asked: Mutex::new(0),
             any_seen: AtomicU32::new(0),
             attach_s,
+            unsaid: Unsaid::default(),
         })
     }
 
@@ -171,12 +175,17 @@ impl Far {
 
     /// Publishes: the landing of a message with up to [`FAR_INLINE`] bytes of data. It carries the slot's acknowledgement.
     pub fn land(&self, slot: usize, land: Land, data: &[u64]) -> Result<()> {
-        let _ = self.owed.compare_exchange(slot as u32 + 1, 0, Ordering::AcqRel, Ordering::Relaxed);
-        self.write(slot, 0, |mine, record| {
+        let owed = self.owed.compare_exchange(slot as u32 + 1, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let landed = self.write(slot, 0, |mine, record| {
             record.put(&[land.0, 0, mine.received.load(Ordering::Acquire)]);
             record.put(data);
             let words = record.words();
             words[1] = sum(land.0, &words[2..]);
+        });
+        landed.inspect_err(|_| {
+            if owed {
+                self.send_ack(slot);
+            }
         })
     }
 
@@ -224,13 +233,12 @@ impl Far {
             mine.received.store(seq, Ordering::Release);
         }
     }
-    /// Tells the sender how far this side has received.
-    pub fn send_ack(&self, slot: usize) {
-        // An error is the connection's, and every wait sees it there.
-        let _ = self.write(slot, ACK_AT, |mine, record| record.put(&[mine.received.load(Ordering::Acquire)]));
+    fn write_ack(&self, slot: usize) -> Result<()> {
+        self.write(slot, ACK_AT, |mine, record| record.put(&[mine.received.load(Ordering::Acquire)]))
     }
-    /// Sends the acknowledgement that is owed.
+    /// Sends the acknowledgement that is owed, and what else is unsaid.
     pub fn pay(&self) {
+        self.say_unsaid();
         if self.owed.load(Ordering::Relaxed) != 0 {
             let slot = self.owed.swap(0, Ordering::AcqRel);
             if slot != 0 {
@@ -247,12 +255,7 @@ impl Far {
         }
     }
 
-    /// Posts: message `seq` may be put there. `seq` 0 withdraws.
-    pub fn post(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
-        // A posting for message seq says that all before it are received.
-        if seq != 0 {
-            let _ = self.owed.compare_exchange(slot as u32 + 1, 0, Ordering::AcqRel, Ordering::Relaxed);
-        }
+    fn write_posting(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
         let FarPosting { addr, cap, meta, shape } = *posting;
         self.write(slot, POSTING_AT, |_, record| {
             let words = [addr, cap as u64, meta, seq, shape[0], shape[1], shape[2]];

@@ -95,9 +95,10 @@ impl Sender {
         self.land_far(far, Kind::Spooled, 24, &words)
     }
 
-    /// Tells the peer that its chain begins with this message. If that fails so does [`Far::tail`], which says that it is there.
-    pub(super) fn begin_chain_far(&self, far: &Far, block: BlockRef, keys: u64) {
-        let _ = far.begin_chain(
+    /// Tells the peer that its chain begins with this message.
+    #[must_use]
+    pub(super) fn begin_chain_far(&self, far: &Far, block: BlockRef, keys: u64) -> bool {
+        let told = far.begin_chain(
             self.slot,
             ChainStart {
                 first: self.seq,
@@ -107,6 +108,7 @@ impl Sender {
                 size: block.size,
             },
         );
+        told.is_ok()
     }
 
     /// Puts the message into its posting, whose mark is set. The message is published when its bytes are on their way before it, and
@@ -297,7 +299,7 @@ fn posting_of(data: &Layout) -> (*mut u8, PostingKind, [u64; 3]) {
 
 /// Writes a word of four bytes into the peer's spool.
 pub(super) fn write_back(far: &Far, addr: u64, rkey: u32, word: u32) {
-    let _ = far.link.write(Place { addr, rkey }, 0, |record| record.put_halves(&[word]));
+    far.write_back(Place { addr, rkey }, word);
 }
 
 /// Takes a posting back at the peer. `false`: its message is there or being put; the posting stays.
@@ -330,9 +332,11 @@ pub(super) fn hooks() -> Hooks {
         on_number: Box::new(on_number),
         came_up: Box::new(|link| {
             let Ok(ep) = endpoint() else { return };
+            let lanes = ep.lanes.hold_far(|_, far| is_of(far, link));
+            lanes.iter().for_each(|lane| lane.far().say_unsaid());
             ring_all(ep);
             if ep.event.get().is_some() {
-                ep.lanes.hold_far(|_, far| is_of(far, link)).iter().for_each(|lane| lane.far().fall_asleep());
+                lanes.iter().for_each(|lane| lane.far().fall_asleep());
             }
         }),
         settle: Box::new(|link| {

@@ -347,8 +347,35 @@ pub fn is_late_on_another_node() {
     finalize();
 }
 
+/// Rank 0 posts a receive to a rank that is late, and has not waited for it when the link is back: the posting is said then.
+pub fn hears_of_a_posting_late() {
+    init(8);
+    let (len, index) = (32 << 20, 5);
+    if rank() == 0 {
+        endpoint().resolve(fmpl::p2p::COMM_WORLD, 1, index).expect("first contact");
+        let mut got = vec![0; len];
+        link(1, "loss 100%");
+        assert_eq!(try_irecv(&mut got, 1, index), 0, "{}", last_error());
+        // Longer than the peer counts as late after an attempt.
+        sleep_ms(3000);
+        link(1, "clear");
+        irecv_wait(1, index);
+        assert!(got.iter().all(|b| *b == 7));
+    } else {
+        sleep_ms(8000);
+        let sent = vec![7; len];
+        while try_send(&sent, 0, index) != 0 {
+            fails("send", PEER, 0, &["did not answer over"]);
+            sleep_ms(200);
+        }
+    }
+    finalize();
+}
+
 pub fn late_there() {
     if has_links() {
+        let job = || Job::new(2, "hears of a posting late").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=2");
+        job().run();
         Job::new(2, "is late on another node").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=2").run();
     }
 }

@@ -105,6 +105,7 @@ const BODIES: &[Body] = &[
     ("asks for an address in vain", between::asks_for_an_address_in_vain),
     ("loses its link", between::loses_its_link),
     ("stops on another node", between::stops_on_another_node),
+    ("hears of a posting late", between::hears_of_a_posting_late),
     ("is late on another node", between::is_late_on_another_node),
     ("is spoken to by a stranger", forged::is_spoken_to_by_a_stranger),
     ("damages a record on another node", between::damages_a_record_there),

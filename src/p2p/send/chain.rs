@@ -101,6 +101,7 @@ impl Sender {
         if chained && self.seq - side.chain_first.get() > CHAIN_MOST {
             return false;
         }
+        let mut told = true;
         // SAFETY: as the caller promises.
         if !chained || !unsafe { self.append() } {
             let need = record_bytes(self.record_len());
@@ -142,7 +143,7 @@ impl Sender {
                 // SYNC POINT: pairs with the receiver's acquire of `tx`.
                 tx.store(word24(self.seq, sleep), Ordering::Release);
                 if let Some((far, Some(keys))) = far {
-                    self.begin_chain_far(far, block, keys);
+                    told = self.begin_chain_far(far, block, keys);
                 }
                 self.set_flags(self.flags() | SEND_CHAIN);
             }
@@ -151,7 +152,7 @@ impl Sender {
             self.lane.note_spooled(self.slot);
         }
         if let Some(far) = self.lane.far()
-            && far.tail(self.slot, self.seq).is_err()
+            && !(told && far.tail(self.slot, self.seq).is_ok())
         {
             return false;
         }

@@ -1,0 +1,120 @@
+//! What a peer that is late has still to be told: it is said when its connection is there again. Only what nobody would say again and
+//! somebody may wait for: postings, acknowledgements, the words by which blocks of its spool come back.
+//!
+//! The bound is what was there to be said: a posting and an acknowledgement for each slot, a word for each block that the peer has told of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Far, FarPosting};
+use crate::base::error::{Error, Result};
+use crate::base::lock::{Mutex, MutexGuard};
+use crate::fabric::network::Place;
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(super) struct Unsaid {
+    /// Is there anything? Cleared under the lock, once all is said.
+    some: AtomicBool,
+    /// Somebody says it just now: on the way another connection may come about, and this be called again.
+    saying: AtomicBool,
+    what: Mutex<What>,
+}
+
+#[derive(Debug, Default)]
+struct What {
+    /// By slot: the message's number, and where it goes.
+    postings: BTreeMap<usize, (u64, FarPosting)>,
+    acknowledgements: BTreeSet<usize>,
+    words: Vec<(Place, u32)>,
+}
+
+impl Unsaid {
+    fn lock(&self) -> MutexGuard<'_, What> {
+        self.what.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        // SYNC POINT: pairs with the release in `say_unsaid`: whoever sees nothing left says what is newer than all of it.
+        !self.some.load(Ordering::Acquire)
+    }
+}
+
+impl Far {
+    /// A record could not be written. It is said later, unless the connection has ended for good.
+    #[cold]
+    fn later(&self, error: Error, note: impl FnOnce(&mut What)) -> Result<()> {
+        if self.link.has_ended() {
+            return Err(error);
+        }
+        let mut what = self.unsaid.lock();
+        note(&mut what);
+        self.unsaid.some.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Posts: message `seq` may be put there. `seq` 0 withdraws. A peer that is late learns of it when it answers.
+    pub fn post(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
+        // A posting for message seq says that all before it are received.
+        if seq != 0 {
+            let _ = self.owed.compare_exchange(slot as u32 + 1, 0, Ordering::AcqRel, Ordering::Relaxed);
+        }
+        let said = if self.unsaid.is_empty() {
+            self.write_posting(slot, seq, posting)
+        } else {
+            self.post_instead(slot, seq, posting)
+        };
+        said.or_else(|e| self.later(e, |what| _ = what.postings.insert(slot, (seq, *posting))))
+    }
+
+    /// The same, where an older posting may be unsaid, which must not come behind this one.
+    #[cold]
+    fn post_instead(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
+        let mut what = self.unsaid.lock();
+        what.postings.remove(&slot);
+        self.write_posting(slot, seq, posting)
+    }
+
+    /// Tells the sender how far this side has received; one that is late learns of it when it answers.
+    pub fn send_ack(&self, slot: usize) {
+        let said = self.write_ack(slot);
+        // An error of a connection that has ended is everybody's who waits, and is seen there.
+        let _ = said.or_else(|e| self.later(e, |what| _ = what.acknowledgements.insert(slot)));
+    }
+
+    /// Writes a word of four bytes into the peer's spool; if it is late, when it answers.
+    pub fn write_back(&self, to: Place, word: u32) {
+        let said = self.link.write(to, 0, |record| record.put_halves(&[word])).map(|_| ());
+        let _ = said.or_else(|e| self.later(e, |what| what.words.push((to, word))));
+    }
+
+    /// Says what could not be said before: the peer answers again.
+    #[inline]
+    pub fn say_unsaid(&self) {
+        if !self.unsaid.is_empty() {
+            self.say_it_now();
+        }
+    }
+
+    #[cold]
+    fn say_it_now(&self) {
+        if !self.link.is_up() || self.unsaid.saying.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        {
+            let mut what = self.unsaid.lock();
+            // When it is late again the rest stays unsaid, without a wait for each.
+            let up = || self.link.is_up();
+            let put = |to: Place, word| self.link.write(to, 0, |record| record.put_halves(&[word])).is_ok();
+            what.words.retain(|(to, word)| !(up() && put(*to, *word)));
+            what.acknowledgements.retain(|slot| !(up() && self.write_ack(*slot).is_ok()));
+            what.postings.retain(|slot, (seq, posting)| !(up() && self.write_posting(*slot, *seq, posting).is_ok()));
+            let left = !(what.words.is_empty() && what.acknowledgements.is_empty() && what.postings.is_empty());
+            // SYNC POINT: pairs with the acquire in `is_empty`.
+            self.unsaid.some.store(left, Ordering::Release);
+        }
+        self.unsaid.saying.store(false, Ordering::Release);
+    }
+}
