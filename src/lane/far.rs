@@ -5,7 +5,8 @@
 //! whoever looks ([`Lane::take_over_incoming`](super::Lane::take_over_incoming),
 //! [`Lane::take_over_outgoing`](super::Lane::take_over_outgoing)). `docs/protocol.md`, "Between nodes", has the reasons.
 //!
-//! [`front`] says what lies in a front, [`ask`] what is asked of the peer's thread, [`view`] how a view follows its fronts.
+//! [`front`] says what lies in a front, [`ask`] what is asked of the peer's thread, [`view`] how a view follows its fronts, [`unsaid`]
+//! what a late peer is told when it answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
