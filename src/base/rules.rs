@@ -15,6 +15,34 @@ pub enum Rule {
     Era,
     /// Memory that a peer may write stays registered while there is a connection.
     StaysRegistered,
+    /// A packet is taken once.
+    TakenOnce,
+    /// A landing is believed when its sum is right,
+    WholeLanding,
+    /// so is a posting,
+    WholePosting,
+    /// the beginning of an overflow queue,
+    WholeQueue,
+    /// an answer,
+    WholeAnswer,
+    /// and a slot of a ring of any source.
+    WholeSlot,
+    /// A message goes by the landing when all before it are received.
+    LandingIsFree,
+    /// The memory of a message that is put is its sender's again when the device has read it.
+    ReadToTheEnd,
+    /// A block of the spool is given back when its message has been fetched.
+    FetchedFirst,
+    /// Who takes a posting back asks whether something is being put there,
+    AsksBeforeTakingBack,
+    /// and who puts has said so before he looked at the posting.
+    SaysThatItPuts,
+    /// What is received and not acknowledged yet is, before a rank finalizes.
+    OwedIsPaid,
+    /// A slot of a ring of any source is written when its last message is taken.
+    SlotIsFree,
+    /// A message that is offered is where its record says after it was read.
+    LooksAgain,
 }
 
 /// Does it hold?

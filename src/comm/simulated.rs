@@ -4,8 +4,9 @@
 //! `cargo test --lib comm::simulated` plays some of each scene; `FMPL_SCHEDULES=10000` so many, `FMPL_SEEDS=17` that one of the test named.
 
 mod messages;
+mod together;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::job;
@@ -98,6 +99,7 @@ struct Rank {
     me: u32,
     plan: Plan,
     failed: RefCell<Vec<Failed>>,
+    gives_up: Cell<bool>,
 }
 
 /// A call has ended in an error; the peer, unless it was of many ranks.
@@ -109,6 +111,11 @@ struct Failed {
 }
 
 impl Rank {
+    /// It is to end as a process that has not finalized: those who wait for it hear of it.
+    fn gives_up(&self) {
+        self.gives_up.set(true);
+    }
+
     /// Notes the error of a call.
     fn note<T>(&self, peer: Option<u32>, call: &'static str, done: Result<T, Error>) -> Option<T> {
         let text = match done {
@@ -137,15 +144,22 @@ fn play(plan: Plan, program: fn(&Rank)) -> (Vec<Option<End>>, Run) {
     let cards: Arc<[Card]> = devices.iter().map(|d| Card { address: d.address() }).collect();
     let ends = Arc::new(Mutex::new(vec![None; plan.ranks as usize]));
     let programs = devices.into_iter().zip(0..).map(|(device, me)| {
-        let (cards, ends) = (cards.clone(), ends.clone());
+        let (cards, ends, ether) = (cards.clone(), ends.clone(), ether.clone());
         let run = move || {
             let ep = Endpoint::in_simulation(me, plan.config(), device, &cards).expect("a rank");
-            let rank = Rank { me, plan, failed: RefCell::default() };
+            let rank = Rank { me, plan, failed: RefCell::default(), gives_up: Cell::new(false) };
             program(&rank);
-            // SAFETY: the program is over, and has no other threads.
-            let left = unsafe { job::leave(ep) }.map_err(|e| e.detail().to_owned());
+            let left = match rank.gives_up.get() {
+                true => Err("has given up".to_owned()),
+                // SAFETY: the program is over, and has no other threads.
+                false => unsafe { job::leave(ep) }.map_err(|e| e.detail().to_owned()),
+            };
             let end = End { failed: rank.failed.take(), left };
             ends.lock().unwrap_or_else(PoisonError::into_inner)[me as usize] = Some(end);
+            if rank.gives_up.get() {
+                ether.bury(me);
+                simulation::kill(me);
+            }
         };
         Box::new(run) as Box<dyn FnOnce() + Send>
     });

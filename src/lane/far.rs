@@ -15,6 +15,7 @@ use super::map::{SIDE_FINALIZED, SLOTS, Side};
 use super::record::{Land, WANTS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::rules::{Rule, holds};
 use crate::fabric::network::Record;
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::link::{COUNTED, Link, Window};
@@ -240,7 +241,7 @@ impl Far {
     /// Sends the acknowledgement that is owed, and what else is unsaid.
     pub fn pay(&self) {
         self.say_unsaid();
-        if self.owed.load(Ordering::Relaxed) != 0 {
+        if self.owed.load(Ordering::Relaxed) != 0 && holds(Rule::OwedIsPaid) {
             let slot = self.owed.swap(0, Ordering::AcqRel);
             if slot != 0 {
                 self.send_ack(slot as usize - 1);
@@ -292,7 +293,8 @@ impl Far {
         words.iter_mut().zip(&front.chain).for_each(|(to, w)| *to = w.load(Ordering::Acquire));
         let check = words[3] >> 32;
         words[3] &= 0xffff_ffff;
-        (sum(CHAIN_AT as u64, &words) & 0xffff_ffff == check).then_some(ChainStart {
+        let whole = sum(CHAIN_AT as u64, &words) & 0xffff_ffff == check || !holds(Rule::WholeQueue);
+        whole.then_some(ChainStart {
             first: words[0],
             addr: words[1],
             key: words[2] as u32,

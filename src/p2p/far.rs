@@ -20,6 +20,7 @@ use lend::{Source, keys_of};
 
 use crate::base::error::Error;
 use crate::base::layout::{Block as Shaped, Cursor, Layout};
+use crate::base::rules::{Rule, holds};
 use crate::fabric::network::Place;
 use crate::fabric::network::control::Hooks;
 use crate::fabric::network::link::ending::Reason;
@@ -151,6 +152,10 @@ impl Sender {
             *mine.read.lock().unwrap_or_else(|e| e.into_inner()) = Some(left);
             return Put::Under(SendState::Read);
         }
+        if !holds(Rule::ReadToTheEnd) {
+            core::mem::forget(started);
+            return Put::Done;
+        }
         match started.finish().and_then(|()| if landed { Ok(()) } else { far.link.check() }) {
             Err(e) => Put::Failed(e),
             Ok(()) => Put::Done,
@@ -235,6 +240,9 @@ impl Receiver {
             Some(Arrived::Spooled { len, header, addr, keys }) => {
                 let n = len.min(self.cap);
                 let block = Source::new(addr - header, keys as u32, (keys >> 32) as u32);
+                if !holds(Rule::FetchedFirst) {
+                    block.done(far);
+                }
                 if n > 0 {
                     // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
                     unsafe { block.fetch(far, self.data, n, addr)? };
@@ -311,7 +319,8 @@ pub(super) fn take_back(receiver: &Receiver, far: &Far) -> bool {
     // The posting may have been what acknowledged the message before.
     far.send_ack(slot);
     // Without a key nothing can be put there, so nobody need be asked.
-    let late = key.is_some() && far.ask(Ask::Withdraw, slot, receiver.seq, || lane.gone().is_none()) == Some(true);
+    let asks = key.is_some() && holds(Rule::AsksBeforeTakingBack);
+    let late = asks && far.ask(Ask::Withdraw, slot, receiver.seq, || lane.gone().is_none()) == Some(true);
     if key.is_some() && lane.gone().is_some() {
         far.link.fail(Reason::Other, "is cut off: a receive was withdrawn after it had gone".into());
     }

@@ -22,6 +22,7 @@ use crate::base::atomics::{Ordering, fence};
 use crate::base::config::Way;
 use crate::base::error::Error;
 use crate::base::layout::{Block as Shaped, Cursor, Layout, copy};
+use crate::base::rules::{Rule, holds};
 use crate::fabric::shm::cma::CmaError;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
@@ -99,7 +100,9 @@ impl Sender {
         // SYNC POINT: pairs with `request::take_back`, which buys the order of both sides with `membarrier`; where it may not call it, or
         // this side is not reached by it, both have a fence.
         let before = mark.load(Ordering::Relaxed);
-        mark.store(self.seq << 2 | PUTS, Ordering::Relaxed);
+        if holds(Rule::SaysThatItPuts) {
+            mark.store(self.seq << 2 | PUTS, Ordering::Relaxed);
+        }
         let ordered = match &lane.peer {
             Some(peer) => peer.region.header().is_ordered(),
             // Between nodes this process withdraws for the receiver.

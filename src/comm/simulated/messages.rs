@@ -3,7 +3,9 @@
 
 use super::{Plan, Rank, all_is_well, play, the_fault_is_named};
 use crate::base::layout::Layout;
+use crate::base::rules::Rule;
 use crate::base::simulation::{Lot, pause};
+use crate::fabric::network::simulated::batches::LeftOut;
 use crate::p2p::{
     COMM_WORLD, TAG_ANY, irecv, irecv_cancel, irecv_test, irecv_wait, isend, isend_test, isend_wait, received, recv,
     send, sendrecv,
@@ -288,8 +290,23 @@ fn twice(seed: u64) {
     assert_eq!(one, other, "seed {seed}");
 }
 
+/// Scenes by which it is noticed that a rule is left out.
+const NOTICED_BY: [LeftOut; 11] = [
+    (Rule::TakenOnce, "taken_once", all_come),
+    (Rule::WholeLanding, "whole_landing", all_come),
+    (Rule::WholePosting, "whole_posting", all_come),
+    (Rule::WholeQueue, "whole_queue", all_come),
+    (Rule::WholeAnswer, "whole_answer", all_come),
+    (Rule::LandingIsFree, "landing_is_free", all_come),
+    (Rule::ReadToTheEnd, "read_to_the_end", all_come),
+    (Rule::FetchedFirst, "fetched_first", all_come),
+    (Rule::AsksBeforeTakingBack, "asks_before_taking_back", all_come),
+    (Rule::SaysThatItPuts, "says_that_it_puts", all_come),
+    (Rule::OwedIsPaid, "owed_is_paid", all_come),
+];
+
 mod runs {
-    use crate::fabric::network::simulated::batches::batch;
+    use crate::fabric::network::simulated::batches::{batch, noticed};
 
     #[test]
     fn messages_come() {
@@ -306,5 +323,9 @@ mod runs {
     #[test]
     fn messages_again() {
         batch("messages_again", 10, super::twice);
+    }
+    #[test]
+    fn rules_of_messages() {
+        noticed("rules_of_messages", 500, &super::NOTICED_BY);
     }
 }

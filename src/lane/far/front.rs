@@ -16,6 +16,7 @@ use static_assertions::const_assert;
 
 use super::{CHUNK_SLOTS, FAR_INLINE, HINT_KEYED};
 use crate::base::lock::Mutex;
+use crate::base::rules::{Rule, holds};
 use crate::fabric::network::control::{CHUNK_BYTES, CHUNKS_MOST, PAGE_BYTES};
 use crate::fabric::network::link::Window;
 use crate::fabric::network::region::Region;
@@ -241,7 +242,7 @@ impl Front {
     pub(super) fn whole_posting(&self) -> Option<[u64; 8]> {
         let mut words = [0u64; 8];
         words.iter_mut().zip(&self.posting).for_each(|(to, w)| *to = w.load(Ordering::Acquire));
-        (sum(POSTING_AT as u64, &words[..7]) == words[7]).then_some(words)
+        (sum(POSTING_AT as u64, &words[..7]) == words[7] || !holds(Rule::WholePosting)).then_some(words)
     }
 
     /// The acknowledgement that comes with this landing, and the first words of its data, if the landing is whole.
@@ -250,7 +251,8 @@ impl Front {
         let mut words = [0u64; 14];
         words.iter_mut().zip(&self.landing[2..]).for_each(|(to, w)| *to = w.load(Ordering::Acquire));
         let check = self.landing[1].load(Ordering::Acquire);
-        (sum(land.0, &words[..count]) == check).then_some([words[0], words[1], words[2], words[3]])
+        let whole = sum(land.0, &words[..count]) == check || !holds(Rule::WholeLanding);
+        whole.then_some([words[0], words[1], words[2], words[3]])
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake, host, is_too_m
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
+use crate::base::rules::{Rule, holds};
 use crate::fabric::network::control::Bounce;
 use crate::fabric::network::region::Region;
 use crate::fabric::network::{Piece, Place};
@@ -62,7 +63,7 @@ struct Known {
 
 impl Known {
     fn room(&self) -> u64 {
-        self.freed.saturating_add(self.limit)
+        if holds(Rule::SlotIsFree) { self.freed.saturating_add(self.limit) } else { u64::MAX }
     }
     /// Backs off: longer each time.
     fn rest(&mut self) {
