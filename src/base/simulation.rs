@@ -70,8 +70,10 @@ struct Thread {
     is_over: bool,
     /// What it sleeps on, and until when.
     sleeps: Option<(usize, u64)>,
-    /// It only looked for something in its last turn.
+    /// It only looked for something in its last turn,
     looked: bool,
+    /// in vain as far as is known: nothing has happened since.
+    vain: bool,
 }
 
 struct World {
@@ -82,13 +84,21 @@ struct World {
     /// Once in so many steps the network's thread of events, or another thread, has its turn.
     pace: u64,
     hand_on: u64,
-    /// Turns in which threads looked for something in vain, since something happened.
+    /// How often all threads that do not sleep have looked for something in vain, since something happened.
     vain: u64,
     turns: u64,
     /// The sum of all that was decided.
     path: u64,
     /// What each process has as its own, where others have one for all.
     own: HashMap<(u32, TypeId), &'static dyn Any>,
+}
+
+impl World {
+    /// Something has happened that a thread may look for.
+    fn stir(&mut self) {
+        self.vain = 0;
+        self.threads.iter_mut().for_each(|t| t.vain = false);
+    }
 }
 
 thread_local! {
@@ -198,6 +208,7 @@ pub fn wake(on: usize) {
         if let Some(w) = w.borrow_mut().as_mut() {
             for thread in w.threads.iter_mut().filter(|t| t.sleeps.is_some_and(|(key, _)| key == on)) {
                 thread.sleeps = None;
+                thread.vain = false;
                 w.vain = 0;
             }
         }
@@ -226,7 +237,7 @@ fn spawn_of(rank: u32, run: impl FnOnce() + Send + 'static) -> usize {
         ACTIVE.set(false);
     });
     with(|w| {
-        w.threads.push(Thread { rank, stack: Some(stack), is_over: false, sleeps: None, looked: false });
+        w.threads.push(Thread { rank, stack: Some(stack), is_over: false, sleeps: None, looked: false, vain: false });
         w.threads.len() - 1
     })
 }
@@ -269,11 +280,12 @@ pub fn run(seed: u64, events: &dyn Events, ranks: Vec<Box<dyn FnOnce() + Send>>,
 }
 
 fn schedule(events: &dyn Events, most: u64) -> Result<Run, String> {
+    let mut runnable = Vec::new();
     loop {
         let now = NOW_NS.get();
-        let (runnable, next, all_over, turns) = with(|w| {
+        let (next, all_over, turns) = with(|w| {
             w.turns += 1;
-            let mut runnable = Vec::with_capacity(w.threads.len());
+            runnable.clear();
             let (mut next, mut all_over) = (u64::MAX, true);
             for (n, t) in w.threads.iter_mut().enumerate() {
                 if t.is_over || w.dead.contains(&t.rank) {
@@ -282,13 +294,14 @@ fn schedule(events: &dyn Events, most: u64) -> Result<Run, String> {
                 all_over = false;
                 if t.sleeps.is_some_and(|(_, until)| until <= now) {
                     t.sleeps = None;
+                    t.vain = false;
                 }
                 match t.sleeps {
                     Some((_, until)) => next = next.min(until),
                     None => runnable.push(n),
                 }
             }
-            (runnable, next, all_over, w.turns)
+            (next, all_over, w.turns)
         });
         if all_over {
             return Ok(with(|w| Run { turns, took_ns: now - BEGIN_NS, path: w.path }));
@@ -300,26 +313,43 @@ fn schedule(events: &dyn Events, most: u64) -> Result<Run, String> {
                 (now - BEGIN_NS) as f64 / 1e9
             ));
         }
-        let next = next.min(events.due_ns());
-        let can_happen = events.can_happen(now);
-        if runnable.is_empty() && !can_happen {
-            if next == u64::MAX {
-                return Err("all sleep, and nothing is to come".into());
+        // Who has looked in vain looks again when something has happened, or time has gone by.
+        with(|w| {
+            if runnable.iter().any(|n| !w.threads[*n].vain) {
+                runnable.retain(|n| !w.threads[*n].vain);
+            } else {
+                w.vain += u64::from(!runnable.is_empty());
             }
-            NOW_NS.set(next.max(now));
-            continue;
-        }
-        let happens = can_happen && (runnable.is_empty() || with(|w| w.lot.once_in(w.pace)));
-        if happens {
+        });
+        let all_vain = with(|w| runnable.iter().all(|n| w.threads[*n].vain));
+        let can_happen = events.can_happen(now);
+        if can_happen && (all_vain || with(|w| w.lot.once_in(w.pace))) {
             // Its lots are the world's, which is not to be held meanwhile: what happens may wake threads.
             let mut lot = with(|w| w.lot.clone());
             events.happen(now, &mut lot);
             with(|w| {
                 w.lot = lot;
-                w.vain = 0;
+                w.stir();
                 w.path = w.path.rotate_left(7) ^ 0xff;
                 NOW_NS.set(now + 20 + w.lot.below(400));
             });
+            continue;
+        }
+        if all_vain {
+            // Nobody's time is passed by.
+            let next = next.min(events.due_ns());
+            if runnable.is_empty() {
+                if next == u64::MAX {
+                    return Err("all sleep, and nothing is to come".into());
+                }
+                NOW_NS.set(next.max(now));
+            } else {
+                with(|w| {
+                    let later = now + (500u64 << w.vain.min(15)).min(LEAP_NS);
+                    NOW_NS.set(later.min(next.max(now)));
+                    w.threads.iter_mut().for_each(|t| t.vain = false);
+                });
+            }
             continue;
         }
         let (n, mut stack) = with(|w| {
@@ -334,19 +364,16 @@ fn schedule(events: &dyn Events, most: u64) -> Result<Run, String> {
             w.current = None;
             let t = &mut w.threads[n];
             t.is_over = stack.is_done();
-            if t.is_over {
-                w.vain = 0;
-            } else {
+            if !t.is_over {
                 t.stack = Some(stack);
             }
             let looked = std::mem::take(&mut t.looked);
-            w.vain = if looked { w.vain + 1 } else { w.vain };
-            let now = NOW_NS.get() + 20 + w.lot.below(100);
-            // What is on its way comes first.
-            let leap = if can_happen { 0 } else { w.vain / (4 * runnable.len() as u64) };
-            let later = if leap == 0 { now } else { now + (500u64 << leap.min(15)).min(LEAP_NS) };
-            // Nobody's time is passed by.
-            NOW_NS.set(later.min(next.max(now)));
+            if looked && !t.is_over {
+                t.vain = true;
+            } else {
+                w.stir();
+            }
+            NOW_NS.set(NOW_NS.get() + 20 + w.lot.below(100));
         });
     }
 }
