@@ -20,6 +20,7 @@ use crate::lane::Place;
 use crate::lane::map::WORLD_UNIT;
 use crate::lane::table::COMMUNICATORS;
 use crate::p2p::COMM_WORLD;
+use crate::p2p::endpoint::WORLD_EPOCH;
 use crate::p2p::group::Group;
 
 /// A communicator, as this process has it.
@@ -207,9 +208,10 @@ impl Contexts {
         self.books().mark(place, false);
     }
 
-    /// The largest epoch of a communicator that this process has belonged to.
+    /// The largest epoch of a communicator that this process has belonged to, the world included: rings of any source that the world takes
+    /// over from one that is freed tell their messages apart by it.
     pub fn epoch(&self) -> u32 {
-        self.books().epoch
+        self.books().epoch.max(u32::from(WORLD_EPOCH))
     }
 
     /// Notes an epoch that was agreed on.

@@ -319,19 +319,19 @@ fn program(rank: &Rank) {
 }
 
 fn all_comes(seed: u64) {
-    all_is_well(Plan::of(seed), program);
+    all_is_well(Plan::of(seed).or_synchronous(), program);
 }
 
 fn one_dies(seed: u64) {
-    the_fault_is_named(Plan::with_a_death(seed), program);
+    the_fault_is_named(Plan::with_a_death(seed).or_synchronous(), program);
 }
 
 fn one_breaks(seed: u64) {
-    the_fault_is_named(Plan::with_breaks(seed), program);
+    the_fault_is_named(Plan::with_breaks(seed).or_synchronous(), program);
 }
 
 fn twice(seed: u64) {
-    let [one, other] = [(); 2].map(|()| play(Plan::of(seed), program).1);
+    let [one, other] = [(); 2].map(|()| play(Plan::of(seed).or_synchronous(), program).1);
     assert_eq!(one, other, "seed {seed}");
 }
 

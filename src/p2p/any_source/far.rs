@@ -108,7 +108,9 @@ impl FarRing {
     pub fn renew(&self, epoch: u16) {
         self.epoch.store(epoch, Ordering::Relaxed);
         for share in self.all() {
-            for at in [SENT_AT, FREED_AT, FREED_AT + 8] {
+            // The slots' marks too: of an epoch there are 16 bits in them.
+            let marks = (0..share.slots()).map(|ticket| share.slot(ticket));
+            for at in marks.chain([SENT_AT, FREED_AT, FREED_AT + 8]) {
                 share.word(at).store(0, Ordering::Release);
             }
             share.own().freed.store(0, Ordering::Release);
