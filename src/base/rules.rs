@@ -15,6 +15,8 @@ pub enum Rule {
     Era,
     /// Memory that a peer may write stays registered while there is a connection.
     StaysRegistered,
+    /// The fabric's thread takes in what it waits for itself.
+    ThreadTakesIn,
     /// A packet is taken once.
     TakenOnce,
     /// A landing is believed when its sum is right,

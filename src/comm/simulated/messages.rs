@@ -297,8 +297,7 @@ fn twice(seed: u64) {
 }
 
 /// Scenes by which it is noticed that a rule is left out.
-const NOTICED_BY: [LeftOut; 11] = [
-    (Rule::TakenOnce, "taken_once", all_come),
+const NOTICED_BY: [LeftOut; 10] = [
     (Rule::WholeLanding, "whole_landing", all_come),
     (Rule::WholePosting, "whole_posting", all_come),
     (Rule::WholeQueue, "whole_queue", all_come),

@@ -336,7 +336,8 @@ fn twice(seed: u64) {
 }
 
 /// Scenes by which it is noticed that a rule is left out.
-const NOTICED_BY: [LeftOut; 3] = [
+const NOTICED_BY: [LeftOut; 4] = [
+    (Rule::ThreadTakesIn, "thread_takes_in", all_comes),
     (Rule::WholeSlot, "whole_slot", all_comes),
     (Rule::SlotIsFree, "slot_is_free", all_comes),
     (Rule::LooksAgain, "looks_again", all_comes),

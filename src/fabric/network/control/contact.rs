@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, Shared, WINDOW_BYTES};
+use super::{FIRST_PATIENCE, Fabric, LAST_PATIENCE, Links, Shared, WINDOW_BYTES};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
+use crate::base::rules::{Rule, holds};
 use crate::fabric::network::device::End;
 use crate::fabric::network::hello::{Card, Hello, Kind};
 use crate::fabric::network::link::ending::Reason;
@@ -81,12 +82,10 @@ impl Fabric {
                 ));
             }
             shared.send_to(&link, &shared.introduce(Kind::Open, &link, lane, chunk)?)?;
-            let links = shared.lock();
-            let until = patience.min(Duration::from_nanos(deadline.saturating_sub(now_ns())));
-            let waited = shared.answered.wait_timeout_while(links, until, |links| {
-                done(&link).is_none() && !links.refused.contains_key(&peer) && !link.has_ended()
+            let at_most = patience.min(Duration::from_nanos(deadline.saturating_sub(now_ns())));
+            shared.await_answer(at_most, |links| {
+                done(&link).is_some() || links.refused.contains_key(&peer) || link.has_ended()
             });
-            drop(waited);
             patience = (patience * 2).min(LAST_PATIENCE);
         }
     }
@@ -131,20 +130,28 @@ impl Shared {
         if let Ok(hello) = self.introduce(Kind::Open, link, lane, chunk) {
             let _ = self.send_to(link, &hello);
         }
-        if self.is_its_thread() {
-            // Nobody else would take the answer in.
+        self.await_answer(patience, |_| over());
+    }
+
+    /// Waits for so long at most, unless that is `over`. The thread of the fabric, which moves other calls on too, takes in by itself what comes:
+    /// nobody else would.
+    fn await_answer(&self, at_most: Duration, over: impl Fn(&Links) -> bool) {
+        if !self.is_its_thread() || !holds(Rule::ThreadTakesIn) {
+            let links = self.lock();
+            drop(self.answered.wait_timeout_while(links, at_most, |links| !over(links)));
+            return;
+        }
+        let until = now_ns() + at_most.as_nanos() as u64;
+        loop {
             self.pump();
             // The other connections go on meanwhile, and the next deed is not one that is past.
             self.tick();
-            if !over() {
-                self.due_ns.fetch_min(now_ns() + patience.as_nanos() as u64, Ordering::AcqRel);
-                self.rest();
-                self.pump();
+            if over(&self.lock()) || now_ns() >= until || self.stop.load(Ordering::Acquire) {
+                return;
             }
-            return;
+            self.due_ns.fetch_min(until, Ordering::AcqRel);
+            self.rest();
         }
-        let links = self.lock();
-        drop(self.answered.wait_timeout_while(links, patience, |_| !over()));
     }
 
     /// Sends a datagram to whom there is no link with; it may be lost.
