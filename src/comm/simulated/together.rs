@@ -11,7 +11,7 @@ use crate::fabric::network::simulated::batches::LeftOut;
 use crate::p2p::any_source::{
     irecv_any, irecv_any_test, irecv_any_wait, isend_any, isend_any_test, isend_any_wait, recv_any, send_any,
 };
-use crate::p2p::{COMM_WORLD, irecv, irecv_wait, send};
+use crate::p2p::{COMM_WORLD, irecv, irecv_wait, recv, send};
 
 /// Indices of any source.
 const INDICES: u64 = 3;
@@ -257,6 +257,22 @@ impl With<'_> {
         Some(())
     }
 
+    /// Each says a word to each: of who is not known no death is heard.
+    fn meet(&mut self) -> Option<()> {
+        for (from, to) in (0..self.n()).flat_map(|to| (0..to).map(move |from| (from, to))) {
+            let nothing = || layout(&[]);
+            // SAFETY: no bytes.
+            let said = match self.me() {
+                me if me == from => unsafe { send(COMM_WORLD, nothing(), to as i32, 0) },
+                // SAFETY: as above.
+                me if me == to => unsafe { recv(COMM_WORLD, nothing(), from as i32, 0) },
+                _ => Ok(()),
+            };
+            self.note("first words", said)?;
+        }
+        Some(())
+    }
+
     /// Something that all members do.
     fn step(&mut self, lot: &mut Lot, call: u64) -> Option<()> {
         match lot.below(7) {
@@ -276,6 +292,9 @@ fn run(rank: &Rank) -> Option<()> {
     let mut lot = Lot::new(plan.seed ^ 0xdef);
     let own = Lot::new(plan.seed ^ u64::from(rank.me + 1) << 40);
     let mut world = With { rank, all: Members::new(COMM_WORLD, 0, (0..plan.ranks).collect(), rank.me), own };
+    if plan.dies.is_some() || plan.breaks.is_some() {
+        world.meet()?;
+    }
     for round in 0..plan.rounds {
         let mut lot = Lot::new(lot.draw());
         if !lot.once_in(3) {
@@ -319,19 +338,19 @@ fn program(rank: &Rank) {
 }
 
 fn all_comes(seed: u64) {
-    all_is_well(Plan::of(seed).or_synchronous(), program);
+    all_is_well(Plan::of(seed).for_all(), program);
 }
 
 fn one_dies(seed: u64) {
-    the_fault_is_named(Plan::with_a_death(seed).or_synchronous(), program);
+    the_fault_is_named(Plan::with_a_death(seed).for_all(), program);
 }
 
 fn one_breaks(seed: u64) {
-    the_fault_is_named(Plan::with_breaks(seed).or_synchronous(), program);
+    the_fault_is_named(Plan::with_breaks(seed).for_all(), program);
 }
 
 fn twice(seed: u64) {
-    let [one, other] = [(); 2].map(|()| play(Plan::of(seed).or_synchronous(), program).1);
+    let [one, other] = [(); 2].map(|()| play(Plan::of(seed).for_all(), program).1);
     assert_eq!(one, other, "seed {seed}");
 }
 
