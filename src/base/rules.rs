@@ -17,34 +17,32 @@ pub enum Rule {
     StaysRegistered,
     /// The fabric's thread takes in what it waits for itself.
     ThreadTakesIn,
-    /// A packet is taken once.
-    TakenOnce,
     /// A landing is believed when its sum is right,
     WholeLanding,
     /// so is a posting,
     WholePosting,
     /// the beginning of an overflow queue,
     WholeQueue,
-    /// an answer,
-    WholeAnswer,
     /// and a slot of a ring of any source.
     WholeSlot,
     /// A message goes by the landing when all before it are received.
     LandingIsFree,
     /// The memory of a message that is put is its sender's again when the device has read it.
     ReadToTheEnd,
-    /// A block of the spool is given back when its message has been fetched.
-    FetchedFirst,
     /// Who takes a posting back asks whether something is being put there,
     AsksBeforeTakingBack,
     /// and who puts has said so before he looked at the posting.
     SaysThatItPuts,
     /// What is received and not acknowledged yet is, before a rank finalizes.
     OwedIsPaid,
+    /// A message is announced to who receives from any index.
+    Announced,
     /// A slot of a ring of any source is written when its last message is taken.
     SlotIsFree,
-    /// A message that is offered is where its record says after it was read.
-    LooksAgain,
+    /// A ticket is for one message,
+    TicketOnce,
+    /// and its sender learns that it is taken.
+    TellsWhatIsTaken,
 }
 
 /// Does it hold?

@@ -240,9 +240,6 @@ impl Receiver {
             Some(Arrived::Spooled { len, header, addr, keys }) => {
                 let n = len.min(self.cap);
                 let block = Source::new(addr - header, keys as u32, (keys >> 32) as u32);
-                if !holds(Rule::FetchedFirst) {
-                    block.done(far);
-                }
                 if n > 0 {
                     // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
                     unsafe { block.fetch(far, self.data, n, addr)? };

@@ -369,7 +369,7 @@ impl Sender {
         self.lane.count_sent(self.lane.progress(self.slot), self.seq, self.len);
         match self.lane.far() {
             None => after_publish(self.lane, self.slot, self.theirs()),
-            Some(far) if far.is_subscribed() => any_index::announce(self.lane, self.slot),
+            Some(far) if far.is_subscribed() && holds(Rule::Announced) => any_index::announce(self.lane, self.slot),
             Some(_) => {}
         }
     }

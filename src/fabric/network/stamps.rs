@@ -17,7 +17,6 @@ use std::sync::{Mutex, PoisonError};
 use super::device::DATAGRAM;
 use super::hello::{Hello, MAGIC};
 use crate::base::key::{CHECK, Key};
-use crate::base::rules::{Rule, holds};
 
 /// As many packets may overtake one.
 const WINDOW: u64 = 64;
@@ -95,8 +94,7 @@ impl Stamps {
             return None;
         }
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = peers.entry(hello.from).or_default().heard.take(hello.number);
-        (new || !holds(Rule::TakenOnce)).then_some(hello)
+        peers.entry(hello.from).or_default().heard.take(hello.number).then_some(hello)
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use super::Far;
 use super::front::{ANSWER_AT, ASLEEP_AT, FOUND_AT, Page, REQUEST_AT, sum};
 use crate::base::clock::now_ns;
-use crate::base::rules::{Rule, holds};
 use crate::fabric::network::link::Link;
 use crate::lane::map::SLOTS;
 
@@ -196,11 +195,7 @@ fn take_answer(n: u64, answer: u64, found: impl Fn() -> [u64; 3]) -> Answered {
         std::cmp::Ordering::Equal if answer & 1 == 0 => Answered::By(None),
         std::cmp::Ordering::Equal => {
             let [first, second, check] = found();
-            if check == sum(n, &[first, second]) || !holds(Rule::WholeAnswer) {
-                Answered::By(Some([first, second]))
-            } else {
-                Answered::Torn
-            }
+            if check == sum(n, &[first, second]) { Answered::By(Some([first, second])) } else { Answered::Torn }
         }
     }
 }

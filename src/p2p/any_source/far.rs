@@ -244,7 +244,9 @@ impl FarShare<'_> {
     pub fn free(&self, taken: u64) {
         self.own().freed.store(taken, Ordering::Release);
         // SYNC POINT: senders read it before they write to the slots below.
-        self.word(FREED_AT).store(taken, Ordering::Release);
+        if holds(Rule::TellsWhatIsTaken) {
+            self.word(FREED_AT).store(taken, Ordering::Release);
+        }
         if let Some(host) = &self.ring.hosts[self.n] {
             host.tell(self, taken, self.limit(), false);
         }
@@ -368,7 +370,7 @@ impl Away {
                 unsafe { transfer(far, false, local, 0, n, Remote::run(data.addr, data.rkey))? };
             }
             let now = self.record(far)?;
-            if now == data || !holds(Rule::LooksAgain) {
+            if now == data {
                 block.done(far);
                 return Ok(());
             }

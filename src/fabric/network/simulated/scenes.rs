@@ -283,8 +283,7 @@ fn a_connection_breaks(seed: u64) {
 }
 
 /// A scene by which it is noticed that a rule is left out.
-const NOTICED_BY: [LeftOut; 7] = [
-    (Rule::TakenOnce, "taken_once", connections_come_and_go),
+const NOTICED_BY: [LeftOut; 6] = [
     (Rule::OwnIsOver, "own_is_over", connections_come_and_go),
     (Rule::PeersIsOver, "peers_is_over", connections_come_and_go),
     (Rule::SaidAgain, "said_again", connections_come_and_go),

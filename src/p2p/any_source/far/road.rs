@@ -280,7 +280,9 @@ impl FarRoad {
             // Behind the write: either the receiver sees the slot before it sleeps, or this sees that it does.
             far.link.bulk(false, true, &[FarRoad::piece(&bounce, 0, SLOTS_AT)], self.ring)
         };
-        known.held = None;
+        if holds(Rule::TicketOnce) {
+            known.held = None;
+        }
         ep.any_source.far_stakes.remove(self.stake(Some(ticket)));
         far.link.wait(over?)?;
         self.note(known, &bounce)?;
