@@ -178,7 +178,6 @@ fn play(plan: Plan, program: fn(&Rank)) -> (Vec<Option<End>>, Run) {
     let fate = Fate::new(ether.clone(), plan.dies, plan.breaks);
     let run =
         simulation::run(plan.seed, &fate, programs.collect(), TURNS).unwrap_or_else(|why| panic!("{why}\n{plan:?}"));
-    if run.turns > 200_000 {}
     let ends = ends.lock().unwrap_or_else(PoisonError::into_inner).clone();
     (ends, run)
 }

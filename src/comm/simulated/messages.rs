@@ -229,8 +229,8 @@ impl With<'_> {
             return self.recv(index, number, 0);
         }
         let (peer, mut bytes) = (self.peer as i32, vec![0xa5; len]);
-        // SAFETY: the buffer stays until the request is over.
         let done = match own.once_in(2) {
+            // SAFETY: the buffer stays until the request is over.
             true => unsafe { recv(COMM_WORLD, layout_mut(&mut bytes), peer, TAG_ANY) },
             // SAFETY: as above.
             false => unsafe { irecv(COMM_WORLD, layout_mut(&mut bytes), peer, TAG_ANY) }

@@ -261,8 +261,8 @@ impl With<'_> {
     fn meet(&mut self) -> Option<()> {
         for (from, to) in (0..self.n()).flat_map(|to| (0..to).map(move |from| (from, to))) {
             let nothing = || layout(&[]);
-            // SAFETY: no bytes.
             let said = match self.me() {
+                // SAFETY: no bytes.
                 me if me == from => unsafe { send(COMM_WORLD, nothing(), to as i32, 0) },
                 // SAFETY: as above.
                 me if me == to => unsafe { recv(COMM_WORLD, nothing(), from as i32, 0) },
@@ -322,7 +322,7 @@ fn run(rank: &Rank) -> Option<()> {
         let mut with =
             With { rank, all: Members::new(comm, round + 1, ranks, rank.me), own: Lot::new(world.own.draw()) };
         for step in 0..1 + lot.below(3) {
-            with.step(&mut lot, round << 8 | step + 1)?;
+            with.step(&mut lot, (round << 8) | (step + 1))?;
         }
         // SAFETY: nothing of it is under way.
         let freed = unsafe { comm_free(comm) };
