@@ -384,6 +384,6 @@ mod runs {
     }
     #[test]
     fn rules_of_any_source() {
-        noticed("rules_of_any_source", 500, some(&super::NOTICED_BY, 2));
+        noticed("rules_of_any_source", 500, some(&super::NOTICED_BY, 1));
     }
 }
