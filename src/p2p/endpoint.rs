@@ -182,39 +182,7 @@ impl Endpoint {
         let (tuning, whence) = find_tuning(&config, here > cores, launch.local_ranks().first() == Some(&rank))?;
         crate::base::ownership::configure(tuning.take_over);
         crate::base::copying::configure(&config, tuning.past);
-        let spool = Spool::new(&region, config.spool_bytes, config.timeout_ms)?;
-        let endpoint = Box::leak(Box::new(Endpoint {
-            rank,
-            size,
-            contexts: Contexts::new(rank, size)?,
-            lanes: LaneTable::new(size.min(4096) as usize)?,
-            tuning,
-            spool,
-            heap: Heap::new(region.clone()),
-            loans: crate::p2p::loan::Loans::new(rank, config.loans),
-            crowded: here > cores,
-            uses: AtomicU32::new(1),
-            turn_memory: AtomicU64::new(0),
-            waiting_sends: Default::default(),
-            any_source: AnySource::new(&region, config.any_slots, shares)?,
-            delivered_then: AtomicU64::new(0),
-            delivered_gone: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            left_over: AtomicBool::new(false),
-            event: OnceLock::new(),
-            on_command: OnceLock::new(),
-            event_making: Mutex::new(()),
-            attach: OnceLock::new(),
-            fabric: OnceLock::new(),
-            dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
-            deaths: AtomicU32::new(0),
-            tended_ns: AtomicU64::new(0),
-            bound: Mutex::new(()),
-            lives: OnceLock::new(),
-            config,
-            region,
-            launch,
-        }));
+        let endpoint = Box::leak(Box::new(Endpoint::new(launch, config, region, tuning, shares, here > cores)?));
         let endpoint: &'static Endpoint = endpoint;
         if let Err(e) = endpoint.wire_up() {
             endpoint.stop_threads();
@@ -237,6 +205,50 @@ impl Endpoint {
             tell(Level::Warn, || "FMPL_TRACE: this library was built without the feature trace".to_owned());
         }
         Ok(endpoint)
+    }
+
+    /// With tables of its own, and nobody known yet. `crowded`: there are more ranks here than cores.
+    fn new(
+        launch: Launch,
+        config: Config,
+        region: Arc<Region>,
+        tuning: Tuning,
+        shares: usize,
+        crowded: bool,
+    ) -> Result<Endpoint> {
+        let (rank, size) = (region.rank(), region.size());
+        Ok(Endpoint {
+            rank,
+            size,
+            contexts: Contexts::new(rank, size)?,
+            lanes: LaneTable::new(size.min(4096) as usize)?,
+            tuning,
+            spool: Spool::new(&region, config.spool_bytes, config.timeout_ms)?,
+            heap: Heap::new(region.clone()),
+            loans: crate::p2p::loan::Loans::new(rank, config.loans),
+            crowded,
+            uses: AtomicU32::new(1),
+            turn_memory: AtomicU64::new(0),
+            waiting_sends: Default::default(),
+            any_source: AnySource::new(&region, config.any_slots, shares)?,
+            delivered_then: AtomicU64::new(0),
+            delivered_gone: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            left_over: AtomicBool::new(false),
+            event: OnceLock::new(),
+            on_command: OnceLock::new(),
+            event_making: Mutex::new(()),
+            attach: OnceLock::new(),
+            fabric: OnceLock::new(),
+            dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            deaths: AtomicU32::new(0),
+            tended_ns: AtomicU64::new(0),
+            bound: Mutex::new(()),
+            lives: OnceLock::new(),
+            config,
+            region,
+            launch,
+        })
     }
 
     /// Publishes where this rank is found, and agrees on the job's key.
