@@ -55,7 +55,7 @@ use crate::p2p::far::{Remote, transfer};
 use crate::p2p::spool::PAGE;
 
 use host::Host;
-pub(in crate::p2p::any_source) use road::HOST_AT;
+pub(in crate::p2p::any_source) use road::{HOST_AT, PAUSE_NS};
 pub use road::{FarRoad, Goods, Moved};
 
 const SENT_AT: usize = 0;

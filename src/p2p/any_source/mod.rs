@@ -63,7 +63,7 @@ pub use request::{
 pub use send::{Outgoing, send_any};
 
 use far::host::Guests;
-use far::{FarRing, FarRoad, FarStakes, Moved};
+use far::{FarRing, FarRoad, FarStakes, Moved, PAUSE_NS};
 use ring::{Ring, ring_at};
 use send::{Near, Way};
 use stake::Stakes;
@@ -495,6 +495,7 @@ impl Endpoint {
         }
         // Where the receiver is still starting, or making this communicator, it comes soon.
         let until = now_ns() + (self.config.attach_s * 1e9) as u64;
+        let mut pause_ns = PAUSE_NS[0];
         let road = loop {
             if let Some(road) = FarRoad::find(lane, index as usize) {
                 break road;
@@ -503,7 +504,8 @@ impl Endpoint {
             if let Some(what) = what {
                 return Err(lane.peer_error(self.rank, what, "any-source send to", index));
             }
-            crate::base::thread::sleep(std::time::Duration::from_micros(200));
+            crate::base::thread::sleep(std::time::Duration::from_nanos(pause_ns));
+            pause_ns = (2 * pause_ns).min(PAUSE_NS[1]);
         };
         let key = key_of(comm, dst, index);
         let way = Way::Far(Box::new(road));

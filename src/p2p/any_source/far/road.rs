@@ -22,8 +22,8 @@ use crate::p2p::far::registered;
 
 /// Up to this many bytes a long message is copied into the spool at once rather than registered.
 const COPIED_AT_ONCE: usize = 64 << 10;
-/// How long a sender leaves a full ring alone, at first and at most.
-const PAUSE_NS: [u64; 2] = [50_000, 4_000_000];
+/// How long a sender leaves a ring alone that is full, or not there yet, at first and at most.
+pub(in crate::p2p::any_source) const PAUSE_NS: [u64; 2] = [50_000, 4_000_000];
 /// In what a receiver says of its ring, behind the key: the logarithm of the slots, and from here on who has the counters, + 1; 0: itself.
 pub(in crate::p2p::any_source) const HOST_AT: u32 = 36;
 
