@@ -55,8 +55,8 @@ use crate::p2p::far::{Remote, transfer};
 use crate::p2p::spool::PAGE;
 
 use host::Host;
-pub(in crate::p2p::any_source) use road::{HOST_AT, PAUSE_NS};
 pub use road::{FarRoad, Goods, Moved};
+pub(in crate::p2p::any_source) use road::{HOST_AT, PAUSE_NS};
 
 const SENT_AT: usize = 0;
 const FREED_AT: usize = 64;
