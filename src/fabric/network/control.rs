@@ -27,7 +27,7 @@ use crate::fabric::shm::region::{Mapping, Region};
 
 /// From one request to its first repetition; later ones wait longer.
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_millis(20);
-const LAST_PATIENCE: Duration = Duration::from_secs(1);
+const LAST_PATIENCE: Duration = Duration::from_millis(250);
 const STACK: usize = 256 << 10;
 
 /// Bytes of a lane's page.
