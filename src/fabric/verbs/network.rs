@@ -39,7 +39,7 @@ pub struct Verbs {
     protection: Arc<Protection>,
     domain: Arc<Domain>,
     /// What is sent by datagram; one at a time.
-    sending: Mutex<Arena>,
+    sending: Mutex<Sending>,
     sent: Arc<CompletionQueue>,
     /// Completions of receives, of all queue pairs.
     queue: Arc<CompletionQueue>,
@@ -55,6 +55,16 @@ pub struct Verbs {
     wake: OwnedFd,
 }
 
+#[derive(Debug)]
+struct Sending {
+    memory: Arena,
+    /// The way of the datagram that has not left yet: the device reads both until it has.
+    on_its_way: Option<Arc<AddressHandle>>,
+}
+
+/// A datagram that has not left for so long is an error; it still may.
+const LEAVES_WITHIN: Duration = Duration::from_secs(5);
+
 impl Verbs {
     /// Uses this port from now on, and receives datagrams.
     pub fn open(port: Port) -> Result<Verbs> {
@@ -68,7 +78,7 @@ impl Verbs {
         let depth = Depth { sends: 8, receives: DATAGRAMS as u32, pieces: 1, inline: 0 };
         let datagrams = QueuePair::datagrams(&protection, &port, [&sent, &queue], depth, QKEY)?;
         let memory = Arena::new(&domain, DATAGRAMS * STRIDE, Access::LOCAL_WRITE)?;
-        let sending = Arena::new(&domain, DATAGRAM, Access::LOCAL_WRITE)?;
+        let sending = Sending { memory: Arena::new(&domain, DATAGRAM, Access::LOCAL_WRITE)?, on_its_way: None };
         // SAFETY: no memory is involved.
         let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if wake < 0 {
@@ -114,6 +124,23 @@ impl Verbs {
         Ok(way)
     }
 
+    /// Waits until the datagram that is on its way has completed, which it does when it has left; with which status.
+    fn has_left(&self, sending: &mut Sending, within: Duration) -> Result<i32> {
+        let (since, mut wc) = (Instant::now(), [Wc::default()]);
+        while sending.on_its_way.is_some() {
+            // Read before the device is asked: this thread may be stopped in between.
+            let waited = since.elapsed();
+            if self.sent.poll(&mut wc)? != 0 {
+                sending.on_its_way = None;
+            } else if waited >= within {
+                return Err(Error::new(Code::System, format!("a datagram has not left {} for 5 s", self.port)));
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        Ok(wc[0].status)
+    }
+
     fn note(&self, c: &Wc, with: &mut dyn FnMut(Arrived<'_>)) {
         if c.qp_num != self.datagrams.number() {
             if c.status == wc_status::SUCCESS && c.opcode == WC_RECV_RDMA_WITH_IMM {
@@ -154,27 +181,21 @@ impl Device for Verbs {
 
     fn send(&self, to: &Address, datagram: &[u8; DATAGRAM]) -> Result<bool> {
         let Some(way) = self.way(to)? else { return Ok(false) };
-        let memory = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the arena has room, and the last datagram from it has been sent, see below.
+        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that was late has left by now, or nothing can be sent.
+        self.has_left(&mut sending, Duration::ZERO)?;
+        let memory = &sending.memory;
+        // SAFETY: the arena has room, and nothing from it is on its way.
         unsafe { std::ptr::copy_nonoverlapping(datagram.as_ptr(), memory.as_ptr(), DATAGRAM) };
         let mut sge = Sge { addr: memory.as_ptr() as u64, length: DATAGRAM as u32, lkey: memory.region().lkey() };
         let mut wr = SendWr::new(opcode::SEND, SendFlags::SIGNALED, way.to(Reached::at(to).qp_num, QKEY));
         (wr.sg_list, wr.num_sge) = (&mut sge, 1);
         // SAFETY: the request is whole; memory and way stay until its completion.
         unsafe { self.datagrams.post(&mut wr)? };
-        let since = Instant::now();
-        let mut wc = [Wc::default()];
-        // A datagram has completed when it has left.
-        while self.sent.poll(&mut wc)? == 0 {
-            if since.elapsed() > Duration::from_secs(5) {
-                // The device is out of order: better to lose the way's memory than to have it used under the device.
-                std::mem::forget(way);
-                return Err(Error::new(Code::System, format!("a datagram has not left {} for 5 s", self.port)));
-            }
-            std::thread::yield_now();
-        }
-        if wc[0].status != wc_status::SUCCESS {
-            let why = status_text(wc[0].status);
+        sending.on_its_way = Some(way);
+        let status = self.has_left(&mut sending, LEAVES_WITHIN)?;
+        if status != wc_status::SUCCESS {
+            let why = status_text(status);
             return Err(Error::new(Code::System, format!("sending a datagram by {}: {why}", self.port)));
         }
         Ok(true)
