@@ -105,8 +105,12 @@ impl With<'_> {
         wait()
     }
 
-    /// All send to one, who takes what comes.
+    /// All send to one, who takes what comes: also what belongs to a later round. Where sends wait for their receives, who has taken that might
+    /// go on without those of this one, and wait for who waits for it: so nobody runs ahead then.
     fn any_source(&mut self, lot: &mut Lot) -> Option<()> {
+        if self.rank.plan.timeout_ms < 0 {
+            self.note("barrier", coll::barrier(self.all.comm))?;
+        }
         let (receiver, index) = (lot.below(self.n() as u64) as usize, lot.below(INDICES) as i32);
         let counts: Vec<u64> = (0..self.n()).map(|rank| if rank == receiver { 0 } else { lot.below(6) }).collect();
         let comm = self.all.comm;
