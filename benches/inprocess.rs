@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use fmpl::comm;
-use fmpl::p2p::layout::{Block, Layout};
+use fmpl::p2p::layout::{Block, Form, Layout};
 use fmpl::p2p::{self, COMM_WORLD};
 
 const INDEX: i32 = 7;
@@ -20,25 +20,19 @@ fn to_oneself(c: &mut Criterion) {
         let mut from = vec![1u8; size];
         let mut into = vec![0u8; size];
         group.throughput(Throughput::Bytes(size as u64));
-        let send = Layout::Contiguous { ptr: from.as_mut_ptr(), len: size };
-        let recv = Layout::Contiguous { ptr: into.as_mut_ptr(), len: size };
+        // SAFETY: both buffers outlive all calls and requests, which are completed here.
+        let [send, recv] = unsafe { [&mut from, &mut into].map(|buffer| Layout::bytes(buffer.as_mut_ptr(), size)) };
         group.bench_function(BenchmarkId::new("posted", size), |b| {
             b.iter(|| {
-                // SAFETY: both buffers outlive the requests, which are completed here.
-                unsafe {
-                    p2p::irecv(COMM_WORLD, recv, 0, INDEX).expect("irecv");
-                    p2p::send(COMM_WORLD, send, 0, INDEX).expect("send");
-                }
+                p2p::irecv(COMM_WORLD, recv, 0, INDEX).expect("irecv");
+                p2p::send(COMM_WORLD, send, 0, INDEX).expect("send");
                 p2p::irecv_wait(COMM_WORLD, 0, INDEX).expect("irecv_wait");
             })
         });
         group.bench_function(BenchmarkId::new("unexpected", size), |b| {
             b.iter(|| {
-                // SAFETY: both calls are blocking.
-                unsafe {
-                    p2p::send(COMM_WORLD, send, 0, INDEX).expect("send");
-                    p2p::recv(COMM_WORLD, recv, 0, INDEX).expect("recv");
-                }
+                p2p::send(COMM_WORLD, send, 0, INDEX).expect("send");
+                p2p::recv(COMM_WORLD, recv, 0, INDEX).expect("recv");
             })
         });
         assert_eq!(from, into);
@@ -63,14 +57,14 @@ fn to_oneself(c: &mut Criterion) {
 fn layouts(c: &mut Criterion) {
     let mut bytes = vec![0u8; 64 * 128];
     let mut group = c.benchmark_group("layout_length");
-    let block = Layout::Block { ptr: bytes.as_mut_ptr(), block: Block { run: 64, count: 64, stride: 128 } };
-    // SAFETY: a block has no descriptors.
-    group.bench_function("block", |b| b.iter(|| unsafe { black_box(block).len_checked() }));
+    // SAFETY (both): the bytes and the descriptors live as long as this function.
+    let layout = |form| unsafe { Layout::new(form) };
+    let block = layout(Form::Block { ptr: bytes.as_mut_ptr(), block: Block { run: 64, count: 64, stride: 128 } });
+    group.bench_function("block", |b| b.iter(|| black_box(block).len_checked()));
     let pieces: Vec<libc::iovec> =
         bytes.chunks_mut(128).map(|run| libc::iovec { iov_base: run.as_mut_ptr().cast(), iov_len: 64 }).collect();
-    let list = Layout::List { iov: pieces.as_ptr(), n: pieces.len() };
-    // SAFETY: the descriptors live as long as this function.
-    group.bench_function("list of 64", |b| b.iter(|| unsafe { black_box(list).len_checked() }));
+    let list = layout(Form::List { iov: pieces.as_ptr(), n: pieces.len() });
+    group.bench_function("list of 64", |b| b.iter(|| black_box(list).len_checked()));
     group.finish();
 }
 

@@ -6,6 +6,7 @@ use core::mem::MaybeUninit;
 
 use crate::base::copying::Copying;
 use crate::base::error::{Code, Error, Result};
+pub use crate::base::run::Run;
 
 /// `fmpl_block`: `count` runs of `run` bytes each, their beginnings `stride` bytes apart.
 #[repr(C)]
@@ -19,17 +20,12 @@ pub struct Block {
     pub stride: isize,
 }
 
-/// The memory of one message.
+/// How the memory of one message lies.
 #[repr(C, u32)]
 #[derive(Clone, Copy, Debug)]
-pub enum Layout {
-    /// `len` bytes at `ptr`; `ptr` may be null when `len` is 0.
-    Contiguous {
-        /// The first byte.
-        ptr: *mut u8,
-        /// Bytes.
-        len: usize,
-    },
+pub enum Form {
+    /// One run.
+    Contiguous(Run),
     /// Runs of bytes, evenly spaced.
     Block {
         /// The first byte of the first run.
@@ -45,32 +41,63 @@ pub enum Layout {
         n: usize,
     },
 }
-/// Is this memory of some size at no address? One test, since there mostly is an address.
-#[inline(always)]
-pub fn is_nowhere(ptr: *const u8, len: usize) -> bool {
-    #[cold]
-    #[inline(never)]
-    fn has_size(len: usize) -> bool {
-        len != 0
+
+/// The memory of one message. Whoever has one may read it, and write it if it was made for that: its maker has promised so.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug)]
+pub struct Layout(Form);
+
+// SAFETY: as for `Run`.
+unsafe impl Send for Layout {}
+// SAFETY: as above.
+unsafe impl Sync for Layout {}
+
+impl From<Run> for Layout {
+    #[inline(always)]
+    fn from(run: Run) -> Layout {
+        Layout(Form::Contiguous(run))
     }
-    ptr.is_null() && has_size(len)
 }
 
 impl Layout {
-    /// The number of bytes, or an error when the shape makes no sense (null memory with a size, overflow).
+    /// A message of no bytes.
+    pub const NOTHING: Layout = Layout(Form::Contiguous(Run::NOTHING));
+
+    /// # Safety
+    /// As for [`Run::new`], for each of its runs, unless [`Layout::len_checked`] says that the shape makes no sense. The descriptors of a list
+    /// are readable, and do not change, as long.
+    #[inline(always)]
+    pub const unsafe fn new(form: Form) -> Layout {
+        Layout(form)
+    }
+
+    /// One run of bytes.
     ///
     /// # Safety
-    /// The descriptors of a list must be readable.
-    pub unsafe fn len_checked(&self) -> Result<usize> {
+    /// As for [`Run::new`].
+    #[inline(always)]
+    pub const unsafe fn bytes(ptr: *mut u8, len: usize) -> Layout {
+        // SAFETY: the same promise.
+        Layout(Form::Contiguous(unsafe { Run::new(ptr, len) }))
+    }
+
+    /// How it lies.
+    #[inline(always)]
+    pub const fn form(self) -> Form {
+        self.0
+    }
+
+    /// The number of bytes, or an error when the shape makes no sense (null memory with a size, overflow).
+    pub fn len_checked(&self) -> Result<usize> {
         let wrong = |text: &str| Err(Error::new(Code::Argument, text));
-        match *self {
-            Layout::Contiguous { ptr, len } => {
-                if is_nowhere(ptr, len) {
+        match self.0 {
+            Form::Contiguous(run) => {
+                if run.is_nowhere() {
                     return wrong("null buffer with a size");
                 }
-                if len > isize::MAX as usize { wrong("size overflows") } else { Ok(len) }
+                if run.len() > isize::MAX as usize { wrong("size overflows") } else { Ok(run.len()) }
             }
-            Layout::Block { ptr, block } => {
+            Form::Block { ptr, block } => {
                 let Some(total) = block.run.checked_mul(block.count).filter(|t| *t <= isize::MAX as usize) else {
                     return wrong("run times count overflows");
                 };
@@ -82,7 +109,7 @@ impl Layout {
                 }
                 Ok(total)
             }
-            Layout::List { iov, n } => {
+            Form::List { iov, n } => {
                 if n == 0 {
                     return Ok(0);
                 }
@@ -91,7 +118,7 @@ impl Layout {
                 }
                 let mut total = 0usize;
                 for k in 0..n {
-                    // SAFETY: the caller promises `n` readable descriptors at `iov`.
+                    // SAFETY: a layout has `n` readable descriptors at `iov`.
                     let piece = unsafe { &*iov.add(k) };
                     if piece.iov_base.is_null() && piece.iov_len != 0 {
                         return wrong("null piece with a size in the list");
@@ -117,8 +144,8 @@ struct Room([MaybeUninit<u8>; TOGETHER]);
 
 /// A place in the stream of bytes of a layout, from which runs are taken in order.
 #[derive(Clone, Copy, Debug)]
-pub struct Cursor {
-    layout: Layout,
+pub(crate) struct Cursor {
+    form: Form,
     /// Which run or piece.
     piece: usize,
     /// Bytes of it already taken.
@@ -129,19 +156,26 @@ pub struct Cursor {
 
 impl Cursor {
     /// The place `at` bytes from the beginning.
+    #[inline]
+    pub fn new(layout: Layout, at: usize) -> Cursor {
+        // SAFETY: what the maker of the layout has promised is more.
+        unsafe { Cursor::of_addresses(layout.0, at) }
+    }
+
+    /// A cursor of which only addresses are asked: those of another process's memory.
     ///
     /// # Safety
-    /// The descriptors of a list must be readable as long as the cursor is used.
-    pub unsafe fn new(layout: Layout, at: usize) -> Cursor {
-        let mut c = Cursor { layout, piece: 0, within: 0, how: Copying::Cached };
-        match layout {
-            Layout::Contiguous { .. } => c.within = at,
-            Layout::Block { block, .. } if block.run > 0 => {
+    /// The descriptors of a list are readable as long as the cursor is used, and nothing is copied by it.
+    pub unsafe fn of_addresses(form: Form, at: usize) -> Cursor {
+        let mut c = Cursor { form, piece: 0, within: 0, how: Copying::Cached };
+        match form {
+            Form::Contiguous(run) => c.within = at.min(run.len()),
+            Form::Block { block, .. } if block.run > 0 => {
                 c.piece = at / block.run;
                 c.within = at % block.run;
             }
-            Layout::Block { .. } => {}
-            Layout::List { iov, n } => {
+            Form::Block { .. } => {}
+            Form::List { iov, n } => {
                 let mut left = at;
                 while c.piece < n {
                     // SAFETY: piece < n, and the descriptors are readable.
@@ -164,21 +198,17 @@ impl Cursor {
     }
 
     /// The next run of at most `most` bytes, or an empty one at the end.
-    ///
-    /// # Safety
-    /// As for [`Cursor::new`].
     #[inline]
-    pub unsafe fn take(&mut self, most: usize) -> (*mut u8, usize) {
-        match self.layout {
-            Layout::Contiguous { ptr, len } => {
-                let n = most.min(len - self.within);
-                let p = ptr.wrapping_add(self.within);
-                self.within += n;
-                (p, n)
+    pub fn take(&mut self, most: usize) -> Run {
+        let (ptr, len) = match self.form {
+            Form::Contiguous(run) => {
+                let taken = run.part(self.within, most);
+                self.within += taken.len();
+                return taken;
             }
-            Layout::Block { ptr, block } => {
+            Form::Block { ptr, block } => {
                 if self.piece >= block.count || block.run == 0 {
-                    return (core::ptr::null_mut(), 0);
+                    return Run::NOTHING;
                 }
                 if block.stride == block.run as isize {
                     // No gaps: one long run.
@@ -186,122 +216,134 @@ impl Cursor {
                     let n = most.min(block.run * block.count - at);
                     let end = at + n;
                     (self.piece, self.within) = (end / block.run, end % block.run);
-                    return (ptr.wrapping_add(at), n);
-                }
-                let n = most.min(block.run - self.within);
-                let p = ptr.wrapping_offset(self.piece as isize * block.stride).wrapping_add(self.within);
-                self.within += n;
-                if self.within == block.run {
-                    (self.piece, self.within) = (self.piece + 1, 0);
-                }
-                (p, n)
-            }
-            Layout::List { iov, n } => {
-                while self.piece < n {
-                    // SAFETY: piece < n, and the descriptors are readable.
-                    let piece = unsafe { &*iov.add(self.piece) };
-                    let left = piece.iov_len - self.within;
-                    if left == 0 {
+                    (ptr.wrapping_add(at), n)
+                } else {
+                    let n = most.min(block.run - self.within);
+                    let p = ptr.wrapping_offset(self.piece as isize * block.stride).wrapping_add(self.within);
+                    self.within += n;
+                    if self.within == block.run {
                         (self.piece, self.within) = (self.piece + 1, 0);
-                        continue;
                     }
-                    let k = most.min(left);
-                    let p = piece.iov_base.cast::<u8>().wrapping_add(self.within);
-                    self.within += k;
-                    return (p, k);
+                    (p, n)
                 }
-                (core::ptr::null_mut(), 0)
             }
-        }
+            Form::List { iov, n } => loop {
+                if self.piece >= n {
+                    return Run::NOTHING;
+                }
+                // SAFETY: piece < n, and the descriptors are readable.
+                let piece = unsafe { &*iov.add(self.piece) };
+                let left = piece.iov_len - self.within;
+                if left == 0 {
+                    (self.piece, self.within) = (self.piece + 1, 0);
+                    continue;
+                }
+                let k = most.min(left);
+                let p = piece.iov_base.cast::<u8>().wrapping_add(self.within);
+                self.within += k;
+                break (p, k);
+            },
+        };
+        // SAFETY: within a run of the block or a piece of the list, or within all of a block without gaps.
+        unsafe { Run::new(ptr, len) }
     }
 
-    /// Copies the next `n` bytes to `to`. That is mostly memory whose lines the other side has read last, where a line that two short
-    /// copies write in turn costs twice: short runs are brought together in the innermost cache before they go on.
-    ///
-    /// # Safety
-    /// The layout must have `n` more readable bytes, and `to` room for them; the two must not overlap.
+    /// Copies the next bytes to `to`, as many as fit. That is mostly memory whose lines the other side has read last, where a line that two
+    /// short copies write in turn costs twice: short runs are brought together in the innermost cache before they go on.
     #[inline]
-    pub unsafe fn gather(&mut self, mut to: *mut u8, mut n: usize) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            while n >= TOGETHER / 2 && self.is_ragged(to) {
-                let mut room = Room([MaybeUninit::uninit(); TOGETHER]);
-                let (room, k) = (room.0.as_mut_ptr().cast::<u8>(), n.min(TOGETHER));
-                self.gather_runs(room, k);
-                self.how.copy(room, to, k);
-                (to, n) = (to.add(k), n - k);
+    pub fn gather(&mut self, mut to: Run) {
+        while to.len() >= TOGETHER / 2 && self.is_ragged(to) {
+            let mut room = Room([MaybeUninit::uninit(); TOGETHER]);
+            // SAFETY: within the room, of which only what has been written is read.
+            let room = unsafe { Run::new(room.0.as_mut_ptr().cast(), to.len().min(TOGETHER)) };
+            let k = room.len() - self.gather_runs(room).len();
+            room.first(k).copy_to_by(to, self.how);
+            if k == 0 {
+                return;
             }
-            self.gather_runs(to, n);
+            to = to.after(k);
         }
+        self.gather_runs(to);
     }
 
     /// Are the next runs short, and would their ends at `to` lie within lines?
     #[inline]
-    fn is_ragged(&self, to: *mut u8) -> bool {
-        match self.layout {
-            Layout::Contiguous { .. } => false,
-            Layout::Block { block, .. } => {
+    fn is_ragged(&self, to: Run) -> bool {
+        match self.form {
+            Form::Contiguous(_) => false,
+            Form::Block { block, .. } => {
                 let gaps = block.stride != block.run as isize;
-                gaps && (17..=TOGETHER_RUN).contains(&block.run) && !(to as usize | block.run).is_multiple_of(64)
+                gaps && (17..=TOGETHER_RUN).contains(&block.run) && !(to.ptr() as usize | block.run).is_multiple_of(64)
             }
             // SAFETY: `piece` < n, and the descriptors are readable.
-            Layout::List { iov, n } => self.piece < n && unsafe { (*iov.add(self.piece)).iov_len } <= TOGETHER_RUN,
+            Form::List { iov, n } => self.piece < n && unsafe { (*iov.add(self.piece)).iov_len } <= TOGETHER_RUN,
         }
     }
 
-    /// [`Cursor::gather`] run by run.
-    ///
-    /// # Safety
-    /// As for [`Cursor::gather`].
+    /// [`Cursor::gather`] run by run; what is left of `to` when the layout has no more.
     #[inline]
-    unsafe fn gather_runs(&mut self, mut to: *mut u8, mut n: usize) {
-        while n > 0 {
-            // SAFETY: as the caller promises; whole runs that are left are within the layout.
-            unsafe {
-                if let Some((from, step, run, count)) = self.take_runs(n) {
-                    copy_runs(from, step, to, run as isize, run, count, self.how);
-                    (to, n) = (to.add(run * count), n - run * count);
-                    continue;
-                }
-                let (from, k) = self.take(n);
-                if k == 0 {
-                    return;
-                }
-                self.how.copy(from, to, k);
-                (to, n) = (to.add(k), n - k);
+    fn gather_runs(&mut self, mut to: Run) -> Run {
+        while !to.is_empty() {
+            if let Some((from, step, run, count)) = self.take_runs(to.len()) {
+                // SAFETY: whole runs of the block, which together are no longer than `to`.
+                unsafe { copy_runs(from, step, to.ptr(), run as isize, run, count, self.how) };
+                to = to.after(run * count);
+                continue;
             }
+            let from = self.take(to.len());
+            if from.is_empty() {
+                break;
+            }
+            from.copy_to_by(to, self.how);
+            to = to.after(from.len());
+        }
+        to
+    }
+
+    /// Copies `from` into the layout, as far as it has bytes.
+    #[inline]
+    pub fn scatter(&mut self, mut from: Run) {
+        while !from.is_empty() {
+            if let Some((to, step, run, count)) = self.take_runs(from.len()) {
+                // SAFETY: whole runs of the block, which together are no longer than `from`.
+                unsafe { copy_runs(from.ptr(), run as isize, to, step, run, count, self.how) };
+                from = from.after(run * count);
+                continue;
+            }
+            let to = self.take(from.len());
+            if to.is_empty() {
+                return;
+            }
+            from.copy_to_by(to, self.how);
+            from = from.after(to.len());
         }
     }
 
-    /// Copies `n` bytes from `from` into the layout.
-    ///
-    /// # Safety
-    /// The layout must have `n` more writable bytes, and `from` as many readable ones; the two must not overlap.
-    #[inline]
-    pub unsafe fn scatter(&mut self, mut from: *const u8, mut n: usize) {
-        while n > 0 {
-            // SAFETY: as the caller promises; whole runs that are left are within the layout.
-            unsafe {
-                if let Some((to, step, run, count)) = self.take_runs(n) {
-                    copy_runs(from, run as isize, to, step, run, count, self.how);
-                    (from, n) = (from.add(run * count), n - run * count);
-                    continue;
-                }
-                let (to, k) = self.take(n);
-                if k == 0 {
-                    return;
-                }
-                self.how.copy(from, to, k);
-                (from, n) = (from.add(k), n - k);
-            }
-        }
+    /// The next bytes as words, as many as there are.
+    pub fn gather_words<const N: usize>(&mut self) -> [u64; N] {
+        let mut words = [0u64; N];
+        // SAFETY: the words are this function's.
+        self.gather(unsafe { Run::new(words.as_mut_ptr().cast(), size_of_val(&words)) });
+        words
+    }
+
+    /// Copies the first `n` bytes of two words into the layout.
+    pub fn scatter_words(&mut self, words: [u64; 2], n: usize) {
+        // SAFETY: the words are this function's, and only read.
+        self.scatter(unsafe { Run::new(words.as_ptr().cast_mut().cast(), size_of_val(&words)) }.first(n));
+    }
+
+    /// [`Cursor::scatter`] of bytes of this process's own.
+    pub fn scatter_bytes(&mut self, bytes: &[u8]) {
+        // SAFETY: borrowed for the call, and only read.
+        self.scatter(unsafe { Run::new(bytes.as_ptr().cast_mut(), bytes.len()) });
     }
 
     /// The next whole runs of a block, of at most `most` bytes together, if the cursor is at the beginning of one: where the first is, how
     /// far it is from one to the next, bytes of a run, and how many.
     #[inline]
     fn take_runs(&mut self, most: usize) -> Option<(*mut u8, isize, usize, usize)> {
-        let Layout::Block { ptr, block } = self.layout else { return None };
+        let Form::Block { ptr, block } = self.form else { return None };
         if self.within != 0 || block.run == 0 || block.stride == block.run as isize {
             return None;
         }
@@ -312,20 +354,16 @@ impl Cursor {
     }
 
     /// Describes the next bytes, at most `most`, by at most `out.len()` pieces: (pieces, bytes).
-    ///
-    /// # Safety
-    /// As for [`Cursor::new`].
-    pub unsafe fn pieces(&mut self, most: usize, out: &mut [libc::iovec]) -> (usize, usize) {
+    pub fn pieces(&mut self, most: usize, out: &mut [libc::iovec]) -> (usize, usize) {
         let (mut n, mut bytes) = (0, 0);
         while n < out.len() && bytes < most {
-            // SAFETY: as the caller promises.
-            let (p, k) = unsafe { self.take(most - bytes) };
-            if k == 0 {
+            let run = self.take(most - bytes);
+            if run.is_empty() {
                 break;
             }
-            out[n] = libc::iovec { iov_base: p.cast(), iov_len: k };
+            out[n] = libc::iovec { iov_base: run.ptr().cast(), iov_len: run.len() };
             n += 1;
-            bytes += k;
+            bytes += run.len();
         }
         (n, bytes)
     }
@@ -371,23 +409,16 @@ unsafe fn copy_runs(
     }
 }
 
-/// Copies `n` bytes from one layout to another in the same address space.
-///
-/// # Safety
-/// `from` must have `n` readable and `to` `n` writable bytes from the given places on; they must not overlap.
-pub unsafe fn copy(from: Layout, from_at: usize, to: Layout, to_at: usize, n: usize) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let (mut from, mut to) = (Cursor::new(from, from_at), Cursor::new(to, to_at));
-        let mut left = n;
-        while left > 0 {
-            let (p, k) = from.take(left);
-            if k == 0 {
-                return;
-            }
-            to.scatter(p, k);
-            left -= k;
+/// Copies `n` bytes from one layout to another in the same address space, from the given places on.
+pub(crate) fn copy(from: Layout, from_at: usize, to: Layout, to_at: usize, n: usize) {
+    let (mut from, mut to, mut left) = (Cursor::new(from, from_at), Cursor::new(to, to_at), n);
+    while left > 0 {
+        let run = from.take(left);
+        if run.is_empty() {
+            return;
         }
+        to.scatter(run);
+        left -= run.len();
     }
 }
 
@@ -399,23 +430,24 @@ mod tests {
     fn layout_of(kind: u8, memory: &mut [u8], iov: &mut Vec<libc::iovec>) -> (Layout, Vec<usize>) {
         // The layout, and the offsets of its bytes in stream order.
         let ptr = memory.as_mut_ptr();
-        match kind {
-            0 => (Layout::Contiguous { ptr, len: 240 }, (0..240).collect()),
+        let (form, offsets) = match kind {
+            // SAFETY: within `memory`, which lives longer.
+            0 => (Form::Contiguous(unsafe { Run::new(ptr, 240) }), (0..240).collect()),
             1 => {
                 let block = Block { run: 6, count: 40, stride: 9 };
-                (Layout::Block { ptr, block }, (0..240).map(|k| k / 6 * 9 + k % 6).collect())
+                (Form::Block { ptr, block }, (0..240).map(|k| k / 6 * 9 + k % 6).collect())
             }
             2 => {
                 let block = Block { run: 10, count: 24, stride: -17 };
                 let start = 23 * 17;
                 let p = ptr.wrapping_add(start);
-                (Layout::Block { ptr: p, block }, (0..240).map(|k| start - k / 10 * 17 + k % 10).collect())
+                (Form::Block { ptr: p, block }, (0..240).map(|k| start - k / 10 * 17 + k % 10).collect())
             }
             3..6 => {
                 // Elements of a row of a matrix.
                 let run = 4usize << (kind - 3);
                 let block = Block { run, count: 240 / run, stride: run as isize + 3 };
-                (Layout::Block { ptr, block }, (0..240).map(|k| k / run * (run + 3) + k % run).collect())
+                (Form::Block { ptr, block }, (0..240).map(|k| k / run * (run + 3) + k % run).collect())
             }
             _ => {
                 let mut offsets = Vec::new();
@@ -426,9 +458,11 @@ mod tests {
                     offsets.extend((0..len).map(|k| j * 32 + k));
                 }
                 offsets.truncate(240);
-                (Layout::List { iov: iov.as_ptr(), n: iov.len() }, offsets)
+                (Form::List { iov: iov.as_ptr(), n: iov.len() }, offsets)
             }
-        }
+        };
+        // SAFETY: within `memory`; both vectors live longer.
+        (unsafe { Layout::new(form) }, offsets)
     }
 
     proptest! {
@@ -439,33 +473,23 @@ mod tests {
             let (mut i, mut j) = (Vec::new(), Vec::new());
             let (f, f_at) = layout_of(from, &mut source, &mut i);
             let (t, t_at) = layout_of(to, &mut target, &mut j);
-            // SAFETY: both layouts lie in the vectors and have at least 240 bytes.
-            unsafe { copy(f, a, t, a, n) };
+            copy(f, a, t, a, n);
             for k in 0..n {
                 prop_assert_eq!(target[t_at[a + k]], source[f_at[a + k]]);
             }
             prop_assert_eq!(target.iter().filter(|b| **b != 255).count() <= n, true);
             // Through a bounce buffer in steps, and by descriptors.
             let mut bounce = vec![0u8; 240];
-            // SAFETY: as above.
-            unsafe {
-                let mut c = Cursor::new(f, 0);
-                let mut at = 0;
-                while at < 240 {
-                    let k = step.min(240 - at);
-                    c.gather(bounce.as_mut_ptr().add(at), k);
-                    at += k;
-                }
-            }
+            // SAFETY: all of the vector, which lives longer.
+            let whole = unsafe { Run::new(bounce.as_mut_ptr(), 240) };
+            let mut c = Cursor::new(f, 0);
+            (0..240).step_by(step).for_each(|at| c.gather(whole.part(at, step)));
             for k in 0..240 {
                 prop_assert_eq!(bounce[k], source[f_at[k]]);
             }
             target.fill(255);
-            // SAFETY: as above.
-            unsafe {
-                let mut c = Cursor::new(t, 0);
-                (0..240).step_by(step).for_each(|at| c.scatter(bounce.as_ptr().add(at), step.min(240 - at)));
-            }
+            let mut c = Cursor::new(t, 0);
+            (0..240).step_by(step).for_each(|at| c.scatter(whole.part(at, step)));
             for k in 0..240 {
                 prop_assert_eq!(target[t_at[k]], bounce[k]);
             }
@@ -477,17 +501,18 @@ mod tests {
     fn shapes_that_make_no_sense_are_refused() {
         let p = 8 as *mut u8;
         let bad = [
-            Layout::Contiguous { ptr: core::ptr::null_mut(), len: 1 },
-            Layout::Block { ptr: p, block: Block { run: usize::MAX, count: 2, stride: 1 } },
-            Layout::Block { ptr: p, block: Block { run: 1, count: 3, stride: isize::MAX } },
-            Layout::Block { ptr: core::ptr::null_mut(), block: Block { run: 1, count: 1, stride: 0 } },
-            Layout::List { iov: core::ptr::null(), n: 1 },
+            // SAFETY: nothing is asked of it but its length.
+            Form::Contiguous(unsafe { Run::new(core::ptr::null_mut(), 1) }),
+            Form::Block { ptr: p, block: Block { run: usize::MAX, count: 2, stride: 1 } },
+            Form::Block { ptr: p, block: Block { run: 1, count: 3, stride: isize::MAX } },
+            Form::Block { ptr: core::ptr::null_mut(), block: Block { run: 1, count: 1, stride: 0 } },
+            Form::List { iov: core::ptr::null(), n: 1 },
         ];
-        for layout in bad {
-            // SAFETY: no list with descriptors among them.
-            assert_eq!(unsafe { layout.len_checked() }.unwrap_err().code(), Code::Argument, "{layout:?}");
+        for form in bad {
+            // SAFETY: as above; and none of the others makes sense.
+            let layout = unsafe { Layout::new(form) };
+            assert_eq!(layout.len_checked().unwrap_err().code(), Code::Argument, "{layout:?}");
         }
-        // SAFETY: as above.
-        assert_eq!(unsafe { Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 }.len_checked() }, Ok(0));
+        assert_eq!(Layout::NOTHING.len_checked(), Ok(0));
     }
 }

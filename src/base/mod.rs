@@ -13,6 +13,7 @@ pub mod ownership;
 pub mod prefetch;
 pub mod processor;
 pub mod rules;
+pub mod run;
 #[cfg(loom)]
 pub mod shadow;
 #[cfg(all(test, not(any(loom, miri))))]

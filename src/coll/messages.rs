@@ -9,6 +9,7 @@ use core::task::{Context as Poller, Poll};
 
 use super::team::Team;
 use crate::base::error::{Error, Result};
+use crate::base::run::Run;
 use crate::base::unwinding::Panic;
 use crate::lane::Lane;
 use crate::lane::map::{CHAIN_SLOT, COLLECTIVE_SLOT, GROUP_SLOT};
@@ -94,7 +95,11 @@ impl<'a> Party<'a> {
     unsafe fn begin_send(&self, to: usize, ptr: *const u8, len: usize) -> Result<Message<'a>> {
         let lane = self.lane(to)?;
         // SAFETY: as the caller promises.
-        self.begun(lane, true, unsafe { signal::begin_send(self.team.ep, lane, self.slot, ptr, len) })
+        self.begun(
+            lane,
+            true,
+            signal::begin_send(self.team.ep, lane, self.slot, unsafe { Run::new(ptr.cast_mut(), len) }),
+        )
     }
 
     /// # Safety
@@ -102,7 +107,7 @@ impl<'a> Party<'a> {
     unsafe fn begin_receive(&self, from: usize, ptr: *mut u8, len: usize) -> Result<Message<'a>> {
         let lane = self.lane(from)?;
         // SAFETY: as the caller promises.
-        self.begun(lane, false, unsafe { signal::begin_receive(self.team.ep, lane, self.slot, ptr, len) })
+        self.begun(lane, false, signal::begin_receive(self.team.ep, lane, self.slot, unsafe { Run::new(ptr, len) }))
     }
 
     /// # Safety

@@ -78,8 +78,7 @@ impl<'job> Sender<'job> {
 
     #[inline(always)]
     fn send_layout(&mut self, data: Layout) -> Result<()> {
-        // SAFETY: the callers' borrows last for the call, and this value alone sends here.
-        unsafe { p2p::send(self.comm, data, self.dst.number(), self.index) }
+        p2p::send(self.comm, data, self.dst.number(), self.index)
     }
 
     /// Messages sent here that are in the spool and not received yet.
@@ -118,8 +117,7 @@ impl<'job> Receiver<'job> {
 
     #[inline(always)]
     fn recv_layout(&mut self, data: Layout, size: usize) -> Result<Received> {
-        // SAFETY: the callers' borrows last for the call, and this value alone receives here.
-        unsafe { p2p::recv(self.comm, data, self.src.number(), self.index)? };
+        p2p::recv(self.comm, data, self.src.number(), self.index)?;
         Ok(Received::new(p2p::received(self.comm, self.src.number(), self.index)?, size))
     }
 
@@ -161,8 +159,7 @@ impl<'job> Channel<'job> {
     pub fn exchange<S: Plain, R: Plain>(&mut self, sent: &[S], received: &mut [R]) -> Result<Received> {
         let Receiver { comm, src, index, .. } = self.receiver;
         let (dst, src) = (self.sender.dst.number(), src.number());
-        // SAFETY: the borrows last for the call and cannot overlap; this value alone uses the index.
-        unsafe { p2p::sendrecv(comm, outgoing(sent), dst, index, incoming(received), src, index)? };
+        p2p::sendrecv(comm, outgoing(sent), dst, index, incoming(received), src, index)?;
         Ok(Received::new(p2p::received(comm, src, index)?, size_of::<R>()))
     }
 }

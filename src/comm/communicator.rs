@@ -174,8 +174,7 @@ impl<'job> Comm<'job> {
     #[inline]
     fn send_layout(&self, data: Layout, dst: Peer, index: usize) -> Result<()> {
         let _claim = self.claim(Direction::Send, dst, index)?;
-        // SAFETY: the callers' borrows last for the call, and nobody else sends on this index.
-        unsafe { p2p::send(self.id, data, dst.0, number(index)) }
+        p2p::send(self.id, data, dst.0, number(index))
     }
 
     /// Receives into a slice. A message shorter than it is fine.
@@ -213,8 +212,7 @@ impl<'job> Comm<'job> {
     #[inline]
     fn recv_layout(&self, data: Layout, size: usize, src: Peer, index: usize) -> Result<Received> {
         let _claim = self.claim(Direction::Receive, src, index)?;
-        // SAFETY: the callers' borrows last for the call, and nobody else receives on this index.
-        unsafe { p2p::recv(self.id, data, src.0, number(index))? };
+        p2p::recv(self.id, data, src.0, number(index))?;
         Ok(Received::new(p2p::received(self.id, src.0, number(index))?, size))
     }
 
@@ -226,8 +224,7 @@ impl<'job> Comm<'job> {
     pub fn recv_any_index<T: Plain>(&self, data: &mut [T], src: impl Into<Peer>) -> Result<Received> {
         let src = src.into();
         let _claim = self.claim_any(src)?;
-        // SAFETY: the borrow lasts for the call, and nobody else receives from this source.
-        unsafe { p2p::recv(self.id, incoming(data), src.0, TAG_ANY)? };
+        p2p::recv(self.id, incoming(data), src.0, TAG_ANY)?;
         Ok(Received::new(p2p::received(self.id, src.0, TAG_ANY)?, size_of::<T>()))
     }
 
@@ -255,8 +252,7 @@ impl<'job> Comm<'job> {
         let (send_at, recv_at) = (number(send_index), number(recv_index));
         let _send = self.claim(Direction::Send, dst, send_index)?;
         let _receive = self.claim(Direction::Receive, src, recv_index)?;
-        // SAFETY: the borrows last for the call and cannot overlap; nobody else uses the two indices.
-        unsafe { p2p::sendrecv(self.id, outgoing(sent), dst.0, send_at, incoming(received), src.0, recv_at)? };
+        p2p::sendrecv(self.id, outgoing(sent), dst.0, send_at, incoming(received), src.0, recv_at)?;
         Ok(Received::new(p2p::received(self.id, src.0, recv_at)?, size_of::<R>()))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use crate::base::error::{Code, Error, Result};
-use crate::base::layout::Layout;
+use crate::base::layout::{Layout, Run};
 use crate::coll;
 use crate::comm::stats;
 use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
@@ -222,22 +222,17 @@ fn meet_by_a_tree(ep: &'static Endpoint, world: &Context, slot: usize) -> Result
 }
 
 fn tell(ep: &'static Endpoint, to: &'static Lane, slot: usize) -> Result<()> {
-    // SAFETY: messages of no bytes touch no memory; the slots are the system's, below every lane's limit.
-    if to.far().is_none() && unsafe { send::send_inline(to, to.progress(slot), slot, std::ptr::null(), 0) } {
+    if to.far().is_none() && send::send_inline(to, to.progress(slot), slot, Run::NOTHING) {
         return Ok(());
     }
     signal::signal(ep, to, slot)
 }
 
 fn hear(ep: &'static Endpoint, from: &'static Lane, slot: usize) -> Result<()> {
-    let nothing = Layout::Contiguous { ptr: std::ptr::null_mut(), len: 0 };
-    // SAFETY: as in `tell`.
-    unsafe {
-        if from.far().is_none() && receive::recv_inline::<false>(from, slot, std::ptr::null_mut(), 0) {
-            return Ok(());
-        }
-        receive::recv_on(ep, from, slot, nothing)
+    if from.far().is_none() && receive::recv_inline::<false>(from, slot, Run::NOTHING) {
+        return Ok(());
     }
+    receive::recv_on(ep, from, slot, Layout::NOTHING)
 }
 
 /// `fmpl_progress`: moves pending sends on that only this process can move. All else moves without its sender.

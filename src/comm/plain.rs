@@ -48,14 +48,16 @@ plain!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
 // SAFETY: an array is its elements one after the other, without padding between them.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
-/// The layout of a slice that is sent. Sending only reads it.
+/// The layout of a slice that is sent. Sending only reads it; who gives it to a request keeps the slice borrowed until that is over.
 #[inline(always)]
 pub(crate) fn outgoing<T: Plain>(data: &[T]) -> Layout {
-    Layout::Contiguous { ptr: data.as_ptr().cast_mut().cast(), len: size_of_val(data) }
+    // SAFETY: all of the slice, while it is borrowed.
+    unsafe { Layout::bytes(data.as_ptr().cast_mut().cast(), size_of_val(data)) }
 }
 
 /// The layout of a slice that is received into.
 #[inline(always)]
 pub(crate) fn incoming<T: Plain>(data: &mut [T]) -> Layout {
-    Layout::Contiguous { ptr: data.as_mut_ptr().cast(), len: size_of_val(data) }
+    // SAFETY: as above; values are plain, so any bytes may come.
+    unsafe { Layout::bytes(data.as_mut_ptr().cast(), size_of_val(data)) }
 }

@@ -190,8 +190,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         data: &'scope [T],
     ) -> Result<SendRequest<'scope, 'env>> {
         let (comm, peer, index) = (sender.comm, sender.dst.number(), sender.index);
-        // SAFETY: the slice is borrowed until the scope is over, and the sender alone sends on its index.
-        unsafe { p2p::isend(comm, outgoing(data), peer, index)? };
+        p2p::isend(comm, outgoing(data), peer, index)?;
         Ok(SendRequest { record: self.note(comm, peer, index, Direction::Send, None, None) })
     }
 
@@ -246,8 +245,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<RecvRequest<'scope, 'env, Lent<'scope, T>>> {
         let (comm, peer, index) = (receiver.comm, receiver.src.number(), receiver.index);
         let (layout, data) = (incoming(data), Lent::new(data));
-        // SAFETY: the slice is borrowed until the scope is over, and the receiver alone receives on its index.
-        unsafe { p2p::irecv(comm, layout, peer, index)? };
+        p2p::irecv(comm, layout, peer, index)?;
         let record = self.note(comm, peer, index, Direction::Receive, None, None);
         Ok(RecvRequest { record, size: size_of::<T>(), outcome: None, data })
     }
@@ -360,8 +358,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ) -> Result<SendRequest<'scope, 'env>> {
         let claim = self.comm.claim(Direction::Send, dst, index)?;
         let (comm, peer, index) = (self.comm.id, dst.number(), number(index));
-        // SAFETY: the memory is borrowed until the scope is over, the list goes into the record, and the claim keeps others away.
-        unsafe { p2p::isend(comm, layout, peer, index)? };
+        p2p::isend(comm, layout, peer, index)?;
         Ok(SendRequest { record: self.note(comm, peer, index, Direction::Send, claim, list) })
     }
 
@@ -379,8 +376,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             None => self.comm.claim_any(src)?,
         };
         let (comm, peer, index) = (self.comm.id, src.number(), index.map_or(TAG_ANY, number));
-        // SAFETY: as in `begin_send`.
-        unsafe { p2p::irecv(comm, layout, peer, index)? };
+        p2p::irecv(comm, layout, peer, index)?;
         let record = self.note(comm, peer, index, Direction::Receive, claim, list);
         Ok(RecvRequest { record, size, outcome: None, data })
     }

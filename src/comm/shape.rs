@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::mem::{MaybeUninit, size_of};
 
 use crate::base::error::{Code, Error, Result};
-use crate::base::layout::{Block, Layout};
+use crate::base::layout::{Block, Form, Layout};
 use crate::comm::Plain;
 
 /// Checks the bounds of `count` runs of `run` elements, `stride` elements from one beginning to the next, in a slice of `len`.
@@ -28,7 +28,9 @@ fn block<T>(ptr: *mut T, count: usize, run: usize, stride: usize) -> Layout {
     // `check` saw that all of it lies in a slice, whose bytes fit into an isize. An empty block needs no stride.
     let stride = if count == 0 || run == 0 { 0 } else { stride.wrapping_mul(size_of::<T>()) as isize };
     let stride = if count > 1 { stride } else { 0 };
-    Layout::Block { ptr: ptr.cast(), block: Block { run: run.wrapping_mul(size_of::<T>()), count, stride } }
+    let block = Block { run: run.wrapping_mul(size_of::<T>()), count, stride };
+    // SAFETY: all of it lies in a slice, which is borrowed as long as the layout is used.
+    unsafe { Layout::new(Form::Block { ptr: ptr.cast(), block }) }
 }
 
 /// `count` runs of `run` elements each in a slice, `stride` elements from the beginning of one to the beginning of the next: the
@@ -137,10 +139,12 @@ pub(crate) fn with_list<R>(
             at.write(descriptor(piece));
             filled += 1;
         }
-        call(Layout::List { iov: iov.as_ptr().cast(), n: filled })
+        // SAFETY: slices that are borrowed for the call, and their descriptors.
+        call(unsafe { Layout::new(Form::List { iov: iov.as_ptr().cast(), n: filled }) })
     } else {
         let iov: Vec<libc::iovec> = pieces.map(descriptor).collect();
-        call(Layout::List { iov: iov.as_ptr(), n: iov.len() })
+        // SAFETY: as above.
+        call(unsafe { Layout::new(Form::List { iov: iov.as_ptr(), n: iov.len() }) })
     }
 }
 
@@ -163,7 +167,8 @@ impl List {
     }
 
     pub fn layout(&self) -> Layout {
-        Layout::List { iov: self.0.as_ptr(), n: self.0.len() }
+        // SAFETY: slices that are borrowed until the request is over, and the descriptors are kept as long.
+        unsafe { Layout::new(Form::List { iov: self.0.as_ptr(), n: self.0.len() }) }
     }
 }
 
@@ -192,7 +197,7 @@ mod tests {
     #[test]
     fn strides_are_counted_in_bytes_below() {
         let mut data = [0u64; 30];
-        let Layout::Block { ptr, block } = StridedMut::new(&mut data, 3, 4, 10).unwrap().layout() else {
+        let Form::Block { ptr, block } = StridedMut::new(&mut data, 3, 4, 10).unwrap().layout().form() else {
             panic!("no block")
         };
         assert_eq!((block.run, block.count, block.stride), (32, 3, 80));
@@ -205,7 +210,7 @@ mod tests {
         for n in [0, 1, ON_STACK, ON_STACK + 1, 100] {
             let list: Vec<&[u16]> = (0..n).map(|k| &data[k..k + k % 3]).collect();
             with_list(pieces(&list), |layout| {
-                let Layout::List { iov, n: count } = layout else { panic!("no list") };
+                let Form::List { iov, n: count } = layout.form() else { panic!("no list") };
                 assert_eq!(count, n);
                 for (k, piece) in list.iter().enumerate() {
                     // SAFETY: `count` descriptors, alive during this call.

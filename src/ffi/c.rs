@@ -159,8 +159,11 @@ const fn decimal(digits: &str) -> c_int {
     value
 }
 
-const fn bytes(buf: *const c_void, size: usize) -> Layout {
-    Layout::Contiguous { ptr: buf as *mut u8, len: size }
+/// # Safety
+/// As for [`Layout::bytes`].
+const unsafe fn bytes(buf: *const c_void, size: usize) -> Layout {
+    // SAFETY: as the caller of the C function promises.
+    unsafe { Layout::bytes(buf as *mut u8, size) }
 }
 
 // # Life of the job

@@ -26,6 +26,3 @@ pub struct AnyRequest {
     /// The slot that it has found and is receiving on.
     pub bound: Option<usize>,
 }
-
-// SAFETY: the layout's pointers belong to the request's caller, who may wait for it from any thread.
-unsafe impl Send for AnyState {}

@@ -16,6 +16,7 @@ use super::record::{Land, WANTS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
 use crate::base::rules::{Rule, holds};
+use crate::base::run::Run;
 use crate::fabric::network::Record;
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::link::{COUNTED, Link, Window};
@@ -392,8 +393,10 @@ impl Far {
     }
 
     /// The [`FAR_INLINE`] bytes of the data of a landing, of a slot that is open: they stay until it is acknowledged.
-    pub fn landed(&self, slot: usize) -> *const u8 {
-        self.front(slot).map_or(std::ptr::null(), |f| (&raw const f.landing[3]).cast())
+    pub fn landed(&self, slot: usize) -> Run {
+        // SAFETY: in a mailbox, which stays as long as the lane; only read.
+        self.front(slot)
+            .map_or(Run::NOTHING, |f| unsafe { Run::new((&raw const f.landing[3]).cast_mut().cast(), FAR_INLINE) })
     }
 
     /// What a lasting wait does for the connection.

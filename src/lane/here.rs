@@ -17,6 +17,7 @@ use super::progress::*;
 use super::record::*;
 use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering, spin_loop, uses};
 use crate::base::error::{Code, Error, Result};
+use crate::base::run::Run;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::{LAYOUT_VERSION, Mapping, Region, SPOOL_AT, SPOOL_WINDOW};
 use crate::wait::Board;
@@ -225,6 +226,11 @@ impl Lane {
         // slots are below `limit`); the records are atomics, for which any content is valid.
         unsafe { &*base.add(offset).cast::<T>() }
     }
+    #[inline(always)]
+    fn run(&self, base: *mut u8, offset: usize, len: usize) -> Run {
+        // SAFETY: within the window, as in `at`. Who reads and who writes there the protocol says, word by word.
+        unsafe { Run::new(base.add(offset), len) }
+    }
     /// The halves of a slot's hot line for what this side sends: its own, and the one in which it is answered.
     #[inline(always)]
     pub fn sending(&self, slot: usize) -> (&Half, &Half) {
@@ -265,21 +271,19 @@ impl Lane {
     }
     /// An annex of a slot, [`ANNEX_BYTES`] long: the one in turn (0), or a direction's own (1, 2).
     #[inline(always)]
-    pub fn annex(&self, which: usize, slot: usize) -> *mut u8 {
-        // SAFETY: within the window, as in `at`.
-        unsafe { self.annexes[which].add(slot * ANNEX_BYTES) }
+    pub fn annex(&self, which: usize, slot: usize) -> Run {
+        self.run(self.annexes[which], slot * ANNEX_BYTES, ANNEX_BYTES)
     }
     /// What continues the annex of the same number, [`LONG_ANNEX_BYTES`] long.
     #[inline(always)]
-    pub fn long_annex(&self, which: usize, slot: usize) -> *mut u8 {
-        // SAFETY: within the window, as in `at`.
-        unsafe { self.header.add(self.map.long_annex + (which * self.map.slots + slot) * LONG_ANNEX_BYTES) }
+    pub fn long_annex(&self, which: usize, slot: usize) -> Run {
+        let at = self.map.long_annex + (which * self.map.slots + slot) * LONG_ANNEX_BYTES;
+        self.run(self.header, at, LONG_ANNEX_BYTES)
     }
     /// A split line of a slot, numbered like the annexes: 56 bytes that go with the landing's 16.
     #[inline(always)]
-    pub fn split(&self, which: usize, slot: usize) -> *mut u8 {
-        // SAFETY: within the window, as in `at`.
-        unsafe { self.splits[which].add(slot * 64) }
+    pub fn split(&self, which: usize, slot: usize) -> Run {
+        self.run(self.splits[which], slot * 64, 56)
     }
     /// The split line's last word: which message it belongs to, [`split_mark`].
     #[inline(always)]
@@ -326,15 +330,14 @@ impl Lane {
     }
     /// The bytes of an area that is used in turn.
     #[inline]
-    pub fn turn_data(&self, area: usize) -> *mut u8 {
-        // SAFETY: within the window, as in `at`.
-        unsafe { self.pair.window.as_ptr().add(TURN_DATA_AT + area % TURNS * TURN_BYTES) }
+    pub fn turn_data(&self, area: usize) -> Run {
+        self.run(self.pair.window.as_ptr(), TURN_DATA_AT + area % TURNS * TURN_BYTES, TURN_BYTES)
     }
     /// The chunks of a ring.
     #[inline]
-    pub fn ring_data(&self, direction: usize, ring: usize) -> *mut u8 {
-        // SAFETY: within the window, as in `at`.
-        unsafe { self.pair.window.as_ptr().add(RING_DATA_AT + (direction * RINGS + ring % RINGS) * RING_BYTES) }
+    pub fn ring_data(&self, direction: usize, ring: usize) -> Run {
+        let at = RING_DATA_AT + (direction * RINGS + ring % RINGS) * RING_BYTES;
+        self.run(self.pair.window.as_ptr(), at, RING_BYTES)
     }
     /// A word of the announcements of a direction: first the summary, then the bits of the slots.
     #[inline]

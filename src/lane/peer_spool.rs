@@ -4,6 +4,7 @@
 //! and handed to [`PeerSpool::block`] and [`PeerBlock::bytes`], which give an address only for what lies within the window.
 
 use crate::base::atomics::{AtomicU64, Ordering};
+use crate::base::run::Run;
 use crate::fabric::shm::region::{Mapping, SPOOL_WINDOW};
 use crate::lane::record::{BLOCK_HEADER, Block, LONG_LENGTH};
 
@@ -49,7 +50,7 @@ impl PeerSpool {
     }
 
     /// The block whose only message has `len` bytes of payload at this offset: the payload and its block.
-    pub fn message(self, payload: u64, len: u64) -> Option<(*mut u8, PeerBlock)> {
+    pub fn message(self, payload: u64, len: u64) -> Option<(Run, PeerBlock)> {
         let header = BLOCK_HEADER as u64 + if len < LONG_LENGTH { 8 } else { 16 };
         let block = self.block(payload.checked_sub(header)?)?;
         Some((block.bytes(header, len)?, block))
@@ -80,19 +81,20 @@ impl PeerBlock {
 
     /// `len` bytes from `from` on, counted from the block's beginning, if they lie within the window.
     #[inline]
-    pub fn bytes(self, from: u64, len: u64) -> Option<*mut u8> {
+    pub fn bytes(self, from: u64, len: u64) -> Option<Run> {
         if from > self.room || len > self.room - from {
             return None;
         }
-        // SAFETY: within the window.
-        Some(unsafe { self.at.add(from as usize) })
+        // SAFETY: within the window. The peer writes there before it says so, and again when this side has said that it is done.
+        Some(unsafe { Run::new(self.at.add(from as usize), len as usize) })
     }
 
-    /// The payload of the record at `next`, which [`PeerBlock::has_record`] is true of.
+    /// The `len` bytes of payload of the record at `next`, which [`PeerBlock::has_record`] is true of.
     #[inline(always)]
-    pub fn payload(self, next: u64) -> *mut u8 {
-        // SAFETY: within the window, as said.
-        unsafe { self.at.add(next as usize + 8) }
+    pub fn payload(self, next: u64, len: usize) -> Run {
+        debug_assert!(self.has_record(next, len as u64));
+        // SAFETY: within the window, as said, and as in `bytes`.
+        unsafe { Run::new(self.at.add(next as usize + 8), len) }
     }
 
     /// The receiver will never look at this use of the block again.

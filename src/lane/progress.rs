@@ -25,6 +25,7 @@ use crate::base::atomics::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Error;
 use crate::base::layout::Layout;
 use crate::base::prefetch::prefetch_to_write;
+use crate::base::run::Run;
 
 /// What a side knows of its own traffic on an index, private to the process. With what a pending receive was given ([`Wanted`]) it has a
 /// line of its own, which is all that a process keeps for an index of short messages: so threads on different indices never write the
@@ -308,22 +309,28 @@ pub struct ReceiveSide {
 
 /// What a pending receive of a slot was given. The posting says the same to the sender, who may damage it: so it is never read back.
 #[repr(C)]
-pub struct Wanted {
-    /// The buffer.
-    pub ptr: Cell<*mut u8>,
-    /// Its bytes; [`Wanted::SHAPED`]: it is a block or a list, which stands in [`ReceiveSide`].
-    pub cap: Cell<usize>,
-}
+pub struct Wanted(Cell<Run>);
+
+/// More bytes than a buffer can have.
+const SHAPED: usize = usize::MAX;
 
 impl Wanted {
-    /// More bytes than a buffer can have.
-    pub const SHAPED: usize = usize::MAX;
-
     /// Notes a run of bytes.
     #[inline(always)]
-    pub fn set(&self, ptr: *mut u8, cap: usize) {
-        self.ptr.set(ptr);
-        self.cap.set(cap);
+    pub fn set(&self, buffer: Run) {
+        self.0.set(buffer);
+    }
+    /// Notes that it is a block or a list, which stands in [`ReceiveSide`].
+    #[inline(always)]
+    pub fn set_shaped(&self) {
+        // SAFETY: no bytes of it are ever used: see `get`.
+        self.0.set(unsafe { Run::new(std::ptr::null_mut(), SHAPED) });
+    }
+    /// The run of bytes, if it is one.
+    #[inline(always)]
+    pub fn get(&self) -> Option<Run> {
+        let run = self.0.get();
+        (run.len() != SHAPED).then_some(run)
     }
 }
 

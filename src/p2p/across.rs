@@ -3,7 +3,7 @@
 //! The peer's side is described by its own addresses. A contiguous run and a block say all in a few numbers; the descriptors of a
 //! list lie in the peer, and are read from there a few at a time, by the same system call that then moves the bytes.
 
-use super::layout::{Cursor, Layout};
+use super::layout::{Cursor, Form, Layout};
 use crate::fabric::shm::cma::{self, CmaError};
 
 /// Pieces described at a time to the kernel.
@@ -20,34 +20,30 @@ pub(super) enum Way {
     Pull,
 }
 
-/// Copies `n` bytes, from the place `at` of both, between a layout of this process and one of the peer `pid`. The descriptors of
-/// a remote list lie in the peer.
-///
-/// # Safety
-/// The local layout must have the bytes, readable or writable; the remote one must be the peer's to give, and not change meanwhile.
-pub(super) unsafe fn across(
+/// Copies `n` bytes, from the place `at` of both, between a layout of this process and one of the peer `pid`, which has said that it is
+/// this process's to use so. The descriptors of a remote list lie in the peer.
+pub(super) fn across(
     pid: libc::pid_t,
     way: Way,
     local: Layout,
-    remote: Layout,
+    remote: Form,
     at: usize,
     n: usize,
 ) -> Result<(), CmaError> {
-    if let (Layout::Contiguous { ptr: l, .. }, Layout::Contiguous { ptr: r, .. }) = (local, remote) {
-        let (l, r) = (l.wrapping_add(at), r as u64 + at as u64);
-        // SAFETY: as the caller promises.
+    if let (Form::Contiguous(l), Form::Contiguous(r)) = (local.form(), remote) {
+        let (l, r) = (l.part(at, n), r.ptr() as u64 + at as u64);
+        // SAFETY: bytes of the layout; the kernel looks whether there are such of the peer's.
         return unsafe {
             match way {
-                Way::Push => cma::write_run(pid, l, r, n),
-                Way::Pull => cma::read_run(pid, l, r, n),
+                Way::Push => cma::write_run(pid, l.ptr(), r, l.len()),
+                Way::Pull => cma::read_run(pid, l.ptr(), r, l.len()),
             }
         };
     }
-    // SAFETY: the cursor only computes addresses; the descriptors of a local list are readable.
-    let mut l = unsafe { Cursor::new(local, at) };
-    let Layout::List { iov, n: count } = remote else {
-        // SAFETY: the cursor only computes addresses; as the caller promises.
-        return unsafe { between(pid, way, &mut l, Cursor::new(remote, at), n) };
+    let mut l = Cursor::new(local, at);
+    let Form::List { iov, n: count } = remote else {
+        // SAFETY: no list.
+        return between(pid, way, &mut l, unsafe { Cursor::of_addresses(remote, at) }, n);
     };
     let mut window = [NONE; BATCH];
     let (mut next, mut skip, mut left) = (0, at, n);
@@ -63,45 +59,36 @@ pub(super) unsafe fn across(
             continue;
         }
         let here = (bytes - skip).min(left);
-        // SAFETY: the window holds these `k` descriptors; as the caller promises.
-        unsafe { between(pid, way, &mut l, Cursor::new(Layout::List { iov: window.as_ptr(), n: k }, skip), here)? };
+        // SAFETY: the window has these `k` descriptors.
+        let there = unsafe { Cursor::of_addresses(Form::List { iov: window.as_ptr(), n: k }, skip) };
+        between(pid, way, &mut l, there, here)?;
         (skip, left) = (0, left - here);
     }
     Ok(())
 }
 
 /// The next `n` bytes of both, whose descriptors are in this process.
-///
-/// # Safety
-/// As for [`across`].
-unsafe fn between(
-    pid: libc::pid_t,
-    way: Way,
-    local: &mut Cursor,
-    mut remote: Cursor,
-    n: usize,
-) -> Result<(), CmaError> {
+fn between(pid: libc::pid_t, way: Way, local: &mut Cursor, mut remote: Cursor, n: usize) -> Result<(), CmaError> {
     let (mut here, mut there) = ([NONE; BATCH], [NONE; BATCH]);
     let mut left = n;
     while left > 0 {
         let (l0, r0) = (*local, remote);
-        // SAFETY: descriptors of lists are readable, as the caller promises.
-        let ((mut ln, lb), (mut rn, rb)) = unsafe { (local.pieces(left, &mut here), remote.pieces(left, &mut there)) };
+        let ((mut ln, lb), (mut rn, rb)) = (local.pieces(left, &mut here), remote.pieces(left, &mut there));
         let bytes = lb.min(rb);
         if bytes == 0 {
             break;
         }
         // Both sides of a call describe the same bytes; the longer description is made again.
-        // SAFETY: as above.
+        if lb > bytes {
+            *local = l0;
+            (ln, _) = local.pieces(bytes, &mut here);
+        }
+        if rb > bytes {
+            remote = r0;
+            (rn, _) = remote.pieces(bytes, &mut there);
+        }
+        // SAFETY: pieces of the layout; the kernel looks whether there are such of the peer's.
         unsafe {
-            if lb > bytes {
-                *local = l0;
-                (ln, _) = local.pieces(bytes, &mut here);
-            }
-            if rb > bytes {
-                remote = r0;
-                (rn, _) = remote.pieces(bytes, &mut there);
-            }
             match way {
                 Way::Push => cma::write_to(pid, &here[..ln], &there[..rn])?,
                 Way::Pull => cma::read_from(pid, &here[..ln], &there[..rn])?,
@@ -115,15 +102,15 @@ unsafe fn between(
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::base::layout::Block;
+    use crate::base::layout::{Block, Run};
 
     /// Does a sandbox refuse such copies? (Its own memory a process may copy otherwise.) Then there is nothing to try.
     fn is_refused() -> bool {
         let (mut to, mut from) = ([0u8; 8], [1u8; 8]);
-        let layout = |bytes: &mut [u8; 8]| Layout::Contiguous { ptr: bytes.as_mut_ptr(), len: 8 };
         // SAFETY: both are whole, and this process's.
-        let copied =
-            unsafe { across(std::process::id() as libc::pid_t, Way::Pull, layout(&mut to), layout(&mut from), 0, 8) };
+        let layout = |bytes: &mut [u8; 8]| unsafe { Layout::bytes(bytes.as_mut_ptr(), 8) };
+        let (local, remote) = (layout(&mut to), layout(&mut from).form());
+        let copied = across(std::process::id() as libc::pid_t, Way::Pull, local, remote, 0, 8);
         if copied == Err(CmaError::Denied) {
             println!("  skipped: a sandbox refuses copies between processes");
         }
@@ -150,18 +137,21 @@ mod tests {
         };
         let shape = |kind: usize, memory: &mut [u8], list: &mut Vec<libc::iovec>| -> (Layout, Vec<usize>) {
             let ptr = memory.as_mut_ptr();
-            match kind {
-                0 => (Layout::Contiguous { ptr, len: 5000 }, (0..5000).collect()),
+            let (form, offsets) = match kind {
+                // SAFETY: within the memory, which lives longer.
+                0 => (Form::Contiguous(unsafe { Run::new(ptr, 5000) }), (0..5000).collect()),
                 1 => {
                     let block = Block { run: 5, count: 1000, stride: 13 };
-                    (Layout::Block { ptr, block }, (0..5000).map(|k| k / 5 * 13 + k % 5).collect())
+                    (Form::Block { ptr, block }, (0..5000).map(|k| k / 5 * 13 + k % 5).collect())
                 }
                 _ => {
                     let (iov, offsets) = pieces(memory);
                     *list = iov;
-                    (Layout::List { iov: list.as_ptr(), n: list.len() }, offsets)
+                    (Form::List { iov: list.as_ptr(), n: list.len() }, offsets)
                 }
-            }
+            };
+            // SAFETY: within the memory; both live longer.
+            (unsafe { Layout::new(form) }, offsets)
         };
         for (from, to, at, n) in (0..3).flat_map(|f| {
             (0..3).flat_map(move |t| [(f, t, 0, 5000), (f, t, 1733, 2000), (f, t, 4999, 1), (f, t, 77, 0)])
@@ -173,8 +163,7 @@ mod tests {
                 let mut target = vec![255u8; 16_384];
                 let (t, t_at) = shape(to, &mut target, &mut j);
                 let (local, remote) = if way == Way::Push { (f, t) } else { (t, f) };
-                // SAFETY: both layouts lie in the vectors and have at least 5000 bytes.
-                unsafe { across(own, way, local, remote, at, n) }.unwrap();
+                across(own, way, local, remote.form(), at, n).unwrap();
                 let mut wanted = vec![255u8; 16_384];
                 (at..at + n).for_each(|k| wanted[t_at[k]] = source[f_at[k]]);
                 assert!(target == wanted, "{way:?} from shape {from} to {to}, {n} bytes at {at}");
@@ -190,10 +179,10 @@ mod tests {
         }
         let own = std::process::id() as libc::pid_t;
         let mut memory = [0u8; 64];
-        let local = Layout::Contiguous { ptr: memory.as_mut_ptr(), len: 64 };
-        let remote = Layout::List { iov: 16 as *const libc::iovec, n: 3 };
-        // SAFETY: nothing is mapped at the remote place; the local one is whole.
-        let refused = unsafe { across(own, Way::Pull, local, remote, 0, 64) };
+        // SAFETY: all of it, which lives longer.
+        let local = unsafe { Layout::bytes(memory.as_mut_ptr(), 64) };
+        let remote = Form::List { iov: 16 as *const libc::iovec, n: 3 };
+        let refused = across(own, Way::Pull, local, remote, 0, 64);
         assert_eq!(refused, Err(CmaError::Fault { done: 0 }));
     }
 }

@@ -21,7 +21,7 @@ use std::ops::{Deref, DerefMut};
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
-use crate::base::layout::Layout;
+use crate::base::layout::{Form, Layout, Run};
 use crate::base::prefetch::prefetch;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::Ask;
@@ -248,34 +248,24 @@ fn busy(ep: &Endpoint, lane: &Lane) -> Error {
 }
 
 /// Blocking receive of any index of `src`.
-///
-/// # Safety
-/// As for [`super::recv`].
-pub(super) unsafe fn recv(ep: &'static Endpoint, comm: i32, data: Layout, src: i32) -> Result<()> {
+pub(super) fn recv(ep: &'static Endpoint, comm: i32, data: Layout, src: i32) -> Result<()> {
     let lane = lane_of(ep, comm, src)?;
-    // SAFETY: as the caller promises.
-    unsafe {
-        if recv_announced(ep, lane, data) {
-            return Ok(());
-        }
-        irecv_on(ep, lane, data, false)?;
+    if recv_announced(ep, lane, data) {
+        return Ok(());
     }
+    irecv_on(ep, lane, data, false)?;
     NoWayOut::during("a receive of any index", || complete_on(ep, lane, true)).map(|_| ())
 }
 
 /// The short path: within a moment a short message is announced. `false`: not this way.
-///
-/// # Safety
-/// As for [`recv`].
 #[inline(always)]
-unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layout) -> bool {
-    let Layout::Contiguous { ptr, len: cap } = data else { return false };
-    if ptr.is_null() && cap != 0 {
+fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layout) -> bool {
+    let Form::Contiguous(run) = data.form() else { return false };
+    if run.is_nowhere() {
         return false;
     }
     if !lane.any_plain.load(Ordering::Relaxed) {
-        // SAFETY: as the caller promises.
-        match unsafe { recv_marked(ep, lane, ptr, cap) } {
+        match recv_marked(ep, lane, run) {
             Some(taken) => return taken,
             None if !lane.any_plain.load(Ordering::Relaxed) => return false,
             None => {}
@@ -297,13 +287,11 @@ unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layou
     let taken = if head & CARRIES != 0 {
         let entry = lane.announcement(lane.inn, lane.announced_read.load(Ordering::Relaxed));
         let words = [entry.data[0].load(Ordering::Relaxed), entry.data[1].load(Ordering::Relaxed)];
-        // SAFETY: as the caller promises; the slot is below the limit.
-        unsafe { take_carried(lane, slot, Land(entry.land.load(Ordering::Relaxed)), words, ptr, cap) }
+        take_carried(lane, slot, Land(entry.land.load(Ordering::Relaxed)), words, run)
     } else {
         prefetch(lane.receiving(slot).0);
         prefetch(lane.progress(slot));
-        // SAFETY: as above.
-        unsafe { recv_inline::<false>(lane, slot, ptr, cap) }
+        recv_inline::<false>(lane, slot, run)
     };
     if !taken {
         return false;
@@ -317,14 +305,13 @@ unsafe fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layou
 /// The same, when there are marks: `None`: none is left with a message.
 #[cold]
 #[inline(never)]
-unsafe fn recv_marked(ep: &'static Endpoint, lane: &'static Lane, ptr: *mut u8, cap: usize) -> Option<bool> {
+fn recv_marked(ep: &'static Endpoint, lane: &'static Lane, run: Run) -> Option<bool> {
     let mut state = state_of(lane);
     if state.request.is_some() || !state.subscribed || lane.far().is_some() {
         return Some(false);
     }
     let slot = next_marked(ep, lane, &mut state)?;
-    // SAFETY: as the caller promises; `next_marked` has seen to the limit.
-    let taken = unsafe { recv_inline::<false>(lane, slot, ptr, cap) };
+    let taken = recv_inline::<false>(lane, slot, run);
     if taken {
         note_received(lane, slot);
     }
@@ -332,19 +319,14 @@ unsafe fn recv_marked(ep: &'static Endpoint, lane: &'static Lane, ptr: *mut u8, 
 }
 
 /// Non-blocking receive of any index of `src`.
-///
-/// # Safety
-/// As for [`super::irecv`].
-pub(super) unsafe fn irecv(ep: &'static Endpoint, comm: i32, data: Layout, src: i32) -> Result<()> {
+pub(super) fn irecv(ep: &'static Endpoint, comm: i32, data: Layout, src: i32) -> Result<()> {
     let lane = lane_of(ep, comm, src)?;
-    // SAFETY: as the caller promises.
-    unsafe { irecv_on(ep, lane, data, true) }
+    irecv_on(ep, lane, data, true)
 }
 
 /// Begins a receive; `posted`: it is not waited for at once, so senders may know of it.
-unsafe fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, data: Layout, posted: bool) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let cap = unsafe { data.len_checked()? };
+fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, data: Layout, posted: bool) -> Result<()> {
+    let cap = data.len_checked()?;
     let mut state = state_of(lane);
     if state.request.is_some() {
         return Err(busy(ep, lane));
@@ -429,8 +411,7 @@ fn progress(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, wa
 fn bind(ep: &'static Endpoint, lane: &'static Lane, state: &mut AnyState, slot: usize) -> Result<()> {
     let Some(request) = state.request.as_mut() else { return Ok(()) };
     let receiver = Receiver::new(ep, lane, slot, request.layout, request.cap);
-    // SAFETY: the request's buffer is writable until completion.
-    unsafe { super::request::begin(&receiver)? };
+    super::request::begin(&receiver)?;
     request.bound = Some(slot);
     Ok(())
 }

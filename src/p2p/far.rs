@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use lend::{Source, keys_of};
 
 use crate::base::error::Error;
-use crate::base::layout::{Block as Shaped, Cursor, Layout};
+use crate::base::layout::{Block as Shaped, Cursor, Form, Layout};
 use crate::base::rules::{Rule, holds};
 use crate::fabric::network::Place;
 use crate::fabric::network::control::Hooks;
@@ -35,33 +35,29 @@ use crate::p2p::send::Sender;
 use crate::p2p::transfer::Put;
 use crate::wait::doorbell;
 use bulk::{RUN_FROM, span, start};
-pub(super) use bulk::{Remote, registered, transfer};
+pub(super) use bulk::{Remote, fetch_words, registered, transfer};
 
 /// Receive buffers of fewer bytes are not registered: their messages come by landing or through the spool.
 const REGISTER_FROM: usize = 16 << 10;
 
 impl Sender {
     /// Sends a short message without waiting; everything before it is received. `false`: not possible now, or never again.
-    pub(super) unsafe fn place_far(&mut self, far: &Far) -> bool {
+    pub(super) fn place_far(&mut self, far: &Far) -> bool {
         if self.len <= FAR_INLINE {
-            let mut words = [0u64; FAR_INLINE / 8];
-            // SAFETY: the data is readable, as the caller promises; up to FAR_INLINE bytes into as many.
-            unsafe { Cursor::new(self.data, 0).gather(words.as_mut_ptr().cast(), self.len) };
+            let words: [u64; FAR_INLINE / 8] = Cursor::new(self.data, 0).gather_words();
             return self.land_far(far, Kind::FarInline, self.len, &words[..self.len.div_ceil(8)]);
         }
         if self.posting().is(self.seq) {
             // Who sends short messages takes them for sent.
             self.later = false;
-            // SAFETY: as above.
-            match unsafe { self.put(super::transfer::Ring::Never) } {
+            match self.put(super::transfer::Ring::Never) {
                 Put::Done | Put::Under(_) => return true,
                 // The connection is broken, and whoever waits finds it so.
                 Put::Failed(_) => return false,
                 Put::NotNow => {}
             }
         }
-        // SAFETY: as above.
-        unsafe { self.spool_by_landing(false) }
+        self.spool_by_landing(false)
     }
 
     /// Publishes by the landing at the peer. `false`: the connection has failed; the message is not sent, and who sends it finds the cause
@@ -114,7 +110,7 @@ impl Sender {
 
     /// Puts the message into its posting, whose mark is set. The message is published when its bytes are on their way before it, and
     /// this returns when they have arrived: then the memory is the caller's again.
-    pub(super) unsafe fn put_far(&mut self, far: &Far) -> Put {
+    pub(super) fn put_far(&mut self, far: &Far) -> Put {
         let Some(posting) = far.posting(self.slot, self.seq) else { return Put::NotNow };
         let Some(key) = posting.key() else { return Put::NotNow };
         let n = self.len.min(posting.cap);
@@ -126,8 +122,7 @@ impl Sender {
             }
             remote.shape = Shaped { run: run as usize, count: count as usize, stride: stride as isize };
         }
-        // SAFETY: the data is readable, as the caller promises; the posting is ours until we publish.
-        let mut started = match unsafe { start(far, true, self.data, 0, n, remote) } {
+        let mut started = match start(far, true, self.data, 0, n, remote) {
             Ok(started) => started,
             Err(e) => return Put::Failed(e),
         };
@@ -182,10 +177,8 @@ impl Receiver {
     /// Posts at the peer, with the buffer registered if it is worth it.
     pub(super) fn post_far(&self, far: &Far) {
         let cap = self.posted_cap();
-        let span = span(&self.data, 0, cap);
-        // SAFETY: the buffer is the receive's until that is completed or withdrawn, and the registration ends with it.
-        let region =
-            span.filter(|_| cap >= REGISTER_FROM).and_then(|(at, len)| unsafe { registered(far, at, len, true) });
+        let span = span(self.data, 0, cap).filter(|_| cap >= REGISTER_FROM);
+        let region = span.and_then(|run| registered(far, run, true));
         let key = region.as_ref().map(|r| r.rkey());
         if let Some(mine) = far.slot(self.slot) {
             *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = region;
@@ -223,12 +216,11 @@ impl Receiver {
 
     /// Delivers a message by its landing; its length. What the landing says is read from the front, not from the view, which lies in shared
     /// memory: so the peer is not asked for what another rank of this node has written there.
-    pub(super) unsafe fn take_far_landing(&self, far: &Far) -> Result<usize, Error> {
+    pub(super) fn take_far_landing(&self, far: &Far) -> Result<usize, Error> {
         let landing = far.landing(self.slot).filter(|(land, _)| land.is(self.seq, self.lane.epoch));
         match landing.and_then(|(land, words)| arrived(land, words)) {
             Some(Arrived::Inline(len)) => {
-                // SAFETY: the landing has `len` bytes until it is acknowledged, the buffer room for those that fit.
-                unsafe { Cursor::new(self.data, 0).scatter(far.landed(self.slot), len.min(self.cap)) };
+                Cursor::new(self.data, 0).scatter(far.landed(self.slot).first(len.min(self.cap)));
                 Ok(len)
             }
             Some(Arrived::Put { len, counted }) => {
@@ -241,8 +233,7 @@ impl Receiver {
                 let n = len.min(self.cap);
                 let block = Source::new(addr - header, keys as u32, (keys >> 32) as u32);
                 if n > 0 {
-                    // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
-                    unsafe { block.fetch(far, self.data, n, addr)? };
+                    block.fetch(far, self.data, n, addr)?;
                 }
                 block.done(far);
                 Ok(len)
@@ -293,12 +284,12 @@ fn arrived(land: Land, [first, second, third]: [u64; 3]) -> Option<Arrived> {
 
 /// Where a receive's message goes, as it is posted.
 fn posting_of(data: &Layout) -> (*mut u8, PostingKind, [u64; 3]) {
-    match *data {
-        Layout::Contiguous { ptr, .. } => (ptr, PostingKind::Contiguous, [0; 3]),
-        Layout::Block { ptr, block } => {
+    match data.form() {
+        Form::Contiguous(run) => (run.ptr(), PostingKind::Contiguous, [0; 3]),
+        Form::Block { ptr, block } => {
             (ptr, PostingKind::Block, [block.run as u64, block.count as u64, block.stride as u64])
         }
-        Layout::List { iov, n } => (iov.cast_mut().cast(), PostingKind::List, [0, n as u64, 0]),
+        Form::List { iov, n } => (iov.cast_mut().cast(), PostingKind::List, [0, n as u64, 0]),
     }
 }
 

@@ -5,12 +5,10 @@
 
 use core::cell::Cell;
 
-use crate::base::atomics::{AtomicU32, Ordering, copy, spin_loop};
+use crate::base::atomics::{AtomicU32, Ordering, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::base::layout::{Cursor, Layout, is_nowhere};
-use crate::base::ownership::take_over;
-use crate::base::prefetch::prefetch_run;
+use crate::base::layout::{Cursor, Form, Layout, Run};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::{FAR_INLINE, Far};
@@ -33,7 +31,7 @@ pub(super) use short::owe_or_acknowledge;
 pub use short::recv_inline;
 pub(crate) use short::settle;
 use short::{annex_of, heap_hint, is_split, received_annex, take_chained, wake_sender};
-pub(super) use short::{deliver_words, fetch_annex, fetch_spooled, post_short, take_carried, take_short};
+pub(super) use short::{fetch_annex, fetch_spooled, post_short, take_carried, take_short};
 
 /// Receives of more bytes than this post before they spin.
 pub(super) const POST_AT_ONCE: usize = if cfg!(loom) { 2048 } else { ANNEX_MOST };
@@ -51,98 +49,66 @@ const ANSWER_PAUSES: u32 = if cfg!(loom) { 0 } else { 2 };
 const POST_AFTER_FAR_NS: u64 = 200_000;
 
 /// Blocking receive. `Truncate`: the message was longer than the buffer, whose bytes are delivered.
-///
-/// # Safety
-/// `data` must describe writable memory for the length of the call.
 #[inline(always)]
-pub unsafe fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
-    let Layout::Contiguous { ptr, len } = data else {
-        // SAFETY: as the caller promises.
-        return unsafe { recv_slow(endpoint()?, comm, data, src, index) };
+pub fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
+    let Form::Contiguous(run) = data.form() else {
+        return recv_slow(endpoint()?, comm, data, src, index);
     };
     let ep = endpoint()?;
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
-        if slot < lane.limit() as usize && !is_nowhere(ptr, len) {
-            // SAFETY: `len` writable bytes at `ptr`, as the caller promises.
-            return unsafe { recv_found::<true>(ep, lane, slot, ptr, len) };
+        if slot < lane.limit() as usize && !run.is_nowhere() {
+            return recv_found::<true>(ep, lane, slot, run);
         }
     }
-    // SAFETY: as the caller promises.
-    unsafe { recv_run(ep, comm, ptr, len, src, index) }
+    recv_run(ep, comm, run, src, index)
 }
 
 /// [`recv`] of a run of bytes on a lane that is found. `OWE`: as for [`take_short`].
-///
-/// # Safety
-/// As for [`recv_inline`].
 #[inline(always)]
-pub(super) unsafe fn recv_found<const OWE: bool>(
+pub(super) fn recv_found<const OWE: bool>(
     ep: &'static Endpoint,
     lane: &'static Lane,
     slot: usize,
-    ptr: *mut u8,
-    cap: usize,
+    run: Run,
 ) -> Result<()> {
-    // SAFETY: as the caller promises.
-    if unsafe { recv_inline::<OWE>(lane, slot, ptr, cap) } {
-        Ok(())
-    } else {
-        // SAFETY: as above.
-        unsafe { recv_next(ep, lane, slot, ptr, cap) }
-    }
+    if recv_inline::<OWE>(lane, slot, run) { Ok(()) } else { recv_next(ep, lane, slot, run) }
 }
 
 /// A receive off the short path whose lane is found: most likely the chain's next record.
-///
-/// # Safety
-/// As for [`recv_inline`].
 #[inline(never)]
-unsafe fn recv_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr: *mut u8, cap: usize) -> Result<()> {
-    // SAFETY: as the caller promises.
-    if unsafe { take_chained(lane, slot, ptr, cap) } {
-        return Ok(());
-    }
-    // SAFETY: as the caller promises.
-    unsafe { recv_on(ep, lane, slot, Layout::Contiguous { ptr, len: cap }) }
+fn recv_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, run: Run) -> Result<()> {
+    if take_chained(lane, slot, run) { Ok(()) } else { recv_on(ep, lane, slot, run.into()) }
 }
 
 /// [`recv_slow`] of a run of bytes: so on the short path its parts need not go through memory.
 #[cold]
 #[inline(never)]
-unsafe fn recv_run(ep: &'static Endpoint, comm: i32, ptr: *mut u8, len: usize, src: i32, index: i32) -> Result<()> {
-    // SAFETY: as the caller of `recv` promises.
-    unsafe { recv_slow(ep, comm, Layout::Contiguous { ptr, len }, src, index) }
+fn recv_run(ep: &'static Endpoint, comm: i32, run: Run, src: i32, index: i32) -> Result<()> {
+    recv_slow(ep, comm, run.into(), src, index)
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn recv_slow(ep: &'static Endpoint, comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
+fn recv_slow(ep: &'static Endpoint, comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
     if src == PROC_NULL {
         return ep.check_comm(comm);
     }
     if index == TAG_ANY {
-        // SAFETY: as the caller of `recv` promises.
-        return unsafe { super::any_index::recv(ep, comm, data, src) };
+        return super::any_index::recv(ep, comm, data, src);
     }
     let (lane, slot) = ep.resolve(comm, src, index)?;
-    // SAFETY: as the caller of `recv` promises.
-    unsafe { recv_on(ep, lane, slot, data) }
+    recv_on(ep, lane, slot, data)
 }
 
 /// Blocking receive on a slot.
-///
-/// # Safety
-/// As for [`recv`].
-pub unsafe fn recv_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let cap = unsafe { data.len_checked()? };
+pub fn recv_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout) -> Result<()> {
+    let cap = data.len_checked()?;
     if lane.progress(slot).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
         return Err(super::send::busy(ep, lane, slot, "recv"));
     }
     let receiver = Receiver::new(ep, lane, slot, data, cap);
-    // SAFETY: as the caller promises.
-    unsafe { receiver.until_received(false) }
+    receiver.until_received(false)
 }
 
 /// Where a message was found.
@@ -205,8 +171,7 @@ impl Receiver {
 
     /// One that wants a loan.
     pub fn of_loan(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Receiver {
-        let nowhere = Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 };
-        let mut receiver = Receiver::new(ep, lane, slot, nowhere, usize::MAX);
+        let mut receiver = Receiver::new(ep, lane, slot, Layout::NOTHING, usize::MAX);
         receiver.wants_loan = true;
         receiver
     }
@@ -327,20 +292,20 @@ impl Receiver {
     pub fn post(&self, waiting: bool) {
         let direction = self.lane.inn;
         let wanted = self.lane.wanted(self.slot);
-        wanted.set(core::ptr::null_mut(), Wanted::SHAPED);
-        let (addr, kind, hint) = match self.data {
-            Layout::Contiguous { ptr, len } => {
-                wanted.set(ptr, len);
-                (ptr, PostingKind::Contiguous, heap_hint(self.ep, ptr, len))
+        wanted.set_shaped();
+        let (addr, kind, hint) = match self.data.form() {
+            Form::Contiguous(run) => {
+                wanted.set(run);
+                (run.ptr(), PostingKind::Contiguous, heap_hint(self.ep, run))
             }
-            Layout::Block { ptr, block } => {
+            Form::Block { ptr, block } => {
                 let shape = self.lane.shape(direction, self.slot);
                 shape.run.store(block.run as u64, Ordering::Relaxed);
                 shape.count.store(block.count as u64, Ordering::Relaxed);
                 shape.stride.store(block.stride as u64, Ordering::Relaxed);
                 (ptr, PostingKind::Block, 0)
             }
-            Layout::List { iov, n } => {
+            Form::List { iov, n } => {
                 let shape = self.lane.shape(direction, self.slot);
                 shape.count.store(n as u64, Ordering::Relaxed);
                 (iov.cast_mut().cast(), PostingKind::List, 0)
@@ -350,12 +315,12 @@ impl Receiver {
         let kind = if self.wants_loan && self.far().is_none() { PostingKind::Loan } else { kind };
         let hint = hint | if waiting { HINT_WAITING } else { 0 };
         let posting = self.lane.posting_here(self.slot);
-        let shape = match self.data {
-            Layout::Contiguous { .. } => 0,
-            Layout::Block { block, .. } => {
+        let shape = match self.data.form() {
+            Form::Contiguous(_) => 0,
+            Form::Block { block, .. } => {
                 Posting::check_shape([block.run as u64, block.count as u64, block.stride as u64])
             }
-            Layout::List { n, .. } => Posting::check_shape([0, n as u64, 0]),
+            Form::List { n, .. } => Posting::check_shape([0, n as u64, 0]),
         };
         posting.post_shaped(self.seq, [addr as u64, self.cap as u64], kind, hint, self.lane.epoch, shape);
         if let Some(far) = self.far() {
@@ -371,12 +336,11 @@ impl Receiver {
     }
 
     /// Waits for the message and takes it.
-    pub unsafe fn until_received(&self, posted: bool) -> Result<()> {
-        // SAFETY: as the caller promises.
-        NoWayOut::during("a receive", || unsafe { self.wait(posted) })
+    pub fn until_received(&self, posted: bool) -> Result<()> {
+        NoWayOut::during("a receive", || self.wait(posted))
     }
 
-    unsafe fn wait(&self, mut posted: bool) -> Result<()> {
+    fn wait(&self, mut posted: bool) -> Result<()> {
         let scene = Awaiting { ep: self.ep, lane: self.lane, slot: self.slot, seq: self.seq };
         let mut waiter = Waiter::new();
         let mut turns = if self.cap > POST_AT_ONCE { POST_AFTER } else { 0 };
@@ -394,8 +358,7 @@ impl Receiver {
         }
         loop {
             if let Some(found) = self.look() {
-                // SAFETY: the buffer is writable, as the caller of `recv` promised.
-                return unsafe { self.take(found) };
+                return self.take(found);
             }
             if !posted {
                 if turns >= post_after {
@@ -428,18 +391,15 @@ impl Receiver {
     }
 
     /// Takes a message that was found: delivers it, counts it, acknowledges it.
-    pub unsafe fn take(&self, found: Found) -> Result<()> {
+    pub fn take(&self, found: Found) -> Result<()> {
         if is_loan(found) {
             self.ep.loans.may_hold(self.lane.peer.as_ref())?;
         } else if self.wants_loan {
-            // SAFETY: as the caller promises.
-            return unsafe { self.take_into_loan(found) };
+            return self.take_into_loan(found);
         }
         let taken = match found {
-            // SAFETY: the buffer is writable, as the caller promises.
-            Found::Landing(land) => unsafe { self.take_landing(land) },
-            // SAFETY: as above.
-            Found::Record(word) => unsafe { self.take_record(word) },
+            Found::Landing(land) => self.take_landing(land),
+            Found::Record(word) => self.take_record(word),
         };
         let progress = self.lane.progress(self.slot);
         if let Found::Landing(land) = found {
@@ -493,10 +453,9 @@ impl Receiver {
         )
     }
 
-    unsafe fn take_record(&self, word: u64) -> Result<usize> {
+    fn take_record(&self, word: u64) -> Result<usize> {
         if let Some(far) = self.far() {
-            // SAFETY: as the caller promises.
-            return unsafe { self.take_far_record(far) };
+            return self.take_far_record(far);
         }
         let side = self.lane.receive_side(self.slot);
         let (block, at) = (side.block.get(), side.next.get());
@@ -506,8 +465,7 @@ impl Receiver {
             }
             let words = [8, 16].map(|k| block.record(at + k).load(Ordering::Relaxed));
             side.next.set(at + record_bytes(16) as u64);
-            // SAFETY: as the caller promises.
-            return unsafe { self.take_loan(words) };
+            return self.take_loan(words);
         }
         let short = word >> 40;
         let (len, payload) =
@@ -516,13 +474,12 @@ impl Receiver {
         let kind = (word >> 32) as u8 == Kind::Spooled as u8;
         let Some(from) = from.filter(|_| kind) else { return Err(self.garbled("a record of its chain")) };
         let len = len as usize;
-        // SAFETY: the record has `len` bytes in the peer's spool, the buffer has room for as many as are copied.
-        unsafe { Cursor::new(self.data, 0).scatter(from, len.min(self.cap)) };
+        Cursor::new(self.data, 0).scatter(from.first(self.cap));
         side.next.set(at + record_bytes(len) as u64);
         Ok(len)
     }
 
-    unsafe fn take_landing(&self, land: Land) -> Result<usize> {
+    fn take_landing(&self, land: Land) -> Result<usize> {
         let theirs = self.theirs();
         let words = [theirs.data[0].load(Ordering::Relaxed), theirs.data[1].load(Ordering::Relaxed)];
         if self.flags() & RECV_CHAIN != 0 {
@@ -530,20 +487,17 @@ impl Receiver {
             self.set_flags(self.flags() & !RECV_CHAIN);
         }
         if let Some(far) = self.far() {
-            // SAFETY: as the caller promises.
-            return unsafe { self.take_far_landing(far) };
+            return self.take_far_landing(far);
         }
         let len = words[0] as usize;
         let n = len.min(self.cap);
-        // SAFETY (all arms): sources hold `len` bytes until the acknowledgement, the buffer has room for `n`.
         match Kind::from_number(land.kind()) {
             Some(Kind::Inline) => {
                 let len = land.inline_len();
                 if len > INLINE_BYTES {
                     return Err(self.garbled("a landing"));
                 }
-                // SAFETY: at most 16 bytes.
-                unsafe { Cursor::new(self.data, 0).scatter(words.as_ptr().cast(), len.min(self.cap)) };
+                Cursor::new(self.data, 0).scatter_words(words, len.min(self.cap));
                 return Ok(len);
             }
             Some(Kind::Split | Kind::OwnSplit | Kind::Annex | Kind::OwnAnnex) => {
@@ -556,16 +510,13 @@ impl Receiver {
                 if split {
                     self.until_split(which)?;
                 }
-                // SAFETY: see above.
-                unsafe {
-                    let mut to = Cursor::new(self.data, 0);
-                    if split {
-                        to.scatter(words.as_ptr().cast(), n.min(INLINE_BYTES));
-                        to.scatter(self.lane.split(which, self.slot), n.saturating_sub(INLINE_BYTES));
-                    } else {
-                        to.scatter(self.lane.annex(which, self.slot), n.min(ANNEX_BYTES));
-                        to.scatter(self.lane.long_annex(which, self.slot), n.saturating_sub(ANNEX_BYTES));
-                    }
+                let mut to = Cursor::new(self.data, 0);
+                if split {
+                    to.scatter_words(words, n);
+                    to.scatter(self.lane.split(which, self.slot).first(n.saturating_sub(INLINE_BYTES)));
+                } else {
+                    to.scatter(self.lane.annex(which, self.slot).first(n));
+                    to.scatter(self.lane.long_annex(which, self.slot).first(n.saturating_sub(ANNEX_BYTES)));
                 }
                 received_annex(self.lane, self.slot, which);
                 return Ok(len);
@@ -574,24 +525,17 @@ impl Receiver {
                 let Some((from, block)) = self.lane.peer_spool(&self.ep.region)?.message(words[1], words[0]) else {
                     return Err(self.garbled("a landing, which says that its message is in the spool"));
                 };
-                // SAFETY: see above; the block's memory is its sender's, who writes it again.
-                unsafe {
-                    Cursor::new(self.data, 0).scatter(from, n);
-                    take_over(from, n);
-                }
+                let from = from.first(n);
+                Cursor::new(self.data, 0).scatter(from);
+                from.take_over();
                 block.finish_this();
             }
             Some(Kind::Direct) => {}
-            // SAFETY: see above.
-            Some(Kind::Ring) => unsafe { self.through_ring(n, words[1])? },
-            // SAFETY: see above.
-            Some(Kind::Turn) => unsafe { self.in_turn(n, words[1])? },
-            // SAFETY: see above.
-            Some(Kind::Coop) => unsafe { self.share(n, words[1])? },
-            // SAFETY: see above.
-            Some(Kind::Pull) => unsafe { self.pull(n, words[1])? },
-            // SAFETY: as the caller promises.
-            Some(Kind::Loan) => return unsafe { self.take_loan(words) },
+            Some(Kind::Ring) => self.through_ring(n, words[1])?,
+            Some(Kind::Turn) => self.in_turn(n, words[1])?,
+            Some(Kind::Coop) => self.share(n, words[1])?,
+            Some(Kind::Pull) => self.pull(n, words[1])?,
+            Some(Kind::Loan) => return self.take_loan(words),
             Some(Kind::Link | Kind::FarInline) | None => {
                 return Err(self.garbled("a landing"));
             }

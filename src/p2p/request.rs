@@ -10,7 +10,7 @@ use core::cell::Cell;
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::base::layout::{Layout, is_nowhere};
+use crate::base::layout::{Form, Layout, Run};
 use crate::base::prefetch::{prefetch, prefetch_to_write};
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::Call;
@@ -47,24 +47,13 @@ fn no_request(ep: &Endpoint, what: &str, lane: &Lane, slot: usize) -> Error {
 }
 
 /// A send and a receive at the same time.
-///
-/// # Safety
-/// As for send and recv; the two must not overlap.
 #[inline]
-pub unsafe fn sendrecv(
-    comm: i32,
-    sdata: Layout,
-    dst: i32,
-    sindex: i32,
-    rdata: Layout,
-    src: i32,
-    rindex: i32,
-) -> Result<()> {
-    if let (Layout::Contiguous { ptr, len }, Layout::Contiguous { ptr: to, len: cap }) = (sdata, rdata)
+pub fn sendrecv(comm: i32, sdata: Layout, dst: i32, sindex: i32, rdata: Layout, src: i32, rindex: i32) -> Result<()> {
+    if let (Form::Contiguous(from), Form::Contiguous(to)) = (sdata.form(), rdata.form())
         && let ep = endpoint()?
-        && len <= ep.tuning.annex
-        && !is_nowhere(ptr, len)
-        && !is_nowhere(to, cap)
+        && from.len() <= ep.tuning.annex
+        && !from.is_nowhere()
+        && !to.is_nowhere()
         && let (Some(out), Some(inn)) =
             (ep.lanes.find(Lane::key_of(comm, dst as u32)), ep.lanes.find(Lane::key_of(comm, src as u32)))
     {
@@ -73,19 +62,15 @@ pub unsafe fn sendrecv(
             && i < inn.limit() as usize
             && out.special.load(Ordering::Relaxed) == 0
             && inn.progress(i).recv_flags.load(Ordering::Relaxed) & RECV_PENDING == 0
-            // SAFETY: `len` readable bytes.
-            && unsafe { super::send::send_short(out, out.progress(o), o, ptr, len) }
+            && super::send::send_short(out, out.progress(o), o, from)
         {
             // The send is over, so nothing is won by posting first.
-            // SAFETY: as the caller promises.
-            return unsafe { super::receive::recv_found::<false>(ep, inn, i, to, cap) };
+            return super::receive::recv_found::<false>(ep, inn, i, to);
         }
     }
-    // SAFETY: as the caller promises; the receive is completed or cancelled before this returns.
-    unsafe { irecv(comm, rdata, src, rindex)? };
+    irecv(comm, rdata, src, rindex)?;
     let guard = NoWayOut("a send beside a receive");
-    // SAFETY: as the caller promises.
-    let sent = unsafe { super::send::send(comm, sdata, dst, sindex) };
+    let sent = super::send::send(comm, sdata, dst, sindex);
     if let Err(e) = sent {
         // The receive must not outlive the call, whose buffer the caller gets back.
         if irecv_cancel(comm, src, rindex) == Ok(false) {

@@ -11,7 +11,7 @@
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::base::layout::{Cursor, Layout, is_nowhere};
+use crate::base::layout::{Cursor, Form, Layout, Run};
 use crate::base::rules::{Rule, holds};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
@@ -34,7 +34,7 @@ pub(super) use decide::Patience;
 pub(super) use short::acked_soon;
 use short::fill_annex;
 pub use short::send_inline;
-pub(super) use short::{send_short, words_of};
+pub(super) use short::send_short;
 pub(super) use waiting::Waiting;
 use waiting::is_confirmed;
 pub(crate) use waiting::is_consumed;
@@ -54,47 +54,36 @@ const NEW_PAGES: u64 = 64 << 10;
 const LINK_BYTES: usize = 24;
 
 /// Blocking send.
-///
-/// # Safety
-/// `data` must describe readable memory for the length of the call.
 #[inline(always)]
-pub unsafe fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
-    let Layout::Contiguous { ptr, len } = data else {
-        // SAFETY: as the caller promises.
-        return unsafe { send_slow(endpoint()?, comm, data, dst, index) };
+pub fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
+    let Form::Contiguous(run) = data.form() else {
+        return send_slow(endpoint()?, comm, data, dst, index);
     };
     let ep = endpoint()?;
-    if len <= ep.tuning.annex
+    if run.len() <= ep.tuning.annex
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {
         let slot = index as u32 as usize + SYSTEM_INDICES;
-        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !is_nowhere(ptr, len) {
-            // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
-            return if unsafe { send_short(lane, lane.progress(slot), slot, ptr, len) } {
+        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !run.is_nowhere() {
+            return if send_short(lane, lane.progress(slot), slot, run) {
                 Ok(())
             } else {
-                // SAFETY: as above.
-                unsafe { send_next(ep, lane, slot, ptr, len) }
+                send_next(ep, lane, slot, run)
             };
         }
     }
-    // SAFETY: as the caller promises.
-    unsafe { send_run(ep, comm, ptr, len, dst, index) }
+    send_run(ep, comm, run, dst, index)
 }
 
 /// A send off the short path whose lane is found: most likely the chain's next record.
-///
-/// # Safety
-/// As for [`send_short`].
 #[inline(never)]
-unsafe fn send_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr: *const u8, len: usize) -> Result<()> {
+fn send_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, run: Run) -> Result<()> {
     let progress = lane.progress(slot);
-    let data = Layout::Contiguous { ptr: ptr.cast_mut(), len };
+    let (data, len) = (run.into(), run.len());
     if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) == SEND_CHAIN && !progress.is_two_way()
     {
         let sender = Sender::new(ep, lane, slot, data, len);
-        // SAFETY: as the caller promises.
-        if sender.is_short() && unsafe { sender.append() } {
+        if sender.is_short() && sender.append() {
             lane.count_spooled(slot);
             lane.count_sent(progress, sender.seq, len);
             after_publish(lane, slot, sender.theirs());
@@ -102,8 +91,7 @@ unsafe fn send_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ptr
             return Ok(());
         }
     }
-    // SAFETY: as the caller promises.
-    unsafe { send_on(ep, lane, slot, data) }
+    send_on(ep, lane, slot, data)
 }
 
 /// What follows every publication: wake the receiver if it sleeps, announce the index if it receives from any.
@@ -143,38 +131,28 @@ pub(super) fn wake(lane: &Lane, slot: usize, sleep: u32) {
 /// [`send_slow`] of a run of bytes: so on the short path its parts need not go through memory.
 #[cold]
 #[inline(never)]
-unsafe fn send_run(ep: &'static Endpoint, comm: i32, ptr: *mut u8, len: usize, dst: i32, index: i32) -> Result<()> {
-    // SAFETY: as the caller of `send` promises.
-    unsafe { send_slow(ep, comm, Layout::Contiguous { ptr, len }, dst, index) }
+fn send_run(ep: &'static Endpoint, comm: i32, run: Run, dst: i32, index: i32) -> Result<()> {
+    send_slow(ep, comm, run.into(), dst, index)
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn send_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
+fn send_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
     if dst == PROC_NULL {
         return ep.check_comm(comm);
     }
     let (lane, slot) = ep.resolve(comm, dst, index)?;
-    // SAFETY: as the caller of `send` promises.
-    unsafe { send_on(ep, lane, slot, data) }
+    send_on(ep, lane, slot, data)
 }
 
 /// Blocking send on a slot.
-///
-/// # Safety
-/// As for [`send`].
-pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let len = unsafe { data.len_checked()? };
+pub fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout) -> Result<()> {
+    let len = data.len_checked()?;
     if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
         return Err(busy(ep, lane, slot, "send"));
     }
     let mut sender = Sender::new(ep, lane, slot, data, len);
-    if sender.is_short()
-        && lane.special.load(Ordering::Relaxed) & !SPECIAL_FAR == 0
-        // SAFETY: as the caller promises.
-        && unsafe { sender.place_short() }
-    {
+    if sender.is_short() && lane.special.load(Ordering::Relaxed) & !SPECIAL_FAR == 0 && sender.place_short() {
         return Ok(());
     }
     sender.check_peer()?;
@@ -193,11 +171,9 @@ pub unsafe fn send_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, d
         if timeout < 0 && !posted && ep.single_threaded() {
             return Err(sender.never_received());
         }
-        // SAFETY: as the caller promises.
-        return unsafe { sender.until_sent(if timeout < 0 { u64::MAX } else { 0 }, timeout) };
+        return sender.until_sent(if timeout < 0 { u64::MAX } else { 0 }, timeout);
     }
-    // SAFETY: as the caller promises.
-    unsafe { sender.until_sent(deadline, timeout) }
+    sender.until_sent(deadline, timeout)
 }
 
 /// The error of a call on an index whose request is not completed.
@@ -375,33 +351,27 @@ impl Sender {
     }
 
     /// Sends a short message without waiting. `false`: the spool has no room.
-    pub unsafe fn place_short(&mut self) -> bool {
-        // SAFETY (whole body): the data is readable, as the caller of `send` promised.
+    pub fn place_short(&mut self) -> bool {
         let flags = self.flags();
         if flags & SEND_CHAIN != 0 {
             let progress = self.lane.progress(self.slot);
             if !progress.is_two_way() || !self.consumed_soon() {
-                // SAFETY: as above.
-                return unsafe { self.chain() };
+                return self.chain();
             }
             // The traffic goes both ways again: back to the landing, where a message costs one line.
             self.leave_chain();
         } else if !self.consumed_all() {
-            // SAFETY: as above.
-            return unsafe { self.chain() };
+            return self.chain();
         }
         if let Some(far) = self.lane.far() {
-            // SAFETY: as above.
-            return unsafe { self.place_far(far) };
+            return self.place_far(far);
         }
         if let Some([first, second]) = self.loan {
             self.publish(WayTaken::Loan, Kind::Loan, first, second);
             return true;
         }
         if self.len <= INLINE_BYTES {
-            let mut words = [0u64; 2];
-            // SAFETY: up to 16 bytes into 16 bytes.
-            unsafe { Cursor::new(self.data, 0).gather(words.as_mut_ptr().cast(), self.len) };
+            let words: [u64; 2] = Cursor::new(self.data, 0).gather_words();
             let mine = self.mine();
             mine.data[0].store(words[0], Ordering::Relaxed);
             mine.data[1].store(words[1], Ordering::Relaxed);
@@ -411,45 +381,44 @@ impl Sender {
             return true;
         }
         if self.len <= self.ep.tuning.annex {
-            // SAFETY: everything before is consumed; the data is readable.
-            unsafe {
-                fill_annex(self.lane, self.slot, self.seq, self.len, self.now, |at, to, n| {
-                    Cursor::new(self.data, at).gather(to, n)
-                });
-            }
+            fill_annex(
+                self.lane,
+                self.slot,
+                self.seq,
+                self.len,
+                self.now,
+                || Cursor::new(self.data, 0).gather_words(),
+                |at, to| Cursor::new(self.data, at).gather(to),
+            );
             self.sent(WayTaken::Short);
             return true;
         }
-        // SAFETY: as above.
-        unsafe { self.spool_by_landing(false) }
+        self.spool_by_landing(false)
     }
 
     /// As [`Sender::place_short`], for a message whose sender then waits until it is known to be received.
-    pub unsafe fn place_synchronous(&mut self) -> bool {
+    pub fn place_synchronous(&mut self) -> bool {
         self.now = true;
-        // SAFETY: as the caller promises.
-        unsafe { self.place_short() }
+        self.place_short()
     }
 
     /// As [`Sender::place_short`], for a synchronous message of any length, if it can have a receive of any index that is posted: which
     /// is all that it waits for. Nobody is in a wait there, so there is no shorter way than the spool.
-    pub unsafe fn place_claimed(&mut self) -> bool {
+    pub fn place_claimed(&mut self) -> bool {
         let claims = || {
             any_index::is_posted(self.lane) && self.consumed_all() && any_index::claim(self.lane, self.slot, self.seq)
         };
         self.claimed = self.claimed || claims();
-        // SAFETY: as the caller promises.
-        self.claimed && unsafe { self.is_short() && self.place_short() || self.spool() }
+        self.claimed && (self.is_short() && self.place_short() || self.spool())
     }
 
     /// Waits for the posting, or for the landing, or for the time to spool; returns when the message is sent, in the sense of the
     /// mode. `deadline`: 0 now, `u64::MAX` never.
-    pub unsafe fn until_sent(&mut self, deadline: u64, timeout: i32) -> Result<()> {
-        // SAFETY: as the caller promises.
-        NoWayOut::during("a send", || unsafe { self.wait(deadline, timeout) })
+    pub fn until_sent(&mut self, deadline: u64, timeout: i32) -> Result<()> {
+        NoWayOut::during("a send", || self.wait(deadline, timeout))
     }
 
-    unsafe fn wait(&mut self, deadline: u64, timeout: i32) -> Result<()> {
+    fn wait(&mut self, deadline: u64, timeout: i32) -> Result<()> {
         let synchronous = timeout < 0;
         let scene = Waiting {
             ep: self.ep,
@@ -465,8 +434,7 @@ impl Sender {
         let mut tight = false;
         loop {
             let patience = Patience { synchronous, late: deadline == 0 || tight, at_once: timeout == 0 };
-            // SAFETY: the data is readable, as the caller of `send` promised.
-            match unsafe { self.attempt(patience, Ring::IfAwaited)? } {
+            match self.attempt(patience, Ring::IfAwaited)? {
                 SendState::Waits => {}
                 SendState::Unconfirmed => return self.until_confirmed(),
                 _ => return Ok(()),
@@ -503,18 +471,16 @@ impl Sender {
     /// Copies a message of any length into the spool and publishes it. `false`: no room. What is posted for has room beyond the
     /// limit: it leaves the spool as soon as its receiver looks, and two ranks that wait for each other's long messages, neither of
     /// which has another way, must not wait for ever.
-    pub unsafe fn spool(&mut self) -> bool {
+    pub fn spool(&mut self) -> bool {
         let posted = self.claimed || self.posting().is(self.seq);
         if self.len > self.ep.spool.budget(self.lane.comm()).limit() && !posted {
             return false;
         }
         if self.consumed_all() {
             self.take_landing();
-            // SAFETY: as the caller promises.
-            unsafe { self.spool_by_landing(posted) }
+            self.spool_by_landing(posted)
         } else {
-            // SAFETY: as the caller promises.
-            unsafe { self.chain() }
+            self.chain()
         }
     }
 

@@ -20,6 +20,7 @@ use std::cell::Cell;
 use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
+use crate::base::run::Run;
 use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT, SPOOL_WINDOW};
 use crate::lane::record::{BLOCK_HEADER, Block};
@@ -233,12 +234,25 @@ impl Spool {
     pub fn as_peers(&self) -> PeerSpool {
         PeerSpool::new(&self.window)
     }
-    /// The bytes at an offset.
+    /// The address of an offset.
     #[inline]
     pub fn bytes(&self, at: u64) -> *mut u8 {
         debug_assert!((at as usize) < SPOOL_WINDOW);
-        // SAFETY: within the window.
-        unsafe { self.window.as_ptr().add(at as usize) }
+        self.window.as_ptr().wrapping_add(at as usize)
+    }
+    /// `len` bytes of a block, from an offset on.
+    #[inline]
+    pub fn run(&self, at: u64, len: usize) -> Run {
+        debug_assert!(at as usize + len <= SPOOL_WINDOW);
+        // SAFETY: within the window. Its block is its owner's to write until it says so, and again when its reader is done with it.
+        unsafe { Run::new(self.bytes(at), len) }
+    }
+    /// The word at an offset of a block, a multiple of 8.
+    #[inline]
+    pub fn word(&self, at: u64) -> &AtomicU64 {
+        debug_assert!((at as usize) < SPOOL_WINDOW && at.is_multiple_of(8));
+        // SAFETY: within the window, aligned; an atomic.
+        unsafe { &*self.bytes(at).cast() }
     }
 
     /// Takes a block for `payload` bytes, charged with `charge`. `None`: no room now.

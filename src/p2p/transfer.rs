@@ -21,7 +21,7 @@ mod turn;
 use crate::base::atomics::{Ordering, fence};
 use crate::base::config::Way;
 use crate::base::error::Error;
-use crate::base::layout::{Block as Shaped, Cursor, Layout, copy};
+use crate::base::layout::{Block as Shaped, Cursor, Form, Layout, Run, copy};
 use crate::base::rules::{Rule, holds};
 use crate::fabric::shm::cma::CmaError;
 use crate::lane::map::TRANSFERS;
@@ -60,20 +60,16 @@ const SHORT_RUN: usize = 2048;
 const SHORT_PIECE: usize = 8192;
 
 /// [`across`] with the peer of a lane, if that lives: when it has died, or has executed another program, its number stands for another's memory.
-///
-/// # Safety
-/// As for [`across`].
-unsafe fn across_to(
+fn across_to(
     lane: &Lane,
     way: crate::p2p::across::Way,
     local: Layout,
-    remote: Layout,
+    remote: Form,
     at: usize,
     n: usize,
 ) -> Result<(), CmaError> {
     let peer = lane.peer.as_ref().filter(|p| p.may_copy()).ok_or(CmaError::Gone)?;
-    // SAFETY: as the caller promises.
-    unsafe { across(peer.pid, way, local, remote, at, n) }
+    across(peer.pid, way, local, remote, at, n)
 }
 
 fn cma_allowed(lane: &Lane) -> bool {
@@ -81,18 +77,18 @@ fn cma_allowed(lane: &Lane) -> bool {
 }
 
 /// Are the runs of one side of `n` bytes so short that copying them twice costs less than having the kernel find each?
-fn has_short_runs(n: usize, from: &Layout, to: Option<&Layout>) -> bool {
-    let short = |layout: &Layout| match *layout {
-        Layout::Contiguous { .. } => false,
-        Layout::Block { block, .. } => block.count > 1 && block.run <= SHORT_RUN && block.stride != block.run as isize,
-        Layout::List { n: pieces, .. } => pieces > 1 && n / pieces <= SHORT_PIECE,
+fn has_short_runs(n: usize, from: Form, to: Form) -> bool {
+    let short = |form| match form {
+        Form::Contiguous(_) => false,
+        Form::Block { block, .. } => block.count > 1 && block.run <= SHORT_RUN && block.stride != block.run as isize,
+        Form::List { n: pieces, .. } => pieces > 1 && n / pieces <= SHORT_PIECE,
     };
-    short(from) || to.is_some_and(short)
+    short(from) || short(to)
 }
 
 impl Sender {
     /// Puts the message into its posting, which is there.
-    pub unsafe fn put(&mut self, ring: Ring) -> Put {
+    pub fn put(&mut self, ring: Ring) -> Put {
         let lane = self.lane;
         let posting = lane.posting_there(self.slot);
         let mark = &lane.head(lane.out, self.slot).mark;
@@ -114,8 +110,7 @@ impl Sender {
             fence(Ordering::SeqCst);
         }
         if let Some(far) = lane.far() {
-            // SAFETY: the data is readable, as the caller promises.
-            let done = unsafe { self.put_far(far) };
+            let done = self.put_far(far);
             if matches!(done, Put::NotNow) {
                 mark.store(before, Ordering::Release);
             }
@@ -145,8 +140,7 @@ impl Sender {
             let what = self.ep.break_off(lane.world, &record);
             return Put::Failed(lane.peer_error(self.ep.rank, &what, "send to", self.index()));
         };
-        // SAFETY: the data is readable, as the caller promises; the posting is valid until we publish.
-        let done = unsafe {
+        let done = {
             match kind == PostingKind::Loan as u8 {
                 true => self.put_loan(),
                 false => self.put_into(target, hint & HINT_WAITING != 0, ring, hint & HINT_HEAP != 0, addr, n),
@@ -160,52 +154,41 @@ impl Sender {
         done
     }
 
-    unsafe fn put_into(
-        &mut self,
-        target: Layout,
-        waiting: bool,
-        ring: Ring,
-        in_heap: bool,
-        addr: u64,
-        n: usize,
-    ) -> Put {
+    fn put_into(&mut self, target: Form, waiting: bool, ring: Ring, in_heap: bool, addr: u64, n: usize) -> Put {
         let (lane, ways, way) = (self.lane, self.ways(), self.ep.tuning.way);
         if lane.is_self() {
-            // SAFETY: both in this process, also the descriptors of a list; n bytes on both sides.
-            unsafe { copy(self.data, 0, target, 0, n) };
+            // SAFETY: the receive that was posted is this process's, whose buffer and descriptors are there until it is published.
+            copy(self.data, 0, unsafe { Layout::new(target) }, 0, n);
             return self.direct(WayTaken::Store);
         }
         if (way == Way::Auto || way == Way::Store)
             && in_heap
-            && matches!(target, Layout::Contiguous { .. })
+            && matches!(target, Form::Contiguous(_))
             && let Some(to) = lane.peer.as_ref().and_then(|p| p.region.heap()).and_then(|w| w.translate(addr, n))
         {
-            // SAFETY: `to` is our mapping of the posted buffer.
-            unsafe { Cursor::new(self.data, 0).gather(to, n) };
+            // SAFETY: this process's mapping of the posted buffer.
+            Cursor::new(self.data, 0).gather(unsafe { Run::new(to, n) });
             return self.direct(WayTaken::Store);
         }
         let cma = cma_allowed(lane) && !matches!(way, Way::Ring | Way::Turn | Way::Spool);
         let ring_first = n <= ways.ring_max
             || !cma
-            || way == Way::Auto && n >= ways.coop_min && has_short_runs(n, &self.data, Some(&target));
+            || way == Way::Auto && n >= ways.coop_min && has_short_runs(n, self.data.form(), target);
         let open = match ring {
             Ring::Never => false,
             Ring::IfAwaited => waiting,
         };
-        // SAFETY: as the caller promises.
-        if waiting && n <= ways.turn_max && unsafe { self.in_turn(n) } {
+        if waiting && n <= ways.turn_max && self.in_turn(n) {
             return Put::Done;
         }
         if open && (ring_first && way != Way::Cma && way != Way::Coop || !cma) {
-            // SAFETY: as the caller promises.
-            match unsafe { self.through_ring(n) } {
+            match self.through_ring(n) {
                 Ok(true) => return Put::Done,
                 Ok(false) => {}
                 Err(e) => return Put::Failed(e),
             }
         }
-        // SAFETY: as the caller promises.
-        if way == Way::Auto && unsafe { self.spool_unawaited() } {
+        if way == Way::Auto && self.spool_unawaited() {
             return Put::Done;
         }
         if !cma {
@@ -213,19 +196,16 @@ impl Sender {
         }
         let shared = (n >= ways.coop_min || way == Way::Coop) && way != Way::Cma && n > 0;
         // Whether the receiver waits for this message or not: in a window of requests it is behind by a message or two.
-        // SAFETY: as the caller promises.
-        if shared && let Some(done) = unsafe { self.share(target, n) } {
+        if shared && let Some(done) = self.share(target, n) {
             return done;
         }
-        // SAFETY: the posting says that the peer's memory may be written until we publish.
-        match unsafe { across_to(lane, Push, self.data, target, 0, n) } {
+        match across_to(lane, Push, self.data, target, 0, n) {
             Ok(()) => return self.direct(WayTaken::Kernel),
             Err(CmaError::Gone) => {
                 return Put::Failed(lane.peer_error(self.ep.rank, "has died", "send to", self.index()));
             }
             Err(CmaError::Denied) => lane.peer.iter().for_each(|p| p.cma_off()),
-            // SAFETY: as the caller promises.
-            Err(CmaError::Fault { .. } | CmaError::System { .. }) if open => match unsafe { self.through_ring(n) } {
+            Err(CmaError::Fault { .. } | CmaError::System { .. }) if open => match self.through_ring(n) {
                 Ok(true) => return Put::Done,
                 Ok(false) => {}
                 Err(e) => return Put::Failed(e),
@@ -238,15 +218,14 @@ impl Sender {
 
     /// A message whose receiver does something else, up to some size: copied into the spool and out of it by loads and stores it
     /// costs less than a call to the kernel. Half of the spool stays for what nothing is posted for.
-    unsafe fn spool_unawaited(&mut self) -> bool {
+    fn spool_unawaited(&mut self) -> bool {
         let budget = self.ep.spool.budget(self.lane.comm());
         let most = if self.request { self.ways().unawaited_isend } else { self.ways().unawaited };
         if !self.is_exchanged() && (self.len > most || budget.used() + self.len > budget.limit() / 2) {
             return false;
         }
         self.take_landing();
-        // SAFETY: as the caller promises; what is posted for finds everything before it consumed.
-        unsafe { self.spool_by_landing(false) }
+        self.spool_by_landing(false)
     }
 
     /// Is it long, and one of two that cross? Then both ranks copy twice what stays in their caches, at the same time, and neither waits for the
@@ -269,12 +248,10 @@ impl Sender {
 
     /// Writes where the message lies into a transfer block. Its claims are closed: an offer has no pieces, a shared copy opens them.
     fn describe(&self, t: &Transfer, tag: u32, piece: usize) {
-        let (kind, addr, block) = match self.data {
-            Layout::Contiguous { ptr, .. } => (PostingKind::Contiguous, ptr, Shaped { run: 0, count: 0, stride: 0 }),
-            Layout::Block { ptr, block } => (PostingKind::Block, ptr, block),
-            Layout::List { iov, n } => {
-                (PostingKind::List, iov.cast_mut().cast(), Shaped { run: 0, count: n, stride: 0 })
-            }
+        let (kind, addr, block) = match self.data.form() {
+            Form::Contiguous(run) => (PostingKind::Contiguous, run.ptr(), Shaped { run: 0, count: 0, stride: 0 }),
+            Form::Block { ptr, block } => (PostingKind::Block, ptr, block),
+            Form::List { iov, n } => (PostingKind::List, iov.cast_mut().cast(), Shaped { run: 0, count: n, stride: 0 }),
         };
         // SYNC POINT: pairs with the acquire in `Receiver::share`: the transfer before is over, and all of it written.
         t.claim.store(claim_word(tag, u32::MAX), Ordering::Release);
@@ -320,7 +297,7 @@ impl Receiver {
     }
 
     /// Where the sender's message lies, by its transfer block.
-    fn source(&self, t: &Transfer, n: usize) -> Option<Layout> {
+    fn source(&self, t: &Transfer, n: usize) -> Option<Form> {
         let [kind, addr, run, count, stride] =
             [&t.kind, &t.addr, &t.run, &t.count, &t.stride].map(|w| w.load(Ordering::Relaxed));
         there(kind, addr, [run, count, stride], n)
@@ -329,22 +306,23 @@ impl Receiver {
 
 /// Where `n` bytes of a message lie in a peer's memory, by what the peer says of it. `None`: no memory has such a shape. Of a list the
 /// descriptors are the peer's too.
-fn there(kind: u64, addr: u64, [run, count, stride]: [u64; 3], n: usize) -> Option<Layout> {
+fn there(kind: u64, addr: u64, [run, count, stride]: [u64; 3], n: usize) -> Option<Form> {
     let ptr = addr as *mut u8;
     if kind == PostingKind::Contiguous as u64 || kind == PostingKind::Loan as u64 {
         addr.checked_add(n as u64)?;
-        return Some(Layout::Contiguous { ptr, len: n });
+        // SAFETY: an address of the peer's, where this process looks only if the peer is itself.
+        return Some(Form::Contiguous(unsafe { Run::new(ptr, n) }));
     }
     if kind == PostingKind::Block as u64 {
         let block = Shaped { run: run as usize, count: count as usize, stride: stride as isize };
         // Beyond all memory nothing is computed: the kernel says what of the rest is there.
         let spans = (block.count as u64) < 1 << 48 && (stride as i64).checked_mul(count as i64).is_some();
         let has = block.run.checked_mul(block.count).filter(|all| *all <= isize::MAX as usize)?;
-        return (spans && has >= n).then_some(Layout::Block { ptr, block });
+        return (spans && has >= n).then_some(Form::Block { ptr, block });
     }
     let ends = count.checked_mul(size_of::<libc::iovec>() as u64).and_then(|bytes| addr.checked_add(bytes));
     (kind == PostingKind::List as u64 && ends.is_some())
-        .then_some(Layout::List { iov: ptr.cast_const().cast(), n: count as usize })
+        .then_some(Form::List { iov: ptr.cast_const().cast(), n: count as usize })
 }
 
 /// A wait in the middle of a transfer; the sender is known to be at work.

@@ -49,8 +49,7 @@ fn receives(w: World) -> u8 {
     let buffer = Buffer::new(w, 0, 0, 8);
     let mut got = 0;
     loop {
-        // SAFETY: the buffer lives as long as the world.
-        match unsafe { p2p::recv(COMM_WORLD, buffer.layout(), 1, 0) } {
+        match p2p::recv(COMM_WORLD, buffer.layout(), 1, 0) {
             Ok(()) => {
                 got += 1;
                 buffer.holds(got, 8);

@@ -86,8 +86,7 @@ fn event_of_a_send(name: &str, [sender, receiver]: [Membarrier; 2]) {
         let a = w.spawn(0, move || recv(1, 0, Buffer::new(w, 0, 0, 8), 1, 8));
         let b = w.spawn(1, move || {
             let buffer = Buffer::new(w, 1, 0, 8).fill(1);
-            // SAFETY: the buffer lives as long as the world.
-            unsafe { p2p::isend(COMM_WORLD, buffer.layout(), 0, 0) }.expect("begun");
+            p2p::isend(COMM_WORLD, buffer.layout(), 0, 0).expect("begun");
             event_loop(w, || p2p::isend_test(COMM_WORLD, 0, 0));
         });
         a.join().expect("rank 0");

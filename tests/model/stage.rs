@@ -102,7 +102,8 @@ impl Buffer {
     }
     /// As the library is told of it.
     pub fn layout(self) -> Layout {
-        Layout::Contiguous { ptr: self.ptr, len: self.len }
+        // SAFETY: it lives as long as the world.
+        unsafe { Layout::bytes(self.ptr, self.len) }
     }
 }
 
@@ -113,14 +114,12 @@ fn byte(n: u8, k: usize) -> u8 {
 /// Sends message `n`.
 pub fn send(to: i32, index: i32, buffer: Buffer, n: u8) -> Result<(), Error> {
     buffer.fill(n);
-    // SAFETY: the buffer lives as long as the world.
-    unsafe { p2p::send(COMM_WORLD, buffer.layout(), to, index) }
+    p2p::send(COMM_WORLD, buffer.layout(), to, index)
 }
 
 /// Receives a message, which is to be message `n` of `len` bytes.
 pub fn recv(from: i32, index: i32, buffer: Buffer, n: u8, len: usize) {
-    // SAFETY: as above.
-    let got = unsafe { p2p::recv(COMM_WORLD, buffer.layout(), from, index) };
+    let got = p2p::recv(COMM_WORLD, buffer.layout(), from, index);
     arrived(got, from, index, buffer, n, len);
 }
 
@@ -142,13 +141,11 @@ impl Buffer {
             // SAFETY: as in `fill`; buffers are aligned to words.
             unsafe { self.ptr.cast::<u64>().add(k).write(word) };
         }
-        // SAFETY: the buffer lives as long as the world.
-        unsafe { p2p::send(COMM_WORLD, self.layout(), to, index) }.expect("sent");
+        p2p::send(COMM_WORLD, self.layout(), to, index).expect("sent");
     }
     /// Receives words of this value.
     pub fn recv_words(self, from: i32, index: i32, word: u64) {
-        // SAFETY: as above.
-        unsafe { p2p::recv(COMM_WORLD, self.layout(), from, index) }.expect("received");
+        p2p::recv(COMM_WORLD, self.layout(), from, index).expect("received");
         shadow::reads(self.ptr, self.len);
         for k in 0..self.len / 8 {
             // SAFETY: as in `fill`.
@@ -160,8 +157,7 @@ impl Buffer {
 /// Begins to send message `n`.
 pub fn isend(to: i32, index: i32, buffer: Buffer, n: u8) {
     buffer.fill(n);
-    // SAFETY: the buffer lives as long as the world; it is not written before the request is completed.
-    unsafe { p2p::isend(COMM_WORLD, buffer.layout(), to, index) }.expect("begun");
+    p2p::isend(COMM_WORLD, buffer.layout(), to, index).expect("begun");
 }
 
 /// Completes a send; the buffer is this thread's again, and is written.
@@ -172,6 +168,5 @@ pub fn isend_wait(to: i32, index: i32, buffer: Buffer) {
 
 /// Begins to receive.
 pub fn irecv(from: i32, index: i32, buffer: Buffer) {
-    // SAFETY: the buffer lives as long as the world; it is not touched before the request is completed.
-    unsafe { p2p::irecv(COMM_WORLD, buffer.layout(), from, index) }.expect("begun");
+    p2p::irecv(COMM_WORLD, buffer.layout(), from, index).expect("begun");
 }

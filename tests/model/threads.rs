@@ -227,8 +227,7 @@ fn an_index_that_another_thread_leaves() {
             let (indexed, any) = (Buffer::new(w, 1, 0, 8), Buffer::new(w, 1, 512, 8));
             irecv(0, 0, indexed);
             let c = w.spawn(1, move || {
-                // SAFETY: the buffer lives as long as the world.
-                unsafe { p2p::recv(COMM_WORLD, any.layout(), 0, p2p::TAG_ANY) }.expect("received");
+                p2p::recv(COMM_WORLD, any.layout(), 0, p2p::TAG_ANY).expect("received");
                 any.holds(2, 8);
             });
             p2p::irecv_wait(COMM_WORLD, 0, 0).expect("received");

@@ -60,7 +60,8 @@ impl Message {
 }
 
 pub(super) fn layout(bytes: &[u8]) -> Layout {
-    Layout::Contiguous { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() }
+    // SAFETY: the scene keeps them until the message is over.
+    unsafe { Layout::bytes(bytes.as_ptr().cast_mut(), bytes.len()) }
 }
 
 /// A rank's calls with one peer. What fails is noted, and tells that nothing more is to be done with that peer.
@@ -82,13 +83,11 @@ impl With<'_> {
 
     fn send(&self, index: i32, number: u64, len: usize) -> Option<()> {
         let bytes = self.to(index, number, len).bytes();
-        // SAFETY: readable for the length of the call.
-        self.note("send", unsafe { send(COMM_WORLD, layout(&bytes), self.peer as i32, index) })
+        self.note("send", send(COMM_WORLD, layout(&bytes), self.peer as i32, index))
     }
     fn recv(&self, index: i32, number: u64, len: usize) -> Option<()> {
         let mut bytes = vec![0xa5; len];
-        // SAFETY: writable for the length of the call.
-        self.note("recv", unsafe { recv(COMM_WORLD, layout_mut(&mut bytes), self.peer as i32, index) })?;
+        self.note("recv", recv(COMM_WORLD, layout_mut(&mut bytes), self.peer as i32, index))?;
         self.from(index, number, len).check(&bytes);
         Some(())
     }
@@ -124,10 +123,8 @@ impl With<'_> {
         for sends in [sends_first, !sends_first] {
             for index in 0..lengths.len() {
                 let begun = match sends {
-                    // SAFETY: the buffers stay as they are until the request is over.
-                    true => unsafe { isend(COMM_WORLD, layout(&out[index]), peer, index as i32) },
-                    // SAFETY: as above.
-                    false => unsafe { irecv(COMM_WORLD, layout_mut(&mut inn[index]), peer, index as i32) },
+                    true => isend(COMM_WORLD, layout(&out[index]), peer, index as i32),
+                    false => irecv(COMM_WORLD, layout_mut(&mut inn[index]), peer, index as i32),
                 };
                 // What has failed at its beginning is not under way.
                 if self.note(if sends { "isend" } else { "irecv" }, begun).is_some() {
@@ -190,8 +187,7 @@ impl With<'_> {
         let (index, len) = (lot.below(INDICES as u64) as i32, lot.one_of(&LENGTHS));
         let (out, mut inn) = (self.to(index, number, len).bytes(), vec![0xa5; len]);
         let peer = self.peer as i32;
-        // SAFETY: two buffers, for the length of the call.
-        let done = unsafe { sendrecv(COMM_WORLD, layout(&out), peer, index, layout_mut(&mut inn), peer, index) };
+        let done = sendrecv(COMM_WORLD, layout(&out), peer, index, layout_mut(&mut inn), peer, index);
         self.note("sendrecv", done)?;
         self.from(index, number, len).check(&inn);
         Some(())
@@ -204,8 +200,7 @@ impl With<'_> {
             return self.send(index, number, len);
         }
         let (peer, mut bytes) = (self.peer as i32, vec![0xa5; len]);
-        // SAFETY: the buffer stays until the request is over.
-        self.note("irecv", unsafe { irecv(COMM_WORLD, layout_mut(&mut bytes), peer, index) })?;
+        self.note("irecv", irecv(COMM_WORLD, layout_mut(&mut bytes), peer, index))?;
         (0..own.below(60)).for_each(|_| _ = pause());
         match self.note("irecv_cancel", irecv_cancel(COMM_WORLD, peer, index)) {
             Some(true) => {
@@ -236,10 +231,8 @@ impl With<'_> {
         }
         let (peer, mut bytes) = (self.peer as i32, vec![0xa5; len]);
         let done = match own.once_in(2) {
-            // SAFETY: the buffer stays until the request is over.
-            true => unsafe { recv(COMM_WORLD, layout_mut(&mut bytes), peer, TAG_ANY) },
-            // SAFETY: as above.
-            false => unsafe { irecv(COMM_WORLD, layout_mut(&mut bytes), peer, TAG_ANY) }
+            true => recv(COMM_WORLD, layout_mut(&mut bytes), peer, TAG_ANY),
+            false => irecv(COMM_WORLD, layout_mut(&mut bytes), peer, TAG_ANY)
                 .and_then(|()| irecv_wait(COMM_WORLD, peer, TAG_ANY)),
         };
         self.note("recv of any index", done)?;
@@ -251,7 +244,8 @@ impl With<'_> {
 }
 
 pub(super) fn layout_mut(bytes: &mut [u8]) -> Layout {
-    Layout::Contiguous { ptr: bytes.as_mut_ptr(), len: bytes.len() }
+    // SAFETY: as above.
+    unsafe { Layout::bytes(bytes.as_mut_ptr(), bytes.len()) }
 }
 
 /// Rounds with one peer after the other: each rank draws the same pairs and the same messages.

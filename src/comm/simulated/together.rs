@@ -249,11 +249,9 @@ impl With<'_> {
         }
         let (to, from) = ((me + 1) % n, (me + n - 1) % n);
         let (out, mut inn) = (block(call, me, to, len), vec![0u8; len]);
-        // SAFETY: the buffers stay until both calls are over.
-        let begun = unsafe { irecv(comm, layout_mut(&mut inn), from as i32, index) };
+        let begun = irecv(comm, layout_mut(&mut inn), from as i32, index);
         self.note("irecv", begun)?;
-        // SAFETY: as above.
-        let sent = unsafe { send(comm, layout(&out), to as i32, index) };
+        let sent = send(comm, layout(&out), to as i32, index);
         let came = irecv_wait(comm, from as i32, index);
         self.note("send", sent)?;
         self.note("irecv_wait", came)?;
@@ -266,10 +264,8 @@ impl With<'_> {
         for (from, to) in (0..self.n()).flat_map(|to| (0..to).map(move |from| (from, to))) {
             let nothing = || layout(&[]);
             let said = match self.me() {
-                // SAFETY: no bytes.
-                me if me == from => unsafe { send(COMM_WORLD, nothing(), to as i32, 0) },
-                // SAFETY: as above.
-                me if me == to => unsafe { recv(COMM_WORLD, nothing(), from as i32, 0) },
+                me if me == from => send(COMM_WORLD, nothing(), to as i32, 0),
+                me if me == to => recv(COMM_WORLD, nothing(), from as i32, 0),
                 _ => Ok(()),
             };
             self.note("first words", said)?;

@@ -5,16 +5,18 @@
 use core::ffi::{c_int, c_void};
 
 use super::{fmpl_block, fmpl_comm, iovec};
-use crate::base::layout::Layout;
+use crate::base::layout::{Form, Layout};
 use crate::ffi::outcome::{number, wrong};
 use crate::p2p;
 
-const fn runs(buf: *const c_void, block: fmpl_block) -> Layout {
-    Layout::Block { ptr: buf as *mut u8, block }
+const unsafe fn runs(buf: *const c_void, block: fmpl_block) -> Layout {
+    // SAFETY: as the caller of the C function promises.
+    unsafe { Layout::new(Form::Block { ptr: buf as *mut u8, block }) }
 }
 
-const fn pieces(iov: *const iovec, n: c_int) -> Layout {
-    Layout::List { iov, n: n as usize }
+const unsafe fn pieces(iov: *const iovec, n: c_int) -> Layout {
+    // SAFETY: as above.
+    unsafe { Layout::new(Form::List { iov, n: n as usize }) }
 }
 
 // # Sub-matrices and lists

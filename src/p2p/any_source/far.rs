@@ -42,7 +42,7 @@ use super::ring::{AREA_BYTES, Arrival, Kind};
 use super::share::limit_of;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
-use crate::base::layout::Layout;
+use crate::base::layout::Run;
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::rules::{Rule, holds};
 use crate::fabric::network::control::Fabric;
@@ -51,7 +51,7 @@ use crate::fabric::network::{Access, Place};
 use crate::lane::far::{Far, sum};
 use crate::lane::record::BLOCK_HEADER;
 use crate::p2p::far::lend::Source;
-use crate::p2p::far::{Remote, transfer};
+use crate::p2p::far::{Remote, fetch_words, transfer};
 use crate::p2p::spool::PAGE;
 
 use host::Host;
@@ -347,17 +347,13 @@ impl Away {
     }
 
     /// Fetches the message from its source, whose lane is `far`. `offered`: a record says where it is by now.
-    ///
-    /// # Safety
-    /// `cap` writable bytes at `to`.
-    pub unsafe fn fetch(&self, far: &Far, offered: bool, to: *mut u8, cap: usize) -> Result<()> {
-        let n = cap.min(self.len as usize);
-        let local = Layout::Contiguous { ptr: to, len: n };
+    pub fn fetch(&self, far: &Far, offered: bool, to: Run) -> Result<()> {
+        let local = to.first(self.len as usize);
+        let (local, n) = (local.into(), local.len());
         let block = Source::new(self.block.addr, self.block.rkey, self.generation);
         if !offered {
             if n > 0 {
-                // SAFETY: as the caller promises; the source leaves the bytes alone.
-                unsafe { block.fetch(far, local, n, self.data.addr)? };
+                block.fetch(far, local, n, self.data.addr)?;
             }
             block.done(far);
             return Ok(());
@@ -366,8 +362,7 @@ impl Away {
         // It is moved once, so at the third look at the latest it is where it was read.
         for _ in 0..3 {
             if n > 0 {
-                // SAFETY: as the caller promises; the source leaves the bytes alone, or says so in the record.
-                unsafe { transfer(far, false, local, 0, n, Remote::run(data.addr, data.rkey))? };
+                transfer(far, false, local, 0, n, Remote::run(data.addr, data.rkey))?;
             }
             let now = self.record(far)?;
             if now == data {
@@ -381,12 +376,10 @@ impl Away {
 
     /// Where the message is now.
     fn record(&self, far: &Far) -> Result<Place> {
-        let (mut words, since) = ([0u64; 3], now_ns());
+        let since = now_ns();
         loop {
-            let local = Layout::Contiguous { ptr: words.as_mut_ptr().cast(), len: 24 };
             let remote = Remote::run(self.block.addr.wrapping_add(BLOCK_HEADER as u64), self.block.rkey);
-            // SAFETY: three words of ours; the block is the source's until it is marked done.
-            unsafe { transfer(far, false, local, 0, 24, remote)? };
+            let words: [u64; 3] = fetch_words(far, remote)?;
             if words[2] == sum(self.generation as u64, &words[..2]) {
                 return Ok(Place { addr: words[0], rkey: words[1] as u32 });
             }

@@ -11,6 +11,7 @@ use super::send::{Message, Outgoing, Way, until_sent};
 use super::share::Share;
 use super::table::key_of;
 use crate::base::error::{Code, Error, Result};
+use crate::base::layout::Layout;
 use crate::base::unwinding::NoWayOut;
 use crate::p2p::PROC_NULL;
 use crate::p2p::endpoint::{Endpoint, endpoint};
@@ -101,8 +102,8 @@ impl Incoming {
         if cap == AS_LOAN {
             self.lent.set(Some(lent));
         } else {
-            // SAFETY: as the caller promises; the loan has its bytes until it is returned.
-            unsafe { ep.loans.copy_out(lent, |from, n| crate::base::atomics::copy(from, to, n), cap)? };
+            // SAFETY: as the caller promises.
+            ep.loans.copy_out(lent, unsafe { Layout::bytes(to, cap) }, cap)?;
         }
         Ok(Some(lent.len))
     }

@@ -21,6 +21,7 @@ use super::send::{Near, Outgoing, copy_into_spool};
 use super::{garbled, receive::Incoming};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
 use crate::base::error::{Code, Error, Result};
+use crate::base::run::Run;
 use crate::fabric::shm::cma::{self, CmaError};
 use crate::fabric::shm::peer::Peer;
 use crate::lane::record::{ASLEEP, BLOCK_HEADER, EVENT};
@@ -77,7 +78,7 @@ pub(super) enum Fetch {
 fn record<'a>(block: PeerBlock) -> Option<&'a Offer> {
     let at = block.bytes(BLOCK_HEADER as u64, size_of::<Offer>() as u64)?;
     // SAFETY: within the window, which stays mapped; blocks begin at lines, and the header is one of several lines; an offer is atomics only.
-    Some(unsafe { &*at.cast::<Offer>() })
+    Some(unsafe { &*at.ptr().cast::<Offer>() })
 }
 
 /// Makes an offer of a message at `ptr`, to itself or to another rank. `None`: the spool has no block for it.
@@ -277,7 +278,7 @@ pub(super) struct Fetching<'a> {
 impl Fetching<'_> {
     /// The block that the source has named in this use, and so many bytes behind its header. Who is said to be the source need not be: any
     /// member can have filled the slot. So a block in another use is left alone, and one of this process must be one that it has taken.
-    fn block(&self, at: u64, bytes: u64, generation: u32) -> Result<(PeerBlock, *mut u8)> {
+    fn block(&self, at: u64, bytes: u64, generation: u32) -> Result<(PeerBlock, Run)> {
         let block = self.ep.any_source.spool_of(self.ep, self.source)?.block(at);
         let found = block.and_then(|block| Some((block, block.bytes(BLOCK_HEADER as u64, bytes)?)));
         let own = || self.ep.spool.is_held(BlockRef { at, size: bytes, generation });
@@ -293,8 +294,8 @@ impl Fetching<'_> {
     /// `cap` writable bytes at `to`.
     pub unsafe fn spooled(&self, to: *mut u8, cap: usize) -> Result<()> {
         let (block, from) = self.block(self.away.at, self.away.len, self.away.generation)?;
-        // SAFETY: `block` made sure of the bytes, and they stay until it is marked done.
-        unsafe { copy(from, to, cap.min(self.away.len as usize)) };
+        // SAFETY: as the caller promises.
+        from.copy_to(unsafe { Run::new(to, cap) });
         block.finish(self.away.generation);
         Ok(())
     }
@@ -352,7 +353,7 @@ impl Fetching<'_> {
                     let generation = offer.generation.load(Ordering::Relaxed);
                     let (block, from) = self.block(offer.block.load(Ordering::Relaxed), self.away.len, generation)?;
                     // SAFETY: as in `spooled`.
-                    unsafe { copy(from, to, n) };
+                    unsafe { copy(from.ptr(), to, n) };
                     block.finish(generation);
                     self.end(offer);
                     return Ok(true);
@@ -418,7 +419,7 @@ impl Fetching<'_> {
             let half = (taken as usize / PIECE % 2) * PIECE;
             let want = piece.min(n.saturating_sub(taken as usize));
             // SAFETY: within the block and the buffer.
-            unsafe { copy(from.add(half), to.wrapping_add(taken as usize), want) };
+            unsafe { copy(from.ptr().add(half), to.wrapping_add(taken as usize), want) };
             taken += piece as u64;
             // SYNC POINT: pairs with the sender's acquire: the half is free again.
             offer.taken.store(taken, Ordering::Release);

@@ -29,6 +29,7 @@ use super::share::SHARES_MOST;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
 use crate::base::ownership::take_over;
 use crate::base::prefetch::prefetch_to_write;
+use crate::base::run::Run;
 use crate::fabric::shm::region::{ANY_AT, Mapping, PLACES_AT};
 use crate::lane::map::{SLOTS as INDICES, UNIT_SLOTS, UNITS};
 
@@ -311,7 +312,7 @@ impl Ring {
         // SAFETY: as the caller promises; the slot's bytes are the ticket holder's alone until the mark is there.
         let kind = unsafe {
             if len <= 16 {
-                let [a, b] = super::super::send::words_of(from, len);
+                let [a, b] = Run::new(from.cast_mut(), len).words();
                 slot.data[0].store(a, Ordering::Relaxed);
                 slot.data[1].store(b, Ordering::Relaxed);
                 Kind::Inline
@@ -375,7 +376,7 @@ impl Ring {
                 take_over(self.area(ticket), n);
             } else if n <= 16 {
                 let words = [slot.data[0].load(Ordering::Relaxed), slot.data[1].load(Ordering::Relaxed)];
-                super::super::receive::deliver_words(words, to, n);
+                Run::new(to, n).set_words(words, n);
             } else {
                 copy(self.line(ticket), to, n.min(SLOT_BYTES));
             }

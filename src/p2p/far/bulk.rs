@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::error::Error;
-use crate::base::layout::{Block as Shaped, Cursor, Layout};
+use crate::base::layout::{Block as Shaped, Cursor, Form, Layout, Run};
 use crate::fabric::network::control::BOUNCE_BYTES;
 use crate::fabric::network::link::{Link, PIECES};
 use crate::fabric::network::region::Region;
@@ -23,12 +23,10 @@ const WRITE_MOST: usize = 16 << 10;
 type Broken = Error;
 
 /// Registers memory for the length of a transfer, or finds it registered. `None`: it cannot be, and bounce buffers serve.
-///
-/// # Safety
-/// The memory stays mapped as long as the registration lives.
-pub(in crate::p2p) unsafe fn registered(far: &Far, at: *mut u8, len: usize, writable: bool) -> Option<Arc<Region>> {
+pub(in crate::p2p) fn registered(far: &Far, run: Run, writable: bool) -> Option<Arc<Region>> {
+    let (at, len) = (run.ptr(), run.len());
     let block = || endpoint().ok()?.heap.block_of(at, len);
-    // SAFETY: as the caller promises; the heap tells the cache before it gives pages away.
+    // SAFETY: the memory of a message stays until that is over; the heap tells the cache before it gives pages away.
     unsafe { far.fabric().cache().get(at, len, writable, block) }.ok()
 }
 
@@ -59,23 +57,22 @@ impl Remote {
 
 /// The memory from the first to the last byte of a layout, of which `n` bytes from offset `at` on are moved, if that is worth being
 /// registered in one piece.
-pub(super) fn span(layout: &Layout, at: usize, n: usize) -> Option<(*mut u8, usize)> {
-    match *layout {
-        Layout::Contiguous { ptr, .. } => Some((ptr.wrapping_add(at), n)),
-        Layout::Block { ptr, block } if block.run >= RUN_FROM && block.count > 0 => {
+pub(super) fn span(layout: Layout, at: usize, n: usize) -> Option<Run> {
+    match layout.form() {
+        Form::Contiguous(run) => Some(run.part(at, n)),
+        Form::Block { ptr, block } if block.run >= RUN_FROM && block.count > 0 => {
             let reach = (block.count as isize - 1) * block.stride;
             let len = reach.unsigned_abs() + block.run;
-            (len / SPREAD_MOST <= block.run * block.count).then_some((ptr.wrapping_offset(reach.min(0)), len))
+            // SAFETY: no more than registered: of what lies between its runs nothing is used.
+            let all = unsafe { Run::new(ptr.wrapping_offset(reach.min(0)), len) };
+            (len / SPREAD_MOST <= block.run * block.count).then_some(all)
         }
         _ => None,
     }
 }
 
 /// Moves `n` bytes between a layout of this process, from offset `at` on, and a run of the peer's memory, and waits for the end.
-///
-/// # Safety
-/// The layout has the bytes, readable (`push`) or writable; the peer's memory may be read or written.
-pub(in crate::p2p) unsafe fn transfer(
+pub(in crate::p2p) fn transfer(
     far: &Far,
     push: bool,
     local: Layout,
@@ -83,8 +80,15 @@ pub(in crate::p2p) unsafe fn transfer(
     n: usize,
     remote: Remote,
 ) -> Result<(), Broken> {
-    // SAFETY: as the caller promises; the waits below end before registrations and buffers go.
-    unsafe { start(far, push, local, at, n, remote)?.finish() }
+    start(far, push, local, at, n, remote)?.finish()
+}
+
+/// Fetches words of the peer's memory.
+pub(in crate::p2p) fn fetch_words<const N: usize>(far: &Far, remote: Remote) -> Result<[u64; N], Broken> {
+    let mut words = [0u64; N];
+    // SAFETY: this function's, which waits for the end.
+    let local = unsafe { Layout::bytes(words.as_mut_ptr().cast(), size_of_val(&words)) };
+    transfer(far, false, local, 0, size_of_val(&words), remote).map(|()| words)
 }
 
 /// A transfer whose last requests may be under way.
@@ -116,10 +120,7 @@ impl Drop for Started<'_> {
 }
 
 /// As [`transfer`], but the last requests may be under way when it returns.
-///
-/// # Safety
-/// As for [`transfer`]; the memory stays until the transfer is finished or dropped.
-pub(super) unsafe fn start<'a>(
+pub(super) fn start<'a>(
     far: &'a Far,
     push: bool,
     local: Layout,
@@ -129,15 +130,14 @@ pub(super) unsafe fn start<'a>(
 ) -> Result<Started<'a>, Broken> {
     let link = &*far.link;
     if n > BOUNCE_BYTES
-        && let Some((from, len)) = span(&local, at, n)
-        // SAFETY: as the caller promises; the registration lives in what is returned.
-        && let Some(region) = unsafe { registered(far, from, len, !push) }
+        && let Some(whole) = span(local, at, n)
+        && let Some(region) = registered(far, whole, !push)
     {
-        let here = match local {
-            Layout::Block { ptr, block } => {
+        let here = match local.form() {
+            Form::Block { ptr, block } => {
                 Remote { place: Place { addr: ptr as u64, rkey: region.lkey() }, shape: block }
             }
-            _ => Remote::run((from as u64).wrapping_sub(at as u64), region.lkey()),
+            _ => Remote::run((whole.ptr() as u64).wrapping_sub(at as u64), region.lkey()),
         };
         let (mut done, mut ticket) = (0, 0);
         let request_most = if push { WRITE_MOST.min(link.longest()) } else { link.longest() };
@@ -166,15 +166,11 @@ pub(super) unsafe fn start<'a>(
         }
         return Ok(Started { link, ticket, region: Some(region) });
     }
-    // SAFETY: as the caller promises.
-    unsafe { by_bounce(far, push, local, at, n, remote) }
+    by_bounce(far, push, local, at, n, remote)
 }
 
 /// The same through a bounce buffer in two halves, so that copying and moving overlap.
-///
-/// # Safety
-/// As of [`start`].
-unsafe fn by_bounce<'a>(
+fn by_bounce<'a>(
     far: &'a Far,
     push: bool,
     local: Layout,
@@ -187,14 +183,16 @@ unsafe fn by_bounce<'a>(
     const HALF: usize = BOUNCE_BYTES / 2;
     let bounce = far.fabric().bounce()?;
     let arena = bounce.arena();
-    let half = |k: usize| arena.as_ptr().wrapping_add((k & 1) * HALF);
+    // SAFETY: a half of the buffer, which is this call's alone.
+    let half = |k: usize, len: usize| unsafe { Run::new(arena.as_ptr().wrapping_add((k & 1) * HALF), len.min(HALF)) };
     // Posts what is or comes to be in half `k`, a request for each run of the peer's memory.
     let post = |k: usize, len: usize| -> Result<u64, Broken> {
         let (mut done, mut ticket) = (0, 0);
         while done < len {
             let (place, run) = remote.at(k * HALF + done);
             let bytes = (len - done).min(run).min(if push { WRITE_MOST } else { HALF }).min(link.longest());
-            let piece = Piece { addr: half(k) as u64 + done as u64, len: bytes as u32, lkey: arena.region().lkey() };
+            let piece =
+                Piece { addr: half(k, len).ptr() as u64 + done as u64, len: bytes as u32, lkey: arena.region().lkey() };
             // SAFETY: a part of the half, which is left alone until the last ticket is over.
             ticket = match unsafe { link.bulk(push, done + bytes == len, &[piece], place) } {
                 Ok(ticket) => ticket,
@@ -208,16 +206,14 @@ unsafe fn by_bounce<'a>(
         Ok(ticket)
     };
     let mut tickets = [0u64; 2];
-    // SAFETY: as the caller promises.
-    let mut cursor = unsafe { Cursor::new(local, at) };
+    let mut cursor = Cursor::new(local, at);
     let parts = n.div_ceil(HALF);
     let bytes = |k: usize| HALF.min(n - k * HALF);
     let outcome = (|| {
         if push {
             for k in 0..parts {
                 link.wait(tickets[k & 1])?;
-                // SAFETY: the half is free again; the layout has the bytes.
-                unsafe { cursor.gather(half(k), bytes(k)) };
+                cursor.gather(half(k, bytes(k)));
                 tickets[k & 1] = post(k, bytes(k))?;
             }
             return Ok(());
@@ -229,8 +225,7 @@ unsafe fn by_bounce<'a>(
             }
             if k > 0 {
                 link.wait(tickets[(k - 1) & 1])?;
-                // SAFETY: the bytes have come; the layout has room for them.
-                unsafe { cursor.scatter(half(k - 1), bytes(k - 1)) };
+                cursor.scatter(half(k - 1, bytes(k - 1)));
             }
         }
         Ok(())

@@ -157,9 +157,9 @@ impl Receiver {
         let (block, from) = (source(chain), chain.next);
         let there = chain.addr.wrapping_add(from);
         chain.piece.resize(n, 0);
-        let to = Layout::Contiguous { ptr: chain.piece.as_mut_ptr(), len: n };
-        // SAFETY: the piece has room; the sender keeps the block until this side has marked it done.
-        if let Err(e) = unsafe { block.fetch(far, to, n, there) } {
+        // SAFETY: all of the piece, until it has been fetched.
+        let to = unsafe { Layout::bytes(chain.piece.as_mut_ptr(), n) };
+        if let Err(e) = block.fetch(far, to, n, there) {
             chain.piece.clear();
             // The sender could say no again and again.
             far.link.fail(Reason::Other, format!("has sent what cannot be fetched ({})", e.detail()));
@@ -186,7 +186,7 @@ impl Receiver {
     }
 
     /// Delivers a record of the chain; its length.
-    pub(in crate::p2p) unsafe fn take_far_record(&self, far: &Far) -> Result<usize, Error> {
+    pub(in crate::p2p) fn take_far_record(&self, far: &Far) -> Result<usize, Error> {
         let Some(mine) = far.slot(self.slot) else { return Err(self.garbled("a record of its chain")) };
         let mut chain = mine.chain.lock().unwrap_or_else(|e| e.into_inner());
         let Next::Record { len, header } = next_of(&chain, self.seq) else {
@@ -194,12 +194,10 @@ impl Receiver {
         };
         let n = (len as usize).min(self.cap);
         match next_bytes(&chain).get(header as usize..).and_then(|bytes| bytes.get(..n)) {
-            // SAFETY: so many bytes, and the buffer has room for them.
-            Some(bytes) => unsafe { Cursor::new(self.data, 0).scatter(bytes.as_ptr(), n) },
+            Some(bytes) => Cursor::new(self.data, 0).scatter_bytes(bytes),
             None => {
                 let from = chain.addr.wrapping_add(chain.next + header);
-                // SAFETY: the buffer has room; the sender keeps the block until it is marked done.
-                unsafe { source(&chain).fetch(far, self.data, n, from)? };
+                source(&chain).fetch(far, self.data, n, from)?;
             }
         }
         chain.next += record_bytes(len as usize) as u64;

@@ -81,15 +81,11 @@ impl Source {
     }
 
     /// Fetches `n` bytes of it, from that address there.
-    ///
-    /// # Safety
-    /// The layout has room for them; the sender keeps the block until it is marked done.
-    pub unsafe fn fetch(&self, far: &Far, to: Layout, n: usize, from: u64) -> Result<()> {
+    pub fn fetch(&self, far: &Far, to: Layout, n: usize, from: u64) -> Result<()> {
         // Addresses there, as the peer says: what is not its own its device refuses.
         let within = |from: u64| (PAGE as u64).checked_sub(from.wrapping_sub(self.addr)).filter(|left| *left > 0);
         if self.generation & PART == 0 || within(from).is_some_and(|left| n as u64 <= left) {
-            // SAFETY: as the caller promises.
-            return unsafe { transfer(far, false, to, 0, n, Remote::run(from, self.key)) };
+            return transfer(far, false, to, 0, n, Remote::run(from, self.key));
         }
         let _alone = far.link.borrow();
         let fetch_all = || -> Result<()> {
@@ -98,8 +94,7 @@ impl Source {
                 let at = from.wrapping_add(done as u64);
                 let (key, most) = within(at).map_or_else(|| ask(far, at), |left| Ok((self.key, left)))?;
                 let bytes = (n - done).min(usize::try_from(most).unwrap_or(usize::MAX));
-                // SAFETY: as above; the piece is lent until the next is asked for.
-                unsafe { transfer(far, false, to, done, bytes, Remote::run(at, key))? };
+                transfer(far, false, to, done, bytes, Remote::run(at, key))?;
                 done += bytes;
             }
             Ok(())

@@ -1,7 +1,6 @@
 //! One loan to many: each holder has a ticket of its own for the same memory, so each returns it as if it were alone, and dies alone.
 
 use super::*;
-use crate::base::layout::Layout;
 use crate::lane::SEND_PENDING;
 use crate::p2p::any_source::multicast::members_of;
 use crate::p2p::loan::send::{Claimed, claim, holder};
@@ -18,7 +17,7 @@ pub unsafe fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: *const u64, 
     // SAFETY: as the caller promises.
     let members = unsafe { members_of(ep, comm, bits)? };
     let Claimed { ticket, generation, .. } = claimed;
-    let data = Layout::Contiguous { ptr: claimed.at, len: claimed.size };
+    let data = claimed.bytes().into();
     let mut lanes = Vec::with_capacity(members.len());
     for rank in members {
         let (lane, slot) = ep.resolve(comm, rank as i32, index)?;
@@ -32,8 +31,7 @@ pub unsafe fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: *const u64, 
     for ((lane, slot), (part, generation)) in lanes.into_iter().zip(&parts) {
         let words = claimed.words_of(*part, *generation);
         let gone = if lane.far().is_some() {
-            // SAFETY: the loan is this call's.
-            let _ = unsafe { crate::p2p::send::send_on(ep, lane, slot, data) };
+            let _ = crate::p2p::send::send_on(ep, lane, slot, data);
             true
         } else {
             let mut sender = Sender::new(ep, lane, slot, data, size);
@@ -43,8 +41,7 @@ pub unsafe fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: *const u64, 
                 if sender.check_peer().is_err() {
                     break true;
                 }
-                // SAFETY: nothing but the words is read.
-                if unsafe { sender.place_short() } {
+                if sender.place_short() {
                     break false;
                 }
                 crate::base::thread::yield_core();

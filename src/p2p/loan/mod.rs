@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::layout::{Cursor, Layout};
 use crate::base::lock::Mutex;
 use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::heap::Heap;
@@ -187,13 +188,10 @@ impl Loans {
     }
 
     /// Copies a loan that is held out of it, as far as there is room, and returns it.
-    ///
-    /// # Safety
-    /// `copy` may be called with the loan's first byte and as many bytes as there is room for.
-    pub unsafe fn copy_out(&self, lent: Lent, copy: impl FnOnce(*const u8, usize), room: usize) -> Result<()> {
-        let n = lent.len.min(room);
-        copy(lent.at, n);
-        self.copied(n);
+    pub(super) fn copy_out(&self, lent: Lent, to: Layout, room: usize) -> Result<()> {
+        let from = lent.bytes().first(room);
+        Cursor::new(to, 0).scatter(from);
+        self.copied(from.len());
         self.give_back(lent.at)
     }
 

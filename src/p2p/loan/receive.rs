@@ -1,7 +1,7 @@
 //! Receiving a message in place: whatever its sender did, the program gets memory that it may read until it returns it.
 
 use super::*;
-use crate::base::layout::{Cursor, Layout};
+use crate::base::layout::Run;
 use crate::base::trace::traced;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::Kind;
@@ -23,6 +23,17 @@ pub struct Lent {
 impl Lent {
     /// Of a message from nobody.
     pub const NOTHING: Lent = Lent { at: std::ptr::null_mut(), len: 0 };
+
+    /// What was noted of it.
+    pub(in crate::p2p) fn of(run: Run) -> Lent {
+        Lent { at: run.ptr(), len: run.len() }
+    }
+
+    /// Its bytes.
+    pub(in crate::p2p) fn bytes(self) -> Run {
+        // SAFETY: a loan has so many bytes until it is returned, and whoever makes one of these has taken or received it.
+        unsafe { Run::new(self.at, self.len) }
+    }
 }
 
 /// The next message on (peer, index), in place.
@@ -80,8 +91,7 @@ fn recv_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Result<Le
         return Err(crate::p2p::send::busy(ep, lane, slot, "recv"));
     }
     let receiver = Receiver::of_loan(ep, lane, slot);
-    // SAFETY: it writes into memory of the library's only.
-    unsafe { receiver.until_received(false)? };
+    receiver.until_received(false)?;
     Ok(receiver.lent())
 }
 
@@ -114,8 +124,7 @@ pub fn irecv_loan(comm: i32, src: i32, index: i32) -> Result<()> {
     if lane.progress(slot).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
         return Err(crate::p2p::send::busy(ep, lane, slot, "irecv_loan"));
     }
-    // SAFETY: it writes into memory of the library's only.
-    unsafe { begin(&Receiver::of_loan(ep, lane, slot)) }
+    begin(&Receiver::of_loan(ep, lane, slot))
 }
 
 /// Completes it.
@@ -137,10 +146,7 @@ pub fn irecv_loan_test(comm: i32, src: i32, index: i32) -> Result<Option<Lent>> 
 
 impl Receiver {
     /// A loan has come over the lane under these words: it is held, or copied out of.
-    ///
-    /// # Safety
-    /// The buffer is writable.
-    pub(in crate::p2p) unsafe fn take_loan(&self, words: [u64; 2]) -> Result<usize> {
+    pub(in crate::p2p) fn take_loan(&self, words: [u64; 2]) -> Result<usize> {
         let Some(lent) = self.ep.loans.hold(&self.ep.heap, self.lane.peer.as_ref(), words) else {
             return Err(self.garbled("the words that name a loan"));
         };
@@ -148,24 +154,19 @@ impl Receiver {
             self.lent.set(Some(lent));
             return Ok(lent.len);
         }
-        // SAFETY: the loan has `len` bytes until it is returned, the buffer has room for those that fit.
-        unsafe { self.ep.loans.copy_out(lent, |from, n| Cursor::new(self.data, 0).scatter(from, n), self.cap)? };
+        self.ep.loans.copy_out(lent, self.data, self.cap)?;
         Ok(lent.len)
     }
 
     /// Takes a message that is no loan, for one who wants a loan: into one of this process's. Without room for it the message stays where it is.
-    ///
-    /// # Safety
-    /// It was found for this receive.
     #[cold]
-    pub(in crate::p2p) unsafe fn take_into_loan(&self, found: Found) -> Result<()> {
+    pub(in crate::p2p) fn take_into_loan(&self, found: Found) -> Result<()> {
         let ep = self.ep;
         let len = self.length(found);
         let at = ep.loans.take(&ep.heap, len)?;
-        let data = Layout::Contiguous { ptr: at, len };
+        let data = Lent { at, len }.bytes().into();
         let inner = Receiver::of_message(ep, self.lane, self.slot, data, len, self.seq);
-        // SAFETY: the loan is this call's, and has `len` bytes.
-        let taken = unsafe { inner.take(found) };
+        let taken = inner.take(found);
         if let Err(e) = taken {
             ep.loans.give_back(at)?;
             return Err(e);

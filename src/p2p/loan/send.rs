@@ -1,7 +1,7 @@
 //! Handing a loan over: a short message whose words name the memory. It never waits for its receive, since its bytes need no room.
 
 use super::*;
-use crate::base::layout::{Cursor, Layout};
+use crate::base::layout::{Cursor, Run};
 use crate::base::trace::traced;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::{Kind, Land};
@@ -22,6 +22,10 @@ pub(in crate::p2p) struct Claimed {
 }
 
 impl Claimed {
+    /// What is handed over.
+    pub fn bytes(&self) -> Run {
+        Lent { at: self.at, len: self.size }.bytes()
+    }
     /// What names it to one of several, who returns it by this ticket.
     pub fn words_of(&self, ticket: u32, generation: u32) -> [u64; 2] {
         Descriptor { place: self.place, len: self.size as u64, ticket, generation }.words()
@@ -111,10 +115,9 @@ fn send_slow(ep: &'static Endpoint, pool: &Pool, claimed: &Claimed, comm: i32, d
 
 /// `false`: it is sent, and nobody has it any more.
 fn send_on(ep: &'static Endpoint, claimed: &Claimed, lane: &'static Lane, slot: usize) -> Result<bool> {
-    let data = Layout::Contiguous { ptr: claimed.at, len: claimed.size };
+    let data = claimed.bytes().into();
     if lane.far().is_some() {
-        // SAFETY: the loan is this call's.
-        return unsafe { crate::p2p::send::send_on(ep, lane, slot, data) }.map(|()| false);
+        return crate::p2p::send::send_on(ep, lane, slot, data).map(|()| false);
     }
     if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
         return Err(busy(ep, lane, slot, "send"));
@@ -122,20 +125,15 @@ fn send_on(ep: &'static Endpoint, claimed: &Claimed, lane: &'static Lane, slot: 
     let mut sender = Sender::new(ep, lane, slot, data, claimed.size);
     sender.check_peer()?;
     sender.loan = Some(claimed.words);
-    // SAFETY: nothing but the words is read.
-    if unsafe { sender.place_short() } { Ok(true) } else { Err(sender.spool_full()) }
+    if sender.place_short() { Ok(true) } else { Err(sender.spool_full()) }
 }
 
 impl Sender {
     /// Copies an ordinary message into a loan and hands that over: its receive is posted, and wants one.
-    ///
-    /// # Safety
-    /// The data is readable.
-    pub(in crate::p2p) unsafe fn put_loan(&mut self) -> Put {
+    pub(in crate::p2p) fn put_loan(&mut self) -> Put {
         let (ep, lane) = (self.ep, self.lane);
         let Ok(at) = ep.loans.take(&ep.heap, self.len) else { return Put::NotNow };
-        // SAFETY: as the caller promises; the loan has `len` bytes, and is this call's.
-        unsafe { Cursor::new(self.data, 0).gather(at, self.len) };
+        Cursor::new(self.data, 0).gather(Lent { at, len: self.len }.bytes());
         ep.loans.copied(self.len);
         let (pool, claimed) = match claim(ep, at, self.len) {
             Ok(both) => both,

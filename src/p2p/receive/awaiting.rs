@@ -51,8 +51,7 @@ impl Scene for Awaiting {
         doorbell::bit(self.slot)
     }
     fn ready(&self) -> bool {
-        let nowhere = Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 };
-        let r = Receiver::of_message(self.ep, self.lane, self.slot, nowhere, 0, self.seq);
+        let r = Receiver::of_message(self.ep, self.lane, self.slot, Layout::NOTHING, 0, self.seq);
         r.look().is_some()
     }
     fn naps(&self) -> u32 {

@@ -2,6 +2,7 @@
 //! announcement; and the posting of a run of bytes.
 
 use super::*;
+use crate::base::prefetch::prefetch_run;
 use crate::base::trace::traced;
 
 /// So much of the next message of a window is asked for while this one is copied; what follows it a processor asks for by itself.
@@ -9,28 +10,21 @@ const FETCHED_AHEAD: usize = 1024;
 
 /// The short path: the message is, or within moments will be, in the landing or its annex. `false`: not this way. `OWE`: as for
 /// [`take_short`].
-///
-/// # Safety
-/// `cap` writable bytes at `ptr`; `slot` below the lane's limit.
 #[inline(always)]
-pub unsafe fn recv_inline<const OWE: bool>(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
+pub fn recv_inline<const OWE: bool>(lane: &Lane, slot: usize, run: Run) -> bool {
     let progress = lane.progress(slot);
     if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != 0 {
         return false;
     }
     // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
-    let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
-    // SAFETY: as the caller promises.
-    unsafe { take_short::<OWE>(lane, progress, slot, ptr, cap, patience) }
+    let patience = if run.len() <= POST_AT_ONCE { patience() } else { 1 };
+    take_short::<OWE>(lane, progress, slot, run, patience)
 }
 
 /// Takes the chain's next record, if the last message came from the chain and that record is there within moments and fits. `false`:
 /// not this way.
-///
-/// # Safety
-/// As for [`recv_inline`].
 #[inline(always)]
-pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: usize) -> bool {
+pub(super) fn take_chained(lane: &Lane, slot: usize, run: Run) -> bool {
     let progress = lane.progress(slot);
     if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != RECV_CHAIN {
         return false;
@@ -40,7 +34,7 @@ pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: u
     let side = lane.receive_side(slot);
     let (block, next) = (side.block.get(), side.next.get());
     let record = block.record(next);
-    let patience = if cap <= POST_AT_ONCE { patience() } else { 1 };
+    let patience = if run.len() <= POST_AT_ONCE { patience() } else { 1 };
     let mut turns = 0;
     // SYNC POINT: as in `look_in_chain`.
     let mut word = record.load(Ordering::Acquire);
@@ -55,15 +49,14 @@ pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: u
     let len = (word >> 40) as usize;
     if (word >> 32) as u8 != Kind::Spooled as u8
         || len as u64 >= LONG_LENGTH
-        || len > cap
+        || len > run.len()
         || !block.has_record(next, len as u64)
     {
         return false;
     }
-    // SAFETY: the record has `len` bytes in the peer's spool behind its word; they fit, as was just seen.
-    unsafe { copy(block.payload(next), ptr, len) };
-    // SAFETY: whole lines of the record's payload, which nobody else reads, until the block is done.
-    unsafe { take_over(block.payload(next), len) };
+    let payload = block.payload(next, len);
+    payload.copy_to(run);
+    payload.take_over();
     side.next.set(next + record_bytes(len) as u64);
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
@@ -78,16 +71,12 @@ pub(super) unsafe fn take_chained(lane: &Lane, slot: usize, ptr: *mut u8, cap: u
 ///
 /// `OWE`: in traffic that alternates the acknowledgement is left to the answer. Only a blocking receive does so: requests overlap, and
 /// a peer that sends before it has looked for what came would find its last message not acknowledged.
-///
-/// # Safety
-/// As for [`recv_inline`]; the last message did not come from the chain.
 #[inline(always)]
-pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
+pub(in crate::p2p) fn take_short<const OWE: bool>(
     lane: &Lane,
     progress: &Progress,
     slot: usize,
-    ptr: *mut u8,
-    cap: usize,
+    run: Run,
     patience: u32,
 ) -> bool {
     let (theirs, mine) = lane.receiving(slot);
@@ -109,19 +98,17 @@ pub(in crate::p2p) unsafe fn take_short<const OWE: bool>(
         turns += 1;
     }
     let len = land.inline_len();
-    if len > cap {
+    if len > run.len() {
         return false;
     }
     progress.note_acked(land, theirs);
     let words = [theirs.data[0].load(Ordering::Relaxed), theirs.data[1].load(Ordering::Relaxed)];
     let inline = land.kind() == Kind::Inline as u8;
     let len = if inline {
-        // SAFETY: an inline length is at most 16, and it is ≤ cap.
-        unsafe { deliver_words(words, ptr, len.min(INLINE_BYTES)) };
+        run.set_words(words, len);
         len
     } else {
-        // SAFETY: as the caller promises; what was published stays until the acknowledgement.
-        let Some(len) = (unsafe { from_annex(lane, slot, seq, land, words, ptr, cap) }) else { return false };
+        let Some(len) = from_annex(lane, slot, seq, land, words, run) else { return false };
         len
     };
     progress.count_received(seq);
@@ -170,31 +157,20 @@ fn owe(progress: &Progress) {
 
 /// Takes a message that came with its announcement to a receiver of any index, if it is the slot's next one and fits. `false`: not so. Its
 /// landing need not be there yet, and is not looked at: the line stays where it is written next.
-///
-/// # Safety
-/// `cap` writable bytes at `ptr`; `slot` below the lane's limit.
 #[inline(always)]
-pub(in crate::p2p) unsafe fn take_carried(
-    lane: &Lane,
-    slot: usize,
-    land: Land,
-    words: [u64; 2],
-    ptr: *mut u8,
-    cap: usize,
-) -> bool {
+pub(in crate::p2p) fn take_carried(lane: &Lane, slot: usize, land: Land, words: [u64; 2], run: Run) -> bool {
     let progress = lane.progress(slot);
     let seq = progress.received.load(Ordering::Relaxed) + 1;
     let len = land.inline_len();
     if progress.recv_flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_CHAIN) != 0
         || !land.is(seq, lane.epoch)
-        || len > cap.min(INLINE_BYTES)
+        || len > run.len().min(INLINE_BYTES)
     {
         return false;
     }
     let halves = lane.receiving(slot);
     progress.note_acked(land, halves.0);
-    // SAFETY: at most 16 bytes, and at most `cap`.
-    unsafe { deliver_words(words, ptr, len) };
+    run.set_words(words, len);
     progress.count_received(seq);
     lane.note_len(progress, slot, len);
     traced!(lane.note_received(slot, len, seq));
@@ -229,17 +205,13 @@ pub(super) fn wake_sender(lane: &Lane, slot: usize, theirs: &Half) {
 ///
 /// Whether the message is there is looked up when the receive is completed: so posting writes the posting and touches nothing else that the
 /// two sides share.
-///
-/// # Safety
-/// `cap` bytes at `ptr` are writable until the receive is completed; `slot` is below the lane's limit, no receive is pending there, and the
-/// last message neither came from the chain nor is its acknowledgement owed.
 #[inline(always)]
-pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64, ptr: *mut u8, cap: usize) {
+pub(in crate::p2p) fn post_short(ep: &Endpoint, lane: &Lane, slot: usize, seq: u64, run: Run) {
     let posting = lane.posting_here(slot);
     // What fits the landing goes there, wherever the buffer is.
-    let hint = if cap <= INLINE_BYTES { 0 } else { heap_hint(ep, ptr, cap) };
-    posting.post(seq, ptr as u64, cap as u64, PostingKind::Contiguous, hint, lane.epoch);
-    lane.wanted(slot).set(ptr, cap);
+    let hint = if run.len() <= INLINE_BYTES { 0 } else { heap_hint(ep, run) };
+    posting.post(seq, run.ptr() as u64, run.len() as u64, PostingKind::Contiguous, hint, lane.epoch);
+    lane.wanted(slot).set(run);
     doorbell::light_barrier();
     // SYNC POINT: pairs with the sleeper's count, as its word does in `wake_sender`.
     if lane.peer_side().asleep.load(Ordering::Relaxed) != 0 {
@@ -249,8 +221,8 @@ pub(in crate::p2p) unsafe fn post_short(ep: &Endpoint, lane: &Lane, slot: usize,
 
 /// [`HINT_HEAP`] for bytes that the peer can reach in the heap.
 #[inline(always)]
-pub(super) fn heap_hint(ep: &Endpoint, ptr: *mut u8, len: usize) -> u8 {
-    if ep.heap.contains(ptr, len) { HINT_HEAP } else { 0 }
+pub(super) fn heap_hint(ep: &Endpoint, run: Run) -> u8 {
+    if ep.heap.contains(run.ptr(), run.len()) { HINT_HEAP } else { 0 }
 }
 
 /// Gives the acknowledgement that is owed, if one is: whoever receives off the short path, or looks for a message, may be what the
@@ -266,45 +238,29 @@ pub(crate) fn settle(lane: &Lane, slot: usize) {
 }
 
 /// Delivers a message that lies in an annex, or partly in a split line, if it fits; its length.
-///
-/// # Safety
-/// `cap` writable bytes at `ptr`; `land` and `words` are those of message `seq`.
 #[inline]
-unsafe fn from_annex(
-    lane: &Lane,
-    slot: usize,
-    seq: u64,
-    land: Land,
-    words: [u64; 2],
-    ptr: *mut u8,
-    cap: usize,
-) -> Option<usize> {
+fn from_annex(lane: &Lane, slot: usize, seq: u64, land: Land, words: [u64; 2], run: Run) -> Option<usize> {
     let (which, split) = annex_of(lane, land)?;
     let len =
         if split { land.inline_len().clamp(INLINE_BYTES, SPLIT_BYTES) } else { (words[0] as usize).min(ANNEX_MOST) };
     // A split line that does not come is the long way's business.
-    if len > cap || split && !split_soon(lane, which, slot, seq) {
+    if len > run.len() || split && !split_soon(lane, which, slot, seq) {
         return None;
     }
-    if !split {
-        prefetch_run(lane.annex(which, slot), len.min(ANNEX_BYTES));
-        prefetch_run(lane.long_annex(which, slot), len.saturating_sub(ANNEX_BYTES));
-    }
-    // SAFETY: `len` ≤ cap; the annex, or landing and split line, hold `len` bytes until the acknowledgement.
-    unsafe {
-        if split {
-            deliver_words(words, ptr, INLINE_BYTES);
-            copy(lane.split(which, slot), ptr.add(INLINE_BYTES), len - INLINE_BYTES);
-        } else {
-            copy(lane.annex(which, slot), ptr, len.min(ANNEX_BYTES));
-            if len > ANNEX_BYTES {
-                copy(lane.long_annex(which, slot), ptr.add(ANNEX_BYTES), len - ANNEX_BYTES);
-            }
-            // Where both sides send at once, the taking over is only one more thing to wait for.
-            if which != 0 && lane.progress(slot).is_inward() {
-                take_over(lane.annex(which, slot), len.min(ANNEX_BYTES));
-                take_over(lane.long_annex(which, slot), len.saturating_sub(ANNEX_BYTES));
-            }
+    if split {
+        run.set_words(words, INLINE_BYTES);
+        lane.split(which, slot).copy_to(run.first(len).after(INLINE_BYTES));
+    } else {
+        let parts =
+            [lane.annex(which, slot).first(len), lane.long_annex(which, slot).first(len.saturating_sub(ANNEX_BYTES))];
+        parts.iter().for_each(|part| part.prefetch());
+        parts[0].copy_to(run);
+        if len > ANNEX_BYTES {
+            parts[1].copy_to(run.after(ANNEX_BYTES));
+        }
+        // Where both sides send at once, the taking over is only one more thing to wait for.
+        if which != 0 && lane.progress(slot).is_inward() {
+            parts.iter().for_each(|part| part.take_over());
         }
     }
     received_annex(lane, slot, which);
@@ -319,10 +275,8 @@ pub(in crate::p2p) fn fetch_annex(lane: &Lane, slot: usize, progress: &Progress,
     if land.is(progress.received.load(Ordering::Relaxed) + 1, lane.epoch)
         && let Some((which, false)) = annex_of(lane, land)
     {
-        prefetch_run(
-            lane.annex(which, slot),
-            (theirs.data[0].load(Ordering::Relaxed) as usize).min(most).min(ANNEX_BYTES),
-        );
+        let len = theirs.data[0].load(Ordering::Relaxed) as usize;
+        lane.annex(which, slot).first(len.min(most)).prefetch();
     }
 }
 
@@ -336,7 +290,7 @@ pub(in crate::p2p) fn fetch_spooled(ep: &Endpoint, lane: &Lane, slot: usize, pro
             && let Some((from, block)) = spool.message(at, len)
         {
             prefetch_run((&raw const *block.header()).cast(), size_of::<Block>());
-            prefetch_run(from, (len as usize).min(FETCHED_AHEAD));
+            from.first(FETCHED_AHEAD).prefetch();
         }
     }
 }
@@ -380,56 +334,4 @@ fn split_soon(lane: &Lane, which: usize, slot: usize, seq: u64) -> bool {
         spin_loop();
     }
     false
-}
-
-/// Writes the first `len` bytes of two words, as [`crate::p2p::send`] packed them.
-///
-/// # Safety
-/// `len` ≤ 16 writable bytes at `ptr`.
-#[inline(always)]
-pub(in crate::p2p) unsafe fn deliver_words(words: [u64; 2], ptr: *mut u8, len: usize) {
-    let [a, b] = words.map(u64::from_le);
-    // SAFETY: writes that overlap, within the first `len` bytes.
-    unsafe {
-        let word = |at: usize, v: u64| ptr.add(at).cast::<u64>().write_unaligned(v.to_le());
-        let half = |at: usize, v: u64| ptr.add(at).cast::<u32>().write_unaligned((v as u32).to_le());
-        match len {
-            8 => word(0, a),
-            16 => {
-                word(0, a);
-                word(8, b);
-            }
-            9..16 => {
-                word(0, a);
-                word(len - 8, a >> (8 * (len - 8)) | b << (8 * (16 - len)));
-            }
-            4..8 => {
-                half(0, a);
-                half(len - 4, a >> (8 * (len - 4)));
-            }
-            0 => {}
-            _ => {
-                *ptr = a as u8;
-                *ptr.add(len / 2) = (a >> (8 * (len / 2))) as u8;
-                *ptr.add(len - 1) = (a >> (8 * (len - 1))) as u8;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_messages_survive_their_words() {
-        for len in 0..=16usize {
-            let source: Vec<u8> = (0..len as u8).map(|k| k.wrapping_mul(37) | 0x81).collect();
-            let mut target = [0u8; 24];
-            // SAFETY: `len` bytes on both sides.
-            unsafe { deliver_words(crate::p2p::send::words_of(source.as_ptr(), len), target.as_mut_ptr().add(4), len) };
-            assert_eq!(&target[4..4 + len], &source[..], "{len} bytes");
-            assert!(target[..4].iter().chain(&target[4 + len..]).all(|b| *b == 0), "{len} bytes: wrote beyond");
-        }
-    }
 }

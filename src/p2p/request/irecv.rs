@@ -3,20 +3,16 @@
 use super::*;
 
 /// Non-blocking receive.
-///
-/// # Safety
-/// `data` must stay writable and untouched until the request is completed or cancelled.
 #[inline(always)]
-pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
-    let Layout::Contiguous { ptr, len } = data else {
-        // SAFETY: as the caller promises.
-        return unsafe { irecv_slow(endpoint()?, comm, data, src, index) };
+pub fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
+    let Form::Contiguous(run) = data.form() else {
+        return irecv_slow(endpoint()?, comm, data, src, index);
     };
     let ep = endpoint()?;
     if let Some(lane) = ep.lanes.find(Lane::key_of(comm, src as u32)) {
         let slot = index as u32 as usize + SYSTEM_INDICES;
         // A long message that is there already is worth taking at once.
-        if slot < lane.limit() as usize && len <= POST_AT_ONCE && !is_nowhere(ptr, len) && ep.event.get().is_none() {
+        if slot < lane.limit() as usize && run.len() <= POST_AT_ONCE && !run.is_nowhere() && ep.event.get().is_none() {
             let progress = lane.progress(slot);
             let flags = &progress.recv_flags;
             let now = flags.load(Ordering::Relaxed);
@@ -25,8 +21,7 @@ pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()>
                 if slot.is_multiple_of(PROGRESS_GROUP) {
                     lane.fetch_next_group(slot);
                 }
-                // SAFETY: as the caller promises; nothing is pending.
-                unsafe { post_short(ep, lane, slot, seq, ptr, len) };
+                post_short(ep, lane, slot, seq, run);
                 // SYNC POINT: pairs with `holds_annex`, as all stores of these flags do: each may cover the one after which the last
                 // annex belongs to the sending thread.
                 flags.store(now | RECV_PENDING, Ordering::Release);
@@ -34,51 +29,37 @@ pub unsafe fn irecv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()>
             }
         }
     }
-    // SAFETY: as the caller promises.
-    unsafe { irecv_run(ep, comm, ptr, len, src, index) }
+    irecv_run(ep, comm, run, src, index)
 }
 
 /// [`irecv_slow`] of a run of bytes, as for `recv`.
 #[cold]
 #[inline(never)]
-unsafe fn irecv_run(ep: &'static Endpoint, comm: i32, ptr: *mut u8, len: usize, src: i32, index: i32) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { irecv_slow(ep, comm, Layout::Contiguous { ptr, len }, src, index) }
+fn irecv_run(ep: &'static Endpoint, comm: i32, run: Run, src: i32, index: i32) -> Result<()> {
+    irecv_slow(ep, comm, run.into(), src, index)
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn irecv_slow(ep: &'static Endpoint, comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
+fn irecv_slow(ep: &'static Endpoint, comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
     if src == PROC_NULL {
         return ep.check_comm(comm);
     }
     if index == TAG_ANY {
-        // SAFETY: as the caller promises.
-        return unsafe { any_index::irecv(ep, comm, data, src) };
+        return any_index::irecv(ep, comm, data, src);
     }
     let (lane, slot) = find(ep, comm, src, index)?;
-    // SAFETY: as the caller promises.
-    unsafe { irecv_on(ep, lane, slot, data) }
+    irecv_on(ep, lane, slot, data)
 }
 
 /// Non-blocking receive on a slot.
-///
-/// # Safety
-/// As for [`irecv`].
-pub(in crate::p2p) unsafe fn irecv_on(
-    ep: &'static Endpoint,
-    lane: &'static Lane,
-    slot: usize,
-    data: Layout,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let cap = unsafe { data.len_checked()? };
+pub(in crate::p2p) fn irecv_on(ep: &'static Endpoint, lane: &'static Lane, slot: usize, data: Layout) -> Result<()> {
+    let cap = data.len_checked()?;
     let progress = lane.progress(slot);
     if progress.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
         return Err(busy(ep, lane, slot, "irecv"));
     }
-    // SAFETY: as the caller promises.
-    unsafe { begin(&Receiver::new(ep, lane, slot, data, cap)) }
+    begin(&Receiver::new(ep, lane, slot, data, cap))
 }
 
 /// The short path of completing a receive: it is of one run of bytes, and its message is in the landing or an annex, or will be
@@ -90,11 +71,7 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
     if flags.load(Ordering::Relaxed) & (RECV_PENDING | RECV_READY | RECV_CHAIN | RECV_LOAN) != RECV_PENDING {
         return false;
     }
-    let wanted = lane.wanted(slot);
-    let (ptr, cap) = (wanted.ptr.get(), wanted.cap.get());
-    if cap == Wanted::SHAPED {
-        return false;
-    }
+    let Some(run) = lane.wanted(slot).get() else { return false };
     // A window of requests is completed in the order of its indices: have the line of one further on come meanwhile.
     // Or in the reverse order.
     let pending = |(_, its): &(usize, &Progress)| its.recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0;
@@ -103,13 +80,12 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
     if let Some((next, _)) = next {
         prefetch(lane.receiving(next).0);
     }
-    if cap > SPLIT_BYTES
+    if run.len() > SPLIT_BYTES
         && let Some((next, its)) = lane.near(progress, slot, 1).filter(pending)
     {
-        fetch_annex(lane, next, its, cap);
+        fetch_annex(lane, next, its, run.len());
     }
-    // SAFETY: the request's buffer, writable until completion.
-    if !unsafe { take_short::<false>(lane, progress, slot, ptr, cap, patience) } {
+    if !take_short::<false>(lane, progress, slot, run, patience) {
         return false;
     }
     flags.store(flags.load(Ordering::Relaxed) & !RECV_PENDING, Ordering::Release);
@@ -117,7 +93,7 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
 }
 
 /// Takes the message if it is there, else posts.
-pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
+pub(in crate::p2p) fn begin(receiver: &Receiver) -> Result<()> {
     let (ep, lane, slot) = (receiver.ep, receiver.lane, receiver.slot);
     let progress = lane.progress(slot);
     let set = |bits: u8| {
@@ -126,12 +102,10 @@ pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
         progress.recv_flags.store(flags | RECV_PENDING | loan | bits, Ordering::Release);
     };
     if let Some(found) = receiver.look() {
-        // SAFETY: the buffer is writable, as the caller promises.
-        match unsafe { receiver.take(found) } {
+        match receiver.take(found) {
             Ok(()) => {
                 if receiver.wants_loan {
-                    let lent = receiver.lent();
-                    lane.wanted(slot).set(lent.at, lent.len);
+                    lane.wanted(slot).set(receiver.lent().bytes());
                 }
                 set(RECV_READY)
             }
@@ -145,7 +119,7 @@ pub(in crate::p2p) unsafe fn begin(receiver: &Receiver) -> Result<()> {
         }
         return Ok(());
     }
-    if !matches!(receiver.data, Layout::Contiguous { .. }) {
+    if !matches!(receiver.data.form(), Form::Contiguous(_)) {
         let side = lane.receive_side(slot);
         side.layout.set(receiver.data);
         side.cap.set(receiver.cap);
@@ -175,12 +149,12 @@ fn pending(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Receiver 
     if lane.progress(slot).recv_flags.load(Ordering::Relaxed) & RECV_LOAN != 0 {
         return Receiver::of_loan(ep, lane, slot);
     }
-    let (ptr, cap) = (lane.wanted(slot).ptr.get(), lane.wanted(slot).cap.get());
-    let (data, cap) = if cap != Wanted::SHAPED {
-        (Layout::Contiguous { ptr, len: cap }, cap)
-    } else {
-        let side = lane.receive_side(slot);
-        (side.layout.get(), side.cap.get())
+    let (data, cap) = match lane.wanted(slot).get() {
+        Some(run) => (run.into(), run.len()),
+        None => {
+            let side = lane.receive_side(slot);
+            (side.layout.get(), side.cap.get())
+        }
     };
     Receiver::new(ep, lane, slot, data, cap)
 }
@@ -288,8 +262,7 @@ fn complete(
             return Err(*e);
         }
         if let Some(lent) = lent {
-            let wanted = lane.wanted(slot);
-            lent.set(Lent { at: wanted.ptr.get(), len: wanted.cap.get() });
+            lent.set(lane.wanted(slot).get().map_or(Lent::NOTHING, Lent::of));
         }
         return Ok(true);
     }
@@ -301,11 +274,9 @@ fn complete(
             {
                 fetch_spooled(ep, lane, next, its);
             }
-            // SAFETY: as below.
-            unsafe { receiver.take(found) }
+            receiver.take(found)
         }
-        // SAFETY: the request's buffer is writable until completion.
-        Some(found) => unsafe { receiver.take(found) },
+        Some(found) => receiver.take(found),
         None if !wait => {
             ep.meanwhile(lane);
             return match lane.gone() {
@@ -322,8 +293,7 @@ fn complete(
                 }
             };
         }
-        // SAFETY: as above.
-        None => unsafe { receiver.until_received(true) },
+        None => receiver.until_received(true),
     };
     if ep.event.get().is_some() {
         let rx = &lane.receiving(slot).1.rx;
@@ -429,7 +399,6 @@ pub fn probe(comm: i32, src: i32, index: i32) -> Result<Option<usize>> {
 }
 
 pub(in crate::p2p) fn peek(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Option<usize> {
-    let nowhere = Layout::Contiguous { ptr: core::ptr::null_mut(), len: 0 };
-    let receiver = Receiver::new(ep, lane, slot, nowhere, 0);
+    let receiver = Receiver::new(ep, lane, slot, Layout::NOTHING, 0);
     receiver.look().map(|found| receiver.length(found))
 }

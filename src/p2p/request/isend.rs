@@ -4,24 +4,19 @@ use super::pending::may_last;
 use super::*;
 
 /// Non-blocking send. Its time-out runs from here.
-///
-/// # Safety
-/// `data` must stay readable and unchanged until the request is completed.
 #[inline(always)]
-pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
-    let Layout::Contiguous { ptr, len } = data else {
-        // SAFETY: as the caller promises.
-        return unsafe { isend_slow(endpoint()?, comm, data, dst, index) };
+pub fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
+    let Form::Contiguous(run) = data.form() else {
+        return isend_slow(endpoint()?, comm, data, dst, index);
     };
     let ep = endpoint()?;
-    if len <= ep.tuning.annex
+    if run.len() <= ep.tuning.annex
         && let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32))
     {
         let slot = index as u32 as usize + SYSTEM_INDICES;
-        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !is_nowhere(ptr, len) {
+        if slot < lane.limit() as usize && lane.special.load(Ordering::Relaxed) == 0 && !run.is_nowhere() {
             let progress = lane.progress(slot);
-            // SAFETY: `len` readable bytes at `ptr`, as the caller promises.
-            if unsafe { crate::p2p::send::send_short(lane, progress, slot, ptr, len) } {
+            if crate::p2p::send::send_short(lane, progress, slot, run) {
                 let flags = &progress.send_flags;
                 flags.store(flags.load(Ordering::Relaxed) | SEND_PENDING, Ordering::Relaxed);
                 // A window of requests goes over the indices in order: one that is a message behind is likely to be next.
@@ -34,43 +29,36 @@ pub unsafe fn isend(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()>
             }
         }
     }
-    // SAFETY: as the caller promises.
-    unsafe { isend_run(ep, comm, ptr, len, dst, index) }
+    isend_run(ep, comm, run, dst, index)
 }
 
 /// [`isend_slow`] of a run of bytes, as for `send`.
 #[cold]
 #[inline(never)]
-unsafe fn isend_run(ep: &'static Endpoint, comm: i32, ptr: *mut u8, len: usize, dst: i32, index: i32) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { isend_slow(ep, comm, Layout::Contiguous { ptr, len }, dst, index) }
+fn isend_run(ep: &'static Endpoint, comm: i32, run: Run, dst: i32, index: i32) -> Result<()> {
+    isend_slow(ep, comm, run.into(), dst, index)
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
+fn isend_slow(ep: &'static Endpoint, comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
     if dst == PROC_NULL {
         return ep.check_comm(comm);
     }
     let (lane, slot) = find(ep, comm, dst, index)?;
     let timeout = ep.spool.budget(lane.comm()).timeout_ms();
-    // SAFETY: as the caller promises.
-    unsafe { isend_on(ep, lane, slot, data, timeout) }
+    isend_on(ep, lane, slot, data, timeout)
 }
 
 /// Non-blocking send on a slot; `timeout`: milliseconds, negative: synchronous.
-///
-/// # Safety
-/// As for [`isend`].
-pub(in crate::p2p) unsafe fn isend_on(
+pub(in crate::p2p) fn isend_on(
     ep: &'static Endpoint,
     lane: &'static Lane,
     slot: usize,
     data: Layout,
     timeout: i32,
 ) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let len = unsafe { data.len_checked()? };
+    let len = data.len_checked()?;
     let progress = lane.progress(slot);
     // A window of requests goes over its indices in order.
     if let Some((ahead, _)) = lane.near(progress, slot, AHEAD).filter(|_| lane.far().is_none()) {
@@ -91,8 +79,7 @@ pub(in crate::p2p) unsafe fn isend_on(
     };
     let mut sender = Sender::new(ep, lane, slot, data, len);
     sender.check_peer()?;
-    // SAFETY: as the caller promises.
-    if sender.is_short() && timeout >= 0 && unsafe { sender.place_short() } {
+    if sender.is_short() && timeout >= 0 && sender.place_short() {
         pending(SendState::Sent);
         return Ok(());
     }
@@ -107,8 +94,7 @@ pub(in crate::p2p) unsafe fn isend_on(
     });
     (sender.request, sender.later) = (true, may_last(ep));
     let patience = Patience { synchronous: timeout < 0, late: false, at_once: false };
-    // SAFETY: the data stays readable until completion.
-    let state = unsafe { sender.attempt(patience, Ring::IfAwaited)? };
+    let state = sender.attempt(patience, Ring::IfAwaited)?;
     if state == SendState::Waits {
         let mark = &lane.head(lane.out, slot).mark;
         lane.touch(slot);

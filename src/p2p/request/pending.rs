@@ -17,8 +17,7 @@ pub(in crate::p2p) fn complete_send(
         flags.store(now & !SEND_PENDING, Ordering::Relaxed);
         return Ok(true);
     }
-    // SAFETY: the memory stays the request's until it is completed here.
-    let done = unsafe { drive(ep, lane, slot, wait) };
+    let done = drive(ep, lane, slot, wait);
     if done != Ok(false) {
         disarm_send(lane, slot);
         flags.store(flags.load(Ordering::Relaxed) & !(SEND_PENDING | SEND_OPEN), Ordering::Relaxed);
@@ -91,8 +90,7 @@ impl WaitingSends {
             if !side.state.get().is_moved_on() {
                 return false;
             }
-            // SAFETY: the request is not completed, so its memory is still readable.
-            match unsafe { step(ep, lane, *slot, Ring::Never, may_last(ep)) } {
+            match step(ep, lane, *slot, Ring::Never, may_last(ep)) {
                 Ok(Step::Done) => side.state.set(SendState::Sent),
                 Ok(Step::Not) => {}
                 Err(e) => {
@@ -121,7 +119,7 @@ enum Step {
 }
 
 /// Moves a pending send on; `true` when it is complete.
-unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
+fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) -> Result<bool> {
     let side = lane.send_side(slot);
     let synchronous = side.deadline_ns.get() == u64::MAX;
     // To itself: nobody but this thread could receive it.
@@ -133,8 +131,7 @@ unsafe fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: b
             if let Some(e) = side.error.take() {
                 return Err(*e);
             }
-            // SAFETY: as the caller promises.
-            match unsafe { step(ep, lane, slot, Ring::IfAwaited, !wait && may_last(ep)) } {
+            match step(ep, lane, slot, Ring::IfAwaited, !wait && may_last(ep)) {
                 Ok(Step::Done) => {
                     side.state.set(SendState::Sent);
                     return Ok(true);
@@ -195,8 +192,7 @@ fn let_go(ep: &'static Endpoint, lane: &'static Lane, slot: usize) {
     if side.state.get() == SendState::Offered {
         let mut sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
         sender.seq -= 1;
-        // SAFETY: the request's memory is readable until it is given up here.
-        while lane.gone().is_none() && !sender.acknowledged() && !unsafe { sender.move_offer(true) } {
+        while lane.gone().is_none() && !sender.acknowledged() && !sender.move_offer(true) {
             crate::base::thread::yield_core();
         }
         sender.end_offer();
@@ -233,7 +229,7 @@ pub(super) fn may_last(ep: &Endpoint) -> bool {
 
 /// One attempt to move a pending send on; `later`: it may be left to a device. The side is held. A thread that does it by the way, while
 /// it waits for something else, must not be held up by a ring: two of them would wait for each other.
-unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ring, later: bool) -> Result<Step> {
+fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ring, later: bool) -> Result<Step> {
     let side = lane.send_side(slot);
     let synchronous = side.deadline_ns.get() == u64::MAX;
     let mut sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
@@ -242,14 +238,12 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
         // The request's message is the last one sent, not the next.
         sender.seq -= 1;
     }
-    // SAFETY (all calls): the request's memory is readable until completion.
     match side.state.get() {
         SendState::Sent => return Ok(Step::Done),
         SendState::Waits => {
             let late = !synchronous && now_ns() >= side.deadline_ns.get();
             let at_once = ep.spool.budget(lane.comm()).timeout_ms() == 0;
-            // SAFETY: see above.
-            let state = unsafe { sender.attempt(Patience { synchronous, late, at_once }, ring)? };
+            let state = sender.attempt(Patience { synchronous, late, at_once }, ring)?;
             if state == SendState::Sent {
                 return Ok(Step::Done);
             }
@@ -282,8 +276,7 @@ unsafe fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ri
             let awaited = || (posting.meta.load(Ordering::Relaxed) >> 8) as u8 & HINT_WAITING != 0;
             let posted =
                 synchronous && (posting.is(sender.seq) && !awaited() || any_index::claim(lane, slot, sender.seq));
-            // SAFETY: see above.
-            if (posted || sender.is_refused() || late()) && unsafe { sender.move_offer(posted) } {
+            if (posted || sender.is_refused() || late()) && sender.move_offer(posted) {
                 sender.end_offer();
                 return Ok(Step::Done);
             }

@@ -4,7 +4,7 @@ use super::*;
 
 impl Sender {
     /// Copies the message into a block and says so in the landing, which is free. `false`: no room.
-    pub unsafe fn spool_by_landing(&mut self, posted: bool) -> bool {
+    pub fn spool_by_landing(&mut self, posted: bool) -> bool {
         debug_assert!(self.flags() & SEND_CHAIN == 0);
         let side = self.lane.send_side(self.slot);
         let need = record_bytes(self.len);
@@ -41,8 +41,7 @@ impl Sender {
         // Not part of a chain.
         header.taken.store(self.seq as u32 - 1, Ordering::Relaxed);
         let at = block.at + BLOCK_HEADER as u64;
-        // SAFETY: the block has room for the record.
-        unsafe { self.write_payload(at) };
+        self.write_payload(at);
         if let Some((far, Some(keys))) = far
             && !self.publish_spooled_far(far, at + self.payload_at(), keys)
         {
@@ -70,31 +69,25 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) unsafe fn write_payload(&self, at: u64) {
+    pub(super) fn write_payload(&self, at: u64) {
         if let Some(words) = self.loan {
             for (k, word) in (0..).zip(words) {
                 self.word(at + self.payload_at() + 8 * k).store(word, Ordering::Relaxed);
             }
             return;
         }
-        // SAFETY: the caller has made sure of the room; the data is readable.
-        unsafe {
-            let to = self.ep.spool.bytes(at + self.payload_at());
-            if self.payload_at() == 16 {
-                (*self.ep.spool.bytes(at + 8).cast::<crate::base::atomics::AtomicU64>())
-                    .store(self.len as u64, Ordering::Relaxed);
-            }
-            Cursor::new(self.data, 0).gather(to, self.len);
+        if self.payload_at() == 16 {
+            self.word(at + 8).store(self.len as u64, Ordering::Relaxed);
         }
+        Cursor::new(self.data, 0).gather(self.ep.spool.run(at + self.payload_at(), self.len));
     }
 
     pub(super) fn word(&self, at: u64) -> &crate::base::atomics::AtomicU64 {
-        // SAFETY: offsets of records are multiples of 8 within a block of ours.
-        unsafe { &*self.ep.spool.bytes(at).cast() }
+        self.ep.spool.word(at)
     }
 
     /// Appends the message to the chain, beginning one if need be. `false`: no room.
-    pub(super) unsafe fn chain(&mut self) -> bool {
+    pub(super) fn chain(&mut self) -> bool {
         let side = self.lane.send_side(self.slot);
         let chained = self.flags() & SEND_CHAIN != 0;
         let spool = &self.ep.spool;
@@ -102,8 +95,7 @@ impl Sender {
             return false;
         }
         let mut told = true;
-        // SAFETY: as the caller promises.
-        if !chained || !unsafe { self.append() } {
+        if !chained || !self.append() {
             let need = record_bytes(self.record_len());
             let Some(block) = self.next_block(need) else { return false };
             let far = self.lane.far().map(|far| (far, self.far_keys(far, block)));
@@ -117,8 +109,7 @@ impl Sender {
             header.last.store(self.seq as u32, Ordering::Relaxed);
             // SYNC POINT: pairs with `Spool::reclaim`, which compares the two above once it sees this.
             header.first.store(self.seq, Ordering::Release);
-            // SAFETY: `next_block` made sure of the room.
-            unsafe { self.write_record(block.at + BLOCK_HEADER as u64, need) };
+            self.write_record(block.at + BLOCK_HEADER as u64, need);
             if chained {
                 let link = side.block.get().at + side.used.get();
                 let (mut at, mut length) = (block.at, 8);
@@ -173,7 +164,7 @@ impl Sender {
 
     /// Appends the message to the chain's block. `false`: that is full, or the chain long enough.
     #[inline(always)]
-    pub(super) unsafe fn append(&self) -> bool {
+    pub(super) fn append(&self) -> bool {
         let side = self.lane.send_side(self.slot);
         let need = record_bytes(self.record_len());
         let (block, used) = (side.block.get(), side.used.get());
@@ -182,18 +173,16 @@ impl Sender {
         }
         let at = block.at + used;
         self.ep.spool.block(block.at).last.store(self.seq as u32, Ordering::Relaxed);
-        // SAFETY: room for the record, the word behind it, and a link; the data is readable, as the caller promises.
-        unsafe { self.write_record(at, need) };
+        self.write_record(at, need);
         side.used.set(used + need as u64);
         true
     }
 
     #[inline(always)]
-    pub(super) unsafe fn write_record(&self, at: u64, need: usize) {
+    pub(super) fn write_record(&self, at: u64, need: usize) {
         // The word behind must not look like a record before it is one.
         self.word(at + need as u64).store(0, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { self.write_payload(at) };
+        self.write_payload(at);
         let kind = if self.loan.is_some() { Kind::Loan } else { Kind::Spooled };
         // SYNC POINT: pairs with the receiver's acquire of the record's word.
         self.word(at).store(record_word(self.seq, kind, self.record_len()), Ordering::Release);

@@ -122,37 +122,27 @@ impl Sender {
     }
 
     /// Tries what can be done now. How far the message has come then: [`SendState::Waits`] if nothing could.
-    ///
-    /// # Safety
-    /// The data is readable, until the message is sent.
-    pub(in crate::p2p) unsafe fn attempt(&mut self, patience: Patience, ring: Ring) -> Result<SendState> {
+    pub(in crate::p2p) fn attempt(&mut self, patience: Patience, ring: Ring) -> Result<SendState> {
         let known = self.known(patience);
         let mut tried = 0;
         loop {
             let at = decide(&known, tried);
             tried = at + 1;
-            // SAFETY (all calls): as the caller promises.
             let sent = match STEPS[at] {
-                // SAFETY: see above.
-                Step::Put => match unsafe { self.put(ring) } {
+                Step::Put => match self.put(ring) {
                     Put::Done => true,
                     Put::Under(state) => return Ok(state),
                     Put::Failed(e) => return Err(e),
                     Put::NotNow => false,
                 },
-                // SAFETY: see above.
-                Step::HandOver | Step::Keep => unsafe { self.spool() },
-                // SAFETY: see above.
-                Step::Claim => unsafe { self.place_claimed() },
-                // SAFETY: see above.
-                Step::Place => unsafe { self.place_short() },
-                // SAFETY: see above.
-                Step::PlaceAndConfirm => match unsafe { self.place_synchronous() } {
+                Step::HandOver | Step::Keep => self.spool(),
+                Step::Claim => self.place_claimed(),
+                Step::Place => self.place_short(),
+                Step::PlaceAndConfirm => match self.place_synchronous() {
                     true => return Ok(SendState::Unconfirmed),
                     false => false,
                 },
-                // SAFETY: see above.
-                Step::Offer => match unsafe { self.offer() } {
+                Step::Offer => match self.offer() {
                     true => return Ok(SendState::Offered),
                     false => false,
                 },

@@ -4,30 +4,15 @@ use super::*;
 use crate::base::trace::traced;
 
 /// The short path: the landing, or the landing and an annex. `false`: not this way.
-///
-/// # Safety
-/// `len` readable bytes at `ptr`, `len` ≤ [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST), `slot` below the lane's limit.
 #[inline(always)]
-pub(in crate::p2p) unsafe fn send_short(
-    lane: &Lane,
-    progress: &Progress,
-    slot: usize,
-    ptr: *const u8,
-    len: usize,
-) -> bool {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if len <= INLINE_BYTES { send_inline(lane, progress, slot, ptr, len) } else { send_annex(lane, slot, ptr, len) }
-    }
+pub(in crate::p2p) fn send_short(lane: &Lane, progress: &Progress, slot: usize, run: Run) -> bool {
+    if run.len() <= INLINE_BYTES { send_inline(lane, progress, slot, run) } else { send_annex(lane, slot, run) }
 }
 
 /// The landing's own bytes. `progress`: the slot's record; what callers have at hand is handed down, since the compiler would work it out
 /// anew after each store to shared memory. `false`: not this way.
-///
-/// # Safety
-/// `len` readable bytes at `ptr`, `len` ≤ [`INLINE_BYTES`], `slot` below the lane's limit.
 #[inline(always)]
-pub unsafe fn send_inline(lane: &Lane, progress: &Progress, slot: usize, ptr: *const u8, len: usize) -> bool {
+pub fn send_inline(lane: &Lane, progress: &Progress, slot: usize, run: Run) -> bool {
     let (mine, theirs) = lane.sending(slot);
     let before = progress.sent.load(Ordering::Relaxed);
     if progress.send_flags.load(Ordering::Relaxed) & (SEND_PENDING | SEND_CHAIN) != 0
@@ -36,8 +21,7 @@ pub unsafe fn send_inline(lane: &Lane, progress: &Progress, slot: usize, ptr: *c
         return false;
     }
     let seq = before + 1;
-    // SAFETY: as the caller promises.
-    let [a, b] = unsafe { words_of(ptr, len) };
+    let ([a, b], len) = (run.words(), run.len());
     if before == 0 {
         lane.touch(slot);
     }
@@ -74,11 +58,9 @@ fn publish_announced(lane: &Lane, slot: usize, land: Land, words: [u64; 2]) {
 }
 
 /// The next longer path: an annex beside the landing. `false`: not this way.
-///
-/// # Safety
-/// `len` readable bytes at `ptr`, [`INLINE_BYTES`] < `len` ≤ [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST), `slot` below the lane's limit.
 #[inline(never)]
-unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bool {
+fn send_annex(lane: &Lane, slot: usize, run: Run) -> bool {
+    let len = run.len();
     let progress = lane.progress(slot);
     let theirs = lane.sending(slot).1;
     let before = progress.sent.load(Ordering::Relaxed);
@@ -91,8 +73,7 @@ unsafe fn send_annex(lane: &Lane, slot: usize, ptr: *const u8, len: usize) -> bo
     if before == 0 {
         lane.touch(slot);
     }
-    // SAFETY: as the caller promises; everything before is consumed.
-    unsafe { fill_annex(lane, slot, seq, len, false, |at, to, n| crate::base::atomics::copy(ptr.add(at), to, n)) };
+    fill_annex(lane, slot, seq, len, false, || run.words(), |at, to| run.after(at).copy_to(to));
     lane.count_sent(progress, seq, len);
     after_publish(lane, slot, theirs);
     traced!(lane.note_sent(slot, "eager slot", len, seq));
@@ -118,19 +99,17 @@ pub(in crate::p2p) fn acked_soon(progress: &Progress, theirs: &Half, before: u64
     false
 }
 
-/// Publishes message `seq` by the landing and an annex, or a split line; `copy(at, to, n)` copies bytes of the message. `now`: it
+/// Publishes message `seq` by the landing and an annex, or a split line; `words()` are its first sixteen bytes, `copy(at, to)` copies bytes of it. `now`: it
 /// is to be acknowledged at once.
-///
-/// # Safety
-/// Everything before `seq` is consumed; [`INLINE_BYTES`] < `len` ≤ [`ANNEX_MOST`](crate::lane::map::ANNEX_MOST).
 #[inline(always)]
-pub(super) unsafe fn fill_annex(
+pub(super) fn fill_annex(
     lane: &Lane,
     slot: usize,
     seq: u64,
     len: usize,
     now: bool,
-    copy: impl Fn(usize, *mut u8, usize),
+    words: impl Fn() -> [u64; 2],
+    copy: impl Fn(usize, Run),
 ) {
     let progress = lane.progress(slot);
     let mine = lane.sending(slot).0;
@@ -146,18 +125,17 @@ pub(super) unsafe fn fill_annex(
     }
     if len <= SPLIT_BYTES {
         // The landing first, so that it is on its way while the split line comes here; that line says by itself when it is whole.
-        let mut words = [0u64; 2];
-        copy(0, words.as_mut_ptr().cast(), INLINE_BYTES);
+        let words = words();
         mine.data[0].store(words[0], Ordering::Relaxed);
         mine.data[1].store(words[1], Ordering::Relaxed);
         publish(if turn { Kind::Split } else { Kind::OwnSplit }, len);
-        copy(INLINE_BYTES, lane.split(which, slot), len - INLINE_BYTES);
+        copy(INLINE_BYTES, lane.split(which, slot).first(len - INLINE_BYTES));
         // SYNC POINT: pairs with the acquire in `until_split`.
         lane.split_seq(which, slot).store(split_mark(seq, lane.out), Ordering::Release);
     } else {
-        copy(0, lane.annex(which, slot), len.min(ANNEX_BYTES));
+        copy(0, lane.annex(which, slot).first(len));
         if len > ANNEX_BYTES {
-            copy(ANNEX_BYTES, lane.long_annex(which, slot), len - ANNEX_BYTES);
+            copy(ANNEX_BYTES, lane.long_annex(which, slot).first(len - ANNEX_BYTES));
         }
         mine.data[0].store(len as u64, Ordering::Relaxed);
         publish(if turn { Kind::Annex } else { Kind::OwnAnnex }, 0);
@@ -171,30 +149,4 @@ fn holds_annex(lane: &Lane, progress: &Progress) -> bool {
     let got = progress.recv_flags.load(Ordering::Acquire) & RECV_ANNEX != 0;
     let gave = progress.send_flags.load(Ordering::Relaxed) & SEND_ANNEX != 0;
     if lane.is_self() { got == gave } else { (lane.out == 0) ^ got ^ gave }
-}
-
-/// Up to sixteen bytes as two words, in memory order (little endian: byte 0 is the lowest).
-///
-/// # Safety
-/// `len` readable bytes at `ptr`, `len` ≤ 16.
-#[inline(always)]
-pub(in crate::p2p) unsafe fn words_of(ptr: *const u8, len: usize) -> [u64; 2] {
-    // Reads that overlap instead of a loop or a call; only the first `len` bytes are read.
-    // SAFETY: as the caller promises.
-    unsafe {
-        let word = |at: usize| u64::from_le(ptr.add(at).cast::<u64>().read_unaligned());
-        let half = |at: usize| u32::from_le(ptr.add(at).cast::<u32>().read_unaligned()) as u64;
-        let words = match len {
-            8 => [word(0), 0],
-            16 => [word(0), word(8)],
-            9..16 => [word(0), word(len - 8) >> (8 * (16 - len))],
-            4..8 => [half(0) | half(len - 4) << (8 * (len - 4)), 0],
-            0 => [0, 0],
-            _ => {
-                let (first, middle, last) = (*ptr as u64, *ptr.add(len / 2) as u64, *ptr.add(len - 1) as u64);
-                [first | middle << (8 * (len / 2)) | last << (8 * (len - 1)), 0]
-            }
-        };
-        words.map(u64::to_le)
-    }
 }

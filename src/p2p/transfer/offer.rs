@@ -17,7 +17,7 @@ use crate::wait::{Waiter, doorbell};
 
 impl Sender {
     /// Offers the message for the receiver to pull. `false`: it must wait for its posting.
-    pub unsafe fn offer(&mut self) -> bool {
+    pub fn offer(&mut self) -> bool {
         let lane = self.lane;
         let way = self.ep.tuning.way;
         if lane.is_self() || !cma_allowed(lane) || !matches!(way, Way::Auto | Way::Cma | Way::Coop) {
@@ -57,7 +57,7 @@ impl Sender {
 
     /// Moves an offered message into the spool, so that its memory is the caller's again. `false`: no room, or the receiver
     /// has it already and will acknowledge. `posted`: a receive is posted for it, and for that there is room beyond the limit.
-    pub unsafe fn move_offer(&mut self, posted: bool) -> bool {
+    pub fn move_offer(&mut self, posted: bool) -> bool {
         let (lane, spool) = (self.lane, &self.ep.spool);
         let side = lane.send_side(self.slot);
         let t = lane.transfer(lane.out, side.transfer.get() as usize - 1);
@@ -76,8 +76,7 @@ impl Sender {
         let Some(block) = block.or_else(beyond) else { return false };
         self.sign(spool.block(block.at));
         let at = block.at + BLOCK_HEADER as u64;
-        // SAFETY: the block has room; the data is readable, as the caller promises.
-        unsafe { Cursor::new(self.data, 0).gather(spool.bytes(at), self.len) };
+        Cursor::new(self.data, 0).gather(spool.run(at, self.len));
         // Beside the posting, not in the block, which is free for another offer once this one is moved.
         lane.shape(lane.out, self.slot).moved.store(at, Ordering::Relaxed);
         // SYNC POINT: pairs with the receiver's compare-and-swap in `Receiver::pull`: one of the two wins.
@@ -106,7 +105,7 @@ impl Sender {
 
 impl Receiver {
     /// Fetches an offered message, or what the sender has moved into its spool meanwhile.
-    pub unsafe fn pull(&self, n: usize, at: u64) -> Result<()> {
+    pub fn pull(&self, n: usize, at: u64) -> Result<()> {
         let lane = self.lane;
         let (block, tag) = ((at & 0xffff_ffff) as usize, (at >> 32) as u32);
         if block >= TRANSFERS {
@@ -115,8 +114,7 @@ impl Receiver {
         let t = lane.transfer(lane.inn, block);
         if t.settle(tag, OFFER_TAKEN) {
             let Some(source) = self.source(t, n) else { return Err(self.garbled("a transfer block")) };
-            // SAFETY: the sender keeps its memory until we acknowledge; ours has room for `n` bytes.
-            match unsafe { across_to(lane, Pull, self.data, source, 0, n) } {
+            match across_to(lane, Pull, self.data, source, 0, n) {
                 Ok(()) => return Ok(()),
                 Err(CmaError::Gone) => {
                     return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));
@@ -125,8 +123,7 @@ impl Receiver {
             }
             self.wake_sender();
         }
-        // SAFETY: as the caller promises.
-        unsafe { self.take_moved(t, tag, n) }
+        self.take_moved(t, tag, n)
     }
 
     /// The sender, which may sleep in its wait, is to look at its offer.
@@ -139,7 +136,7 @@ impl Receiver {
     }
 
     /// Fetches a message that the sender has moved into its spool, or is about to.
-    pub(super) unsafe fn take_moved(&self, t: &Transfer, tag: u32, n: usize) -> Result<()> {
+    pub(super) fn take_moved(&self, t: &Transfer, tag: u32, n: usize) -> Result<()> {
         let lane = self.lane;
         // Anything but what this side wrote there means that it is moved, and perhaps that the block serves another offer by now.
         // SYNC POINT: pairs with `Sender::move_offer`; a later offer's word is stored after the block was released and claimed.
@@ -156,8 +153,7 @@ impl Receiver {
         let Some((block, from)) = block.and_then(|b| Some((b, b.bytes(BLOCK_HEADER as u64, n as u64)?))) else {
             return Err(self.garbled("the place of an offered message"));
         };
-        // SAFETY: the sender keeps the block until we acknowledge, and it has `n` bytes; the buffer has room for them.
-        unsafe { Cursor::new(self.data, 0).scatter(from, n) };
+        Cursor::new(self.data, 0).scatter(from);
         block.finish_this();
         Ok(())
     }

@@ -4,7 +4,6 @@ use super::Chunk;
 use crate::base::atomics::Ordering;
 use crate::base::error::Result;
 use crate::base::layout::Cursor;
-use crate::base::ownership::take_over;
 use crate::lane::map::{RING_BYTES, RING_CHUNKS, RINGS, ring_pitch};
 use crate::lane::record::Kind;
 use crate::lane::{Lane, WayTaken};
@@ -17,7 +16,7 @@ const LONG: usize = 64 << 10;
 
 impl Sender {
     /// Through a ring. `false`: none is free.
-    pub(super) unsafe fn through_ring(&mut self, n: usize) -> Result<bool> {
+    pub(super) fn through_ring(&mut self, n: usize) -> Result<bool> {
         let lane = self.lane;
         let Some(ring) = claim_ring(lane) else { return Ok(false) };
         let log = self.ways().ring_chunk_log;
@@ -37,8 +36,7 @@ impl Sender {
         let data = lane.ring_data(lane.out, ring);
         let scene =
             Waiting { ep: self.ep, lane, slot: self.slot, seq: self.seq, len: self.len, confirm: true, midway: true };
-        // SAFETY: the data is readable.
-        let mut from = unsafe { Cursor::new(self.data, 0) };
+        let mut from = Cursor::new(self.data, 0);
         // Everything that ever went through it is consumed.
         let mut seen = first;
         let (mut k, mut left) = (first, n);
@@ -61,8 +59,7 @@ impl Sender {
             }
             let place = (k % places as u64) as usize;
             let bytes = left.min(chunk);
-            // SAFETY: the chunk's place is free: the receiver has consumed what was there.
-            unsafe { from.gather(data.add(place * pitch), bytes) };
+            from.gather(data.part(place * pitch, bytes));
             // SYNC POINT: pairs with the acquire in `Receiver::through_ring`.
             lane.ring_flag(lane.out, ring, place).n.store(k + 1, Ordering::Release);
             left -= bytes;
@@ -98,7 +95,7 @@ fn release_ring(lane: &Lane, ring: usize) {
 
 impl Receiver {
     /// Takes `n` bytes out of a ring as they come.
-    pub unsafe fn through_ring(&self, n: usize, at: u64) -> Result<()> {
+    pub fn through_ring(&self, n: usize, at: u64) -> Result<()> {
         let lane = self.lane;
         let (ring, log, places, first) = ((at & 0xff) as usize, (at >> 8 & 0x7f) as u32, (at >> 16 & 0xff), at >> 24);
         let spread = at >> 15 & 1 != 0;
@@ -112,8 +109,7 @@ impl Receiver {
         let pitch = ring_pitch(log, spread);
         let data = lane.ring_data(lane.inn, ring);
         let consumed = &lane.ring_flag(lane.inn, ring, RING_CHUNKS).n;
-        // SAFETY: the buffer has room for `n` bytes.
-        let mut to = unsafe { Cursor::new(self.data, 0) };
+        let mut to = Cursor::new(self.data, 0);
         let (mut k, mut left) = (first, n);
         while left > 0 {
             let place = k % places;
@@ -126,12 +122,9 @@ impl Receiver {
                 }
             }
             let bytes = left.min(1 << log);
-            let from = data.wrapping_add(place as usize * pitch);
-            // SAFETY: the chunk is ours until we say that it is consumed.
-            unsafe {
-                to.scatter(from, bytes);
-                take_over(from, bytes);
-            }
+            let from = data.part(place as usize * pitch, bytes);
+            to.scatter(from);
+            from.take_over();
             left -= bytes;
             k += 1;
             consumed.store(k, Ordering::Release);

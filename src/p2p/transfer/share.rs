@@ -3,7 +3,7 @@
 use super::{Chunk, Put, across_to};
 use crate::base::atomics::{Ordering, fence};
 use crate::base::error::Result;
-use crate::base::layout::Layout;
+use crate::base::layout::Form;
 use crate::fabric::shm::cma::CmaError;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
@@ -16,7 +16,7 @@ use crate::wait::Waiter;
 impl Sender {
     /// Shares the copying with the receiver, if that comes before it is over; of a request nobody waits for the receiver's pieces. `None`: no
     /// transfer block is free.
-    pub(super) unsafe fn share(&mut self, target: Layout, n: usize) -> Option<Put> {
+    pub(super) fn share(&mut self, target: Form, n: usize) -> Option<Put> {
         let lane = self.lane;
         // The message before this one is received, so nobody looks any more how it went.
         self.end_offer();
@@ -34,8 +34,7 @@ impl Sender {
         let mut done = 0u32;
         while let Some(k) = t.claim(tag, pieces) {
             let (at, end) = bounds_of(n, piece, k);
-            // SAFETY: the posting is ours until both sides are done.
-            match unsafe { across_to(lane, Push, self.data, target, at, end - at) } {
+            match across_to(lane, Push, self.data, target, at, end - at) {
                 Ok(()) => done += 1,
                 Err(CmaError::Gone) => {
                     let gone = lane.peer_error(self.ep.rank, "has died", "send to", self.index());
@@ -95,8 +94,7 @@ impl Sender {
     fn was_moved(&mut self) -> bool {
         // The block stays until the next message: the receiver may come long after, and must not take the block of another transfer for the
         // end of this one.
-        // SAFETY: the memory is readable until this says that the message has gone.
-        self.is_refused() && unsafe { self.move_offer(true) }
+        self.is_refused() && self.move_offer(true)
     }
 
     /// No more copies by the kernel with this peer, if that is what it said.
@@ -148,7 +146,7 @@ fn word_of(word: u64, tag: u32) -> Option<u32> {
 
 impl Receiver {
     /// Does its share of a copy that the sender has begun, and waits for the sender's.
-    pub unsafe fn share(&self, n: usize, at: u64) -> Result<()> {
+    pub fn share(&self, n: usize, at: u64) -> Result<()> {
         let lane = self.lane;
         let (block, tag) = ((at & 0xffff_ffff) as usize, (at >> 32) as u32);
         if block >= TRANSFERS {
@@ -170,8 +168,7 @@ impl Receiver {
         let mut done = 0u32;
         while let Some(k) = t.claim(tag, pieces) {
             let (from, end) = bounds_of(n, piece, k);
-            // SAFETY: the sender keeps its memory until both are done; ours has room for `n` bytes.
-            match unsafe { across_to(lane, Pull, self.data, source, from, end - from) } {
+            match across_to(lane, Pull, self.data, source, from, end - from) {
                 Ok(()) => done += 1,
                 Err(CmaError::Gone) => {
                     return Err(lane.peer_error(self.ep.rank, "has died", "recv from", self.index()));
@@ -198,8 +195,7 @@ impl Receiver {
             }
             if !waiter.spin() {
                 if t.offer.load(Ordering::Relaxed) == moved {
-                    // SAFETY: as the caller promises.
-                    return unsafe { self.take_moved(t, tag, n) };
+                    return self.take_moved(t, tag, n);
                 }
                 let ready = || t.done_s.load(Ordering::Relaxed) != now || t.offer.load(Ordering::Relaxed) == moved;
                 // A sender that lives may be writing into our memory, whatever it has damaged.

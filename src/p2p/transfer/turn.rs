@@ -46,17 +46,15 @@ fn chunk_log(n: usize) -> u32 {
 
 impl Sender {
     /// Writes the message into an area that this side holds. `false`: it holds none.
-    pub(super) unsafe fn in_turn(&mut self, n: usize) -> bool {
+    pub(super) fn in_turn(&mut self, n: usize) -> bool {
         let lane = self.lane;
         let Some((area, tag)) = claim(self.ep, lane, n) else { return false };
         let log = chunk_log(n);
         self.take_landing();
         self.publish(WayTaken::Turn, Kind::Turn, self.len as u64, area as u64 | (log as u64) << 8 | tag << 16);
-        // SAFETY: the data is readable.
-        let mut from = unsafe { Cursor::new(self.data, 0) };
+        let mut from = Cursor::new(self.data, 0);
         for (k, at) in (0..n).step_by(1 << log).enumerate() {
-            // SAFETY: within the area, which is ours until all of the message is there.
-            unsafe { from.gather(lane.turn_data(area).add(at), (n - at).min(1 << log)) };
+            from.gather(lane.turn_data(area).part(at, (n - at).min(1 << log)));
             // SYNC POINT: pairs with the acquire in `Receiver::in_turn`.
             lane.turn_flag(area, k).n.store(tag, Ordering::Release);
         }
@@ -118,7 +116,7 @@ fn hold(lane: &Lane, area: usize) {
 
 impl Receiver {
     /// Takes `n` bytes out of an area as they come, and holds it then.
-    pub unsafe fn in_turn(&self, n: usize, at: u64) -> Result<()> {
+    pub fn in_turn(&self, n: usize, at: u64) -> Result<()> {
         let lane = self.lane;
         let (area, log, tag) = ((at & 0xff) as usize, (at >> 8 & 0xff) as u32, at >> 16);
         if area >= TURNS || !CHUNK_LOGS.contains(&log) || n > TURN_BYTES {
@@ -126,8 +124,7 @@ impl Receiver {
         }
         // With the area and the sender's memory longer messages fill the outer cache.
         let past = n > self.ep.tuning.pair(lane.distance()).turn_past;
-        // SAFETY: the buffer has room for `n` bytes.
-        let mut to = unsafe { Cursor::new(self.data, 0) }.by(if past { Copying::Past } else { Copying::Cached });
+        let mut to = Cursor::new(self.data, 0).by(if past { Copying::Past } else { Copying::Cached });
         for (k, at) in (0..n).step_by(1 << log).enumerate() {
             let flag = &lane.turn_flag(area, k).n;
             let mut waiter = Waiter::new();
@@ -137,8 +134,7 @@ impl Receiver {
                     waiter.slow(&Chunk { wait: self.awaiting(), ready: &|| flag.load(Ordering::Relaxed) == tag })?;
                 }
             }
-            // SAFETY: within the area, where the sender has written this chunk.
-            unsafe { to.scatter(lane.turn_data(area).add(at), (n - at).min(1 << log)) };
+            to.scatter(lane.turn_data(area).part(at, (n - at).min(1 << log)));
         }
         lane.turn_tags[area].store(tag, Ordering::Relaxed);
         lane.turn_last.store(area as u32, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::rules::{Rule, holds};
+use crate::base::run::Run;
 use crate::fabric::network::control::Bounce;
 use crate::fabric::network::region::Region;
 use crate::fabric::network::{Piece, Place};
@@ -389,7 +390,8 @@ impl FarRoad {
             return copy();
         }
         // SAFETY: as the caller promises; the registration lives as long as the goods.
-        let Some(region) = (unsafe { registered(far, ptr.cast_mut(), len, false) }) else {
+        // SAFETY: as the caller promises.
+        let Some(region) = registered(far, unsafe { Run::new(ptr.cast_mut(), len) }, false) else {
             let goods = copy()?;
             if goods.is_none() && len > ep.spool.budget(comm).limit() {
                 return Err(Error::new(

@@ -98,7 +98,7 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
     let room = named.room();
     let block = named.bytes(0, (BLOCK_HEADER + size_of::<Record>()) as u64).ok_or_else(wrong)?;
     // SAFETY: within the window.
-    let record = unsafe { Shared::at(block, [0; 4]) }.record;
+    let record = unsafe { Shared::at(block.ptr(), [0; 4]) }.record;
     let (words, count) = (record.words.load(Ordering::Relaxed) as usize, record.count.load(Ordering::Relaxed));
     let (len, address) = (record.size.load(Ordering::Relaxed), record.address.load(Ordering::Relaxed));
     let extra = record.extra.load(Ordering::Relaxed) as usize;
@@ -117,7 +117,7 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
         return Err(wrong());
     }
     // SAFETY: within the window.
-    let shared = unsafe { Shared::at(block, [words, count as usize, len as usize, extra]) };
+    let shared = unsafe { Shared::at(block.ptr(), [words, count as usize, len as usize, extra]) };
     let group = shared.members();
     let number = members(&group).position(|r| r == me).ok_or_else(wrong)? as u32;
     if number >= count {

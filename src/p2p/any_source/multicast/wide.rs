@@ -24,7 +24,7 @@ use super::record::{Shared, Told, children, members};
 use crate::base::atomics::{AtomicU64, Ordering, copy};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::base::layout::Layout;
+use crate::base::layout::{Layout, Run};
 use crate::fabric::network::{Piece, Place};
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::far::Far;
@@ -32,7 +32,7 @@ use crate::lane::{BlockRef, Lane, PeerBlock};
 use crate::p2p::any_source::{Arrived, garbled};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
-use crate::p2p::far::{Remote, transfer};
+use crate::p2p::far::{Remote, fetch_words, transfer};
 use crate::wait::Waiter;
 
 /// Behind the records of a multicast within a node.
@@ -393,11 +393,8 @@ fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<(
                 wide.near.fetch_add(1, Ordering::AcqRel);
             }
             Holder::Far(far, place) => {
-                let mut record = [0u64; 8];
-                let local = Layout::Contiguous { ptr: record.as_mut_ptr().cast(), len: 64 };
                 // First: the record may go with the last unit.
-                // SAFETY: a record of ours of that size; the block stays until it has this unit.
-                unsafe { transfer(far, false, local, 0, 64, Remote::run(place.addr, place.rkey))? };
+                let record: [u64; 8] = fetch_words(&far, Remote::run(place.addr, place.rkey))?;
                 let bounce = far.fabric().bounce()?;
                 let arena = bounce.arena();
                 let piece = Piece { addr: arena.as_ptr() as u64, len: 8, lkey: arena.region().lkey() };
@@ -465,16 +462,14 @@ impl Holder {
         match self {
             Holder::Near(record) => {
                 let Some(from) = record.bytes(from as u64, len as u64) else { return Err(beyond()) };
-                // SAFETY: within the window; as the caller promises.
-                unsafe { copy(from, to, len) };
+                // SAFETY: as the caller promises.
+                from.copy_to(unsafe { Run::new(to, len) });
                 Ok(())
             }
             Holder::Far(far, place) => {
-                let local = Layout::Contiguous { ptr: to, len };
                 // SAFETY: as the caller promises.
-                unsafe {
-                    transfer(far, false, local, 0, len, Remote::run(place.addr.wrapping_add(from as u64), place.rkey))
-                }
+                let local = unsafe { Layout::bytes(to, len) };
+                transfer(far, false, local, 0, len, Remote::run(place.addr.wrapping_add(from as u64), place.rkey))
             }
         }
     }
@@ -484,7 +479,7 @@ impl Holder {
 fn wide_at<'a>(record: PeerBlock) -> &'a Wide {
     let at = record.bytes(0, size_of::<Wide>() as u64).expect("a record within the window");
     // SAFETY: within the window, which stays mapped, at a line; atomics only.
-    unsafe { &*at.cast::<Wide>() }
+    unsafe { &*at.ptr().cast::<Wide>() }
 }
 
 #[cold]

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::{Arrived, Death, Incoming};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
+use crate::base::run::Run;
 use crate::lane::far::{Ask, Asked};
 use crate::p2p::any_source::far::{Away, FarRing, FarShare};
 use crate::p2p::any_source::garbled;
@@ -230,7 +231,7 @@ impl Incoming {
             let lane = ep.context(self.comm).and_then(|context| ep.lane_of(context, source));
             fetched = match lane.as_ref().map(|lane| lane.far()) {
                 // SAFETY: as the caller promises.
-                Ok(Some(far)) => unsafe { away.fetch(far, arrival.kind == Kind::Offered, to, cap) },
+                Ok(Some(far)) => away.fetch(far, arrival.kind == Kind::Offered, unsafe { Run::new(to, cap) }),
                 _ => Err(garbled(ep, arrival.source)),
             };
         } else {
