@@ -1,15 +1,18 @@
 //! What every layer stands on: errors, settings, atomics, the clock, keys.
 
 pub mod atomics;
+pub mod bytes;
 pub mod clock;
 pub mod config;
 pub mod copying;
 pub mod error;
+pub mod kernel;
 pub mod key;
 pub mod layout;
 pub mod lock;
 pub mod log;
 pub mod ownership;
+pub mod plain;
 pub mod prefetch;
 pub mod processor;
 pub mod rules;
@@ -18,6 +21,7 @@ pub mod run;
 pub mod shadow;
 #[cfg(all(test, not(any(loom, miri))))]
 pub mod simulation;
+pub mod symbols;
 pub mod thread;
 pub mod trace;
 pub mod tuning;

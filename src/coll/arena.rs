@@ -18,6 +18,7 @@
 use static_assertions::const_assert;
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, writes};
+use crate::base::bytes::Room;
 use crate::base::error::Result;
 use crate::fabric::shm::region::{ANY_AT, ARENAS_AT, Mapping};
 
@@ -134,6 +135,12 @@ fn short_of(word: &AtomicU64) -> u64 {
 }
 
 impl Flag {
+    /// Room for a short payload.
+    #[inline(always)]
+    pub fn line(&self) -> Room<'_> {
+        Room::of_words(&self.data)
+    }
+
     /// Says that a cell is filled, of a payload of so many bytes in all.
     #[inline(always)]
     pub fn publish(&self, number: u64, whole: usize) {
@@ -172,6 +179,12 @@ impl Flag {
 }
 
 impl Small {
+    /// Room for the payload.
+    #[inline(always)]
+    pub fn line(&self) -> Room<'_> {
+        Room::of_words(&self.data)
+    }
+
     /// Says that so many bytes are there.
     #[inline(always)]
     pub fn publish(&self, number: u64, bytes: usize) {
@@ -292,12 +305,15 @@ impl Arena {
         debug_assert!(ring <= self.members && cell < CELLS);
         self.at(self.flags_at + (ring * CELLS + cell) * size_of::<Flag>())
     }
-    /// A cell.
+    /// A cell, and those behind it in its ring.
     #[inline(always)]
-    pub fn cell(&self, ring: usize, cell: usize) -> *mut u8 {
+    pub fn cell(&self, ring: usize, cell: usize) -> Room<'_> {
         debug_assert!(ring <= self.members && cell < CELLS);
-        // SAFETY: within the window, as in `at`.
-        unsafe { self.window.as_ptr().add(self.rings_at + ring * RING_BYTES + cell * CELL_BYTES) }
+        // SAFETY: within the window, as in `at`; the flags and `finished` say who may use it.
+        unsafe {
+            let ring = self.window.as_ptr().add(self.rings_at + ring * RING_BYTES);
+            Room::new(ring.add(cell * CELL_BYTES), RING_BYTES - cell * CELL_BYTES)
+        }
     }
     /// The ring that belongs to whoever broadcasts.
     #[inline(always)]

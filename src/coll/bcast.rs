@@ -9,82 +9,54 @@
 //!
 //! The ring has few cells, used in turn by all roots: a line is cheapest to write for whoever has read it last.
 
-use super::arena::{Arena, CELLS, FLAG_BYTES, Flag, there};
+use super::arena::{Arena, CELLS, FLAG_BYTES, there};
 use super::choose::SEGMENT;
 use super::copies::{claim, counted, piece_of};
 use super::team::Team;
-use crate::base::atomics::{Ordering, copy};
+use crate::base::atomics::Ordering;
+use crate::base::bytes::Room;
 use crate::base::config::BcastWay;
 use crate::base::copying::Copying;
 use crate::base::error::Result;
-use crate::base::ownership::take_over;
 use crate::wait::Operation;
 
-/// One broadcast. `ptr` has `len` bytes, at least one; it is read at the root and written elsewhere.
-///
-/// # Safety
-/// The buffer stays the call's until it is complete.
-pub(super) async unsafe fn bcast(team: &Team, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
-    team.enter(Operation::Bcast, len);
-    // SAFETY: as the caller promises.
-    unsafe { share(team, ptr, len, root).await }
+/// One broadcast of at least one byte: `data` is read at the root and written elsewhere.
+pub(super) async fn bcast(team: &Team, data: Room<'_>, root: usize) -> Result<()> {
+    team.enter(Operation::Bcast, data.len());
+    share(team, data, root).await
 }
 
 /// A broadcast, or the part of another call that is one.
-///
-/// # Safety
-/// As for [`bcast`].
-pub(super) async unsafe fn share(team: &Team, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
+pub(super) async fn share(team: &Team, data: Room<'_>, root: usize) -> Result<()> {
     let arena = team.arena()?;
+    let len = data.len();
     let way = team.choices.bcast(len);
     if len <= FLAG_BYTES {
-        // SAFETY: as the caller promises.
-        return unsafe { through_flag(team, arena, ptr, len, root).await };
+        return through_flag(team, arena, data, root).await;
     }
     if matches!(way, BcastWay::Pull | BcastWay::Coop) && team.copies_work(arena).await? {
-        // SAFETY: as the caller promises.
-        return unsafe { pulled(team, arena, ptr, len, root, way == BcastWay::Coop).await };
+        return pulled(team, arena, data, root, way == BcastWay::Coop).await;
     }
     let mut at = 0;
     while at < len {
         let part = (len - at).min(SEGMENT);
-        // SAFETY: a part of the buffer.
-        unsafe { through_cells(team, arena, ptr.add(at), (part, len), root).await? };
+        through_cells(team, arena, data.part(at, part), len, root).await?;
         at += part;
     }
     Ok(())
 }
 
-/// Copies up to [`FLAG_BYTES`] into a flag's line, without its number.
-///
-/// # Safety
-/// `len` readable bytes at `from`; the flag is the caller's to write.
-#[inline(always)]
-pub(super) unsafe fn into_flag(flag: &Flag, from: *const u8, len: usize) {
-    // SAFETY: seven words have room for them, and nobody reads them before the number is stored.
-    unsafe { copy(from, flag.data.as_ptr().cast_mut().cast::<u8>(), len) };
-}
-
-/// Copies them out, once the number is there.
-///
-/// # Safety
-/// `len` writable bytes at `to`.
-#[inline(always)]
-pub(super) unsafe fn out_of_flag(flag: &Flag, to: *mut u8, len: usize) {
-    // SAFETY: the writer stored the number after them, and does not write again before this member has finished.
-    unsafe { copy(flag.data.as_ptr().cast::<u8>(), to, len) };
-}
-
 #[inline]
-async unsafe fn through_flag(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
+async fn through_flag(team: &Team, arena: &Arena, data: Room<'_>, root: usize) -> Result<()> {
+    let len = data.len();
     let call = team.begin();
     team.share_ring(root);
     let (number, cell) = team.next_shared(call);
     let flag = arena.flag(arena.shared_ring(), cell.index);
     if team.me == root {
         team.until_done(arena, cell.used).await?;
-        // SAFETY: everybody has done with the line.
-        unsafe { into_flag(flag, ptr, len) };
+        // Everybody has done with the line.
+        flag.line().copy_from(*data);
         flag.publish_short(number, len);
     } else {
         team.until(&flag.number, there(number), root).await?;
@@ -92,24 +64,16 @@ async unsafe fn through_flag(team: &Team, arena: &Arena, ptr: *mut u8, len: usiz
             return Err(team.lengths_differ(arena, root, flag.length(1)));
         }
         team.saw(root, call);
-        // SAFETY: `len` bytes of this member's buffer.
-        unsafe { out_of_flag(flag, ptr, len) };
+        // The root does not write there again before this member has finished.
+        data.copy_from(*flag.line().part(0, len));
     }
     team.finish(arena, call);
     Ok(())
 }
 
-/// A part of `len` bytes of a payload of `whole`.
-///
-/// # Safety
-/// As for [`bcast`].
-async unsafe fn through_cells(
-    team: &Team,
-    arena: &Arena,
-    ptr: *mut u8,
-    (len, whole): (usize, usize),
-    root: usize,
-) -> Result<()> {
+/// A part of a payload of `whole` bytes.
+async fn through_cells(team: &Team, arena: &Arena, data: Room<'_>, whole: usize, root: usize) -> Result<()> {
+    let len = data.len();
     let call = team.begin();
     let again = team.share_ring(root);
     let ring = arena.shared_ring();
@@ -124,8 +88,8 @@ async unsafe fn through_cells(
         let flag = arena.flag(ring, cell.index);
         if team.me == root {
             team.until_done(arena, cell.used).await?;
-            // SAFETY: everybody has done with the cell, and `n` bytes of the buffer are there.
-            unsafe { copy(ptr.add(at), arena.cell(ring, cell.index), n) };
+            // Everybody has done with the cell.
+            arena.cell(ring, cell.index).copy_from(*data.part(at, n));
             flag.publish(number, whole);
             team.wake(arena);
         } else {
@@ -133,13 +97,11 @@ async unsafe fn through_cells(
             if !flag.is_of(whole) {
                 return Err(team.lengths_differ(arena, root, flag.length(1)));
             }
-            let from = arena.cell(ring, cell.index);
-            // SAFETY: the root does not write there again before this member has finished; of two members nobody else reads.
-            unsafe {
-                how.copy(from, ptr.add(at), n);
-                if team.n == 2 && (again || whole > SEGMENT) {
-                    take_over(from, n);
-                }
+            let from = arena.cell(ring, cell.index).part(0, n);
+            // The root does not write there again before this member has finished; of two members nobody else reads.
+            data.part(at, n).copy_by(how, *from);
+            if team.n == 2 && (again || whole > SEGMENT) {
+                from.take_over();
             }
         }
         at += n;
@@ -151,14 +113,14 @@ async unsafe fn through_cells(
     Ok(())
 }
 
-async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, root: usize, coop: bool) -> Result<()> {
-    let call = team.begin();
+async fn pulled(team: &Team, arena: &Arena, data: Room<'_>, root: usize, coop: bool) -> Result<()> {
+    let (call, len) = (team.begin(), data.len());
     // What one reader copies alone goes in one piece.
     let piece = if coop { piece_of(len, team.choices.piece) } else { len };
     let pieces = len.div_ceil(piece);
-    let bounds = |k: usize| (k * piece, (len - k * piece).min(piece));
+    let part = |k: usize| data.part(k * piece, (len - k * piece).min(piece));
     if team.me == root {
-        team.offer(arena, call, ptr, len);
+        team.offer(arena, call, *data);
         for reader in (0..team.n).filter(|r| *r != root && coop) {
             let post = arena.post(reader);
             team.until(&post.call, call, reader).await?;
@@ -168,9 +130,8 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, roo
             let mut pushed = 0;
             if team.may_write(arena, call) {
                 while let Some(k) = claim(&post.claim, call, pieces) {
-                    let (at, n) = bounds(k);
-                    // SAFETY: the reader leaves its buffer to us until all pieces are there, or all know that the call has failed.
-                    unsafe { team.write(offer, at, ptr.add(at), n)? };
+                    // The reader leaves its buffer to us until all pieces are there, or all know that the call has failed.
+                    team.write(offer, k * piece, *part(k))?;
                     pushed += 1;
                     // SYNC POINT: pairs with the acquire in the reader's wait for the last piece.
                     post.pushed.store(counted(call, pushed), Ordering::Release);
@@ -189,14 +150,12 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, len: usize, roo
             return Err(team.wrong_offer(arena, offer, offer.bytes as u64));
         }
         if coop {
-            team.offer(arena, call, ptr, len);
+            team.offer(arena, call, *data);
         }
         let post = arena.post(team.me);
         let mut own = 0;
         while let Some(k) = claim(&post.claim, call, pieces) {
-            let (at, n) = bounds(k);
-            // SAFETY: the root's buffer stays until we have finished, ours is this call's.
-            unsafe { team.read(offer, at, ptr.add(at), n)? };
+            team.read(offer, k * piece, part(k))?;
             own += 1;
         }
         if own < pieces {

@@ -6,11 +6,12 @@
 
 use super::choose::Choices;
 use super::exchange::{Blocks, Pattern, keep};
-use super::function::Function;
+use super::function::Vector;
 use super::messages::Party;
 use super::reduce::{self, To};
 use super::team::Team;
 use super::{barrier as node_barrier, bcast as node_bcast, multicast, tree};
+use crate::base::bytes::{Bytes, Room, Scratch};
 use crate::base::config::{BetweenWay, FarAllreduceWay, FarBcastWay, PretendedNodes};
 use crate::base::error::Result;
 use crate::p2p::context::Context;
@@ -122,174 +123,128 @@ pub(super) async fn barrier(team: &Team, span: &Span) -> Result<()> {
     Ok(())
 }
 
-async unsafe fn bcast_among(p: &Party<'_>, team: &Team, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        match team.choices.far_bcast(len, p.len(), false) {
-            FarBcastWay::Chain => tree::bcast_chain(p, ptr, len, root, team.choices.far_piece).await,
-            FarBcastWay::Ring => tree::bcast_ring(p, ptr, len, root).await,
-            _ => tree::bcast(p, ptr, len, root).await,
-        }
+async fn bcast_among(p: &Party<'_>, team: &Team, data: Room<'_>, root: usize) -> Result<()> {
+    match team.choices.far_bcast(data.len(), p.len(), false) {
+        FarBcastWay::Chain => tree::bcast_chain(p, data, root, team.choices.far_piece).await,
+        FarBcastWay::Ring => tree::bcast_ring(p, data, root).await,
+        _ => tree::bcast(p, data, root).await,
     }
 }
 
 /// `fmpl_bcast`
-///
-/// # Safety
-/// As for [`node_bcast::bcast`].
-pub(super) async unsafe fn bcast(team: &Team, span: &Span, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
-    team.name(Operation::Bcast, len);
-    // SAFETY: all of it as the caller promises.
-    unsafe {
-        if is_flat(&team.choices) {
-            return bcast_among(&Party::all(team), team, ptr, len, root).await;
-        }
-        let by_multicast = team.choices.far_bcast(len, span.firsts.len(), true) == FarBcastWay::Multicast;
-        if by_multicast && multicast::is_possible(team, span).await? {
-            return bcast_by_multicast(team, span, ptr, len, root).await;
-        }
-        let stand = Stand::new(team, span, Some(root))?;
-        if let Some(party) = &stand.party
-            && let Some(root) = party.place_of(root)
-        {
-            bcast_among(party, team, ptr, len, root).await?;
-        }
-        if stand.shares() {
-            node_bcast::bcast(stand.team, ptr, len, stand.leader).await?;
-        }
+pub(super) async fn bcast(team: &Team, span: &Span, data: Room<'_>, root: usize) -> Result<()> {
+    team.name(Operation::Bcast, data.len());
+    if is_flat(&team.choices) {
+        return bcast_among(&Party::all(team), team, data, root).await;
+    }
+    let by_multicast = team.choices.far_bcast(data.len(), span.firsts.len(), true) == FarBcastWay::Multicast;
+    if by_multicast && multicast::is_possible(team, span).await? {
+        return bcast_by_multicast(team, span, data, root).await;
+    }
+    let stand = Stand::new(team, span, Some(root))?;
+    if let Some(party) = &stand.party
+        && let Some(root) = party.place_of(root)
+    {
+        bcast_among(party, team, data, root).await?;
+    }
+    if stand.shares() {
+        node_bcast::bcast(stand.team, data, stand.leader).await?;
     }
     Ok(())
 }
 
 /// The members of the group are always the first ranks of the nodes: another root's bytes come to the first of its node beforehand.
-async unsafe fn bcast_by_multicast(team: &Team, span: &Span, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
+async fn bcast_by_multicast(team: &Team, span: &Span, data: Room<'_>, root: usize) -> Result<()> {
     let stand = Stand::new(team, span, None)?;
     let node = node_of(team.ep, team.ep.context(team.comm)?, root as u32);
     let (of_root, here) = (span.firsts.iter().position(|f| f.1 == node).unwrap_or(0), span.place_here(root));
     let early = here.filter(|place| *place != stand.leader);
-    // SAFETY: all of it as the caller promises.
-    unsafe {
-        if let Some(place) = early {
-            node_bcast::bcast(team, ptr, len, place).await?;
-        }
-        if let Some(party) = &stand.party {
-            multicast::bcast(party, team, ptr, len, of_root).await?;
-        }
-        if early.is_none() && stand.shares() {
-            node_bcast::bcast(team, ptr, len, stand.leader).await?;
-        }
+    if let Some(place) = early {
+        node_bcast::bcast(team, data, place).await?;
+    }
+    if let Some(party) = &stand.party {
+        multicast::bcast(party, team, data, of_root).await?;
+    }
+    if early.is_none() && stand.shares() {
+        node_bcast::bcast(team, data, stand.leader).await?;
     }
     Ok(())
 }
 
 /// `fmpl_reduce` and `fmpl_allreduce`
-///
-/// # Safety
-/// As for [`reduce::reduce`].
-pub(super) async unsafe fn reduce(
-    team: &Team,
-    span: &Span,
-    ptr: *mut u8,
-    count: usize,
-    f: &Function<'_>,
-    to: To,
-) -> Result<()> {
-    let len = count * f.size;
+pub(super) async fn reduce(team: &Team, span: &Span, v: Vector<'_>, to: To) -> Result<()> {
+    let len = v.bytes();
     team.name(if to == To::All { Operation::Allreduce } else { Operation::Reduce }, len);
     let halving = match team.choices.far_allreduce {
         FarAllreduceWay::Auto => len >= team.choices.far_allreduce_halving,
         way => way == FarAllreduceWay::Halving,
     };
     let flat = is_flat(&team.choices) || !span.blocks;
-    // SAFETY: all of it as the caller promises; where a vector must not change, a copy of it is used.
-    unsafe {
-        let To::Root(root) = to else {
-            if flat {
-                return tree::allreduce(&Party::all(team), ptr, count, f, halving).await;
-            }
-            let stand = Stand::new(team, span, None)?;
-            if stand.shares() {
-                reduce::reduce(team, ptr, count, f, To::Root(0)).await?;
-            }
-            if let Some(party) = &stand.party {
-                tree::allreduce(party, ptr, count, f, halving).await?;
-            }
-            if stand.shares() {
-                node_bcast::bcast(team, ptr, len, 0).await?;
-            }
-            return Ok(());
-        };
-        let mut copy = vec![0u64; len.div_ceil(8)];
-        let own = copy.as_mut_ptr().cast::<u8>();
-        own.copy_from_nonoverlapping(ptr, len);
-        let stand = Stand::new(team, span, None)?;
+    let To::Root(root) = to else {
         if flat {
-            tree::reduce(&Party::all(team), own, count, f).await?;
-        } else {
-            if stand.shares() {
-                reduce::reduce(team, own, count, f, To::Root(0)).await?;
-            }
-            if let Some(party) = &stand.party {
-                tree::reduce(party, own, count, f).await?;
-            }
+            return tree::allreduce(&Party::all(team), v, halving).await;
         }
-        // The result is at rank 0, which is the first of its node.
-        let all = Party::all(team);
-        match (team.rank, root) {
-            (0, 0) => ptr.copy_from_nonoverlapping(own, len),
-            (0, root) => all.send(root, own, len).await?,
-            (me, root) if me == root => all.receive(0, ptr, len).await?,
-            _ => {}
+        let stand = Stand::new(team, span, None)?;
+        if stand.shares() {
+            reduce::reduce(team, v, To::Root(0)).await?;
         }
+        if let Some(party) = &stand.party {
+            tree::allreduce(party, v, halving).await?;
+        }
+        if stand.shares() {
+            node_bcast::bcast(team, v.at, 0).await?;
+        }
+        return Ok(());
+    };
+    // The vector must not change but at the root: a copy of it is used.
+    let copy = Scratch::new(len);
+    let own = Vector::new(copy.room(), v.n, v.f);
+    own.at.copy_from(*v.at);
+    let stand = Stand::new(team, span, None)?;
+    if flat {
+        tree::reduce(&Party::all(team), own).await?;
+    } else {
+        if stand.shares() {
+            reduce::reduce(team, own, To::Root(0)).await?;
+        }
+        if let Some(party) = &stand.party {
+            tree::reduce(party, own).await?;
+        }
+    }
+    // The result is at rank 0, which is the first of its node.
+    let all = Party::all(team);
+    match (team.rank, root) {
+        (0, 0) => v.at.copy_from(*own.at),
+        (0, root) => all.send(root, *own.at).await?,
+        (me, root) if me == root => all.receive(0, v.at).await?,
+        _ => {}
     }
     Ok(())
 }
 
 /// Gather, allgather, scatter, alltoall.
-///
-/// # Safety
-/// As for [`super::exchange::exchange`].
-pub(super) async unsafe fn exchange(team: &Team, pattern: Pattern, b: Blocks) -> Result<()> {
+pub(super) async fn exchange(team: &Team, pattern: Pattern, b: Blocks<'_>) -> Result<()> {
     team.name(pattern.operation(), b.size);
-    // SAFETY: as the caller promises.
-    unsafe {
-        keep(pattern, team.rank, b);
-        tree::exchange(&Party::all(team), pattern, b).await
-    }
+    keep(pattern, team.rank, b);
+    tree::exchange(&Party::all(team), pattern, b).await
 }
 
 /// `fmpl_reduce_scatter`: reduced at rank 0, scattered from there.
-///
-/// # Safety
-/// As for [`super::partial::reduce_scatter`].
-pub(super) async unsafe fn reduce_scatter(
-    team: &Team,
-    give: *const u8,
-    take: *mut u8,
-    count: usize,
-    f: &Function<'_>,
-) -> Result<()> {
-    let (len, n) = (count * f.size, team.whole);
-    team.name(Operation::ReduceScatter, len);
+pub(super) async fn reduce_scatter(team: &Team, give: Bytes<'_>, take: Vector<'_>) -> Result<()> {
+    let size = take.bytes();
+    team.name(Operation::ReduceScatter, size);
     let all = Party::all(team);
-    let mut copy = vec![0u64; (n * len).div_ceil(8)];
-    let own = copy.as_mut_ptr().cast::<u8>();
-    let (pattern, b) = (Pattern::Scatter(0), Blocks { give: own, take, size: len });
-    // SAFETY: as the caller promises; the copy has as many elements.
-    unsafe {
-        own.copy_from_nonoverlapping(give, n * len);
-        tree::reduce(&all, own, n * count, f).await?;
-        keep(pattern, team.rank, b);
-        tree::exchange(&all, pattern, b).await
-    }
+    let copy = Scratch::new(give.len());
+    let own = Vector::new(copy.room(), team.whole * take.n, take.f);
+    own.at.copy_from(give);
+    tree::reduce(&all, own).await?;
+    let (pattern, b) = (Pattern::Scatter(0), Blocks { give: *own.at, take: take.at, size });
+    keep(pattern, team.rank, b);
+    tree::exchange(&all, pattern, b).await
 }
 
 /// `fmpl_scan`
-///
-/// # Safety
-/// As for [`super::partial::scan`].
-pub(super) async unsafe fn scan(team: &Team, ptr: *mut u8, count: usize, f: &Function<'_>) -> Result<()> {
-    team.name(Operation::Scan, count * f.size);
-    // SAFETY: as the caller promises.
-    unsafe { tree::scan(&Party::all(team), ptr, count, f).await }
+pub(super) async fn scan(team: &Team, v: Vector<'_>) -> Result<()> {
+    team.name(Operation::Scan, v.bytes());
+    tree::scan(&Party::all(team), v).await
 }

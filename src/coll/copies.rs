@@ -6,7 +6,8 @@
 
 use super::arena::{Arena, Post};
 use super::team::{Reason, Team};
-use crate::base::atomics::{AtomicU64, Ordering, copy};
+use crate::base::atomics::{AtomicU64, Ordering};
+use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Error, Result};
 use crate::fabric::shm::cma::{self, CmaError};
 use crate::lane::record::Posting;
@@ -61,8 +62,9 @@ impl Offer {
 
 impl Team {
     /// Offers this member's buffer to the others for `call`.
-    pub(super) fn offer(&self, arena: &Arena, call: u64, ptr: *const u8, bytes: usize) {
+    pub(super) fn offer(&self, arena: &Arena, call: u64, data: Bytes<'_>) {
         let post = arena.post(self.me);
+        let (ptr, bytes) = (data.as_ptr(), data.len());
         post.addr.store(ptr as u64, Ordering::Relaxed);
         post.bytes.store(bytes as u64, Ordering::Relaxed);
         let in_heap = self.ep.heap.contains(ptr, bytes) as u64;
@@ -82,47 +84,39 @@ impl Team {
     }
 
     /// Where this process has a part of an offered buffer mapped, if it has.
-    pub(super) fn mapped(&self, offer: Offer, at: usize, bytes: usize) -> Option<*mut u8> {
+    pub(super) fn mapped(&self, offer: Offer, at: usize, bytes: usize) -> Option<Room<'_>> {
         if !offer.in_heap || !offer.holds(at, bytes) {
             return None;
         }
-        self.peer(offer.member).ok()?.region.heap()?.translate(offer.addr + at as u64, bytes)
+        self.peer(offer.member).ok()?.region.heap()?.room(offer.addr + at as u64, bytes)
     }
 
-    /// Copies `bytes` from `at` of an offered buffer.
-    ///
-    /// # Safety
-    /// `bytes` writable bytes at `to`; the offer has as many from `at`, and is valid until this member has finished the call.
-    pub(super) unsafe fn read(&self, offer: Offer, at: usize, to: *mut u8, bytes: usize) -> Result<()> {
-        if let Some(from) = self.mapped(offer, at, bytes) {
-            // SAFETY: as the caller promises; two processes' buffers do not overlap.
-            unsafe { copy(from, to, bytes) };
+    /// Copies from `at` of an offered buffer, which is valid until this member has finished the call.
+    pub(super) fn read(&self, offer: Offer, at: usize, to: Room<'_>) -> Result<()> {
+        if let Some(from) = self.mapped(offer, at, to.len()) {
+            to.copy_from(*from);
             return Ok(());
         }
-        if !offer.holds(at, bytes) {
+        if !offer.holds(at, to.len()) {
             return Err(self.wrong_offer(self.arena()?, offer, offer.bytes as u64));
         }
         let pid = self.pid_of(offer.member)?;
-        // SAFETY: as the caller promises.
-        unsafe { cma::read_run(pid, to, offer.addr + at as u64, bytes) }.map_err(|e| self.copy_failed(offer, e))
+        cma::read_room(pid, to, offer.addr + at as u64).map_err(|e| self.copy_failed(offer, e))
     }
 
-    /// Copies `bytes` to `at` of an offered buffer.
-    ///
-    /// # Safety
-    /// As for [`Team::read`], between [`Team::may_write`] and [`Team::wrote`].
-    pub(super) unsafe fn write(&self, offer: Offer, at: usize, from: *const u8, bytes: usize) -> Result<()> {
-        if let Some(to) = self.mapped(offer, at, bytes) {
-            // SAFETY: as the caller promises.
-            unsafe { copy(from, to, bytes) };
+    /// Copies to `at` of an offered buffer, between [`Team::may_write`] and [`Team::wrote`].
+    pub(super) fn write(&self, offer: Offer, at: usize, from: Bytes<'_>) -> Result<()> {
+        if let Some(to) = self.mapped(offer, at, from.len()) {
+            to.copy_from(from);
             return Ok(());
         }
-        if !offer.holds(at, bytes) {
+        if !offer.holds(at, from.len()) {
             return Err(self.wrong_offer(self.arena()?, offer, offer.bytes as u64));
         }
         let pid = self.pid_of(offer.member)?;
-        // SAFETY: as the caller promises.
-        unsafe { cma::write_run(pid, from, offer.addr + at as u64, bytes) }.map_err(|e| self.copy_failed(offer, e))
+        // SAFETY: the member has offered this memory to whoever may write, until it sees that all have.
+        unsafe { cma::write_run(pid, from.as_ptr(), offer.addr + at as u64, from.len()) }
+            .map_err(|e| self.copy_failed(offer, e))
     }
 
     /// The process of a member, if that lives: its number may stand for another's memory otherwise.

@@ -8,10 +8,9 @@
 
 use super::arena::{Arena, CELL_BYTES, CELLS, FLAG_BYTES, there};
 use super::team::Team;
-use crate::base::atomics::copy;
+use crate::base::bytes::{Bytes, Room};
 use crate::base::config::ExchangeWay;
 use crate::base::error::Result;
-use crate::base::ownership::take_over;
 use crate::wait::Operation;
 
 /// Who gives blocks, and who takes which.
@@ -87,49 +86,49 @@ impl Pattern {
     }
 }
 
-/// The buffers of an exchange of blocks of `size` bytes, at least one.
+/// The buffers of an exchange of blocks of `size` bytes, at least one: a giver's blocks, and a taker's room for a block of each giver.
 #[derive(Clone, Copy)]
-pub(super) struct Blocks {
-    pub give: *const u8,
-    pub take: *mut u8,
+pub(super) struct Blocks<'a> {
+    pub give: Bytes<'a>,
+    pub take: Room<'a>,
     pub size: usize,
 }
 
-/// The member's own block, which nobody else moves. It may be in its place already.
-///
-/// # Safety
-/// As for [`exchange`].
-pub(super) unsafe fn keep(pattern: Pattern, me: usize, b: Blocks) {
-    if !pattern.keeps(me) {
-        return;
+impl<'a> Blocks<'a> {
+    /// What this member gives to another one.
+    pub(super) fn to(&self, pattern: Pattern, taker: usize) -> Bytes<'a> {
+        self.give.part(pattern.block_of(taker) * self.size, self.size)
     }
-    let from = b.give.wrapping_add(pattern.block_of(me) * b.size);
-    let to = b.take.wrapping_add(pattern.place_of(me) * b.size);
-    if !core::ptr::eq(from, to) {
-        // SAFETY: blocks of the two buffers, which do not overlap but for a block that is in its place.
-        unsafe { copy(from, to, b.size) };
+    /// Room for what comes from another member.
+    pub(super) fn of(&self, pattern: Pattern, giver: usize) -> Room<'a> {
+        self.take.part(pattern.place_of(giver) * self.size, self.size)
     }
 }
 
-/// One exchange. A giver has `blocks` blocks at `give`, a taker room for a block of each giver at `take`.
-///
-/// # Safety
-/// The buffers stay the call's until it is complete.
-pub(super) async unsafe fn exchange(team: &Team, pattern: Pattern, b: Blocks) -> Result<()> {
+/// The member's own block, which nobody else moves. It may be in its place already.
+pub(super) fn keep(pattern: Pattern, me: usize, b: Blocks<'_>) {
+    if !pattern.keeps(me) {
+        return;
+    }
+    let (from, to) = (b.to(pattern, me), b.of(pattern, me));
+    if !core::ptr::eq(from.as_ptr(), to.as_ptr()) {
+        to.copy_from(from);
+    }
+}
+
+/// One exchange.
+pub(super) async fn exchange(team: &Team, pattern: Pattern, b: Blocks<'_>) -> Result<()> {
     let arena = team.arena()?;
     team.enter(pattern.operation(), b.size);
-    // SAFETY: as the caller promises.
-    unsafe { keep(pattern, team.me, b) };
+    keep(pattern, team.me, b);
     if team.choices.exchange(b.size * pattern.blocks(team.n)) == ExchangeWay::Pull && team.copies_work(arena).await? {
-        // SAFETY: as the caller promises.
-        return unsafe { pulled(team, arena, pattern, b).await };
+        return pulled(team, arena, pattern, b).await;
     }
     let most = room(pattern.blocks(team.n));
     let mut at = 0;
     while at < b.size {
         let part = (b.size - at).min(most);
-        // SAFETY: a part of each block.
-        unsafe { through_cells(team, arena, pattern, b, at, part).await? };
+        through_cells(team, arena, pattern, b, at, part).await?;
         at += part;
     }
     Ok(())
@@ -140,11 +139,11 @@ fn room(blocks: usize) -> usize {
     (CELLS / 2 * CELL_BYTES / blocks) & !63
 }
 
-async unsafe fn through_cells(
+async fn through_cells(
     team: &Team,
     arena: &Arena,
     pattern: Pattern,
-    b: Blocks,
+    b: Blocks<'_>,
     at: usize,
     part: usize,
 ) -> Result<()> {
@@ -153,19 +152,15 @@ async unsafe fn through_cells(
     let (number, cell, used) = team.own_run(call, (blocks * part).div_ceil(CELL_BYTES));
     let in_flag = blocks * part <= FLAG_BYTES;
     let flag = |member: usize| arena.flag(team.ring_of(member, number), cell);
-    let place = |member: usize| {
-        if in_flag {
-            flag(member).data.as_ptr().cast_mut().cast::<u8>()
-        } else {
-            arena.cell(team.ring_of(member, number), cell)
-        }
+    let place = |member: usize, block: usize| {
+        let whole = if in_flag { flag(member).line() } else { arena.cell(team.ring_of(member, number), cell) };
+        whole.part(block * part, part)
     };
     if pattern.gives(team.me) {
         team.until_done(arena, used).await?;
-        let mine = place(team.me);
         for block in (0..blocks).filter(|k| blocks == 1 || *k != team.me) {
-            // SAFETY: everybody has done with the cells, and the block has as many bytes from `at` on.
-            unsafe { copy(b.give.add(block * b.size + at), mine.add(block * part), part) };
+            // Everybody has done with the cells.
+            place(team.me, block).copy_from(b.give.part(block * b.size + at, part));
         }
         if in_flag {
             flag(team.me).publish_short(number, blocks * part);
@@ -184,14 +179,11 @@ async unsafe fn through_cells(
                     return Err(team.lengths_differ(arena, member, flag.length(blocks)));
                 }
                 team.saw(member, call);
-                // SAFETY: the giver writes there again only when this member has finished; `take` has room for the block.
-                unsafe {
-                    let to = b.take.add(pattern.place_of(member) * b.size + at);
-                    let from = place(member).add(pattern.block_of(team.me) * part);
-                    copy(from, to, part);
-                    if pattern.goes_one_way(team.n) && !in_flag {
-                        take_over(from, part);
-                    }
+                // The giver writes there again only when this member has finished.
+                let from = place(member, pattern.block_of(team.me));
+                b.of(pattern, member).part(at, part).copy_from(*from);
+                if pattern.goes_one_way(team.n) && !in_flag {
+                    from.take_over();
                 }
             }
         }
@@ -200,10 +192,10 @@ async unsafe fn through_cells(
     Ok(())
 }
 
-async unsafe fn pulled(team: &Team, arena: &Arena, pattern: Pattern, b: Blocks) -> Result<()> {
+async fn pulled(team: &Team, arena: &Arena, pattern: Pattern, b: Blocks<'_>) -> Result<()> {
     let call = team.begin();
     if pattern.gives(team.me) {
-        team.offer(arena, call, b.give, pattern.blocks(team.n) * b.size);
+        team.offer(arena, call, b.give.part(0, pattern.blocks(team.n) * b.size));
     }
     if pattern.takes(team.me) {
         for k in 1..team.n {
@@ -216,9 +208,7 @@ async unsafe fn pulled(team: &Team, arena: &Arena, pattern: Pattern, b: Blocks) 
                 if offer.bytes != blocks * b.size {
                     return Err(team.wrong_offer(arena, offer, (offer.bytes / blocks) as u64));
                 }
-                let to = b.take.wrapping_add(pattern.place_of(member) * b.size);
-                // SAFETY: the giver's buffer stays until we have finished, ours is this call's.
-                unsafe { team.read(offer, pattern.block_of(team.me) * b.size, to, b.size)? };
+                team.read(offer, pattern.block_of(team.me) * b.size, b.of(pattern, member))?;
             }
         }
         if let Some(error) = team.failure_since(arena) {

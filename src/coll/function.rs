@@ -4,14 +4,15 @@
 //! is not position-independent sees an entry of its own linkage table. So a predefined function is known by each address
 //! that it may have: this library's own, and the one that the dynamic linker gives to the whole program (`predefined`).
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use std::collections::HashMap;
 use std::sync::{OnceLock, RwLock};
 
 use super::arena::CELL_BYTES;
-use super::kernel::{KERNELS, Kernel};
-use crate::base::atomics::{copy, reads, writes};
+use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::kernel::Kernel;
+use crate::base::symbols;
 use crate::base::unwinding::caught;
 use crate::p2p::endpoint::endpoint;
 
@@ -35,7 +36,7 @@ pub struct Predefined {
 
 macro_rules! predefined {
     ($($name:literal $size:literal),*) => {
-        /// The predefined functions, in the order of [`KERNELS`].
+        /// The predefined functions, in the order of the kernels.
         pub static PREDEFINED: &[Predefined] = &[$(Predefined { name: concat!($name, "\0"), size: $size }),*];
     };
 }
@@ -69,11 +70,7 @@ enum How<'a> {
 impl<'a> Function<'a> {
     /// A predefined function by its place in [`PREDEFINED`].
     pub fn predefined(n: usize) -> Function<'static> {
-        #[cfg(target_arch = "x86_64")]
-        let kernel = if std::arch::is_x86_feature_detected!("avx2") { KERNELS[n].1 } else { KERNELS[n].0 };
-        #[cfg(not(target_arch = "x86_64"))]
-        let kernel = KERNELS[n].0;
-        Function { size: PREDEFINED[n].size, how: How::Kernel(kernel) }
+        Function { size: PREDEFINED[n].size, how: How::Kernel(Kernel::of(n)) }
     }
 
     /// A function of a Rust program on elements of this size.
@@ -81,46 +78,88 @@ impl<'a> Function<'a> {
         Function { size, how: How::Rust(closure) }
     }
 
-    /// out = a ∘ b for `n` elements. `spare` has room for them where `out` is `b`. An error is a panic of the program's function, and what is
-    /// in `out` then is nothing.
-    ///
-    /// # Safety
-    /// `n` elements at each; `out` is `a`, or `b`, or overlaps with neither, and `spare` overlaps with none of them.
+    /// out = a ∘ b for `n` elements; `out` is `a`, or `b`, or overlaps with neither. `spare` has room for them where `out` is `b`. An error
+    /// is a panic of the program's function, and what is in `out` then is nothing.
     #[inline]
-    pub unsafe fn fold(
+    pub fn fold(
         &self,
-        out: *mut u8,
-        a: *const u8,
-        b: *const u8,
+        out: Room<'_>,
+        a: Bytes<'_>,
+        b: Bytes<'_>,
         n: usize,
-        spare: *mut u8,
+        spare: Room<'_>,
     ) -> std::thread::Result<()> {
-        let bytes = n * self.size;
-        // SAFETY: as the caller promises; the program's functions are called with memory of `n` elements each.
-        unsafe {
-            if let How::Kernel(kernel) = self.how {
-                reads(a, bytes);
-                reads(b, bytes);
-                writes(out, bytes);
-                kernel(out, a, b, n);
-                return Ok(());
-            }
-            let mut b = b;
-            if core::ptr::eq(out, b) {
-                copy(b, spare, bytes);
-                b = spare;
-            }
-            if !core::ptr::eq(out, a) {
-                copy(a, out, bytes);
-            }
-            match self.how {
-                How::Kernel(_) => {}
-                How::C(call) => guarded(call as usize, || call(out.cast(), b.cast(), n as c_int)),
-                How::Fortran(call) => guarded(call as usize, || call(out.cast(), b.cast(), &(n as c_int))),
-                How::Rust(closure) => return caught(|| closure(out, b, n)),
-            }
+        if let How::Kernel(kernel) = self.how {
+            kernel.run(out, a, b, n);
+            return Ok(());
+        }
+        let bytes = n.saturating_mul(self.size);
+        let (out, a, mut b) = (out.part(0, bytes), a.part(0, bytes), b.part(0, bytes));
+        if core::ptr::eq(out.as_ptr(), b.as_ptr()) {
+            spare.copy_from(b);
+            b = *spare.part(0, bytes);
+        }
+        if !core::ptr::eq(out.as_ptr(), a.as_ptr()) {
+            out.copy_from(a);
+        }
+        let (inout, input) = (out.as_mut_ptr(), b.as_ptr());
+        match self.how {
+            How::Kernel(_) => {}
+            // SAFETY: of the address the program has said that it is such a function, for which there are `n` elements at each.
+            How::C(call) => guarded(call as usize, || unsafe { call(inout.cast(), input.cast(), n as c_int) }),
+            // SAFETY: as above.
+            How::Fortran(call) => guarded(call as usize, || unsafe { call(inout.cast(), input.cast(), &(n as c_int)) }),
+            How::Rust(closure) => return caught(|| closure(inout, input, n)),
         }
         Ok(())
+    }
+
+    /// left = left ∘ right for `n` elements, where the first right is taken as it is. They do not overlap.
+    #[inline]
+    pub fn fold_next(&self, left: Room<'_>, right: Bytes<'_>, n: usize, first: bool) -> std::thread::Result<()> {
+        if first {
+            left.copy_from(right.part(0, n * self.size));
+            return Ok(());
+        }
+        // Nothing is spared where the output is the left one.
+        self.fold(left, *left, right, n, Room::none())
+    }
+}
+
+/// A vector of a reduction: `n` elements of a function, in memory that is the call's.
+#[derive(Clone, Copy)]
+pub(super) struct Vector<'a> {
+    pub at: Room<'a>,
+    pub n: usize,
+    pub f: &'a Function<'a>,
+}
+
+impl<'a> Vector<'a> {
+    /// The first `n` elements of some memory.
+    pub fn new(at: Room<'a>, n: usize, f: &'a Function<'a>) -> Vector<'a> {
+        Vector { at: at.part(0, n * f.size), n, f }
+    }
+
+    /// Its bytes.
+    #[inline(always)]
+    pub fn bytes(&self) -> usize {
+        self.at.len()
+    }
+
+    /// `n` elements of it from `from` on.
+    #[inline(always)]
+    pub fn part(self, from: usize, n: usize) -> Vector<'a> {
+        Vector { at: self.at.part(from * self.f.size, n * self.f.size), n, ..self }
+    }
+
+    /// self = self ∘ right.
+    pub fn fold(&self, right: Bytes<'_>) -> std::thread::Result<()> {
+        self.f.fold(self.at, *self.at, right, self.n, Room::none())
+    }
+
+    /// self = left ∘ self. `spare` has room for as many elements.
+    pub fn fold_behind(&self, left: Bytes<'_>, spare: Room<'_>) -> std::thread::Result<()> {
+        self.f.fold(self.at, left, *self.at, self.n, spare)
     }
 }
 
@@ -145,30 +184,10 @@ impl Drop for Left {
         say(&format!(
             "{rank}the function of a reduction, {}, was left by an exception (C++), a panic (Rust) or the end of its thread; \
              it must return; the process ends",
-            place(self.0)
+            symbols::place(self.0)
         ));
         std::process::abort();
     }
-}
-
-/// A function's name if the linker knows it, and where it is in its file, as `addr2line -e FILE` takes it.
-fn place(address: usize) -> String {
-    let mut known = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: room for the answer; what it points to belongs to the linker.
-    let known = unsafe {
-        if libc::dladdr(address as *const c_void, known.as_mut_ptr()) == 0 {
-            return format!("{address:#x}");
-        }
-        known.assume_init()
-    };
-    let text = |name: *const c_char| {
-        // SAFETY: null, or the linker's, with a NUL.
-        (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
-    };
-    let file = text(known.dli_fname).unwrap_or_default();
-    let at = format!("{file}+{:#x}", address.wrapping_sub(known.dli_fbase as usize));
-    let name = text(known.dli_sname).filter(|_| known.dli_saddr as usize == address);
-    name.map_or(at.clone(), |name| format!("{name} ({at})"))
 }
 
 /// The same function without the bound on how long it lives.
@@ -187,25 +206,6 @@ pub unsafe fn lasting(f: Function<'_>) -> Function<'static> {
         }
     };
     Function { size: f.size, how }
-}
-
-impl Function<'_> {
-    /// left = left ∘ right for `n` elements, where the first right is taken as it is.
-    ///
-    /// # Safety
-    /// `n` elements at each; they do not overlap.
-    #[inline]
-    pub unsafe fn fold_next(&self, left: *mut u8, right: *const u8, n: usize, first: bool) -> std::thread::Result<()> {
-        // SAFETY: as the caller promises; nothing is spared where the output is the left one.
-        unsafe {
-            if first {
-                copy(right, left, n * self.size);
-                Ok(())
-            } else {
-                self.fold(left, left, right, n, core::ptr::null_mut())
-            }
-        }
-    }
 }
 
 /// A registered function of the program.
@@ -278,11 +278,11 @@ fn table() -> &'static HashMap<usize, usize> {
         for (n, p) in PREDEFINED.iter().enumerate() {
             let fortran = format!("{}_\0", p.name.trim_end_matches('\0'));
             for name in [p.name, &fortran] {
-                // SAFETY: the name ends with a NUL. What the linker knows under it for the whole program is this function or its entry
-                // in the program's linkage table: the names are this library's.
-                let at = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr().cast::<c_char>()) };
-                if !at.is_null() {
-                    map.insert(at as usize, n);
+                // What the linker knows under it for the whole program is this function or its entry in the program's linkage table:
+                // the names are this library's.
+                let at = CStr::from_bytes_with_nul(name.as_bytes()).map_or(0, symbols::address);
+                if at != 0 {
+                    map.insert(at, n);
                 }
             }
         }
@@ -290,38 +290,31 @@ fn table() -> &'static HashMap<usize, usize> {
     })
 }
 
-/// Applies a predefined function as the program may call it itself: inout = inout ∘ in.
-///
-/// # Safety
-/// `count` elements at each, which do not overlap.
-pub unsafe fn apply(n: usize, inout: *mut c_void, input: *const c_void, count: c_int) {
-    let Ok(count) = usize::try_from(count) else { return };
-    let function = Function::predefined(n);
-    // SAFETY: as the caller promises; a kernel needs no spare memory, and does not panic.
-    let _ =
-        unsafe { function.fold(inout.cast(), inout.cast_const().cast(), input.cast(), count, core::ptr::null_mut()) };
+/// Applies a predefined function as the program may call it itself: inout = inout ∘ in. They do not overlap.
+pub fn apply(n: usize, inout: Room<'_>, input: Bytes<'_>) {
+    let kernel = Kernel::of(n);
+    kernel.run(inout, *inout, input, inout.len() / kernel.size);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::plain::Plain;
 
-    fn run<T: Copy>(name: &str, a: T, b: T) -> T {
+    fn run<T: Plain>(name: &str, a: T, b: T) -> T {
         let n = PREDEFINED.iter().position(|p| p.name.trim_end_matches('\0') == name).unwrap();
         assert_eq!(PREDEFINED[n].size, size_of::<T>());
-        let forms = [KERNELS[n].0, if has_avx2() { KERNELS[n].1 } else { KERNELS[n].0 }];
-        let results = forms.map(|kernel| {
+        let results = Kernel::all(n).map(|kernel| {
             let (mut x, mut y, mut z) = ([a; 37], [b; 37], [a; 37]);
-            // SAFETY: arrays of 37 elements that do not overlap.
-            unsafe {
-                kernel(z.as_mut_ptr().cast(), x.as_ptr().cast(), y.as_ptr().cast(), 37);
-                kernel(x.as_mut_ptr().cast(), x.as_ptr().cast(), y.as_ptr().cast(), 37);
-                let left = [a; 37];
-                kernel(y.as_mut_ptr().cast(), left.as_ptr().cast(), y.as_ptr().cast(), 37);
-            }
+            kernel.run(Room::of(&mut z), Bytes::of(&x), Bytes::of(&y), 37);
+            let x_at = Room::of(&mut x);
+            kernel.run(x_at, *x_at, Bytes::of(&y), 37);
+            let y_at = Room::of(&mut y);
+            kernel.run(y_at, Bytes::of(&[a; 37]), *y_at, 37);
             let bytes = |v: &[T; 37]| {
-                // SAFETY: plain numbers.
-                unsafe { core::slice::from_raw_parts(v.as_ptr().cast::<u8>(), size_of_val(v)) }.to_vec()
+                let mut bytes = vec![0u8; size_of_val(v)];
+                Room::of(&mut bytes).copy_from(Bytes::of(v));
+                bytes
             };
             assert_eq!(bytes(&x), bytes(&y));
             assert_eq!(bytes(&x), bytes(&z));
@@ -330,13 +323,6 @@ mod tests {
         });
         assert_eq!(results[0].1, results[1].1);
         results[0].0
-    }
-
-    fn has_avx2() -> bool {
-        #[cfg(target_arch = "x86_64")]
-        return std::arch::is_x86_feature_detected!("avx2");
-        #[cfg(not(target_arch = "x86_64"))]
-        false
     }
 
     #[test]
@@ -395,21 +381,18 @@ mod tests {
         };
         let function = Function::rust(1, &closure);
         let (mut out, a, mut b, mut spare) = ([0u8; 3], [1u8; 3], [2u8; 3], [0u8; 3]);
-        let (at, b_at) = (out.as_mut_ptr(), b.as_mut_ptr());
-        // SAFETY: three elements each, which do not overlap but where they may.
-        let ended = unsafe {
-            [
-                function.fold(at, a.as_ptr(), b_at, 3, spare.as_mut_ptr()),
-                function.fold(b_at, a.as_ptr(), b_at, 3, spare.as_mut_ptr()),
-                function.fold_next(at, a.as_ptr(), 3, false),
-            ]
-        };
+        let (at, b_at, spare_at) = (Room::of(&mut out), Room::of(&mut b), Room::of(&mut spare));
+        let ended = [
+            function.fold(at, Bytes::of(&a), *b_at, 3, spare_at),
+            function.fold(b_at, Bytes::of(&a), *b_at, 3, spare_at),
+            function.fold_next(at, Bytes::of(&a), 3, false),
+        ];
         for panic in ended {
             assert_eq!(panic.unwrap_err().downcast_ref::<String>(), Some(&owned));
         }
         assert_eq!((out, b, spare), ([7; 3], [7; 3], [2; 3]));
-        // SAFETY: as above; what comes first is taken as it is.
-        unsafe { function.fold_next(at, a.as_ptr(), 3, true) }.unwrap();
+        // What comes first is taken as it is.
+        function.fold_next(Room::of(&mut out), Bytes::of(&a), 3, true).unwrap();
         assert_eq!(out, a);
     }
 

@@ -8,6 +8,7 @@ use core::pin::Pin;
 use core::task::{Context as Poller, Poll};
 
 use super::team::Team;
+use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Error, Result};
 use crate::base::run::Run;
 use crate::base::unwinding::Panic;
@@ -90,53 +91,50 @@ impl<'a> Party<'a> {
         }
     }
 
-    /// # Safety
-    /// `len` readable bytes at `ptr` until the message is over or dropped.
-    unsafe fn begin_send(&self, to: usize, ptr: *const u8, len: usize) -> Result<Message<'a>> {
+    fn begin_send<'m>(&self, to: usize, data: Bytes<'m>) -> Result<Message<'m>>
+    where
+        'a: 'm,
+    {
         let lane = self.lane(to)?;
-        // SAFETY: as the caller promises.
-        self.begun(
-            lane,
-            true,
-            signal::begin_send(self.team.ep, lane, self.slot, unsafe { Run::new(ptr.cast_mut(), len) }),
-        )
+        // SAFETY: the message does not outlast the bytes: it is over, or given up when it is dropped.
+        let data = unsafe { Run::new(data.as_ptr().cast_mut(), data.len()) };
+        self.begun(lane, true, signal::begin_send(self.team.ep, lane, self.slot, data))
     }
 
-    /// # Safety
-    /// `len` writable bytes at `ptr` until the message is over or dropped.
-    unsafe fn begin_receive(&self, from: usize, ptr: *mut u8, len: usize) -> Result<Message<'a>> {
+    fn begin_receive<'m>(&self, from: usize, room: Room<'m>) -> Result<Message<'m>>
+    where
+        'a: 'm,
+    {
         let lane = self.lane(from)?;
-        // SAFETY: as the caller promises.
-        self.begun(lane, false, signal::begin_receive(self.team.ep, lane, self.slot, unsafe { Run::new(ptr, len) }))
+        // SAFETY: as above.
+        let room = unsafe { Run::new(room.as_mut_ptr(), room.len()) };
+        self.begun(lane, false, signal::begin_receive(self.team.ep, lane, self.slot, room))
     }
 
-    /// # Safety
-    /// `len` readable bytes at `ptr`.
-    pub async unsafe fn send(&self, to: usize, ptr: *const u8, len: usize) -> Result<()> {
-        // SAFETY: as the caller promises.
-        unsafe { self.begin_send(to, ptr, len)? }.await
+    /// Sends to a member.
+    pub async fn send(&self, to: usize, data: Bytes<'_>) -> Result<()> {
+        self.begin_send(to, data)?.await
     }
 
-    /// # Safety
-    /// `len` writable bytes at `ptr`.
-    pub async unsafe fn receive(&self, from: usize, ptr: *mut u8, len: usize) -> Result<()> {
-        // SAFETY: as the caller promises.
-        unsafe { self.begin_receive(from, ptr, len)? }.await
+    /// Receives from a member, at most as much as there is room for.
+    pub async fn receive(&self, from: usize, room: Room<'_>) -> Result<()> {
+        self.begin_receive(from, room)?.await
     }
 
-    /// Receives while something else is looked after: as long as `meanwhile` says that it is busy, the message is only looked at.
-    ///
-    /// # Safety
-    /// As for [`Party::receive`].
-    pub async unsafe fn receive_while(
-        &self,
-        from: usize,
-        ptr: *mut u8,
-        len: usize,
-        mut meanwhile: impl FnMut() -> bool,
-    ) -> Result<()> {
-        // SAFETY: as the caller promises.
-        let mut message = unsafe { self.begin_receive(from, ptr, len)? };
+    /// Sends a word.
+    pub async fn send_word(&self, to: usize, word: u64) -> Result<()> {
+        self.send(to, Bytes::of(&[word])).await
+    }
+
+    /// Receives a word.
+    pub async fn receive_word(&self, from: usize) -> Result<u64> {
+        self.receive_word_while(from, || false).await
+    }
+
+    /// Receives a word while something else is looked after: as long as `meanwhile` says that it is busy, the message is only looked at.
+    pub async fn receive_word_while(&self, from: usize, mut meanwhile: impl FnMut() -> bool) -> Result<u64> {
+        let mut word = [0u64];
+        let mut message = self.begin_receive(from, Room::of(&mut word))?;
         core::future::poll_fn(|poller| {
             let busy = meanwhile();
             let patient = self.team.state.patient.get();
@@ -145,26 +143,17 @@ impl<'a> Party<'a> {
             self.team.state.patient.set(patient);
             polled
         })
-        .await
+        .await?;
+        drop(message);
+        Ok(word[0])
     }
 
-    /// Passes `len` bytes at `ptr` on from one member to another, in pieces: the next two are awaited while one is sent.
-    ///
-    /// # Safety
-    /// `len` bytes at `ptr`, writable if they come from somebody.
-    pub async unsafe fn hand_on(
-        &self,
-        from: Option<usize>,
-        to: Option<usize>,
-        ptr: *mut u8,
-        len: usize,
-        piece: usize,
-    ) -> Result<()> {
-        let (beside, pieces) = (self.beside(), len.div_ceil(piece));
+    /// Passes a buffer on from one member to another, in pieces: the next two are awaited while one is sent.
+    pub async fn hand_on(&self, from: Option<usize>, to: Option<usize>, data: Room<'_>, piece: usize) -> Result<()> {
+        let (beside, pieces) = (self.beside(), data.len().div_ceil(piece));
         let on = |k: usize| if k.is_multiple_of(2) { self } else { &beside };
-        let part = |k: usize| (ptr.wrapping_add(k * piece), piece.min(len - k * piece));
-        // SAFETY: parts of the buffer.
-        let await_piece = |from: usize, k: usize| unsafe { on(k).begin_receive(from, part(k).0, part(k).1) };
+        let part = |k: usize| data.part(k * piece, piece.min(data.len() - k * piece));
+        let await_piece = |from: usize, k: usize| on(k).begin_receive(from, part(k));
         let (mut coming, mut going) = ([None, None], [None, None]);
         if let Some(from) = from {
             for (k, first) in coming.iter_mut().enumerate().take(pieces) {
@@ -184,8 +173,8 @@ impl<'a> Party<'a> {
                 if let Some(message) = going[k % 2].take() {
                     message.await?;
                 }
-                // SAFETY: a part of the buffer, which has come.
-                going[k % 2] = Some(unsafe { on(k).begin_send(to, part(k).0, part(k).1)? });
+                // The part has come.
+                going[k % 2] = Some(on(k).begin_send(to, *part(k))?);
             }
         }
         All(going.into_iter().flatten().collect()).await
@@ -197,74 +186,49 @@ impl<'a> Party<'a> {
     }
 
     /// Sends to one and receives from another at the same time.
-    ///
-    /// # Safety
-    /// As for both.
-    pub async unsafe fn swap(
-        &self,
-        to: usize,
-        give: *const u8,
-        gives: usize,
-        from: usize,
-        take: *mut u8,
-        takes: usize,
-    ) -> Result<()> {
-        // SAFETY: as the caller promises.
-        let both = unsafe { [self.begin_receive(from, take, takes)?, self.begin_send(to, give, gives)?] };
-        All(both.into()).await
+    pub async fn swap(&self, to: usize, give: Bytes<'_>, from: usize, take: Room<'_>) -> Result<()> {
+        self.swap_some(Some(to), give, Some(from), take).await
     }
 
     /// The same with nobody on one side or both.
-    ///
-    /// # Safety
-    /// As for [`Party::swap`].
-    pub async unsafe fn swap_some(
+    pub async fn swap_some(
         &self,
         to: Option<usize>,
-        give: *const u8,
+        give: Bytes<'_>,
         from: Option<usize>,
-        take: *mut u8,
-        bytes: usize,
+        take: Room<'_>,
     ) -> Result<()> {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let coming = from.map(|from| self.begin_receive(from, take, bytes)).transpose()?;
-            let going = to.map(|to| self.begin_send(to, give, bytes)).transpose()?;
-            All(coming.into_iter().chain(going).collect()).await
-        }
+        let coming = from.map(|from| self.begin_receive(from, take)).transpose()?;
+        let going = to.map(|to| self.begin_send(to, give)).transpose()?;
+        All(coming.into_iter().chain(going).collect()).await
     }
 
     /// Receives from many, some at a time.
-    ///
-    /// # Safety
-    /// `bytes` writable bytes at each place.
-    pub async unsafe fn receive_all(&self, from: impl Iterator<Item = (usize, *mut u8)>, bytes: usize) -> Result<()> {
-        let mut open = Vec::new();
-        for (member, ptr) in from {
-            // SAFETY: as the caller promises.
-            open.push(unsafe { self.begin_receive(member, ptr, bytes)? });
-            if open.len() == AT_A_TIME {
-                All(core::mem::take(&mut open)).await?;
-            }
-        }
-        All(open).await
+    pub async fn receive_all<'m>(&self, from: impl Iterator<Item = (usize, Room<'m>)>) -> Result<()>
+    where
+        'a: 'm,
+    {
+        some_at_a_time(from.map(|(member, room)| self.begin_receive(member, room))).await
     }
 
     /// Sends to many, some at a time.
-    ///
-    /// # Safety
-    /// `bytes` readable bytes at each place.
-    pub async unsafe fn send_all(&self, to: impl Iterator<Item = (usize, *const u8)>, bytes: usize) -> Result<()> {
-        let mut open = Vec::new();
-        for (member, ptr) in to {
-            // SAFETY: as the caller promises.
-            open.push(unsafe { self.begin_send(member, ptr, bytes)? });
-            if open.len() == AT_A_TIME {
-                All(core::mem::take(&mut open)).await?;
-            }
-        }
-        All(open).await
+    pub async fn send_all<'m>(&self, to: impl Iterator<Item = (usize, Bytes<'m>)>) -> Result<()>
+    where
+        'a: 'm,
+    {
+        some_at_a_time(to.map(|(member, data)| self.begin_send(member, data))).await
     }
+}
+
+async fn some_at_a_time<'m>(messages: impl Iterator<Item = Result<Message<'m>>>) -> Result<()> {
+    let mut open = Vec::new();
+    for message in messages {
+        open.push(message?);
+        if open.len() == AT_A_TIME {
+            All(core::mem::take(&mut open)).await?;
+        }
+    }
+    All(open).await
 }
 
 /// Messages that are under way at the same time.

@@ -16,7 +16,7 @@
 //! | `group` | a reduction in a group that is chosen for it |
 //! | `request` | calls that do not wait |
 //! | `copies` | reaching into another member's memory |
-//! | `function`, `kernel` | what elements are reduced with |
+//! | `function` | what elements are reduced with |
 //! | `choose` | which algorithm, by size and number of members |
 
 mod arena;
@@ -28,7 +28,6 @@ mod copies;
 mod exchange;
 pub mod function;
 mod group;
-mod kernel;
 mod messages;
 #[cfg(loom)]
 pub mod model;
@@ -41,10 +40,12 @@ mod tree;
 
 use exchange::{Blocks, Pattern};
 pub use function::Function;
+use function::Vector;
 pub use request::{Kind, iallreduce, ibarrier, ibcast, is_pending, join, left_over, test, wait};
 use team::Team;
 
 use crate::base::atomics::{AtomicPtr, Ordering};
+use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
 use crate::base::trace::traced;
@@ -207,213 +208,157 @@ pub fn barrier(comm: i32) -> Result<()> {
     }
 }
 
-/// `fmpl_bcast`: `len` bytes at `ptr` of `root` come to `ptr` everywhere.
-///
-/// # Safety
-/// `len` bytes at `ptr`, readable at the root and writable elsewhere.
-pub unsafe fn bcast(comm: i32, ptr: *mut u8, len: usize, root: i32) -> Result<()> {
+/// `fmpl_bcast`: `len` bytes of `root` come to all ranks.
+pub fn bcast(comm: i32, data: Room<'_>, len: usize, root: i32) -> Result<()> {
     let ep = endpoint()?;
     let team = team(ep, comm)?;
     let root = check_root(team, root, "bcast")?;
-    check_buffer(team, ptr, len, "bcast")?;
+    let data = check_room(team, data, len, "bcast")?;
     let _in = InCall::enter(team, "bcast")?;
     if len == 0 || team.whole == 1 {
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    unsafe {
-        match &team.span {
-            None => team.run(bcast::bcast(team, ptr, len, root)),
-            Some(span) => team.run(between::bcast(team, span, ptr, len, root)),
-        }
+    match &team.span {
+        None => team.run(bcast::bcast(team, data, root)),
+        Some(span) => team.run(between::bcast(team, span, data, root)),
     }
 }
 
-/// `fmpl_reduce`: the root's vector becomes x0 ∘ x1 ∘ …, the others' stay as they are.
-///
-/// # Safety
-/// `count` elements at `ptr`, writable at the root.
-pub unsafe fn reduce(comm: i32, ptr: *mut u8, count: i32, f: &Function<'_>, root: i32) -> Result<()> {
+/// `fmpl_reduce`: the root's vector of `count` elements becomes x0 ∘ x1 ∘ …, the others' stay as they are.
+pub fn reduce(comm: i32, data: Room<'_>, count: i32, f: &Function<'_>, root: i32) -> Result<()> {
     let ep = endpoint()?;
     let team = team(ep, comm)?;
     let root = check_root(team, root, "reduce")?;
-    // SAFETY: as the caller promises.
-    unsafe { reduced(team, ptr, count, f, reduce::To::Root(root), "reduce") }
+    reduced(team, data, count, f, reduce::To::Root(root), "reduce")
 }
 
-/// `fmpl_allreduce`: everybody's vector becomes x0 ∘ x1 ∘ ….
-///
-/// # Safety
-/// `count` writable elements at `ptr`.
-pub unsafe fn allreduce(comm: i32, ptr: *mut u8, count: i32, f: &Function<'_>) -> Result<()> {
+/// `fmpl_allreduce`: everybody's vector of `count` elements becomes x0 ∘ x1 ∘ ….
+pub fn allreduce(comm: i32, data: Room<'_>, count: i32, f: &Function<'_>) -> Result<()> {
     let ep = endpoint()?;
     let team = team(ep, comm)?;
-    // SAFETY: as the caller promises.
-    unsafe { reduced(team, ptr, count, f, reduce::To::All, "allreduce") }
+    reduced(team, data, count, f, reduce::To::All, "allreduce")
 }
 
 #[inline]
-unsafe fn reduced(
+fn reduced(
     team: &'static Team,
-    ptr: *mut u8,
+    data: Room<'_>,
     count: i32,
     f: &Function<'_>,
     to: reduce::To,
     call: &'static str,
 ) -> Result<()> {
-    let n = check_vector(team, ptr, count, 1, f, call)?;
+    let v = check_vector(team, data, count, f, call)?;
     let _in = InCall::enter(team, call)?;
-    if n * f.size == 0 || team.whole == 1 {
+    if v.bytes() == 0 || team.whole == 1 {
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    unsafe {
-        match &team.span {
-            None => team.run(reduce::reduce(team, ptr, n, f, to)),
-            Some(span) => team.run(between::reduce(team, span, ptr, n, f, to)),
-        }
+    match &team.span {
+        None => team.run(reduce::reduce(team, v, to)),
+        Some(span) => team.run(between::reduce(team, span, v, to)),
     }
 }
 
-/// `fmpl_gather`: `size` bytes at `give` of each rank come to `take` of the root, in the order of the ranks.
-///
-/// # Safety
-/// `size` bytes at `give`; at the root room for as many of each rank at `take`, which overlaps with `give` at most where the root's own
-/// bytes belong.
-pub unsafe fn gather(comm: i32, give: *const u8, size: usize, take: *mut u8, root: i32) -> Result<()> {
+/// `fmpl_gather`: `size` bytes of each rank come to `take` of the root, in the order of the ranks. `take` overlaps with `give` at most where
+/// the root's own bytes belong.
+pub fn gather(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, root: i32) -> Result<()> {
     let team = team(endpoint()?, comm)?;
     let root = check_root(team, root, "gather")?;
-    // SAFETY: as the caller promises.
-    unsafe { exchanged(team, Pattern::Gather(root), Blocks { give, take, size }, "gather") }
+    exchanged(team, Pattern::Gather(root), Blocks { give, take, size }, "gather")
 }
 
-/// `fmpl_allgather`: `size` bytes at `give` of each rank come to `take` of all ranks, in the order of the ranks.
-///
-/// # Safety
-/// As for [`gather`], at every rank.
-pub unsafe fn allgather(comm: i32, give: *const u8, size: usize, take: *mut u8) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { exchanged(team(endpoint()?, comm)?, Pattern::Allgather, Blocks { give, take, size }, "allgather") }
+/// `fmpl_allgather`: `size` bytes of each rank come to `take` of all ranks, in the order of the ranks. They overlap as for [`gather`].
+pub fn allgather(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>) -> Result<()> {
+    exchanged(team(endpoint()?, comm)?, Pattern::Allgather, Blocks { give, take, size }, "allgather")
 }
 
-/// `fmpl_scatter`: of the blocks of `size` bytes at `give` of the root each rank gets its own at `take`.
-///
-/// # Safety
-/// A block for each rank at the root's `give`; room for one at `take`, which overlaps with `give` at most where the root's own block
-/// lies.
-pub unsafe fn scatter(comm: i32, give: *const u8, size: usize, take: *mut u8, root: i32) -> Result<()> {
+/// `fmpl_scatter`: of the blocks of `size` bytes at `give` of the root each rank gets its own at `take`, which overlaps with `give` at most
+/// where the root's own block lies.
+pub fn scatter(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, root: i32) -> Result<()> {
     let team = team(endpoint()?, comm)?;
     let root = check_root(team, root, "scatter")?;
-    // SAFETY: as the caller promises.
-    unsafe { exchanged(team, Pattern::Scatter(root), Blocks { give, take, size }, "scatter") }
+    exchanged(team, Pattern::Scatter(root), Blocks { give, take, size }, "scatter")
 }
 
-/// `fmpl_alltoall`: block k of `size` bytes at `give` comes to rank k, at `take` in the order of the ranks.
-///
-/// # Safety
-/// A block for each rank at `give`, room for a block of each at `take`; the two do not overlap.
-pub unsafe fn alltoall(comm: i32, give: *const u8, size: usize, take: *mut u8) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { exchanged(team(endpoint()?, comm)?, Pattern::Alltoall, Blocks { give, take, size }, "alltoall") }
+/// `fmpl_alltoall`: block k of `size` bytes at `give` comes to rank k, at `take` in the order of the ranks. The two do not overlap.
+pub fn alltoall(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>) -> Result<()> {
+    exchanged(team(endpoint()?, comm)?, Pattern::Alltoall, Blocks { give, take, size }, "alltoall")
 }
 
-unsafe fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks, call: &'static str) -> Result<()> {
+fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks<'_>, call: &'static str) -> Result<()> {
     let me = team.rank;
-    let bytes = |blocks: usize| b.size.saturating_mul(blocks);
+    let (mut give, mut take) = (Bytes::none(), Room::none());
     if pattern.gives(me) || pattern.keeps(me) {
-        check_buffer(team, b.give, bytes(pattern.blocks(team.whole)), call)?;
+        give = check_bytes(team, b.give, b.size.saturating_mul(pattern.blocks(team.whole)), call)?;
     }
     if pattern.takes(me) || pattern.keeps(me) {
-        check_buffer(team, b.take, bytes(if matches!(pattern, Pattern::Scatter(_)) { 1 } else { team.whole }), call)?;
+        let blocks = if matches!(pattern, Pattern::Scatter(_)) { 1 } else { team.whole };
+        take = check_room(team, b.take, b.size.saturating_mul(blocks), call)?;
     }
+    let b = Blocks { give, take, ..b };
     let _in = InCall::enter(team, call)?;
     if b.size == 0 {
         return Ok(());
     }
     if team.whole == 1 {
-        // SAFETY: as the caller promises.
-        unsafe { exchange::keep(pattern, me, b) };
+        exchange::keep(pattern, me, b);
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    unsafe {
-        match &team.span {
-            None => team.run(exchange::exchange(team, pattern, b)),
-            Some(_) => team.run(between::exchange(team, pattern, b)),
-        }
+    match &team.span {
+        None => team.run(exchange::exchange(team, pattern, b)),
+        Some(_) => team.run(between::exchange(team, pattern, b)),
     }
 }
 
 /// `fmpl_reduce_scatter`: of the vectors at `give`, a block of `count` elements for each rank, the block of this rank comes to
-/// `take`, reduced.
-///
-/// # Safety
-/// A block for each rank at `give`, room for one at `take`; the two do not overlap.
-pub unsafe fn reduce_scatter(comm: i32, give: *const u8, take: *mut u8, count: i32, f: &Function<'_>) -> Result<()> {
+/// `take`, reduced. The two do not overlap.
+pub fn reduce_scatter(comm: i32, give: Bytes<'_>, take: Room<'_>, count: i32, f: &Function<'_>) -> Result<()> {
     let team = team(endpoint()?, comm)?;
-    check_vector(team, give, count, team.whole, f, "reduce_scatter")?;
-    let n = check_vector(team, take, count, 1, f, "reduce_scatter")?;
+    let take = check_vector(team, take, count, f, "reduce_scatter")?;
+    let give = check_bytes(team, give, take.bytes().saturating_mul(team.whole), "reduce_scatter")?;
     let _in = InCall::enter(team, "reduce_scatter")?;
-    if n * f.size == 0 {
+    if take.bytes() == 0 {
         return Ok(());
     }
     if team.whole == 1 {
-        // SAFETY: as the caller promises.
-        unsafe { take.copy_from_nonoverlapping(give, n * f.size) };
+        take.at.copy_from(give);
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    unsafe {
-        match &team.span {
-            None => team.run(partial::reduce_scatter(team, give, take, n, f)),
-            Some(_) => team.run(between::reduce_scatter(team, give, take, n, f)),
-        }
+    match &team.span {
+        None => team.run(partial::reduce_scatter(team, give, take)),
+        Some(_) => team.run(between::reduce_scatter(team, give, take)),
     }
 }
 
-/// `fmpl_scan`: the vector of rank k becomes x0 ∘ x1 ∘ … ∘ xk.
-///
-/// # Safety
-/// `count` writable elements at `ptr`.
-pub unsafe fn scan(comm: i32, ptr: *mut u8, count: i32, f: &Function<'_>) -> Result<()> {
+/// `fmpl_scan`: the vector of `count` elements of rank k becomes x0 ∘ x1 ∘ … ∘ xk.
+pub fn scan(comm: i32, data: Room<'_>, count: i32, f: &Function<'_>) -> Result<()> {
     let team = team(endpoint()?, comm)?;
-    let n = check_vector(team, ptr, count, 1, f, "scan")?;
+    let v = check_vector(team, data, count, f, "scan")?;
     let _in = InCall::enter(team, "scan")?;
-    if n * f.size == 0 || team.whole == 1 {
+    if v.bytes() == 0 || team.whole == 1 {
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    unsafe {
-        match &team.span {
-            None => team.run(partial::scan(team, ptr, n, f)),
-            Some(_) => team.run(between::scan(team, ptr, n, f)),
-        }
+    match &team.span {
+        None => team.run(partial::scan(team, v)),
+        Some(_) => team.run(between::scan(team, v)),
     }
 }
 
 /// `fmpl_mcast_reduce`: the ranks of a bitmap (bit r % 64 of word r / 64: rank r), of which this is one, combine their vectors in the
-/// order of the ranks; that of `root`, one of them, becomes the result. Nobody else takes part.
-///
-/// # Safety
-/// `count` elements at `ptr`, writable at the root; a word for each 64 ranks at `bits`.
-pub unsafe fn mcast_reduce(
-    comm: i32,
-    ptr: *mut u8,
-    count: i32,
-    f: &Function<'_>,
-    bits: *const u64,
-    root: i32,
-) -> Result<()> {
+/// order of the ranks; that of `root`, one of them, becomes the result. Nobody else takes part. `bits` has a word for each 64 ranks, or
+/// is empty: there is no bitmap.
+pub fn mcast_reduce(comm: i32, data: Room<'_>, count: i32, f: &Function<'_>, bits: Bytes<'_>, root: i32) -> Result<()> {
     let team = team(endpoint()?, comm)?;
-    let n = check_vector(team, ptr, count, 1, f, "mcast_reduce")?;
+    let v = check_vector(team, data, count, f, "mcast_reduce")?;
     check_root(team, root, "mcast_reduce")?;
     let wrong = |what: &str| Error::new(Code::Argument, format!("rank {}: mcast_reduce: {what}", team.ep.rank));
-    if bits.is_null() {
+    if bits.is_empty() {
         return Err(wrong("no bitmap"));
     }
-    // SAFETY: as the caller promises.
-    let bits = unsafe { std::slice::from_raw_parts(bits, team.whole.div_ceil(64)) };
-    let who: Vec<u32> = (0..64 * bits.len() as u32).filter(|r| bits[*r as usize / 64] >> (r % 64) & 1 == 1).collect();
+    let mut words = vec![0u64; team.whole.div_ceil(64)];
+    let bits = check_bytes(team, bits, size_of_val(&words[..]), "mcast_reduce")?;
+    Room::of(&mut words).copy_from(bits);
+    let who: Vec<u32> = (0..64 * words.len() as u32).filter(|r| words[*r as usize / 64] >> (r % 64) & 1 == 1).collect();
     if who.last().is_some_and(|last| *last as usize >= team.whole) {
         return Err(Error::new(Code::Rank, format!("rank {}: mcast_reduce: a bit beyond the last rank", team.ep.rank)));
     }
@@ -422,15 +367,14 @@ pub unsafe fn mcast_reduce(
     }
     let Some(root) = who.iter().position(|r| *r == root as u32) else { return Err(wrong("the root is no member")) };
     let _in = InCall::hold(team, "mcast_reduce")?;
-    if n * f.size == 0 || who.len() == 1 {
+    if v.bytes() == 0 || who.len() == 1 {
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    team.run(unsafe { group::reduce(team, who, root, ptr, n, f) })
+    team.run(group::reduce(team, who, root, v))
 }
 
-/// The number of elements of a block; there are so many blocks at `ptr`.
-fn check_vector(team: &Team, ptr: *const u8, count: i32, blocks: usize, f: &Function<'_>, call: &str) -> Result<usize> {
+/// The vector of so many elements.
+fn check_vector<'a>(team: &Team, at: Room<'a>, count: i32, f: &'a Function<'a>, call: &str) -> Result<Vector<'a>> {
     let n = usize::try_from(count)
         .map_err(|_| Error::new(Code::Argument, format!("rank {}: {call} of {count} elements", team.ep.rank)))?;
     if f.size > function::ELEMENT_MOST {
@@ -444,8 +388,7 @@ fn check_vector(team: &Team, ptr: *const u8, count: i32, blocks: usize, f: &Func
             ),
         ));
     }
-    check_buffer(team, ptr, n * f.size * blocks, call)?;
-    Ok(n)
+    Ok(Vector::new(check_room(team, at, n * f.size, call)?, n, f))
 }
 
 fn check_root(team: &Team, root: i32, call: &str) -> Result<usize> {
@@ -460,9 +403,16 @@ fn check_root(team: &Team, root: i32, call: &str) -> Result<usize> {
     })
 }
 
-fn check_buffer(team: &Team, ptr: *const u8, len: usize, call: &str) -> Result<()> {
-    if len != 0 && (ptr.is_null() || len > isize::MAX as usize) {
-        return Err(Error::new(Code::Argument, format!("rank {}: {call} of {len} bytes at {ptr:p}", team.ep.rank)));
+/// The first `len` bytes, if there are so many.
+fn check_bytes<'a>(team: &Team, at: Bytes<'a>, len: usize, call: &str) -> Result<Bytes<'a>> {
+    if len > at.len() {
+        let text = format!("rank {}: {call} of {len} bytes at {:p}", team.ep.rank, at.as_ptr());
+        return Err(Error::new(Code::Argument, text));
     }
-    Ok(())
+    Ok(at.part(0, len))
+}
+
+/// The same of room.
+fn check_room<'a>(team: &Team, at: Room<'a>, len: usize, call: &str) -> Result<Room<'a>> {
+    check_bytes(team, *at, len, call).map(|_| at.part(0, len))
 }

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use super::arena::{Arena, arena_at};
 use super::exchange::{Blocks, Pattern, exchange};
-use super::function::Function;
+use super::function::{Function, Vector};
 use super::reduce::{To, reduce};
 use super::team::Team;
 use super::{barrier, bcast, partial};
 use crate::base::atomics::spin_loop;
+use crate::base::bytes::{Bytes, Room};
 use crate::base::config::{Config, WaitMode};
 use crate::base::error::Result;
 use crate::base::shadow::{self, Membarrier};
@@ -246,92 +247,53 @@ impl Member {
     }
 
     /// `fmpl_bcast`
-    ///
-    /// # Safety
-    /// As for [`super::bcast`].
-    pub unsafe fn bcast(&self, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
-        // SAFETY: as the caller promises.
-        self.run(unsafe { bcast::bcast(&self.team, ptr, len, root) })
+    pub fn bcast(&self, data: Room<'_>, root: usize) -> Result<()> {
+        self.run(bcast::bcast(&self.team, data, root))
     }
 
     /// `fmpl_reduce`: sums of `i32`.
-    ///
-    /// # Safety
-    /// As for [`super::reduce`].
-    pub unsafe fn reduce(&self, ptr: *mut u8, count: usize, root: usize) -> Result<()> {
-        let sums = Function::predefined(0);
-        // SAFETY: as the caller promises.
-        self.run(unsafe { reduce(&self.team, ptr, count, &sums, To::Root(root)) })
+    pub fn reduce(&self, data: Room<'_>, root: usize) -> Result<()> {
+        self.run(reduce(&self.team, sums(data, &Function::predefined(0)), To::Root(root)))
     }
 
     /// `fmpl_allreduce`: sums of `i32`.
-    ///
-    /// # Safety
-    /// As for [`super::allreduce`].
-    pub unsafe fn allreduce(&self, ptr: *mut u8, count: usize) -> Result<()> {
-        let sums = Function::predefined(0);
-        // SAFETY: as the caller promises.
-        self.run(unsafe { reduce(&self.team, ptr, count, &sums, To::All) })
+    pub fn allreduce(&self, data: Room<'_>) -> Result<()> {
+        self.run(reduce(&self.team, sums(data, &Function::predefined(0)), To::All))
     }
 
     /// `fmpl_reduce_scatter`: sums of `i32`.
-    ///
-    /// # Safety
-    /// As for [`super::reduce_scatter`].
-    pub unsafe fn reduce_scatter(&self, give: *const u8, take: *mut u8, count: usize) -> Result<()> {
-        let sums = Function::predefined(0);
-        // SAFETY: as the caller promises.
-        self.run(unsafe { partial::reduce_scatter(&self.team, give, take, count, &sums) })
+    pub fn reduce_scatter(&self, give: Bytes<'_>, take: Room<'_>) -> Result<()> {
+        self.run(partial::reduce_scatter(&self.team, give, sums(take, &Function::predefined(0))))
     }
 
     /// `fmpl_scan`: sums of `i32`.
-    ///
-    /// # Safety
-    /// As for [`super::scan`].
-    pub unsafe fn scan(&self, ptr: *mut u8, count: usize) -> Result<()> {
-        let sums = Function::predefined(0);
-        // SAFETY: as the caller promises.
-        self.run(unsafe { partial::scan(&self.team, ptr, count, &sums) })
-    }
-
-    unsafe fn exchange(&self, pattern: Pattern, give: *const u8, size: usize, take: *mut u8) -> Result<()> {
-        // SAFETY: as the caller promises.
-        self.run(unsafe { exchange(&self.team, pattern, Blocks { give, take, size }) })
+    pub fn scan(&self, data: Room<'_>) -> Result<()> {
+        self.run(partial::scan(&self.team, sums(data, &Function::predefined(0))))
     }
 
     /// `fmpl_gather`
-    ///
-    /// # Safety
-    /// As for [`super::gather`].
-    pub unsafe fn gather(&self, give: *const u8, size: usize, take: *mut u8, root: usize) -> Result<()> {
-        // SAFETY: as the caller promises.
-        unsafe { self.exchange(Pattern::Gather(root), give, size, take) }
+    pub fn gather(&self, give: Bytes<'_>, take: Room<'_>, root: usize) -> Result<()> {
+        self.run(exchange(&self.team, Pattern::Gather(root), Blocks { give, take, size: give.len() }))
     }
 
     /// `fmpl_scatter`
-    ///
-    /// # Safety
-    /// As for [`super::scatter`].
-    pub unsafe fn scatter(&self, give: *const u8, size: usize, take: *mut u8, root: usize) -> Result<()> {
-        // SAFETY: as the caller promises.
-        unsafe { self.exchange(Pattern::Scatter(root), give, size, take) }
+    pub fn scatter(&self, give: Bytes<'_>, take: Room<'_>, root: usize) -> Result<()> {
+        self.run(exchange(&self.team, Pattern::Scatter(root), Blocks { give, take, size: take.len() }))
     }
 
     /// `fmpl_allgather`
-    ///
-    /// # Safety
-    /// As for [`super::allgather`].
-    pub unsafe fn allgather(&self, give: *const u8, size: usize, take: *mut u8) -> Result<()> {
-        // SAFETY: as the caller promises.
-        unsafe { self.exchange(Pattern::Allgather, give, size, take) }
+    pub fn allgather(&self, give: Bytes<'_>, take: Room<'_>) -> Result<()> {
+        self.run(exchange(&self.team, Pattern::Allgather, Blocks { give, take, size: give.len() }))
     }
 
     /// `fmpl_alltoall`
-    ///
-    /// # Safety
-    /// As for [`super::alltoall`].
-    pub unsafe fn alltoall(&self, give: *const u8, size: usize, take: *mut u8) -> Result<()> {
-        // SAFETY: as the caller promises.
-        unsafe { self.exchange(Pattern::Alltoall, give, size, take) }
+    pub fn alltoall(&self, give: Bytes<'_>, take: Room<'_>) -> Result<()> {
+        let size = give.len() / self.team.n;
+        self.run(exchange(&self.team, Pattern::Alltoall, Blocks { give, take, size }))
     }
+}
+
+/// A vector of `i32`.
+fn sums<'a>(data: Room<'a>, f: &'a Function<'a>) -> Vector<'a> {
+    Vector::new(data, data.len() / f.size, f)
 }

@@ -33,6 +33,7 @@ use super::between::Span;
 use super::messages::Party;
 use super::team::Team;
 use super::tree::Branch;
+use crate::base::bytes::Room;
 use crate::base::clock::now_ns;
 use crate::base::config::PretendedNodes;
 use crate::base::error::{Code, Error, Result};
@@ -63,32 +64,24 @@ const STRAGGLERS_NS: u64 = 500_000;
 const BUSY_NS: u64 = 100_000;
 
 /// Sends a word down the tree: what `word` says at the top.
-async fn down(p: &Party<'_>, branch: Branch, word: u64) -> Result<u64> {
-    let mut word = [word];
+async fn down(p: &Party<'_>, branch: Branch, mut word: u64) -> Result<u64> {
     if let Some(parent) = branch.parent() {
-        // SAFETY: a word of this call.
-        unsafe { p.receive(parent, word.as_mut_ptr().cast(), 8).await? };
+        word = p.receive_word(parent).await?;
     }
     for child in branch.children() {
-        // SAFETY: as above.
-        unsafe { p.send(child, word.as_ptr().cast(), 8).await? };
+        p.send_word(child, word).await?;
     }
-    Ok(word[0])
+    Ok(word)
 }
 
 /// The smallest of all words, at the top.
 async fn up(p: &Party<'_>, branch: Branch, word: u64) -> Result<u64> {
     let mut least = word;
     for child in branch.children() {
-        let mut word = [0u64];
-        // SAFETY: a word of this call.
-        unsafe { p.receive(child, word.as_mut_ptr().cast(), 8).await? };
-        least = least.min(word[0]);
+        least = least.min(p.receive_word(child).await?);
     }
     if let Some(parent) = branch.parent() {
-        let word = [least];
-        // SAFETY: as above.
-        unsafe { p.send(parent, word.as_ptr().cast(), 8).await? };
+        p.send_word(parent, least).await?;
     }
     Ok(least)
 }
@@ -105,8 +98,7 @@ pub(super) async fn is_possible(team: &Team, span: &Span) -> Result<bool> {
     };
     let mut yes = [means.is_some() as u8];
     if span.here.len() > 1 && !pretended {
-        // SAFETY: a byte of this call.
-        unsafe { super::bcast::bcast(team, yes.as_mut_ptr(), 1, 0).await? };
+        super::bcast::bcast(team, Room::of(&mut yes), 0).await?;
     }
     team.state.means.set(means.map(Box::new));
     team.state.multicast.set(Some(yes[0] == 1));
@@ -168,28 +160,17 @@ async fn left(group: &mut dyn Group) {
 }
 
 /// The bytes of `root` to the nodes' first members. [`is_possible`] has said yes.
-///
-/// # Safety
-/// `len` bytes at `ptr`, writable but at the root, and the call's until it is complete.
-pub(super) async unsafe fn bcast(p: &Party<'_>, team: &Team, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
+pub(super) async fn bcast(p: &Party<'_>, team: &Team, data: Room<'_>, root: usize) -> Result<()> {
     let Some(mut means) = team.state.means.take() else {
         let text = "its multicast group has gone with a call that was given up";
         return Err(Error::new(Code::System, format!("rank {}: communicator {}: {text}", team.ep.rank, team.comm)));
     };
-    // SAFETY: as the caller promises.
-    let done = unsafe { bcast_by(p, team, &mut means, ptr, len, root).await };
+    let done = bcast_by(p, team, &mut means, data, root).await;
     team.state.means.set(Some(means));
     done
 }
 
-async unsafe fn bcast_by(
-    p: &Party<'_>,
-    team: &Team,
-    means: &mut Means,
-    ptr: *mut u8,
-    len: usize,
-    root: usize,
-) -> Result<()> {
+async fn bcast_by(p: &Party<'_>, team: &Team, means: &mut Means, data: Room<'_>, root: usize) -> Result<()> {
     let branch = Branch::of(p, root);
     means.operation += 1;
     if core::mem::replace(&mut means.root, root) != root {
@@ -199,7 +180,7 @@ async unsafe fn bcast_by(
     }
     let (parent, children) = (branch.parent(), branch.children().collect());
     let (region, last_ns) = (None, now_ns());
-    let mut call = Call { p, team, means, region, ptr, len, parent, children, window: 0, came: [0; 2], last_ns };
+    let mut call = Call { p, team, means, region, data, parent, children, window: 0, came: [0; 2], last_ns };
     if call.parent.is_none() { call.root().await } else { call.member().await }
 }
 
@@ -209,8 +190,7 @@ struct Call<'a> {
     team: &'a Team,
     means: &'a mut Means,
     region: Option<Arc<Region>>,
-    ptr: *mut u8,
-    len: usize,
+    data: Room<'a>,
     parent: Option<usize>,
     children: Vec<usize>,
     /// The window that this member is at, and what has come of it and of the next one: a bit for each packet.
@@ -231,7 +211,7 @@ impl Drop for Call<'_> {
 
 impl Call<'_> {
     fn packets(&self) -> usize {
-        self.len.div_ceil(self.means.size)
+        self.data.len().div_ceil(self.means.size)
     }
     fn windows(&self) -> usize {
         self.packets().div_ceil(WINDOW)
@@ -241,21 +221,21 @@ impl Call<'_> {
         let n = self.packets().saturating_sub(window * WINDOW).min(WINDOW);
         if n == WINDOW { u64::MAX } else { (1 << n) - 1 }
     }
-    /// Where some packets of a window lie: from which byte on, and how many.
-    fn bytes(&self, window: usize, first: usize, packets: usize) -> (usize, usize) {
+    /// Where some packets of a window lie.
+    fn bytes(&self, window: usize, first: usize, packets: usize) -> Room<'_> {
         let at = (window * WINDOW + first) * self.means.size;
-        (at, (packets * self.means.size).min(self.len - at))
+        self.data.part(at, (packets * self.means.size).min(self.data.len() - at))
     }
 
     async fn root(&mut self) -> Result<()> {
         self.register();
         let windows = self.windows();
         for window in 0..windows {
-            let (at, n) = self.bytes(window, 0, WINDOW);
+            let (at, n) = (self.bytes(window, 0, WINDOW).as_ptr(), self.bytes(window, 0, WINDOW).len());
             if let Some(region) = &self.region {
                 let (operation, first, size) = (self.means.operation, (window * WINDOW) as u32, self.means.size);
                 // SAFETY: the buffer is the call's; it is not left before all has left.
-                unsafe { self.means.group.send(operation, first, self.ptr.add(at), n, size, Some(region)) };
+                unsafe { self.means.group.send(operation, first, at, n, size, Some(region)) };
             }
             if window > 0 {
                 self.collect(window - 1).await?;
@@ -284,27 +264,29 @@ impl Call<'_> {
     fn register(&mut self) {
         let ep = self.team.ep;
         let Some(fabric) = ep.fabric_here() else { return };
-        let (ptr, len) = (self.ptr, self.len);
+        let (ptr, len) = (self.data.as_mut_ptr(), self.data.len());
         // SAFETY: the buffer is the call's until it is complete, and so is the registration.
         self.region = unsafe { fabric.cache().get(ptr, len, false, || ep.heap.block_of(ptr, len)) }.ok();
     }
 
     /// Takes what has come of this window and the next one to its place in the buffer. Has something come within moments?
     fn look(&mut self) -> bool {
-        let (ptr, window, operation, size, len) =
-            (self.ptr, self.window, self.means.operation, self.means.size, self.len);
+        let (data, window, operation, size) = (self.data, self.window, self.means.operation, self.means.size);
         let came = &mut self.came;
         let n = self.means.group.take(&mut |header: &Header, bytes| {
             let number = header.number as usize;
             let (which, bit) = ((number / WINDOW).wrapping_sub(window), 1u64 << (number % WINDOW));
             let at = number * size;
-            if header.operation != operation || which > 1 || at >= len || header.len as usize != size.min(len - at) {
+            if header.operation != operation
+                || which > 1
+                || at >= data.len()
+                || bytes.len() != size.min(data.len() - at)
+            {
                 return;
             }
             if came[which] & bit == 0 {
                 came[which] |= bit;
-                // SAFETY: within the buffer; the packet has so many bytes, and its place is not given back before this returns.
-                unsafe { ptr.add(at).copy_from_nonoverlapping(bytes, header.len as usize) };
+                data.part(at, bytes.len()).copy_from(bytes);
             }
         });
         if n > 0 {
@@ -316,18 +298,14 @@ impl Call<'_> {
     /// Waits for the parent's word that the window is sent, and takes packets meanwhile.
     async fn told(&mut self) -> Result<()> {
         let (p, Some(parent)) = (self.p, self.parent) else { return Ok(()) };
-        let mut word = [0u64];
         self.last_ns = now_ns();
-        // SAFETY: a word of this call.
-        unsafe { p.receive_while(parent, word.as_mut_ptr().cast(), 8, || self.look()).await }
+        p.receive_word_while(parent, || self.look()).await.map(drop)
     }
 
     /// Tells the children that the window is sent.
     async fn tell(&mut self, window: usize) -> Result<()> {
-        let word = [window as u64];
         for child in &self.children {
-            // SAFETY: a word of this call.
-            unsafe { self.p.send(*child, word.as_ptr().cast(), 8).await? };
+            self.p.send_word(*child, window as u64).await?;
         }
         Ok(())
     }
@@ -352,9 +330,7 @@ impl Call<'_> {
         let Some(parent) = self.parent.filter(|_| missing != 0) else { return Ok(()) };
         self.acknowledge(missing).await?;
         for (first, n) in runs(missing) {
-            let (at, len) = self.bytes(self.window, first, n);
-            // SAFETY: a part of the buffer.
-            unsafe { self.p.receive(parent, self.ptr.add(at), len).await? };
+            self.p.receive(parent, self.bytes(self.window, first, n)).await?;
         }
         self.came[0] |= missing;
         Ok(())
@@ -363,9 +339,7 @@ impl Call<'_> {
     /// Tells the parent what is missing here of the window; nothing: it is here, and at all below.
     async fn acknowledge(&self, missing: u64) -> Result<()> {
         let Some(parent) = self.parent else { return Ok(()) };
-        let word = [missing];
-        // SAFETY: a word of this call.
-        unsafe { self.p.send(parent, word.as_ptr().cast(), 8).await }
+        self.p.send_word(parent, missing).await
     }
 
     /// Waits until all children have acknowledged a window, and sends them what they miss.
@@ -373,19 +347,14 @@ impl Call<'_> {
         for k in 0..self.children.len() {
             let (p, child) = (self.p, self.children[k]);
             loop {
-                let mut word = [0u64];
                 let is_root = self.parent.is_none();
-                // SAFETY: a word of this call.
-                unsafe { p.receive_while(child, word.as_mut_ptr().cast(), 8, || !is_root && self.look()).await? };
-                let missing = word[0] & self.whole(window);
+                let missing = p.receive_word_while(child, || !is_root && self.look()).await? & self.whole(window);
                 if missing == 0 {
                     break;
                 }
                 self.means.group.counts().resent.fetch_add(missing.count_ones() as u64, Ordering::Relaxed);
                 for (first, n) in runs(missing) {
-                    let (at, len) = self.bytes(window, first, n);
-                    // SAFETY: a part of the buffer.
-                    unsafe { p.send(child, self.ptr.add(at), len).await? };
+                    p.send(child, *self.bytes(window, first, n)).await?;
                 }
             }
         }

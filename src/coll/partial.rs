@@ -10,153 +10,129 @@
 
 use super::arena::{Arena, CELL_BYTES, CELLS, RING_BYTES, there};
 use super::copies::piece_of;
-use super::function::Function;
+use super::function::Vector;
 use super::reduce::{self, To};
 use super::team::Team;
-use crate::base::atomics::copy;
+use crate::base::bytes::{Bytes, Room};
 use crate::base::config::{ExchangeWay, ScanWay};
 use crate::base::error::Result;
-use crate::base::ownership::take_over;
 use crate::wait::Operation;
 
-/// One reduce-scatter: `give` has a block of `count` elements, at least one, for each member; this member's comes to `take`, reduced.
-///
-/// # Safety
-/// The buffers stay the call's until it is complete, and do not overlap; the function is one of such elements.
-pub(super) async unsafe fn reduce_scatter(
-    team: &Team,
-    give: *const u8,
-    take: *mut u8,
-    count: usize,
-    f: &Function<'_>,
-) -> Result<()> {
+/// One reduce-scatter: `give` has a block for each member, of as many elements, at least one, as `take`, which becomes this member's block,
+/// reduced. The two do not overlap.
+pub(super) async fn reduce_scatter(team: &Team, give: Bytes<'_>, take: Vector<'_>) -> Result<()> {
     let arena = team.arena()?;
-    let len = count * f.size;
+    let (len, count, size) = (take.bytes(), take.n, take.f.size);
     team.enter(Operation::ReduceScatter, len);
     if team.choices.exchange(len * team.n) == ExchangeWay::Pull && team.copies_work(arena).await? {
-        // SAFETY: as the caller promises.
-        return unsafe { blocks_pulled(team, arena, give, take, count, f).await };
+        return blocks_pulled(team, arena, give, take).await;
     }
     // Half of a ring, so that the next part need not wait for this one to be done with.
-    let (half, whole) = (RING_BYTES / 2 / team.n / f.size, RING_BYTES / team.n / f.size);
+    let (half, whole) = (RING_BYTES / 2 / team.n / size, RING_BYTES / team.n / size);
     let most = if half > 0 { half } else { whole };
     if most == 0 {
         // Not even one element of each block fits into a ring: one block after the other.
         for member in 0..team.n {
-            let mut block = give.wrapping_add(member * len).cast_mut();
+            let block = give.part(member * len, len);
+            let mut at = take.at;
             if member == team.me {
-                // SAFETY: a block of each buffer.
-                unsafe { copy(block, take, len) };
-                block = take;
+                at.copy_from(block);
+            } else {
+                // SAFETY: a member that is not the root only reads its vector.
+                at = unsafe { Room::new(block.as_ptr().cast_mut(), len) };
             }
-            // SAFETY: as above; a member that is not the root only reads its vector.
-            unsafe { reduce::reduce(team, block, count, f, To::Root(member)).await? };
+            reduce::reduce(team, Vector { at, ..take }, To::Root(member)).await?;
         }
         return Ok(());
     }
     let mut at = 0;
     while at < count {
         let n = (count - at).min(most);
-        // SAFETY: a part of each block.
-        unsafe { blocks_through_cells(team, arena, give, take, count, at, n, f).await? };
+        blocks_through_cells(team, arena, give, take.part(at, n), (at * size, len)).await?;
         at += n;
     }
     Ok(())
 }
 
-#[expect(clippy::too_many_arguments, reason = "the call's own variables")]
-async unsafe fn blocks_through_cells(
+/// A part of each block of `len` bytes, from byte `at` on.
+async fn blocks_through_cells(
     team: &Team,
     arena: &Arena,
-    give: *const u8,
-    take: *mut u8,
-    count: usize,
-    at: usize,
-    n: usize,
-    f: &Function<'_>,
+    give: Bytes<'_>,
+    take: Vector<'_>,
+    (at, len): (usize, usize),
 ) -> Result<()> {
     let call = team.begin();
-    let part = n * f.size;
+    let part = take.bytes();
     let (number, cell, used) = team.own_run(call, (team.n * part).div_ceil(CELL_BYTES));
     let ring = |member: usize| team.ring_of(member, number);
-    let block = |member: usize| give.wrapping_add((member * count + at) * f.size);
+    let block = |member: usize| give.part(member * len + at, part);
+    let part_of = |member: usize| arena.cell(ring(member), cell).part(team.me * part, part);
     team.until_done(arena, used).await?;
     for member in (0..team.n).filter(|m| *m != team.me) {
-        // SAFETY: everybody has done with the cells, which have room for a part of each block.
-        unsafe {
-            copy(block(member), arena.cell(ring(team.me), cell).add(member * part), part);
-        }
+        // Everybody has done with the cells.
+        arena.cell(ring(team.me), cell).part(member * part, part).copy_from(block(member));
     }
-    arena.flag(ring(team.me), cell).publish(number, count * f.size);
+    arena.flag(ring(team.me), cell).publish(number, len);
     team.wake(arena);
-    let to = take.wrapping_add(at * f.size);
     for member in 0..team.n {
         let mut from = block(team.me);
         if member != team.me {
             let flag = arena.flag(ring(member), cell);
             team.until(&flag.number, there(number), member).await?;
-            if !flag.is_of(count * f.size) {
+            if !flag.is_of(len) {
                 return Err(team.lengths_differ(arena, member, flag.length(1)));
             }
             team.saw(member, call);
-            from = arena.cell(ring(member), cell).wrapping_add(team.me * part);
+            from = *part_of(member);
         }
-        // SAFETY: the cells stay until this member has finished; `take` is no part of them or of `give`.
-        unsafe { f.fold_next(to, from, n, member == 0) }.map_err(|panic| team.panicked(panic))?;
-        // Of two members each writes next where it has read.
+        take.f.fold_next(take.at, from, take.n, member == 0).map_err(|panic| team.panicked(panic))?;
+        // Of two members each writes next where it has read; else nobody else reads this block, and its giver writes there again only
+        // when this member has finished.
         if member != team.me && team.n > 2 {
-            // SAFETY: nobody else reads this block, and its giver writes there again only when this member has finished.
-            unsafe { take_over(from.cast_mut(), part) };
+            part_of(member).take_over();
         }
     }
     team.finish(arena, call);
     Ok(())
 }
 
-async unsafe fn blocks_pulled(
-    team: &Team,
-    arena: &Arena,
-    give: *const u8,
-    take: *mut u8,
-    count: usize,
-    f: &Function<'_>,
-) -> Result<()> {
+async fn blocks_pulled(team: &Team, arena: &Arena, give: Bytes<'_>, take: Vector<'_>) -> Result<()> {
     let call = team.begin();
-    let begin = team.me * count * f.size;
-    team.offer(arena, call, give, team.n * count * f.size);
+    let (len, size) = (take.bytes(), take.f.size);
+    team.offer(arena, call, give);
     for member in (0..team.n).filter(|m| *m != team.me) {
         team.until(&arena.post(member).call, call, member).await?;
         team.saw(member, call);
         let offer = team.offered(arena, call, member);
-        if offer.bytes / team.n != count * f.size {
+        if offer.bytes / team.n != len {
             return Err(team.wrong_offer(arena, offer, (offer.bytes / team.n) as u64));
         }
     }
-    let elements = (piece_of(count * f.size, team.choices.piece) / f.size).max(1);
-    let scratch = team.scratch(elements * f.size);
+    let elements = (piece_of(len, team.choices.piece) / size).max(1);
+    let scratch = team.scratch(elements * size);
     let mut at = 0;
-    while at < count {
-        let n = elements.min(count - at);
-        let (offset, bytes) = (begin + at * f.size, n * f.size);
-        let to = take.wrapping_add(at * f.size);
+    while at < take.n {
+        let part = take.part(at, elements.min(take.n - at));
+        let (offset, bytes) = (team.me * len + at * size, part.bytes());
         for member in 0..team.n {
             let from = if member == team.me {
-                give.wrapping_add(offset)
+                give.part(offset, bytes)
             } else {
                 let offer = team.offered(arena, call, member);
                 match team.mapped(offer, offset, bytes) {
-                    Some(there) => there.cast_const(),
+                    Some(there) => *there,
                     None => {
-                        // SAFETY: the scratch has room for a piece, and the offer is valid until all have finished.
-                        unsafe { team.read(offer, offset, scratch, bytes)? };
-                        scratch.cast_const()
+                        // The offer is valid until all have finished.
+                        let piece = scratch.room().part(0, bytes);
+                        team.read(offer, offset, piece)?;
+                        *piece
                     }
                 }
             };
-            // SAFETY: `n` elements at each, which do not overlap.
-            unsafe { f.fold_next(to, from, n, member == 0) }.map_err(|panic| team.panicked(panic))?;
+            part.f.fold_next(part.at, from, part.n, member == 0).map_err(|panic| team.panicked(panic))?;
         }
-        at += n;
+        at += part.n;
     }
     if let Some(error) = team.failure_since(arena) {
         return Err(error);
@@ -166,89 +142,64 @@ async unsafe fn blocks_pulled(
     team.until_done(arena, call).await
 }
 
-/// One scan: the vector of member k becomes x0 ∘ x1 ∘ … ∘ xk. `ptr` has `count` elements, at least one.
-///
-/// # Safety
-/// The buffer stays the call's until it is complete; the function is one of such elements.
-pub(super) async unsafe fn scan(team: &Team, ptr: *mut u8, count: usize, f: &Function<'_>) -> Result<()> {
+/// One scan of at least one element: the vector of member k becomes x0 ∘ x1 ∘ … ∘ xk.
+pub(super) async fn scan(team: &Team, v: Vector<'_>) -> Result<()> {
     let arena = team.arena()?;
-    team.enter(Operation::Scan, count * f.size);
-    let chain = team.choices.scan(count * f.size) == ScanWay::Chain;
+    let (len, count, size) = (v.bytes(), v.n, v.f.size);
+    team.enter(Operation::Scan, len);
+    let chain = team.choices.scan(len) == ScanWay::Chain;
     // Half of a ring, so that the next part need not wait for this one to be done with.
-    let most = if chain { CELL_BYTES / f.size * (CELLS / 2) } else { CELLS / 2 * CELL_BYTES / f.size };
+    let most = if chain { CELL_BYTES / size * (CELLS / 2) } else { CELLS / 2 * CELL_BYTES / size };
     let mut at = 0;
     while at < count {
-        let n = (count - at).min(most);
-        // SAFETY: a part of the buffer.
-        unsafe {
-            let ptr = ptr.add(at * f.size);
-            if chain {
-                handed_on(team, arena, ptr, (n, count), f).await?;
-            } else {
-                read_by_all(team, arena, ptr, (n, count), f).await?;
-            }
+        let part = v.part(at, (count - at).min(most));
+        if chain {
+            handed_on(team, arena, part, len).await?;
+        } else {
+            read_by_all(team, arena, part, len).await?;
         }
-        at += n;
+        at += part.n;
     }
     Ok(())
 }
 
-/// A part of `n` elements of a vector of `whole`.
-///
-/// # Safety
-/// As for [`scan`].
-async unsafe fn read_by_all(
-    team: &Team,
-    arena: &Arena,
-    ptr: *mut u8,
-    (n, whole): (usize, usize),
-    f: &Function<'_>,
-) -> Result<()> {
+/// A part of a vector of `whole` bytes.
+async fn read_by_all(team: &Team, arena: &Arena, v: Vector<'_>, whole: usize) -> Result<()> {
     let call = team.begin();
-    let bytes = n * f.size;
+    let bytes = v.bytes();
     let (number, cell, used) = team.own_run(call, bytes.div_ceil(CELL_BYTES));
     let ring = |member: usize| team.ring_of(member, number);
     if team.me + 1 < team.n {
         team.until_done(arena, used).await?;
-        // SAFETY: everybody has done with the cells, which have room for the vector.
-        unsafe { copy(ptr, arena.cell(ring(team.me), cell), bytes) };
-        arena.flag(ring(team.me), cell).publish(number, whole * f.size);
+        // Everybody has done with the cells.
+        arena.cell(ring(team.me), cell).copy_from(*v.at);
+        arena.flag(ring(team.me), cell).publish(number, whole);
         team.wake(arena);
     }
     if team.me > 0 {
         let scratch = team.scratch(2 * bytes.next_multiple_of(64));
-        let spare = scratch.wrapping_add(bytes.next_multiple_of(64));
+        let (partial, spare) = (scratch.room(), scratch.room().part(bytes.next_multiple_of(64), bytes));
         for member in 0..team.me {
             let flag = arena.flag(ring(member), cell);
             team.until(&flag.number, there(number), member).await?;
-            if !flag.is_of(whole * f.size) {
+            if !flag.is_of(whole) {
                 return Err(team.lengths_differ(arena, member, flag.length(1)));
             }
             team.saw(member, call);
-            // SAFETY: the cells stay until this member has finished; the scratch has room for two vectors.
-            unsafe { f.fold_next(scratch, arena.cell(ring(member), cell), n, member == 0) }
-                .map_err(|panic| team.panicked(panic))?;
+            // The cells stay until this member has finished.
+            let theirs = *arena.cell(ring(member), cell);
+            v.f.fold_next(partial, theirs, v.n, member == 0).map_err(|panic| team.panicked(panic))?;
         }
-        // SAFETY: `ptr` is the right vector and takes the result.
-        unsafe { f.fold(ptr, scratch, ptr, n, spare) }.map_err(|panic| team.panicked(panic))?;
+        v.fold_behind(*partial, spare).map_err(|panic| team.panicked(panic))?;
     }
     team.finish(arena, call);
     Ok(())
 }
 
 /// The same, handed on from each to the next.
-///
-/// # Safety
-/// As for [`scan`].
-async unsafe fn handed_on(
-    team: &Team,
-    arena: &Arena,
-    ptr: *mut u8,
-    (n, whole): (usize, usize),
-    f: &Function<'_>,
-) -> Result<()> {
+async fn handed_on(team: &Team, arena: &Arena, v: Vector<'_>, whole: usize) -> Result<()> {
     let call = team.begin();
-    let chunk = CELL_BYTES / f.size;
+    let (n, chunk) = (v.n, CELL_BYTES / v.f.size);
     let chunks = n.div_ceil(chunk);
     let (number, cell, used) = team.own_run(call, chunks);
     let ring = |member: usize| team.ring_of(member, number);
@@ -257,28 +208,27 @@ async unsafe fn handed_on(
         team.until_done(arena, used).await?;
     }
     for k in 0..chunks {
-        let elements = chunk.min(n - k * chunk);
-        let own = ptr.wrapping_add(k * chunk * f.size);
+        let own = v.part(k * chunk, chunk.min(n - k * chunk));
         if let Some(before) = team.me.checked_sub(1) {
             let flag = arena.flag(ring(before), cell + k);
             team.until(&flag.number, there(number + k as u64), before).await?;
-            if !flag.is_of(whole * f.size) {
+            if !flag.is_of(whole) {
                 return Err(team.lengths_differ(arena, before, flag.length(1)));
             }
             team.saw(before, call);
-            // SAFETY: the cell stays until this member has finished; `own` is the right vector and takes the result.
-            unsafe { f.fold(own, arena.cell(ring(before), cell + k), own, elements, scratch) }
-                .map_err(|panic| team.panicked(panic))?;
+            // The cell stays until this member has finished.
+            let theirs = *arena.cell(ring(before), cell + k);
+            own.fold_behind(theirs, scratch.room()).map_err(|panic| team.panicked(panic))?;
         }
         if team.me + 1 < team.n {
-            // SAFETY: everybody has done with the cell.
-            unsafe { copy(own, arena.cell(ring(team.me), cell + k), elements * f.size) };
-            arena.flag(ring(team.me), cell + k).publish(number + k as u64, whole * f.size);
+            // Everybody has done with the cell.
+            arena.cell(ring(team.me), cell + k).copy_from(*own.at);
+            arena.flag(ring(team.me), cell + k).publish(number + k as u64, whole);
             team.wake(arena);
         }
         if let Some(before) = team.me.checked_sub(1) {
-            // SAFETY: nobody else reads the cell, and its member writes there again only when we have finished.
-            unsafe { take_over(arena.cell(ring(before), cell + k), elements * f.size) };
+            // Nobody else reads the cell, and its member writes there again only when we have finished.
+            arena.cell(ring(before), cell + k).part(0, own.bytes()).take_over();
         }
     }
     team.finish(arena, call);

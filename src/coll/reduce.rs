@@ -12,15 +12,14 @@
 //! | pull | pieces are claimed by whoever has time, folded from the members' memory, and written to where they belong |
 
 use super::arena::{Arena, CELL_BYTES, CELLS, FLAG_BYTES, RING_BYTES, SMALL_BYTES, there};
-use super::bcast::{into_flag, share};
+use super::bcast::share;
 use super::choose::SEGMENT;
 use super::copies::{Offer, claim, piece_of};
-use super::function::Function;
+use super::function::Vector;
 use super::team::{Team, next};
-use crate::base::atomics::copy;
+use crate::base::bytes::{Bytes, Room, Scratch};
 use crate::base::config::{AllreduceWay, ReduceWay};
 use crate::base::error::Result;
-use crate::base::ownership::take_over;
 use crate::wait::Operation;
 
 /// Who gets the result.
@@ -36,13 +35,10 @@ impl To {
     }
 }
 
-/// One reduce or allreduce. `ptr` has `count` elements, at least one.
-///
-/// # Safety
-/// The buffer stays the call's until it is complete; the function is one of such elements.
-pub(super) async unsafe fn reduce(team: &Team, ptr: *mut u8, count: usize, f: &Function<'_>, to: To) -> Result<()> {
+/// One reduce or allreduce of at least one element.
+pub(super) async fn reduce(team: &Team, v: Vector<'_>, to: To) -> Result<()> {
     let arena = team.arena()?;
-    let len = count * f.size;
+    let (len, count, size) = (v.bytes(), v.n, v.f.size);
     let (pull, slices, root) = match to {
         To::Root(_) => {
             team.enter(Operation::Reduce, len);
@@ -55,72 +51,62 @@ pub(super) async unsafe fn reduce(team: &Team, ptr: *mut u8, count: usize, f: &F
         }
     };
     if to == To::All && len <= SMALL_BYTES {
-        // SAFETY: as the caller promises.
-        return unsafe { small(team, arena, ptr, count, f).await };
+        return small(team, arena, v).await;
     }
     if pull && team.copies_work(arena).await? {
-        // SAFETY: as the caller promises.
-        return unsafe { pulled(team, arena, ptr, count, f, to).await };
+        return pulled(team, arena, v, to).await;
     }
     let slices = slices || pull && to == To::All;
     let mut at = 0;
     while at < count {
         let left = count - at;
-        let whole = left.min(RING_BYTES / f.size);
+        let whole = left.min(RING_BYTES / size);
         let sliced = slices && whole >= team.n;
-        let n = if sliced { whole } else { left.min(SEGMENT / f.size) };
-        // SAFETY: a part of the buffer.
-        unsafe {
-            let ptr = ptr.add(at * f.size);
-            if sliced {
-                in_slices(team, arena, ptr, (n, count), f).await?;
-            } else if root {
-                // Each member in turn: what one folds meanwhile all others pass.
-                let root = next(&team.state.turns) as usize % team.n;
-                through_cells(team, arena, ptr, (n, count), f, To::Root(root)).await?;
-                share(team, ptr, n * f.size, root).await?;
-            } else {
-                through_cells(team, arena, ptr, (n, count), f, to).await?;
-            }
+        let n = if sliced { whole } else { left.min(SEGMENT / size) };
+        let part = v.part(at, n);
+        if sliced {
+            in_slices(team, arena, part, len).await?;
+        } else if root {
+            // Each member in turn: what one folds meanwhile all others pass.
+            let root = next(&team.state.turns) as usize % team.n;
+            through_cells(team, arena, part, len, To::Root(root)).await?;
+            share(team, part.at, root).await?;
+        } else {
+            through_cells(team, arena, part, len, to).await?;
         }
         at += n;
     }
     Ok(())
 }
 
-/// Folds the members' vectors of `n` elements in their order into `own`, this member's. `of` gives the others' vectors.
-///
-/// # Safety
-/// `n` elements everywhere; `partial` and `spare` have room for them and overlap with nothing.
+/// Folds the members' vectors in their order into `own`, this member's. `of` gives the others' vectors; `partial` and `spare` have room
+/// for as many elements.
 #[inline(always)]
-unsafe fn fold(
+fn fold<'a>(
     team: &Team,
-    f: &Function<'_>,
-    own: *mut u8,
-    n: usize,
-    of: impl Fn(usize) -> *const u8,
-    partial: *mut u8,
-    spare: *mut u8,
+    own: Vector<'a>,
+    of: impl Fn(usize) -> Bytes<'a>,
+    partial: Room<'a>,
+    spare: Room<'_>,
 ) -> Result<()> {
-    let vector = |member: usize| if member == team.me { own.cast_const() } else { of(member) };
+    let vector = |member: usize| if member == team.me { *own.at } else { of(member) };
     let mut left = vector(0);
     for member in 1..team.n {
         // In place where the partial result is ours, or nobody needs our vector any more.
-        let out = if team.me == 0 || member + 1 == team.n { own } else { partial };
-        // SAFETY: as the caller promises; `out` is `left`, or the right vector, or neither.
-        unsafe { f.fold(out, left, vector(member), n, spare) }.map_err(|panic| team.panicked(panic))?;
-        left = out;
+        let out = if team.me == 0 || member + 1 == team.n { own.at } else { partial };
+        own.f.fold(out, left, vector(member), own.n, spare).map_err(|panic| team.panicked(panic))?;
+        left = *out;
     }
     Ok(())
 }
 
-async unsafe fn small(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f: &Function<'_>) -> Result<()> {
-    let len = count * f.size;
+async fn small(team: &Team, arena: &Arena, v: Vector<'_>) -> Result<()> {
+    let len = v.bytes();
     let number = next(&team.state.smalls);
     let turn = (number & 1) as usize;
     let mine = arena.small(turn, team.me);
-    // SAFETY: the line is ours: whoever read it two calls ago has published in the last call since.
-    unsafe { copy(ptr, mine.data.as_ptr().cast_mut().cast::<u8>(), len) };
+    // The line is ours: whoever read it two calls ago has published in the last call since.
+    mine.line().copy_from(*v.at);
     mine.publish(number, len);
     team.wake(arena);
     for member in 0..team.n {
@@ -133,39 +119,21 @@ async unsafe fn small(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f:
         }
     }
     let (mut partial, mut spare) = ([0u64; SMALL_BYTES / 8], [0u64; SMALL_BYTES / 8]);
-    // SAFETY: the members' words stay until they have seen our next publication.
-    unsafe {
-        fold(
-            team,
-            f,
-            ptr,
-            count,
-            |m| arena.small(turn, m).data.as_ptr().cast(),
-            partial.as_mut_ptr().cast(),
-            spare.as_mut_ptr().cast(),
-        )
-    }
+    // The members' words stay until they have seen our next publication.
+    let of = |m| *arena.small(turn, m).line();
+    fold(team, v, of, Room::of(&mut partial), Room::of(&mut spare))
 }
 
-/// A part of `count` elements of a vector of `whole`.
-///
-/// # Safety
-/// As for [`reduce`].
-async unsafe fn through_cells(
-    team: &Team,
-    arena: &Arena,
-    ptr: *mut u8,
-    (count, whole): (usize, usize),
-    f: &Function<'_>,
-    to: To,
-) -> Result<()> {
+/// A part of a vector of `whole` bytes.
+async fn through_cells(team: &Team, arena: &Arena, v: Vector<'_>, whole: usize, to: To) -> Result<()> {
+    let (count, size) = (v.n, v.f.size);
     let call = team.begin();
     let takes = to.has(team.me);
     let gives = to == To::All || !takes;
-    let flags = count * f.size <= FLAG_BYTES;
+    let flags = v.bytes() <= FLAG_BYTES;
     // Whole elements, and no cell twice in one call: a cell that is not read yet would be written again.
-    let chunk = (team.choices.chunk(count * f.size, whole * f.size) / f.size).max(count.div_ceil(CELLS)).max(1);
-    debug_assert!(chunk * f.size <= CELL_BYTES);
+    let chunk = (team.choices.chunk(v.bytes(), whole) / size).max(count.div_ceil(CELLS)).max(1);
+    debug_assert!(chunk * size <= CELL_BYTES);
     let scratch = team.scratch(2 * CELL_BYTES);
     let (first, chunks) = (team.own_cells(), count.div_ceil(chunk));
     let mut given = 0;
@@ -173,19 +141,14 @@ async unsafe fn through_cells(
         let (at, n) = (k * chunk, chunk.min(count - k * chunk));
         let (number, cell) = (first + k as u64 + 1, (first as usize + k) % CELLS);
         let ring = team.ring_of(team.me, number);
-        // SAFETY: whoever read the cell has finished that call.
-        unsafe {
-            let from = ptr.add(at * f.size);
-            if flags {
-                into_flag(arena.flag(ring, cell), from, n * f.size);
-            } else {
-                copy(from, arena.cell(ring, cell), n * f.size);
-            }
-        }
+        // Whoever read the cell has finished that call.
+        let from = *v.part(at, n).at;
         if flags {
-            arena.flag(ring, cell).publish_short(number, n * f.size);
+            arena.flag(ring, cell).line().copy_from(from);
+            arena.flag(ring, cell).publish_short(number, from.len());
         } else {
-            arena.flag(ring, cell).publish(number, whole * f.size);
+            arena.cell(ring, cell).copy_from(from);
+            arena.flag(ring, cell).publish(number, whole);
         }
         team.wake(arena);
     };
@@ -208,7 +171,7 @@ async unsafe fn through_cells(
             if member != team.me {
                 let flag = arena.flag(team.ring_of(member, number), cell);
                 team.until(&flag.number, there(number), member).await?;
-                if if flags { !flag.is_short_of(n * f.size) } else { !flag.is_of(whole * f.size) } {
+                if if flags { !flag.is_short_of(n * size) } else { !flag.is_of(whole) } {
                     return Err(team.lengths_differ(arena, member, flag.length(1)));
                 }
                 team.saw(member, call);
@@ -216,14 +179,14 @@ async unsafe fn through_cells(
         }
         let of = |member: usize| {
             let ring = team.ring_of(member, number);
-            if flags { arena.flag(ring, cell).data.as_ptr().cast() } else { arena.cell(ring, cell).cast_const() }
+            if flags { *arena.flag(ring, cell).line() } else { *arena.cell(ring, cell) }
         };
-        // SAFETY: the cells stay until this member has finished the call; the scratch has two cells' room.
-        unsafe { fold(team, f, ptr.add(at * f.size), n, of, scratch, scratch.add(CELL_BYTES))? };
+        // The cells stay until this member has finished the call.
+        fold(team, v.part(at, n), of, scratch.room(), scratch.room().part(CELL_BYTES, CELL_BYTES))?;
         if to != To::All && !flags {
             for member in (0..team.n).filter(|m| *m != team.me) {
-                // SAFETY: nobody else reads what is given to a root, and its owner writes there again only when we have finished.
-                unsafe { take_over(arena.cell(team.ring_of(member, number), cell), n * f.size) };
+                // Nobody else reads what is given to a root, and its owner writes there again only when we have finished.
+                arena.cell(team.ring_of(member, number), cell).part(0, n * size).take_over();
             }
         }
     }
@@ -232,79 +195,66 @@ async unsafe fn through_cells(
     Ok(())
 }
 
-/// The elements of a member's slice: from, to.
-fn slice(count: usize, members: usize, member: usize) -> (usize, usize) {
-    (count * member / members, count * (member + 1) / members)
-}
-
-/// A part of `count` elements of a vector of `whole`.
-///
-/// # Safety
-/// As for [`reduce`].
-async unsafe fn in_slices(
-    team: &Team,
-    arena: &Arena,
-    ptr: *mut u8,
-    (count, whole): (usize, usize),
-    f: &Function<'_>,
-) -> Result<()> {
+/// A part of a vector of `whole` bytes.
+async fn in_slices(team: &Team, arena: &Arena, v: Vector<'_>, whole: usize) -> Result<()> {
     let call = team.begin();
     let (number, _, used) = team.own_run(call, CELLS);
     team.until_done(arena, used).await?;
     // A ring as one run of bytes, with the flags of its first two cells: the vector is there, the result is there.
     let ring = |member: usize| arena.cell(member, 0);
-    let (from, to) = slice(count, team.n, team.me);
-    // SAFETY: everybody has done with the rings; the vector has room in one.
-    unsafe {
-        let mine = ring(team.me);
-        copy(ptr, mine, from * f.size);
-        copy(ptr.add(to * f.size), mine.add(to * f.size), (count - to) * f.size);
-    }
-    arena.flag(team.me, 0).publish(number, whole * f.size);
+    // The bytes of a member's slice.
+    let slice = |member: usize| {
+        let at = |member: usize| v.n * member / team.n * v.f.size;
+        (at(member), at(member + 1) - at(member))
+    };
+    let (from, bytes) = slice(team.me);
+    let to = from + bytes;
+    // Everybody has done with the rings.
+    ring(team.me).copy_from(*v.at.part(0, from));
+    ring(team.me).part(to, v.bytes() - to).copy_from(*v.at.part(to, v.bytes() - to));
+    arena.flag(team.me, 0).publish(number, whole);
     team.wake(arena);
     for member in (0..team.n).filter(|m| *m != team.me) {
         let flag = arena.flag(member, 0);
         team.until(&flag.number, there(number), member).await?;
-        if !flag.is_of(whole * f.size) {
+        if !flag.is_of(whole) {
             return Err(team.lengths_differ(arena, member, flag.length(1)));
         }
         team.saw(member, call);
     }
-    let bytes = (to - from) * f.size;
-    let scratch = team.scratch(2 * RING_BYTES);
-    // SAFETY: nobody reads our own slice of our ring before the second flag.
-    unsafe {
-        let own = ptr.add(from * f.size);
-        fold(team, f, own, to - from, |m| ring(m).add(from * f.size), scratch, scratch.add(RING_BYTES))?;
-        copy(own, ring(team.me).add(from * f.size), bytes);
+    {
+        let scratch = team.scratch(2 * RING_BYTES);
+        let own = v.part(from / v.f.size, bytes / v.f.size);
+        fold(team, own, |m| *ring(m).part(from, bytes), scratch.room(), scratch.room().part(RING_BYTES, RING_BYTES))?;
+        // Nobody reads our own slice of our ring before the second flag.
+        ring(team.me).part(from, bytes).copy_from(*own.at);
     }
-    arena.flag(team.me, 1).publish(number, whole * f.size);
+    arena.flag(team.me, 1).publish(number, whole);
     team.wake(arena);
     for member in (0..team.n).filter(|m| *m != team.me) {
-        // SAFETY: our slice of the others' rings nobody else reads, and they write there again only when we have finished.
-        unsafe { take_over(ring(member).add(from * f.size), bytes) };
+        // Our slice of the others' rings nobody else reads, and they write there again only when we have finished.
+        ring(member).part(from, bytes).take_over();
     }
     for k in 1..team.n {
         let member = (team.me + k) % team.n;
         team.until(&arena.flag(member, 1).number, there(number), member).await?;
-        let (from, to) = slice(count, team.n, member);
-        // SAFETY: the result stays until we have finished.
-        unsafe {
-            copy(ring(member).add(from * f.size), ptr.add(from * f.size), (to - from) * f.size);
-            if team.n == 2 {
-                take_over(ring(member).add(from * f.size), (to - from) * f.size);
-            }
-        };
+        let (from, bytes) = slice(member);
+        // The result stays until we have finished.
+        let result = ring(member).part(from, bytes);
+        v.at.part(from, bytes).copy_from(*result);
+        if team.n == 2 {
+            result.take_over();
+        }
     }
     team.finish(arena, call);
     Ok(())
 }
 
-async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f: &Function<'_>, to: To) -> Result<()> {
+async fn pulled(team: &Team, arena: &Arena, v: Vector<'_>, to: To) -> Result<()> {
     let call = team.begin();
-    let len = count * f.size;
-    team.offer(arena, call, ptr, len);
-    let elements = (piece_of(len, team.choices.piece) / f.size).max(1);
+    let (count, len) = (v.n, v.bytes());
+    team.offer(arena, call, *v.at);
+    let elements = (piece_of(len, team.choices.piece) / v.f.size).max(1);
     let pieces = count.div_ceil(elements);
     for member in (0..team.n).filter(|m| *m != team.me) {
         team.until(&arena.post(member).call, call, member).await?;
@@ -314,14 +264,15 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f
             return Err(team.wrong_offer(arena, offer, offer.bytes as u64));
         }
     }
-    let bytes = elements * f.size;
+    let bytes = elements * v.f.size;
     // Two vectors that were fetched, a partial result, and what a function of the program needs.
     let scratch = team.scratch(4 * bytes);
     if team.may_write(arena, call) {
         while let Some(k) = claim(&arena.header().claim.word, call, pieces) {
             let at = k * elements;
-            // SAFETY: the members leave their buffers to whoever has claimed a piece until all have finished.
-            unsafe { piece(team, arena, call, ptr, at * f.size, elements.min(count - at), f, to, scratch, bytes)? };
+            // The members leave their buffers to whoever has claimed a piece until all have finished.
+            let own = v.part(at, elements.min(count - at));
+            piece(team, arena, (call, at * v.f.size), own, to, &scratch, bytes)?;
         }
         team.wrote(arena);
     }
@@ -334,50 +285,43 @@ async unsafe fn pulled(team: &Team, arena: &Arena, ptr: *mut u8, count: usize, f
     }
 }
 
-/// Folds one piece and writes the result to where it belongs.
-#[expect(clippy::too_many_arguments, reason = "the call's own variables")]
-unsafe fn piece(
+/// Folds one piece, `own` in this member's vector, `at` from the beginning in all, and writes the result to where it belongs.
+fn piece(
     team: &Team,
     arena: &Arena,
-    call: u64,
-    ptr: *mut u8,
-    at: usize,
-    n: usize,
-    f: &Function<'_>,
+    (call, at): (u64, usize),
+    own: Vector<'_>,
     to: To,
-    scratch: *mut u8,
+    scratch: &Scratch,
     room: usize,
 ) -> Result<()> {
-    let bytes = n * f.size;
-    let place = |k: usize| scratch.wrapping_add(k * room);
-    let own = ptr.wrapping_add(at);
-    let fetch = |member: usize, into: *mut u8| -> Result<*const u8> {
+    let bytes = own.bytes();
+    let place = |k: usize| scratch.room().part(k * room, bytes);
+    let fetch = |member: usize, into: usize| -> Result<Bytes<'_>> {
         if member == team.me {
-            return Ok(own.cast_const());
+            return Ok(*own.at);
         }
         let offer = team.offered(arena, call, member);
         if let Some(there) = team.mapped(offer, at, bytes) {
-            return Ok(there.cast_const());
+            return Ok(*there);
         }
-        // SAFETY: `scratch` has four times `room`; the offer is valid until all have finished.
-        unsafe { team.read(offer, at, into, bytes)? };
-        Ok(into.cast_const())
+        team.read(offer, at, place(into))?;
+        Ok(*place(into))
     };
     let keep = to.has(team.me);
-    let mut left = fetch(0, place(0))?;
+    let mut left = fetch(0, 0)?;
     for member in 1..team.n {
-        let right = fetch(member, place(1))?;
+        let right = fetch(member, 1)?;
         // The result is made in our own vector if it belongs there and nobody needs it any more; a reduce leaves it alone elsewhere.
         let ours = keep && (team.me == 0 || member + 1 == team.n);
-        let out = if ours { own } else { place(2) };
-        // SAFETY: as above; `out` is `left` from the second fold on, or overlaps with neither, or is our own vector as one of them.
-        unsafe { f.fold(out, left, right, n, place(3)) }.map_err(|panic| team.panicked(panic))?;
-        left = out.cast_const();
+        let out = if ours { own.at } else { place(2) };
+        own.f.fold(out, left, right, own.n, place(3)).map_err(|panic| team.panicked(panic))?;
+        left = *out;
     }
     for member in (0..team.n).filter(|m| to.has(*m) && *m != team.me) {
         let offer: Offer = team.offered(arena, call, member);
-        // SAFETY: this piece of the others' vectors is ours to write.
-        unsafe { team.write(offer, at, left, bytes)? };
+        // This piece of the others' vectors is ours to write.
+        team.write(offer, at, left)?;
     }
     Ok(())
 }

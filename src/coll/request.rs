@@ -11,10 +11,11 @@ use core::future::Future;
 use core::pin::Pin;
 use std::panic::resume_unwind;
 
-use super::function::{self, Function};
+use super::function::Function;
 use super::team::Team;
-use super::{InCall, barrier, bcast, between, check_buffer, check_root, check_vector, process, reduce, team};
-use crate::base::atomics::{AtomicPtr, AtomicU32, Ordering};
+use super::{InCall, barrier, bcast, between, check_room, check_root, check_vector, process, reduce, team};
+use crate::base::atomics::{AtomicU32, Ordering};
+use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::unwinding::Panic;
@@ -60,7 +61,7 @@ unsafe impl Send for Pending {}
 
 /// The teams that have one, for whoever moves them on by the way, and how many they are.
 pub(super) struct Open {
-    teams: Mutex<Vec<AtomicPtr<Team>>>,
+    teams: Mutex<Vec<&'static Team>>,
     count: AtomicU32,
 }
 
@@ -70,7 +71,7 @@ impl Open {
     }
 }
 
-fn open() -> MutexGuard<'static, Vec<AtomicPtr<Team>>> {
+fn open() -> MutexGuard<'static, Vec<&'static Team>> {
     process().open.teams.lock().unwrap_or_else(|e| e.into_inner())
 }
 
@@ -83,8 +84,6 @@ fn push() -> bool {
     let Ok(open) = process().open.teams.try_lock() else { return true };
     let mut left = false;
     for team in open.iter() {
-        // SAFETY: a team is in the list only while its call is pending, and lives longer than that.
-        let team = unsafe { &*team.load(Ordering::Relaxed) };
         // A wait or a test of its own has it otherwise.
         if let Ok(mut pending) = team.pending.try_lock()
             && let Some(pending) = pending.as_mut()
@@ -114,7 +113,7 @@ fn begin(team: &'static Team, kind: Kind, call: Option<Call>) -> Result<()> {
     step(team, &mut pending);
     *team.pending.lock().unwrap_or_else(|e| e.into_inner()) = Some(pending);
     let mut open = open();
-    open.push(AtomicPtr::new(std::ptr::from_ref(team).cast_mut()));
+    open.push(team);
     process().open.count.store(open.len() as u32, Ordering::Release);
     // The call lasts until it is completed.
     core::mem::forget(entered);
@@ -132,41 +131,26 @@ pub fn ibarrier(comm: i32) -> Result<()> {
 }
 
 /// `fmpl_ibcast`
-///
-/// # Safety
-/// As for [`super::bcast`], until the call is completed.
-pub unsafe fn ibcast(comm: i32, ptr: *mut u8, len: usize, root: i32) -> Result<()> {
+pub fn ibcast(comm: i32, data: Room<'static>, len: usize, root: i32) -> Result<()> {
     let team = team(endpoint()?, comm)?;
     let root = check_root(team, root, "ibcast")?;
-    check_buffer(team, ptr, len, "ibcast")?;
-    let moves = len != 0 && team.whole > 1;
-    // SAFETY: as the caller promises.
-    let call = moves.then(|| unsafe {
-        match &team.span {
-            None => Box::pin(bcast::bcast(team, ptr, len, root)) as Call,
-            Some(span) => Box::pin(between::bcast(team, span, ptr, len, root)),
-        }
+    let data = check_room(team, data, len, "ibcast")?;
+    let call = (len != 0 && team.whole > 1).then(|| match &team.span {
+        None => Box::pin(bcast::bcast(team, data, root)) as Call,
+        Some(span) => Box::pin(between::bcast(team, span, data, root)),
     });
     begin(team, Kind::Bcast, call)
 }
 
 /// `fmpl_iallreduce`
-///
-/// # Safety
-/// As for [`super::allreduce`], until the call is completed; so long the function must stay, too.
-pub unsafe fn iallreduce(comm: i32, ptr: *mut u8, count: i32, f: Function<'_>) -> Result<()> {
+pub fn iallreduce(comm: i32, data: Room<'static>, count: i32, f: Function<'static>) -> Result<()> {
     let team = team(endpoint()?, comm)?;
-    let n = check_vector(team, ptr, count, 1, &f, "iallreduce")?;
-    let moves = n * f.size != 0 && team.whole > 1;
-    // SAFETY: the caller promises that it stays.
-    let f = unsafe { function::lasting(f) };
+    let moves = check_vector(team, data, count, &f, "iallreduce")?.bytes() != 0 && team.whole > 1;
     let call = async move {
-        // SAFETY: as the caller promises.
-        unsafe {
-            match &team.span {
-                None => reduce::reduce(team, ptr, n, &f, reduce::To::All).await,
-                Some(span) => between::reduce(team, span, ptr, n, &f, reduce::To::All).await,
-            }
+        let v = check_vector(team, data, count, &f, "iallreduce")?;
+        match &team.span {
+            None => reduce::reduce(team, v, reduce::To::All).await,
+            Some(span) => between::reduce(team, span, v, reduce::To::All).await,
         }
     };
     begin(team, Kind::Allreduce, moves.then(|| Box::pin(call) as Call))
@@ -218,7 +202,7 @@ fn complete(comm: i32, kind: Kind, wait: bool, panic: &mut Option<Panic>) -> Res
     };
     drop(slot);
     let mut open = open();
-    open.retain(|t| !std::ptr::eq(t.load(Ordering::Relaxed), team));
+    open.retain(|t| !std::ptr::eq(*t, team));
     process().open.count.store(open.len() as u32, Ordering::Release);
     drop(open);
     *panic = team.take_panic();
@@ -229,10 +213,7 @@ fn complete(comm: i32, kind: Kind, wait: bool, panic: &mut Option<Panic>) -> Res
 
 /// Has a communicator a call that is not completed?
 pub fn is_pending(comm: i32) -> bool {
-    open().iter().any(|team| {
-        // SAFETY: as in `push`.
-        unsafe { &*team.load(Ordering::Relaxed) }.comm == comm
-    })
+    open().iter().any(|team| team.comm == comm)
 }
 
 /// How many calls are not completed.

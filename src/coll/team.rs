@@ -72,11 +72,11 @@ pub struct Team {
     failed: AtomicU64,
     arena: OnceLock<Arena>,
     pub(super) choices: Choices,
+    /// A call that does not wait, from its beginning until it is completed. Before `state`, which it uses when it is dropped.
+    pub(super) pending: Mutex<Option<Pending>>,
     pub(super) state: State,
     pub(super) busy: AtomicBool,
     peers: Box<[OnceLock<Arc<Peer>>]>,
-    /// A call that does not wait, from its beginning until it is completed.
-    pub(super) pending: Mutex<Option<Pending>>,
 }
 
 // SAFETY: `state` is used by the one thread that is in a collective call of this communicator, which is the interface's demand

@@ -18,8 +18,9 @@
 //! tree of the combinations depends on the number of members alone, so every run gives the same bits, and all members do.
 
 use super::exchange::{Blocks, Pattern};
-use super::function::Function;
+use super::function::Vector;
 use super::messages::Party;
+use crate::base::bytes::{Bytes, Room, Scratch};
 use crate::base::error::Result;
 
 /// All have come.
@@ -27,9 +28,7 @@ pub(super) async fn barrier(p: &Party<'_>) -> Result<()> {
     let (n, me) = (p.len(), p.me);
     let mut distance = 1;
     while distance < n {
-        let nothing = core::ptr::null_mut();
-        // SAFETY: no bytes.
-        unsafe { p.swap((me + distance) % n, nothing, 0, (me + n - distance) % n, nothing, 0).await? };
+        p.swap((me + distance) % n, Bytes::none(), (me + n - distance) % n, Room::none()).await?;
         distance *= 2;
     }
     Ok(())
@@ -76,107 +75,74 @@ impl Branch {
 }
 
 /// The root's bytes to all, by a binomial tree.
-///
-/// # Safety
-/// `len` bytes at `ptr`, writable but at the root.
-pub(super) async unsafe fn bcast(p: &Party<'_>, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
+pub(super) async fn bcast(p: &Party<'_>, data: Room<'_>, root: usize) -> Result<()> {
     let branch = Branch::of(p, root);
-    // SAFETY: as the caller promises.
-    unsafe {
-        if let Some(parent) = branch.parent() {
-            p.receive(parent, ptr, len).await?;
-        }
-        for child in branch.children() {
-            p.send(child, ptr, len).await?;
-        }
+    if let Some(parent) = branch.parent() {
+        p.receive(parent, data).await?;
+    }
+    for child in branch.children() {
+        p.send(child, *data).await?;
     }
     Ok(())
 }
 
 /// The same for long messages: a part to each, and the parts round a ring.
-///
-/// # Safety
-/// As for [`bcast`].
-pub(super) async unsafe fn bcast_ring(p: &Party<'_>, ptr: *mut u8, len: usize, root: usize) -> Result<()> {
+pub(super) async fn bcast_ring(p: &Party<'_>, data: Room<'_>, root: usize) -> Result<()> {
     let branch = Branch::of(p, root);
     let Branch { n, v, top, .. } = branch;
-    let at = |v: usize| len * v.min(n) / n;
-    // SAFETY: parts of the buffer.
-    unsafe {
-        if let Some(parent) = branch.parent() {
-            p.receive(parent, ptr.add(at(v)), at(v + top) - at(v)).await?;
-        }
-        for (child, most) in branch.parts() {
-            p.send(branch.real(child), ptr.add(at(child)), at(child + most) - at(child)).await?;
-        }
-        for step in 0..n - 1 {
-            let (mine, theirs) = ((v + n - step) % n, (v + 2 * n - step - 1) % n);
-            p.swap(
-                branch.real(v + 1),
-                ptr.add(at(mine)),
-                at(mine + 1) - at(mine),
-                branch.real(v + n - 1),
-                ptr.add(at(theirs)),
-                at(theirs + 1) - at(theirs),
-            )
-            .await?;
-        }
+    let parts = |from: usize, to: usize| {
+        let at = |v: usize| data.len() * v.min(n) / n;
+        data.part(at(from), at(to) - at(from))
+    };
+    if let Some(parent) = branch.parent() {
+        p.receive(parent, parts(v, v + top)).await?;
+    }
+    for (child, most) in branch.parts() {
+        p.send(branch.real(child), *parts(child, child + most)).await?;
+    }
+    for step in 0..n - 1 {
+        let (mine, theirs) = ((v + n - step) % n, (v + 2 * n - step - 1) % n);
+        let (next, last) = (branch.real(v + 1), branch.real(v + n - 1));
+        p.swap(next, *parts(mine, mine + 1), last, parts(theirs, theirs + 1)).await?;
     }
     Ok(())
 }
 
 /// The same for long messages: from member to member, in pieces.
-///
-/// # Safety
-/// As for [`bcast`].
-pub(super) async unsafe fn bcast_chain(
-    p: &Party<'_>,
-    ptr: *mut u8,
-    len: usize,
-    root: usize,
-    piece: usize,
-) -> Result<()> {
+pub(super) async fn bcast_chain(p: &Party<'_>, data: Room<'_>, root: usize, piece: usize) -> Result<()> {
     let n = p.len();
     let v = (p.me + n - root) % n;
     let (from, to) = ((v > 0).then_some((p.me + n - 1) % n), (v + 1 < n).then_some((p.me + 1) % n));
-    // SAFETY: as the caller promises.
-    unsafe { p.hand_on(from, to, ptr, len, piece).await }
+    p.hand_on(from, to, data, piece).await
 }
 
-/// Room for partial results: two vectors of so many bytes.
-struct Room(Vec<u64>, usize);
+/// Room for what comes, and for what a function of the program needs: a vector of so many bytes each.
+struct Partial(Scratch, usize);
 
-impl Room {
-    fn new(bytes: usize) -> Room {
-        let words = bytes.div_ceil(8);
-        Room(vec![0; 2 * words], words)
+impl Partial {
+    fn new(bytes: usize) -> Partial {
+        Partial(Scratch::new(2 * bytes.next_multiple_of(8)), bytes)
     }
-    fn first(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
+    fn first(&self) -> Room<'_> {
+        self.0.room().part(0, self.1)
     }
-    fn spare(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().wrapping_add(self.1).cast()
+    fn spare(&self) -> Room<'_> {
+        self.0.room().part(self.1.next_multiple_of(8), self.1)
     }
 }
 
 /// All vectors, combined in the members' order, to member 0, whose own becomes the result; the others' are used up.
-///
-/// # Safety
-/// `count` elements at `ptr`.
-pub(super) async unsafe fn reduce(p: &Party<'_>, ptr: *mut u8, count: usize, f: &Function<'_>) -> Result<()> {
-    let (n, bytes) = (p.len(), count * f.size);
-    let mut room = Room::new(bytes);
+pub(super) async fn reduce(p: &Party<'_>, vector: Vector<'_>) -> Result<()> {
+    let n = p.len();
+    let partial = Partial::new(vector.bytes());
     let mut mask = 1;
     while mask < n {
-        // SAFETY: vectors of as many elements.
-        unsafe {
-            if p.me & mask != 0 {
-                return p.send(p.me - mask, ptr, bytes).await;
-            }
-            if p.me + mask < n {
-                p.receive(p.me + mask, room.first(), bytes).await?;
-                f.fold(ptr, ptr, room.first(), count, room.spare()).map_err(|panic| p.panicked(panic))?;
-            }
+        if p.me & mask != 0 {
+            return p.send(p.me - mask, *vector.at).await;
+        }
+        if p.me + mask < n {
+            p.receive(p.me + mask, partial.first()).await?;
+            vector.fold(*partial.first()).map_err(|panic| p.panicked(panic))?;
         }
         mask *= 2;
     }
@@ -209,124 +175,93 @@ impl Pairs {
 }
 
 /// All vectors, combined in the members' order, to all. `halving`: for long ones.
-///
-/// # Safety
-/// `count` elements at `ptr`.
-pub(super) async unsafe fn allreduce(
-    p: &Party<'_>,
-    ptr: *mut u8,
-    count: usize,
-    f: &Function<'_>,
-    halving: bool,
-) -> Result<()> {
-    let (pairs, bytes) = (Pairs::of(p.len()), count * f.size);
+pub(super) async fn allreduce(p: &Party<'_>, vector: Vector<'_>, halving: bool) -> Result<()> {
+    let pairs = Pairs::of(p.len());
     let Some(block) = pairs.block(p.me) else {
-        // SAFETY: the vector.
-        unsafe {
-            p.send(p.me - 1, ptr, bytes).await?;
-            return p.receive(p.me - 1, ptr, bytes).await;
-        }
+        p.send(p.me - 1, *vector.at).await?;
+        return p.receive(p.me - 1, vector.at).await;
     };
-    let mut room = Room::new(bytes);
+    let partial = Partial::new(vector.bytes());
+    let elements = |from: usize, to: usize| vector.part(from, to - from);
     let double = block < pairs.doubles;
-    // SAFETY: all of it: parts of the vector, and of a room as large.
-    unsafe {
-        if double {
-            p.receive(p.me + 1, room.first(), bytes).await?;
-            f.fold(ptr, ptr, room.first(), count, room.spare()).map_err(|panic| p.panicked(panic))?;
-        }
-        // The elements that this member combines, and what it had before each halving.
-        let (mut from, mut to) = (0, count);
-        let mut before = Vec::new();
-        let mut mask = 1;
-        while mask < pairs.blocks {
-            let other = block ^ mask;
-            let (mut give_from, mut give_to) = (from, to);
-            if halving {
-                before.push((from, to));
-                let middle = from + (to - from) / 2;
-                if block & mask == 0 {
-                    (to, give_from) = (middle, middle);
-                } else {
-                    (from, give_to) = (middle, middle);
-                }
-            }
-            let (peer, own, n) = (pairs.member(other), ptr.add(from * f.size), to - from);
-            let give = ptr.add(give_from * f.size);
-            p.swap(peer, give, (give_to - give_from) * f.size, peer, room.first(), n * f.size).await?;
-            if other < block {
-                f.fold(own, room.first(), own, n, room.spare()).map_err(|panic| p.panicked(panic))?;
+    if double {
+        p.receive(p.me + 1, partial.first()).await?;
+        vector.fold(*partial.first()).map_err(|panic| p.panicked(panic))?;
+    }
+    // The elements that this member combines, and what it had before each halving.
+    let (mut from, mut to) = (0, vector.n);
+    let mut before = Vec::new();
+    let mut mask = 1;
+    while mask < pairs.blocks {
+        let other = block ^ mask;
+        let (mut give_from, mut give_to) = (from, to);
+        if halving {
+            before.push((from, to));
+            let middle = from + (to - from) / 2;
+            if block & mask == 0 {
+                (to, give_from) = (middle, middle);
             } else {
-                f.fold(own, own, room.first(), n, room.spare()).map_err(|panic| p.panicked(panic))?;
+                (from, give_to) = (middle, middle);
             }
-            mask *= 2;
         }
-        while let Some((all_from, all_to)) = before.pop() {
-            mask /= 2;
-            let peer = pairs.member(block ^ mask);
-            let (their_from, their_to) = if block & mask == 0 { (to, all_to) } else { (all_from, from) };
-            let (own, theirs) = (ptr.add(from * f.size), ptr.add(their_from * f.size));
-            p.swap(peer, own, (to - from) * f.size, peer, theirs, (their_to - their_from) * f.size).await?;
-            (from, to) = (all_from, all_to);
-        }
-        if double {
-            p.send(p.me + 1, ptr, bytes).await?;
-        }
+        let (peer, own) = (pairs.member(other), elements(from, to));
+        let theirs = partial.first().part(0, own.bytes());
+        p.swap(peer, *elements(give_from, give_to).at, peer, theirs).await?;
+        let folded = if other < block { own.fold_behind(*theirs, partial.spare()) } else { own.fold(*theirs) };
+        folded.map_err(|panic| p.panicked(panic))?;
+        mask *= 2;
+    }
+    while let Some((all_from, all_to)) = before.pop() {
+        mask /= 2;
+        let peer = pairs.member(block ^ mask);
+        let (their_from, their_to) = if block & mask == 0 { (to, all_to) } else { (all_from, from) };
+        p.swap(peer, *elements(from, to).at, peer, elements(their_from, their_to).at).await?;
+        (from, to) = (all_from, all_to);
+    }
+    if double {
+        p.send(p.me + 1, *vector.at).await?;
     }
     Ok(())
 }
 
 /// Blocks between members, but for those that stay where they are.
-///
-/// # Safety
-/// As for [`super::exchange::exchange`].
-pub(super) async unsafe fn exchange(p: &Party<'_>, pattern: Pattern, b: Blocks) -> Result<()> {
+pub(super) async fn exchange(p: &Party<'_>, pattern: Pattern, b: Blocks<'_>) -> Result<()> {
     let (n, me) = (p.len(), p.me);
-    let give = |to: usize| b.give.wrapping_add(pattern.block_of(to) * b.size);
-    let take = |from: usize| b.take.wrapping_add(pattern.place_of(from) * b.size);
-    // SAFETY: blocks of the buffers.
-    unsafe {
-        match pattern {
-            Pattern::Gather(root) if me != root => p.send(root, give(root), b.size).await,
-            Pattern::Gather(_) => p.receive_all((1..n).map(|k| (me + k) % n).map(|m| (m, take(m))), b.size).await,
-            Pattern::Scatter(root) if me != root => p.receive(root, take(root), b.size).await,
-            Pattern::Scatter(_) => p.send_all((1..n).map(|k| (me + k) % n).map(|m| (m, give(m))), b.size).await,
-            Pattern::Allgather => {
-                for step in 0..n - 1 {
-                    let (mine, theirs) = ((me + n - step) % n, (me + 2 * n - step - 1) % n);
-                    let from = if step == 0 { b.give } else { take(mine).cast_const() };
-                    p.swap((me + 1) % n, from, b.size, (me + n - 1) % n, take(theirs), b.size).await?;
-                }
-                Ok(())
+    let others = || (1..n).map(|k| (me + k) % n);
+    match pattern {
+        Pattern::Gather(root) if me != root => p.send(root, b.to(pattern, root)).await,
+        Pattern::Gather(_) => p.receive_all(others().map(|m| (m, b.of(pattern, m)))).await,
+        Pattern::Scatter(root) if me != root => p.receive(root, b.of(pattern, root)).await,
+        Pattern::Scatter(_) => p.send_all(others().map(|m| (m, b.to(pattern, m)))).await,
+        Pattern::Allgather => {
+            for step in 0..n - 1 {
+                let (mine, theirs) = ((me + n - step) % n, (me + 2 * n - step - 1) % n);
+                let from = if step == 0 { b.give } else { *b.of(pattern, mine) };
+                p.swap((me + 1) % n, from, (me + n - 1) % n, b.of(pattern, theirs)).await?;
             }
-            Pattern::Alltoall => {
-                for distance in 1..n {
-                    let (to, from) = ((me + distance) % n, (me + n - distance) % n);
-                    p.swap(to, give(to), b.size, from, take(from), b.size).await?;
-                }
-                Ok(())
+            Ok(())
+        }
+        Pattern::Alltoall => {
+            for distance in 1..n {
+                let (to, from) = ((me + distance) % n, (me + n - distance) % n);
+                p.swap(to, b.to(pattern, to), from, b.of(pattern, from)).await?;
             }
+            Ok(())
         }
     }
 }
 
 /// The vector of member k becomes x0 ∘ … ∘ xk.
-///
-/// # Safety
-/// `count` elements at `ptr`.
-pub(super) async unsafe fn scan(p: &Party<'_>, ptr: *mut u8, count: usize, f: &Function<'_>) -> Result<()> {
-    let (n, me, bytes) = (p.len(), p.me, count * f.size);
-    let mut room = Room::new(bytes);
+pub(super) async fn scan(p: &Party<'_>, vector: Vector<'_>) -> Result<()> {
+    let (n, me) = (p.len(), p.me);
+    let partial = Partial::new(vector.bytes());
     let mut distance = 1;
     while distance < n {
         let (to, from) = ((me + distance < n).then_some(me + distance), me.checked_sub(distance));
-        // SAFETY: vectors of as many elements.
-        unsafe {
-            p.swap_some(to, ptr, from, room.first(), bytes).await?;
-            if from.is_some() {
-                // What comes is the block right before this member's.
-                f.fold(ptr, room.first(), ptr, count, room.spare()).map_err(|panic| p.panicked(panic))?;
-            }
+        p.swap_some(to, *vector.at, from, partial.first()).await?;
+        if from.is_some() {
+            // What comes is the block right before this member's.
+            vector.fold_behind(*partial.first(), partial.spare()).map_err(|panic| p.panicked(panic))?;
         }
         distance *= 2;
     }

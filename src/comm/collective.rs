@@ -1,5 +1,6 @@
 //! The collective calls of a communicator.
 
+use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
 use crate::coll::function::Closure;
 use crate::coll::{self, Function};
@@ -136,9 +137,8 @@ impl Comm<'_> {
     /// # Ok::<(), fmpl::Error>(())
     /// ```
     pub fn bcast<T: Plain>(&self, data: &mut [T], root: usize) -> Result<()> {
-        let (ptr, len) = (data.as_mut_ptr().cast(), size_of_val(data));
-        // SAFETY: the borrow lasts for the call.
-        self.claims.collective(|| unsafe { coll::bcast(self.id, ptr, len, number(root)) })?
+        let len = size_of_val(data);
+        self.claims.collective(|| coll::bcast(self.id, Room::of(data), len, number(root)))?
     }
 
     /// Combines the ranks' slices element by element into the root's; the others' stay as they are.
@@ -151,9 +151,8 @@ impl Comm<'_> {
     /// # Ok::<(), fmpl::Error>(())
     /// ```
     pub fn reduce<T: Plain>(&self, data: &mut [T], function: impl Reduce<T>, root: usize) -> Result<()> {
-        let (ptr, count) = (data.as_mut_ptr().cast(), elements(data.len())?);
-        // SAFETY: the borrow lasts for the call, and the function is one of such elements.
-        function.with(|f| self.claims.collective(|| unsafe { coll::reduce(self.id, ptr, count, f, number(root)) }))?
+        let (count, data) = (elements(data.len())?, Room::of(data));
+        function.with(|f| self.claims.collective(|| coll::reduce(self.id, data, count, f, number(root))))?
     }
 
     /// Combines the ranks' slices element by element; everybody's becomes the result, with the same bits.
@@ -167,9 +166,8 @@ impl Comm<'_> {
     /// # Ok::<(), fmpl::Error>(())
     /// ```
     pub fn allreduce<T: Plain>(&self, data: &mut [T], function: impl Reduce<T>) -> Result<()> {
-        let (ptr, count) = (data.as_mut_ptr().cast(), elements(data.len())?);
-        // SAFETY: as above.
-        function.with(|f| self.claims.collective(|| unsafe { coll::allreduce(self.id, ptr, count, f) }))?
+        let (count, data) = (elements(data.len())?, Room::of(data));
+        function.with(|f| self.claims.collective(|| coll::allreduce(self.id, data, count, f)))?
     }
 
     /// Collects a slice of each rank at the root, in the order of the ranks. `all` is the root's alone: elsewhere it is not looked at,
@@ -186,17 +184,15 @@ impl Comm<'_> {
         if self.rank == root {
             self.check_length("gather", all.len(), data.len())?;
         }
-        let (give, size, take) = (data.as_ptr().cast(), size_of_val(data), all.as_mut_ptr().cast());
-        // SAFETY: the borrows last for the call, cannot overlap, and at the root there is room for everybody's slice.
-        self.claims.collective(|| unsafe { coll::gather(self.id, give, size, take, number(root)) })?
+        let (give, size, take) = (Bytes::of(data), size_of_val(data), Room::of(all));
+        self.claims.collective(|| coll::gather(self.id, give, size, take, number(root)))?
     }
 
     /// Collects a slice of each rank at all ranks, in the order of the ranks.
     pub fn allgather<T: Plain>(&self, data: &[T], all: &mut [T]) -> Result<()> {
         self.check_length("allgather", all.len(), data.len())?;
-        let (give, size, take) = (data.as_ptr().cast(), size_of_val(data), all.as_mut_ptr().cast());
-        // SAFETY: as above.
-        self.claims.collective(|| unsafe { coll::allgather(self.id, give, size, take) })?
+        let (give, size, take) = (Bytes::of(data), size_of_val(data), Room::of(all));
+        self.claims.collective(|| coll::allgather(self.id, give, size, take))?
     }
 
     /// Gives each rank its own slice of the root's, in the order of the ranks. `all` is the root's alone: elsewhere it is not looked
@@ -205,26 +201,23 @@ impl Comm<'_> {
         if self.rank == root {
             self.check_length("scatter", all.len(), data.len())?;
         }
-        let (give, size, take) = (all.as_ptr().cast(), size_of_val(data), data.as_mut_ptr().cast());
-        // SAFETY: the borrows last for the call, cannot overlap, and the root has a slice for everybody.
-        self.claims.collective(|| unsafe { coll::scatter(self.id, give, size, take, number(root)) })?
+        let (give, size, take) = (Bytes::of(all), size_of_val(data), Room::of(data));
+        self.claims.collective(|| coll::scatter(self.id, give, size, take, number(root)))?
     }
 
     /// Gives each rank its own slice of each rank's, in the order of the ranks. Both are as many slices as there are ranks.
     pub fn alltoall<T: Plain>(&self, sent: &[T], received: &mut [T]) -> Result<()> {
         self.check_length("alltoall", sent.len(), sent.len() / self.size)?;
         self.check_length("alltoall", received.len(), sent.len() / self.size)?;
-        let (give, size, take) = (sent.as_ptr().cast(), size_of_val(sent) / self.size, received.as_mut_ptr().cast());
-        // SAFETY: the borrows last for the call and cannot overlap; a slice for and from everybody.
-        self.claims.collective(|| unsafe { coll::alltoall(self.id, give, size, take) })?
+        let (give, size, take) = (Bytes::of(sent), size_of_val(sent) / self.size, Room::of(received));
+        self.claims.collective(|| coll::alltoall(self.id, give, size, take))?
     }
 
     /// Combines the ranks' slices `all` element by element; each rank gets its block of the result, in the order of the ranks.
     pub fn reduce_scatter<T: Plain>(&self, all: &[T], data: &mut [T], function: impl Reduce<T>) -> Result<()> {
         self.check_length("reduce_scatter", all.len(), data.len())?;
-        let (give, take, count) = (all.as_ptr().cast(), data.as_mut_ptr().cast(), elements(data.len())?);
-        // SAFETY: the borrows last for the call and cannot overlap; the function is one of such elements.
-        function.with(|f| self.claims.collective(|| unsafe { coll::reduce_scatter(self.id, give, take, count, f) }))?
+        let (give, count, take) = (Bytes::of(all), elements(data.len())?, Room::of(data));
+        function.with(|f| self.claims.collective(|| coll::reduce_scatter(self.id, give, take, count, f)))?
     }
 
     /// Combines the slices of the ranks up to each element by element: the first rank's stays, the last one's becomes what
@@ -239,9 +232,8 @@ impl Comm<'_> {
     /// # Ok::<(), fmpl::Error>(())
     /// ```
     pub fn scan<T: Plain>(&self, data: &mut [T], function: impl Reduce<T>) -> Result<()> {
-        let (ptr, count) = (data.as_mut_ptr().cast(), elements(data.len())?);
-        // SAFETY: as for `allreduce`.
-        function.with(|f| self.claims.collective(|| unsafe { coll::scan(self.id, ptr, count, f) }))?
+        let (count, data) = (elements(data.len())?, Room::of(data));
+        function.with(|f| self.claims.collective(|| coll::scan(self.id, data, count, f)))?
     }
 
     /// Combines the slices of the ranks named, a group chosen for this call, in their order; the root's becomes the result. All of them
@@ -264,10 +256,8 @@ impl Comm<'_> {
         root: usize,
     ) -> Result<()> {
         let bits = self.bitmap("mcast_reduce", members)?;
-        let (ptr, count) = (data.as_mut_ptr().cast(), elements(data.len())?);
-        // SAFETY: the borrow lasts for the call, the function is one of such elements, and there is a word for each 64 ranks.
-        let call =
-            |f: &Function<'_>| unsafe { coll::mcast_reduce(self.id, ptr, count, f, bits.as_ptr(), number(root)) };
+        let (count, data) = (elements(data.len())?, Room::of(data));
+        let call = |f: &Function<'_>| coll::mcast_reduce(self.id, data, count, f, Bytes::of(&bits), number(root));
         function.with(|f| self.claims.collective(|| call(f)))?
     }
 

@@ -13,6 +13,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use crate::base::bytes::Room;
 use crate::base::error::{Code, Result};
 use crate::base::layout::Layout;
 use crate::base::unwinding::{self, NoWayOut};
@@ -301,9 +302,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         data: &'scope mut [T],
         root: usize,
     ) -> Result<CollectiveRequest<'scope, 'env>> {
-        let (comm, ptr, len) = (self.comm.id, data.as_mut_ptr().cast(), size_of_val(data));
-        // SAFETY: the slice is borrowed until the scope is over.
-        self.begin_collective(Kind::Bcast, None, || unsafe { coll::ibcast(comm, ptr, len, number(root)) })
+        let (comm, len) = (self.comm.id, size_of_val(data));
+        // SAFETY: the slice is borrowed until the scope is over, and by then the call is.
+        let data = unsafe { Room::new(data.as_mut_ptr().cast(), len) };
+        self.begin_collective(Kind::Bcast, None, || coll::ibcast(comm, data, len, number(root)))
     }
 
     /// Begins to combine the ranks' slices; see [`Comm::allreduce`] and [`Scope::ibarrier`]. Whatever thread of the process waits in
@@ -313,13 +315,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         data: &'scope mut [T],
         function: impl Reduce<T> + Send + 'scope,
     ) -> Result<CollectiveRequest<'scope, 'env>> {
-        let (comm, ptr, count) = (self.comm.id, data.as_mut_ptr().cast(), elements(data.len())?);
+        let (comm, count) = (self.comm.id, elements(data.len())?);
         let function = function.boxed();
-        let f = function.function();
-        // SAFETY: only `f`'s bound on its life is lifted: what it points to is in the box, which the record keeps until the call is over.
-        let f = unsafe { coll::function::lasting(f) };
-        // SAFETY: the slice is borrowed until the scope is over, and the function is one of such elements.
-        self.begin_collective(Kind::Allreduce, Some(function), || unsafe { coll::iallreduce(comm, ptr, count, f) })
+        // SAFETY: both last until the scope is over, and by then the call is: the slice is borrowed so long, and what the function points to
+        // is in the box, which the record keeps until then.
+        let (data, f) = unsafe {
+            let data = Room::new(data.as_mut_ptr().cast(), size_of_val(data));
+            (data, coll::function::lasting(function.function()))
+        };
+        self.begin_collective(Kind::Allreduce, Some(function), || coll::iallreduce(comm, data, count, f))
     }
 
     fn begin_collective(

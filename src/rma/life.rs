@@ -10,6 +10,7 @@ use super::served::Served;
 use super::view::{BOUNCE, Views};
 use super::{ALL, Rma, Split, Starter};
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
 use crate::coll;
@@ -320,10 +321,9 @@ impl Rma {
 
 /// Is this true at any rank? Collective.
 fn is_true_anywhere(here: bool) -> Result<bool> {
-    let mut sum = i32::from(here);
+    let mut sum = [i32::from(here)];
     let name = |n: &usize| PREDEFINED[*n].name.trim_end_matches('\0') == "fmpl_isum";
     let function = Function::predefined((0..PREDEFINED.len()).find(name).unwrap_or(0));
-    // SAFETY: one number, which lives until the call returns.
-    unsafe { coll::allreduce(COMM_WORLD, (&raw mut sum).cast(), 1, &function)? };
-    Ok(sum != 0)
+    coll::allreduce(COMM_WORLD, Room::of(&mut sum), 1, &function)?;
+    Ok(sum != [0])
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::stage::bounded;
 use fmpl::Code;
+use fmpl::base::bytes::{Bytes, Room};
 use fmpl::base::config::{AllreduceWay, BarrierWay, BcastWay, Config, ExchangeWay, ReduceWay, ScanWay};
 use fmpl::base::shadow;
 use fmpl::coll::model::{Group, Member, Terms, check};
@@ -48,15 +49,13 @@ fn sum(round: usize, n: usize, count: usize) -> Vec<i32> {
 
 fn bcast(m: &Member, round: usize, count: usize, root: usize) {
     let mut v = if m.me() == root { vector(round, root, count) } else { vec![0; count] };
-    // SAFETY: a vector of so many elements.
-    unsafe { m.bcast(v.as_mut_ptr().cast(), 4 * count, root) }.expect("a broadcast");
+    m.bcast(Room::of(&mut v), root).expect("a broadcast");
     assert_eq!(v, vector(round, root, count), "broadcast {round} by {root} at {}", m.me());
 }
 
 fn reduce(m: &Member, round: usize, n: usize, count: usize, root: usize) {
     let mut v = vector(round, m.me(), count);
-    // SAFETY: as above.
-    unsafe { m.reduce(v.as_mut_ptr().cast(), count, root) }.expect("a reduction");
+    m.reduce(Room::of(&mut v), root).expect("a reduction");
     if m.me() == root {
         assert_eq!(v, sum(round, n, count), "reduction {round}");
     }
@@ -64,29 +63,25 @@ fn reduce(m: &Member, round: usize, n: usize, count: usize, root: usize) {
 
 fn allreduce(m: &Member, round: usize, n: usize, count: usize) {
     let mut v = vector(round, m.me(), count);
-    // SAFETY: as above.
-    unsafe { m.allreduce(v.as_mut_ptr().cast(), count) }.expect("an allreduce");
+    m.allreduce(Room::of(&mut v)).expect("an allreduce");
     assert_eq!(v, sum(round, n, count), "allreduce {round} at {}", m.me());
 }
 
 fn scan(m: &Member, round: usize, count: usize) {
     let mut v = vector(round, m.me(), count);
-    // SAFETY: as above.
-    unsafe { m.scan(v.as_mut_ptr().cast(), count) }.expect("a scan");
+    m.scan(Room::of(&mut v)).expect("a scan");
     assert_eq!(v, sum(round, m.me() + 1, count), "scan {round} at {}", m.me());
 }
 
 fn reduce_scatter(m: &Member, round: usize, n: usize, count: usize) {
     let (give, mut take) = (vector(round, m.me(), n * count), vec![0; count]);
-    // SAFETY: `n` blocks, and room for one.
-    unsafe { m.reduce_scatter(give.as_ptr().cast(), take.as_mut_ptr().cast(), count) }.expect("a reduce-scatter");
+    m.reduce_scatter(Bytes::of(&give), Room::of(&mut take)).expect("a reduce-scatter");
     assert_eq!(take, sum(round, n, n * count)[m.me() * count..][..count], "reduce-scatter {round} at {}", m.me());
 }
 
 fn gather(m: &Member, round: usize, n: usize, count: usize, root: usize) {
     let (give, mut take) = (vector(round, m.me(), count), vec![0; n * count]);
-    // SAFETY: a block, and room for `n`.
-    unsafe { m.gather(give.as_ptr().cast(), 4 * count, take.as_mut_ptr().cast(), root) }.expect("a gather");
+    m.gather(Bytes::of(&give), Room::of(&mut take), root).expect("a gather");
     if m.me() == root {
         assert_eq!(take, (0..n).flat_map(|g| vector(round, g, count)).collect::<Vec<_>>(), "gather {round}");
     }
@@ -94,22 +89,19 @@ fn gather(m: &Member, round: usize, n: usize, count: usize, root: usize) {
 
 fn allgather(m: &Member, round: usize, n: usize, count: usize) {
     let (give, mut take) = (vector(round, m.me(), count), vec![0; n * count]);
-    // SAFETY: as above.
-    unsafe { m.allgather(give.as_ptr().cast(), 4 * count, take.as_mut_ptr().cast()) }.expect("an allgather");
+    m.allgather(Bytes::of(&give), Room::of(&mut take)).expect("an allgather");
     assert_eq!(take, (0..n).flat_map(|g| vector(round, g, count)).collect::<Vec<_>>(), "allgather {round}");
 }
 
 fn scatter(m: &Member, round: usize, n: usize, count: usize, root: usize) {
     let (give, mut take) = (vector(round, m.me(), n * count), vec![0; count]);
-    // SAFETY: `n` blocks, and room for one.
-    unsafe { m.scatter(give.as_ptr().cast(), 4 * count, take.as_mut_ptr().cast(), root) }.expect("a scatter");
+    m.scatter(Bytes::of(&give), Room::of(&mut take), root).expect("a scatter");
     assert_eq!(take, vector(round, root, n * count)[m.me() * count..][..count], "scatter {round} at {}", m.me());
 }
 
 fn alltoall(m: &Member, round: usize, n: usize, count: usize) {
     let (give, mut take) = (vector(round, m.me(), n * count), vec![0; n * count]);
-    // SAFETY: `n` blocks each.
-    unsafe { m.alltoall(give.as_ptr().cast(), 4 * count, take.as_mut_ptr().cast()) }.expect("an alltoall");
+    m.alltoall(Bytes::of(&give), Room::of(&mut take)).expect("an alltoall");
     let expected: Vec<i32> =
         (0..n).flat_map(|g| vector(round, g, n * count)[m.me() * count..][..count].to_vec()).collect();
     assert_eq!(take, expected, "alltoall {round} at {}", m.me());
@@ -339,7 +331,7 @@ fn bcast_from_memory(name: &str, terms: Terms, preemptions: usize) {
             let v = vector(round, round, count);
             let at = watched(m, 0, if m.me() == round { &v } else { &[0; 2 * LONG][..count] });
             // SAFETY: so many elements.
-            unsafe { m.bcast(at.cast(), 4 * count, round) }.expect("a broadcast");
+            m.bcast(unsafe { Room::new(at.cast(), 4 * count) }, round).expect("a broadcast");
             holds(at, &v);
         }
     });
@@ -366,7 +358,7 @@ fn arena_reduction_is_pulled() {
         for round in 0..2 {
             let at = watched(m, 0, &vector(round, m.me(), LONG));
             // SAFETY: so many elements.
-            unsafe { m.allreduce(at.cast(), LONG) }.expect("an allreduce");
+            m.allreduce(unsafe { Room::new(at.cast(), 4 * LONG) }).expect("an allreduce");
             holds(at, &sum(round, 2, LONG));
         }
     });
@@ -380,11 +372,12 @@ fn arena_blocks_are_pulled() {
             let give = watched(m, 0, &vector(round, m.me(), 2 * LONG));
             let take = watched(m, 1024, &[0; LONG]);
             // SAFETY: two blocks, and room for one.
-            unsafe { m.reduce_scatter(give.cast(), take.cast(), LONG) }.expect("a reduce-scatter");
+            let (blocks, room) = unsafe { (Bytes::new(give.cast(), 8 * LONG), Room::new(take.cast(), 4 * LONG)) };
+            m.reduce_scatter(blocks, room).expect("a reduce-scatter");
             holds(take, &sum(round, 2, 2 * LONG)[m.me() * LONG..][..LONG]);
             let take = watched(m, 1024, &[0; 2 * LONG]);
             // SAFETY: two blocks each.
-            unsafe { m.alltoall(give.cast(), 4 * LONG, take.cast()) }.expect("an alltoall");
+            m.alltoall(blocks, unsafe { Room::new(take.cast(), 8 * LONG) }).expect("an alltoall");
             let block = |g: usize| vector(round, g, 2 * LONG)[m.me() * LONG..][..LONG].to_vec();
             holds(take, &[block(0), block(1)].concat());
         }
@@ -402,7 +395,7 @@ fn arena_failed_calls_settle() {
         let bytes = if m.me() == 2 { 2 * LONG } else { 4 * LONG };
         let at = if m.me() == 0 { watched(m, 0, &vector(0, 0, LONG)) } else { m.memory(m.me(), 0).cast() };
         // SAFETY: so many bytes.
-        let ended = unsafe { m.bcast(at.cast(), bytes, 0) };
+        let ended = m.bcast(unsafe { Room::new(at.cast(), bytes) }, 0);
         match ended {
             Err(e) => {
                 let says = |what: &str| e.detail().contains(what);
@@ -426,8 +419,7 @@ fn arena_other_calls() {
     let terms = Terms { fails: true, ..of(2) };
     members("arena_other_calls", terms, 2, |m| {
         let mut v = vector(0, m.me(), LONG);
-        // SAFETY: a vector of so many elements.
-        let ended = if m.me() == 0 { unsafe { m.allreduce(v.as_mut_ptr().cast(), LONG) } } else { m.barrier() };
+        let ended = if m.me() == 0 { m.allreduce(Room::of(&mut v)) } else { m.barrier() };
         let error = ended.expect_err("they wait for each other");
         assert!(error.code() == Code::Argument && error.detail().contains("makes another call than"), "{error}");
     });
@@ -449,8 +441,7 @@ fn arena_lengths_differ() {
     members("arena_lengths_differ", terms, 3, |m| {
         let count = LONG << m.me();
         let (give, mut take) = (vector(0, m.me(), count), vec![0; 2 * count]);
-        // SAFETY: a block, and room for two.
-        let ended = unsafe { m.allgather(give.as_ptr().cast(), 4 * count, take.as_mut_ptr().cast()) };
+        let ended = m.allgather(Bytes::of(&give), Room::of(&mut take));
         let error = ended.expect_err("lengths differ");
         let says = |what: &str| error.detail().contains(what);
         assert!(
@@ -469,7 +460,7 @@ fn arena_refused_reader_settles() {
     members("arena_refused_reader_settles", terms, 3, |m| {
         let at = if m.me() == 0 { watched(m, 0, &vector(0, 0, LONG)) } else { m.memory(1, 0).cast() };
         // SAFETY: so many bytes.
-        let ended = unsafe { m.bcast(at.cast(), 4 * LONG, 0) };
+        let ended = m.bcast(unsafe { Room::new(at.cast(), 4 * LONG) }, 0);
         if m.me() == 1 {
             assert!(ended.is_ok() || ended.is_err_and(|e| e.code() == Code::Argument));
             // The buffer is the member's own again.

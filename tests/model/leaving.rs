@@ -2,6 +2,7 @@
 //! it back when all have; the next communicator in the same unit is no trouble for that.
 
 use crate::stage::model;
+use fmpl::base::bytes::Room;
 use fmpl::coll::model::Member;
 use fmpl::p2p::model::{Terms, World};
 
@@ -20,8 +21,7 @@ const LENGTHS: [usize; 2] = [8, 64];
 /// A broadcast of this byte, `len` times.
 fn bcast(m: &Member, byte: u8, len: usize, root: usize) {
     let mut v = vec![if m.me() == root { byte } else { 0 }; len];
-    // SAFETY: so many bytes.
-    unsafe { m.bcast(v.as_mut_ptr(), len, root) }.expect("a broadcast");
+    m.bcast(Room::of(&mut v), root).expect("a broadcast");
     assert_eq!(v, vec![byte; len], "at {}", m.me());
 }
 

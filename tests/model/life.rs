@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use crate::stage::{Buffer, model, recv, send};
 use fmpl::Code;
+use fmpl::base::bytes::Room;
 use fmpl::coll::model::Member;
 use fmpl::p2p::model::{Terms, World};
 use fmpl::p2p::{self, COMM_WORLD};
@@ -113,8 +114,7 @@ fn last_words_are_heard() {
 /// A broadcast of the rank that dies, and a barrier. What they came to; a death is an error that names the dead.
 fn calls(m: &Member) -> [bool; 2] {
     let mut v = [if m.me() == 1 { 7u8 } else { 0 }; 8];
-    // SAFETY: so many bytes.
-    let had = unsafe { m.bcast(v.as_mut_ptr(), v.len(), 1) };
+    let had = m.bcast(Room::of(&mut v), 1);
     assert!(had.is_err() || v == [7; 8]);
     let met = m.barrier();
     [had, met].map(|call| match call {
@@ -133,8 +133,7 @@ fn last_words_of_a_member_are_heard() {
         w.know_each_other();
         let dies = w.spawn(1, move || {
             let (member, mut v) = (Member::joins(w, 1, 0), [7u8; 8]);
-            // SAFETY: so many bytes.
-            unsafe { member.bcast(v.as_mut_ptr(), v.len(), 1) }.expect("a broadcast");
+            member.bcast(Room::of(&mut v), 1).expect("a broadcast");
         });
         let service = w.spawn(0, move || {
             dies.join().expect("rank 1");

@@ -4,9 +4,11 @@
 //! everything is a cell, for the one thread that is in a collective call of the communicator, and nobody has a reference into it.
 
 use core::cell::Cell;
+use core::ops::Deref;
 
 use super::Team;
 use crate::base::atomics::AtomicU64;
+use crate::base::bytes::Scratch;
 use crate::base::unwinding::Panic;
 use crate::coll::arena::CELLS;
 use crate::coll::multicast::Means;
@@ -54,7 +56,7 @@ pub(in crate::coll) struct State {
     /// The panic of the program's function, by which the call is left when it ends.
     pub panic: Cell<Option<Panic>>,
     /// Memory for partial results.
-    scratch: Cell<Vec<Chunk>>,
+    scratch: Cell<Scratch>,
 }
 
 /// A word that a call waits for, until it is `number` or more; `who` writes it.
@@ -73,10 +75,22 @@ pub(in crate::coll) struct Taken {
     pub used: u64,
 }
 
-/// Scratch memory comes in lines, so that vectors in it are aligned.
-#[repr(C, align(64))]
-#[derive(Clone, Copy)]
-struct Chunk([u8; 64]);
+/// Scratch memory, lent to one call at a time; it goes back when the call has done with it.
+pub(in crate::coll) struct Lent<'a>(&'a State, Scratch);
+
+impl Deref for Lent<'_> {
+    type Target = Scratch;
+    #[inline(always)]
+    fn deref(&self) -> &Scratch {
+        &self.1
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.scratch.set(core::mem::take(&mut self.1));
+    }
+}
 
 /// Counts on.
 #[inline(always)]
@@ -116,7 +130,7 @@ impl State {
             operation: Cell::new(Operation::Barrier),
             bytes: Cell::new(0),
             panic: Cell::new(None),
-            scratch: Cell::new(Vec::new()),
+            scratch: Cell::default(),
         }
     }
 }
@@ -217,15 +231,10 @@ impl Team {
         known.set(known.get().max(call - 1));
     }
 
-    /// Scratch memory of `bytes`; used by one call at a time, and valid until it asks for more.
-    pub(in crate::coll) fn scratch(&self, bytes: usize) -> *mut u8 {
+    /// Scratch memory of `bytes`.
+    pub(in crate::coll) fn scratch(&self, bytes: usize) -> Lent<'_> {
         let mut scratch = self.state.scratch.take();
-        let chunks = bytes.div_ceil(64);
-        if scratch.len() < chunks {
-            scratch.resize(chunks, Chunk([0; 64]));
-        }
-        let at = scratch.as_mut_ptr().cast();
-        self.state.scratch.set(scratch);
-        at
+        scratch.reserve(bytes);
+        Lent(&self.state, scratch)
     }
 }

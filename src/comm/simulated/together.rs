@@ -3,6 +3,7 @@
 
 use super::messages::{Message, layout, layout_mut};
 use super::{Plan, Rank, all_is_well, play, the_fault_is_named};
+use crate::base::bytes::{Bytes, Room};
 use crate::base::rules::Rule;
 use crate::base::simulation::{Lot, pause};
 use crate::coll::{self, Function, Kind};
@@ -169,12 +170,11 @@ impl With<'_> {
         let (comm, root, len) = (self.all.comm, lot.below(self.n() as u64) as usize, lot.one_of(&BLOCKS));
         let sent = block(call, root, 0, len);
         let mut bytes = if self.me() == root { sent.clone() } else { vec![0; len] };
-        let ptr = bytes.as_mut_ptr();
+        // SAFETY: the bytes are there until the call is over.
+        let data = unsafe { Room::new(bytes.as_mut_ptr(), len) };
         let done = match lot.once_in(2) {
-            // SAFETY: for the length of the call.
-            true => unsafe { coll::bcast(comm, ptr, len, root as i32) },
-            // SAFETY: until it is over.
-            false => unsafe { coll::ibcast(comm, ptr, len, root as i32) }
+            true => coll::bcast(comm, data, len, root as i32),
+            false => coll::ibcast(comm, data, len, root as i32)
                 .and_then(|()| self.complete(|| coll::test(comm, Kind::Bcast), || coll::wait(comm, Kind::Bcast))),
         };
         self.note("bcast", done)?;
@@ -186,17 +186,15 @@ impl With<'_> {
         let (comm, n, f) = (self.all.comm, lot.one_of(&ELEMENTS), Function::predefined(0));
         let (root, which) = (lot.below(self.n() as u64) as usize, lot.below(4));
         let mut mine = vector(call, self.me(), n);
-        let (ptr, count) = (mine.as_mut_ptr().cast(), n as i32);
         // SAFETY: the vector is there until the call is over.
-        let done = unsafe {
-            match which {
-                0 => coll::reduce(comm, ptr, count, &f, root as i32),
-                1 => coll::allreduce(comm, ptr, count, &f),
-                2 => coll::scan(comm, ptr, count, &f),
-                _ => coll::iallreduce(comm, ptr, count, f).and_then(|()| {
-                    self.complete(|| coll::test(comm, Kind::Allreduce), || coll::wait(comm, Kind::Allreduce))
-                }),
-            }
+        let (data, count) = (unsafe { Room::new(mine.as_mut_ptr().cast(), size_of_val(&mine[..])) }, n as i32);
+        let done = match which {
+            0 => coll::reduce(comm, data, count, &f, root as i32),
+            1 => coll::allreduce(comm, data, count, &f),
+            2 => coll::scan(comm, data, count, &f),
+            _ => coll::iallreduce(comm, data, count, f).and_then(|()| {
+                self.complete(|| coll::test(comm, Kind::Allreduce), || coll::wait(comm, Kind::Allreduce))
+            }),
         };
         self.note("a reduction", done)?;
         let expected = match which {
@@ -225,15 +223,12 @@ impl With<'_> {
             _ => of_all(&|from| block(call, from, me, len)),
         };
         let mut takes = vec![0u8; expected.len()];
-        let (give, take) = (gives.as_ptr(), takes.as_mut_ptr());
-        // SAFETY: as many blocks as the calls ask for, until they are over.
-        let done = unsafe {
-            match which {
-                0 => coll::gather(comm, give, len, take, root as i32),
-                1 => coll::allgather(comm, give, len, take),
-                2 => coll::scatter(comm, give, len, take, root as i32),
-                _ => coll::alltoall(comm, give, len, take),
-            }
+        let (give, take) = (Bytes::of(&gives), Room::of(&mut takes));
+        let done = match which {
+            0 => coll::gather(comm, give, len, take, root as i32),
+            1 => coll::allgather(comm, give, len, take),
+            2 => coll::scatter(comm, give, len, take, root as i32),
+            _ => coll::alltoall(comm, give, len, take),
         };
         self.note("an exchange", done)?;
         assert!(takes == expected, "rank {me} of {n}: exchange {which} of {len} bytes",);

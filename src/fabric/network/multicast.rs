@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 
 use super::region::Region;
+use crate::base::bytes::Bytes;
 use crate::base::key::Key;
 use crate::base::thread::yield_core;
 
@@ -95,8 +96,8 @@ pub trait Group: Send + fmt::Debug {
     );
     /// Has all left that was sent?
     fn has_left(&mut self) -> bool;
-    /// Hands the packets that have come to `with`, each with its header and where its bytes lie; how many.
-    fn take(&mut self, with: &mut dyn FnMut(&Header, *const u8)) -> usize;
+    /// Hands the packets that have come to `with`, each with its header and its bytes; how many.
+    fn take(&mut self, with: &mut dyn FnMut(&Header, Bytes<'_>)) -> usize;
 
     /// Waits until all has left.
     fn until_left(&mut self) {

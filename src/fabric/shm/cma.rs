@@ -11,6 +11,8 @@ mod aliased;
 
 use libc::{c_ulong, c_void, iovec, pid_t};
 
+use crate::base::bytes::Room;
+
 /// Why a copy was not made, or not to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CmaError {
@@ -106,6 +108,13 @@ pub unsafe fn write_run(pid: pid_t, local: *const u8, remote: u64, len: usize) -
 pub unsafe fn read_run(pid: pid_t, local: *mut u8, remote: u64, len: usize) -> Result<(), CmaError> {
     // SAFETY: as the caller promises.
     unsafe { run(Way::Read, pid, local, remote, len) }
+}
+
+/// The same into room of this process's. What is there in the other one is the other one's: it is read as it is.
+#[inline]
+pub fn read_room(pid: pid_t, local: Room<'_>, remote: u64) -> Result<(), CmaError> {
+    // SAFETY: writable, as the room's maker promised; the kernel looks at the other address.
+    unsafe { run(Way::Read, pid, local.as_mut_ptr(), remote, local.len()) }
 }
 
 /// # Safety

@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::region::{HEAP_AT, LANES_AT, Mapping, OnRemove, PeerRegion, Region, page_size};
 use crate::base::atomics::Ordering;
+use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
 
@@ -290,6 +291,13 @@ impl HeapWindow {
     #[inline]
     pub fn translate(&self, addr: u64, len: usize) -> Option<*mut u8> {
         self.at(addr.checked_sub(self.owner_base)?, len as u64)
+    }
+
+    /// The same as room, of which the owner has said that this process may use it.
+    #[inline]
+    pub fn room(&self, addr: u64, len: usize) -> Option<Room<'_>> {
+        // SAFETY: within the mapping, which stays as long as the window does.
+        self.translate(addr, len).map(|at| unsafe { Room::new(at, len) })
     }
 
     /// The same of what lies at an offset in the owner's heap.

@@ -21,6 +21,7 @@ use super::device::{GidKind, Port};
 use super::ffi::{Gid, SendFlags, SendWr, Sge, Wc, opcode, wc_status};
 use super::protection::Protection;
 use super::queue_pair::{AddressHandle, Depth, QueuePair};
+use crate::base::bytes::Bytes;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::{Key, random};
@@ -268,7 +269,7 @@ impl Group for Joined {
         true
     }
 
-    fn take(&mut self, with: &mut dyn FnMut(&Header, *const u8)) -> usize {
+    fn take(&mut self, with: &mut dyn FnMut(&Header, Bytes<'_>)) -> usize {
         let mut wc = [Wc::default(); 16];
         let (mut all, mut whole) = (0, true);
         // No more than there are places, so that one who sends without end holds nobody up.
@@ -285,7 +286,8 @@ impl Group for Joined {
                 // SAFETY: the device has finished with the place, which is longer than a header.
                 let header = unsafe { at.cast::<Header>().read_unaligned() };
                 if len >= HEADER && header.tag == self.name.tag && len - HEADER == header.len as usize {
-                    with(&header, at.wrapping_add(HEADER));
+                    // SAFETY: so many bytes have come behind the header, and the place is not given back before this returns.
+                    with(&header, unsafe { Bytes::new(at.wrapping_add(HEADER), len - HEADER) });
                 } else {
                     self.counts.strange.fetch_add(1, Ordering::Relaxed);
                 }

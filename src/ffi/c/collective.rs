@@ -6,6 +6,7 @@ use core::ffi::{c_int, c_void};
 
 use super::functions::introduce;
 use super::{fmpl_comm, fmpl_func};
+use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
 use crate::coll::{self, Function, Kind, function};
 use crate::ffi::outcome::{hand_to, number};
@@ -17,6 +18,24 @@ pub(in crate::ffi) fn found(func: fmpl_func) -> Result<Function<'static>> {
         Some(func) => function::find(func as *const () as usize),
         None => Err(Error::new(Code::Argument, "the function is NULL")),
     }
+}
+
+/// What a call reads that is as long as the communicator or the function says.
+///
+/// # Safety
+/// As many bytes as the call reads, or NULL.
+unsafe fn whole<'a>(at: *const c_void) -> Bytes<'a> {
+    // SAFETY: as the caller promises; what the call does not read is nobody's.
+    unsafe { Bytes::new(at.cast(), isize::MAX as usize) }
+}
+
+/// The same of what it writes.
+///
+/// # Safety
+/// Room for as many bytes as the call writes, or NULL.
+unsafe fn whole_room<'a>(at: *mut c_void) -> Room<'a> {
+    // SAFETY: as for `whole`.
+    unsafe { Room::new(at.cast(), isize::MAX as usize) }
 }
 
 // # Collective calls
@@ -49,7 +68,7 @@ pub unsafe extern "C" fn fmpl_barrier(comm: fmpl_comm) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_bcast(buf: *mut c_void, size: usize, root: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` bytes at `buf`; the core looks at null and size itself.
-    number(unsafe { coll::bcast(comm, buf.cast(), size, root) })
+    number(coll::bcast(comm, unsafe { Room::new(buf.cast(), size) }, size, root))
 }
 
 /// Combines the ranks' vectors, element by element: the root's becomes ((x0 o x1) o x2) o ..., in the order of the ranks. The others'
@@ -77,7 +96,7 @@ pub unsafe extern "C" fn fmpl_reduce(
 ) -> c_int {
     let _ = work;
     // SAFETY: the caller promises `count` elements at `buf`; the core looks at null and count itself.
-    number(found(func).and_then(|f| unsafe { coll::reduce(comm, buf.cast(), count, &f, root) }))
+    number(found(func).and_then(|f| coll::reduce(comm, unsafe { whole_room(buf) }, count, &f, root)))
 }
 
 /// Combines the ranks' vectors as `fmpl_reduce` does; everybody's becomes the result, with the same bits.
@@ -101,7 +120,7 @@ pub unsafe extern "C" fn fmpl_allreduce(
 ) -> c_int {
     let _ = work;
     // SAFETY: the caller promises `count` elements at `buf`; the core looks at null and count itself.
-    number(found(func).and_then(|f| unsafe { coll::allreduce(comm, buf.cast(), count, &f) }))
+    number(found(func).and_then(|f| coll::allreduce(comm, unsafe { whole_room(buf) }, count, &f)))
 }
 
 /// Collects a message of each rank at one rank.
@@ -122,7 +141,7 @@ pub unsafe extern "C" fn fmpl_gather(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and size itself.
-    number(unsafe { coll::gather(comm, buf.cast(), size, all.cast(), root) })
+    number(coll::gather(comm, unsafe { whole(buf) }, size, unsafe { whole_room(all) }, root))
 }
 
 /// Collects a message of each rank at all ranks.
@@ -136,7 +155,7 @@ pub unsafe extern "C" fn fmpl_gather(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_allgather(buf: *const c_void, size: usize, all: *mut c_void, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and size itself.
-    number(unsafe { coll::allgather(comm, buf.cast(), size, all.cast()) })
+    number(coll::allgather(comm, unsafe { whole(buf) }, size, unsafe { whole_room(all) }))
 }
 
 /// Gives each rank its own message of one rank.
@@ -157,7 +176,7 @@ pub unsafe extern "C" fn fmpl_scatter(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and size itself.
-    number(unsafe { coll::scatter(comm, all.cast(), size, buf.cast(), root) })
+    number(coll::scatter(comm, unsafe { whole(all) }, size, unsafe { whole_room(buf) }, root))
 }
 
 /// Gives each rank its own message of each rank.
@@ -176,7 +195,7 @@ pub unsafe extern "C" fn fmpl_alltoall(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and size itself.
-    number(unsafe { coll::alltoall(comm, sent.cast(), size, received.cast()) })
+    number(coll::alltoall(comm, unsafe { whole(sent) }, size, unsafe { whole_room(received) }))
 }
 
 /// Combines the ranks' vectors as `fmpl_reduce` does; each rank gets a block of the result.
@@ -197,7 +216,8 @@ pub unsafe extern "C" fn fmpl_reduce_scatter(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the buffers; the core looks at null and count itself.
-    number(found(func).and_then(|f| unsafe { coll::reduce_scatter(comm, all.cast(), buf.cast(), count, &f) }))
+    let (all, buf) = unsafe { (whole(all), whole_room(buf)) };
+    number(found(func).and_then(|f| coll::reduce_scatter(comm, all, buf, count, &f)))
 }
 
 /// Combines the vectors of the ranks up to each: that of rank k becomes ((x0 o x1) o ...) o xk.
@@ -211,7 +231,7 @@ pub unsafe extern "C" fn fmpl_reduce_scatter(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_scan(buf: *mut c_void, count: c_int, func: fmpl_func, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `count` elements at `buf`; the core looks at null and count itself.
-    number(found(func).and_then(|f| unsafe { coll::scan(comm, buf.cast(), count, &f) }))
+    number(found(func).and_then(|f| coll::scan(comm, unsafe { whole_room(buf) }, count, &f)))
 }
 
 /// Combines the vectors of a group of ranks that is chosen for this one call, in the order of the ranks; the root's becomes the result,
@@ -237,7 +257,8 @@ pub unsafe extern "C" fn fmpl_mcast_reduce(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the vector and the bitmap; the core looks at null and count itself.
-    number(found(func).and_then(|f| unsafe { coll::mcast_reduce(comm, buf.cast(), count, &f, members, root) }))
+    let (buf, members) = unsafe { (whole_room(buf), whole(members.cast())) };
+    number(found(func).and_then(|f| coll::mcast_reduce(comm, buf, count, &f, members, root)))
 }
 
 /// Begins a barrier. A communicator has at most one collective call under way: until this one is completed all others get
@@ -285,7 +306,7 @@ pub unsafe extern "C" fn fmpl_ibarrier_test(comm: fmpl_comm, done: *mut c_int) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_ibcast(buf: *mut c_void, size: usize, root: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` bytes at `buf` until the call is completed.
-    number(unsafe { coll::ibcast(comm, buf.cast(), size, root) })
+    number(coll::ibcast(comm, unsafe { Room::new(buf.cast(), size) }, size, root))
 }
 
 /// Completes the call of `fmpl_ibcast`.
@@ -331,7 +352,7 @@ pub unsafe extern "C" fn fmpl_iallreduce(
 ) -> c_int {
     let _ = work;
     // SAFETY: the caller promises `count` elements at `buf` until the call is completed; functions of the program stay.
-    number(found(func).and_then(|f| unsafe { coll::iallreduce(comm, buf.cast(), count, f) }))
+    number(found(func).and_then(|f| coll::iallreduce(comm, unsafe { whole_room(buf) }, count, f)))
 }
 
 /// Completes the call of `fmpl_iallreduce`.

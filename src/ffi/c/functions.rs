@@ -5,8 +5,20 @@
 
 use core::ffi::{c_int, c_void};
 
-use crate::coll::function::apply;
+use crate::base::bytes::{Bytes, Room};
+use crate::coll::function::{self, PREDEFINED};
 use crate::ffi::fortran;
+
+/// inout = inout ∘ in, of a predefined function.
+///
+/// # Safety
+/// `count` elements at each, which do not overlap.
+unsafe fn apply(n: usize, inout: *mut c_void, input: *const c_void, count: c_int) {
+    let len = usize::try_from(count).unwrap_or(0) * PREDEFINED[n].size;
+    // SAFETY: so many bytes, as the caller promises.
+    let (inout, input) = unsafe { (Room::new(inout.cast(), len), Bytes::new(input.cast(), len)) };
+    function::apply(n, inout, input);
+}
 
 /// Makes the functions from a table: `name = number of the function, its Fortran name;`.
 macro_rules! functions {

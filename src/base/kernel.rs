@@ -8,13 +8,57 @@
 //! absolute value the maximum is the larger one (3, not -3) and the minimum the smaller one; of complex ones that are equal in
 //! |re| + |im| the real part decides, then the imaginary part. A NaN is larger and smaller than every number: the result shows it.
 
+use super::atomics::{reads, writes};
+use super::bytes::{Bytes, Room};
+
 /// An element as the program has it, with no promise of alignment.
 #[repr(C, packed)]
 #[derive(Clone, Copy)]
-pub struct Loose<T>(T);
+struct Loose<T>(T);
 
 /// out = a ∘ b for `n` elements.
-pub type Kernel = unsafe fn(out: *mut u8, a: *const u8, b: *const u8, n: usize);
+type Run = unsafe fn(out: *mut u8, a: *const u8, b: *const u8, n: usize);
+
+/// A loop over elements, which this processor runs.
+#[derive(Clone, Copy)]
+pub struct Kernel {
+    /// Bytes of an element.
+    pub size: usize,
+    run: Run,
+}
+
+impl Kernel {
+    /// The best of a predefined function.
+    pub fn of(function: usize) -> Kernel {
+        Kernel::all(function)[1]
+    }
+
+    /// All of a predefined function: the one for every processor, the best one.
+    pub fn all(function: usize) -> [Kernel; 2] {
+        let (size, any, _avx2) = KERNELS[function];
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            return [any, _avx2].map(|run| Kernel { size, run });
+        }
+        [Kernel { size, run: any }; 2]
+    }
+
+    /// out = a ∘ b for `n` elements; `out` is `a`, or `b`, or overlaps with neither.
+    #[inline(always)]
+    pub fn run(self, out: Room<'_>, a: Bytes<'_>, b: Bytes<'_>, n: usize) {
+        let bytes = n.saturating_mul(self.size);
+        assert!(bytes <= out.len().min(a.len()).min(b.len()));
+        for input in [a, b] {
+            let (out, input) = (out.part(0, bytes), input.part(0, bytes));
+            assert!(core::ptr::eq(out.as_ptr(), input.as_ptr()) || out.is_apart_from(input), "vectors that overlap");
+        }
+        reads(a.as_ptr(), bytes);
+        reads(b.as_ptr(), bytes);
+        writes(out.as_mut_ptr(), bytes);
+        // SAFETY: there are `n` elements at each, `out` is the inputs' or overlaps with neither, and the processor runs it.
+        unsafe { (self.run)(out.as_mut_ptr(), a.as_ptr(), b.as_ptr(), n) }
+    }
+}
 
 /// One of the two, by what `measure` says of them.
 #[inline(always)]
@@ -28,7 +72,7 @@ fn pick<T: Copy, M: PartialOrd>(a: T, b: T, larger: bool, measure: impl Fn(T) ->
 }
 
 /// The operations on a type.
-pub trait Element: Copy {
+trait Element: Copy {
     /// a + b
     fn sum(a: Self, b: Self) -> Self;
     /// The one with the larger (smaller) absolute value.
@@ -135,12 +179,12 @@ macro_rules! kernels {
             unsafe { each::<$t>(out, a, b, n, $f) }
         }
     )*
-        /// The two forms of each kernel, in the order of [`super::function::Predefined`]: for every processor, for those with AVX2.
-        pub static KERNELS: &[(Kernel, Kernel)] = &[$(
+        /// The elements' bytes and the two forms of each kernel: for every processor, for those with AVX2.
+        static KERNELS: &[(usize, Run, Run)] = &[$(
             #[cfg(target_arch = "x86_64")]
-            ($name, $avx2),
+            (size_of::<$t>(), $name, $avx2),
             #[cfg(not(target_arch = "x86_64"))]
-            ($name, $name),
+            (size_of::<$t>(), $name, $name),
         )*];
     };
 }
