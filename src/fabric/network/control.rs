@@ -2,7 +2,7 @@
 
 mod contact;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -94,6 +94,8 @@ pub(super) struct Shared {
     pub due_ns: AtomicU64,
     pub rooms: OnceLock<[Arc<Room>; 2]>,
     pub places: [usize; 2],
+    /// The peers whose connections wait for a place, of each kind.
+    pub in_line: [Mutex<VecDeque<u32>>; 2],
     pub patience_ns: u64,
     /// Connections that were given up for others, and contexts.
     pub retired: AtomicU64,
@@ -170,6 +172,7 @@ impl Fabric {
             hooks: OnceLock::new(),
             due_ns: AtomicU64::new(SETTLED),
             rooms: OnceLock::new(),
+            in_line: Default::default(),
             places: terms.places,
             patience_ns: terms.patience.as_nanos() as u64,
             retired: AtomicU64::new(0),

@@ -135,6 +135,11 @@ impl Room {
         seat.idle.store(idle as u32, Ordering::Relaxed);
     }
 
+    /// Could it?
+    pub fn is_idle(&self, place: usize) -> bool {
+        self.seats()[place].idle.load(Ordering::Relaxed) != 0
+    }
+
     /// Gives a place back.
     pub fn give_back(&self, place: usize) {
         let _ = self.seats()[place].owner.compare_exchange(self.me, 0, Ordering::AcqRel, Ordering::Relaxed);

@@ -8,6 +8,7 @@
 //! When no place is free on this node, the connection that was not used for longest is given up, whichever process has it. One that has
 //! come about just now is left alone until it was used, so that each makes its way.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use super::link::{Link, Posted};
 use super::room::{Least, Room, Which};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
+use crate::base::lock::MutexGuard;
 use crate::base::log::{Level, tell};
 use crate::base::rules::{Rule, holds};
 #[cfg(feature = "trace")]
@@ -214,6 +216,10 @@ impl Shared {
     /// Takes places and makes context and queue pair. If there is no place, room is to be made, there.
     fn reserve(&self, link: &Link, posted: &mut Posted, came_up: &mut bool, now: u64) -> Option<Which> {
         let [room, contexts] = self.rooms()?;
+        // Who has waited longest for a place is the next: otherwise who has just given his up, and wants it back, is there first each time.
+        if link.is_idle() && self.in_line(Which::Contexts, link).iter().any(|peer| *peer != link.peer) {
+            self.put_away(link, posted);
+        }
         let mut missing = |which: Which| {
             let due = now.saturating_sub(posted.times.room) > ROOM_NS;
             if due {
@@ -221,18 +227,27 @@ impl Shared {
             }
             due.then_some(which)
         };
+        let take = |room: &Room, which: Which| {
+            let mut line = self.in_line(which, link);
+            if !line.contains(&link.peer) {
+                line.push_back(link.peer);
+            }
+            let place = (line.front() == Some(&link.peer)).then(|| room.take(link.peer))??;
+            line.pop_front();
+            Some(place)
+        };
         // The context first: others wait for a connection's place only with theirs in hand, so no two wait for each other's.
         if link.is_in() {
             link.set_idle(!holds(Rule::StaysRegistered));
         } else {
-            let Some(place) = contexts.take(link.peer) else { return missing(Which::Contexts) };
+            let Some(place) = take(&contexts, Which::Contexts) else { return missing(Which::Contexts) };
             if let Err(e) = link.bring_in(&contexts, place) {
                 contexts.give_back(place);
                 link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
                 return None;
             }
         }
-        let Some(place) = room.take(link.peer) else { return missing(Which::Pairs) };
+        let Some(place) = take(&room, Which::Pairs) else { return missing(Which::Pairs) };
         match link.make_pair(&self.device, &room, place) {
             Ok(made) => {
                 let connected = posted.times.end.map_or(Ok(()), |end| made.pair.connect(&end));
@@ -252,6 +267,25 @@ impl Shared {
             }
         }
         None
+    }
+
+    /// The peers whose connections wait for such a place, in the order in which they came, perhaps with this one.
+    fn in_line(&self, which: Which, this: &Link) -> MutexGuard<'_, VecDeque<u32>> {
+        let waits = |other: Arc<Link>| {
+            !other.has_ended() && other.try_lock().is_none_or(|posted| posted.hand.state() == State::Reserving)
+        };
+        let mut line = self.in_line[which as usize].lock().unwrap_or_else(PoisonError::into_inner);
+        line.retain(|peer| *peer == this.peer || self.known(*peer).is_some_and(waits));
+        line
+    }
+
+    /// Puts the context away of a link without connection.
+    fn put_away(&self, link: &Link, posted: &Posted) {
+        if link.put_away(posted) {
+            self.put_away.fetch_add(1, Ordering::Relaxed);
+            // A connection may wait for its place.
+            self.nudge();
+        }
     }
 
     /// Does what an event has led to. `true`: the connection has come about.
@@ -399,12 +433,8 @@ impl Shared {
         match which {
             Which::Pairs => self.retire(link),
             Which::Contexts => {
-                if let Some(posted) = link.try_lock().filter(|posted| Link::may_be_put_away(posted))
-                    && link.put_away(&posted)
-                {
-                    self.put_away.fetch_add(1, Ordering::Relaxed);
-                    // A connection may wait for its place.
-                    self.nudge();
+                if let Some(posted) = link.try_lock().filter(|posted| Link::may_be_put_away(posted)) {
+                    self.put_away(link, &posted);
                 }
             }
         }

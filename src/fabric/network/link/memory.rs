@@ -195,6 +195,11 @@ impl Link {
         }
     }
 
+    /// Has the context been of no use since the last connection?
+    pub(in crate::fabric::network) fn is_idle(&self) -> bool {
+        self.windows().context.as_ref().is_some_and(|Context { room, place }| room.is_idle(*place))
+    }
+
     /// Can the context be put away?
     pub(in crate::fabric::network) fn may_be_put_away(posted: &Posted) -> bool {
         matches!(posted.hand.state(), State::Down | State::Asking) || !holds(Rule::StaysRegistered)
