@@ -198,14 +198,15 @@ pub struct ChainStart {
 /// The word of a posting that is withdrawn.
 pub const WITHDRAWN: FarPosting = FarPosting { addr: 0, cap: 0, meta: PostingKind::Contiguous as u64, shape: [0; 3] };
 
-/// The sum that shows that a record is whole.
+/// The sum that shows that a record is whole. The key is taken in as the words are: if it were only added to the first one, a record's new key and
+/// first word would go with the old rest and the old sum whenever both have changed by the same bits.
+#[inline]
 pub fn sum(key: u64, words: &[u64]) -> u64 {
-    let mut h = key ^ 0x9e37_79b9_7f4a_7c15;
-    for w in words {
-        h = (h ^ w).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        h ^= h >> 32;
-    }
-    h | 1
+    let take = |h: u64, w: u64| {
+        let h = (h ^ w).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        h ^ h >> 32
+    };
+    words.iter().fold(take(0x9e37_79b9_7f4a_7c15, key), |h, w| take(h, *w)) | 1
 }
 
 impl Chunk {
@@ -266,6 +267,15 @@ mod tests {
     fn word() -> impl Strategy<Value = u64> {
         let near = |around: u64| (0u64..8192).prop_map(move |by| around.wrapping_add(by).wrapping_sub(4096));
         prop_oneof![any::<u64>(), near(0), near(u64::MAX), near(1 << 40), near(1 << 63)]
+    }
+
+    /// The old rest of a record with another key and another first word, as both are when it is written over.
+    #[test]
+    fn a_sum_tells_apart_what_is_alike() {
+        let mut sums = std::collections::HashSet::new();
+        for (key, first) in (0..512u64).flat_map(|key| (0..512u64).map(move |first| (key, first))) {
+            assert!(sums.insert(sum(key | 4 << 48, &[first, 20_000, 0x7ff6_3815_b9a0])), "{key}, {first}");
+        }
     }
 
     proptest! {
