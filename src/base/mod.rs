@@ -15,6 +15,7 @@ pub mod ownership;
 pub mod plain;
 pub mod prefetch;
 pub mod processor;
+pub mod record;
 pub mod rules;
 pub mod run;
 #[cfg(loom)]

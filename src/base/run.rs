@@ -7,6 +7,7 @@ use crate::base::atomics::{copy, reads, writes};
 use crate::base::copying::Copying;
 use crate::base::ownership::take_over;
 use crate::base::prefetch::prefetch_run;
+use crate::base::record::Record;
 
 /// `len` bytes at an address, which may be null when there are none.
 #[repr(C)]
@@ -33,6 +34,20 @@ impl Run {
     #[inline(always)]
     pub const unsafe fn new(ptr: *mut u8, len: usize) -> Run {
         Run { ptr, len }
+    }
+
+    /// Lends words of this process's own to a call, which gives nobody the run that outlives it.
+    #[inline]
+    pub(crate) fn with_room<R>(words: &mut [u64], call: impl FnOnce(Run) -> R) -> R {
+        // SAFETY: borrowed for the call.
+        call(unsafe { Run::new(words.as_mut_ptr().cast(), size_of_val(words)) })
+    }
+
+    /// The same of bytes that are only read.
+    #[inline]
+    pub(crate) fn with_bytes<T: Copy, R>(values: &[T], call: impl FnOnce(Run) -> R) -> R {
+        // SAFETY: borrowed for the call, and only read.
+        call(unsafe { Run::new(values.as_ptr().cast_mut().cast(), size_of_val(values)) })
     }
 
     /// Where it begins.
@@ -154,6 +169,20 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Writes words to its beginning, as far as it has room.
+    pub(crate) fn write(self, words: &[u64]) {
+        Run::with_bytes(words, |from| from.copy_to(self));
+    }
+
+    /// The record at an offset. `None`: it would not lie within the run, or not at a place for such a one.
+    #[inline]
+    pub(crate) fn record<'a, T: Record>(self, at: usize) -> Option<&'a T> {
+        let there = self.after(at);
+        let fits = at <= self.len && there.len >= size_of::<T>() && there.ptr.cast::<T>().is_aligned();
+        // SAFETY: within the run, and aligned; any bytes are a record. It stays as long as what is made of the run is in use.
+        fits.then(|| unsafe { &*there.ptr.cast() })
     }
 
     /// Asks for its lines, before it is copied.

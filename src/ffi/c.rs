@@ -21,7 +21,7 @@ use core::ffi::{c_char, c_double, c_int, c_void};
 use core::ptr;
 
 use super::outcome::{fail, hand_out, hand_to, last_error, meaning, number, wrong};
-use crate::base::layout::Layout;
+use crate::base::run::Run;
 use crate::comm;
 use crate::lane::WayTaken;
 use crate::p2p;
@@ -160,10 +160,10 @@ const fn decimal(digits: &str) -> c_int {
 }
 
 /// # Safety
-/// As for [`Layout::bytes`].
-const unsafe fn bytes(buf: *const c_void, size: usize) -> Layout {
+/// As for [`Run::new`].
+const unsafe fn bytes(buf: *const c_void, size: usize) -> Run {
     // SAFETY: as the caller of the C function promises.
-    unsafe { Layout::bytes(buf as *mut u8, size) }
+    unsafe { Run::new(buf as *mut u8, size) }
 }
 
 // # Life of the job
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn fmpl_comm_size(comm: fmpl_comm, size: *mut c_int) -> c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_send(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` readable bytes at `buf`; the core looks at null and size itself.
-    number(unsafe { p2p::send(comm, bytes(buf, size), dst, mai) })
+    number(unsafe { p2p::send(comm, bytes(buf, size).into(), dst, mai) })
 }
 
 /// Receives the next message on index `mai` from rank `src`. A message shorter than the buffer is fine; `fmpl_received` tells
@@ -292,7 +292,7 @@ pub unsafe extern "C" fn fmpl_send(buf: *const c_void, size: usize, dst: c_int, 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_recv(buf: *mut c_void, size: usize, src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` writable bytes at `buf`; the core looks at null and size itself.
-    number(unsafe { p2p::recv(comm, bytes(buf, size), src, mai) })
+    number(unsafe { p2p::recv(comm, bytes(buf, size).into(), src, mai) })
 }
 
 /// A send and a receive at the same time. Two ranks that exchange messages this way do not wait for a time-out.
@@ -321,7 +321,7 @@ pub unsafe extern "C" fn fmpl_sendrecv(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the two buffers, and that they do not overlap.
-    number(unsafe { p2p::sendrecv(comm, bytes(sbuf, ssize), dst, smai, bytes(rbuf, rsize), src, rmai) })
+    number(unsafe { p2p::sendrecv(comm, bytes(sbuf, ssize).into(), dst, smai, bytes(rbuf, rsize).into(), src, rmai) })
 }
 
 // # Non-blocking messages
@@ -341,7 +341,7 @@ pub unsafe extern "C" fn fmpl_sendrecv(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_isend(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` readable bytes at `buf` until the request is completed.
-    number(unsafe { p2p::isend(comm, bytes(buf, size), dst, mai) })
+    number(unsafe { p2p::isend(comm, bytes(buf, size).into(), dst, mai) })
 }
 
 /// Begins to receive: tells the sender where the message may be put, and returns. The earlier, the better: a sender that finds
@@ -360,7 +360,7 @@ pub unsafe extern "C" fn fmpl_isend(buf: *const c_void, size: usize, dst: c_int,
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_irecv(buf: *mut c_void, size: usize, src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` writable bytes at `buf` until the request is completed or withdrawn.
-    number(unsafe { p2p::irecv(comm, bytes(buf, size), src, mai) })
+    number(unsafe { p2p::irecv(comm, bytes(buf, size).into(), src, mai) })
 }
 
 /// Waits until the buffer of the isend on (`dst`, `mai`, `comm`) may be written again; spools like `fmpl_send`.

@@ -222,9 +222,8 @@ impl Spool {
         }
     }
     /// What a block lies in that is given out to no other use while the block is: its page, or its run of pages.
-    pub fn extent(&self, block: BlockRef) -> (*mut u8, usize) {
-        let first = block.at as usize / PAGE * PAGE;
-        (self.bytes(first as u64), (block.size as usize).max(PAGE))
+    pub fn extent(&self, block: BlockRef) -> Run {
+        self.run((block.at as usize / PAGE * PAGE) as u64, (block.size as usize).max(PAGE))
     }
     /// Bytes of its pages that have ever been in use.
     pub fn most(&self) -> usize {

@@ -7,6 +7,7 @@
 //! Entries are written when a wait has outlived its spinning, so they cost nothing on the path of a message.
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::record::Record;
 use static_assertions::const_assert;
 
 /// Threads of a process that can be seen waiting at a time; more wait unseen.
@@ -134,6 +135,9 @@ struct Entry {
     since_ns: AtomicU64,
     _pad1: [AtomicU64; 2],
 }
+
+// SAFETY: atomic numbers only.
+unsafe impl Record for Board {}
 
 /// The records of the board.
 #[repr(C, align(64))]

@@ -45,6 +45,7 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::run::Run;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
@@ -116,12 +117,8 @@ struct FarRings {
 /// Memory that this process has named in a record of its spool: the record lies in shared memory, so what it says is not believed.
 struct Lent {
     block: BlockRef,
-    ptr: *const u8,
-    len: usize,
+    data: Run,
 }
-
-// SAFETY: the pointer is to memory that its caller leaves alone until the record's block is done; see `Outgoing`.
-unsafe impl Send for Lent {}
 
 /// A communicator that this process has freed.
 struct Left {
@@ -326,8 +323,8 @@ impl AnySource {
     }
 
     /// A record in a block of the own spool names this memory.
-    fn lend(&self, block: BlockRef, ptr: *const u8, len: usize) {
-        self.lent().push(Lent { block, ptr, len });
+    fn lend(&self, block: BlockRef, data: Run) {
+        self.lent().push(Lent { block, data });
     }
 
     /// It does so no more.
@@ -335,11 +332,10 @@ impl AnySource {
         self.lent().retain(|lent| (lent.block.at, lent.block.generation) != (block.at, block.generation));
     }
 
-    /// The first `n` bytes of the memory that a record in the own spool names.
-    fn lent_by(&self, at: u64, generation: u32, n: usize) -> Option<*const u8> {
+    /// The memory that a record in the own spool names.
+    fn lent_by(&self, at: u64, generation: u32) -> Option<Run> {
         let lent = self.lent();
-        let found = lent.iter().find(|lent| (lent.block.at, lent.block.generation) == (at, generation))?;
-        (n <= found.len).then_some(found.ptr)
+        lent.iter().find(|lent| (lent.block.at, lent.block.generation) == (at, generation)).map(|lent| lent.data)
     }
 
     fn moved(&self) -> crate::base::lock::MutexGuard<'_, Vec<Moved>> {
@@ -396,11 +392,11 @@ fn check_index(ep: &Endpoint, context: &Context, index: i32) -> Result<()> {
     Err(Error::new(Code::Index, format!("rank {}: any-source index {index}: there are {have}, from 0 on", ep.rank)))
 }
 
-fn check_buffer(ep: &Endpoint, ptr: *const u8, len: usize) -> Result<()> {
-    if ptr.is_null() && len != 0 {
+fn check_buffer(ep: &Endpoint, data: Run) -> Result<()> {
+    if data.is_nowhere() {
         return Err(Error::new(Code::Argument, format!("rank {}: null buffer with a size", ep.rank)));
     }
-    if len > isize::MAX as usize {
+    if data.len() > isize::MAX as usize {
         return Err(Error::new(Code::Argument, format!("rank {}: size overflows", ep.rank)));
     }
     Ok(())
@@ -470,7 +466,9 @@ impl Endpoint {
                 Some(p) => p.region.map(at, Ring::bytes(slots))?,
                 None => self.region.map(at, Ring::bytes(slots))?,
             };
-            let board: *const Board = peer.as_ref().map_or(self.region.board(), |p| p.region.board()).cast();
+            let board: &Board = peer.as_ref().map_or(self.region.board_of(), |p| p.region.board_of());
+            // SAFETY: mapped as long as the peer is held, which stands beside it; our own as long as the endpoint lives.
+            let board: &'static Board = unsafe { &*std::ptr::from_ref(board) };
             let ring = Ring::new(window, slots, domain.epoch);
             let near = Near { ring, ring_at: at, board, peer: peer.clone() };
             Ok(Outgoing::new(key, (comm, dst, index), rank, Way::Near(near)))

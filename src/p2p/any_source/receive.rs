@@ -2,7 +2,7 @@
 
 mod either;
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use super::offer::Fetching;
@@ -15,6 +15,7 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::run::Run;
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::loan::Descriptor;
@@ -51,13 +52,6 @@ impl Arrived {
     }
 }
 
-/// Where the message of an irecv goes.
-#[derive(Clone, Copy)]
-pub(super) struct Wanted {
-    pub ptr: *mut u8,
-    pub len: usize,
-}
-
 /// A waiting receive looks at the senders' counters once in so many slow turns.
 const LOOKS: u32 = if cfg!(loom) { u32::MAX } else { 64 };
 
@@ -76,8 +70,8 @@ pub struct Incoming {
     domain: Domain,
     /// Where else messages come, if they do: other shares, senders of other nodes.
     sides: Option<Sides>,
-    /// A request that is not completed.
-    pub(super) pending: UnsafeCell<Option<Wanted>>,
+    /// Where the message of a request goes that is not completed.
+    pub(super) pending: Cell<Option<Run>>,
     /// Dead ranks that a receive here has told of.
     told: Mutex<BTreeSet<u32>>,
     /// The loan that was taken last, or one that a message is being received into. For the thread that has the ring claimed.
@@ -89,7 +83,7 @@ pub struct Incoming {
     meets: AtomicU32,
 }
 
-// SAFETY: `pending` and `lent` are used only by the thread that has the ring claimed; what it points to is the caller's promise.
+// SAFETY: `pending` and `lent` are used only by the thread that has the ring claimed.
 unsafe impl Send for Incoming {}
 // SAFETY: as above.
 unsafe impl Sync for Incoming {}
@@ -152,7 +146,7 @@ impl Incoming {
             index,
             domain,
             sides: (spans || !shares.is_empty()).then(|| Sides::new(shares, spans)),
-            pending: UnsafeCell::new(None),
+            pending: Cell::new(None),
             told: Mutex::default(),
             lent: Cell::new(None),
             told_late: Mutex::default(),
@@ -163,8 +157,7 @@ impl Incoming {
 
     /// Is there a request that is not completed? (For finalize, when no other thread is in a call.)
     pub fn is_pending(&self) -> bool {
-        // SAFETY: nobody changes it now, as said.
-        unsafe { (*self.pending.get()).is_some() }
+        self.pending.get().is_some()
     }
 
     /// Takes the ring for a call of this thread.
@@ -196,8 +189,7 @@ impl Incoming {
 
     /// The request is over. The ring is claimed.
     pub(super) fn end(&self) {
-        // SAFETY: claimed.
-        unsafe { *self.pending.get() = None };
+        self.pending.set(None);
         self.requested.store(0, Ordering::Relaxed);
         self.disarm();
     }
@@ -208,14 +200,12 @@ impl Incoming {
     }
 
     /// Begins a request.
-    pub(super) fn begin(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<()> {
+    pub(super) fn begin(&self, ep: &'static Endpoint, to: Run) -> Result<()> {
         let _claim = self.claim()?;
-        // SAFETY: claimed.
-        let pending = unsafe { &mut *self.pending.get() };
-        if pending.is_some() {
+        if self.pending.get().is_some() {
             return Err(self.busy_error("complete the pending request first"));
         }
-        *pending = Some(Wanted { ptr: to, len: cap });
+        self.pending.set(Some(to));
         self.requested.store(1, Ordering::Relaxed);
         self.meets_ns.store(0, Ordering::Relaxed);
         self.arm(ep);
@@ -223,17 +213,11 @@ impl Incoming {
     }
 
     /// Takes the next message if it is there. The ring is claimed.
-    ///
-    /// # Safety
-    /// `cap` writable bytes at `to`.
     #[inline(always)]
-    pub(super) unsafe fn take(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
-        // SAFETY: as the caller promises.
-        let taken = unsafe {
-            match &self.sides {
-                None => self.take_near(ep, &self.first, to, cap),
-                Some(sides) => self.take_any(ep, sides, to, cap),
-            }
+    pub(super) fn take(&self, ep: &'static Endpoint, to: Run) -> Result<Option<Arrived>> {
+        let taken = match &self.sides {
+            None => self.take_near(ep, &self.first, to),
+            Some(sides) => self.take_any(ep, sides, to),
         };
         traced!(self.note(ep, &taken));
         taken
@@ -249,39 +233,27 @@ impl Incoming {
     }
 
     /// Takes the next message of a share if it is there.
-    ///
-    /// # Safety
-    /// As for [`Incoming::take`].
     #[inline(always)]
-    unsafe fn take_near(
-        &self,
-        ep: &'static Endpoint,
-        share: &Share,
-        to: *mut u8,
-        cap: usize,
-    ) -> Result<Option<Arrived>> {
+    fn take_near(&self, ep: &'static Endpoint, share: &Share, to: Run) -> Result<Option<Arrived>> {
         let ticket = share.next();
         let Some(arrival) = share.ring.arrival(ticket) else { return Ok(None) };
         let len = match arrival.kind {
             Kind::Inline | Kind::Area => {
-                // SAFETY: `to` has room for `cap` bytes; `deliver` bounds by slot and area.
-                unsafe { share.ring.deliver(ticket, arrival.kind, to, cap.min(arrival.len as usize)) };
+                share.ring.deliver(ticket, arrival.kind, to.first(arrival.len as usize));
                 arrival.len as usize
             }
             Kind::Nothing | Kind::Damaged => {
                 share.advance(ticket);
                 return Err(self.damaged(ep, arrival.source));
             }
-            // SAFETY: as the caller promises.
-            Kind::Loan => match unsafe { self.take_loan(ep, share, arrival.source, to, cap)? } {
+            Kind::Loan => match self.take_loan(ep, share, arrival.source, to)? {
                 Some(len) => len,
                 None => {
                     share.advance(ticket);
                     return Err(self.damaged(ep, arrival.source));
                 }
             },
-            // SAFETY: as the caller promises.
-            Kind::Spooled | Kind::Offered => match unsafe { self.fetch(ep, share, arrival, to, cap) } {
+            Kind::Spooled | Kind::Offered => match self.fetch(ep, share, arrival, to) {
                 Ok(None) => return Ok(None),
                 Ok(Some(len)) => len,
                 Err(e) => {
@@ -295,7 +267,7 @@ impl Incoming {
         if source < 0 {
             return Err(self.damaged(ep, arrival.source));
         }
-        Ok(Some(Arrived { source, len, capacity: cap }))
+        Ok(Some(Arrived { source, len, capacity: to.len() }))
     }
 
     /// A slot says what none can. Whoever sends here can have written it, so nobody is suspected.
@@ -328,27 +300,15 @@ impl Incoming {
     }
 
     /// Fetches a long message; its length. `None`: its sender has to do something first.
-    ///
-    /// # Safety
-    /// As for [`Incoming::take`].
     #[cold]
-    unsafe fn fetch(
-        &self,
-        ep: &'static Endpoint,
-        share: &Share,
-        arrival: Arrival,
-        to: *mut u8,
-        cap: usize,
-    ) -> Result<Option<usize>> {
+    fn fetch(&self, ep: &'static Endpoint, share: &Share, arrival: Arrival, to: Run) -> Result<Option<usize>> {
         let fetching = self.fetching(ep, share, arrival.source);
         let len = fetching.away.len as usize;
         if arrival.kind == Kind::Spooled {
-            // SAFETY: as the caller promises.
-            unsafe { fetching.spooled(to, cap)? };
+            fetching.spooled(to)?;
             return Ok(Some(len));
         }
-        // SAFETY: as the caller promises.
-        if unsafe { fetching.offered(to, cap)? } {
+        if fetching.offered(to)? {
             return Ok(Some(len));
         }
         // It says no more, and has died: what it has said is looked at before.
@@ -552,18 +512,13 @@ impl Incoming {
     }
 
     /// Waits for the next message.
-    ///
-    /// # Safety
-    /// As for [`Incoming::take`].
     #[inline(never)]
-    pub(super) unsafe fn wait(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
-        // SAFETY: as the caller promises.
-        NoWayOut::during("a receive of any source", || unsafe { self.until_taken(ep, to, cap) })
+    pub(super) fn wait(&self, ep: &'static Endpoint, to: Run) -> Result<Arrived> {
+        NoWayOut::during("a receive of any source", || self.until_taken(ep, to))
     }
 
-    unsafe fn until_taken(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
-        // SAFETY: as the caller promises.
-        self.until(ep, || unsafe { self.take(ep, to, cap) })
+    fn until_taken(&self, ep: &'static Endpoint, to: Run) -> Result<Arrived> {
+        self.until(ep, || self.take(ep, to))
     }
 
     /// Waits until a message is taken.
@@ -640,28 +595,22 @@ pub(super) fn find(ep: &'static Endpoint, comm: i32, index: i32) -> Result<&'sta
 ///
 /// `Busy`: another thread receives on this index, or a request is not completed. `Peer`: a rank has died, which is told once on each index
 /// on which somebody waits; its message, if it was sending one, is lost; later receives go on.
-///
-/// # Safety
-/// `cap` writable bytes at `to`.
 #[inline]
-pub unsafe fn recv_any(comm: i32, to: *mut u8, cap: usize, index: i32) -> Result<Arrived> {
+pub fn recv_any(comm: i32, to: Run, index: i32) -> Result<Arrived> {
     let ep = endpoint()?;
-    check_buffer(ep, to, cap)?;
+    check_buffer(ep, to)?;
     let inc = find(ep, comm, index)?;
     let _claim = inc.claim()?;
-    // SAFETY: claimed.
-    if unsafe { (*inc.pending.get()).is_some() } {
+    if inc.pending.get().is_some() {
         return Err(inc.busy_error("a request there is not completed"));
     }
     for _ in 0..patience() {
-        // SAFETY: as the caller promises.
-        if let Some(arrived) = unsafe { inc.take(ep, to, cap)? } {
+        if let Some(arrived) = inc.take(ep, to)? {
             return Ok(arrived);
         }
         crate::base::atomics::spin_loop();
     }
-    // SAFETY: as the caller promises.
-    unsafe { inc.wait(ep, to, cap) }
+    inc.wait(ep, to)
 }
 
 /// What a receive from any source would find now; takes nothing. (The capacity is 0.)

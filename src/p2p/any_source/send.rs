@@ -23,6 +23,7 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::run::Run;
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::peer::Peer;
@@ -71,16 +72,10 @@ pub(super) enum Way {
 pub(super) struct Near {
     pub ring: Ring,
     pub ring_at: u64,
-    pub board: *const Board,
+    pub board: &'static Board,
     /// `None`: it is this process's own.
     pub peer: Option<Arc<Peer>>,
 }
-
-// SAFETY: the board is shared memory of atomics that stays mapped as long as the peer is held; a message in the request is moved on
-// by one thread at a time, under the lock, and its memory is the caller's promise.
-unsafe impl Send for Outgoing {}
-// SAFETY: as above.
-unsafe impl Sync for Outgoing {}
 
 impl Keyed for Outgoing {
     fn key(&self) -> Key {
@@ -126,27 +121,23 @@ impl Outgoing {
     }
 
     /// Puts a message of up to [`AREA_BYTES`] bytes into a slot of a ring in shared memory; its ticket. `None`: no room, or no such ring.
-    ///
-    /// # Safety
-    /// `len` readable bytes at `ptr`.
     #[inline(always)]
-    unsafe fn place(&self, ep: &Endpoint, ptr: *const u8, len: usize) -> Option<u64> {
+    fn place(&self, ep: &Endpoint, data: Run) -> Option<u64> {
         let Way::Near(near) = &self.way else { return None };
         let ticket = ep.any_source.stakes.with(self.rank, near.ring_at, |stake| {
             match near.ring.claim(&self.room, |ticket| stake.on(ticket)) {
-                // SAFETY: as the caller promises; the ticket is ours.
-                Claimed::Ticket(ticket) => unsafe {
-                    near.ring.publish(ticket, ep.rank, ptr, len);
-                    if len > SLOT_BYTES {
-                        self.look_ahead(near, ticket, len);
+                Claimed::Ticket(ticket) => {
+                    near.ring.publish(ticket, ep.rank, data);
+                    if data.len() > SLOT_BYTES {
+                        self.look_ahead(near, ticket, data.len());
                     }
                     Some(ticket)
-                },
+                }
                 Claimed::Full => None,
             }
         })?;
         near.wake_receiver(self.index);
-        traced!(self.note("any source", len, ticket));
+        traced!(self.note("any source", data.len(), ticket));
         Some(ticket)
     }
 
@@ -232,8 +223,7 @@ impl Near {
     #[cold]
     #[inline(never)]
     fn ring_receiver(&self, sleep: u32, index: i32) {
-        // SAFETY: the board is mapped as long as the peer is held; our own as long as the endpoint lives.
-        let board = unsafe { &*self.board };
+        let board = self.board;
         if sleep & ASLEEP != 0 {
             doorbell::ring(&board.bell, doorbell::bit(index as usize));
         }
@@ -244,45 +234,36 @@ impl Near {
 }
 
 /// Blocking send to a receiver of any source.
-///
-/// # Safety
-/// `len` readable bytes at `ptr`.
 #[inline]
-pub unsafe fn send_any(comm: i32, ptr: *const u8, len: usize, dst: i32, index: i32) -> Result<()> {
+pub fn send_any(comm: i32, data: Run, dst: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    if len <= AREA_BYTES
+    if data.len() <= AREA_BYTES
         && let Some(out) = ep.any_source.outgoing.find(key_of(comm, dst, index))
-        && !(ptr.is_null() && len != 0)
+        && !data.is_nowhere()
         && out.unplaced.load(Ordering::Relaxed) == 0
         && !out.is_dead()
         && ep.spool.budget(comm).timeout_ms() >= 0
-        // SAFETY: as the caller promises.
-        && unsafe { out.place(ep, ptr, len) }.is_some()
+        && out.place(ep, data).is_some()
     {
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    NoWayOut::during("a send to a receiver of any source", || unsafe { send_slow(ep, comm, ptr, len, dst, index) })
+    NoWayOut::during("a send to a receiver of any source", || send_slow(ep, comm, data, dst, index))
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn send_slow(ep: &'static Endpoint, comm: i32, ptr: *const u8, len: usize, dst: i32, index: i32) -> Result<()> {
+fn send_slow(ep: &'static Endpoint, comm: i32, data: Run, dst: i32, index: i32) -> Result<()> {
     if dst == PROC_NULL {
         return ep.check_comm(comm);
     }
-    check_buffer(ep, ptr, len)?;
+    check_buffer(ep, data)?;
     let out = ep.outgoing(comm, dst, index)?;
     out.check_peer(ep)?;
-    // SAFETY: as the caller promises.
-    unsafe { until_sent(ep, out, Message::new(ep, out, ptr, len)) }
+    until_sent(ep, out, Message::new(ep, out, data))
 }
 
 /// Waits until a message is sent, in the sense of the mode.
-///
-/// # Safety
-/// Its memory is readable for the length of the call.
-pub(super) unsafe fn until_sent(ep: &'static Endpoint, out: &'static Outgoing, mut message: Message) -> Result<()> {
+pub(super) fn until_sent(ep: &'static Endpoint, out: &'static Outgoing, mut message: Message) -> Result<()> {
     let alone = out.is_own() && ep.single_threaded();
     if alone && message.timeout < 0 {
         return Err(message.hopeless(ep, "in synchronous mode"));
@@ -304,8 +285,7 @@ pub(super) unsafe fn until_sent(ep: &'static Endpoint, out: &'static Outgoing, m
             super::request::push_request(ep, out);
         }
         if out.unplaced.load(Ordering::Acquire) == 0 {
-            // SAFETY: the buffer is readable for the length of the call.
-            match unsafe { message.step(ep) } {
+            match message.step(ep) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(e) => {
@@ -342,8 +322,7 @@ pub(super) enum Stage {
 /// A message that is not sent at once.
 pub(super) struct Message {
     out: &'static Outgoing,
-    pub ptr: *const u8,
-    pub len: usize,
+    data: Run,
     timeout: i32,
     deadline_ns: u64,
     /// It has come for a slot before.
@@ -357,22 +336,19 @@ pub(super) struct Message {
     loan: Option<[u64; 2]>,
 }
 
-// SAFETY: the pointer is to memory that the caller leaves alone until the message is sent; see `Outgoing`.
-unsafe impl Send for Message {}
-
 impl Message {
-    pub fn new(ep: &Endpoint, out: &'static Outgoing, ptr: *const u8, len: usize) -> Message {
+    pub fn new(ep: &Endpoint, out: &'static Outgoing, data: Run) -> Message {
         let timeout = ep.spool.budget(out.comm).timeout_ms();
         let deadline_ns = match timeout {
             t if t < 0 => u64::MAX,
             t => now_ns() + t as u64 * 1_000_000,
         };
-        Message::made(out, (ptr, len), timeout, deadline_ns)
+        Message::made(out, data, timeout, deadline_ns)
     }
 
-    fn made(out: &'static Outgoing, (ptr, len): (*const u8, usize), timeout: i32, deadline_ns: u64) -> Message {
+    fn made(out: &'static Outgoing, data: Run, timeout: i32, deadline_ns: u64) -> Message {
         let (stage, goods, far_goods) = (Stage::Waits, None, None);
-        Message { out, ptr, len, timeout, deadline_ns, tried: false, stage, goods, far_goods, loan: None }
+        Message { out, data, timeout, deadline_ns, tried: false, stage, goods, far_goods, loan: None }
     }
 
     /// It is handed over, under these words: sent when it is in its slot, in synchronous mode too.
@@ -382,29 +358,24 @@ impl Message {
     }
 
     /// A message of the library's own: short, waits for room whatever the mode is, and is sent when it is in its slot.
-    pub fn told(out: &'static Outgoing, ptr: *const u8, len: usize) -> Message {
-        Message::made(out, (ptr, len), 1, 0)
+    pub fn told(out: &'static Outgoing, data: Run) -> Message {
+        Message::made(out, data, 1, 0)
     }
 
     fn is_long(&self) -> bool {
-        self.len > AREA_BYTES && self.loan.is_none()
+        self.data.len() > AREA_BYTES && self.loan.is_none()
     }
 
     /// Moves it on; `true`: it is sent, in the sense of the mode.
-    ///
-    /// # Safety
-    /// The message's memory is readable.
-    pub unsafe fn step(&mut self, ep: &'static Endpoint) -> Result<bool> {
+    pub fn step(&mut self, ep: &'static Endpoint) -> Result<bool> {
         let near = match &self.out.way {
             Way::Near(near) => near,
-            // SAFETY: as the caller promises.
-            Way::Far(road) => return unsafe { self.step_far(ep, road) },
+            Way::Far(road) => return self.step_far(ep, road),
         };
         match &mut self.stage {
             Stage::FarOffered(_) => Ok(false),
             Stage::Waits => {
-                // SAFETY: as the caller promises.
-                let Some(ticket) = (unsafe { self.try_place(ep)? }) else { return Ok(false) };
+                let Some(ticket) = self.try_place(ep)? else { return Ok(false) };
                 match self.goods.take() {
                     Some((Kind::Offered, block)) => self.stage = Stage::Offered(Offered::new(block)),
                     _ if self.timeout < 0 => self.stage = Stage::Unconfirmed(ticket),
@@ -415,33 +386,27 @@ impl Message {
             Stage::Unconfirmed(ticket) => Ok(near.ring.is_taken(*ticket)),
             Stage::Offered(offered) => {
                 let late = self.timeout >= 0 && now_ns() >= self.deadline_ns;
-                // SAFETY: as the caller promises.
-                unsafe { offered.serve(ep, self.out, near, self.ptr, self.len, late) }
+                offered.serve(ep, self.out, near, self.data, late)
             }
         }
     }
 
     /// The same between nodes.
-    ///
-    /// # Safety
-    /// As for [`Message::step`].
-    unsafe fn step_far(&mut self, ep: &'static Endpoint, road: &FarRoad) -> Result<bool> {
+    fn step_far(&mut self, ep: &'static Endpoint, road: &FarRoad) -> Result<bool> {
         match &mut self.stage {
             Stage::Waits => {
                 if self.is_long() && self.far_goods.is_none() {
-                    // SAFETY: as the caller promises.
-                    self.far_goods = unsafe { road.pack(ep, self.out.comm, self.ptr, self.len, self.timeout)? };
+                    self.far_goods = road.pack(ep, self.out.comm, self.data, self.timeout)?;
                 }
                 let ticket = match &self.far_goods {
                     Some(goods) => road.place_away(ep, goods)?,
                     None if self.is_long() => None,
-                    // SAFETY: as the caller promises.
-                    None => unsafe { road.place(ep, self.ptr, self.len)? },
+                    None => road.place(ep, self.data)?,
                 };
                 let Some(ticket) = ticket else {
                     return if self.timeout == 0 { Err(self.no_room(ep)) } else { Ok(false) };
                 };
-                traced!(self.out.note("any source, far", self.len, ticket));
+                traced!(self.out.note("any source, far", self.data.len(), ticket));
                 match self.far_goods.take() {
                     Some(goods) if goods.is_offered() => self.stage = Stage::FarOffered(goods),
                     _ if self.timeout < 0 => self.stage = Stage::Unconfirmed(ticket),
@@ -462,8 +427,7 @@ impl Message {
                     goods.give_back(ep);
                     return Ok(true);
                 }
-                // SAFETY: as the caller promises.
-                match unsafe { road.withdraw(ep, self.out.comm, self.ptr, goods) } {
+                match road.withdraw(ep, self.out.comm, self.data, goods) {
                     Ok(()) => Ok(true),
                     Err(goods) => {
                         self.stage = Stage::FarOffered(goods);
@@ -475,27 +439,23 @@ impl Message {
         }
     }
 
-    /// # Safety
-    /// As for [`Message::step`].
-    unsafe fn try_place(&mut self, ep: &Endpoint) -> Result<Option<u64>> {
+    fn try_place(&mut self, ep: &Endpoint) -> Result<Option<u64>> {
         self.tried = true;
         let ticket = if let Some([len, at]) = self.loan {
             self.out.place_away(ep, Kind::Loan, Away { len, at, generation: 0 })
         } else if self.is_long() {
             if self.goods.is_none() {
-                // SAFETY: as the caller promises.
-                self.goods = unsafe { self.pack(ep) };
+                self.goods = self.pack(ep);
             }
             match self.goods {
                 Some((kind, block)) => {
-                    let away = Away { len: self.len as u64, at: block.at, generation: block.generation };
+                    let away = Away { len: self.data.len() as u64, at: block.at, generation: block.generation };
                     self.out.place_away(ep, kind, away)
                 }
                 None => None,
             }
         } else {
-            // SAFETY: as the caller promises.
-            unsafe { self.out.place(ep, self.ptr, self.len) }
+            self.out.place(ep, self.data)
         };
         if ticket.is_none() && self.timeout == 0 {
             let error = self.no_room(ep);
@@ -506,18 +466,14 @@ impl Message {
     }
 
     /// Prepares a long message's block: a copy of it in the spool, or an offer. `None`: no room for either now.
-    ///
-    /// # Safety
-    /// As for [`Message::step`].
-    unsafe fn pack(&self, ep: &Endpoint) -> Option<(Kind, BlockRef)> {
+    fn pack(&self, ep: &Endpoint) -> Option<(Kind, BlockRef)> {
         let Way::Near(near) = &self.out.way else { return None };
         let reachable = near.peer.as_ref().is_none_or(|p| p.cma());
         // Nobody else takes what this process sends to itself while this thread waits.
-        let at_once = self.timeout == 0 || near.peer.is_none() || self.len <= COPIED_AT_ONCE || !reachable;
+        let at_once = self.timeout == 0 || near.peer.is_none() || self.data.len() <= COPIED_AT_ONCE || !reachable;
         if self.timeout >= 0
             && at_once
-            // SAFETY: as the caller promises.
-            && let Some(block) = unsafe { copy_into_spool(ep, self.out.comm, self.ptr, self.len) }
+            && let Some(block) = copy_into_spool(ep, self.out.comm, self.data)
         {
             return Some((Kind::Spooled, block));
         }
@@ -525,8 +481,7 @@ impl Message {
             return None;
         }
         let to_itself = near.peer.is_none();
-        super::offer::make(ep, self.out.comm, (self.ptr, self.len), to_itself, reachable)
-            .map(|block| (Kind::Offered, block))
+        super::offer::make(ep, self.out.comm, self.data, to_itself, reachable).map(|block| (Kind::Offered, block))
     }
 
     /// Gives back what was prepared and not published. What another node may be reading stays registered.
@@ -557,7 +512,10 @@ impl Message {
             Code::SpoolFull,
             format!(
                 "rank {}: any-source send of {} bytes to (rank {}, index {}): {what}; in buffered mode it does not wait",
-                ep.rank, self.len, self.out.dst, self.out.index
+                ep.rank,
+                self.data.len(),
+                self.out.dst,
+                self.out.index
             ),
         )
     }
@@ -587,16 +545,13 @@ impl Message {
 }
 
 /// A copy of a message in the spool.
-///
-/// # Safety
-/// `len` readable bytes at `ptr`.
-pub(super) unsafe fn copy_into_spool(ep: &Endpoint, comm: i32, ptr: *const u8, len: usize) -> Option<BlockRef> {
+pub(super) fn copy_into_spool(ep: &Endpoint, comm: i32, data: Run) -> Option<BlockRef> {
+    let len = data.len();
     if len > ep.spool.budget(comm).limit() {
         return None;
     }
     let block = ep.spool.take(comm, len, len)?;
-    // SAFETY: the block has room for `len` bytes behind its header and is ours alone.
-    unsafe { crate::base::atomics::copy(ptr, ep.spool.bytes(block.at + BLOCK_HEADER as u64), len) };
+    data.copy_to(ep.spool.run(block.at + BLOCK_HEADER as u64, len));
     Some(block)
 }
 
@@ -720,7 +675,7 @@ impl Scene for Waiting<'_> {
             peer: out.rank,
             index: out.index,
             comm: out.comm,
-            bytes: self.message.len as u64,
+            bytes: self.message.data.len() as u64,
             since_ns: 0,
         }
     }

@@ -8,14 +8,10 @@ use crate::p2p::send::{Sender, busy};
 
 /// Hands the first `size` bytes of a loan over to the members of a bitmap, on this index of each. On an error that is found before it has
 /// gone to anybody it is still the caller's. A member that dies meanwhile is passed over.
-///
-/// # Safety
-/// `bits` has a word for each 64 ranks of the communicator.
-pub unsafe fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: *const u64, index: i32) -> Result<()> {
+pub fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: &[u64], index: i32) -> Result<()> {
     let ep = endpoint()?;
     let (pool, claimed) = claim(ep, at, size)?;
-    // SAFETY: as the caller promises.
-    let members = unsafe { members_of(ep, comm, bits)? };
+    let members = members_of(ep, ep.context(comm)?, bits)?;
     let Claimed { ticket, generation, .. } = claimed;
     let data = claimed.bytes().into();
     let mut lanes = Vec::with_capacity(members.len());
