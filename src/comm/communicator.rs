@@ -365,8 +365,7 @@ impl<'job> Comm<'job> {
 
     /// Sets the spool's size in bytes and the mode of sending for this communicator.
     pub fn set_send_buffer(&self, size: usize, mode: Mode) -> Result<()> {
-        // SAFETY: no buffer is given, so the library allocates.
-        unsafe { p2p::sendbuf_set(Some(self.id), std::ptr::null_mut(), size, mode.timeout_ms()) }
+        p2p::sendbuf_set(Some(self.id), size, mode.timeout_ms())
     }
 
     /// How many spooled messages were delivered since the last such call, and how many still wait.

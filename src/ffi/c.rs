@@ -508,8 +508,8 @@ pub unsafe extern "C" fn fmpl_irecv_cancel(src: c_int, mai: c_int, comm: fmpl_co
 /// Source: FMPL paper, section 3.2.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_sendbuf_set(buf: *mut c_void, size: usize, timeout_ms: c_int) -> c_int {
-    // SAFETY: the caller hands the buffer over, as described.
-    number(unsafe { p2p::sendbuf_set(None, buf.cast(), size, timeout_ms) })
+    let _ = buf; // sets its size, and is left untouched
+    number(p2p::sendbuf_set(None, size, timeout_ms))
 }
 
 /// Sets the spool and the time-out of one communicator.
@@ -527,8 +527,8 @@ pub unsafe extern "C" fn fmpl_comm_sendbuf_set(
     size: usize,
     timeout_ms: c_int,
 ) -> c_int {
-    // SAFETY: the caller hands the buffer over, as described.
-    number(unsafe { p2p::sendbuf_set(Some(comm), buf.cast(), size, timeout_ms) })
+    let _ = buf; // sets its size, and is left untouched
+    number(p2p::sendbuf_set(Some(comm), size, timeout_ms))
 }
 
 /// Looks at the spool.

@@ -83,8 +83,7 @@ const USES: u32 = (1 << 19) - 1;
 impl Contexts {
     /// The world alone.
     pub fn new(rank: u32, size: u32) -> Result<Contexts> {
-        // SAFETY: zero bytes are a null pointer.
-        let table: Zeroed<AtomicPtr<Context>> = unsafe { Zeroed::new(COMMUNICATORS)? };
+        let table: Zeroed<AtomicPtr<Context>> = Zeroed::new(COMMUNICATORS)?;
         let world = Context {
             handle: COMM_WORLD,
             group: Group::world(rank, size),

@@ -173,7 +173,7 @@ impl Endpoint {
         if doorbell::register() {
             region.header().say_reached();
         }
-        let cores = cores();
+        let cores = crate::base::processor::cores();
         let here = launch.local_ranks().len();
         let shares = share::shares(config.spread, here, config.any_slots);
         region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
@@ -358,7 +358,7 @@ impl Endpoint {
     #[inline]
     pub fn board(&self) -> &'static Board {
         // SAFETY: the board's pages belong to the region, which lives as long as the endpoint; waits that use it end before close.
-        unsafe { &*self.region.board().cast::<Board>() }
+        unsafe { &*std::ptr::from_ref(self.region.board_of()) }
     }
 
     /// The lane to a peer for a call with these arguments, and the slot of the index; the error says which argument is wrong.
@@ -451,8 +451,7 @@ impl Endpoint {
                 self.lives.get_or_init(|| lives)
             }
         };
-        // SAFETY: units are below UNITS; a life is an atomic.
-        let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(place.unit as usize % UNITS) };
+        let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
         // SYNC POINT: pairs with the acquire in `Pair::life`.
         word.store(life.word(place.epoch), Ordering::Release);
         Ok(())
@@ -474,8 +473,7 @@ impl Endpoint {
     /// Have this process and a rank of the world both freed the communicator that they had in this unit under this epoch?
     pub fn is_freed_by_both(&self, world: u32, unit: u32, epoch: u32) -> bool {
         let Some(lives) = self.lives.get() else { return false };
-        // SAFETY: as in `say_life`.
-        let mine = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(unit as usize % UNITS) };
+        let mine: &AtomicU64 = lives.record(unit as usize % UNITS * 8);
         let lane = self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world));
         Life::read(mine.load(Ordering::Acquire), epoch) == Life::Freed
             && lane.is_some_and(|l| l.is_self() || l.pair.life(unit, epoch) == Life::Freed || l.gone().is_some())
@@ -511,8 +509,7 @@ impl Endpoint {
     /// A known rank's part in the communicator of a place, as it tells it.
     fn life_of(&self, world: u32, place: Place) -> Option<Life> {
         let lives = self.known(world)?.region.map(LIVES_AT, UNITS * 8).ok()?;
-        // SAFETY: units are below UNITS; a life is an atomic.
-        let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(place.unit as usize % UNITS) };
+        let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
         // SYNC POINT: pairs with the release in `say_life`: what the rank wrote into our memory came before.
         Some(Life::read(word.load(Ordering::Acquire), place.epoch))
     }
@@ -639,11 +636,4 @@ fn find_tuning(config: &Config, crowded: bool, tells: bool) -> Result<(Tuning, W
         tell(Level::Warn, || format!("tuning file passed over: {why}"));
     }
     Ok((Tuning::of(found.rows, processor, config, crowded), found.whence))
-}
-
-/// Cores that the processes of this job may use, as far as this one can tell.
-fn cores() -> usize {
-    // SAFETY: sysconf has no preconditions.
-    let all = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    all.max(1) as usize
 }

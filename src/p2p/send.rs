@@ -118,8 +118,7 @@ fn after_landing(lane: &Lane, slot: usize, theirs: &Half) {
 #[cold]
 #[inline(never)]
 pub(super) fn wake(lane: &Lane, slot: usize, sleep: u32) {
-    // SAFETY: the peer's board is mapped as long as the lane lives.
-    let board: &Board = unsafe { &*lane.peer_board };
+    let board = lane.board();
     if sleep & ASLEEP != 0 {
         doorbell::ring(&board.bell, doorbell::bit(slot));
     }

@@ -20,6 +20,7 @@ use crate::base::atomics::Ordering;
 use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::record::Record;
 
 /// The grain of blocks: a cache line, so that two blocks never share one.
 const GRAIN: usize = 64;
@@ -110,11 +111,12 @@ impl Heap {
     }
 
     /// A block for the words by which loans come back, published in the region's header.
-    pub fn publish_loans(&self, bytes: usize) -> Result<*mut u8> {
-        let at = self.alloc(bytes)?;
+    pub fn publish_loans<T: Record>(&self, n: usize) -> Result<&'static [T]> {
+        let at = self.alloc(n * size_of::<T>())?;
         // SYNC POINT: pairs with the acquire in `PeerRegion::loans`.
         self.region.header().loans.store(at as u64, Ordering::Release);
-        Ok(at)
+        // SAFETY: a block of the heap that is never given back, at a line; whoever has it has this heap as long.
+        Ok(unsafe { std::slice::from_raw_parts(at.cast(), n) })
     }
 
     /// Where in the window an address of it lies.

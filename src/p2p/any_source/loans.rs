@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use super::key_of;
 use super::receive::{Incoming, find};
 use super::ring::{Kind, Ring};
 use super::send::{Message, Outgoing, Way, until_sent};
 use super::share::Share;
-use super::table::key_of;
 use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
 use crate::base::unwinding::NoWayOut;

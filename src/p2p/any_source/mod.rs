@@ -37,7 +37,6 @@ pub mod ring;
 pub mod send;
 pub mod share;
 pub mod stake;
-mod table;
 
 use std::sync::{Arc, OnceLock};
 
@@ -46,6 +45,7 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
 use crate::base::run::Run;
+use crate::base::table::{Key, Table};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
@@ -68,7 +68,12 @@ use far::{FarRing, FarRoad, FarStakes, Moved, PAUSE_NS};
 use ring::{Ring, ring_at};
 use send::{Near, Way};
 use stake::Stakes;
-use table::{Table, key_of};
+
+/// The key of a ring: of a rank of a communicator (-1: this process's own), and an index.
+#[inline(always)]
+fn key_of(comm: i32, rank: i32, index: i32) -> Key {
+    ((comm as u32 as u64) << 32 | rank as u32 as u64, index)
+}
 
 /// What a process has of this domain.
 pub struct AnySource {
@@ -230,7 +235,7 @@ impl AnySource {
     /// rings' memory, and the units that say where they lie, are free for another communicator when none of them can
     /// ([`AnySource::sweep`]).
     pub fn forget(&self, context: &Context) {
-        let of = |key: table::Key| (key.0 >> 32) as u32 as i32 == context.handle;
+        let of = |key: Key| (key.0 >> 32) as u32 as i32 == context.handle;
         // SAFETY: no thread of this process uses the communicator any more, so nobody has one of its rings.
         unsafe {
             self.outgoing.remove(of);

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::key_of;
 use super::ring::{Ring, ring_at};
 use super::send::{Near, Way};
 use super::share::Share;
-use super::table::key_of;
 use super::{AnySource, Incoming, Outgoing};
 use crate::base::shadow;
 use crate::fabric::shm::peer::Peer;

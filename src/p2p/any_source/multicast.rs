@@ -38,8 +38,8 @@ pub use record::MulticastBlock;
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
 use super::check_buffer;
+use super::key_of;
 use super::send::Message;
-use super::table::key_of;
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};

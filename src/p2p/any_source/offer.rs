@@ -14,6 +14,7 @@
 //! OPEN and CLOSED are left by compare-and-swap, so that exactly one side decides. A block belongs to this use until the receiver marks
 //! it done with its generation; that is the receiver's last look at it, and the end of the offer for the sender.
 
+use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 use super::ring::Away;
@@ -21,7 +22,6 @@ use super::send::{Near, Outgoing, copy_into_spool};
 use super::{garbled, receive::Incoming};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
-use crate::base::record::Record;
 use crate::base::run::Run;
 use crate::fabric::shm::cma::{self, CmaError};
 use crate::fabric::shm::peer::Peer;
@@ -40,23 +40,25 @@ const STREAM: u32 = 6;
 /// Bytes of a piece of a message that goes through a small block; the block holds two.
 const PIECE: usize = if cfg!(loom) { 384 } else { 64 << 10 };
 
-/// The record of an offer, behind its block's header.
-#[repr(C, align(64))]
-pub(super) struct Offer {
-    /// Written by the sender, and by the receiver as the drawing says.
-    state: AtomicU32,
-    /// The sender's sleep byte.
-    asleep: AtomicU32,
-    /// Where in the sender's memory the message is.
-    address: AtomicU64,
-    /// Where in its spool it was moved to, or the block that it goes through.
-    block: AtomicU64,
-    generation: AtomicU32,
-    _pad: AtomicU32,
-    /// Bytes that the sender has put into that block, and that the receiver has taken out.
-    filled: AtomicU64,
-    taken: AtomicU64,
-    _pad1: [AtomicU64; 2],
+of_atomics! { Record:
+    /// The record of an offer, behind its block's header.
+    #[repr(C, align(64))]
+    pub(super) struct Offer {
+        /// Written by the sender, and by the receiver as the drawing says.
+        state: AtomicU32,
+        /// The sender's sleep byte.
+        asleep: AtomicU32,
+        /// Where in the sender's memory the message is.
+        address: AtomicU64,
+        /// Where in its spool it was moved to, or the block that it goes through.
+        block: AtomicU64,
+        generation: AtomicU32,
+        _pad: AtomicU32,
+        /// Bytes that the sender has put into that block, and that the receiver has taken out.
+        filled: AtomicU64,
+        taken: AtomicU64,
+        _pad1: [AtomicU64; 2],
+    }
 }
 
 const_assert!(size_of::<Offer>() == 64);
@@ -74,9 +76,6 @@ pub(super) enum Fetch {
     /// It has the message.
     Done,
 }
-
-// SAFETY: atomic numbers only.
-unsafe impl Record for Offer {}
 
 /// The record behind a block's header. `None`: there is no room for one.
 fn record<'a>(block: PeerBlock) -> Option<&'a Offer> {

@@ -4,9 +4,9 @@
 //! anybody before it is completed: it takes the next message when it is tested or waited for.
 
 use super::check_buffer;
+use super::key_of;
 use super::receive::{Arrived, find};
 use super::send::{Message, Outgoing, Stage};
-use super::table::key_of;
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;

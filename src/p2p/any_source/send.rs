@@ -14,16 +14,17 @@
 use std::sync::Arc;
 
 use super::far::{FarRoad, Goods};
+use super::key_of;
 use super::offer::{Fetch, Offered};
 use super::request::Request;
 use super::ring::*;
-use super::table::{Key, Keyed, key_of};
 use super::{check_buffer, gone};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
 use crate::base::run::Run;
+use crate::base::table::{Key, Keyed};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::peer::Peer;

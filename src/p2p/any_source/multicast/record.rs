@@ -1,51 +1,50 @@
 //! What a multicast consists of: its block in the master's spool, the note that goes down the tree, the tree.
 
+use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 #[cfg(loom)]
 use super::chunks::Chunks;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
-use crate::base::record::Record as Shareable;
 use crate::base::run::Run;
 use crate::lane::record::BLOCK_HEADER;
 use crate::p2p::any_source::ring::{AREA_BYTES, SLOTS_MOST};
 
-/// The first lines of a multicast's block, behind the block's header.
-#[repr(C, align(64))]
-pub(super) struct Record {
-    /// Bytes of the message.
-    pub(super) size: AtomicU64,
-    /// Where it is in the master's memory; 0: in the block.
-    pub(super) address: AtomicU64,
-    /// Words of each bitmap.
-    pub(super) words: AtomicU32,
-    /// Members.
-    pub(super) count: AtomicU32,
-    /// 1: the master has given up, since a member has died; who has not entered must not.
-    pub(super) withdrawn: AtomicU32,
-    /// The master's sleep byte.
-    pub(super) asleep: AtomicU32,
-    /// The communicator, as the master knows it.
-    pub(super) handle: AtomicU32,
-    /// Bytes between the records and the data: what a multicast to several nodes has there; 0: it is within this node.
-    pub(super) extra: AtomicU32,
-    /// Such a one's master: rank in the world.
-    pub(super) master: AtomicU32,
-    /// 1: the address is in the master's heap.
-    pub(super) in_heap: AtomicU32,
-    /// Bytes of the message that are in the block so far.
-    pub(super) there: AtomicU64,
-    /// 1: members follow while it is filled, and chunks are where `multicast/chunks.rs` says.
-    pub(super) followed: AtomicU32,
-    /// On which processor the master has begun to fill it, + 1.
-    pub(super) master_at: AtomicU32,
+of_atomics! { Record:
+    /// The first lines of a multicast's block, behind the block's header.
+    #[repr(C, align(64))]
+    pub(super) struct Record {
+        /// Bytes of the message.
+        pub(super) size: AtomicU64,
+        /// Where it is in the master's memory; 0: in the block.
+        pub(super) address: AtomicU64,
+        /// Words of each bitmap.
+        pub(super) words: AtomicU32,
+        /// Members.
+        pub(super) count: AtomicU32,
+        /// 1: the master has given up, since a member has died; who has not entered must not.
+        pub(super) withdrawn: AtomicU32,
+        /// The master's sleep byte.
+        pub(super) asleep: AtomicU32,
+        /// The communicator, as the master knows it.
+        pub(super) handle: AtomicU32,
+        /// Bytes between the records and the data: what a multicast to several nodes has there; 0: it is within this node.
+        pub(super) extra: AtomicU32,
+        /// Such a one's master: rank in the world.
+        pub(super) master: AtomicU32,
+        /// 1: the address is in the master's heap.
+        pub(super) in_heap: AtomicU32,
+        /// Bytes of the message that are in the block so far.
+        pub(super) there: AtomicU64,
+        /// 1: members follow while it is filled, and chunks are where `multicast/chunks.rs` says.
+        pub(super) followed: AtomicU32,
+        /// On which processor the master has begun to fill it, + 1.
+        pub(super) master_at: AtomicU32,
+    }
 }
 
 const_assert!(size_of::<Record>() == 64);
 const_assert!(SLOTS_MOST >= 256);
-
-// SAFETY: atomic numbers only.
-unsafe impl Shareable for Record {}
 
 /// What is sent down the tree.
 #[derive(Clone, Copy)]

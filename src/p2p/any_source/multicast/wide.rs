@@ -17,6 +17,7 @@
 //! only. Nobody waits for others: a member that has its data returns. A leader's block is free when both counts are whole, which it looks
 //! after when it comes by; the master's multicast is complete then.
 
+use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 use super::ForRoom;
@@ -25,7 +26,6 @@ use crate::base::atomics::{AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::Cursor;
-use crate::base::record::Record;
 use crate::base::run::Run;
 use crate::fabric::network::Place;
 use crate::fabric::shm::region::SPOOL_WINDOW;
@@ -37,24 +37,26 @@ use crate::p2p::endpoint::Endpoint;
 use crate::p2p::far::{Remote, fetch_into, fetch_words, transfer};
 use crate::wait::Waiter;
 
-/// Behind the records of a multicast within a node.
-#[repr(C, align(64))]
-struct Wide {
-    /// Units counted by processors of this node.
-    near: AtomicU64,
-    /// Units counted by devices.
-    far: AtomicU64,
-    /// Units in all.
-    whole: AtomicU64,
-    /// Units of devices, after which something is to be said to the parent; the master's: never.
-    whole_far: AtomicU64,
-    /// The parent: rank in the world << 32 | key of its block; [`NOBODY`]: this is the master's.
-    parent: AtomicU64,
-    /// Where its wide record is: in its spool, and the address.
-    parent_at: AtomicU64,
-    parent_addr: AtomicU64,
-    /// Bytes of the data that are there; [`GIVEN_UP`]: no more come.
-    ready: AtomicU64,
+of_atomics! { Record:
+    /// Behind the records of a multicast within a node.
+    #[repr(C, align(64))]
+    struct Wide {
+        /// Units counted by processors of this node.
+        near: AtomicU64,
+        /// Units counted by devices.
+        far: AtomicU64,
+        /// Units in all.
+        whole: AtomicU64,
+        /// Units of devices, after which something is to be said to the parent; the master's: never.
+        whole_far: AtomicU64,
+        /// The parent: rank in the world << 32 | key of its block; [`NOBODY`]: this is the master's.
+        parent: AtomicU64,
+        /// Where its wide record is: in its spool, and the address.
+        parent_at: AtomicU64,
+        parent_addr: AtomicU64,
+        /// Bytes of the data that are there; [`GIVEN_UP`]: no more come.
+        ready: AtomicU64,
+    }
 }
 
 const_assert!(size_of::<Wide>() == 64);
@@ -71,9 +73,6 @@ const PIECE: usize = 128 << 10;
 const CHAIN_FROM: usize = 4 * PIECE;
 /// A leader that finds nothing new at who told it looks again after so long, and then after twice that, up to the longest.
 const PAUSES_NS: [u64; 2] = [2_000, 200_000];
-
-// SAFETY: atomic numbers only.
-unsafe impl Record for Wide {}
 
 /// What is sent to a leader.
 #[derive(Clone, Copy)]

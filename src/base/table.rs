@@ -1,19 +1,13 @@
-//! Finding a ring by (communicator, rank, index): a hash table that grows, read without a lock.
+//! Finding by a key what stays: a hash table that grows, read without a lock.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::base::error::Result;
-use crate::base::lock::Mutex;
+use super::error::Result;
+use super::lock::Mutex;
 
-/// (communicator << 32 | rank, index)
+/// What an entry is found by.
 pub type Key = (u64, i32);
-
-/// The key of a ring.
-#[inline(always)]
-pub fn key_of(comm: i32, rank: i32, index: i32) -> Key {
-    ((comm as u32 as u64) << 32 | rank as u32 as u64, index)
-}
 
 /// What a table holds.
 pub trait Keyed {
@@ -184,6 +178,10 @@ impl<T> Drop for Table<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn key_of(a: i32, b: i32, c: i32) -> Key {
+        ((a as u64) << 32 | b as u64, c)
+    }
 
     struct Entry(Key);
     impl Keyed for Entry {
