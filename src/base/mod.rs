@@ -9,6 +9,7 @@ pub mod error;
 pub mod kernel;
 pub mod key;
 pub mod layout;
+pub mod leaked;
 pub mod lock;
 pub mod log;
 pub mod ownership;

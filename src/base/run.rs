@@ -17,6 +17,11 @@ pub struct Run {
     len: usize,
 }
 
+/// What any bytes are one of, and no byte of which is padding.
+pub(crate) trait Number: Copy {}
+impl Number for u8 {}
+impl Number for u64 {}
+
 // SAFETY: an address; which thread uses what is there makes no difference to what its maker has promised.
 unsafe impl Send for Run {}
 // SAFETY: as above.
@@ -36,16 +41,16 @@ impl Run {
         Run { ptr, len }
     }
 
-    /// Lends words of this process's own to a call, which gives nobody the run that outlives it.
+    /// Lends bytes or words of this process's own to a call, which gives nobody the run that outlives it.
     #[inline]
-    pub(crate) fn with_room<R>(words: &mut [u64], call: impl FnOnce(Run) -> R) -> R {
-        // SAFETY: borrowed for the call.
-        call(unsafe { Run::new(words.as_mut_ptr().cast(), size_of_val(words)) })
+    pub(crate) fn with_room<T: Number, R>(room: &mut [T], call: impl FnOnce(Run) -> R) -> R {
+        // SAFETY: borrowed for the call; any bytes are numbers.
+        call(unsafe { Run::new(room.as_mut_ptr().cast(), size_of_val(room)) })
     }
 
     /// The same of bytes that are only read.
     #[inline]
-    pub(crate) fn with_bytes<T: Copy, R>(values: &[T], call: impl FnOnce(Run) -> R) -> R {
+    pub(crate) fn with_bytes<T: Number, R>(values: &[T], call: impl FnOnce(Run) -> R) -> R {
         // SAFETY: borrowed for the call, and only read.
         call(unsafe { Run::new(values.as_ptr().cast_mut().cast(), size_of_val(values)) })
     }

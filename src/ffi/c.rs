@@ -21,6 +21,7 @@ use core::ffi::{c_char, c_double, c_int, c_void};
 use core::ptr;
 
 use super::outcome::{fail, hand_out, hand_to, last_error, meaning, number, wrong};
+use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
 use crate::comm;
 use crate::lane::WayTaken;
@@ -164,6 +165,22 @@ const fn decimal(digits: &str) -> c_int {
 const unsafe fn bytes(buf: *const c_void, size: usize) -> Run {
     // SAFETY: as the caller of the C function promises.
     unsafe { Run::new(buf as *mut u8, size) }
+}
+
+/// The words of a bitmap of ranks.
+///
+/// # Safety
+/// As many words at `members` as the communicator needs, or null; they stay for `'a`.
+unsafe fn bitmap<'a>(members: *const u64, comm: fmpl_comm) -> Result<&'a [u64]> {
+    let words = p2p::any_source::multicast::bitmap_words(comm)?;
+    if members.is_null() {
+        return Err(Error::new(
+            Code::Argument,
+            format!("rank {}: mcast with no bitmap", p2p::endpoint::endpoint()?.rank),
+        ));
+    }
+    // SAFETY: as the caller promises.
+    Ok(unsafe { std::slice::from_raw_parts(members, words) })
 }
 
 // # Life of the job

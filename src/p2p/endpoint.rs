@@ -191,10 +191,7 @@ impl Endpoint {
             return Err(e);
         }
         static AT_FORK: std::sync::Once = std::sync::Once::new();
-        // SAFETY: the handler is an async-signal-safe pair of atomic operations.
-        AT_FORK.call_once(|| unsafe {
-            libc::pthread_atfork(None, None, Some(in_forked_child));
-        });
+        AT_FORK.call_once(|| crate::base::thread::at_fork(in_forked_child));
         endpoint.region.header().state.store(ALIVE, Ordering::Release);
         stall::set_job(Some((endpoint, endpoint.config.deadlock)));
         // SYNC POINT: pairs with the acquire in `endpoint`.

@@ -5,7 +5,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
-use super::{bytes, fmpl_comm};
+use super::{bitmap, bytes, fmpl_comm};
 use crate::ffi::outcome::{fail, hand_out, hand_to, number, wrong};
 use crate::p2p::any_source::{self, multicast};
 
@@ -327,9 +327,8 @@ pub unsafe extern "C" fn fmpl_mcast(
     ticket: *mut u64,
 ) -> c_int {
     // SAFETY: the caller promises `size` readable bytes at `buf`, as long as said, and the words of the bitmap.
-    let sent = unsafe {
-        multicast::bitmap(comm, members).and_then(|to| multicast::mcast(comm, bytes(buf, size), to, !ticket.is_null()))
-    };
+    let sent =
+        unsafe { bitmap(members, comm).and_then(|to| multicast::mcast(comm, bytes(buf, size), to, !ticket.is_null())) };
     hand_out(sent, |number| {
         if !ticket.is_null() {
             // SAFETY: not null, so the caller's.

@@ -4,10 +4,9 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::fmpl_comm;
+use super::{bitmap, fmpl_comm};
 use crate::ffi::outcome::{hand_out, hand_to, number, wrong};
 use crate::p2p::any_source;
-use crate::p2p::any_source::multicast;
 use crate::p2p::{self, Lent};
 
 // # Messages that are handed over
@@ -165,7 +164,7 @@ pub unsafe extern "C" fn fmpl_mcast_loan(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the bitmap.
-    let sent = unsafe { multicast::bitmap(comm, members) };
+    let sent = unsafe { bitmap(members, comm) };
     number(sent.and_then(|members| p2p::mcast_loan(comm, buf.cast(), size, members, mai)))
 }
 

@@ -77,18 +77,9 @@ fn give_back(ep: &Endpoint, block: BlockRef) {
     ep.spool.give_back(block);
 }
 
-/// A bitmap of ranks of a communicator (bit r % 64 of word r / 64), which has words for all.
-///
-/// # Safety
-/// So many words at `bits`, or null; they stay for `'a`.
-pub unsafe fn bitmap<'a>(comm: i32, bits: *const u64) -> Result<&'a [u64]> {
-    let ep = endpoint()?;
-    let words = (ep.context(comm)?.group.size() as usize).div_ceil(64);
-    if bits.is_null() {
-        return Err(Error::new(Code::Argument, format!("rank {}: mcast with no bitmap", ep.rank)));
-    }
-    // SAFETY: as the caller promises.
-    Ok(unsafe { std::slice::from_raw_parts(bits, words) })
+/// Words of a bitmap of ranks of a communicator: bit r % 64 of word r / 64 is rank r's.
+pub fn bitmap_words(comm: i32) -> Result<usize> {
+    Ok((endpoint()?.context(comm)?.group.size() as usize).div_ceil(64))
 }
 
 /// The members of a bitmap, in ascending order, some at least.
@@ -113,7 +104,7 @@ pub(in crate::p2p) fn members_of(ep: &Endpoint, context: &Context, bits: &[u64])
     Ok(all)
 }
 
-/// Sends to the members of a [`bitmap`]. `keeps`: the buffer stays unchanged until the ticket is complete; otherwise it may be changed on
+/// Sends to the members of a [bitmap](bitmap_words). `keeps`: the buffer stays unchanged until the ticket is complete; otherwise it may be changed on
 /// return.
 pub fn mcast(comm: i32, data: Run, bits: &[u64], keeps: bool) -> Result<u64> {
     let ep = endpoint()?;
