@@ -88,13 +88,14 @@ unsafe impl<T: Sync + Send> Send for Table<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync + Send> Sync for Table<T> {}
 
-impl<T: Keyed> Table<T> {
-    /// An empty table.
-    pub fn new() -> Table<T> {
+impl<T: Keyed> Default for Table<T> {
+    fn default() -> Table<T> {
         let first = Box::into_raw(Box::new(Array::new(64)));
         Table { now: AtomicPtr::new(first), made: Mutex::new(Made { all: Vec::new(), arrays: vec![first] }) }
     }
+}
 
+impl<T: Keyed> Table<T> {
     /// The entry of this key.
     #[inline(always)]
     pub fn find(&self, key: Key) -> Option<&'static T> {
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_was_put_in_is_found_while_it_grows() {
-        let table = Table::new();
+        let table = Table::default();
         let keys: Vec<Key> = (0..1000).map(|n| key_of(n % 3, n * 7, n % 11)).collect();
         for (n, key) in keys.iter().enumerate() {
             assert!(table.find(*key).is_none());

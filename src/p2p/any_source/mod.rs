@@ -172,8 +172,8 @@ impl AnySource {
     pub fn new(region: &Region, slots: usize, shares: usize) -> Result<AnySource> {
         Ok(AnySource {
             own: (slots / shares, shares),
-            outgoing: Table::new(),
-            incoming: Table::new(),
+            outgoing: Table::default(),
+            incoming: Table::default(),
             stakes: Stakes::own(region)?,
             spools: OnceLock::new(),
             waiting: Default::default(),

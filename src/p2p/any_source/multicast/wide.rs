@@ -381,7 +381,7 @@ fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<(
             }
             Holder::Far(far, place) => {
                 // First: the record may go with the last unit.
-                let record: [u64; 8] = fetch_words(&far, Remote::run(place.addr, place.rkey))?;
+                let record: [u64; 8] = fetch_words(far, Remote::run(place.addr, place.rkey))?;
                 let counter = Place { addr: place.addr.wrapping_add(FAR_AT), rkey: place.rkey };
                 let before = far.fabric().bounce()?.draw(&far.link, counter)?;
                 if before.wrapping_add(1) == record[3] {
