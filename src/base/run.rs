@@ -6,6 +6,7 @@
 use crate::base::atomics::{copy, reads, writes};
 use crate::base::copying::Copying;
 use crate::base::ownership::take_over;
+use crate::base::plain::Plain;
 use crate::base::prefetch::prefetch_run;
 use crate::base::record::Record;
 
@@ -16,11 +17,6 @@ pub struct Run {
     ptr: *mut u8,
     len: usize,
 }
-
-/// What any bytes are one of, and no byte of which is padding.
-pub(crate) trait Number: Copy {}
-impl Number for u8 {}
-impl Number for u64 {}
 
 // SAFETY: an address; which thread uses what is there makes no difference to what its maker has promised.
 unsafe impl Send for Run {}
@@ -43,14 +39,14 @@ impl Run {
 
     /// Lends bytes or words of this process's own to a call, which gives nobody the run that outlives it.
     #[inline]
-    pub(crate) fn with_room<T: Number, R>(room: &mut [T], call: impl FnOnce(Run) -> R) -> R {
+    pub(crate) fn with_room<T: Plain, R>(room: &mut [T], call: impl FnOnce(Run) -> R) -> R {
         // SAFETY: borrowed for the call; any bytes are numbers.
         call(unsafe { Run::new(room.as_mut_ptr().cast(), size_of_val(room)) })
     }
 
     /// The same of bytes that are only read.
     #[inline]
-    pub(crate) fn with_bytes<T: Number, R>(values: &[T], call: impl FnOnce(Run) -> R) -> R {
+    pub(crate) fn with_bytes<T: Plain, R>(values: &[T], call: impl FnOnce(Run) -> R) -> R {
         // SAFETY: borrowed for the call, and only read.
         call(unsafe { Run::new(values.as_ptr().cast_mut().cast(), size_of_val(values)) })
     }
