@@ -105,7 +105,7 @@ pub fn move_to(choose: impl FnOnce(&dyn Fn(usize) -> bool) -> Option<usize>) -> 
 }
 
 /// Has a function called in every child of this process, which forks: it may do no more than a handler of a signal.
-pub fn at_fork(call: extern "C" fn()) {
+pub(crate) fn at_fork(call: extern "C" fn()) {
     // SAFETY: a function that takes nothing.
     unsafe { libc::pthread_atfork(None, None, Some(call)) };
 }

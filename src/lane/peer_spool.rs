@@ -92,7 +92,7 @@ impl PeerBlock {
 
     /// The record at `from`, counted from the block's beginning, if it lies within the window and can begin there.
     #[inline]
-    pub fn at<'a, T: Record>(self, from: u64) -> Option<&'a T> {
+    pub(crate) fn at<'a, T: Record>(self, from: u64) -> Option<&'a T> {
         self.bytes(from, size_of::<T>() as u64)?.record(0)
     }
 

@@ -130,21 +130,28 @@ impl Bounce<'_> {
         self.arena.as_ref().expect("taken by drop only")
     }
     /// The same, to be copied to and from.
-    pub fn run(&self) -> Run {
+    pub(crate) fn run(&self) -> Run {
         // SAFETY: the caller's alone, who waits for what devices do to it before it gives the buffer back.
         unsafe { Run::new(self.arena().as_ptr(), BOUNCE_BYTES) }
     }
     /// The word at an offset.
-    pub fn word(&self, at: usize) -> u64 {
+    pub(crate) fn word(&self, at: usize) -> u64 {
         self.run().part(at, 8).words()[0]
     }
     /// [`Link::bulk`] of a part of it. It is waited for before the part is used again, and before the buffer is given back.
-    pub fn post(&self, link: &Link, (push, last): (bool, bool), at: usize, len: usize, remote: Place) -> Result<u64> {
+    pub(crate) fn post(
+        &self,
+        link: &Link,
+        (push, last): (bool, bool),
+        at: usize,
+        len: usize,
+        remote: Place,
+    ) -> Result<u64> {
         // SAFETY: a part of the buffer, which is registered.
         unsafe { link.bulk(push, last, &[self.piece(at, len)], remote) }
     }
     /// [`Link::fetch_add`] of one, to its end: what was there.
-    pub fn draw(&self, link: &Link, remote: Place) -> Result<u64> {
+    pub(crate) fn draw(&self, link: &Link, remote: Place) -> Result<u64> {
         // SAFETY: a word of the buffer, which is registered, and left alone until the wait is over.
         let ticket = unsafe { link.fetch_add(remote, 1, self.piece(0, 8))? };
         link.wait(ticket)?;

@@ -338,8 +338,7 @@ impl Fetching<'_> {
         if if cfg!(loom) { peer.is_dead() } else { !peer.may_copy() } {
             return Err(CmaError::Gone);
         }
-        // SAFETY: the buffer of a receive; the kernel looks whether there are such bytes of the peer's.
-        let read = unsafe { cma::read_run(peer.pid, to.ptr(), address, to.len()) };
+        let read = cma::read_into(peer.pid, to, address);
         if read == Err(CmaError::Denied) {
             peer.cma_off();
         }

@@ -185,9 +185,7 @@ fn by_bounce<'a>(
     far.fabric().count_copied(n);
     const HALF: usize = BOUNCE_BYTES / 2;
     let bounce = far.fabric().bounce()?;
-    let arena = bounce.arena();
-    // SAFETY: a half of the buffer, which is this call's alone.
-    let half = |k: usize, len: usize| unsafe { Run::new(arena.as_ptr().wrapping_add((k & 1) * HALF), len.min(HALF)) };
+    let half = |k: usize, len: usize| bounce.run().part((k & 1) * HALF, len.min(HALF));
     // Posts what is or comes to be in half `k`, a request for each run of the peer's memory.
     let post = |k: usize, len: usize| -> Result<u64, Broken> {
         let (mut done, mut ticket) = (0, 0);

@@ -175,18 +175,16 @@ fn fetch(
     }
     let peer = ep.known(master).ok_or_else(|| garbled(ep, master))?;
     if shared.record.in_heap.load(Ordering::Relaxed) != 0
-        && let Some(from) = peer.region.heap().and_then(|heap| heap.translate(address, n))
+        && let Some(from) = peer.region.heap().and_then(|heap| heap.run(address, n))
     {
-        // SAFETY: the peer's memory stays mapped as long as the peer is known, and is left alone until all members have acknowledged.
-        unsafe { Run::new(from, n) }.copy_to_by(to, Copying::of(n));
+        from.copy_to_by(to, Copying::of(n));
         return Ok(());
     }
     let gone = || died(ep, master);
     if !peer.may_copy() {
         return Err(gone());
     }
-    // SAFETY: the buffer of a receive; the kernel looks whether there are such bytes of the peer's.
-    unsafe { cma::read_run(peer.pid, to.ptr(), address, n) }.map_err(|e| match e {
+    cma::read_into(peer.pid, to, address).map_err(|e| match e {
         cma::CmaError::Gone => gone(),
         e => Error::new(
             Code::Unsupported,
