@@ -30,7 +30,8 @@ mod spread;
 mod wide;
 
 use chunks::{CHUNK, Chunks};
-use record::{ACKED, ENTERED, Shared, Told, members};
+pub(in crate::p2p) use record::members;
+use record::{ACKED, ENTERED, Record, Shared, Told};
 
 #[cfg(loom)]
 pub use record::MulticastBlock;
@@ -82,36 +83,31 @@ pub fn bitmap_words(comm: i32) -> Result<usize> {
     Ok((endpoint()?.context(comm)?.group.size() as usize).div_ceil(64))
 }
 
-/// The members of a bitmap, in ascending order, some at least.
-pub(in crate::p2p) fn members_of(ep: &Endpoint, context: &Context, bits: &[u64]) -> Result<Vec<u32>> {
-    let (size, comm) = (context.group.size(), context.handle);
+/// Looks whether a bitmap names members, and no others: how many, and the first.
+pub(in crate::p2p) fn check_members(ep: &Endpoint, context: &Context, bits: &[u64]) -> Result<(usize, u32)> {
+    let (me, size, comm) = (ep.rank, context.group.size(), context.handle);
+    let wrong = |code, text: String| Err(Error::new(code, format!("rank {me}: mcast {text}")));
     if bits.len() != (size as usize).div_ceil(64) {
-        let text = format!(
-            "rank {}: mcast with a bitmap of {} words on communicator {comm} of {size} ranks",
-            ep.rank,
-            bits.len()
-        );
-        return Err(Error::new(Code::Argument, text));
+        return wrong(Code::Argument, format!("with {} words of bits for {size} ranks", bits.len()));
     }
-    let all: Vec<u32> = members(bits).collect();
-    if let Some(rank) = all.iter().find(|r| **r >= size) {
-        let text = format!("rank {}: mcast to rank {rank} of communicator {comm} of {size} ranks", ep.rank);
-        return Err(Error::new(Code::Rank, text));
+    if let Some(rank) = members(bits).find(|rank| *rank >= size) {
+        return wrong(Code::Rank, format!("to rank {rank} of communicator {comm} of {size} ranks"));
     }
-    if all.is_empty() {
-        return Err(Error::new(Code::Argument, format!("rank {}: mcast to nobody: no bit is set", ep.rank)));
+    let count = bits.iter().map(|word| word.count_ones() as usize).sum();
+    match members(bits).next() {
+        Some(root) => Ok((count, root)),
+        None => wrong(Code::Argument, "to nobody: no bit is set".to_owned()),
     }
-    Ok(all)
 }
 
-/// Sends to the members of a [bitmap](bitmap_words). `keeps`: the buffer stays unchanged until the ticket is complete; otherwise it may be changed on
-/// return.
+/// Sends to the members of a [bitmap](bitmap_words). `keeps`: the buffer stays unchanged until the ticket is complete; otherwise it may be
+/// changed on return.
 pub fn mcast(comm: i32, data: Run, bits: &[u64], keeps: bool) -> Result<u64> {
     let ep = endpoint()?;
     check_buffer(ep, data)?;
     let context = ep.context(comm)?;
-    let all = members_of(ep, context, bits)?;
-    let (words, count, root, len) = (bits.len(), all.len(), all[0], data.len());
+    let (count, root) = check_members(ep, context, bits)?;
+    let (words, len) = (bits.len(), data.len());
     if wide::is_wide(ep, context, bits)? {
         let block = wide::send(ep, context, data, bits)?;
         ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
@@ -336,7 +332,7 @@ fn whole(ep: &Endpoint, block: BlockRef) -> Run {
 /// Its members write into the block, so what that says of itself is checked against what this process knows. `None`: it is damaged.
 fn own<'a>(ep: &'a Endpoint, block: BlockRef) -> Option<Shared<'a>> {
     let at = whole(ep, block);
-    let record = Shared::at(at, [0; 4]).record;
+    let record: &Record = at.record(BLOCK_HEADER)?;
     let [words, count, extra] =
         [&record.words, &record.count, &record.extra].map(|w| w.load(Ordering::Relaxed) as usize);
     let size = record.size.load(Ordering::Relaxed) as usize;
@@ -351,6 +347,9 @@ fn own<'a>(ep: &'a Endpoint, block: BlockRef) -> Option<Shared<'a>> {
 /// The error of a multicast of which a member has died without its data.
 fn of_the_dead(ep: &Endpoint, block: BlockRef) -> Option<Error> {
     let Some(shared) = own(ep, block).filter(|shared| !has_strangers(ep, shared)) else {
+        if is_complete(ep, block) {
+            return None;
+        }
         let text = format!("rank {}: mcast: a member has damaged its block; others may not have the message", ep.rank);
         return Some(Error::new(Code::Peer, text));
     };

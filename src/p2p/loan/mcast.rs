@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::lane::SEND_PENDING;
-use crate::p2p::any_source::multicast::members_of;
+use crate::p2p::any_source::multicast::{check_members, members};
 use crate::p2p::loan::send::{Claimed, claim, holder};
 use crate::p2p::send::{Sender, busy};
 
@@ -11,11 +11,11 @@ use crate::p2p::send::{Sender, busy};
 pub fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: &[u64], index: i32) -> Result<()> {
     let ep = endpoint()?;
     let (pool, claimed) = claim(ep, at, size)?;
-    let members = members_of(ep, ep.context(comm)?, bits)?;
+    let (count, _) = check_members(ep, ep.context(comm)?, bits)?;
     let Claimed { ticket, generation, .. } = claimed;
     let data = claimed.bytes().into();
-    let mut lanes = Vec::with_capacity(members.len());
-    for rank in members {
+    let mut lanes = Vec::with_capacity(count);
+    for rank in members(bits) {
         let (lane, slot) = ep.resolve(comm, rank as i32, index)?;
         if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
             return Err(busy(ep, lane, slot, "send"));

@@ -37,9 +37,9 @@ pub fn mcast_recv(comm: i32, to: Run) -> Result<Arrived> {
 /// What a member is told, of a block on this node, or of one that is to be forwarded to it: where the multicast is on this node, after it
 /// has been forwarded if need be.
 fn told(ep: &'static Endpoint, context: &Context, arrived: Arrived, news: [u64; NOTE_WORDS]) -> Result<Told> {
-    match arrived.len / 8 {
-        TOLD_WORDS => Ok(Told::of([news[0], news[1]])),
-        NOTE_WORDS => wide::forward(ep, context, Note::of(news)),
+    match (arrived.len / 8, arrived.len % 8) {
+        (TOLD_WORDS, 0) => Ok(Told::of([news[0], news[1]])),
+        (NOTE_WORDS, 0) => wide::forward(ep, context, Note::of(news)),
         _ => Err(garbled(ep, context.group.world_rank(arrived.source.max(0) as u32))),
     }
 }

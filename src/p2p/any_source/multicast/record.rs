@@ -81,7 +81,7 @@ pub(super) fn children(number: u32, count: u32) -> impl Iterator<Item = u32> {
 }
 
 /// The members of a bitmap, in order.
-pub(super) fn members(bits: &[u64]) -> impl Iterator<Item = u32> + '_ {
+pub(in crate::p2p) fn members(bits: &[u64]) -> impl Iterator<Item = u32> + '_ {
     bits.iter()
         .enumerate()
         .flat_map(|(w, word)| (0..64).filter(move |b| word >> b & 1 == 1).map(move |b| w as u32 * 64 + b))
