@@ -281,7 +281,6 @@ impl<'job> Comm<'job> {
     /// [`Code::SpoolFull`](crate::Code::SpoolFull) in buffered mode: no room, nothing was sent.
     #[inline]
     pub fn send_any<T: Plain>(&self, data: &[T], dst: impl Into<Peer>, index: usize) -> Result<()> {
-        // SAFETY: the borrow lasts for the call.
         any_source::send_any(self.id, bytes(data), dst.into().0, number(index))
     }
 

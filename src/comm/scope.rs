@@ -259,7 +259,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         index: usize,
     ) -> Result<SendRequest<'scope, 'env>> {
         let (comm, peer, index) = (self.comm.id, dst.into().number(), number(index));
-        // SAFETY: the slice is borrowed until the scope is over; the core refuses a second request of this name.
+        // The slice is borrowed until the scope is over; the core refuses a second request of this name.
         any_source::isend_any(comm, bytes(data), peer, index)?;
         Ok(SendRequest { record: self.note_any(comm, peer, index, Direction::Send) })
     }
@@ -271,7 +271,6 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         index: usize,
     ) -> Result<AnyRequest<'scope, 'env, T>> {
         let (comm, index) = (self.comm.id, number(index));
-        // SAFETY: as above.
         any_source::irecv_any(comm, room(data), index)?;
         let record = self.note_any(comm, -1, index, Direction::Receive);
         Ok(AnyRequest { record, comm, index, _data: PhantomData })
