@@ -1,7 +1,8 @@
 //! A run of bytes that may be read and written: the memory of a message, or a part of what processes share.
 //!
 //! Who makes a [`Run`] promises, once, that its bytes are there. Who has one copies it, cuts it and reads words of it without a promise of
-//! its own: nothing here goes beyond its end.
+//! its own: nothing here goes beyond its end. A run is used as long as the calls, requests and records that it was given to last; for memory
+//! of one call there are [`Bytes`](super::bytes::Bytes) and [`Room`](super::bytes::Room), which the compiler keeps within a borrow.
 
 use crate::base::atomics::{copy, reads, writes};
 use crate::base::copying::Copying;
