@@ -139,6 +139,28 @@ impl Run {
         }
     }
 
+    /// The same of a run that has sixteen bytes: two loads.
+    #[inline(always)]
+    pub(crate) fn sixteen(self) -> [u64; 2] {
+        if self.len < 16 {
+            return self.words();
+        }
+        reads(self.ptr, 16);
+        // SAFETY: sixteen bytes, at any address.
+        unsafe { self.ptr.cast::<[u64; 2]>().read_unaligned() }
+    }
+
+    /// Writes two words to a run that has sixteen bytes: two stores.
+    #[inline(always)]
+    pub(crate) fn set_sixteen(self, words: [u64; 2]) {
+        if self.len < 16 {
+            return self.set_words(words, 16);
+        }
+        writes(self.ptr, 16);
+        // SAFETY: sixteen bytes, at any address.
+        unsafe { self.ptr.cast::<[u64; 2]>().write_unaligned(words) };
+    }
+
     /// Writes the first `n` bytes of two words, at most sixteen, or as many as it has.
     #[inline(always)]
     pub(crate) fn set_words(self, words: [u64; 2], n: usize) {
@@ -215,6 +237,7 @@ mod tests {
                 unsafe { (Run::new(source.as_mut_ptr(), len), Run::new(target.as_mut_ptr(), 24).after(4)) };
             to.set_words(from.words(), len);
             assert_eq!(&target[4..4 + len], &source[..], "{len} bytes");
+            assert_eq!(from.sixteen(), from.words(), "{len} bytes");
             assert!(target[..4].iter().chain(&target[4 + len..]).all(|b| *b == 0), "{len} bytes: wrote beyond");
         }
     }
@@ -226,7 +249,8 @@ mod tests {
         let (from, to) = unsafe { (Run::new(source.as_mut_ptr(), 32), Run::new(target.as_mut_ptr(), 24)) };
         from.copy_to(to.part(20, 100));
         from.part(40, 8).copy_to(to);
-        to.first(3).set_words([u64::MAX; 2], 16);
+        to.first(3).set_sixteen([u64::MAX; 2]);
+        to.part(4, 16).set_sixteen([0; 2]);
         Run::NOTHING.copy_to(to);
         assert_eq!(Run::NOTHING.words(), [0, 0]);
         assert_eq!(target, [255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7]);

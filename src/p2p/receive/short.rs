@@ -253,7 +253,7 @@ fn from_annex(lane: &Lane, slot: usize, seq: u64, land: Land, words: [u64; 2], r
         return None;
     }
     if split {
-        run.set_words(words, INLINE_BYTES);
+        run.set_sixteen(words);
         lane.split(which, slot).copy_to(run.first(len).after(INLINE_BYTES));
     } else {
         let parts =
