@@ -57,7 +57,7 @@ fn to_oneself(c: &mut Criterion) {
 fn layouts(c: &mut Criterion) {
     let mut bytes = vec![0u8; 64 * 128];
     let mut group = c.benchmark_group("layout_length");
-    // SAFETY (both): the bytes and the descriptors live as long as this function.
+    // SAFETY: the bytes and the descriptors live as long as this function.
     let layout = |form| unsafe { Layout::new(form) };
     let block = layout(Form::Block { ptr: bytes.as_mut_ptr(), block: Block { run: 64, count: 64, stride: 128 } });
     group.bench_function("block", |b| b.iter(|| black_box(block).len_checked()));

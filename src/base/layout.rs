@@ -322,21 +322,23 @@ impl Cursor {
     /// The next bytes as words, as many as there are.
     pub fn gather_words<const N: usize>(&mut self) -> [u64; N] {
         let mut words = [0u64; N];
-        // SAFETY: the words are this function's.
-        self.gather(unsafe { Run::new(words.as_mut_ptr().cast(), size_of_val(&words)) });
+        self.gather_into(&mut words);
         words
+    }
+
+    /// [`Cursor::gather`] into words of this process's own.
+    pub fn gather_into(&mut self, words: &mut [u64]) {
+        Run::with_room(words, |to| self.gather(to));
     }
 
     /// Copies the first `n` bytes of two words into the layout.
     pub fn scatter_words(&mut self, words: [u64; 2], n: usize) {
-        // SAFETY: the words are this function's, and only read.
-        self.scatter(unsafe { Run::new(words.as_ptr().cast_mut().cast(), size_of_val(&words)) }.first(n));
+        Run::with_bytes(&words, |from| self.scatter(from.first(n)));
     }
 
     /// [`Cursor::scatter`] of bytes of this process's own.
     pub fn scatter_bytes(&mut self, bytes: &[u8]) {
-        // SAFETY: borrowed for the call, and only read.
-        self.scatter(unsafe { Run::new(bytes.as_ptr().cast_mut(), bytes.len()) });
+        Run::with_bytes(bytes, |from| self.scatter(from));
     }
 
     /// The next whole runs of a block, of at most `most` bytes together, if the cursor is at the beginning of one: where the first is, how

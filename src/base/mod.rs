@@ -9,12 +9,14 @@ pub mod error;
 pub mod kernel;
 pub mod key;
 pub mod layout;
+pub mod leaked;
 pub mod lock;
 pub mod log;
 pub mod ownership;
 pub mod plain;
 pub mod prefetch;
 pub mod processor;
+pub mod record;
 pub mod rules;
 pub mod run;
 #[cfg(loom)]
@@ -22,6 +24,7 @@ pub mod shadow;
 #[cfg(all(test, not(any(loom, miri))))]
 pub mod simulation;
 pub mod symbols;
+pub mod table;
 pub mod thread;
 pub mod trace;
 pub mod tuning;

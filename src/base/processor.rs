@@ -29,6 +29,13 @@ impl Processor {
     }
 }
 
+/// Cores of this machine that are in use.
+pub fn cores() -> usize {
+    // SAFETY: sysconf has no preconditions.
+    let all = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    all.max(1) as usize
+}
+
 impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} family {} model {}", self.vendor, self.family, self.model)

@@ -1,12 +1,15 @@
 //! A run of bytes that may be read and written: the memory of a message, or a part of what processes share.
 //!
 //! Who makes a [`Run`] promises, once, that its bytes are there. Who has one copies it, cuts it and reads words of it without a promise of
-//! its own: nothing here goes beyond its end.
+//! its own: nothing here goes beyond its end. A run is used as long as the calls, requests and records that it was given to last; for memory
+//! of one call there are [`Bytes`](super::bytes::Bytes) and [`Room`](super::bytes::Room), which the compiler keeps within a borrow.
 
 use crate::base::atomics::{copy, reads, writes};
 use crate::base::copying::Copying;
 use crate::base::ownership::take_over;
+use crate::base::plain::Plain;
 use crate::base::prefetch::prefetch_run;
+use crate::base::record::Record;
 
 /// `len` bytes at an address, which may be null when there are none.
 #[repr(C)]
@@ -33,6 +36,20 @@ impl Run {
     #[inline(always)]
     pub const unsafe fn new(ptr: *mut u8, len: usize) -> Run {
         Run { ptr, len }
+    }
+
+    /// Lends bytes or words of this process's own to a call, which gives nobody the run that outlives it.
+    #[inline]
+    pub(crate) fn with_room<T: Plain, R>(room: &mut [T], call: impl FnOnce(Run) -> R) -> R {
+        // SAFETY: borrowed for the call; any bytes are numbers.
+        call(unsafe { Run::new(room.as_mut_ptr().cast(), size_of_val(room)) })
+    }
+
+    /// The same of bytes that are only read.
+    #[inline]
+    pub(crate) fn with_bytes<T: Plain, R>(values: &[T], call: impl FnOnce(Run) -> R) -> R {
+        // SAFETY: borrowed for the call, and only read.
+        call(unsafe { Run::new(values.as_ptr().cast_mut().cast(), size_of_val(values)) })
     }
 
     /// Where it begins.
@@ -122,6 +139,28 @@ impl Run {
         }
     }
 
+    /// The same of a run that has sixteen bytes: two loads.
+    #[inline(always)]
+    pub(crate) fn sixteen(self) -> [u64; 2] {
+        if self.len < 16 {
+            return self.words();
+        }
+        reads(self.ptr, 16);
+        // SAFETY: sixteen bytes, at any address.
+        unsafe { self.ptr.cast::<[u64; 2]>().read_unaligned() }
+    }
+
+    /// Writes two words to a run that has sixteen bytes: two stores.
+    #[inline(always)]
+    pub(crate) fn set_sixteen(self, words: [u64; 2]) {
+        if self.len < 16 {
+            return self.set_words(words, 16);
+        }
+        writes(self.ptr, 16);
+        // SAFETY: sixteen bytes, at any address.
+        unsafe { self.ptr.cast::<[u64; 2]>().write_unaligned(words) };
+    }
+
     /// Writes the first `n` bytes of two words, at most sixteen, or as many as it has.
     #[inline(always)]
     pub(crate) fn set_words(self, words: [u64; 2], n: usize) {
@@ -156,6 +195,20 @@ impl Run {
         }
     }
 
+    /// Writes words to its beginning, as far as it has room.
+    pub(crate) fn write(self, words: &[u64]) {
+        Run::with_bytes(words, |from| from.copy_to(self));
+    }
+
+    /// The record at an offset. `None`: it would not lie within the run, or not at a place for such a one.
+    #[inline]
+    pub(crate) fn record<'a, T: Record>(self, at: usize) -> Option<&'a T> {
+        let there = self.after(at);
+        let fits = at <= self.len && there.len >= size_of::<T>() && there.ptr.cast::<T>().is_aligned();
+        // SAFETY: within the run, and aligned; any bytes are a record. It stays as long as what is made of the run is in use.
+        fits.then(|| unsafe { &*there.ptr.cast() })
+    }
+
     /// Asks for its lines, before it is copied.
     #[inline(always)]
     pub(crate) fn prefetch(self) {
@@ -184,6 +237,7 @@ mod tests {
                 unsafe { (Run::new(source.as_mut_ptr(), len), Run::new(target.as_mut_ptr(), 24).after(4)) };
             to.set_words(from.words(), len);
             assert_eq!(&target[4..4 + len], &source[..], "{len} bytes");
+            assert_eq!(from.sixteen(), from.words(), "{len} bytes");
             assert!(target[..4].iter().chain(&target[4 + len..]).all(|b| *b == 0), "{len} bytes: wrote beyond");
         }
     }
@@ -195,7 +249,8 @@ mod tests {
         let (from, to) = unsafe { (Run::new(source.as_mut_ptr(), 32), Run::new(target.as_mut_ptr(), 24)) };
         from.copy_to(to.part(20, 100));
         from.part(40, 8).copy_to(to);
-        to.first(3).set_words([u64::MAX; 2], 16);
+        to.first(3).set_sixteen([u64::MAX; 2]);
+        to.part(4, 16).set_sixteen([0; 2]);
         Run::NOTHING.copy_to(to);
         assert_eq!(Run::NOTHING.words(), [0, 0]);
         assert_eq!(target, [255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7]);

@@ -77,6 +77,39 @@ pub fn yield_core() {
     unsafe { libc::sched_yield() };
 }
 
+/// The processor of the calling thread. `None`: the system does not say.
+pub fn processor() -> Option<usize> {
+    // SAFETY: no preconditions.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+/// Moves the calling thread to one of the processors that it may use, if `choose` names one, which is asked with what tells whether it may
+/// use it; and leaves it as free as it was. Where it has moved to.
+pub fn move_to(choose: impl FnOnce(&dyn Fn(usize) -> bool) -> Option<usize>) -> Option<usize> {
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: sets of that size, which may be all zero; only processors within them are looked at.
+    unsafe {
+        let (mut all, mut one): (libc::cpu_set_t, libc::cpu_set_t) = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size, &mut all) != 0 {
+            return None;
+        }
+        let may = |p: usize| p < libc::CPU_SETSIZE as usize && libc::CPU_ISSET(p, &all);
+        let there = choose(&may).filter(|p| may(*p))?;
+        libc::CPU_SET(there, &mut one);
+        if libc::sched_setaffinity(0, size, &one) != 0 {
+            return None;
+        }
+        libc::sched_setaffinity(0, size, &all);
+        Some(there)
+    }
+}
+
+/// Has a function called in every child of this process, which forks: it may do no more than a handler of a signal.
+pub(crate) fn at_fork(call: extern "C" fn()) {
+    // SAFETY: a function that takes nothing.
+    unsafe { libc::pthread_atfork(None, None, Some(call)) };
+}
+
 /// Sleeps for so long.
 pub fn sleep(time: std::time::Duration) {
     #[cfg(all(test, not(any(loom, miri))))]

@@ -1,9 +1,13 @@
 //! Large tables of which few entries are ever used.
 
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::error::{Error, Result};
+use super::record::Empty;
 
 /// `n` values of zero bytes, straight from the system: a page of them costs memory only once it is written to. (An allocator may give
 /// out pages that were used before, and clear them.)
@@ -17,12 +21,9 @@ unsafe impl<T: Send> Send for Zeroed<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Zeroed<T> {}
 
-impl<T> Zeroed<T> {
+impl<T: Empty> Zeroed<T> {
     /// A table of `n`.
-    ///
-    /// # Safety
-    /// Zero bytes are a value of `T`, and it needs no drop.
-    pub unsafe fn new(n: usize) -> Result<Zeroed<T>> {
+    pub fn new(n: usize) -> Result<Zeroed<T>> {
         let bytes = n * size_of::<T>();
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new private mapping at an address of the kernel's choice.
@@ -42,7 +43,7 @@ impl<T> Deref for Zeroed<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: mapped until dropped, page-aligned; zero bytes are values, as the maker promised.
+        // SAFETY: mapped until dropped, page-aligned; zero bytes are values.
         unsafe { std::slice::from_raw_parts(self.at, self.n) }
     }
 }
@@ -50,6 +51,47 @@ impl<T> Deref for Zeroed<T> {
 impl<T> Drop for Zeroed<T> {
     fn drop(&mut self) {
         // SAFETY: mapped in `new`, and nobody has a reference any more.
-        unsafe { libc::munmap(self.at.cast(), self.n * size_of::<T>()) };
+        unsafe {
+            if std::mem::needs_drop::<T>() {
+                std::ptr::slice_from_raw_parts_mut(self.at, self.n).drop_in_place();
+            }
+            libc::munmap(self.at.cast(), self.n * size_of::<T>());
+        }
+    }
+}
+
+/// A table of `N` that is made when it is first needed, and stays.
+pub struct Later<T, const N: usize>(AtomicPtr<T>, PhantomData<Zeroed<T>>);
+
+// SAFETY: null: it is not made yet.
+unsafe impl<T, const N: usize> Empty for Later<T, N> {}
+
+impl<T: Empty, const N: usize> Later<T, N> {
+    /// The table, if it is made.
+    #[inline(always)]
+    pub fn get(&self) -> Option<&[T; N]> {
+        let first = self.0.load(Ordering::Acquire);
+        // SAFETY: null, or the table that `make` has put there, which stays as long as this.
+        unsafe { first.cast::<[T; N]>().as_ref() }
+    }
+
+    /// The same, made by whoever comes first.
+    pub fn make(&self) -> Result<&[T; N]> {
+        if let Some(made) = self.get() {
+            return Ok(made);
+        }
+        let new = ManuallyDrop::new(Zeroed::<T>::new(N)?);
+        if self.0.compare_exchange(null_mut(), new.at, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            drop(ManuallyDrop::into_inner(new));
+        }
+        self.get().ok_or_else(|| Error::memory("a table that was just made"))
+    }
+}
+
+impl<T, const N: usize> Drop for Later<T, N> {
+    fn drop(&mut self) {
+        let at = *self.0.get_mut();
+        // As `make` has left it.
+        (!at.is_null()).then(|| drop(Zeroed { at, n: N }));
     }
 }

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use crate::base::error::Result;
 use crate::base::layout::Layout;
 use crate::comm::claim::{Claim, Claims, Direction};
-use crate::comm::plain::{incoming, outgoing};
+use crate::comm::plain::{bytes, incoming, outgoing, room};
 use crate::comm::shape::{pieces, pieces_mut, with_list};
 use crate::comm::{Channel, Job, Mode, Plain, Receiver, Sender, Strided, StridedMut};
 use crate::p2p::any_source::{self, multicast};
@@ -281,8 +281,7 @@ impl<'job> Comm<'job> {
     /// [`Code::SpoolFull`](crate::Code::SpoolFull) in buffered mode: no room, nothing was sent.
     #[inline]
     pub fn send_any<T: Plain>(&self, data: &[T], dst: impl Into<Peer>, index: usize) -> Result<()> {
-        // SAFETY: the borrow lasts for the call.
-        unsafe { any_source::send_any(self.id, data.as_ptr().cast(), size_of_val(data), dst.into().0, number(index)) }
+        any_source::send_any(self.id, bytes(data), dst.into().0, number(index))
     }
 
     /// Receives the next message on `index`, whoever sends it.
@@ -301,9 +300,8 @@ impl<'job> Comm<'job> {
     /// waits; later receives go on with what the others send.
     #[inline]
     pub fn recv_any<T: Plain>(&self, data: &mut [T], index: usize) -> Result<FromAny> {
-        let (ptr, len, index) = (data.as_mut_ptr().cast(), size_of_val(data), number(index));
-        // SAFETY: the borrow lasts for the call.
-        FromAny::new(unsafe { any_source::recv_any(self.id, ptr, len, index)? }, index, size_of::<T>())
+        let index = number(index);
+        FromAny::new(any_source::recv_any(self.id, room(data), index)?, index, size_of::<T>())
     }
 
     /// Who sent the message that a receive from any source would find now, and its length in bytes. Takes nothing.
@@ -333,10 +331,7 @@ impl<'job> Comm<'job> {
     /// never hold the message, or in buffered mode.
     pub fn mcast<T: Plain>(&self, data: &[T], members: impl IntoIterator<Item = usize>) -> Result<Ticket> {
         let bits = self.bitmap("mcast", members)?;
-        // SAFETY: the borrow lasts for the call, in which the message is copied; a word for each 64 ranks.
-        let ticket =
-            unsafe { multicast::mcast(self.id, data.as_ptr().cast(), size_of_val(data), bits.as_ptr(), false)? };
-        Ok(Ticket(ticket))
+        multicast::mcast(self.id, bytes(data), &bits, false).map(Ticket)
     }
 
     /// A bit for each of these ranks.
@@ -364,15 +359,12 @@ impl<'job> Comm<'job> {
 
     /// Receives the next multicast of which this rank is a member; [`FromAny::source`] is its master.
     pub fn mcast_recv<T: Plain>(&self, data: &mut [T]) -> Result<FromAny> {
-        let (ptr, len) = (data.as_mut_ptr().cast(), size_of_val(data));
-        // SAFETY: the borrow lasts for the call.
-        FromAny::new(unsafe { multicast::mcast_recv(self.id, ptr, len)? }, -1, size_of::<T>())
+        FromAny::new(multicast::mcast_recv(self.id, room(data))?, -1, size_of::<T>())
     }
 
     /// Sets the spool's size in bytes and the mode of sending for this communicator.
     pub fn set_send_buffer(&self, size: usize, mode: Mode) -> Result<()> {
-        // SAFETY: no buffer is given, so the library allocates.
-        unsafe { p2p::sendbuf_set(Some(self.id), std::ptr::null_mut(), size, mode.timeout_ms()) }
+        p2p::sendbuf_set(Some(self.id), size, mode.timeout_ms())
     }
 
     /// How many spooled messages were delivered since the last such call, and how many still wait.

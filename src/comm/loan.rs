@@ -268,8 +268,7 @@ impl<'job> Comm<'job> {
             let bits = self.bitmap("mcast_loan", members)?;
             let claims = (0..self.size).filter(|rank| bits[rank / 64] >> (rank % 64) & 1 != 0);
             let _claims = claims.map(|r| self.claim(Direction::Send, r.into(), index)).collect::<Result<Vec<_>>>()?;
-            // SAFETY: the bitmap has a word for each 64 ranks.
-            unsafe { p2p::mcast_loan(self.id, loan.at.cast(), loan.len * size_of::<T>(), bits.as_ptr(), number(index)) }
+            p2p::mcast_loan(self.id, loan.at.cast(), loan.len * size_of::<T>(), &bits, number(index))
         };
         let sent = send();
         loan.handed_over(sent)

@@ -21,7 +21,7 @@ use crate::coll::{self, Kind};
 use crate::comm::claim::{Claim, Direction};
 use crate::comm::collective::{Boxed, Reduce, elements};
 use crate::comm::communicator::number;
-use crate::comm::plain::{incoming, outgoing};
+use crate::comm::plain::{bytes, incoming, outgoing, room};
 use crate::comm::shape::{List, pieces, pieces_mut};
 use crate::comm::{Comm, Peer, Plain, Receiver, Sender, Strided, StridedMut};
 use crate::p2p::{self, TAG_ANY, any_source};
@@ -259,8 +259,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         index: usize,
     ) -> Result<SendRequest<'scope, 'env>> {
         let (comm, peer, index) = (self.comm.id, dst.into().number(), number(index));
-        // SAFETY: the slice is borrowed until the scope is over; the core refuses a second request of this name.
-        unsafe { any_source::isend_any(comm, data.as_ptr().cast(), size_of_val(data), peer, index)? };
+        // The slice is borrowed until the scope is over; the core refuses a second request of this name.
+        any_source::isend_any(comm, bytes(data), peer, index)?;
         Ok(SendRequest { record: self.note_any(comm, peer, index, Direction::Send) })
     }
 
@@ -271,8 +271,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         index: usize,
     ) -> Result<AnyRequest<'scope, 'env, T>> {
         let (comm, index) = (self.comm.id, number(index));
-        // SAFETY: as above.
-        unsafe { any_source::irecv_any(comm, data.as_mut_ptr().cast(), size_of_val(data), index)? };
+        any_source::irecv_any(comm, room(data), index)?;
         let record = self.note_any(comm, -1, index, Direction::Receive);
         Ok(AnyRequest { record, comm, index, _data: PhantomData })
     }

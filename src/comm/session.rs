@@ -114,8 +114,7 @@ impl Job {
     /// Sets the spool's size in bytes and the mode of sending, for all communicators that have none of their own. The mode
     /// changes at once. Without it, 16 MiB and [`Mode::Standard`] with 10 ms.
     pub fn set_send_buffer(&self, size: usize, mode: Mode) -> Result<()> {
-        // SAFETY: no buffer is given, so the library allocates.
-        unsafe { crate::p2p::sendbuf_set(None, std::ptr::null_mut(), size, mode.timeout_ms()) }
+        crate::p2p::sendbuf_set(None, size, mode.timeout_ms())
     }
 
     /// What this process has done since init, in numbers.

@@ -21,7 +21,8 @@ use core::ffi::{c_char, c_double, c_int, c_void};
 use core::ptr;
 
 use super::outcome::{fail, hand_out, hand_to, last_error, meaning, number, wrong};
-use crate::base::layout::Layout;
+use crate::base::error::{Code, Error, Result};
+use crate::base::run::Run;
 use crate::comm;
 use crate::lane::WayTaken;
 use crate::p2p;
@@ -160,10 +161,26 @@ const fn decimal(digits: &str) -> c_int {
 }
 
 /// # Safety
-/// As for [`Layout::bytes`].
-const unsafe fn bytes(buf: *const c_void, size: usize) -> Layout {
+/// As for [`Run::new`].
+const unsafe fn bytes(buf: *const c_void, size: usize) -> Run {
     // SAFETY: as the caller of the C function promises.
-    unsafe { Layout::bytes(buf as *mut u8, size) }
+    unsafe { Run::new(buf as *mut u8, size) }
+}
+
+/// The words of a bitmap of ranks.
+///
+/// # Safety
+/// As many words at `members` as the communicator needs, or null; they stay for `'a`.
+unsafe fn bitmap<'a>(members: *const u64, comm: fmpl_comm) -> Result<&'a [u64]> {
+    let words = p2p::any_source::multicast::bitmap_words(comm)?;
+    if members.is_null() {
+        return Err(Error::new(
+            Code::Argument,
+            format!("rank {}: mcast with no bitmap", p2p::endpoint::endpoint()?.rank),
+        ));
+    }
+    // SAFETY: as the caller promises.
+    Ok(unsafe { std::slice::from_raw_parts(members, words) })
 }
 
 // # Life of the job
@@ -272,7 +289,7 @@ pub unsafe extern "C" fn fmpl_comm_size(comm: fmpl_comm, size: *mut c_int) -> c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_send(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` readable bytes at `buf`; the core looks at null and size itself.
-    number(unsafe { p2p::send(comm, bytes(buf, size), dst, mai) })
+    number(unsafe { p2p::send(comm, bytes(buf, size).into(), dst, mai) })
 }
 
 /// Receives the next message on index `mai` from rank `src`. A message shorter than the buffer is fine; `fmpl_received` tells
@@ -292,7 +309,7 @@ pub unsafe extern "C" fn fmpl_send(buf: *const c_void, size: usize, dst: c_int, 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_recv(buf: *mut c_void, size: usize, src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` writable bytes at `buf`; the core looks at null and size itself.
-    number(unsafe { p2p::recv(comm, bytes(buf, size), src, mai) })
+    number(unsafe { p2p::recv(comm, bytes(buf, size).into(), src, mai) })
 }
 
 /// A send and a receive at the same time. Two ranks that exchange messages this way do not wait for a time-out.
@@ -321,7 +338,7 @@ pub unsafe extern "C" fn fmpl_sendrecv(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the two buffers, and that they do not overlap.
-    number(unsafe { p2p::sendrecv(comm, bytes(sbuf, ssize), dst, smai, bytes(rbuf, rsize), src, rmai) })
+    number(unsafe { p2p::sendrecv(comm, bytes(sbuf, ssize).into(), dst, smai, bytes(rbuf, rsize).into(), src, rmai) })
 }
 
 // # Non-blocking messages
@@ -341,7 +358,7 @@ pub unsafe extern "C" fn fmpl_sendrecv(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_isend(buf: *const c_void, size: usize, dst: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` readable bytes at `buf` until the request is completed.
-    number(unsafe { p2p::isend(comm, bytes(buf, size), dst, mai) })
+    number(unsafe { p2p::isend(comm, bytes(buf, size).into(), dst, mai) })
 }
 
 /// Begins to receive: tells the sender where the message may be put, and returns. The earlier, the better: a sender that finds
@@ -360,7 +377,7 @@ pub unsafe extern "C" fn fmpl_isend(buf: *const c_void, size: usize, dst: c_int,
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_irecv(buf: *mut c_void, size: usize, src: c_int, mai: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` writable bytes at `buf` until the request is completed or withdrawn.
-    number(unsafe { p2p::irecv(comm, bytes(buf, size), src, mai) })
+    number(unsafe { p2p::irecv(comm, bytes(buf, size).into(), src, mai) })
 }
 
 /// Waits until the buffer of the isend on (`dst`, `mai`, `comm`) may be written again; spools like `fmpl_send`.
@@ -508,8 +525,8 @@ pub unsafe extern "C" fn fmpl_irecv_cancel(src: c_int, mai: c_int, comm: fmpl_co
 /// Source: FMPL paper, section 3.2.1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_sendbuf_set(buf: *mut c_void, size: usize, timeout_ms: c_int) -> c_int {
-    // SAFETY: the caller hands the buffer over, as described.
-    number(unsafe { p2p::sendbuf_set(None, buf.cast(), size, timeout_ms) })
+    let _ = buf; // sets its size, and is left untouched
+    number(p2p::sendbuf_set(None, size, timeout_ms))
 }
 
 /// Sets the spool and the time-out of one communicator.
@@ -527,8 +544,8 @@ pub unsafe extern "C" fn fmpl_comm_sendbuf_set(
     size: usize,
     timeout_ms: c_int,
 ) -> c_int {
-    // SAFETY: the caller hands the buffer over, as described.
-    number(unsafe { p2p::sendbuf_set(Some(comm), buf.cast(), size, timeout_ms) })
+    let _ = buf; // sets its size, and is left untouched
+    number(p2p::sendbuf_set(Some(comm), size, timeout_ms))
 }
 
 /// Looks at the spool.

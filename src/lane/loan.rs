@@ -11,6 +11,7 @@
 //! there, and the owner does not, so the word needs no clearing, and one that comes late, of an older use, means nothing.
 
 use crate::base::atomics::{AtomicU32, Ordering};
+use crate::base::record::Record;
 use crate::fabric::shm::peer::{Lending, Peer};
 
 /// Tickets that a rank has.
@@ -85,6 +86,8 @@ pub fn next_generation(generation: u32) -> u32 {
 pub struct Returned(AtomicU32);
 
 const _: () = assert!(size_of::<Returned>() == 4);
+// SAFETY: an atomic number.
+unsafe impl Record for Returned {}
 
 impl Returned {
     /// The holder reads this use of the memory no more.

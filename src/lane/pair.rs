@@ -21,7 +21,7 @@ pub struct Pair {
     /// The peer; `None`: myself.
     pub peer: Option<Arc<Peer>>,
     /// The peer's board (for a lane to myself, mine).
-    pub peer_board: *const Board,
+    peer_board: *const Board,
     /// The peer's spool, once something came from there.
     pub spool: OnceLock<Mapping>,
     /// Transfer blocks in use, as a sender.
@@ -58,6 +58,13 @@ unsafe impl Send for Pair {}
 unsafe impl Sync for Pair {}
 
 impl Pair {
+    /// The peer's board.
+    #[inline]
+    pub fn board(&self) -> &Board {
+        // SAFETY: in the region of the peer, which stays mapped as long as this has it; or in this process's own.
+        unsafe { &*self.peer_board }
+    }
+
     /// The pair with a peer, whose lane of the world lies in `window`.
     pub fn new(world: u32, peer: Option<Arc<Peer>>, peer_board: *const Board, window: Mapping) -> Pair {
         Pair {

@@ -4,6 +4,7 @@
 //! and handed to [`PeerSpool::block`] and [`PeerBlock::bytes`], which give an address only for what lies within the window.
 
 use crate::base::atomics::{AtomicU64, Ordering};
+use crate::base::record::Record;
 use crate::base::run::Run;
 use crate::fabric::shm::region::{Mapping, SPOOL_WINDOW};
 use crate::lane::record::{BLOCK_HEADER, Block, LONG_LENGTH};
@@ -87,6 +88,12 @@ impl PeerBlock {
         }
         // SAFETY: within the window. The peer writes there before it says so, and again when this side has said that it is done.
         Some(unsafe { Run::new(self.at.add(from as usize), len as usize) })
+    }
+
+    /// The record at `from`, counted from the block's beginning, if it lies within the window and can begin there.
+    #[inline]
+    pub(crate) fn at<'a, T: Record>(self, from: u64) -> Option<&'a T> {
+        self.bytes(from, size_of::<T>() as u64)?.record(0)
     }
 
     /// The `len` bytes of payload of the record at `next`, which [`PeerBlock::has_record`] is true of.

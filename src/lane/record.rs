@@ -33,6 +33,7 @@
 //! The word after a record is zeroed before the record is published, so the receiver can poll it.
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::record::Record;
 
 /// Bytes that travel in the hot line itself.
 pub const INLINE_BYTES: usize = 16;
@@ -365,6 +366,9 @@ pub struct Head {
 pub const WANTS: u64 = 1;
 /// The sender is putting this message into its posting: too late to withdraw.
 pub const PUTS: u64 = 2;
+
+// SAFETY: atomic numbers only.
+unsafe impl Record for Block {}
 
 /// The header of a block of the spool.
 #[repr(C, align(64))]

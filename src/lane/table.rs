@@ -125,8 +125,7 @@ impl LaneTable {
         Ok(LaneTable {
             slots: empty(n),
             mask: n as u64 - 1,
-            // SAFETY: zero bytes are a null pointer.
-            others: unsafe { Zeroed::new(COMMUNICATORS)? },
+            others: Zeroed::new(COMMUNICATORS)?,
             all: Mutex::new(Vec::new()),
             replaced: Mutex::new(Vec::new()),
             #[cfg(loom)]

@@ -32,12 +32,9 @@ pub(super) fn across(
 ) -> Result<(), CmaError> {
     if let (Form::Contiguous(l), Form::Contiguous(r)) = (local.form(), remote) {
         let (l, r) = (l.part(at, n), r.ptr() as u64 + at as u64);
-        // SAFETY: bytes of the layout; the kernel looks whether there are such of the peer's.
-        return unsafe {
-            match way {
-                Way::Push => cma::write_run(pid, l.ptr(), r, l.len()),
-                Way::Pull => cma::read_run(pid, l.ptr(), r, l.len()),
-            }
+        return match way {
+            Way::Push => cma::write_from(pid, l, r),
+            Way::Pull => cma::read_into(pid, l, r),
         };
     }
     let mut l = Cursor::new(local, at);

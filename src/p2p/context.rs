@@ -11,9 +11,10 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::leaked::Leaked;
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::zeroed::Zeroed;
 use crate::lane::Place;
@@ -48,7 +49,7 @@ impl Context {
 
 /// The communicators of this process.
 pub struct Contexts {
-    table: Zeroed<AtomicPtr<Context>>,
+    table: Zeroed<Leaked<Context>>,
     books: Mutex<Books>,
 }
 
@@ -83,8 +84,7 @@ const USES: u32 = (1 << 19) - 1;
 impl Contexts {
     /// The world alone.
     pub fn new(rank: u32, size: u32) -> Result<Contexts> {
-        // SAFETY: zero bytes are a null pointer.
-        let table: Zeroed<AtomicPtr<Context>> = unsafe { Zeroed::new(COMMUNICATORS)? };
+        let table: Zeroed<Leaked<Context>> = Zeroed::new(COMMUNICATORS)?;
         let world = Context {
             handle: COMM_WORLD,
             group: Group::world(rank, size),
@@ -93,7 +93,7 @@ impl Contexts {
             steps: AtomicU32::new(0),
             making: AtomicBool::new(false),
         };
-        table[0].store(Box::into_raw(Box::new(world)), Ordering::Release);
+        table[0].put(world);
         Ok(Contexts { table, books: Mutex::default() })
     }
 
@@ -104,18 +104,15 @@ impl Contexts {
     /// The communicator of a handle.
     #[inline]
     pub fn find(&self, handle: i32) -> Option<&'static Context> {
-        // SYNC POINT: pairs with the release in `add`.
-        let p = self.table[handle as usize & (COMMUNICATORS - 1)].load(Ordering::Acquire);
-        // SAFETY: a leaked box, freed in `remove` only, when nobody uses the communicator any more: the interface's demand.
-        let context: &'static Context = unsafe { p.as_ref()? };
-        (context.handle == handle).then_some(context)
+        // Freed in `remove` only, when nobody uses the communicator any more: the interface's demand.
+        self.table[handle as usize & (COMMUNICATORS - 1)].get().filter(|context| context.handle == handle)
     }
 
     /// The place of the communicator whose epoch ends with these 28 bits; for threads of the library, which have none in use.
     pub fn place_of(&self, number: u32) -> Option<Place> {
         let _books = self.books();
-        // SAFETY: under the lock nothing is taken out.
-        let all = self.table.iter().filter_map(|p| unsafe { p.load(Ordering::Acquire).as_ref() });
+        // Under the lock nothing is taken out.
+        let all = self.table.iter().filter_map(Leaked::get);
         all.map(|c| c.place).find(|place| place.epoch & 0xfff_ffff == number)
     }
 
@@ -142,7 +139,7 @@ impl Contexts {
     /// Takes a communicator in; its handle.
     pub fn add(&self, group: Group, place: Place, indices: usize) -> Result<&'static Context> {
         let mut books = self.books();
-        let n = (1..COMMUNICATORS).find(|n| self.table[*n].load(Ordering::Relaxed).is_null());
+        let n = (1..COMMUNICATORS).find(|n| self.table[*n].get().is_none());
         let Some(n) = n else {
             drop(books);
             return Err(self.check_room().err().unwrap_or_else(|| Error::new(Code::Memory, "no communicator is free")));
@@ -153,11 +150,7 @@ impl Contexts {
         let handle = (*uses << 12) as i32 | n as i32;
         books.alive += 1;
         let (steps, making) = (AtomicU32::new(0), AtomicBool::new(false));
-        let context = Box::new(Context { handle, group, place, indices, steps, making });
-        let context: &'static Context = Box::leak(context);
-        // SYNC POINT: pairs with the acquire in `find`.
-        self.table[n].store(std::ptr::from_ref(context).cast_mut(), Ordering::Release);
-        Ok(context)
+        Ok(self.table[n].put(Context { handle, group, place, indices, steps, making }))
     }
 
     /// Takes a communicator out. Its units stay taken until [`Contexts::give_back`].
@@ -167,10 +160,8 @@ impl Contexts {
     pub unsafe fn remove(&self, context: &'static Context) {
         let mut books = self.books();
         books.alive -= 1;
-        self.table[context.handle as usize & (COMMUNICATORS - 1)].store(std::ptr::null_mut(), Ordering::Relaxed);
-        drop(books);
-        // SAFETY: leaked in `add`, and no longer to be found; the caller promises that nobody has it.
-        drop(unsafe { Box::from_raw(std::ptr::from_ref(context).cast_mut()) });
+        // SAFETY: as the caller promises. (Under the lock: see `place_of`.)
+        unsafe { self.table[context.handle as usize & (COMMUNICATORS - 1)].free() };
     }
 
     /// Offers the free units from `first` on: until [`Contexts::settle`] nobody else of this process does.
@@ -236,9 +227,7 @@ impl Books {
 
 impl Drop for Contexts {
     fn drop(&mut self) {
-        for p in self.table.iter().map(|p| p.load(Ordering::Relaxed)).filter(|p| !p.is_null()) {
-            // SAFETY: leaked in `new` or `add`; the endpoint goes away, so nobody is in the library.
-            drop(unsafe { Box::from_raw(p) });
-        }
+        // SAFETY: the endpoint goes away, so nobody is in the library.
+        self.table.iter().for_each(|context| unsafe { context.free() });
     }
 }

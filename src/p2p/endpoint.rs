@@ -20,13 +20,10 @@ use crate::fabric::networks;
 use crate::fabric::shm::attach::{Attach, Options};
 use crate::fabric::shm::heap::Heap;
 use crate::fabric::shm::peer::Peer;
-use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, LIVES_AT, Mapping, NODE_AT, PLACES_AT, Region};
+use crate::fabric::shm::region::{ALIVE, FINALIZED, LANES_AT, Mapping, NODE_AT, PLACES_AT, Region};
 use crate::lane::far::{FAR, Far, has_left};
-use crate::lane::map::{
-    CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, INDEX_MAX, LANE_BYTES, LANE_STRIDE, Life, Map, PANICKED, SIDE_FINALIZED,
-    SYSTEM_INDICES, UNIT_BYTES, UNITS, lost,
-};
-use crate::lane::{Lane, LaneTable, Place, SPECIAL_GONE};
+use crate::lane::map::{INDEX_MAX, LANE_BYTES, LANE_STRIDE, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS};
+use crate::lane::{Lane, LaneTable, SPECIAL_GONE};
 use crate::launch::Launch;
 use crate::p2p::any_source::{AnySource, share};
 use crate::p2p::context::{Context, Contexts};
@@ -42,6 +39,7 @@ mod bare;
 pub(super) mod model;
 
 mod found;
+mod lives;
 mod reach;
 #[cfg(all(test, not(any(loom, miri))))]
 mod simulated;
@@ -173,7 +171,7 @@ impl Endpoint {
         if doorbell::register() {
             region.header().say_reached();
         }
-        let cores = cores();
+        let cores = crate::base::processor::cores();
         let here = launch.local_ranks().len();
         let shares = share::shares(config.spread, here, config.any_slots);
         region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
@@ -191,10 +189,7 @@ impl Endpoint {
             return Err(e);
         }
         static AT_FORK: std::sync::Once = std::sync::Once::new();
-        // SAFETY: the handler is an async-signal-safe pair of atomic operations.
-        AT_FORK.call_once(|| unsafe {
-            libc::pthread_atfork(None, None, Some(in_forked_child));
-        });
+        AT_FORK.call_once(|| crate::base::thread::at_fork(in_forked_child));
         endpoint.region.header().state.store(ALIVE, Ordering::Release);
         stall::set_job(Some((endpoint, endpoint.config.deadlock)));
         // SYNC POINT: pairs with the acquire in `endpoint`.
@@ -358,7 +353,7 @@ impl Endpoint {
     #[inline]
     pub fn board(&self) -> &'static Board {
         // SAFETY: the board's pages belong to the region, which lives as long as the endpoint; waits that use it end before close.
-        unsafe { &*self.region.board().cast::<Board>() }
+        unsafe { &*std::ptr::from_ref(self.region.board_of()) }
     }
 
     /// The lane to a peer for a call with these arguments, and the slot of the index; the error says which argument is wrong.
@@ -442,128 +437,6 @@ impl Endpoint {
         Err(Error::new(Code::Rank, format!("rank {}: peer {peer} in communicator {comm} of {size} ranks", self.rank)))
     }
 
-    /// Tells the peers of this rank's part in a communicator.
-    pub fn say_life(&self, place: Place, life: Life) -> Result<()> {
-        let lives = match self.lives.get() {
-            Some(lives) => lives,
-            None => {
-                let lives = self.region.map(LIVES_AT, UNITS * 8)?;
-                self.lives.get_or_init(|| lives)
-            }
-        };
-        // SAFETY: units are below UNITS; a life is an atomic.
-        let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(place.unit as usize % UNITS) };
-        // SYNC POINT: pairs with the acquire in `Pair::life`.
-        word.store(life.word(place.epoch), Ordering::Release);
-        Ok(())
-    }
-
-    /// Can a rank of the world make no use any more of the communicator that lay here: has it freed it, or died, or left, or never met
-    /// this process at all?
-    pub fn has_freed(&self, world: u32, place: Place) -> bool {
-        let Some(peer) = self.known(world).filter(|_| world != self.rank) else { return true };
-        if peer.is_dead() || peer.has_left() {
-            return true;
-        }
-        if let Some(lane) = self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world)) {
-            return lane.pair.life(place.unit, place.epoch) == Life::Freed;
-        }
-        self.life_of(world, place) == Some(Life::Freed)
-    }
-
-    /// Have this process and a rank of the world both freed the communicator that they had in this unit under this epoch?
-    pub fn is_freed_by_both(&self, world: u32, unit: u32, epoch: u32) -> bool {
-        let Some(lives) = self.lives.get() else { return false };
-        // SAFETY: as in `say_life`.
-        let mine = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(unit as usize % UNITS) };
-        let lane = self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world));
-        Life::read(mine.load(Ordering::Acquire), epoch) == Life::Freed
-            && lane.is_some_and(|l| l.is_self() || l.pair.life(unit, epoch) == Life::Freed || l.gone().is_some())
-    }
-
-    /// A rank of a communicator whose death keeps its members from agreeing, as far as this one knows. One that has left is known to be
-    /// gone as well, and perhaps before the one because of whose death it left: that one it has told of.
-    pub fn dead_member(&self, context: &Context) -> Option<u32> {
-        if self.deaths.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let gone = || context.group.members().filter(|rank| self.is_dead(*rank));
-        gone()
-            .find(|rank| !self.has_left(*rank))
-            .or_else(|| gone().find_map(|rank| self.told_by(rank, context)))
-            .or_else(|| gone().next())
-    }
-
-    /// Has a rank on this node finalized?
-    fn has_left(&self, world: u32) -> bool {
-        self.known(world).is_some_and(|peer| peer.has_left())
-    }
-
-    /// Whose death a rank on this node, which may be gone itself, has told of to the members of a communicator.
-    fn told_by(&self, world: u32, context: &Context) -> Option<u32> {
-        let place = context.place_of_life();
-        match self.life_of(world, place)? {
-            Life::Broken(dead) => Some(dead),
-            _ => None,
-        }
-    }
-
-    /// A known rank's part in the communicator of a place, as it tells it.
-    fn life_of(&self, world: u32, place: Place) -> Option<Life> {
-        let lives = self.known(world)?.region.map(LIVES_AT, UNITS * 8).ok()?;
-        // SAFETY: units are below UNITS; a life is an atomic.
-        let word = unsafe { &*lives.as_ptr().cast::<AtomicU64>().add(place.unit as usize % UNITS) };
-        // SYNC POINT: pairs with the release in `say_life`: what the rank wrote into our memory came before.
-        Some(Life::read(word.load(Ordering::Acquire), place.epoch))
-    }
-
-    /// Why nothing more is to be expected on this slot of a lane, if so. Ranks that agree with each other wait for the living only as
-    /// long as all of them live: who hears of a death says so to those who wait for him, and they to others.
-    #[cold]
-    pub fn gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
-        if matches!(slot, CREATE_SLOT | COLLECTIVE_SLOT | CHAIN_SLOT)
-            && let Some(context) = self.contexts.find(lane.comm())
-        {
-            let place = context.place_of_life();
-            let told = match lane.pair.life(place.unit, place.epoch) {
-                Life::Broken(dead) => Some(dead),
-                _ => None,
-            };
-            let told = told.or_else(|| lane.far()?.broken());
-            if let Some(dead) = told.or_else(|| self.dead_member(context)) {
-                let _ = self.say_life(place, Life::Broken(dead));
-                self.say_broken_far(context, dead);
-                return Some(self.member_died(context, dead));
-            }
-        }
-        self.peer_gone(lane, slot, call)
-    }
-
-    /// The same as far as the peer itself is concerned. In the middle of a transfer nothing else counts: who left it because of a third rank's
-    /// death would give its buffer back while the peer still copies there.
-    #[cold]
-    pub fn peer_gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
-        let what = lane.gone()?;
-        Some(lane.peer_error(self.rank, what, call, slot as i32 - SYSTEM_INDICES as i32))
-    }
-
-    /// Tells the members on other nodes with whom there is a lane that what all do together can never be completed.
-    pub fn say_broken_far(&self, context: &Context, dead: u32) {
-        // Held: lanes of other communicators lie beside these, and may be freed by other threads at any time.
-        for lane in self.lanes.hold_far(|lane, _| lane.comm() == context.handle && lane.world != dead & !PANICKED) {
-            lane.far().say_broken(dead);
-        }
-    }
-
-    /// The error of an agreement that can never be.
-    pub fn member_died(&self, context: &Context, dead: u32) -> Error {
-        let comm = context.handle;
-        Error::new(
-            Code::Peer,
-            format!("rank {}: agreeing with all ranks of communicator {comm}: {}", self.rank, lost(dead)),
-        )
-    }
-
     /// Does whoever has mapped this rank's region do its part when this rank calls `membarrier`?
     pub(crate) fn is_ordered(&self) -> bool {
         self.region.header().is_ordered()
@@ -589,27 +462,6 @@ impl Endpoint {
     /// Has this process no thread but one that could call the library?
     pub fn single_threaded(&self) -> bool {
         stall::threads_of(std::process::id()) <= 1
-    }
-}
-
-impl stall::Job for Endpoint {
-    fn rank(&self) -> u32 {
-        self.rank
-    }
-    fn board(&self, rank: u32) -> Option<&Board> {
-        if rank == self.rank {
-            return Some(Endpoint::board(self));
-        }
-        // The number may be what another rank's board says.
-        let peer = (rank < self.size).then(|| self.contact_soon(rank)).flatten()?;
-        // SAFETY: the peer's region stays mapped as long as the endpoint lives: the attach service never forgets a peer.
-        Some(unsafe { &*peer.region.board().cast::<Board>() })
-    }
-    fn threads(&self, rank: u32) -> usize {
-        if rank == self.rank {
-            return stall::threads_of(std::process::id());
-        }
-        self.known(rank).map_or(usize::MAX, |p| stall::threads_of(p.pid as u32))
     }
 }
 
@@ -639,11 +491,4 @@ fn find_tuning(config: &Config, crowded: bool, tells: bool) -> Result<(Tuning, W
         tell(Level::Warn, || format!("tuning file passed over: {why}"));
     }
     Ok((Tuning::of(found.rows, processor, config, crowded), found.whence))
-}
-
-/// Cores that the processes of this job may use, as far as this one can tell.
-fn cores() -> usize {
-    // SAFETY: sysconf has no preconditions.
-    let all = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    all.max(1) as usize
 }

@@ -35,7 +35,7 @@ use crate::p2p::send::Sender;
 use crate::p2p::transfer::Put;
 use crate::wait::doorbell;
 use bulk::{RUN_FROM, span, start};
-pub(super) use bulk::{Remote, fetch_words, registered, transfer};
+pub(super) use bulk::{Remote, fetch_into, fetch_words, registered, transfer};
 
 /// Receive buffers of fewer bytes are not registered: their messages come by landing or through the spool.
 const REGISTER_FROM: usize = 16 << 10;

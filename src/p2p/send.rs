@@ -27,6 +27,7 @@ use crate::wait::{Board, Operation, Scene, Turn, Waiter, Waits, doorbell, patien
 
 mod chain;
 mod decide;
+mod place;
 mod short;
 mod waiting;
 
@@ -118,8 +119,7 @@ fn after_landing(lane: &Lane, slot: usize, theirs: &Half) {
 #[cold]
 #[inline(never)]
 pub(super) fn wake(lane: &Lane, slot: usize, sleep: u32) {
-    // SAFETY: the peer's board is mapped as long as the lane lives.
-    let board: &Board = unsafe { &*lane.peer_board };
+    let board = lane.board();
     if sleep & ASLEEP != 0 {
         doorbell::ring(&board.bell, doorbell::bit(slot));
     }
@@ -350,68 +350,6 @@ impl Sender {
         }
     }
 
-    /// Sends a short message without waiting. `false`: the spool has no room.
-    pub fn place_short(&mut self) -> bool {
-        let flags = self.flags();
-        if flags & SEND_CHAIN != 0 {
-            let progress = self.lane.progress(self.slot);
-            if !progress.is_two_way() || !self.consumed_soon() {
-                return self.chain();
-            }
-            // The traffic goes both ways again: back to the landing, where a message costs one line.
-            self.leave_chain();
-        } else if !self.consumed_all() {
-            return self.chain();
-        }
-        if let Some(far) = self.lane.far() {
-            return self.place_far(far);
-        }
-        if let Some([first, second]) = self.loan {
-            self.publish(WayTaken::Loan, Kind::Loan, first, second);
-            return true;
-        }
-        if self.len <= INLINE_BYTES {
-            let words: [u64; 2] = Cursor::new(self.data, 0).gather_words();
-            let mine = self.mine();
-            mine.data[0].store(words[0], Ordering::Relaxed);
-            mine.data[1].store(words[1], Ordering::Relaxed);
-            let land = Land::new(self.seq, self.got(), Kind::Inline, self.len, self.lane.epoch);
-            mine.publish(if self.now { land.now() } else { land });
-            self.sent(WayTaken::Short);
-            return true;
-        }
-        if self.len <= self.ep.tuning.annex {
-            fill_annex(
-                self.lane,
-                self.slot,
-                self.seq,
-                self.len,
-                self.now,
-                || Cursor::new(self.data, 0).gather_words(),
-                |at, to| Cursor::new(self.data, at).gather(to),
-            );
-            self.sent(WayTaken::Short);
-            return true;
-        }
-        self.spool_by_landing(false)
-    }
-
-    /// As [`Sender::place_short`], for a message whose sender then waits until it is known to be received.
-    pub fn place_synchronous(&mut self) -> bool {
-        self.now = true;
-        self.place_short()
-    }
-
-    /// As [`Sender::place_short`], for a synchronous message of any length, if it can have a receive of any index that is posted: which
-    /// is all that it waits for. Nobody is in a wait there, so there is no shorter way than the spool.
-    pub fn place_claimed(&mut self) -> bool {
-        let claims = || {
-            any_index::is_posted(self.lane) && self.consumed_all() && any_index::claim(self.lane, self.slot, self.seq)
-        };
-        self.claimed = self.claimed || claims();
-        self.claimed && (self.is_short() && self.place_short() || self.spool())
-    }
-
     /// Waits for the posting, or for the landing, or for the time to spool; returns when the message is sent, in the sense of the
     /// mode. `deadline`: 0 now, `u64::MAX` never.
     pub fn until_sent(&mut self, deadline: u64, timeout: i32) -> Result<()> {
@@ -466,57 +404,6 @@ impl Sender {
                 waiter = Waiter::new();
             }
         }
-    }
-
-    /// Copies a message of any length into the spool and publishes it. `false`: no room. What is posted for has room beyond the
-    /// limit: it leaves the spool as soon as its receiver looks, and two ranks that wait for each other's long messages, neither of
-    /// which has another way, must not wait for ever.
-    pub fn spool(&mut self) -> bool {
-        let posted = self.claimed || self.posting().is(self.seq);
-        if self.len > self.ep.spool.budget(self.lane.comm()).limit() && !posted {
-            return false;
-        }
-        if self.consumed_all() {
-            self.take_landing();
-            self.spool_by_landing(posted)
-        } else {
-            self.chain()
-        }
-    }
-
-    /// Sent without waiting for its receive, but longer than all of the spool: only what is posted finds room.
-    pub fn fits_nowhere(&self) -> bool {
-        self.is_short() && self.len > self.ep.spool.budget(self.lane.comm()).limit()
-    }
-
-    /// An error if a receiver on another node can have no message of this side's spool, be there room or not.
-    pub fn check_key(&self) -> Result<()> {
-        // What is under way will make some memory free.
-        if self.unkeyed && self.ep.spool.is_unused() { Err(self.no_key()) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn no_key(&self) -> Error {
-        lend::no_key(self.ep.rank, self.len, &self.lane.name(self.index()).to_string())
-    }
-
-    #[cold]
-    pub fn spool_full(&self) -> Error {
-        if self.unkeyed {
-            return self.no_key();
-        }
-        let budget = self.ep.spool.budget(self.lane.comm());
-        Error::new(
-            Code::SpoolFull,
-            format!(
-                "rank {}: send of {} bytes to {}: {} of {} bytes of the spool are taken; fmpl_sendbuf_set makes it larger",
-                self.ep.rank,
-                self.len,
-                self.lane.name(self.index()),
-                budget.used(),
-                budget.limit()
-            ),
-        )
     }
 
     /// A synchronous message is published: waits until its receive is known to be there.

@@ -14,10 +14,7 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 ///
 /// The spool is the library's own shared memory, which receivers reach by themselves even while this process does
 /// something else; a buffer given here sets its size and is left untouched.
-///
-/// # Safety
-/// None beyond what the types say today: the buffer is never read or written.
-pub unsafe fn sendbuf_set(comm: Option<i32>, _buf: *mut u8, size: usize, timeout_ms: i32) -> Result<()> {
+pub fn sendbuf_set(comm: Option<i32>, size: usize, timeout_ms: i32) -> Result<()> {
     let ep = endpoint()?;
     if let Some(comm) = comm {
         ep.check_comm(comm)?;

@@ -23,18 +23,16 @@ pub fn signal(ep: &'static Endpoint, lane: &'static Lane, slot: usize) -> Result
 /// Sends a message of the library's own. It obeys no mode of sending either, and takes no room in the spool that it could not
 /// do without: it waits until the receiver takes it.
 pub fn message(ep: &'static Endpoint, lane: &'static Lane, slot: usize, bytes: &[u8]) -> Result<()> {
-    // SAFETY: borrowed for the call, which only reads them.
-    let data = unsafe { Layout::bytes(bytes.as_ptr().cast_mut(), bytes.len()) };
-    let mut sender = Sender::new(ep, lane, slot, data, bytes.len());
-    sender.check_peer()?;
-    sender.until_sent(u64::MAX, 1)
+    Run::with_bytes(bytes, |data| {
+        let mut sender = Sender::new(ep, lane, slot, data.into(), data.len());
+        sender.check_peer()?;
+        sender.until_sent(u64::MAX, 1)
+    })
 }
 
 /// Receives a message of the library's own.
 pub fn receive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, bytes: &mut [u8]) -> Result<()> {
-    // SAFETY: borrowed for the call.
-    let data = unsafe { Layout::bytes(bytes.as_mut_ptr(), bytes.len()) };
-    crate::p2p::receive::recv_on(ep, lane, slot, data)
+    Run::with_room(bytes, |to| crate::p2p::receive::recv_on(ep, lane, slot, to.into()))
 }
 
 /// Begins to send a message of the library's own; [`end_send`] completes it.

@@ -15,6 +15,7 @@ mod budget;
 
 mod pages;
 
+use crate::base::record::of_atomics;
 use std::cell::Cell;
 
 use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -38,21 +39,25 @@ const BLOCKS_IN_PAGE: usize = PAGE / SMALLEST;
 const CLASS_FREE: u32 = 0;
 const CLASS_LARGE: u32 = 100;
 
-struct Page {
-    /// 0 free or unknown; 1..=CLASSES: blocks of SMALLEST << (class - 1); CLASS_LARGE: the first of a run
-    class: AtomicU32,
-    /// Pages of the run.
-    run: AtomicU32,
-    /// Free blocks, one bit each.
-    free: [AtomicU64; BLOCKS_IN_PAGE.div_ceil(64)],
+of_atomics! { Record:
+    struct Page {
+        /// 0 free or unknown; 1..=CLASSES: blocks of SMALLEST << (class - 1); CLASS_LARGE: the first of a run
+        class: AtomicU32,
+        /// Pages of the run.
+        run: AtomicU32,
+        /// Free blocks, one bit each.
+        free: [AtomicU64; BLOCKS_IN_PAGE.div_ceil(64)],
+    }
 }
 
-struct BlockState {
-    /// generation << 1 | taken
-    word: AtomicU32,
-    /// Which budget it is charged to.
-    budget: AtomicU32,
-    charge: AtomicU64,
+of_atomics! { Record:
+    struct BlockState {
+        /// generation << 1 | taken
+        word: AtomicU32,
+        /// Which budget it is charged to.
+        budget: AtomicU32,
+        charge: AtomicU64,
+    }
 }
 
 /// All spools of a process: their memory, and a budget for the job and for each communicator that has its own.
@@ -78,15 +83,12 @@ struct Tables {
 
 impl Tables {
     fn new() -> Result<Tables> {
-        // SAFETY: they are made of atomic numbers, of which zero is one.
-        unsafe {
-            Ok(Tables {
-                pages: Zeroed::new(PAGES)?,
-                states: Zeroed::new(SPOOL_WINDOW / SMALLEST)?,
-                page_bits: Zeroed::new(PAGES / 64)?,
-                budgets: Zeroed::new(BUDGETS)?,
-            })
-        }
+        Ok(Tables {
+            pages: Zeroed::new(PAGES)?,
+            states: Zeroed::new(SPOOL_WINDOW / SMALLEST)?,
+            page_bits: Zeroed::new(PAGES / 64)?,
+            budgets: Zeroed::new(BUDGETS)?,
+        })
     }
 }
 
@@ -191,19 +193,13 @@ impl Spool {
     }
 
     fn page_word(&self, n: usize) -> &AtomicU64 {
-        debug_assert!(n < PAGES / 64);
-        // SAFETY: `n` is below the number of words.
-        unsafe { self.tables.page_bits.get_unchecked(n) }
+        &self.tables.page_bits[n]
     }
     fn page(&self, n: usize) -> &Page {
-        debug_assert!(n < PAGES);
-        // SAFETY: `n` is below the number of pages.
-        unsafe { self.tables.pages.get_unchecked(n) }
+        &self.tables.pages[n]
     }
     fn state(&self, at: u64) -> &BlockState {
-        debug_assert!((at as usize) < SPOOL_WINDOW);
-        // SAFETY: `at` is an offset in the window.
-        unsafe { self.tables.states.get_unchecked(at as usize / SMALLEST) }
+        &self.tables.states[at as usize / SMALLEST]
     }
     /// The block at an offset.
     #[inline]
@@ -222,9 +218,8 @@ impl Spool {
         }
     }
     /// What a block lies in that is given out to no other use while the block is: its page, or its run of pages.
-    pub fn extent(&self, block: BlockRef) -> (*mut u8, usize) {
-        let first = block.at as usize / PAGE * PAGE;
-        (self.bytes(first as u64), (block.size as usize).max(PAGE))
+    pub fn extent(&self, block: BlockRef) -> Run {
+        self.run((block.at as usize / PAGE * PAGE) as u64, (block.size as usize).max(PAGE))
     }
     /// Bytes of its pages that have ever been in use.
     pub fn most(&self) -> usize {

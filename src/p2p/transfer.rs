@@ -164,10 +164,9 @@ impl Sender {
         if (way == Way::Auto || way == Way::Store)
             && in_heap
             && matches!(target, Form::Contiguous(_))
-            && let Some(to) = lane.peer.as_ref().and_then(|p| p.region.heap()).and_then(|w| w.translate(addr, n))
+            && let Some(to) = lane.peer.as_ref().and_then(|p| p.region.heap()).and_then(|w| w.run(addr, n))
         {
-            // SAFETY: this process's mapping of the posted buffer.
-            Cursor::new(self.data, 0).gather(unsafe { Run::new(to, n) });
+            Cursor::new(self.data, 0).gather(to);
             return self.direct(WayTaken::Store);
         }
         let cma = cma_allowed(lane) && !matches!(way, Way::Ring | Way::Turn | Way::Spool);

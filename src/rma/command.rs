@@ -18,6 +18,7 @@ use super::address::GlobalAddress;
 use super::device::WORDS;
 use super::direct::{Atomic, Fetch};
 use super::view::Near;
+use crate::base::run::Run;
 use crate::p2p::any_source::ring::Claimed;
 
 /// What is to be done.
@@ -91,11 +92,10 @@ impl Rma {
         let words = command.encode();
         let sent = self.ep.any_source.stakes.with(world, near.ring_at, |stake| {
             match near.ring.claim(&near.room, |ticket| stake.on(ticket)) {
-                // SAFETY: forty bytes; the ticket is ours.
-                Claimed::Ticket(ticket) => unsafe {
-                    near.ring.publish(ticket, self.ep.rank, words.as_ptr().cast(), BYTES);
+                Claimed::Ticket(ticket) => {
+                    Run::with_bytes(&words, |data| near.ring.publish(ticket, self.ep.rank, data.first(BYTES)));
                     true
-                },
+                }
                 Claimed::Full => false,
             }
         });

@@ -14,6 +14,7 @@
 //! Written by the owner, except `rank_claim` of the header (renumbering), the holders, `replied` and the replies, which
 //! whoever served a command writes, the errand, and the ring.
 
+use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
@@ -169,17 +170,19 @@ impl Errand {
     }
 }
 
-/// What is registered under a key.
-#[repr(C, align(32))]
-pub struct Entry {
-    /// [`Entry::VALID`], [`Entry::SHARED`], the colour, and from bit 8 on how often the key has been given out.
-    pub life: AtomicU64,
-    /// The owner's address of the first byte.
-    pub base: AtomicU64,
-    /// Bytes.
-    pub len: AtomicU64,
-    /// The device's key, where ranks are on several nodes.
-    pub rkey: AtomicU64,
+of_atomics! { Record:
+    /// What is registered under a key.
+    #[repr(C, align(32))]
+    pub struct Entry {
+        /// [`Entry::VALID`], [`Entry::SHARED`], the colour, and from bit 8 on how often the key has been given out.
+        pub life: AtomicU64,
+        /// The owner's address of the first byte.
+        pub base: AtomicU64,
+        /// Bytes.
+        pub len: AtomicU64,
+        /// The device's key, where ranks are on several nodes.
+        pub rkey: AtomicU64,
+    }
 }
 
 const_assert!(size_of::<Entry>() == 32);

@@ -42,8 +42,7 @@ pub(super) struct Entries(Zeroed<Entry>);
 impl Entries {
     /// Nothing is.
     pub fn new() -> Result<Entries> {
-        // SAFETY: atomic numbers, of which zero is one.
-        unsafe { Zeroed::new(ENTRIES_MOST).map(Entries) }
+        Zeroed::new(ENTRIES_MOST).map(Entries)
     }
 
     /// The entry of a key.

@@ -13,6 +13,7 @@ use super::view::{RECORDS, using};
 use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Result};
+use crate::base::run::Run;
 use crate::p2p::any_source::ring::Ring;
 use crate::p2p::any_source::share::share_at;
 use crate::p2p::any_source::stake::{Stakes, is_orphan};
@@ -98,8 +99,7 @@ impl Rma {
             return false;
         };
         let mut words = [0u64; WORDS];
-        // SAFETY: forty bytes, which a slot has room for whatever its mark says.
-        unsafe { share.ring.deliver(ticket, arrival.kind, words.as_mut_ptr().cast(), BYTES) };
+        Run::with_room(&mut words, |to| share.ring.deliver(ticket, arrival.kind, to.first(BYTES)));
         share.taken += 1;
         share.ring.free(share.taken);
         self.obey(words);

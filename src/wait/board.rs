@@ -7,6 +7,7 @@
 //! Entries are written when a wait has outlived its spinning, so they cost nothing on the path of a message.
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 /// Threads of a process that can be seen waiting at a time; more wait unseen.
@@ -121,31 +122,35 @@ pub struct Waits {
     pub since_ns: u64,
 }
 
-#[repr(C, align(64))]
-struct Entry {
-    /// 0 free, 1 being written, 2 valid
-    state: AtomicU32,
-    operation: AtomicU32,
-    peer: AtomicU32,
-    index: AtomicU32,
-    comm: AtomicU32,
-    _pad: AtomicU32,
-    bytes: AtomicU64,
-    since_ns: AtomicU64,
-    _pad1: [AtomicU64; 2],
+of_atomics! { Record:
+    #[repr(C, align(64))]
+    struct Entry {
+        /// 0 free, 1 being written, 2 valid
+        state: AtomicU32,
+        operation: AtomicU32,
+        peer: AtomicU32,
+        index: AtomicU32,
+        comm: AtomicU32,
+        _pad: AtomicU32,
+        bytes: AtomicU64,
+        since_ns: AtomicU64,
+        _pad1: [AtomicU64; 2],
+    }
 }
 
-/// The records of the board.
-#[repr(C, align(64))]
-pub struct Board {
-    /// Rung for threads that sleep; they wait on its value.
-    pub bell: AtomicU32,
-    /// Rung for the event descriptor.
-    pub event_bell: AtomicU32,
-    /// Waits of this process that began before this time are part of a deadlock that is to end; written by whoever finds it.
-    pub condemned_ns: AtomicU64,
-    _pad: [AtomicU32; 12],
-    entries: [Entry; ENTRIES],
+of_atomics! { Record:
+    /// The records of the board.
+    #[repr(C, align(64))]
+    pub struct Board {
+        /// Rung for threads that sleep; they wait on its value.
+        pub bell: AtomicU32,
+        /// Rung for the event descriptor.
+        pub event_bell: AtomicU32,
+        /// Waits of this process that began before this time are part of a deadlock that is to end; written by whoever finds it.
+        pub condemned_ns: AtomicU64,
+        _pad: [AtomicU32; 12],
+        entries: [Entry; ENTRIES],
+    }
 }
 
 const_assert!(size_of::<Entry>() == 64);

@@ -11,17 +11,15 @@ use fmpl::p2p::model::{Terms, World};
 
 fn send(buffer: Buffer, n: u8) {
     buffer.fill(n);
-    let (ptr, len) = buffer.parts();
-    // SAFETY: the buffer lives as long as the world.
-    unsafe { any_source::send_any(COMM_WORLD, ptr, len, 1, 0) }.expect("sent");
+    let len = buffer.parts().1;
+    any_source::send_any(COMM_WORLD, buffer.run(len), 1, 0).expect("sent");
     // It is the sender's again.
     buffer.fill(99);
 }
 
 fn recv(buffer: Buffer) -> usize {
-    let (ptr, len) = buffer.parts();
-    // SAFETY: as above.
-    let got = unsafe { any_source::recv_any(COMM_WORLD, ptr, len, 0) }.expect("received");
+    let len = buffer.parts().1;
+    let got = any_source::recv_any(COMM_WORLD, buffer.run(len), 0).expect("received");
     assert_eq!(got.source, 0);
     got.len
 }
@@ -133,9 +131,8 @@ fn any_source_receivers_in_turn() {
         let receivers = [0usize, 1].map(|k| {
             w.spawn(1, move || {
                 let buffer = Buffer::new(w, 1, k * 512, 24);
-                let (ptr, len) = buffer.parts();
-                // SAFETY: the buffer lives as long as the world.
-                if let Err(e) = unsafe { any_source::recv_any(COMM_WORLD, ptr, len, 0) } {
+                let len = buffer.parts().1;
+                if let Err(e) = any_source::recv_any(COMM_WORLD, buffer.run(len), 0) {
                     assert_eq!(e.code(), fmpl::Code::Busy);
                     return 0;
                 }
@@ -176,8 +173,7 @@ fn any_source_orphan() {
                 let Claimed::Ticket(ticket) = ring.claim(&AtomicU64::new(0), |t| held.on(t)) else {
                     panic!("there is room");
                 };
-                // SAFETY: readable, and the ticket is this thread's.
-                unsafe { ring.publish(ticket, 1, buffer.parts().0, 8) };
+                ring.publish(ticket, 1, buffer.run(8));
             });
         });
         let receives = w.spawn(1, move || {
@@ -186,8 +182,7 @@ fn any_source_orphan() {
             for ticket in 0..2 {
                 loop {
                     if let Some(came) = ring.arrival(ticket) {
-                        // SAFETY: eight bytes.
-                        unsafe { ring.deliver(ticket, came.kind, buffer.parts().0, 8) };
+                        ring.deliver(ticket, came.kind, buffer.run(8));
                         buffer.holds(5, 8);
                         got += 1;
                         break;

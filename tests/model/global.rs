@@ -62,8 +62,7 @@ fn global_command_and_reply() {
             let buffer = Buffer::new(w, 0, 0, 8).fill(3);
             let ring = ring(w);
             let Claimed::Ticket(ticket) = ring.claim(&AtomicU64::new(0), |_| ()) else { panic!("there is room") };
-            // SAFETY: readable, and the ticket is this thread's.
-            unsafe { ring.publish(ticket, 0, buffer.parts().0, 8) };
+            ring.publish(ticket, 0, buffer.run(8));
             w.window(1).wake();
             loop {
                 let (word, value) = w.window(0).answered(0);
@@ -84,8 +83,7 @@ fn global_command_and_reply() {
                     None => w.window(1).sleep(|| if ring.arrival(0).is_none() { u64::MAX } else { 0 }),
                 }
             };
-            // SAFETY: eight bytes.
-            unsafe { ring.deliver(0, came.kind, copy.parts().0, 8) };
+            ring.deliver(0, came.kind, copy.run(8));
             copy.holds(3, 8);
             ring.free(1);
             Buffer::new(w, 1, 512, 8).fill(9);

@@ -105,15 +105,14 @@ settings! { event_of_a_send:
 fn event_of_any_source(name: &str, membarrier: [Membarrier; 2]) {
     model(name, Terms { timeout_ms: 10_000, ..event_terms(membarrier) }, |w| {
         let a = w.spawn(0, move || {
-            let (ptr, len) = Buffer::new(w, 0, 0, 24).fill(1).parts();
-            // SAFETY: the buffer lives as long as the world.
-            unsafe { any_source::send_any(COMM_WORLD, ptr, len, 1, 0) }.expect("sent");
+            let buffer = Buffer::new(w, 0, 0, 24).fill(1);
+            let len = buffer.parts().1;
+            any_source::send_any(COMM_WORLD, buffer.run(len), 1, 0).expect("sent");
         });
         let b = w.spawn(1, move || {
             let buffer = Buffer::new(w, 1, 0, 24);
-            let (ptr, len) = buffer.parts();
-            // SAFETY: as above.
-            unsafe { any_source::irecv_any(COMM_WORLD, ptr, len, 0) }.expect("begun");
+            let len = buffer.parts().1;
+            any_source::irecv_any(COMM_WORLD, buffer.run(len), 0).expect("begun");
             event_loop(w, || any_source::irecv_any_test(COMM_WORLD, 0).map(|arrived| arrived.is_some()));
             buffer.holds(1, 24);
         });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fmpl::base::shadow;
-use fmpl::p2p::layout::Layout;
+use fmpl::p2p::layout::{Layout, Run};
 use fmpl::p2p::loan::IN_MODEL;
 use fmpl::p2p::model::{Explored, Terms, World, check};
 use fmpl::p2p::{self, COMM_WORLD};
@@ -99,6 +99,12 @@ impl Buffer {
         // SAFETY: as in `fill`.
         let first = unsafe { self.ptr.read() };
         (0..32).find(|n| byte(*n, 0) == first).expect("a message")
+    }
+    /// Its first bytes, as the library is told of them.
+    pub fn run(self, len: usize) -> Run {
+        assert!(len <= self.len);
+        // SAFETY: it lives as long as the world.
+        unsafe { Run::new(self.ptr, len) }
     }
     /// As the library is told of it.
     pub fn layout(self) -> Layout {

@@ -3,6 +3,7 @@
 
 use crate::stage::{Buffer, model, pause};
 use fmpl::base::atomics::{AtomicU64, Ordering, spin_loop};
+use fmpl::base::run::Run;
 use fmpl::p2p::any_source::model::{MulticastBlock, SLOTS};
 use fmpl::p2p::any_source::ring::{Claimed, Ring, ring_at};
 use fmpl::p2p::any_source::stake::is_orphan;
@@ -26,8 +27,7 @@ fn word(w: World) -> &'static AtomicU64 {
 fn put(w: World, room: &AtomicU64, buffer: Buffer) {
     let ring = ring(w);
     if let Claimed::Ticket(ticket) = ring.claim(room, |_| ()) {
-        // SAFETY: readable, and the ticket is this thread's.
-        unsafe { ring.publish(ticket, 0, buffer.parts().0, LEN) };
+        ring.publish(ticket, 0, buffer.run(LEN));
     }
 }
 
@@ -40,8 +40,7 @@ fn room_of_another_thread() {
         let receives = w.spawn(1, move || {
             let (ring, buffer) = (ring(w), Buffer::new(w, 1, 0, LEN));
             let came = ring.arrival(0).expect("the first message");
-            // SAFETY: as many bytes.
-            unsafe { ring.deliver(0, came.kind, buffer.parts().0, LEN) };
+            ring.deliver(0, came.kind, buffer.run(LEN));
             ring.free(1);
         });
         let senders = [2, 3].map(|k| w.spawn(0, move || put(w, word(w), Buffer::new(w, 0, k * 64, LEN).fill(2))));
@@ -64,8 +63,7 @@ fn dies_before_its_ticket(name: &str, after: impl Fn(World) + Copy + 'static + S
             w.endpoint(1).any_source.stakes.with(1, at, |held| {
                 let ring = ring(w);
                 assert_eq!(ring.claim(&AtomicU64::new(0), |t| held.on(t)), Claimed::Ticket(0));
-                // SAFETY: readable, and the ticket is this thread's.
-                unsafe { ring.publish(0, 1, buffer.parts().0, 8) };
+                ring.publish(0, 1, buffer.run(8));
             });
             after(w);
         });
@@ -117,7 +115,8 @@ fn stake_in_another_ring() {
 #[test]
 fn multicast_acknowledged() {
     model("multicast_acknowledged", Terms { preemptions: 3, ..Terms::default() }, |w| {
-        let block = w.memory(0, 0);
+        // SAFETY: it lives as long as the world, and is longer.
+        let block = unsafe { Run::new(w.memory(0, 0), 2048) };
         MulticastBlock::make(block, 3, 16);
         let data = Buffer::new(w, 0, 2048, 16);
         let members = [0u32, 1, 2].map(|n| {
@@ -139,11 +138,12 @@ fn multicast_acknowledged() {
 fn multicast_in_chunks() {
     const LEN: usize = 40;
     model("multicast_in_chunks", Terms { preemptions: 3, ..Terms::default() }, |w| {
-        let block = w.memory(0, 0);
+        // SAFETY: it lives as long as the world, and is longer.
+        let block = unsafe { Run::new(w.memory(0, 0), 2048) };
         MulticastBlock::make(block, 2, LEN);
         let data = Buffer::new(w, 0, 2048, LEN).fill(7);
         let master = w.spawn(0, move || {
-            let places = MulticastBlock::fill(block, 2, data.parts().0, LEN);
+            let places = MulticastBlock::fill(block, 2, data.run(LEN));
             assert!((1..=3).contains(&places));
         });
         let members = [0u32, 1].map(|n| {
@@ -151,7 +151,7 @@ fn multicast_in_chunks() {
                 let mine = Buffer::new(w, 1, n as usize * 512, LEN);
                 let mut at = 0;
                 while at < LEN {
-                    let got = MulticastBlock::take(block, 2, n, at, mine.parts().0, LEN);
+                    let got = MulticastBlock::take(block, 2, n, at, mine.run(LEN));
                     if got == at {
                         spin_loop();
                     }

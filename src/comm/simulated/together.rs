@@ -5,6 +5,7 @@ use super::messages::{Message, layout, layout_mut};
 use super::{Plan, Rank, all_is_well, play, the_fault_is_named};
 use crate::base::bytes::{Bytes, Room};
 use crate::base::rules::Rule;
+use crate::base::run::Run;
 use crate::base::simulation::{Lot, pause};
 use crate::coll::{self, Function, Kind};
 use crate::comm::{comm_dup, comm_free, comm_split};
@@ -119,12 +120,12 @@ impl With<'_> {
             for _ in 0..counts[self.me()] {
                 let me = self.me();
                 let bytes = self.all.next(receiver, index, me).bytes();
-                let (ptr, len, to) = (bytes.as_ptr(), bytes.len(), receiver as i32);
+                let to = receiver as i32;
+                // SAFETY: readable until the call or the request is over.
+                let data = unsafe { Run::new(bytes.as_ptr().cast_mut(), bytes.len()) };
                 let done = match self.own.once_in(2) {
-                    // SAFETY: readable for the length of the call.
-                    true => unsafe { send_any(comm, ptr, len, to, index) },
-                    // SAFETY: readable until the request is over.
-                    false => unsafe { isend_any(comm, ptr, len, to, index) }.and_then(|()| {
+                    true => send_any(comm, data, to, index),
+                    false => isend_any(comm, data, to, index).and_then(|()| {
                         self.complete(|| isend_any_test(comm, to, index), || isend_any_wait(comm, to, index))
                     }),
                 };
@@ -134,12 +135,11 @@ impl With<'_> {
         }
         for _ in 0..counts.iter().sum() {
             let mut bytes = vec![0xa5u8; *LENGTHS.iter().max().expect("some")];
-            let (ptr, cap) = (bytes.as_mut_ptr(), bytes.len());
+            // SAFETY: writable until the call or the request is over.
+            let to = unsafe { Run::new(bytes.as_mut_ptr(), bytes.len()) };
             let arrived = match self.own.once_in(2) {
-                // SAFETY: writable for the length of the call.
-                true => unsafe { recv_any(comm, ptr, cap, index) },
-                // SAFETY: writable until the request is over.
-                false => unsafe { irecv_any(comm, ptr, cap, index) }.and_then(|()| {
+                true => recv_any(comm, to, index),
+                false => irecv_any(comm, to, index).and_then(|()| {
                     for _ in 0..self.own.below(20) {
                         if let Some(arrived) = irecv_any_test(comm, index)? {
                             return Ok(arrived);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::arrivals::{Arrival, Arrivals};
 use super::cache::Cache;
-use super::device::{Access, Device, DeviceError};
+use super::device::{Access, Device, DeviceError, Piece, Place};
 use super::hello::{Card, Kind};
 use super::link::Link;
 use super::link::ending::Reason;
@@ -22,6 +22,7 @@ use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::Key;
 use crate::base::lock::{Condvar, Mutex, MutexGuard};
+use crate::base::run::Run;
 use crate::base::thread::{self, Started};
 use crate::fabric::shm::region::{Mapping, Region};
 
@@ -128,6 +129,38 @@ impl Bounce<'_> {
     pub fn arena(&self) -> &Arena {
         self.arena.as_ref().expect("taken by drop only")
     }
+    /// The same, to be copied to and from.
+    pub(crate) fn run(&self) -> Run {
+        // SAFETY: the caller's alone, who waits for what devices do to it before it gives the buffer back.
+        unsafe { Run::new(self.arena().as_ptr(), BOUNCE_BYTES) }
+    }
+    /// The word at an offset.
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        self.run().part(at, 8).words()[0]
+    }
+    /// [`Link::bulk`] of a part of it. It is waited for before the part is used again, and before the buffer is given back.
+    pub(crate) fn post(
+        &self,
+        link: &Link,
+        (push, last): (bool, bool),
+        at: usize,
+        len: usize,
+        remote: Place,
+    ) -> Result<u64> {
+        // SAFETY: a part of the buffer, which is registered.
+        unsafe { link.bulk(push, last, &[self.piece(at, len)], remote) }
+    }
+    /// [`Link::fetch_add`] of one, to its end: what was there.
+    pub(crate) fn draw(&self, link: &Link, remote: Place) -> Result<u64> {
+        // SAFETY: a word of the buffer, which is registered, and left alone until the wait is over.
+        let ticket = unsafe { link.fetch_add(remote, 1, self.piece(0, 8))? };
+        link.wait(ticket)?;
+        Ok(self.word(0))
+    }
+    fn piece(&self, at: usize, len: usize) -> Piece {
+        let run = self.run().part(at, len);
+        Piece { addr: run.ptr() as u64, len: run.len() as u32, lkey: self.arena().region().lkey() }
+    }
 }
 
 impl Drop for Bounce<'_> {
@@ -222,12 +255,9 @@ impl Fabric {
         self.shared.device.domain()
     }
     /// The key by which peers reach a piece of the spool, registered when first asked for.
-    ///
-    /// # Safety
-    /// As for [`Ranges::key`].
-    pub unsafe fn spool_key(&self, at: *mut u8, len: usize) -> Result<u32> {
-        // SAFETY: as the caller promises.
-        unsafe { self.shared.spool.key(at, len) }
+    pub fn spool_key(&self, piece: Run) -> Result<u32> {
+        // SAFETY: the spool stays mapped as long as the process is on the fabric, and its allocator gives out what is free.
+        unsafe { self.shared.spool.key(piece.ptr(), piece.len()) }
     }
     /// Ends the registrations of pieces of the spool that are in no use; were there any?
     pub fn shed_spool(&self, is_free: impl Fn(u64, usize) -> bool) -> bool {

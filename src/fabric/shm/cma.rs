@@ -12,6 +12,7 @@ mod aliased;
 use libc::{c_ulong, c_void, iovec, pid_t};
 
 use crate::base::bytes::Room;
+use crate::base::run::Run;
 
 /// Why a copy was not made, or not to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,20 @@ pub unsafe fn write_run(pid: pid_t, local: *const u8, remote: u64, len: usize) -
 pub unsafe fn read_run(pid: pid_t, local: *mut u8, remote: u64, len: usize) -> Result<(), CmaError> {
     // SAFETY: as the caller promises.
     unsafe { run(Way::Read, pid, local, remote, len) }
+}
+
+/// The same into a run of this process's. The kernel looks whether there are such bytes of the other's; what is there is read as it is.
+#[inline]
+pub(crate) fn read_into(pid: pid_t, local: Run, remote: u64) -> Result<(), CmaError> {
+    // SAFETY: writable, as the run's maker promised.
+    unsafe { run(Way::Read, pid, local.ptr(), remote, local.len()) }
+}
+
+/// [`write_run`] out of a run of this process's, to where the other has said that it may.
+#[inline]
+pub(crate) fn write_from(pid: pid_t, local: Run, remote: u64) -> Result<(), CmaError> {
+    // SAFETY: readable, as the run's maker promised; and as said.
+    unsafe { run(Way::Write, pid, local.ptr(), remote, local.len()) }
 }
 
 /// The same into room of this process's. What is there in the other one is the other one's: it is read as it is.

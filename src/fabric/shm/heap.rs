@@ -20,6 +20,8 @@ use crate::base::atomics::Ordering;
 use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::record::Record;
+use crate::base::run::Run;
 
 /// The grain of blocks: a cache line, so that two blocks never share one.
 const GRAIN: usize = 64;
@@ -110,11 +112,12 @@ impl Heap {
     }
 
     /// A block for the words by which loans come back, published in the region's header.
-    pub fn publish_loans(&self, bytes: usize) -> Result<*mut u8> {
-        let at = self.alloc(bytes)?;
+    pub(crate) fn publish_loans<T: Record>(&self, n: usize) -> Result<&'static [T]> {
+        let at = self.alloc(n * size_of::<T>())?;
         // SYNC POINT: pairs with the acquire in `PeerRegion::loans`.
         self.region.header().loans.store(at as u64, Ordering::Release);
-        Ok(at)
+        // SAFETY: a block of the heap that is never given back, at a line; whoever has it has this heap as long.
+        Ok(unsafe { std::slice::from_raw_parts(at.cast(), n) })
     }
 
     /// Where in the window an address of it lies.
@@ -291,6 +294,13 @@ impl HeapWindow {
     #[inline]
     pub fn translate(&self, addr: u64, len: usize) -> Option<*mut u8> {
         self.at(addr.checked_sub(self.owner_base)?, len as u64)
+    }
+
+    /// The same as a run, of which the owner has said that this process may use it: for as long as the owner is known.
+    #[inline]
+    pub(crate) fn run(&self, addr: u64, len: usize) -> Option<Run> {
+        // SAFETY: within the mapping, which stays as long as the window does, and as said.
+        self.translate(addr, len).map(|at| unsafe { Run::new(at, len) })
     }
 
     /// The same as room, of which the owner has said that this process may use it.

@@ -60,6 +60,7 @@ use super::heap::HeapWindow;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock;
 use crate::base::error::{Code, Error, Result};
+use crate::base::record::Record;
 use layout::MAGIC;
 pub use layout::{
     ALIVE, ANY_AT, ARENAS_AT, BOARD_AT, BOARD_END, BOARD_LEN, FINALIZED, HEAP_AT, LANES_AT, LAYOUT_VERSION, LIVES_AT,
@@ -160,6 +161,11 @@ impl Region {
     pub fn board(&self) -> *mut u8 {
         // SAFETY: the first mapping reaches to BOARD_END.
         unsafe { self.first.as_ptr().add(BOARD_AT as usize) }
+    }
+
+    /// The same as what lies there.
+    pub fn board_of<T: Record>(&self) -> &T {
+        self.first.record(BOARD_AT as usize)
     }
 
     /// Maps `len` bytes from `offset` on. `Memory`: the address space or a limit on it is used up; `Argument`: beyond the region.
@@ -315,6 +321,11 @@ impl PeerRegion {
     pub fn board(&self) -> *mut u8 {
         // SAFETY: the first mapping reaches to BOARD_END.
         unsafe { self.first.as_ptr().add(BOARD_AT as usize) }
+    }
+
+    /// The same as what lies there.
+    pub fn board_of<T: Record>(&self) -> &T {
+        self.first.record(BOARD_AT as usize)
     }
 
     /// The owner's rank.

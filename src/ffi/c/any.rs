@@ -5,7 +5,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
-use super::fmpl_comm;
+use super::{bitmap, bytes, fmpl_comm};
 use crate::ffi::outcome::{fail, hand_out, hand_to, number, wrong};
 use crate::p2p::any_source::{self, multicast};
 
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn fmpl_send_any(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises `size` readable bytes at `buf`; the core looks at null and size itself.
-    number(unsafe { any_source::send_any(comm, buf.cast(), size, dst, mai) })
+    number(unsafe { any_source::send_any(comm, bytes(buf, size), dst, mai) })
 }
 
 /// Receives the next message on index `mai`, whoever sends it.
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn fmpl_recv_any_from(
     received: *mut usize,
 ) -> c_int {
     // SAFETY: the caller promises `size` writable bytes at `buf`; the core looks at null and size itself.
-    let arrived = unsafe { any_source::recv_any(comm, buf.cast(), size, mai) };
+    let arrived = unsafe { any_source::recv_any(comm, bytes(buf, size), mai) };
     // SAFETY: as described.
     unsafe { hand_out_arrived(arrived, mai, src, received) }
 }
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn fmpl_isend_any(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises `size` readable bytes at `buf` until the request is completed.
-    number(unsafe { any_source::isend_any(comm, buf.cast(), size, dst, mai) })
+    number(unsafe { any_source::isend_any(comm, bytes(buf, size), dst, mai) })
 }
 
 /// Waits until the buffer of the isend_any to (`dst`, `mai`, `comm`) may be written again.
@@ -225,7 +225,7 @@ pub unsafe extern "C" fn fmpl_isend_any_test(dst: c_int, mai: c_int, comm: fmpl_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_irecv_any(buf: *mut c_void, size: usize, mai: c_int, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `size` writable bytes at `buf` until the request is completed or withdrawn.
-    number(unsafe { any_source::irecv_any(comm, buf.cast(), size, mai) })
+    number(unsafe { any_source::irecv_any(comm, bytes(buf, size), mai) })
 }
 
 /// Waits until the message of the irecv_any on (`mai`, `comm`) is in its buffer.
@@ -327,7 +327,8 @@ pub unsafe extern "C" fn fmpl_mcast(
     ticket: *mut u64,
 ) -> c_int {
     // SAFETY: the caller promises `size` readable bytes at `buf`, as long as said, and the words of the bitmap.
-    let sent = unsafe { multicast::mcast(comm, buf.cast(), size, members, !ticket.is_null()) };
+    let sent =
+        unsafe { bitmap(members, comm).and_then(|to| multicast::mcast(comm, bytes(buf, size), to, !ticket.is_null())) };
     hand_out(sent, |number| {
         if !ticket.is_null() {
             // SAFETY: not null, so the caller's.
@@ -379,7 +380,7 @@ pub unsafe extern "C" fn fmpl_mcast_recv(
     master: *mut c_int,
 ) -> c_int {
     // SAFETY: the caller promises `capacity` writable bytes at `buf`.
-    let arrived = unsafe { multicast::mcast_recv(comm, buf.cast(), capacity) };
+    let arrived = unsafe { multicast::mcast_recv(comm, bytes(buf, capacity)) };
     // SAFETY: as described.
     unsafe { hand_out_arrived(arrived, -1, master, size) }
 }
@@ -396,7 +397,7 @@ pub unsafe extern "C" fn fmpl_mcast_recv(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_mcast_irecv(buf: *mut c_void, capacity: usize, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `capacity` writable bytes at `buf` until the request is completed or withdrawn.
-    number(unsafe { multicast::mcast_irecv(comm, buf.cast(), capacity) })
+    number(unsafe { multicast::mcast_irecv(comm, bytes(buf, capacity)) })
 }
 
 /// Waits for the multicast of `fmpl_mcast_irecv`.

@@ -4,7 +4,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::fmpl_comm;
+use super::{bitmap, fmpl_comm};
 use crate::ffi::outcome::{hand_out, hand_to, number, wrong};
 use crate::p2p::any_source;
 use crate::p2p::{self, Lent};
@@ -164,7 +164,8 @@ pub unsafe extern "C" fn fmpl_mcast_loan(
     comm: fmpl_comm,
 ) -> c_int {
     // SAFETY: the caller promises the bitmap.
-    number(unsafe { p2p::mcast_loan(comm, buf.cast(), size, members, mai) })
+    let sent = unsafe { bitmap(members, comm) };
+    number(sent.and_then(|members| p2p::mcast_loan(comm, buf.cast(), size, members, mai)))
 }
 
 /// Hands a loan over to index `mai` of rank `dst`, to be received by whoever receives from any source there. It needs a place at the receiver

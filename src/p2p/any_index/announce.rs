@@ -63,8 +63,7 @@ pub(in crate::p2p) fn announce_message(lane: &Lane, slot: usize, land: Land, wor
 pub(in crate::p2p) fn wake_receiver(lane: &Lane) {
     doorbell::light_barrier();
     if lane.peer_side().any_sleep.load(Ordering::Relaxed) & 0xff != 0 {
-        // SAFETY: the peer's board is mapped as long as the lane lives.
-        let board: &Board = unsafe { &*lane.peer_board };
+        let board = lane.board();
         doorbell::ring(&board.bell, doorbell::bit(0));
         doorbell::ring(&board.event_bell, u32::MAX);
     }

@@ -48,8 +48,7 @@ pub(super) fn post(lane: &Lane, state: &mut AnyState) {
     doorbell::light_barrier();
     let wanted = lane.any_wanted(lane.inn);
     if wanted.load(Ordering::Relaxed) != 0 && wanted.swap(0, Ordering::Relaxed) != 0 {
-        // SAFETY: the peer's board is mapped as long as the lane lives.
-        let board: &Board = unsafe { &*lane.peer_board };
+        let board = lane.board();
         doorbell::ring(&board.bell, u32::MAX);
         doorbell::ring(&board.event_bell, u32::MAX);
     }

@@ -227,16 +227,11 @@ impl FarShare<'_> {
         record(mark, |n| self.word(at + 8 * n).load(Ordering::Acquire))
     }
 
-    /// Copies the first `n` bytes of a message that lies in its slot.
-    ///
-    /// # Safety
-    /// `n` writable bytes at `to`; the message of the ticket is there.
-    pub unsafe fn deliver(&self, ticket: u64, to: *mut u8, n: usize) {
-        // SAFETY: as the caller promises; the bytes stay until the slot is freed.
-        unsafe {
-            let from = self.ring.memory.as_ptr().add(self.at + self.slot(ticket) + HEAD);
-            crate::base::atomics::copy(from, to, n.min(AREA_BYTES));
-        }
+    /// Copies the bytes of a message that lies in its slot.
+    pub fn deliver(&self, ticket: u64, to: Run) {
+        let from = self.ring.memory.as_ptr().wrapping_add(self.at + self.slot(ticket) + HEAD);
+        // SAFETY: a slot of the ring, whose bytes stay until it is freed.
+        unsafe { Run::new(from, AREA_BYTES) }.copy_to(to);
     }
 
     /// So many messages are taken by now.

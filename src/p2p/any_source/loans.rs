@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
+use super::key_of;
 use super::receive::{Incoming, find};
 use super::ring::{Kind, Ring};
 use super::send::{Message, Outgoing, Way, until_sent};
 use super::share::Share;
-use super::table::key_of;
 use crate::base::error::{Code, Error, Result};
-use crate::base::layout::Layout;
+use crate::base::run::Run;
 use crate::base::unwinding::NoWayOut;
 use crate::p2p::PROC_NULL;
 use crate::p2p::endpoint::{Endpoint, endpoint};
@@ -19,6 +19,12 @@ use crate::p2p::loan::{Claimed, Lent, claim};
 
 /// As a capacity: what is next is a loan, and wanted as that.
 pub(super) const AS_LOAN: usize = usize::MAX;
+
+/// Stands for a buffer of that capacity.
+fn as_loan() -> Run {
+    // SAFETY: no bytes of it are ever used: what is taken so is a loan, or nothing.
+    unsafe { Run::new(std::ptr::null_mut(), AS_LOAN) }
+}
 
 /// Hands the first `size` bytes of a loan over to a receiver of any source. On an error it is still the caller's.
 pub fn send_loan_any(comm: i32, at: *mut u8, size: usize, dst: i32, index: i32) -> Result<()> {
@@ -32,7 +38,7 @@ pub fn send_loan_any(comm: i32, at: *mut u8, size: usize, dst: i32, index: i32) 
     }
     let out = outgoing(ep, comm, dst, index)?;
     out.check_peer(ep)?;
-    let mut message = Message::new(ep, out, claimed.at, claimed.size);
+    let mut message = Message::new(ep, out, claimed.bytes());
     let near = match &out.way {
         Way::Near(near) => Some(near.peer.as_ref().map_or(std::ptr::null(), Arc::as_ptr)),
         Way::Far(_) => None,
@@ -40,8 +46,7 @@ pub fn send_loan_any(comm: i32, at: *mut u8, size: usize, dst: i32, index: i32) 
     if near.is_some() {
         message.hand_over(claimed.words);
     }
-    // SAFETY: the loan is this call's until it is sent.
-    NoWayOut::during("a send to a receiver of any source", || unsafe { until_sent(ep, out, message) })?;
+    NoWayOut::during("a send to a receiver of any source", || until_sent(ep, out, message))?;
     match near {
         Some(holder) => pool.hand_over(ticket, generation, holder),
         None => pool.drop_sent(ticket, generation),
@@ -72,7 +77,7 @@ pub fn recv_loan_any(comm: i32, index: i32) -> Result<(Lent, i32)> {
 /// The same without waiting for it.
 pub fn irecv_loan_any(comm: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    find(ep, comm, index)?.begin(ep, std::ptr::null_mut(), AS_LOAN)
+    find(ep, comm, index)?.begin(ep, as_loan())
 }
 
 impl Ring {
@@ -84,26 +89,21 @@ impl Ring {
 
 impl Incoming {
     /// Takes a loan that is next in a share: as that, or its bytes; its length. `None`: its words name none.
-    ///
-    /// # Safety
-    /// `cap` writable bytes at `to`, or [`AS_LOAN`].
     #[cold]
-    pub(super) unsafe fn take_loan(
+    pub(super) fn take_loan(
         &self,
         ep: &'static Endpoint,
         share: &Share,
         source: u32,
-        to: *mut u8,
-        cap: usize,
+        to: Run,
     ) -> Result<Option<usize>> {
         let peer = if source == ep.rank { None } else { Some(ep.contact(source)?) };
         ep.loans.may_hold(peer.as_ref())?;
         let Some(lent) = ep.loans.hold(&ep.heap, peer.as_ref(), Ring::loan_of(share)) else { return Ok(None) };
-        if cap == AS_LOAN {
+        if to.len() == AS_LOAN {
             self.lent.set(Some(lent));
         } else {
-            // SAFETY: as the caller promises.
-            ep.loans.copy_out(lent, unsafe { Layout::bytes(to, cap) }, cap)?;
+            ep.loans.copy_out(lent, to.into(), to.len())?;
         }
         Ok(Some(lent.len))
     }
@@ -116,8 +116,7 @@ impl Incoming {
                 let Some(next) = self.peek(ep) else { return Ok(None) };
                 if self.turn_is(Kind::Loan) {
                     self.drop_begun(ep);
-                    // SAFETY: nothing is written.
-                    let taken = unsafe { self.take_turn(ep, std::ptr::null_mut(), AS_LOAN)? };
+                    let taken = self.take_turn(ep, as_loan())?;
                     let lent = self.lent.take().unwrap_or(Lent::NOTHING);
                     return Ok(taken.map(|arrived| (lent, arrived.source)));
                 }
@@ -132,8 +131,7 @@ impl Incoming {
                 }
             }
         };
-        // SAFETY: the loan is this ring's as long as it is noted.
-        let Some(arrived) = (unsafe { self.take_turn(ep, begun.at, begun.len)? }) else { return Ok(None) };
+        let Some(arrived) = self.take_turn(ep, begun.bytes())? else { return Ok(None) };
         self.lent.set(None);
         ep.loans.keep_copy(begun);
         Ok(Some((Lent { at: begun.at, len: arrived.len.min(begun.len) }, arrived.source)))
@@ -147,8 +145,7 @@ impl Incoming {
     }
 
     fn is_unrequested(&self) -> Result<()> {
-        // SAFETY: claimed.
-        match unsafe { (*self.pending.get()).is_some() } {
+        match self.pending.get().is_some() {
             true => Err(self.busy_error("a request there is not completed")),
             false => Ok(()),
         }
@@ -163,9 +160,8 @@ fn complete(comm: i32, index: i32, wait: bool) -> Result<Option<(Lent, i32)>> {
         Error::new(Code::Request, text)
     };
     let Some(_claim) = inc.claim_to_complete(wait)? else { return Ok(None) };
-    // SAFETY: claimed.
-    let wanted = unsafe { *inc.pending.get() };
-    if wanted.is_none_or(|w| w.len != AS_LOAN) {
+    let wanted = inc.pending.get();
+    if wanted.is_none_or(|w| w.len() != AS_LOAN) {
         return Err(none());
     }
     let result = if wait {

@@ -34,10 +34,10 @@ pub mod offer;
 pub mod receive;
 pub mod request;
 pub mod ring;
+mod rings;
 pub mod send;
 pub mod share;
 pub mod stake;
-mod table;
 
 use std::sync::{Arc, OnceLock};
 
@@ -45,6 +45,8 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::run::Run;
+use crate::base::table::{Key, Table};
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
@@ -67,7 +69,12 @@ use far::{FarRing, FarRoad, FarStakes, Moved, PAUSE_NS};
 use ring::{Ring, ring_at};
 use send::{Near, Way};
 use stake::Stakes;
-use table::{Table, key_of};
+
+/// The key of a ring: of a rank of a communicator (-1: this process's own), and an index.
+#[inline(always)]
+fn key_of(comm: i32, rank: i32, index: i32) -> Key {
+    ((comm as u32 as u64) << 32 | rank as u32 as u64, index)
+}
 
 /// What a process has of this domain.
 pub struct AnySource {
@@ -116,12 +123,8 @@ struct FarRings {
 /// Memory that this process has named in a record of its spool: the record lies in shared memory, so what it says is not believed.
 struct Lent {
     block: BlockRef,
-    ptr: *const u8,
-    len: usize,
+    data: Run,
 }
-
-// SAFETY: the pointer is to memory that its caller leaves alone until the record's block is done; see `Outgoing`.
-unsafe impl Send for Lent {}
 
 /// A communicator that this process has freed.
 struct Left {
@@ -170,8 +173,8 @@ impl AnySource {
     pub fn new(region: &Region, slots: usize, shares: usize) -> Result<AnySource> {
         Ok(AnySource {
             own: (slots / shares, shares),
-            outgoing: Table::new(),
-            incoming: Table::new(),
+            outgoing: Table::default(),
+            incoming: Table::default(),
             stakes: Stakes::own(region)?,
             spools: OnceLock::new(),
             waiting: Default::default(),
@@ -233,7 +236,7 @@ impl AnySource {
     /// rings' memory, and the units that say where they lie, are free for another communicator when none of them can
     /// ([`AnySource::sweep`]).
     pub fn forget(&self, context: &Context) {
-        let of = |key: table::Key| (key.0 >> 32) as u32 as i32 == context.handle;
+        let of = |key: Key| (key.0 >> 32) as u32 as i32 == context.handle;
         // SAFETY: no thread of this process uses the communicator any more, so nobody has one of its rings.
         unsafe {
             self.outgoing.remove(of);
@@ -326,8 +329,8 @@ impl AnySource {
     }
 
     /// A record in a block of the own spool names this memory.
-    fn lend(&self, block: BlockRef, ptr: *const u8, len: usize) {
-        self.lent().push(Lent { block, ptr, len });
+    fn lend(&self, block: BlockRef, data: Run) {
+        self.lent().push(Lent { block, data });
     }
 
     /// It does so no more.
@@ -335,11 +338,10 @@ impl AnySource {
         self.lent().retain(|lent| (lent.block.at, lent.block.generation) != (block.at, block.generation));
     }
 
-    /// The first `n` bytes of the memory that a record in the own spool names.
-    fn lent_by(&self, at: u64, generation: u32, n: usize) -> Option<*const u8> {
+    /// The memory that a record in the own spool names.
+    fn lent_by(&self, at: u64, generation: u32) -> Option<Run> {
         let lent = self.lent();
-        let found = lent.iter().find(|lent| (lent.block.at, lent.block.generation) == (at, generation))?;
-        (n <= found.len).then_some(found.ptr)
+        lent.iter().find(|lent| (lent.block.at, lent.block.generation) == (at, generation)).map(|lent| lent.data)
     }
 
     fn moved(&self) -> crate::base::lock::MutexGuard<'_, Vec<Moved>> {
@@ -396,11 +398,11 @@ fn check_index(ep: &Endpoint, context: &Context, index: i32) -> Result<()> {
     Err(Error::new(Code::Index, format!("rank {}: any-source index {index}: there are {have}, from 0 on", ep.rank)))
 }
 
-fn check_buffer(ep: &Endpoint, ptr: *const u8, len: usize) -> Result<()> {
-    if ptr.is_null() && len != 0 {
+fn check_buffer(ep: &Endpoint, data: Run) -> Result<()> {
+    if data.is_nowhere() {
         return Err(Error::new(Code::Argument, format!("rank {}: null buffer with a size", ep.rank)));
     }
-    if len > isize::MAX as usize {
+    if data.len() > isize::MAX as usize {
         return Err(Error::new(Code::Argument, format!("rank {}: size overflows", ep.rank)));
     }
     Ok(())
@@ -417,126 +419,4 @@ fn garbled(ep: &Endpoint, source: u32) -> Error {
 /// Why a peer can do nothing any more; `None`: it can.
 fn gone(peer: &Option<Arc<Peer>>) -> Option<&'static str> {
     peer.as_ref()?.gone()
-}
-
-impl Endpoint {
-    /// The ring of an index at a rank, as a sender.
-    #[cold]
-    fn outgoing(&self, comm: i32, dst: i32, index: i32) -> Result<&'static Outgoing> {
-        let context = self.context(comm)?;
-        let size = context.group.size();
-        if dst < 0 || dst as u32 >= size {
-            return Err(Error::new(
-                Code::Rank,
-                format!("rank {}: any-source send to rank {dst} of communicator {comm} of {size} ranks", self.rank),
-            ));
-        }
-        check_index(self, context, index)?;
-        self.outgoing_at(context, dst, index)
-    }
-
-    /// The same, of a rank that exists and of any index, the library's own too.
-    #[cold]
-    fn outgoing_at(&self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
-        let (comm, rank) = (context.handle, context.group.world_rank(dst as u32));
-        let key = key_of(comm, dst, index);
-        if let Some(out) = self.any_source.outgoing.find(key) {
-            return Ok(out);
-        }
-        if rank != self.rank && self.is_elsewhere(rank)? {
-            return self.far_outgoing_at(context, dst, index);
-        }
-        let peer = if rank == self.rank { None } else { Some(self.contact(rank)?) };
-        let have = peer.as_ref().map_or(self.region.indices(), |p| p.region.header().indices.load(Ordering::Acquire));
-        if (index as usize) < context.indices.min(INDEX_MAX) && index as u32 >= have {
-            return Err(Error::new(
-                Code::Index,
-                format!("rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank),
-            ));
-        }
-        let shape = peer.as_ref().map_or(Some(self.any_source.own), |p| share::of_region(p.region.header()));
-        let Some((slots, shares)) = shape else {
-            let what = self.break_off(rank, "the shape of its rings of any source, in the header of its region");
-            let text =
-                format!("rank {}: any-source send to (rank {dst}, index {index}): rank {rank} {what}", self.rank);
-            return Err(Error::new(Code::Peer, text));
-        };
-        let domain = Domain::of(context);
-        // Neighbours among the ranks of the node are in different shares.
-        let number = self.launch.local_ranks().iter().position(|r| *r == self.rank).unwrap_or(0);
-        let at = share::share_at(ring_at(domain.unit, index as usize), slots, share::share_of(number as u32, shares));
-        self.any_source.outgoing.find_or_make(key, || {
-            let window = match &peer {
-                Some(p) => p.region.map(at, Ring::bytes(slots))?,
-                None => self.region.map(at, Ring::bytes(slots))?,
-            };
-            let board: *const Board = peer.as_ref().map_or(self.region.board(), |p| p.region.board()).cast();
-            let ring = Ring::new(window, slots, domain.epoch);
-            let near = Near { ring, ring_at: at, board, peer: peer.clone() };
-            Ok(Outgoing::new(key, (comm, dst, index), rank, Way::Near(near)))
-        })
-    }
-
-    /// The same of a rank on another node.
-    #[cold]
-    fn far_outgoing_at(&self, context: &Context, dst: i32, index: i32) -> Result<&'static Outgoing> {
-        let (comm, rank) = (context.handle, context.group.world_rank(dst as u32));
-        let lane = self.lane_of(context, dst)?;
-        let Some(far) = lane.far() else { return Err(garbled(self, rank)) };
-        if (index as usize) < context.indices.min(INDEX_MAX) && index as u32 >= far.link.indices.load(Ordering::Acquire)
-        {
-            let have = far.ask_indices()?;
-            if index as u32 >= have {
-                return Err(Error::new(
-                    Code::Index,
-                    format!("rank {}: any-source index {index} at rank {dst}: there are {have}, from 0 on", self.rank),
-                ));
-            }
-        }
-        // Where the receiver is still starting, or making this communicator, it comes soon.
-        let until = now_ns() + (self.config.attach_s * 1e9) as u64;
-        let mut pause_ns = PAUSE_NS[0];
-        let road = loop {
-            if let Some(road) = FarRoad::find(lane, index as usize) {
-                break road;
-            }
-            let what = lane.gone().or_else(|| (now_ns() > until).then_some("has no ring for it"));
-            if let Some(what) = what {
-                return Err(lane.peer_error(self.rank, what, "any-source send to", index));
-            }
-            crate::base::thread::sleep(std::time::Duration::from_nanos(pause_ns));
-            pause_ns = (2 * pause_ns).min(PAUSE_NS[1]);
-        };
-        let key = key_of(comm, dst, index);
-        let way = Way::Far(Box::new(road));
-        self.any_source.outgoing.find_or_make(key, || Ok(Outgoing::new(key, (comm, dst, index), rank, way)))
-    }
-
-    /// The own ring of an index.
-    #[cold]
-    fn incoming(&self, comm: i32, index: i32) -> Result<&'static Incoming> {
-        let context = self.context(comm)?;
-        check_index(self, context, index)?;
-        self.incoming_at(context, index)
-    }
-
-    /// The same of any index, the library's own too.
-    #[cold]
-    fn incoming_at(&self, context: &Context, index: i32) -> Result<&'static Incoming> {
-        let comm = context.handle;
-        let key = key_of(comm, -1, index);
-        let domain = Domain::of(context);
-        let (slots, shares) = self.any_source.own;
-        let at = ring_at(domain.unit, index as usize);
-        self.any_source.incoming.find_or_make(key, || {
-            let share = |k| {
-                let at = share::share_at(at, slots, k);
-                let ring = Ring::new(self.region.map(at, Ring::bytes(slots))?, slots, domain.epoch);
-                Ok(share::Share::new(at, ring))
-            };
-            let spans = self.spans_nodes(&domain.group);
-            let all = (0..shares).map(share).collect::<Result<Vec<_>>>()?;
-            Ok(Incoming::new(key, domain.clone(), (comm, index), all, spans))
-        })
-    }
 }

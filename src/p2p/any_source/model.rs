@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::key_of;
 use super::ring::{Ring, ring_at};
 use super::send::{Near, Way};
 use super::share::Share;
-use super::table::key_of;
 use super::{AnySource, Incoming, Outgoing};
 use crate::base::shadow;
 use crate::fabric::shm::peer::Peer;
@@ -63,7 +63,7 @@ impl AnySource {
         let at = ring_at(None, 0);
         let key = key_of(COMM_WORLD, other.rank as i32, 0);
         let out = self.outgoing.find_or_make(key, || {
-            let board = other.region.board().cast_const().cast();
+            let board = other.region.board_of();
             let to = (COMM_WORLD, other.rank as i32, 0);
             let near = Near { ring: ring(other.rank), ring_at: at, board, peer: Some(peer) };
             Ok(Outgoing::new(key, to, other.rank, Way::Near(near)))

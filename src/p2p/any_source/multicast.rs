@@ -30,7 +30,8 @@ mod spread;
 mod wide;
 
 use chunks::{CHUNK, Chunks};
-use record::{ACKED, ENTERED, Shared, TOLD_BYTES, Told, members};
+pub(in crate::p2p) use record::members;
+use record::{ACKED, ENTERED, Record, Shared, Told};
 
 #[cfg(loom)]
 pub use record::MulticastBlock;
@@ -38,11 +39,12 @@ pub use record::MulticastBlock;
 pub use member::{mcast_irecv, mcast_irecv_cancel, mcast_irecv_end, mcast_recv};
 
 use super::check_buffer;
+use super::key_of;
 use super::send::Message;
-use super::table::key_of;
-use crate::base::atomics::{AtomicU32, Ordering, copy};
+use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::run::Run;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::BlockRef;
 use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES, UNIT_SLOTS};
@@ -76,55 +78,38 @@ fn give_back(ep: &Endpoint, block: BlockRef) {
     ep.spool.give_back(block);
 }
 
-/// The members of a bitmap, in ascending order, some at least.
-///
-/// # Safety
-/// A word for each 64 ranks of the communicator at `bits`, or null.
-pub(in crate::p2p) unsafe fn members_of(ep: &Endpoint, comm: i32, bits: *const u64) -> Result<Vec<u32>> {
-    let size = ep.context(comm)?.group.size();
-    if bits.is_null() {
-        return Err(Error::new(Code::Argument, format!("rank {}: mcast with no bitmap", ep.rank)));
-    }
-    // SAFETY: as the caller promises.
-    let bits = unsafe { std::slice::from_raw_parts(bits, (size as usize).div_ceil(64)) };
-    let all: Vec<u32> = members(bits).collect();
-    if let Some(rank) = all.iter().find(|r| **r >= size) {
-        let text = format!("rank {}: mcast to rank {rank} of communicator {comm} of {size} ranks", ep.rank);
-        return Err(Error::new(Code::Rank, text));
-    }
-    if all.is_empty() {
-        return Err(Error::new(Code::Argument, format!("rank {}: mcast to nobody: no bit is set", ep.rank)));
-    }
-    Ok(all)
+/// Words of a bitmap of ranks of a communicator: bit r % 64 of word r / 64 is rank r's.
+pub fn bitmap_words(comm: i32) -> Result<usize> {
+    Ok((endpoint()?.context(comm)?.group.size() as usize).div_ceil(64))
 }
 
-/// Sends to the members of a bitmap (bit r % 64 of word r / 64: rank r of the communicator). `keeps`: the buffer stays unchanged until
-/// the ticket is complete; otherwise it may be changed on return.
-///
-/// # Safety
-/// `len` readable bytes at `ptr`, for as long as said; a word for each 64 ranks at `bits`.
-pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, keeps: bool) -> Result<u64> {
+/// Looks whether a bitmap names members, and no others: how many, and the first.
+pub(in crate::p2p) fn check_members(ep: &Endpoint, context: &Context, bits: &[u64]) -> Result<(usize, u32)> {
+    let (me, size, comm) = (ep.rank, context.group.size(), context.handle);
+    let wrong = |code, text: String| Err(Error::new(code, format!("rank {me}: mcast {text}")));
+    if bits.len() != (size as usize).div_ceil(64) {
+        return wrong(Code::Argument, format!("with {} words of bits for {size} ranks", bits.len()));
+    }
+    if let Some(rank) = members(bits).find(|rank| *rank >= size) {
+        return wrong(Code::Rank, format!("to rank {rank} of communicator {comm} of {size} ranks"));
+    }
+    let count = bits.iter().map(|word| word.count_ones() as usize).sum();
+    match members(bits).next() {
+        Some(root) => Ok((count, root)),
+        None => wrong(Code::Argument, "to nobody: no bit is set".to_owned()),
+    }
+}
+
+/// Sends to the members of a [bitmap](bitmap_words). `keeps`: the buffer stays unchanged until the ticket is complete; otherwise it may be
+/// changed on return.
+pub fn mcast(comm: i32, data: Run, bits: &[u64], keeps: bool) -> Result<u64> {
     let ep = endpoint()?;
-    check_buffer(ep, ptr, len)?;
+    check_buffer(ep, data)?;
     let context = ep.context(comm)?;
-    let size = context.group.size();
-    let words = (size as usize).div_ceil(64);
-    if bits.is_null() {
-        return Err(Error::new(Code::Argument, format!("rank {}: mcast with no bitmap", ep.rank)));
-    }
-    // SAFETY: as the caller promises.
-    let bits = unsafe { std::slice::from_raw_parts(bits, words) };
-    let count = bits.iter().map(|w| w.count_ones()).sum::<u32>();
-    if let Some(rank) = members(bits).find(|r| *r >= size) {
-        let text = format!("rank {}: mcast to rank {rank} of communicator {comm} of {size} ranks", ep.rank);
-        return Err(Error::new(Code::Rank, text));
-    }
-    let Some(root) = members(bits).next() else {
-        return Err(Error::new(Code::Argument, format!("rank {}: mcast to nobody: no bit is set", ep.rank)));
-    };
+    let (count, root) = check_members(ep, context, bits)?;
+    let (words, len) = (bits.len(), data.len());
     if wide::is_wide(ep, context, bits)? {
-        // SAFETY: as the caller promises.
-        let block = unsafe { wide::send(ep, context, ptr, len, bits)? };
+        let block = wide::send(ep, context, data, bits)?;
         ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
         if !keeps {
             leave(ep, block);
@@ -132,27 +117,25 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
         return Ok(ticket_of(block));
     }
     let reachable = reaches_all(ep, context, bits)?;
-    let mut records = Shared::bytes(words, count as usize);
+    let mut records = Shared::bytes(words, count);
     if len > CHUNK {
-        records += Chunks::bytes(len, count as usize);
+        records += Chunks::bytes(len, count);
     }
-    let place = place(ep, comm, ptr, len, records, keeps && reachable)?;
-    // SAFETY: taken with room for these records, and ours alone until it is told of.
-    let shared = unsafe { Shared::begin(ep.spool.bytes(place.block.at), comm, len, bits) };
+    let place = place(ep, comm, data, records, keeps && reachable)?;
+    let shared = Shared::begin(whole(ep, place.block), comm, len, bits);
     let block = place.block;
     // Members follow a long copy while it is made.
     let followed = !place.stays && len > CHUNK;
     if place.stays {
-        shared.record.in_heap.store(ep.heap.contains(ptr, len) as u32, Ordering::Relaxed);
-        shared.record.address.store(ptr as u64, Ordering::Relaxed);
+        shared.record.in_heap.store(ep.heap.contains(data.ptr(), len) as u32, Ordering::Relaxed);
+        shared.record.address.store(data.ptr() as u64, Ordering::Relaxed);
         if members(bits).any(|r| r == context.group.rank()) {
-            ep.any_source.lend(place.block, ptr, len);
+            ep.any_source.lend(place.block, data);
         }
     } else if followed {
         Chunks::new(&shared).begin();
     } else {
-        // SAFETY: the block has room for `len` bytes behind its records.
-        unsafe { copy(ptr, shared.data(), len) };
+        data.copy_to(shared.data());
     }
     let told = Told { at: block.at, generation: block.generation, master: ep.rank };
     if let Err(e) = tell(ep, context, root, told) {
@@ -164,8 +147,7 @@ pub unsafe fn mcast(comm: i32, ptr: *const u8, len: usize, bits: *const u64, kee
         if ep.crowded {
             chunks.make_way(members(bits).position(|r| r == context.group.rank()).map(|n| n as u32));
         }
-        // SAFETY: as above; no member is done before all is there.
-        unsafe { chunks.fill(ptr, len) };
+        chunks.fill(data);
     }
     ep.any_source.multicasts.fetch_add(1, Ordering::Relaxed);
     if !keeps {
@@ -200,17 +182,11 @@ struct Place {
 /// Chooses the place of a multicast's data and takes the block. Data that `may_stay` does if the members have its memory mapped, or if
 /// the spool has no room now: a copy into shared memory and one out of it by each member take less time than a copy by each member
 /// through the kernel, which looks for the owner of every page.
-fn place(
-    ep: &'static Endpoint,
-    comm: i32,
-    ptr: *const u8,
-    len: usize,
-    records: usize,
-    may_stay: bool,
-) -> Result<Place> {
+fn place(ep: &'static Endpoint, comm: i32, data: Run, records: usize, may_stay: bool) -> Result<Place> {
+    let len = data.len();
     let all = records + len;
     if may_stay && len > CHUNK {
-        if !ep.heap.contains(ptr, len)
+        if !ep.heap.contains(data.ptr(), len)
             && let Some(block) = ep.spool.take(comm, all, all)
         {
             return Ok(Place { block, stays: false });
@@ -263,26 +239,27 @@ fn take(ep: &'static Endpoint, comm: i32, bytes: usize, charge: usize) -> Result
 
 /// Tells a rank of the communicator where a multicast is.
 fn tell(ep: &'static Endpoint, context: &Context, rank: u32, told: Told) -> Result<()> {
-    tell_bytes(ep, context, rank, (&raw const told).cast(), TOLD_BYTES)
+    tell_words(ep, context, rank, &told.words())
 }
 
 /// Sends a rank a message of the library's own, which is read before this returns.
-fn tell_bytes(ep: &'static Endpoint, context: &Context, rank: u32, bytes: *const u8, len: usize) -> Result<()> {
+fn tell_words(ep: &'static Endpoint, context: &Context, rank: u32, words: &[u64]) -> Result<()> {
     let index = index_of(context);
     let out = match ep.any_source.outgoing.find(key_of(context.handle, rank as i32, index)) {
         Some(out) => out,
         None => ep.outgoing_at(context, rank as i32, index)?,
     };
     out.check_peer(ep)?;
-    let mut message = Message::told(out, bytes, len);
-    let mut waiter = Waiter::new();
-    // SAFETY: the message lives on this stack until it is placed.
-    while !unsafe { message.step(ep)? } {
-        if !waiter.spin() {
-            waiter.slow(&message.scene(ep))?;
+    Run::with_bytes(words, |data| {
+        let mut message = Message::told(out, data);
+        let mut waiter = Waiter::new();
+        while !message.step(ep)? {
+            if !waiter.spin() {
+                waiter.slow(&message.scene(ep))?;
+            }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Multicasts that this process has sent as their master, a message each.
@@ -345,13 +322,17 @@ fn is_complete(ep: &Endpoint, block: BlockRef) -> bool {
     ep.spool.is_done(block) || !ep.spool.is_held(block) || wide::settle(ep, block)
 }
 
+/// All of a block of this process's spool.
+fn whole(ep: &Endpoint, block: BlockRef) -> Run {
+    ep.spool.run(block.at, ep.spool.bytes_of(block.at))
+}
+
 /// A multicast of this process that is not complete.
 ///
 /// Its members write into the block, so what that says of itself is checked against what this process knows. `None`: it is damaged.
 fn own<'a>(ep: &'a Endpoint, block: BlockRef) -> Option<Shared<'a>> {
-    let at = ep.spool.bytes(block.at);
-    // SAFETY: a block of ours that was made for a multicast.
-    let record = unsafe { Shared::at(at, [0; 4]) }.record;
+    let at = whole(ep, block);
+    let record: &Record = at.record(BLOCK_HEADER)?;
     let [words, count, extra] =
         [&record.words, &record.count, &record.extra].map(|w| w.load(Ordering::Relaxed) as usize);
     let size = record.size.load(Ordering::Relaxed) as usize;
@@ -360,13 +341,15 @@ fn own<'a>(ep: &'a Endpoint, block: BlockRef) -> Option<Shared<'a>> {
     if !fits || BLOCK_HEADER + Shared::bytes(words, count) + extra > ep.spool.bytes_of(block.at) {
         return None;
     }
-    // SAFETY: as above, with room for so much.
-    Some(unsafe { Shared::at(at, [words, count, size, extra]) })
+    Some(Shared::at(at, [words, count, size, extra]))
 }
 
 /// The error of a multicast of which a member has died without its data.
 fn of_the_dead(ep: &Endpoint, block: BlockRef) -> Option<Error> {
     let Some(shared) = own(ep, block).filter(|shared| !has_strangers(ep, shared)) else {
+        if is_complete(ep, block) {
+            return None;
+        }
         let text = format!("rank {}: mcast: a member has damaged its block; others may not have the message", ep.rank);
         return Some(Error::new(Code::Peer, text));
     };

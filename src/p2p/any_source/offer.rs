@@ -14,12 +14,13 @@
 //! OPEN and CLOSED are left by compare-and-swap, so that exactly one side decides. A block belongs to this use until the receiver marks
 //! it done with its generation; that is the receiver's last look at it, and the end of the offer for the sender.
 
+use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 use super::ring::Away;
 use super::send::{Near, Outgoing, copy_into_spool};
 use super::{garbled, receive::Incoming};
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
 use crate::fabric::shm::cma::{self, CmaError};
@@ -39,23 +40,25 @@ const STREAM: u32 = 6;
 /// Bytes of a piece of a message that goes through a small block; the block holds two.
 const PIECE: usize = if cfg!(loom) { 384 } else { 64 << 10 };
 
-/// The record of an offer, behind its block's header.
-#[repr(C, align(64))]
-pub(super) struct Offer {
-    /// Written by the sender, and by the receiver as the drawing says.
-    state: AtomicU32,
-    /// The sender's sleep byte.
-    asleep: AtomicU32,
-    /// Where in the sender's memory the message is.
-    address: AtomicU64,
-    /// Where in its spool it was moved to, or the block that it goes through.
-    block: AtomicU64,
-    generation: AtomicU32,
-    _pad: AtomicU32,
-    /// Bytes that the sender has put into that block, and that the receiver has taken out.
-    filled: AtomicU64,
-    taken: AtomicU64,
-    _pad1: [AtomicU64; 2],
+of_atomics! { Record:
+    /// The record of an offer, behind its block's header.
+    #[repr(C, align(64))]
+    pub(super) struct Offer {
+        /// Written by the sender, and by the receiver as the drawing says.
+        state: AtomicU32,
+        /// The sender's sleep byte.
+        asleep: AtomicU32,
+        /// Where in the sender's memory the message is.
+        address: AtomicU64,
+        /// Where in its spool it was moved to, or the block that it goes through.
+        block: AtomicU64,
+        generation: AtomicU32,
+        _pad: AtomicU32,
+        /// Bytes that the sender has put into that block, and that the receiver has taken out.
+        filled: AtomicU64,
+        taken: AtomicU64,
+        _pad1: [AtomicU64; 2],
+    }
 }
 
 const_assert!(size_of::<Offer>() == 64);
@@ -76,25 +79,17 @@ pub(super) enum Fetch {
 
 /// The record behind a block's header. `None`: there is no room for one.
 fn record<'a>(block: PeerBlock) -> Option<&'a Offer> {
-    let at = block.bytes(BLOCK_HEADER as u64, size_of::<Offer>() as u64)?;
-    // SAFETY: within the window, which stays mapped; blocks begin at lines, and the header is one of several lines; an offer is atomics only.
-    Some(unsafe { &*at.ptr().cast::<Offer>() })
+    block.at(BLOCK_HEADER as u64)
 }
 
-/// Makes an offer of a message at `ptr`, to itself or to another rank. `None`: the spool has no block for it.
-pub(super) fn make(
-    ep: &Endpoint,
-    comm: i32,
-    (ptr, len): (*const u8, usize),
-    to_itself: bool,
-    reachable: bool,
-) -> Option<BlockRef> {
+/// Makes an offer of a message, to itself or to another rank. `None`: the spool has no block for it.
+pub(super) fn make(ep: &Endpoint, comm: i32, data: Run, to_itself: bool, reachable: bool) -> Option<BlockRef> {
     let block = ep.spool.take(comm, size_of::<Offer>(), 0)?;
     let offer = record(ep.spool.as_peers().block(block.at)?)?;
     if to_itself {
-        ep.any_source.lend(block, ptr, len);
+        ep.any_source.lend(block, data);
     }
-    offer.address.store(ptr as u64, Ordering::Relaxed);
+    offer.address.store(data.ptr() as u64, Ordering::Relaxed);
     offer.asleep.store(0, Ordering::Relaxed);
     offer.filled.store(0, Ordering::Relaxed);
     offer.taken.store(0, Ordering::Relaxed);
@@ -153,18 +148,7 @@ impl Offered {
     }
 
     /// Does what the receiver needs of the sender; `late`: the sender's patience is over. `true`: the memory is the caller's again.
-    ///
-    /// # Safety
-    /// `len` readable bytes at `ptr`.
-    pub unsafe fn serve(
-        &mut self,
-        ep: &Endpoint,
-        out: &Outgoing,
-        near: &Near,
-        ptr: *const u8,
-        len: usize,
-        late: bool,
-    ) -> Result<bool> {
+    pub fn serve(&mut self, ep: &Endpoint, out: &Outgoing, near: &Near, data: Run, late: bool) -> Result<bool> {
         let offer = self.record(ep);
         if ep.spool.is_done(self.block) {
             self.give_back(ep);
@@ -176,19 +160,16 @@ impl Offered {
         // SYNC POINT: pairs with the receiver's exchange.
         let state = offer.state.load(Ordering::Acquire);
         match state {
-            // SAFETY: as the caller promises.
-            OPEN | CLOSED if late => unsafe { self.move_it(ep, out, near, ptr, len, state) },
-            // SAFETY: as the caller promises.
-            ASKED => unsafe {
-                if self.move_it(ep, out, near, ptr, len, ASKED)? {
+            OPEN | CLOSED if late => self.move_it(ep, out, near, data, state),
+            ASKED => {
+                if self.move_it(ep, out, near, data, ASKED)? {
                     return Ok(true);
                 }
                 self.begin_stream(ep, out, near);
                 Ok(false)
-            },
+            }
             STREAM => {
-                // SAFETY: as the caller promises.
-                unsafe { self.fill(ep, out, near, ptr, len) };
+                self.fill(ep, out, near, data);
                 Ok(false)
             }
             _ => Ok(false),
@@ -196,20 +177,8 @@ impl Offered {
     }
 
     /// Copies the message into the spool, if there is room and the offer is still in this state. `true`: it is there.
-    ///
-    /// # Safety
-    /// As for [`Offered::serve`].
-    unsafe fn move_it(
-        &mut self,
-        ep: &Endpoint,
-        out: &Outgoing,
-        near: &Near,
-        ptr: *const u8,
-        len: usize,
-        state: u32,
-    ) -> Result<bool> {
-        // SAFETY: as the caller promises.
-        let Some(block) = (unsafe { copy_into_spool(ep, out.comm, ptr, len) }) else { return Ok(false) };
+    fn move_it(&mut self, ep: &Endpoint, out: &Outgoing, near: &Near, data: Run, state: u32) -> Result<bool> {
+        let Some(block) = copy_into_spool(ep, out.comm, data) else { return Ok(false) };
         let offer = self.record(ep);
         offer.block.store(block.at, Ordering::Relaxed);
         offer.generation.store(block.generation, Ordering::Relaxed);
@@ -233,20 +202,14 @@ impl Offered {
         near.wake_receiver(out.index);
     }
 
-    /// # Safety
-    /// As for [`Offered::serve`].
-    unsafe fn fill(&mut self, ep: &Endpoint, out: &Outgoing, near: &Near, ptr: *const u8, len: usize) {
+    fn fill(&mut self, ep: &Endpoint, out: &Outgoing, near: &Near, data: Run) {
         let offer = self.record(ep);
         let Some(block) = self.stream else { return };
-        while self.filled < len as u64 && self.room_in_stream(offer) {
+        while self.filled < data.len() as u64 && self.room_in_stream(offer) {
             let filled = self.filled;
-            let n = PIECE.min(len - filled as usize);
+            let n = PIECE.min(data.len() - filled as usize);
             let half = (filled as usize / PIECE % 2) * PIECE;
-            // SAFETY: within message and block; the receiver has taken what was in this half.
-            unsafe {
-                let to = ep.spool.bytes(block.at + (BLOCK_HEADER + half) as u64);
-                copy(ptr.add(filled as usize), to, n);
-            }
+            data.after(filled as usize).copy_to(ep.spool.run(block.at + (BLOCK_HEADER + half) as u64, n));
             self.filled += n as u64;
             // SYNC POINT: pairs with the receiver's acquire.
             offer.filled.store(self.filled, Ordering::Release);
@@ -289,13 +252,9 @@ impl Fetching<'_> {
     }
 
     /// Copies a spooled message out.
-    ///
-    /// # Safety
-    /// `cap` writable bytes at `to`.
-    pub unsafe fn spooled(&self, to: *mut u8, cap: usize) -> Result<()> {
+    pub fn spooled(&self, to: Run) -> Result<()> {
         let (block, from) = self.block(self.away.at, self.away.len, self.away.generation)?;
-        // SAFETY: as the caller promises.
-        from.copy_to(unsafe { Run::new(to, cap) });
+        from.copy_to(to);
         block.finish(self.away.generation);
         Ok(())
     }
@@ -321,46 +280,38 @@ impl Fetching<'_> {
     }
 
     /// Fetches an offered message as far as that goes now. `false`: the sender has to do something first.
-    ///
-    /// # Safety
-    /// As for [`Fetching::spooled`].
-    pub unsafe fn offered(&self, to: *mut u8, cap: usize) -> Result<bool> {
+    pub fn offered(&self, to: Run) -> Result<bool> {
         let offer = self.offer()?;
-        let n = cap.min(self.away.len as usize);
+        let to = to.first(self.away.len as usize);
         loop {
             // SYNC POINT: pairs with the sender's releases and exchange.
             let state = offer.state.load(Ordering::Acquire);
             let swap = |to| offer.state.compare_exchange(state, to, Ordering::AcqRel, Ordering::Acquire).is_ok();
             match state {
-                OPEN if swap(TAKEN) => {
-                    // SAFETY: the sender leaves its memory alone while the offer is taken; ours has room for `n` bytes.
-                    match unsafe { self.read(offer.address.load(Ordering::Relaxed), to, n) } {
-                        Ok(()) => {
-                            self.end(offer);
-                            return Ok(true);
-                        }
-                        Err(_) if self.source == self.ep.rank => return Err(garbled(self.ep, self.source)),
-                        Err(CmaError::Gone) => return Err(self.lost()),
-                        Err(CmaError::Denied | CmaError::Fault { .. } | CmaError::System { .. }) => {
-                            offer.state.store(ASKED, Ordering::Release);
-                            self.wake_source(offer);
-                        }
+                OPEN if swap(TAKEN) => match self.read(offer.address.load(Ordering::Relaxed), to) {
+                    Ok(()) => {
+                        self.end(offer);
+                        return Ok(true);
                     }
-                }
+                    Err(_) if self.source == self.ep.rank => return Err(garbled(self.ep, self.source)),
+                    Err(CmaError::Gone) => return Err(self.lost()),
+                    Err(CmaError::Denied | CmaError::Fault { .. } | CmaError::System { .. }) => {
+                        offer.state.store(ASKED, Ordering::Release);
+                        self.wake_source(offer);
+                    }
+                },
                 CLOSED if swap(ASKED) => self.wake_source(offer),
                 OPEN | CLOSED => {}
                 MOVED => {
                     let generation = offer.generation.load(Ordering::Relaxed);
                     let (block, from) = self.block(offer.block.load(Ordering::Relaxed), self.away.len, generation)?;
-                    // SAFETY: as in `spooled`.
-                    unsafe { copy(from.ptr(), to, n) };
+                    from.copy_to(to);
                     block.finish(generation);
                     self.end(offer);
                     return Ok(true);
                 }
                 STREAM => {
-                    // SAFETY: as the caller promises.
-                    let whole = unsafe { self.drain(offer, to, n)? };
+                    let whole = self.drain(offer, to)?;
                     if whole {
                         self.end(offer);
                     }
@@ -371,27 +322,23 @@ impl Fetching<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`Fetching::spooled`]; `n` bytes at `address` of the source.
-    unsafe fn read(&self, address: u64, to: *mut u8, n: usize) -> std::result::Result<(), CmaError> {
+    fn read(&self, address: u64, to: Run) -> std::result::Result<(), CmaError> {
         if self.source == self.ep.rank {
             // Where it is, this process knows by itself.
-            let own = self.ep.any_source.lent_by(self.away.at, self.away.generation, n);
-            let from = own.ok_or(CmaError::Fault { done: 0 })?;
-            // SAFETY: our own process's memory, of so many bytes, which its sender leaves alone.
-            unsafe { copy(from, to, n) };
+            let own = self.ep.any_source.lent_by(self.away.at, self.away.generation);
+            let from = own.filter(|from| from.len() >= to.len()).ok_or(CmaError::Fault { done: 0 })?;
+            from.copy_to(to);
             return Ok(());
         }
         let Some(peer) = self.peer() else { return Err(CmaError::Gone) };
-        if n == 0 {
+        if to.is_empty() {
             return Ok(());
         }
         // A process of a model has no end that could be asked for.
         if if cfg!(loom) { peer.is_dead() } else { !peer.may_copy() } {
             return Err(CmaError::Gone);
         }
-        // SAFETY: as the caller promises.
-        let read = unsafe { cma::read_run(peer.pid, to, address, n) };
+        let read = cma::read_into(peer.pid, to, address);
         if read == Err(CmaError::Denied) {
             peer.cma_off();
         }
@@ -406,9 +353,7 @@ impl Fetching<'_> {
         self.ep.known(self.source)
     }
 
-    /// # Safety
-    /// As for [`Fetching::spooled`].
-    unsafe fn drain(&self, offer: &Offer, to: *mut u8, n: usize) -> Result<bool> {
+    fn drain(&self, offer: &Offer, to: Run) -> Result<bool> {
         let generation = offer.generation.load(Ordering::Relaxed);
         let (block, from) = self.block(offer.block.load(Ordering::Relaxed), 2 * PIECE as u64, generation)?;
         let mut taken = offer.taken.load(Ordering::Relaxed);
@@ -417,9 +362,7 @@ impl Fetching<'_> {
         while taken < filled {
             let piece = (PIECE as u64).min(self.away.len - taken) as usize;
             let half = (taken as usize / PIECE % 2) * PIECE;
-            let want = piece.min(n.saturating_sub(taken as usize));
-            // SAFETY: within the block and the buffer.
-            unsafe { copy(from.ptr().add(half), to.wrapping_add(taken as usize), want) };
+            from.part(half, piece).copy_to(to.after(taken as usize));
             taken += piece as u64;
             // SYNC POINT: pairs with the sender's acquire: the half is free again.
             offer.taken.store(taken, Ordering::Release);
@@ -453,9 +396,7 @@ impl Fetching<'_> {
     #[cold]
     fn ring_source(&self, sleep: u32) {
         let peer = if self.source == self.ep.rank { None } else { self.peer() };
-        let board = peer.as_ref().map_or(self.ep.region.board(), |p| p.region.board()).cast::<Board>();
-        // SAFETY: the board of a known peer stays mapped, and our own.
-        let board = unsafe { &*board };
+        let board: &Board = peer.as_ref().map_or(self.ep.region.board_of(), |p| p.region.board_of());
         if sleep & ASLEEP != 0 {
             doorbell::ring(&board.bell, doorbell::bit(self.inc.index as usize));
         }

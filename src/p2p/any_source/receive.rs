@@ -1,20 +1,24 @@
 //! Receiving from any source: the slots in the order of their tickets.
 
+mod deaths;
 mod either;
+mod waiting;
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
+use super::key_of;
 use super::offer::Fetching;
 use super::ring::*;
 use super::share::{Share, limit_of};
 use super::stake::{Stakes, is_orphan};
-use super::table::{Key, Keyed, key_of};
 use super::{Domain, check_buffer};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::run::Run;
+use crate::base::table::{Key, Keyed};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::loan::Descriptor;
@@ -22,7 +26,9 @@ use crate::lane::record::{ASLEEP, EVENT};
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::p2p::loan::Lent;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell, patience};
+use deaths::Death;
 use either::Sides;
+use waiting::{ACQUAINTANCE_NS, MEETING_NS, Waiting};
 
 /// What a receive has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,16 +57,6 @@ impl Arrived {
     }
 }
 
-/// Where the message of an irecv goes.
-#[derive(Clone, Copy)]
-pub(super) struct Wanted {
-    pub ptr: *mut u8,
-    pub len: usize,
-}
-
-/// A waiting receive looks at the senders' counters once in so many slow turns.
-const LOOKS: u32 = if cfg!(loom) { u32::MAX } else { 64 };
-
 /// A ring of this process. The thread that has it claimed uses what is private.
 #[repr(align(64))]
 pub struct Incoming {
@@ -76,8 +72,8 @@ pub struct Incoming {
     domain: Domain,
     /// Where else messages come, if they do: other shares, senders of other nodes.
     sides: Option<Sides>,
-    /// A request that is not completed.
-    pub(super) pending: UnsafeCell<Option<Wanted>>,
+    /// Where the message of a request goes that is not completed.
+    pub(super) pending: Cell<Option<Run>>,
     /// Dead ranks that a receive here has told of.
     told: Mutex<BTreeSet<u32>>,
     /// The loan that was taken last, or one that a message is being received into. For the thread that has the ring claimed.
@@ -89,7 +85,7 @@ pub struct Incoming {
     meets: AtomicU32,
 }
 
-// SAFETY: `pending` and `lent` are used only by the thread that has the ring claimed; what it points to is the caller's promise.
+// SAFETY: `pending` and `lent` are used only by the thread that has the ring claimed.
 unsafe impl Send for Incoming {}
 // SAFETY: as above.
 unsafe impl Sync for Incoming {}
@@ -118,22 +114,6 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// What a death means for a receive that finds nothing.
-enum Death {
-    /// The next slot of this share was this rank's, and stays empty.
-    Hole(usize, u32),
-    /// The same in the far ring; if several have died it is one of them.
-    FarHole(usize, u32),
-    /// This rank has died; others may still send.
-    News(u32),
-    /// This rank has not answered for long; it may again.
-    Late(u32),
-    /// Nobody is left who could send.
-    Alone,
-    /// The counters of this share are damaged: which messages it has cannot be told any more.
-    Damaged(usize),
-}
-
 impl Incoming {
     pub(super) fn new(
         key: Key,
@@ -152,7 +132,7 @@ impl Incoming {
             index,
             domain,
             sides: (spans || !shares.is_empty()).then(|| Sides::new(shares, spans)),
-            pending: UnsafeCell::new(None),
+            pending: Cell::new(None),
             told: Mutex::default(),
             lent: Cell::new(None),
             told_late: Mutex::default(),
@@ -163,8 +143,7 @@ impl Incoming {
 
     /// Is there a request that is not completed? (For finalize, when no other thread is in a call.)
     pub fn is_pending(&self) -> bool {
-        // SAFETY: nobody changes it now, as said.
-        unsafe { (*self.pending.get()).is_some() }
+        self.pending.get().is_some()
     }
 
     /// Takes the ring for a call of this thread.
@@ -196,8 +175,7 @@ impl Incoming {
 
     /// The request is over. The ring is claimed.
     pub(super) fn end(&self) {
-        // SAFETY: claimed.
-        unsafe { *self.pending.get() = None };
+        self.pending.set(None);
         self.requested.store(0, Ordering::Relaxed);
         self.disarm();
     }
@@ -208,14 +186,12 @@ impl Incoming {
     }
 
     /// Begins a request.
-    pub(super) fn begin(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<()> {
+    pub(super) fn begin(&self, ep: &'static Endpoint, to: Run) -> Result<()> {
         let _claim = self.claim()?;
-        // SAFETY: claimed.
-        let pending = unsafe { &mut *self.pending.get() };
-        if pending.is_some() {
+        if self.pending.get().is_some() {
             return Err(self.busy_error("complete the pending request first"));
         }
-        *pending = Some(Wanted { ptr: to, len: cap });
+        self.pending.set(Some(to));
         self.requested.store(1, Ordering::Relaxed);
         self.meets_ns.store(0, Ordering::Relaxed);
         self.arm(ep);
@@ -223,17 +199,11 @@ impl Incoming {
     }
 
     /// Takes the next message if it is there. The ring is claimed.
-    ///
-    /// # Safety
-    /// `cap` writable bytes at `to`.
     #[inline(always)]
-    pub(super) unsafe fn take(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
-        // SAFETY: as the caller promises.
-        let taken = unsafe {
-            match &self.sides {
-                None => self.take_near(ep, &self.first, to, cap),
-                Some(sides) => self.take_any(ep, sides, to, cap),
-            }
+    pub(super) fn take(&self, ep: &'static Endpoint, to: Run) -> Result<Option<Arrived>> {
+        let taken = match &self.sides {
+            None => self.take_near(ep, &self.first, to),
+            Some(sides) => self.take_any(ep, sides, to),
         };
         traced!(self.note(ep, &taken));
         taken
@@ -249,39 +219,27 @@ impl Incoming {
     }
 
     /// Takes the next message of a share if it is there.
-    ///
-    /// # Safety
-    /// As for [`Incoming::take`].
     #[inline(always)]
-    unsafe fn take_near(
-        &self,
-        ep: &'static Endpoint,
-        share: &Share,
-        to: *mut u8,
-        cap: usize,
-    ) -> Result<Option<Arrived>> {
+    fn take_near(&self, ep: &'static Endpoint, share: &Share, to: Run) -> Result<Option<Arrived>> {
         let ticket = share.next();
         let Some(arrival) = share.ring.arrival(ticket) else { return Ok(None) };
         let len = match arrival.kind {
             Kind::Inline | Kind::Area => {
-                // SAFETY: `to` has room for `cap` bytes; `deliver` bounds by slot and area.
-                unsafe { share.ring.deliver(ticket, arrival.kind, to, cap.min(arrival.len as usize)) };
+                share.ring.deliver(ticket, arrival.kind, to.first(arrival.len as usize));
                 arrival.len as usize
             }
             Kind::Nothing | Kind::Damaged => {
                 share.advance(ticket);
                 return Err(self.damaged(ep, arrival.source));
             }
-            // SAFETY: as the caller promises.
-            Kind::Loan => match unsafe { self.take_loan(ep, share, arrival.source, to, cap)? } {
+            Kind::Loan => match self.take_loan(ep, share, arrival.source, to)? {
                 Some(len) => len,
                 None => {
                     share.advance(ticket);
                     return Err(self.damaged(ep, arrival.source));
                 }
             },
-            // SAFETY: as the caller promises.
-            Kind::Spooled | Kind::Offered => match unsafe { self.fetch(ep, share, arrival, to, cap) } {
+            Kind::Spooled | Kind::Offered => match self.fetch(ep, share, arrival, to) {
                 Ok(None) => return Ok(None),
                 Ok(Some(len)) => len,
                 Err(e) => {
@@ -295,7 +253,7 @@ impl Incoming {
         if source < 0 {
             return Err(self.damaged(ep, arrival.source));
         }
-        Ok(Some(Arrived { source, len, capacity: cap }))
+        Ok(Some(Arrived { source, len, capacity: to.len() }))
     }
 
     /// A slot says what none can. Whoever sends here can have written it, so nobody is suspected.
@@ -328,27 +286,15 @@ impl Incoming {
     }
 
     /// Fetches a long message; its length. `None`: its sender has to do something first.
-    ///
-    /// # Safety
-    /// As for [`Incoming::take`].
     #[cold]
-    unsafe fn fetch(
-        &self,
-        ep: &'static Endpoint,
-        share: &Share,
-        arrival: Arrival,
-        to: *mut u8,
-        cap: usize,
-    ) -> Result<Option<usize>> {
+    fn fetch(&self, ep: &'static Endpoint, share: &Share, arrival: Arrival, to: Run) -> Result<Option<usize>> {
         let fetching = self.fetching(ep, share, arrival.source);
         let len = fetching.away.len as usize;
         if arrival.kind == Kind::Spooled {
-            // SAFETY: as the caller promises.
-            unsafe { fetching.spooled(to, cap)? };
+            fetching.spooled(to)?;
             return Ok(Some(len));
         }
-        // SAFETY: as the caller promises.
-        if unsafe { fetching.offered(to, cap)? } {
+        if fetching.offered(to)? {
             return Ok(Some(len));
         }
         // It says no more, and has died: what it has said is looked at before.
@@ -391,179 +337,14 @@ impl Incoming {
         Some(Arrived { source: self.domain.rank_here(arrival.source), len, capacity: 0 })
     }
 
-    /// A share with counters that cannot be.
-    fn look_for_damage(&self) -> Option<Death> {
-        let damaged = |share: &Share| share.ring.is_damaged(Some(share.next())) && share.arrival().is_none();
-        self.shares().position(damaged).map(Death::Damaged)
-    }
-
-    /// What deaths mean for a receive that finds nothing. Changes nothing.
-    fn look_for_the_dead(&self, ep: &'static Endpoint) -> Option<Death> {
-        if ep.deaths() != 0
-            && let Some(found) = self.look_for_damage()
-        {
-            return Some(found);
-        }
-        let (elsewhere, late) =
-            if self.spans() { (ep.lost_elsewhere(), ep.late_elsewhere()) } else { Default::default() };
-        if ep.deaths() == 0 && elsewhere.is_empty() && late.is_empty()
-            || self.shares().any(|share| share.arrival().is_some())
-        {
-            return None;
-        }
-        let is_dead = |rank: &u32| ep.is_dead(*rank) || elsewhere.contains(rank);
-        let dead: Vec<u32> = self.domain.group.members().filter(is_dead).collect();
-        if !late.is_empty() && self.has_far_claim(ep) {
-            // The ticket may be that of one who is late, and nobody's message behind it can be taken.
-            ep.give_up_late();
-            return None;
-        }
-        if !dead.is_empty()
-            && let Some(found) = self.look_for_far_holes(ep, &dead, &elsewhere)
-        {
-            return found;
-        }
-        let mut claimed = false;
-        for (n, share) in self.shares().enumerate() {
-            let ticket = share.next();
-            if !share.ring.is_claimed(ticket) {
-                continue;
-            }
-            claimed = true;
-            let has = |rank: u32| {
-                let stakes = |p: &crate::fabric::shm::peer::Peer| Stakes::of(&p.region).ok();
-                let theirs = ep.known(rank).and_then(|p| stakes(&p));
-                theirs.is_some_and(|s| s.has(ep.rank, share.at, ticket))
-            };
-            // A damaged rank's stakes may say anything: where nobody alive can have the ticket a dead one had it, and be it by writing to
-            // the counter.
-            let all_known = || self.domain.group.members().all(|rank| dead.contains(&rank) || self.knows(ep, rank));
-            let first = || dead.first().copied().filter(|_| all_known());
-            let owner = dead.iter().copied().find(|r| has(*r)).or_else(first);
-            let living = |r: &u32| *r != ep.rank && !dead.contains(r);
-            let living = || {
-                ep.any_source.stakes.has(ep.rank, share.at, ticket)
-                    || self.domain.group.members().filter(living).any(has)
-            };
-            if let Some(rank) = owner.filter(|_| is_orphan(&share.ring, ticket, || true, living)) {
-                return Some(Death::Hole(n, rank));
-            }
-        }
-        if claimed {
-            return None;
-        }
-        let told = self.told.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(rank) = dead.iter().find(|r| !told.contains(r)) {
-            return Some(Death::News(*rank));
-        }
-        let told_late = self.told_late.lock().unwrap_or_else(|e| e.into_inner());
-        let untold = |r: &u32| late.contains(r) && !told_late.contains(r);
-        if let Some(rank) = self.domain.group.members().find(untold) {
-            return Some(Death::Late(rank));
-        }
-        (dead.len() as u32 + 1 >= self.domain.group.size() && ep.single_threaded()).then_some(Death::Alone)
-    }
-
-    /// Can this process look at the stakes of a rank that could send here?
-    fn knows(&self, ep: &'static Endpoint, rank: u32) -> bool {
-        rank == ep.rank || ep.contact_soon(rank).is_some() || ep.is_elsewhere(rank).is_ok_and(|far| far)
-    }
-
-    fn death_error(&self, ep: &Endpoint, death: &Death) -> Error {
-        let of = |rank: u32| self.domain.rank_here(rank);
-        let what = match death {
-            Death::Hole(_, rank) | Death::FarHole(_, rank) => {
-                format!(
-                    "rank {} has died while it was sending here; that message is lost, later receives go on",
-                    of(*rank)
-                )
-            }
-            Death::News(rank) => {
-                format!("rank {} has died; later receives go on with what the others send", of(*rank))
-            }
-            Death::Late(rank) => {
-                let why = ep.link_to(*rank).and_then(|link| link.lateness().map(str::to_owned));
-                let why = why.unwrap_or_else(|| "did not answer for long".to_owned());
-                format!("rank {} {why}; later receives go on with what the others send", of(*rank))
-            }
-            Death::Alone => "every other rank has died".to_owned(),
-            Death::Damaged(share) => {
-                format!("the counters of its ring (share {share}) have been damaged by another rank")
-            }
-        };
-        Error::new(Code::Peer, format!("rank {}: any-source receive on index {}: {what}", ep.rank, self.index))
-    }
-
-    /// The error of a request that a death has ended, at a test that has found nothing; the next one goes on behind it.
-    #[cold]
-    pub(super) fn after_death(&self, ep: &'static Endpoint) -> Option<Error> {
-        if self.spans() {
-            ep.tend_links();
-        }
-        self.meet_one(ep);
-        self.look_for_the_dead(ep).map(|death| self.tell(ep, death))
-    }
-
-    /// Who only tests makes the acquaintance of the members on this node as a wait does, see [`Waiting`], but of one at a time: a test takes
-    /// no longer than that.
-    fn meet_one(&self, ep: &'static Endpoint) {
-        let (now, next_ns) = (now_ns(), self.meets_ns.load(Ordering::Relaxed));
-        if now < next_ns {
-            return;
-        }
-        self.meets_ns.store(now + if next_ns == 0 { ACQUAINTANCE_NS } else { MEETING_NS }, Ordering::Relaxed);
-        if next_ns == 0 {
-            return;
-        }
-        let nodes = ep.launch.nodes();
-        let unmet = |rank: &u32| {
-            let here = *rank != ep.rank && nodes.node_of(*rank) == nodes.node_of(ep.rank);
-            here && ep.known(*rank).is_none() && !ep.is_dead(*rank)
-        };
-        let from = self.meets.load(Ordering::Relaxed);
-        let found = self.domain.group.members().enumerate().filter(|(_, rank)| unmet(rank));
-        let all: Vec<(usize, u32)> = found.collect();
-        match all.iter().find(|(n, _)| *n as u32 >= from).or(all.first()) {
-            Some((n, rank)) => {
-                self.meets.store(*n as u32 + 1, Ordering::Relaxed);
-                drop(ep.contact_soon(*rank));
-            }
-            // All are known.
-            None => self.meets_ns.store(now + ACQUAINTANCE_NS, Ordering::Relaxed),
-        }
-    }
-
-    /// The same of a death that was found.
-    fn tell(&self, ep: &Endpoint, death: Death) -> Error {
-        match death {
-            Death::Hole(share, rank) => {
-                self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
-                self.shares().nth(share).into_iter().for_each(|share| share.advance(share.next()));
-            }
-            Death::FarHole(share, rank) => {
-                self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
-                self.pass_over_far(share);
-            }
-            Death::News(rank) => drop(self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
-            Death::Late(rank) => drop(self.told_late.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
-            Death::Alone | Death::Damaged(_) => {}
-        }
-        self.death_error(ep, &death)
-    }
-
     /// Waits for the next message.
-    ///
-    /// # Safety
-    /// As for [`Incoming::take`].
     #[inline(never)]
-    pub(super) unsafe fn wait(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
-        // SAFETY: as the caller promises.
-        NoWayOut::during("a receive of any source", || unsafe { self.until_taken(ep, to, cap) })
+    pub(super) fn wait(&self, ep: &'static Endpoint, to: Run) -> Result<Arrived> {
+        NoWayOut::during("a receive of any source", || self.until_taken(ep, to))
     }
 
-    unsafe fn until_taken(&self, ep: &'static Endpoint, to: *mut u8, cap: usize) -> Result<Arrived> {
-        // SAFETY: as the caller promises.
-        self.until(ep, || unsafe { self.take(ep, to, cap) })
+    fn until_taken(&self, ep: &'static Endpoint, to: Run) -> Result<Arrived> {
+        self.until(ep, || self.take(ep, to))
     }
 
     /// Waits until a message is taken.
@@ -640,28 +421,22 @@ pub(super) fn find(ep: &'static Endpoint, comm: i32, index: i32) -> Result<&'sta
 ///
 /// `Busy`: another thread receives on this index, or a request is not completed. `Peer`: a rank has died, which is told once on each index
 /// on which somebody waits; its message, if it was sending one, is lost; later receives go on.
-///
-/// # Safety
-/// `cap` writable bytes at `to`.
 #[inline]
-pub unsafe fn recv_any(comm: i32, to: *mut u8, cap: usize, index: i32) -> Result<Arrived> {
+pub fn recv_any(comm: i32, to: Run, index: i32) -> Result<Arrived> {
     let ep = endpoint()?;
-    check_buffer(ep, to, cap)?;
+    check_buffer(ep, to)?;
     let inc = find(ep, comm, index)?;
     let _claim = inc.claim()?;
-    // SAFETY: claimed.
-    if unsafe { (*inc.pending.get()).is_some() } {
+    if inc.pending.get().is_some() {
         return Err(inc.busy_error("a request there is not completed"));
     }
     for _ in 0..patience() {
-        // SAFETY: as the caller promises.
-        if let Some(arrived) = unsafe { inc.take(ep, to, cap)? } {
+        if let Some(arrived) = inc.take(ep, to)? {
             return Ok(arrived);
         }
         crate::base::atomics::spin_loop();
     }
-    // SAFETY: as the caller promises.
-    unsafe { inc.wait(ep, to, cap) }
+    inc.wait(ep, to)
 }
 
 /// What a receive from any source would find now; takes nothing. (The capacity is 0.)
@@ -695,92 +470,4 @@ pub fn recv_any_limit(comm: i32, most: i32, index: i32) -> Result<()> {
         ring.set_limit(most as u64);
     }
     Ok(())
-}
-
-/// What a receive of any source waits for.
-struct Waiting<'a> {
-    ep: &'static Endpoint,
-    inc: &'a Incoming,
-    /// The death that was found last, if it was found at the last look.
-    found: Cell<Option<Death>>,
-    /// When it makes the acquaintance of the members on this node next; 0: the wait has not begun.
-    next_ns: Cell<u64>,
-    /// Looks so far.
-    looks: Cell<u32>,
-}
-
-/// From the acquaintance of one member to that of the next, of a request that is only tested.
-const MEETING_NS: u64 = 10_000_000;
-/// A receive that waits so long makes the acquaintance of all members on this node: of who is not known no death would be told.
-const ACQUAINTANCE_NS: u64 = 200_000_000;
-
-impl Waiting<'_> {
-    fn acquaint(&self) {
-        let now = now_ns();
-        let next = self.next_ns.get();
-        if next != 0 && now >= next {
-            self.ep.meet_members(&self.inc.domain.group);
-        }
-        if now >= next {
-            self.next_ns.set(now + ACQUAINTANCE_NS);
-        }
-    }
-}
-
-impl Scene for Waiting<'_> {
-    fn board(&self) -> &'static Board {
-        self.ep.board()
-    }
-    fn sleep_word(&self) -> Option<&AtomicU32> {
-        Some(&self.inc.first.ring.header().asleep)
-    }
-    fn is_ordered(&self) -> bool {
-        self.ep.is_ordered()
-    }
-    fn bits(&self) -> u32 {
-        doorbell::bit(self.inc.index as usize)
-    }
-    fn fall_asleep(&self) -> bool {
-        self.inc.shares().for_each(|share| crate::wait::mark_asleep(&share.ring.header().asleep));
-        self.inc.set_asleep_far(true);
-        true
-    }
-    fn wake_up(&self) {
-        for share in self.inc.shares() {
-            let word = &share.ring.header().asleep;
-            word.store(word.load(Ordering::Relaxed) & !ASLEEP, Ordering::Relaxed);
-        }
-        if self.inc.first.ring.header().asleep.load(Ordering::Relaxed) & EVENT == 0 {
-            self.inc.set_asleep_far(false);
-        }
-    }
-    fn ready(&self) -> bool {
-        self.inc.is_ready(self.ep)
-    }
-    fn meanwhile(&self) -> bool {
-        if self.inc.spans() {
-            self.ep.tend_links();
-        }
-        self.acquaint();
-        self.ep.waiting_sends.push(self.ep) | self.ep.any_source.push(self.ep)
-    }
-    fn gone(&self) -> Option<Error> {
-        // What senders write is looked at seldom: each look takes a line away from one of them.
-        self.looks.set(self.looks.get().wrapping_add(1));
-        let seldom = self.looks.get().is_multiple_of(LOOKS).then(|| self.inc.look_for_damage()).flatten();
-        let death = seldom.or_else(|| self.inc.look_for_the_dead(self.ep));
-        let error = death.as_ref().map(|death| self.inc.death_error(self.ep, death));
-        self.found.set(death);
-        error
-    }
-    fn waits(&self) -> Waits {
-        Waits {
-            operation: Operation::RecvAnySource,
-            peer: self.ep.rank,
-            index: self.inc.index,
-            comm: self.inc.comm,
-            bytes: 0,
-            since_ns: 0,
-        }
-    }
 }

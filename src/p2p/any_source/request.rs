@@ -4,12 +4,13 @@
 //! anybody before it is completed: it takes the next message when it is tested or waited for.
 
 use super::check_buffer;
-use super::receive::{Arrived, Wanted, find};
+use super::key_of;
+use super::receive::{Arrived, find};
 use super::send::{Message, Outgoing, Stage};
-use super::table::key_of;
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::run::Run;
 use crate::p2p::PROC_NULL;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::wait::Waiter;
@@ -52,8 +53,7 @@ pub(super) fn push_request(ep: &'static Endpoint, out: &'static Outgoing) -> boo
     let Some(request) = slot.as_mut() else { return false };
     if request.over.is_none() {
         let was = matches!(request.message.stage, Stage::Waits);
-        // SAFETY: the request is not completed, so its memory is still readable.
-        match unsafe { request.message.step(ep) } {
+        match request.message.step(ep) {
             Ok(false) => {}
             Ok(true) => request.over = Some(Ok(())),
             Err(e) => request.over = Some(Err(e)),
@@ -90,15 +90,12 @@ fn outgoing(ep: &'static Endpoint, comm: i32, dst: i32, index: i32) -> Result<&'
 }
 
 /// Non-blocking send to a receiver of any source.
-///
-/// # Safety
-/// `len` bytes at `ptr` that stay readable and unchanged until the request is completed.
-pub unsafe fn isend_any(comm: i32, ptr: *const u8, len: usize, dst: i32, index: i32) -> Result<()> {
+pub fn isend_any(comm: i32, data: Run, dst: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
     if dst == PROC_NULL {
         return ep.check_comm(comm);
     }
-    check_buffer(ep, ptr, len)?;
+    check_buffer(ep, data)?;
     let out = outgoing(ep, comm, dst, index)?;
     out.check_peer(ep)?;
     let mut slot = out.request.lock().unwrap_or_else(|e| e.into_inner());
@@ -111,9 +108,8 @@ pub unsafe fn isend_any(comm: i32, ptr: *const u8, len: usize, dst: i32, index: 
             ),
         ));
     }
-    let mut message = Message::new(ep, out, ptr, len);
-    // SAFETY: as the caller promises.
-    let over = match unsafe { message.step(ep) } {
+    let mut message = Message::new(ep, out, data);
+    let over = match message.step(ep) {
         Ok(true) => Some(Ok(())),
         Ok(false) => None,
         Err(e) => {
@@ -194,34 +190,27 @@ pub fn isend_any_test(comm: i32, dst: i32, index: i32) -> Result<bool> {
 }
 
 /// Non-blocking receive from any source.
-///
-/// # Safety
-/// `cap` bytes at `to` that nobody uses until the request is completed or withdrawn.
-pub unsafe fn irecv_any(comm: i32, to: *mut u8, cap: usize, index: i32) -> Result<()> {
+pub fn irecv_any(comm: i32, to: Run, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    check_buffer(ep, to, cap)?;
+    check_buffer(ep, to)?;
     let inc = find(ep, comm, index)?;
-    inc.begin(ep, to, cap)
+    inc.begin(ep, to)
 }
 
 fn complete_receive(comm: i32, index: i32, wait: bool) -> Result<Option<Arrived>> {
     let ep = endpoint()?;
     let inc = find(ep, comm, index)?;
     let Some(_claim) = inc.claim_to_complete(wait)? else { return Ok(None) };
-    // SAFETY: claimed.
-    let Some(Wanted { ptr, len }) = (unsafe { *inc.pending.get() }) else { return Err(no_receive(ep, index)) };
-    if len == super::loans::AS_LOAN {
+    let Some(to) = inc.pending.get() else { return Err(no_receive(ep, index)) };
+    if to.len() == super::loans::AS_LOAN {
         return Err(no_receive(ep, index));
     }
-    // SAFETY (both): the buffer is the request's until it is completed here.
     let result = if wait {
-        // SAFETY: see above.
-        unsafe { inc.wait(ep, ptr, len).map(Some) }
+        inc.wait(ep, to).map(Some)
     } else {
         ep.waiting_sends.push(ep);
         ep.any_source.push(ep);
-        // SAFETY: see above.
-        match unsafe { inc.take(ep, ptr, len) } {
+        match inc.take(ep, to) {
             Ok(None) => {
                 inc.run_dry(false);
                 inc.after_death(ep).map_or(Ok(None), Err)
@@ -258,8 +247,7 @@ pub fn irecv_any_cancel(comm: i32, index: i32) -> Result<bool> {
     let ep = endpoint()?;
     let inc = find(ep, comm, index)?;
     let _claim = inc.claim_to_complete(true)?;
-    // SAFETY: claimed.
-    if unsafe { (*inc.pending.get()).is_none() } {
+    if inc.pending.get().is_none() {
         return Err(no_receive(ep, index));
     }
     if inc.is_underway(ep) {

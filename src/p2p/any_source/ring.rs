@@ -26,8 +26,7 @@
 use static_assertions::const_assert;
 
 use super::share::SHARES_MOST;
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy};
-use crate::base::ownership::take_over;
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::prefetch::prefetch_to_write;
 use crate::base::run::Run;
 use crate::fabric::shm::region::{ANY_AT, Mapping, PLACES_AT};
@@ -200,15 +199,16 @@ impl Ring {
 
     /// The bytes of a slot's line that are the message's.
     #[inline(always)]
-    fn line(&self, ticket: u64) -> *mut u8 {
-        self.slot(ticket).data.as_ptr().cast::<u8>().cast_mut()
+    fn line(&self, ticket: u64) -> Run {
+        // SAFETY: a slot's bytes, which are the ticket holder's alone until the mark is there, and the receiver's until it is freed.
+        unsafe { Run::new(self.slot(ticket).data.as_ptr().cast::<u8>().cast_mut(), SLOT_BYTES) }
     }
 
     #[inline(always)]
-    fn area(&self, ticket: u64) -> *mut u8 {
-        let slots = self.mask as usize + 1;
-        // SAFETY: masked, so within the window.
-        unsafe { self.window.as_ptr().add(SLOTS_AT + slots * 64 + (ticket & self.mask) as usize * AREA_BYTES) }
+    fn area(&self, ticket: u64) -> Run {
+        let (slots, n) = (self.mask as usize + 1, (ticket & self.mask) as usize);
+        // SAFETY: masked, so within the window; whose it is, as in `line`.
+        unsafe { Run::new(self.window.as_ptr().add(SLOTS_AT + slots * 64 + n * AREA_BYTES), AREA_BYTES) }
     }
 
     /// Before something is written to an area: has the pages of its group mapped in one go, which takes a tenth of the time that a fault
@@ -228,7 +228,7 @@ impl Ring {
         #[cfg(not(loom))]
         // SAFETY: whole slots of this ring, whose pages are there afterwards or, where the system does not know of it, as before.
         unsafe {
-            libc::madvise(self.area(group * GROUP).cast(), GROUP as usize * AREA_BYTES, libc::MADV_POPULATE_WRITE)
+            libc::madvise(self.area(group * GROUP).ptr().cast(), GROUP as usize * AREA_BYTES, libc::MADV_POPULATE_WRITE)
         };
     }
 
@@ -236,7 +236,7 @@ impl Ring {
     /// receiver may be looking.
     #[inline(always)]
     pub fn prefetch_area(&self, ticket: u64, len: usize) {
-        let area = self.area(ticket);
+        let area = self.area(ticket).ptr();
         (0..len.min(AREA_BYTES)).step_by(64).for_each(|line| prefetch_to_write(area.wrapping_add(line)));
     }
 
@@ -302,30 +302,24 @@ impl Ring {
         }
     }
 
-    /// Publishes a message of up to [`AREA_BYTES`] bytes under a ticket of the caller's.
-    ///
-    /// # Safety
-    /// `len` readable bytes at `from`; the ticket is claimed and not used yet.
+    /// Publishes a message of up to [`AREA_BYTES`] bytes under a ticket of the caller's, which is not used yet.
     #[inline(always)]
-    pub unsafe fn publish(&self, ticket: u64, source: u32, from: *const u8, len: usize) {
+    pub fn publish(&self, ticket: u64, source: u32, from: Run) {
         let slot = self.slot(ticket);
-        // SAFETY: as the caller promises; the slot's bytes are the ticket holder's alone until the mark is there.
-        let kind = unsafe {
-            if len <= 16 {
-                let [a, b] = Run::new(from.cast_mut(), len).words();
-                slot.data[0].store(a, Ordering::Relaxed);
-                slot.data[1].store(b, Ordering::Relaxed);
-                Kind::Inline
-            } else if len <= SLOT_BYTES {
-                copy(from, self.line(ticket), len);
-                Kind::Inline
-            } else {
-                self.map_group(ticket);
-                copy(from, self.area(ticket), len);
-                Kind::Area
-            }
+        let kind = if from.len() <= 16 {
+            let [a, b] = from.words();
+            slot.data[0].store(a, Ordering::Relaxed);
+            slot.data[1].store(b, Ordering::Relaxed);
+            Kind::Inline
+        } else if from.len() <= SLOT_BYTES {
+            from.copy_to(self.line(ticket));
+            Kind::Inline
+        } else {
+            self.map_group(ticket);
+            from.copy_to(self.area(ticket));
+            Kind::Area
         };
-        self.mark(slot, ticket, source, len as u32, kind);
+        self.mark(slot, ticket, source, from.len() as u32, kind);
     }
 
     /// Publishes where a message is.
@@ -361,25 +355,18 @@ impl Ring {
         Some(Arrival { kind: if len <= kind.most() { kind } else { Kind::Damaged }, source, len })
     }
 
-    /// Copies the first `n` bytes of a message that lies in slot or area.
-    ///
-    /// # Safety
-    /// `n` writable bytes at `to`; the message of the ticket is there and has as many.
+    /// Copies the first bytes of a message that lies in slot or area, which has as many as `to`.
     #[inline(always)]
-    pub unsafe fn deliver(&self, ticket: u64, kind: Kind, to: *mut u8, n: usize) {
+    pub fn deliver(&self, ticket: u64, kind: Kind, to: Run) {
         let slot = self.slot(ticket);
-        // SAFETY: as the caller promises; the bytes stay until the slot is freed.
-        unsafe {
-            if kind == Kind::Area {
-                let n = n.min(AREA_BYTES);
-                copy(self.area(ticket), to, n);
-                take_over(self.area(ticket), n);
-            } else if n <= 16 {
-                let words = [slot.data[0].load(Ordering::Relaxed), slot.data[1].load(Ordering::Relaxed)];
-                Run::new(to, n).set_words(words, n);
-            } else {
-                copy(self.line(ticket), to, n.min(SLOT_BYTES));
-            }
+        if kind == Kind::Area {
+            let from = self.area(ticket).first(to.len());
+            from.copy_to(to);
+            from.take_over();
+        } else if to.len() <= 16 {
+            to.set_words([slot.data[0].load(Ordering::Relaxed), slot.data[1].load(Ordering::Relaxed)], 16);
+        } else {
+            self.line(ticket).copy_to(to);
         }
     }
 

@@ -11,18 +11,23 @@
 //! | standard | waits for room | the same | offered; into the spool when the time-out passes |
 //! | synchronous | waits for room | over when taken | over when taken |
 
+mod message;
+mod waiting;
+
 use std::sync::Arc;
 
 use super::far::{FarRoad, Goods};
+use super::key_of;
 use super::offer::{Fetch, Offered};
 use super::request::Request;
 use super::ring::*;
-use super::table::{Key, Keyed, key_of};
 use super::{check_buffer, gone};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::run::Run;
+use crate::base::table::{Key, Keyed};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::peer::Peer;
@@ -31,13 +36,9 @@ use crate::lane::record::{ASLEEP, BLOCK_HEADER, EVENT};
 use crate::p2p::PROC_NULL;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
-
-/// Up to this many bytes a long message is copied into the spool at once, which costs less than a call of the kernel on either side.
-const COPIED_AT_ONCE: usize = if cfg!(loom) { 0 } else { 32 << 10 };
-/// How long whoever waits for room yields its core before it sleeps: as long as it takes to empty a good part of a ring. Others wait as well.
-const YIELDS_NS: u64 = 100_000;
-/// How long it sleeps at most: a receiver that has freed a few places, and waits for something else then, does not ring.
-const LOOKS_NS: u64 = 50_000_000;
+pub(super) use message::{Message, Stage, copy_into_spool};
+pub(super) use waiting::Waiting;
+use waiting::YIELDS_NS;
 
 /// A ring of another rank (or one's own), as a sender.
 #[repr(align(64))]
@@ -71,16 +72,10 @@ pub(super) enum Way {
 pub(super) struct Near {
     pub ring: Ring,
     pub ring_at: u64,
-    pub board: *const Board,
+    pub board: &'static Board,
     /// `None`: it is this process's own.
     pub peer: Option<Arc<Peer>>,
 }
-
-// SAFETY: the board is shared memory of atomics that stays mapped as long as the peer is held; a message in the request is moved on
-// by one thread at a time, under the lock, and its memory is the caller's promise.
-unsafe impl Send for Outgoing {}
-// SAFETY: as above.
-unsafe impl Sync for Outgoing {}
 
 impl Keyed for Outgoing {
     fn key(&self) -> Key {
@@ -126,27 +121,23 @@ impl Outgoing {
     }
 
     /// Puts a message of up to [`AREA_BYTES`] bytes into a slot of a ring in shared memory; its ticket. `None`: no room, or no such ring.
-    ///
-    /// # Safety
-    /// `len` readable bytes at `ptr`.
     #[inline(always)]
-    unsafe fn place(&self, ep: &Endpoint, ptr: *const u8, len: usize) -> Option<u64> {
+    fn place(&self, ep: &Endpoint, data: Run) -> Option<u64> {
         let Way::Near(near) = &self.way else { return None };
         let ticket = ep.any_source.stakes.with(self.rank, near.ring_at, |stake| {
             match near.ring.claim(&self.room, |ticket| stake.on(ticket)) {
-                // SAFETY: as the caller promises; the ticket is ours.
-                Claimed::Ticket(ticket) => unsafe {
-                    near.ring.publish(ticket, ep.rank, ptr, len);
-                    if len > SLOT_BYTES {
-                        self.look_ahead(near, ticket, len);
+                Claimed::Ticket(ticket) => {
+                    near.ring.publish(ticket, ep.rank, data);
+                    if data.len() > SLOT_BYTES {
+                        self.look_ahead(near, ticket, data.len());
                     }
                     Some(ticket)
-                },
+                }
                 Claimed::Full => None,
             }
         })?;
         near.wake_receiver(self.index);
-        traced!(self.note("any source", len, ticket));
+        traced!(self.note("any source", data.len(), ticket));
         Some(ticket)
     }
 
@@ -232,8 +223,7 @@ impl Near {
     #[cold]
     #[inline(never)]
     fn ring_receiver(&self, sleep: u32, index: i32) {
-        // SAFETY: the board is mapped as long as the peer is held; our own as long as the endpoint lives.
-        let board = unsafe { &*self.board };
+        let board = self.board;
         if sleep & ASLEEP != 0 {
             doorbell::ring(&board.bell, doorbell::bit(index as usize));
         }
@@ -244,45 +234,36 @@ impl Near {
 }
 
 /// Blocking send to a receiver of any source.
-///
-/// # Safety
-/// `len` readable bytes at `ptr`.
 #[inline]
-pub unsafe fn send_any(comm: i32, ptr: *const u8, len: usize, dst: i32, index: i32) -> Result<()> {
+pub fn send_any(comm: i32, data: Run, dst: i32, index: i32) -> Result<()> {
     let ep = endpoint()?;
-    if len <= AREA_BYTES
+    if data.len() <= AREA_BYTES
         && let Some(out) = ep.any_source.outgoing.find(key_of(comm, dst, index))
-        && !(ptr.is_null() && len != 0)
+        && !data.is_nowhere()
         && out.unplaced.load(Ordering::Relaxed) == 0
         && !out.is_dead()
         && ep.spool.budget(comm).timeout_ms() >= 0
-        // SAFETY: as the caller promises.
-        && unsafe { out.place(ep, ptr, len) }.is_some()
+        && out.place(ep, data).is_some()
     {
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    NoWayOut::during("a send to a receiver of any source", || unsafe { send_slow(ep, comm, ptr, len, dst, index) })
+    NoWayOut::during("a send to a receiver of any source", || send_slow(ep, comm, data, dst, index))
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn send_slow(ep: &'static Endpoint, comm: i32, ptr: *const u8, len: usize, dst: i32, index: i32) -> Result<()> {
+fn send_slow(ep: &'static Endpoint, comm: i32, data: Run, dst: i32, index: i32) -> Result<()> {
     if dst == PROC_NULL {
         return ep.check_comm(comm);
     }
-    check_buffer(ep, ptr, len)?;
+    check_buffer(ep, data)?;
     let out = ep.outgoing(comm, dst, index)?;
     out.check_peer(ep)?;
-    // SAFETY: as the caller promises.
-    unsafe { until_sent(ep, out, Message::new(ep, out, ptr, len)) }
+    until_sent(ep, out, Message::new(ep, out, data))
 }
 
 /// Waits until a message is sent, in the sense of the mode.
-///
-/// # Safety
-/// Its memory is readable for the length of the call.
-pub(super) unsafe fn until_sent(ep: &'static Endpoint, out: &'static Outgoing, mut message: Message) -> Result<()> {
+pub(super) fn until_sent(ep: &'static Endpoint, out: &'static Outgoing, mut message: Message) -> Result<()> {
     let alone = out.is_own() && ep.single_threaded();
     if alone && message.timeout < 0 {
         return Err(message.hopeless(ep, "in synchronous mode"));
@@ -304,8 +285,7 @@ pub(super) unsafe fn until_sent(ep: &'static Endpoint, out: &'static Outgoing, m
             super::request::push_request(ep, out);
         }
         if out.unplaced.load(Ordering::Acquire) == 0 {
-            // SAFETY: the buffer is readable for the length of the call.
-            match unsafe { message.step(ep) } {
+            match message.step(ep) {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
                 Err(e) => {
@@ -323,405 +303,6 @@ pub(super) unsafe fn until_sent(ep: &'static Endpoint, out: &'static Outgoing, m
         {
             message.drop_goods(ep);
             return Err(e);
-        }
-    }
-}
-
-/// How far a message has come.
-pub(super) enum Stage {
-    /// It waits for room in the ring, or in the spool.
-    Waits,
-    /// Under this ticket, synchronous: waits until it is taken.
-    Unconfirmed(u64),
-    /// Its offer is under way.
-    Offered(Offered),
-    /// The same between nodes.
-    FarOffered(Goods),
-}
-
-/// A message that is not sent at once.
-pub(super) struct Message {
-    out: &'static Outgoing,
-    pub ptr: *const u8,
-    pub len: usize,
-    timeout: i32,
-    deadline_ns: u64,
-    /// It has come for a slot before.
-    tried: bool,
-    pub stage: Stage,
-    /// A long message's block, ready to be published.
-    goods: Option<(Kind, BlockRef)>,
-    /// The same between nodes.
-    far_goods: Option<Goods>,
-    /// It is handed over: the words that name its memory.
-    loan: Option<[u64; 2]>,
-}
-
-// SAFETY: the pointer is to memory that the caller leaves alone until the message is sent; see `Outgoing`.
-unsafe impl Send for Message {}
-
-impl Message {
-    pub fn new(ep: &Endpoint, out: &'static Outgoing, ptr: *const u8, len: usize) -> Message {
-        let timeout = ep.spool.budget(out.comm).timeout_ms();
-        let deadline_ns = match timeout {
-            t if t < 0 => u64::MAX,
-            t => now_ns() + t as u64 * 1_000_000,
-        };
-        Message::made(out, (ptr, len), timeout, deadline_ns)
-    }
-
-    fn made(out: &'static Outgoing, (ptr, len): (*const u8, usize), timeout: i32, deadline_ns: u64) -> Message {
-        let (stage, goods, far_goods) = (Stage::Waits, None, None);
-        Message { out, ptr, len, timeout, deadline_ns, tried: false, stage, goods, far_goods, loan: None }
-    }
-
-    /// It is handed over, under these words: sent when it is in its slot, in synchronous mode too.
-    pub fn hand_over(&mut self, words: [u64; 2]) {
-        self.loan = Some(words);
-        self.timeout = if self.timeout < 0 { 1 } else { self.timeout };
-    }
-
-    /// A message of the library's own: short, waits for room whatever the mode is, and is sent when it is in its slot.
-    pub fn told(out: &'static Outgoing, ptr: *const u8, len: usize) -> Message {
-        Message::made(out, (ptr, len), 1, 0)
-    }
-
-    fn is_long(&self) -> bool {
-        self.len > AREA_BYTES && self.loan.is_none()
-    }
-
-    /// Moves it on; `true`: it is sent, in the sense of the mode.
-    ///
-    /// # Safety
-    /// The message's memory is readable.
-    pub unsafe fn step(&mut self, ep: &'static Endpoint) -> Result<bool> {
-        let near = match &self.out.way {
-            Way::Near(near) => near,
-            // SAFETY: as the caller promises.
-            Way::Far(road) => return unsafe { self.step_far(ep, road) },
-        };
-        match &mut self.stage {
-            Stage::FarOffered(_) => Ok(false),
-            Stage::Waits => {
-                // SAFETY: as the caller promises.
-                let Some(ticket) = (unsafe { self.try_place(ep)? }) else { return Ok(false) };
-                match self.goods.take() {
-                    Some((Kind::Offered, block)) => self.stage = Stage::Offered(Offered::new(block)),
-                    _ if self.timeout < 0 => self.stage = Stage::Unconfirmed(ticket),
-                    _ => return Ok(true),
-                }
-                Ok(false)
-            }
-            Stage::Unconfirmed(ticket) => Ok(near.ring.is_taken(*ticket)),
-            Stage::Offered(offered) => {
-                let late = self.timeout >= 0 && now_ns() >= self.deadline_ns;
-                // SAFETY: as the caller promises.
-                unsafe { offered.serve(ep, self.out, near, self.ptr, self.len, late) }
-            }
-        }
-    }
-
-    /// The same between nodes.
-    ///
-    /// # Safety
-    /// As for [`Message::step`].
-    unsafe fn step_far(&mut self, ep: &'static Endpoint, road: &FarRoad) -> Result<bool> {
-        match &mut self.stage {
-            Stage::Waits => {
-                if self.is_long() && self.far_goods.is_none() {
-                    // SAFETY: as the caller promises.
-                    self.far_goods = unsafe { road.pack(ep, self.out.comm, self.ptr, self.len, self.timeout)? };
-                }
-                let ticket = match &self.far_goods {
-                    Some(goods) => road.place_away(ep, goods)?,
-                    None if self.is_long() => None,
-                    // SAFETY: as the caller promises.
-                    None => unsafe { road.place(ep, self.ptr, self.len)? },
-                };
-                let Some(ticket) = ticket else {
-                    return if self.timeout == 0 { Err(self.no_room(ep)) } else { Ok(false) };
-                };
-                traced!(self.out.note("any source, far", self.len, ticket));
-                match self.far_goods.take() {
-                    Some(goods) if goods.is_offered() => self.stage = Stage::FarOffered(goods),
-                    _ if self.timeout < 0 => self.stage = Stage::Unconfirmed(ticket),
-                    _ => return Ok(true),
-                }
-                Ok(false)
-            }
-            Stage::Unconfirmed(ticket) => road.is_taken(*ticket),
-            Stage::FarOffered(goods) => {
-                let (done, late) = (goods.is_done(ep), self.timeout >= 0 && now_ns() >= self.deadline_ns);
-                if !(done || late) {
-                    return Ok(false);
-                }
-                let Stage::FarOffered(goods) = std::mem::replace(&mut self.stage, Stage::Waits) else {
-                    return Ok(false);
-                };
-                if done {
-                    goods.give_back(ep);
-                    return Ok(true);
-                }
-                // SAFETY: as the caller promises.
-                match unsafe { road.withdraw(ep, self.out.comm, self.ptr, goods) } {
-                    Ok(()) => Ok(true),
-                    Err(goods) => {
-                        self.stage = Stage::FarOffered(goods);
-                        Ok(false)
-                    }
-                }
-            }
-            Stage::Offered(_) => Ok(false),
-        }
-    }
-
-    /// # Safety
-    /// As for [`Message::step`].
-    unsafe fn try_place(&mut self, ep: &Endpoint) -> Result<Option<u64>> {
-        self.tried = true;
-        let ticket = if let Some([len, at]) = self.loan {
-            self.out.place_away(ep, Kind::Loan, Away { len, at, generation: 0 })
-        } else if self.is_long() {
-            if self.goods.is_none() {
-                // SAFETY: as the caller promises.
-                self.goods = unsafe { self.pack(ep) };
-            }
-            match self.goods {
-                Some((kind, block)) => {
-                    let away = Away { len: self.len as u64, at: block.at, generation: block.generation };
-                    self.out.place_away(ep, kind, away)
-                }
-                None => None,
-            }
-        } else {
-            // SAFETY: as the caller promises.
-            unsafe { self.out.place(ep, self.ptr, self.len) }
-        };
-        if ticket.is_none() && self.timeout == 0 {
-            let error = self.no_room(ep);
-            self.drop_goods(ep);
-            return Err(error);
-        }
-        Ok(ticket)
-    }
-
-    /// Prepares a long message's block: a copy of it in the spool, or an offer. `None`: no room for either now.
-    ///
-    /// # Safety
-    /// As for [`Message::step`].
-    unsafe fn pack(&self, ep: &Endpoint) -> Option<(Kind, BlockRef)> {
-        let Way::Near(near) = &self.out.way else { return None };
-        let reachable = near.peer.as_ref().is_none_or(|p| p.cma());
-        // Nobody else takes what this process sends to itself while this thread waits.
-        let at_once = self.timeout == 0 || near.peer.is_none() || self.len <= COPIED_AT_ONCE || !reachable;
-        if self.timeout >= 0
-            && at_once
-            // SAFETY: as the caller promises.
-            && let Some(block) = unsafe { copy_into_spool(ep, self.out.comm, self.ptr, self.len) }
-        {
-            return Some((Kind::Spooled, block));
-        }
-        if self.timeout == 0 {
-            return None;
-        }
-        let to_itself = near.peer.is_none();
-        super::offer::make(ep, self.out.comm, (self.ptr, self.len), to_itself, reachable)
-            .map(|block| (Kind::Offered, block))
-    }
-
-    /// Gives back what was prepared and not published. What another node may be reading stays registered.
-    pub fn drop_goods(&mut self, ep: &Endpoint) {
-        if let Some(goods) = self.far_goods.take() {
-            goods.give_back(ep);
-        }
-        if matches!(self.stage, Stage::FarOffered(_))
-            && let Stage::FarOffered(goods) = std::mem::replace(&mut self.stage, Stage::Waits)
-        {
-            goods.abandon(ep);
-        }
-        if let Some((_, block)) = self.goods.take() {
-            ep.any_source.take_back(block);
-            ep.spool.give_back(block);
-        }
-    }
-
-    #[cold]
-    fn no_room(&self, ep: &Endpoint) -> Error {
-        let budget = ep.spool.budget(self.out.comm);
-        let what = if self.is_long() && self.goods.is_none() && self.far_goods.is_none() {
-            format!("{} of {} bytes of the spool are taken", budget.used(), budget.limit())
-        } else {
-            format!("all {} places at the receiver are taken", self.out.limit())
-        };
-        Error::new(
-            Code::SpoolFull,
-            format!(
-                "rank {}: any-source send of {} bytes to (rank {}, index {}): {what}; in buffered mode it does not wait",
-                ep.rank, self.len, self.out.dst, self.out.index
-            ),
-        )
-    }
-
-    #[cold]
-    fn hopeless(&self, ep: &Endpoint, when: &str) -> Error {
-        Error::new(
-            Code::Argument,
-            format!(
-                "rank {}: any-source send to itself on index {} {when}: no other thread could receive, so it would wait for ever",
-                ep.rank, self.out.index
-            ),
-        )
-    }
-
-    /// Has it come for room, and is there little?
-    fn is_early(&self) -> bool {
-        match &self.out.way {
-            Way::Near(near) => self.tried && matches!(self.stage, Stage::Waits) && !near.ring.has_much_room(),
-            Way::Far(_) => false,
-        }
-    }
-
-    pub fn scene(&self, ep: &'static Endpoint) -> Waiting<'_> {
-        Waiting { ep, message: self }
-    }
-}
-
-/// A copy of a message in the spool.
-///
-/// # Safety
-/// `len` readable bytes at `ptr`.
-pub(super) unsafe fn copy_into_spool(ep: &Endpoint, comm: i32, ptr: *const u8, len: usize) -> Option<BlockRef> {
-    if len > ep.spool.budget(comm).limit() {
-        return None;
-    }
-    let block = ep.spool.take(comm, len, len)?;
-    // SAFETY: the block has room for `len` bytes behind its header and is ours alone.
-    unsafe { crate::base::atomics::copy(ptr, ep.spool.bytes(block.at + BLOCK_HEADER as u64), len) };
-    Some(block)
-}
-
-/// What a message that is being sent waits for.
-pub(super) struct Waiting<'a> {
-    ep: &'static Endpoint,
-    message: &'a Message,
-}
-
-impl Waiting<'_> {
-    fn near(&self) -> Option<&Ring> {
-        match &self.message.out.way {
-            Way::Near(near) => Some(&near.ring),
-            Way::Far(_) => None,
-        }
-    }
-    /// Is it for room in a ring of this node?
-    fn is_for_room(&self) -> bool {
-        matches!(self.message.stage, Stage::Waits) && self.near().is_some()
-    }
-}
-
-impl Scene for Waiting<'_> {
-    fn board(&self) -> &'static Board {
-        self.ep.board()
-    }
-    fn sleep_word(&self) -> Option<&AtomicU32> {
-        match &self.message.stage {
-            Stage::Offered(offered) => Some(offered.asleep(self.ep)),
-            _ => None,
-        }
-    }
-    fn is_ordered(&self) -> bool {
-        match (&self.message.stage, &self.message.out.way) {
-            // The receiver rings for what it finds in its own region.
-            (Stage::Waits | Stage::Unconfirmed(_), Way::Near(Near { peer: Some(peer), .. })) => {
-                peer.region.header().is_ordered()
-            }
-            _ => self.ep.is_ordered(),
-        }
-    }
-    fn bits(&self) -> u32 {
-        match &self.message.stage {
-            Stage::Waits => super::share::ROOM_BITS,
-            Stage::Unconfirmed(_) => !super::share::ROOM_BITS,
-            Stage::Offered(_) | Stage::FarOffered(_) => doorbell::bit(self.message.out.index as usize),
-        }
-    }
-    /// Many processes wait for room in one ring: they sleep on a bell of the ring.
-    fn bell(&self) -> &AtomicU32 {
-        match (&self.message.stage, self.near()) {
-            (Stage::Waits | Stage::Unconfirmed(_), Some(ring)) => &ring.header().bell,
-            _ => &self.ep.board().bell,
-        }
-    }
-    fn fall_asleep(&self) -> bool {
-        // A ring on another node is looked at again and again.
-        let Some(ring) = self.near() else { return false };
-        match &self.message.stage {
-            Stage::FarOffered(_) => return false,
-            Stage::Offered(offered) => {
-                let word = offered.asleep(self.ep);
-                // SYNC POINT: pairs with the receiver's look at it after it has changed the offer; ordered by `membarrier`.
-                word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed);
-            }
-            // Nobody rings for room in the spool.
-            Stage::Waits if self.message.is_long() && self.message.goods.is_none() => return false,
-            // The receiver takes it away when it rings.
-            Stage::Waits => {
-                ring.header().wanted.fetch_or(ROOM, Ordering::AcqRel);
-                // SYNC POINT: pairs with the fence in the receiver's `look_for_sleepers`.
-                fence(Ordering::SeqCst);
-            }
-            Stage::Unconfirmed(_) => drop(ring.header().wanted.fetch_or(TAKEN, Ordering::AcqRel)),
-        }
-        true
-    }
-    fn needs_barrier(&self) -> bool {
-        !self.is_for_room()
-    }
-    fn longest_ns(&self) -> u64 {
-        if self.is_for_room() { LOOKS_NS } else { u64::MAX }
-    }
-    fn yields_ns(&self) -> u64 {
-        if self.is_for_room() { YIELDS_NS } else { u64::MAX }
-    }
-    fn ready(&self) -> bool {
-        let message = self.message;
-        let late = || message.timeout >= 0 && now_ns() >= message.deadline_ns;
-        match (&message.stage, &message.out.way) {
-            (Stage::Offered(offered), _) => {
-                matches!(offered.fetch(self.ep), Fetch::Asked | Fetch::Done | Fetch::Streaming) || late()
-            }
-            (Stage::FarOffered(goods), _) => goods.is_done(self.ep) || late(),
-            (_, Way::Far(road)) => road.is_due(),
-            (Stage::Waits, Way::Near(near)) => near.ring.header().sent.load(Ordering::Relaxed) < near.ring.room(),
-            (Stage::Unconfirmed(ticket), Way::Near(near)) => near.ring.is_taken(*ticket),
-        }
-    }
-    fn meanwhile(&self) -> bool {
-        let more = self.ep.waiting_sends.push(self.ep);
-        if let Way::Far(road) = &self.message.out.way {
-            road.tend();
-        }
-        let late = matches!(self.message.stage, Stage::Offered(_)) && self.message.timeout >= 0;
-        more | self.ep.any_source.push(self.ep) | late
-    }
-    fn gone(&self) -> Option<Error> {
-        let out = self.message.out;
-        let damaged = || {
-            let full =
-                matches!(self.message.stage, Stage::Waits) && self.near().is_some_and(|ring| ring.is_damaged(None));
-            full.then_some("has a ring whose counters have been damaged by some rank")
-        };
-        out.gone().or_else(damaged).map(|what| out.gone_error(self.ep, what))
-    }
-    fn waits(&self) -> Waits {
-        let out = self.message.out;
-        Waits {
-            operation: Operation::SendAny,
-            peer: out.rank,
-            index: out.index,
-            comm: out.comm,
-            bytes: self.message.len as u64,
-            since_ns: 0,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::shadow::{share, share_lock};
+use crate::fabric::shm::region::LIVES_AT;
 
 /// News for the thread that serves a rank: the other has greeted.
 pub const GREETED: u32 = 1;

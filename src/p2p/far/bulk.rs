@@ -86,9 +86,12 @@ pub(in crate::p2p) fn transfer(
 /// Fetches words of the peer's memory.
 pub(in crate::p2p) fn fetch_words<const N: usize>(far: &Far, remote: Remote) -> Result<[u64; N], Broken> {
     let mut words = [0u64; N];
-    // SAFETY: this function's, which waits for the end.
-    let local = unsafe { Layout::bytes(words.as_mut_ptr().cast(), size_of_val(&words)) };
-    transfer(far, false, local, 0, size_of_val(&words), remote).map(|()| words)
+    fetch_into(far, remote, &mut words).map(|()| words)
+}
+
+/// The same, as many as there is room for.
+pub(in crate::p2p) fn fetch_into(far: &Far, remote: Remote, words: &mut [u64]) -> Result<(), Broken> {
+    Run::with_room(words, |to| transfer(far, false, to.into(), 0, to.len(), remote))
 }
 
 /// A transfer whose last requests may be under way.
@@ -182,19 +185,15 @@ fn by_bounce<'a>(
     far.fabric().count_copied(n);
     const HALF: usize = BOUNCE_BYTES / 2;
     let bounce = far.fabric().bounce()?;
-    let arena = bounce.arena();
-    // SAFETY: a half of the buffer, which is this call's alone.
-    let half = |k: usize, len: usize| unsafe { Run::new(arena.as_ptr().wrapping_add((k & 1) * HALF), len.min(HALF)) };
+    let half = |k: usize, len: usize| bounce.run().part((k & 1) * HALF, len.min(HALF));
     // Posts what is or comes to be in half `k`, a request for each run of the peer's memory.
     let post = |k: usize, len: usize| -> Result<u64, Broken> {
         let (mut done, mut ticket) = (0, 0);
         while done < len {
             let (place, run) = remote.at(k * HALF + done);
             let bytes = (len - done).min(run).min(if push { WRITE_MOST } else { HALF }).min(link.longest());
-            let piece =
-                Piece { addr: half(k, len).ptr() as u64 + done as u64, len: bytes as u32, lkey: arena.region().lkey() };
-            // SAFETY: a part of the half, which is left alone until the last ticket is over.
-            ticket = match unsafe { link.bulk(push, done + bytes == len, &[piece], place) } {
+            let at = (k & 1) * HALF + done;
+            ticket = match bounce.post(link, (push, done + bytes == len), at, bytes, place) {
                 Ok(ticket) => ticket,
                 Err(e) => {
                     let _ = link.wait(ticket);

@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::base::clock::now_ns;
+use crate::base::run::Run;
 use crate::lane::far::FarChain;
 
 /// Bytes of a chain that are fetched at a time.
@@ -157,9 +158,7 @@ impl Receiver {
         let (block, from) = (source(chain), chain.next);
         let there = chain.addr.wrapping_add(from);
         chain.piece.resize(n, 0);
-        // SAFETY: all of the piece, until it has been fetched.
-        let to = unsafe { Layout::bytes(chain.piece.as_mut_ptr(), n) };
-        if let Err(e) = block.fetch(far, to, n, there) {
+        if let Err(e) = Run::with_room(&mut chain.piece, |to| block.fetch(far, to.into(), n, there)) {
             chain.piece.clear();
             // The sender could say no again and again.
             far.link.fail(Reason::Other, format!("has sent what cannot be fetched ({})", e.detail()));

@@ -40,9 +40,8 @@ static_assertions::const_assert!(core::mem::offset_of!(crate::lane::record::Bloc
 /// can be registered.
 pub(in crate::p2p) fn keys_of(ep: &Endpoint, far: &Far, block: BlockRef) -> Result<u64> {
     let fabric = far.fabric();
-    let (at, len) = ep.spool.extent(block);
-    // SAFETY: the spool's memory stays mapped as long as the process is on the fabric, and the allocator gives out what is free.
-    let key = |len: usize| unsafe { fabric.spool_key(at, len) };
+    let all = ep.spool.extent(block);
+    let key = |len: usize| fabric.spool_key(all.first(len));
     let or_instead = |len: usize| {
         key(len).or_else(|e| {
             // In place of what was registered for messages that have been received.
@@ -51,6 +50,7 @@ pub(in crate::p2p) fn keys_of(ep: &Endpoint, far: &Far, block: BlockRef) -> Resu
         })
     };
     let keys = |key: u32, mark: u32| key as u64 | ((block.generation | mark) as u64) << 32;
+    let len = all.len();
     if len <= WHOLE_MOST.load(Ordering::Relaxed).max(PAGE) {
         match or_instead(len) {
             Ok(key) => return Ok(keys(key, 0)),
@@ -148,8 +148,7 @@ pub(in crate::p2p) fn lend(ep: &Endpoint, link: &Link, at: u64) -> Answer {
         (window + SPOOL_WINDOW as u64).checked_sub(at).filter(|left| (1..=SPOOL_WINDOW as u64).contains(left))?;
     PIECES.into_iter().find_map(|most| {
         let bytes = left.min(most as u64);
-        // SAFETY: within the spool's memory, which stays mapped as long as the process is on the fabric.
-        let key = unsafe { link.lend(at as *mut u8, bytes as usize) }.ok()?;
+        let key = link.lend(ep.spool.run(at - window, bytes as usize)).ok()?;
         Some([key as u64, bytes])
     })
 }

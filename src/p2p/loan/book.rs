@@ -6,25 +6,23 @@
 //!   entry     own | ticket, or: lender 16 | ticket 20 | generation 28          0: none
 //! ```
 
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::error::Result;
-use crate::base::zeroed::Zeroed;
+use crate::base::zeroed::{Later, Zeroed};
 
 const GRAIN_BITS: usize = crate::lane::loan::LOAN_GRAIN.trailing_zeros() as usize;
 const LEAF_BITS: usize = 14;
 const MIDDLE_BITS: usize = 12;
 const TOP_BITS: usize = 48 - GRAIN_BITS - LEAF_BITS - MIDDLE_BITS;
 
-/// The entries by address. Parts of it are made when an address is first entered, and stay. Pointers lead straight to the first of a table's
-/// values: each look is one load less.
+/// The entries by address. Parts of it are made when an address is first entered, and stay. Each leads straight to the first of its values:
+/// each look is one load less.
 pub(in crate::p2p) struct Book {
-    top: Zeroed<AtomicPtr<Middle>>,
+    top: Zeroed<Later<Middle, { 1 << MIDDLE_BITS }>>,
 }
 
-type Middle = AtomicPtr<Leaf>;
-type Leaf = AtomicU64;
+type Middle = Later<AtomicU64, { 1 << LEAF_BITS }>;
 
 /// The place of an address in a table of so many bits, so many bits above the grain.
 #[inline(always)]
@@ -34,8 +32,7 @@ fn place(at: usize, bits: usize, above: usize) -> usize {
 
 impl Book {
     pub fn new() -> Result<Book> {
-        // SAFETY: null pointers.
-        Ok(Book { top: unsafe { Zeroed::new(1 << TOP_BITS)? } })
+        Ok(Book { top: Zeroed::new(1 << TOP_BITS)? })
     }
 
     /// The entry of an address, if ever a loan began near it.
@@ -45,25 +42,17 @@ impl Book {
         if at >> 48 != 0 || !at.is_multiple_of(1 << GRAIN_BITS) {
             return None;
         }
-        let middle = self.top[place(at, TOP_BITS, LEAF_BITS + MIDDLE_BITS)].load(Ordering::Acquire);
-        if middle.is_null() {
-            return None;
-        }
-        // SAFETY: a table of so many, set once, which stays until the book goes.
-        let leaf = unsafe { (*middle.add(place(at, MIDDLE_BITS, LEAF_BITS))).load(Ordering::Acquire) };
-        if leaf.is_null() {
-            return None;
-        }
-        // SAFETY: as above.
-        Some(unsafe { &*leaf.add(place(at, LEAF_BITS, 0)) })
+        let middle = self.top[place(at, TOP_BITS, LEAF_BITS + MIDDLE_BITS)].get()?;
+        let leaf = middle[place(at, MIDDLE_BITS, LEAF_BITS)].get()?;
+        Some(&leaf[place(at, LEAF_BITS, 0)])
     }
 
     /// The same, making room for it. The address is a multiple of the grain.
     #[cold]
     pub fn open(&self, at: *const u8) -> Result<&AtomicU64> {
         let n = at as usize;
-        let middle = made(&self.top[place(n, TOP_BITS, LEAF_BITS + MIDDLE_BITS)], 1 << MIDDLE_BITS)?;
-        let leaf = made(&middle[place(n, MIDDLE_BITS, LEAF_BITS)], 1 << LEAF_BITS)?;
+        let middle = self.top[place(n, TOP_BITS, LEAF_BITS + MIDDLE_BITS)].make()?;
+        let leaf = middle[place(n, MIDDLE_BITS, LEAF_BITS)].make()?;
         Ok(&leaf[place(n, LEAF_BITS, 0)])
     }
 
@@ -80,55 +69,8 @@ impl Book {
     }
 
     fn entries(&self) -> impl Iterator<Item = &AtomicU64> {
-        let middles = self.top.iter().filter_map(|m| table(m, 1 << MIDDLE_BITS)).flatten();
-        middles.filter_map(|l| table(l, 1 << LEAF_BITS)).flatten()
+        self.top.iter().filter_map(Later::get).flatten().filter_map(Later::get).flatten()
     }
-}
-
-/// The table that a pointer of the book leads to, if it is made. `n`: the values of tables of this kind.
-fn table<T: Empty>(first: &AtomicPtr<T>, n: usize) -> Option<&[T]> {
-    let first = first.load(Ordering::Acquire);
-    // SAFETY: as made by `made`, and there until the book goes.
-    (!first.is_null()).then(|| unsafe { std::slice::from_raw_parts(first, n) })
-}
-
-/// A pointer that is null, or an entry of nothing.
-///
-/// # Safety
-/// Zero bytes are a value, and need no drop.
-unsafe trait Empty {}
-// SAFETY: null.
-unsafe impl<T> Empty for AtomicPtr<T> {}
-// SAFETY: a number.
-unsafe impl Empty for AtomicU64 {}
-
-/// The same, made by whoever comes first.
-fn made<T: Empty>(first: &AtomicPtr<T>, n: usize) -> Result<&[T]> {
-    if first.load(Ordering::Acquire).is_null() {
-        // SAFETY: zero bytes are a `T`, as it promises.
-        let new: Zeroed<T> = unsafe { Zeroed::new(n)? };
-        let at = new.as_ptr().cast_mut();
-        if first.compare_exchange(null_mut(), at, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            std::mem::forget(new);
-        }
-    }
-    Ok(table(first, n).unwrap_or(&[]))
-}
-
-impl Drop for Book {
-    fn drop(&mut self) {
-        for middle in self.top.iter().filter_map(|m| table(m, 1 << MIDDLE_BITS)) {
-            for leaf in middle.iter().filter_map(|l| table(l, 1 << LEAF_BITS)) {
-                unmap(leaf);
-            }
-            unmap(middle);
-        }
-    }
-}
-
-fn unmap<T>(table: &[T]) {
-    // SAFETY: mapped by `made`, in this length; the book is going, so nobody looks there any more.
-    unsafe { libc::munmap(table.as_ptr().cast_mut().cast(), size_of_val(table)) };
 }
 
 #[cfg(all(test, not(loom)))]

@@ -2,24 +2,20 @@
 
 use super::*;
 use crate::lane::SEND_PENDING;
-use crate::p2p::any_source::multicast::members_of;
+use crate::p2p::any_source::multicast::{check_members, members};
 use crate::p2p::loan::send::{Claimed, claim, holder};
 use crate::p2p::send::{Sender, busy};
 
 /// Hands the first `size` bytes of a loan over to the members of a bitmap, on this index of each. On an error that is found before it has
 /// gone to anybody it is still the caller's. A member that dies meanwhile is passed over.
-///
-/// # Safety
-/// `bits` has a word for each 64 ranks of the communicator.
-pub unsafe fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: *const u64, index: i32) -> Result<()> {
+pub fn mcast_loan(comm: i32, at: *mut u8, size: usize, bits: &[u64], index: i32) -> Result<()> {
     let ep = endpoint()?;
     let (pool, claimed) = claim(ep, at, size)?;
-    // SAFETY: as the caller promises.
-    let members = unsafe { members_of(ep, comm, bits)? };
+    let (count, _) = check_members(ep, ep.context(comm)?, bits)?;
     let Claimed { ticket, generation, .. } = claimed;
     let data = claimed.bytes().into();
-    let mut lanes = Vec::with_capacity(members.len());
-    for rank in members {
+    let mut lanes = Vec::with_capacity(count);
+    for rank in members(bits) {
         let (lane, slot) = ep.resolve(comm, rank as i32, index)?;
         if lane.progress(slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
             return Err(busy(ep, lane, slot, "send"));

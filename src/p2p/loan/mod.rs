@@ -111,8 +111,7 @@ impl Loans {
     fn begin(&self) -> Result<&Kept> {
         let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if self.kept.get().is_none() {
-            // SAFETY: null pointers.
-            let lenders = unsafe { Zeroed::new(LENDERS)? };
+            let lenders = Zeroed::new(LENDERS)?;
             let kept = Kept { book: Book::new()?, pool: OnceLock::new(), lenders, known: AtomicU64::new(0) };
             let _ = self.kept.set(kept);
         }

@@ -10,6 +10,7 @@
 
 mod making;
 
+use crate::base::record::of_atomics;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -46,26 +47,28 @@ const fn generation_of(word: u64) -> u32 {
     (word >> 8) as u32
 }
 
-/// What is kept of a ticket: a line.
-#[repr(C, align(64))]
-struct Slot {
-    /// [`word`]
-    state: AtomicU64,
-    at: AtomicPtr<u8>,
-    /// Where that is in the heap.
-    place: AtomicU64,
-    /// What was asked for at last.
-    size: AtomicUsize,
-    /// Who has it while it is [`SENT`]; null: this process.
-    holder: AtomicPtr<Peer>,
-    /// How often it was handed over.
-    sent: AtomicU64,
-    /// The next ticket of its ring; of a part, the next part + 1.
-    next: AtomicU32,
-    /// The first of its parts + 1 while it is [`SHARED`].
-    parts: AtomicU32,
-    /// Of a part: whose it is.
-    whole: AtomicU32,
+of_atomics! { Empty:
+    /// What is kept of a ticket: a line.
+    #[repr(C, align(64))]
+    struct Slot {
+        /// [`word`]
+        state: AtomicU64,
+        at: AtomicPtr<u8>,
+        /// Where that is in the heap.
+        place: AtomicU64,
+        /// What was asked for at last.
+        size: AtomicUsize,
+        /// Who has it while it is [`SENT`]; null: this process.
+        holder: AtomicPtr<Peer>,
+        /// How often it was handed over.
+        sent: AtomicU64,
+        /// The next ticket of its ring; of a part, the next part + 1.
+        next: AtomicU32,
+        /// The first of its parts + 1 while it is [`SHARED`].
+        parts: AtomicU32,
+        /// Of a part: whose it is.
+        whole: AtomicU32,
+    }
 }
 
 static_assertions::const_assert!(size_of::<Slot>() == 64);
@@ -119,7 +122,7 @@ pub(in crate::p2p) struct Pool {
     slots: Zeroed<Slot>,
     rings: [Ring; RINGS],
     /// The tickets' words, in the heap.
-    returned: *const Returned,
+    returned: &'static [Returned],
     making: Mutex<Making>,
     /// Tickets for parts that are in no use; held by who makes parts, or looks whether all of a loan are back.
     spare: Mutex<Vec<u32>>,
@@ -127,11 +130,6 @@ pub(in crate::p2p) struct Pool {
     most_loans: usize,
     most_bytes: usize,
 }
-
-// SAFETY: the words lie in the heap's window, which stays as long as the endpoint; they are atomics.
-unsafe impl Send for Pool {}
-// SAFETY: as above.
-unsafe impl Sync for Pool {}
 
 /// For who makes loans, or unmakes them.
 struct Making {
@@ -156,31 +154,28 @@ pub(in crate::p2p) enum Wrong {
 
 impl Pool {
     pub fn new(heap: &Heap, rank: u32, (most_loans, most_bytes): (usize, usize)) -> Result<Pool> {
-        // SAFETY: numbers, and null pointers.
-        let slots = unsafe { Zeroed::new(TICKETS)? };
-        let words = heap.publish_loans(TICKETS * size_of::<Returned>())?;
+        let slots = Zeroed::new(TICKETS)?;
+        let returned = heap.publish_loans(TICKETS)?;
         let rings = std::array::from_fn(|_| Ring::default());
         let making = Making { next_run: 0, fresh: [(0, 0); RINGS], loans: 0, bytes: 0 };
         let (making, spare) = (Mutex::new(making), Mutex::default());
-        Ok(Pool { slots, rings, returned: words.cast(), making, spare, rank, most_loans, most_bytes })
+        Ok(Pool { slots, rings, returned, making, spare, rank, most_loans, most_bytes })
     }
 
     #[inline(always)]
     fn slot(&self, ticket: u32) -> &Slot {
         debug_assert!((ticket as usize) < TICKETS);
-        // SAFETY: tickets come from this pool's rings and its own entries of the book, all below the number of slots.
-        unsafe { self.slots.get_unchecked(ticket as usize) }
+        &self.slots[ticket as usize]
     }
 
     fn returned(&self, ticket: u32) -> &Returned {
-        // SAFETY: the table has a word for each ticket.
-        unsafe { &*self.returned.add(ticket as usize) }
+        &self.returned[ticket as usize]
     }
 
     /// The words of a model's tickets.
     #[cfg(loom)]
     pub fn words_in_model(&self) -> *const u8 {
-        self.returned.cast()
+        self.returned.as_ptr().cast()
     }
 
     /// Begins an execution of a model.

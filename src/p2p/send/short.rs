@@ -73,7 +73,7 @@ fn send_annex(lane: &Lane, slot: usize, run: Run) -> bool {
     if before == 0 {
         lane.touch(slot);
     }
-    fill_annex(lane, slot, seq, len, false, || run.words(), |at, to| run.after(at).copy_to(to));
+    fill_annex(lane, slot, seq, len, false, || run.sixteen(), |at, to| run.after(at).copy_to(to));
     lane.count_sent(progress, seq, len);
     after_publish(lane, slot, theirs);
     traced!(lane.note_sent(slot, "eager slot", len, seq));

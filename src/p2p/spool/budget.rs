@@ -1,14 +1,17 @@
 //! How much of the spool a communicator may have, and has.
 
 use super::*;
+use crate::base::record::of_atomics;
 
-/// How much a communicator, or the job, may spool, and how patient its sends are.
-pub struct Budget {
-    pub(super) limit: AtomicUsize,
-    pub(super) used: AtomicUsize,
-    pub(super) timeout_ms: AtomicI32,
-    /// 1: it has been set.
-    pub(super) own: AtomicU32,
+of_atomics! { Record:
+    /// How much a communicator, or the job, may spool, and how patient its sends are.
+    pub struct Budget {
+        pub(super) limit: AtomicUsize,
+        pub(super) used: AtomicUsize,
+        pub(super) timeout_ms: AtomicI32,
+        /// 1: it has been set.
+        pub(super) own: AtomicU32,
+    }
 }
 
 impl Budget {
@@ -47,9 +50,7 @@ impl Spool {
 
     #[inline(always)]
     pub(super) fn budget_at(&self, n: usize) -> &Budget {
-        debug_assert!(n < BUDGETS);
-        // SAFETY: `n` is below the number of budgets; zero bytes are a budget that has not been set.
-        unsafe { self.tables.budgets.get_unchecked(n) }
+        &self.tables.budgets[n]
     }
 
     /// A communicator is freed: its place gets the job's budget again. What is charged to it stays charged until it is received.

@@ -14,6 +14,7 @@ use super::{Link, Posted};
 use crate::base::error::Result;
 use crate::base::lock::MutexGuard;
 use crate::base::rules::{Rule, holds};
+use crate::base::run::Run;
 use crate::fabric::network::control::CHUNKS_MOST;
 use crate::fabric::network::device::{Access, Place};
 use crate::fabric::network::handshake::State;
@@ -215,14 +216,11 @@ impl Link {
         true
     }
 
-    /// Registers memory for the peer to read, until [`Link::end_loan`]; its key.
-    ///
-    /// # Safety
-    /// The memory stays mapped as long as the process is on the fabric.
-    pub unsafe fn lend(&self, at: *mut u8, len: usize) -> Result<u32> {
+    /// Registers a piece of the spool for the peer to read, until [`Link::end_loan`]; its key.
+    pub fn lend(&self, piece: Run) -> Result<u32> {
         let access = Access::LOCAL_WRITE | Access::REMOTE_READ;
-        // SAFETY: as the caller promises.
-        let region = unsafe { self.domain.register(at, len, access)? };
+        // SAFETY: the spool stays mapped as long as the process is on the fabric.
+        let region = unsafe { self.domain.register(piece.ptr(), piece.len(), access)? };
         let key = region.rkey();
         *self.lent.lock().unwrap_or_else(PoisonError::into_inner) = Some(region);
         Ok(key)

@@ -1,6 +1,7 @@
 //! Windows of a region in the memory of this process.
 
 use super::*;
+use crate::base::record::Record;
 
 /// The size of a page in bytes.
 pub fn page_size() -> usize {
@@ -31,6 +32,14 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
+    /// The record at an offset.
+    pub fn record<T: Record>(&self, at: usize) -> &T {
+        let from = self.as_ptr().wrapping_add(at);
+        assert!(at.checked_add(size_of::<T>()).is_some_and(|end| end <= self.len()) && from.cast::<T>().is_aligned());
+        // SAFETY: within the mapping, which is readable and writable, and aligned; any bytes are a record.
+        unsafe { &*from.cast() }
+    }
+
     /// Maps `len` bytes of the region `fd` from `offset` on, for reading and writing. `offset` need not be at a page.
     pub(super) fn of(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Mapping> {
         Mapping::at(fd, offset, len, None)

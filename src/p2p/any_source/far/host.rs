@@ -19,7 +19,7 @@ use super::{FREED_AT, FarShare, SENT_AT, SLOTS_AT};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::region::Arena;
-use crate::fabric::network::{Access, Piece, Place};
+use crate::fabric::network::{Access, Place};
 use crate::lane::Lane;
 use crate::lane::far::{Ask, Asked};
 use crate::launch::place::NodeMap;
@@ -176,14 +176,10 @@ impl Host {
         let (lane, place) = self.place(share)?;
         let far = lane.far()?;
         let bounce = far.fabric().bounce().ok()?;
-        let arena = bounce.arena();
-        let piece = Piece { addr: arena.as_ptr() as u64, len: 8, lkey: arena.region().lkey() };
         let place = Place { addr: place.addr + SENT_AT as u64, ..place };
-        // SAFETY: the buffer is this call's until the wait is over.
-        let ticket = unsafe { far.link.bulk(false, true, &[piece], place) }.ok()?;
+        let ticket = bounce.post(&far.link, (false, true), 0, 8, place).ok()?;
         far.link.wait(ticket).ok()?;
-        // SAFETY: eight bytes that the device has written.
-        Some(unsafe { arena.as_ptr().cast::<u64>().read() })
+        Some(bounce.word(0))
     }
 }
 

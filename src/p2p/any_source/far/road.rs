@@ -1,17 +1,18 @@
 //! The sender's part of far rings, and what is kept of long messages until their receivers have them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use super::{Away, FREED_AT, HEAD, SENT_AT, SLOT, SLOTS_AT, Stake, host, is_too_many};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::layout::Cursor;
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
+use crate::fabric::network::Place;
 use crate::fabric::network::control::Bounce;
 use crate::fabric::network::region::Region;
-use crate::fabric::network::{Piece, Place};
 use crate::lane::far::{Ask, Asked, Call, Far, sum};
 use crate::lane::record::BLOCK_HEADER;
 use crate::lane::{BlockRef, Lane};
@@ -136,17 +137,9 @@ impl FarRoad {
         self.lock().limit
     }
 
-    fn piece(bounce: &Bounce<'_>, at: usize, len: usize) -> Piece {
-        let arena = bounce.arena();
-        Piece { addr: arena.as_ptr() as u64 + at as u64, len: len as u32, lkey: arena.region().lkey() }
-    }
-
     /// Takes over the counters that have been read into the beginning of a bounce buffer.
     fn note(&self, known: &mut Known, bounce: &Bounce<'_>) -> Result<()> {
-        let word = |at: usize| {
-            // SAFETY: the buffer is longer, and the device is done with it.
-            unsafe { bounce.arena().as_ptr().add(at).cast::<u64>().read() }
-        };
+        let word = |at: usize| bounce.word(at);
         let (sent, freed) = (word(SENT_AT), word(FREED_AT));
         // Counted are processes, each of which has one ticket at most that there is no room for yet.
         if is_too_many(sent, freed, self.slots + self.senders) {
@@ -180,8 +173,7 @@ impl FarRoad {
 
     fn look_at(&self, known: &mut Known, far: &Far, at: Place) -> Result<()> {
         let bounce = far.fabric().bounce()?;
-        // SAFETY: the buffer is ours until the wait is over.
-        let ticket = unsafe { far.link.bulk(false, true, &[FarRoad::piece(&bounce, 0, SLOTS_AT)], at)? };
+        let ticket = bounce.post(&far.link, (false, true), 0, SLOTS_AT, at)?;
         far.link.wait(ticket)?;
         self.note(known, &bounce)
     }
@@ -238,11 +230,7 @@ impl FarRoad {
     fn draw(&self) -> Result<u64> {
         let (far, at) = self.counters();
         let bounce = far.fabric().bounce()?;
-        // SAFETY: the buffer is ours until the wait is over.
-        let ticket = unsafe { far.link.fetch_add(at, 1, FarRoad::piece(&bounce, 0, 8))? };
-        far.link.wait(ticket)?;
-        // SAFETY: as in `note`.
-        Ok(unsafe { bounce.arena().as_ptr().cast::<u64>().read() })
+        bounce.draw(&far.link, at)
     }
 
     /// Writes the record of a ticket and looks whether the receiver sleeps.
@@ -253,34 +241,26 @@ impl FarRoad {
         ticket: u64,
         kind: Kind,
         len: u32,
-        fill: &dyn Fn(*mut u8) -> usize,
+        fill: &dyn Fn(&mut [u64]) -> usize,
     ) -> Result<()> {
         let far = self.far();
         let bounce = far.fabric().bounce()?;
         const AT: usize = SLOTS_AT;
-        // SAFETY: the buffer is longer than counters and a slot, and ours.
-        let (bytes, words) = unsafe {
-            let record = bounce.arena().as_ptr().add(AT);
-            let bytes = fill(record.add(HEAD));
-            let padded = bytes.next_multiple_of(8);
-            record.add(HEAD + bytes).write_bytes(0, padded - bytes);
-            let words = std::slice::from_raw_parts_mut(record.cast::<u64>(), (HEAD + padded) / 8);
-            (HEAD + padded, words)
-        };
-        words[0] = ticket.wrapping_add(1) & 0xffff_ffff | (kind as u64) << 32 | (self.lane.epoch as u64) << 48;
-        words[1] = ep.rank as u64 | (len as u64) << 32;
-        let mut all = [0u64; 1 + AREA_BYTES / 8];
-        all[0] = words[1];
-        all[1..words.len() - 2].copy_from_slice(&words[3..]);
-        words[2] = sum(words[0], &all[..words.len() - 2]);
+        const HEAD_WORDS: usize = HEAD / 8;
+        // What the sum is of stands together, before it takes the place of the last word of the head.
+        let mut words = [0u64; HEAD_WORDS + AREA_BYTES / 8];
+        let end = HEAD_WORDS + fill(&mut words[HEAD_WORDS..]).div_ceil(8);
+        let mark = ticket.wrapping_add(1) & 0xffff_ffff | (kind as u64) << 32 | (self.lane.epoch as u64) << 48;
+        let source = ep.rank as u64 | (len as u64) << 32;
+        words[2] = source;
+        let check = sum(mark, &words[2..end]);
+        words[..HEAD_WORDS].copy_from_slice(&[mark, source, check]);
+        bounce.run().after(AT).write(&words[..end]);
         let slot = SLOTS_AT as u64 + ticket % self.slots * SLOT as u64;
         let to = Place { addr: self.ring.addr.wrapping_add(slot), rkey: self.ring.rkey };
-        // SAFETY: the buffer is ours until the wait is over, which is that of both.
-        let over = unsafe {
-            far.link.bulk(true, false, &[FarRoad::piece(&bounce, AT, bytes)], to)?;
-            // Behind the write: either the receiver sees the slot before it sleeps, or this sees that it does.
-            far.link.bulk(false, true, &[FarRoad::piece(&bounce, 0, SLOTS_AT)], self.ring)
-        };
+        bounce.post(&far.link, (true, false), AT, 8 * end, to)?;
+        // Behind the write: either the receiver sees the slot before it sleeps, or this sees that it does.
+        let over = bounce.post(&far.link, (false, true), 0, SLOTS_AT, self.ring);
         if holds(Rule::TicketOnce) {
             known.held = None;
         }
@@ -294,18 +274,14 @@ impl FarRoad {
     }
 
     /// Puts a message of up to [`AREA_BYTES`] bytes into a slot; its ticket. `None`: no room now.
-    ///
-    /// # Safety
-    /// `len` readable bytes at `ptr`.
-    pub unsafe fn place(&self, ep: &Endpoint, ptr: *const u8, len: usize) -> Result<Option<u64>> {
+    pub fn place(&self, ep: &Endpoint, data: Run) -> Result<Option<u64>> {
         let mut known = self.lock();
         let Some(ticket) = self.claim(ep, &mut known)? else { return Ok(None) };
-        let fill = |to: *mut u8| {
-            // SAFETY: as the caller promises; a slot has room for it.
-            unsafe { crate::base::atomics::copy(ptr, to, len) };
-            len
+        let fill = |to: &mut [u64]| {
+            Cursor::new(data.into(), 0).gather_into(to);
+            data.len()
         };
-        self.publish(ep, &mut known, ticket, Kind::Area, len as u32, &fill)?;
+        self.publish(ep, &mut known, ticket, Kind::Area, data.len() as u32, &fill)?;
         Ok(Some(ticket))
     }
 
@@ -314,9 +290,8 @@ impl FarRoad {
         let mut known = self.lock();
         let Some(ticket) = self.claim(ep, &mut known)? else { return Ok(None) };
         let words = goods.away.encode();
-        let fill = |to: *mut u8| {
-            // SAFETY: a slot has room for it.
-            unsafe { to.cast::<[u64; Away::WORDS]>().write(words) };
+        let fill = |to: &mut [u64]| {
+            to[..words.len()].copy_from_slice(&words);
             size_of_val(&words)
         };
         let kind = if goods.is_offered() { Kind::Offered } else { Kind::Spooled };
@@ -369,29 +344,16 @@ impl FarRoad {
     }
 
     /// Prepares a long message. `None`: there is no room in the spool now. `copy`: it must not stay where it is.
-    ///
-    /// # Safety
-    /// `len` readable bytes at `ptr`; if the goods are offered, until they are done or moved.
-    pub unsafe fn pack(
-        &self,
-        ep: &Endpoint,
-        comm: i32,
-        ptr: *const u8,
-        len: usize,
-        timeout: i32,
-    ) -> Result<Option<Goods>> {
-        let far = self.far();
+    pub fn pack(&self, ep: &Endpoint, comm: i32, message: Run, timeout: i32) -> Result<Option<Goods>> {
+        let (far, len) = (self.far(), message.len());
         let copy = || -> Result<Option<Goods>> {
-            // SAFETY: as the caller promises.
-            let Some(block) = (unsafe { copy_into_spool(ep, comm, ptr, len) }) else { return Ok(None) };
-            self.goods(ep, block, None, len, ptr).map(Some)
+            let Some(block) = copy_into_spool(ep, comm, message) else { return Ok(None) };
+            self.goods(ep, block, None, message).map(Some)
         };
         if timeout == 0 || timeout > 0 && len <= COPIED_AT_ONCE {
             return copy();
         }
-        // SAFETY: as the caller promises; the registration lives as long as the goods.
-        // SAFETY: as the caller promises.
-        let Some(region) = registered(far, unsafe { Run::new(ptr.cast_mut(), len) }, false) else {
+        let Some(region) = registered(far, message, false) else {
             let goods = copy()?;
             if goods.is_none() && len > ep.spool.budget(comm).limit() {
                 return Err(Error::new(
@@ -407,26 +369,19 @@ impl FarRoad {
             return Ok(goods);
         };
         let Some(block) = ep.spool.take(comm, 64, 0) else { return Ok(None) };
-        self.goods(ep, block, Some(region), len, ptr).map(Some)
+        self.goods(ep, block, Some(region), message).map(Some)
     }
 
-    fn goods(
-        &self,
-        ep: &Endpoint,
-        block: BlockRef,
-        region: Option<Arc<Region>>,
-        len: usize,
-        ptr: *const u8,
-    ) -> Result<Goods> {
+    fn goods(&self, ep: &Endpoint, block: BlockRef, region: Option<Arc<Region>>, message: Run) -> Result<Goods> {
         let keys = keys_of(ep, self.far(), block).inspect_err(|_| _ = ep.spool.give_back(block))?;
         let rkey = keys as u32;
         let start = ep.spool.bytes(block.at) as u64;
         let data = match &region {
-            Some(region) => Place { addr: ptr as u64, rkey: region.rkey() },
+            Some(region) => Place { addr: message.ptr() as u64, rkey: region.rkey() },
             None => Place { addr: start + BLOCK_HEADER as u64, rkey },
         };
         let generation = (keys >> 32) as u32;
-        let away = Away { len: len as u64, data, block: Place { addr: start, rkey }, generation };
+        let away = Away { len: message.len() as u64, data, block: Place { addr: start, rkey }, generation };
         let goods = Goods { block, away, region };
         if goods.is_offered() {
             say_where(ep, &goods, data);
@@ -435,18 +390,8 @@ impl FarRoad {
     }
 
     /// Copies an offered message into the spool, so that its memory is the program's again. The goods come back if there is no room.
-    ///
-    /// # Safety
-    /// The message's bytes at `ptr`.
-    pub unsafe fn withdraw(
-        &self,
-        ep: &Endpoint,
-        comm: i32,
-        ptr: *const u8,
-        goods: Goods,
-    ) -> std::result::Result<(), Goods> {
-        // SAFETY: as the caller promises.
-        let copy = unsafe { copy_into_spool(ep, comm, ptr, goods.away.len as usize) };
+    pub fn withdraw(&self, ep: &Endpoint, comm: i32, message: Run, goods: Goods) -> std::result::Result<(), Goods> {
+        let copy = copy_into_spool(ep, comm, message);
         let Some(copy) = copy else { return Err(goods) };
         let Some(keys) = keys_of(ep, self.far(), copy).ok().filter(|keys| is_whole(*keys)) else {
             ep.spool.give_back(copy);
@@ -461,12 +406,10 @@ impl FarRoad {
 
 /// Writes the record of an offer.
 fn say_where(ep: &Endpoint, goods: &Goods, data: Place) {
-    let record = ep.spool.bytes(goods.block.at + BLOCK_HEADER as u64);
     let words = [data.addr, data.rkey as u64];
     let check = sum(goods.away.generation as u64, &words);
-    for (n, word) in [words[0], words[1], check].into_iter().enumerate() {
-        // SAFETY: the block was taken with room for three words, which are atomics from now on.
-        unsafe { &*record.cast::<AtomicU64>().add(n) }.store(word, Ordering::SeqCst);
+    for (n, word) in (0..).zip([words[0], words[1], check]) {
+        ep.spool.word(goods.block.at + BLOCK_HEADER as u64 + 8 * n).store(word, Ordering::SeqCst);
     }
     // What the program does with the message's memory comes after.
     crate::base::atomics::fence(crate::base::atomics::Ordering::SeqCst);

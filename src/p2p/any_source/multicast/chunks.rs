@@ -20,6 +20,7 @@ use super::spread::{processor, spread};
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::copying::{Copying, long};
+use crate::base::run::Run;
 use crate::wait::Waiter;
 
 /// Bytes of a chunk: a part of a core's own cache. What is not longer is copied into the block in one go.
@@ -84,8 +85,7 @@ impl<'a> Chunks<'a> {
 
     fn word(&self, n: usize) -> &'a AtomicU32 {
         assert!(64 + n * 4 < Chunks::bytes(self.len, self.shared.count));
-        // SAFETY: within the block, which has so many bytes behind its data; atomics.
-        unsafe { &*self.shared.data().add(self.len.next_multiple_of(64) + n * 4).cast() }
+        self.shared.data().record(self.len.next_multiple_of(64) + n * 4).expect("within the block")
     }
     /// In which place a chunk is.
     fn place(&self, chunk: usize) -> &'a AtomicU32 {
@@ -146,11 +146,8 @@ impl<'a> Chunks<'a> {
 
     /// The master's part; how many places it has used. Where members share its core it does not make way for them: who waits for more takes
     /// a turn with each chunk, and whoever comes later finds several.
-    ///
-    /// # Safety
-    /// `len` readable bytes at `from`, as many as the message has; the block has room for them, and its members have been told that none
-    /// is there.
-    pub(super) unsafe fn fill(&self, from: *const u8, len: usize) -> usize {
+    pub(super) fn fill(&self, from: Run) -> usize {
+        let len = from.len();
         let members = self.shared.count as u32;
         // SYNC POINT: pairs with the release in `take`: the copies out of a chunk come before another chunk in its place.
         let taken = || (0..members).map(|m| self.taken(m).load(Ordering::Acquire)).min().unwrap_or(0) as usize;
@@ -170,8 +167,7 @@ impl<'a> Chunks<'a> {
             let (at, n) = (chunk * CHUNK, CHUNK.min(len - chunk * CHUNK));
             let how = if long { trial.how(chunk) } else { Copying::Past };
             let begin = if long { now_ns() } else { 0 };
-            // SAFETY: a part of the data. The last place, which may be shorter, is only ever the last chunk's: others have lower ones.
-            unsafe { how.copy(from.add(at), self.shared.data().add(place as usize * CHUNK), n) };
+            from.part(at, n).copy_to_by(self.shared.data().part(place as usize * CHUNK, n), how);
             if long {
                 trial.note(chunk, how, now_ns() - begin);
             }
@@ -195,11 +191,8 @@ impl<'a> Chunks<'a> {
 
     /// Member `number` copies chunks that are there, as far as its buffer goes; up to which byte it has the message then. `None`: a chunk is
     /// in no place.
-    ///
-    /// # Safety
-    /// `cap` writable bytes at `to`; the range is there, and begins at a chunk that this member has not.
-    pub(super) unsafe fn take(&self, number: u32, range: Range<usize>, to: *mut u8, cap: usize) -> Option<usize> {
-        let n = cap.min(self.len);
+    pub(super) fn take(&self, number: u32, range: Range<usize>, to: Run) -> Option<usize> {
+        let n = to.len().min(self.len);
         let how = Copying::of(n);
         let mut at = range.start;
         while at < range.end {
@@ -209,8 +202,7 @@ impl<'a> Chunks<'a> {
                 return None;
             }
             let (begin, until) = (at.min(n), end.min(n));
-            // SAFETY: within the data; `begin` to `until` is within the buffer.
-            unsafe { how.copy(self.shared.data().add(from), to.add(begin), until - begin) };
+            self.shared.data().after(from).copy_to_by(to.part(begin, until - begin), how);
             // SYNC POINT: pairs with the acquire in `fill`.
             self.taken(number).store(chunk as u32 + 1, Ordering::Release);
             at = end;

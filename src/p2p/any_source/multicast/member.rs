@@ -1,19 +1,20 @@
 //! A member's part of a multicast: receives the note, tells its children, takes the data, acknowledges.
 
 use super::chunks::Chunks;
-use super::record::{ENTERED, Record, Shared, TOLD_BYTES, Told, children, members};
-use super::wide::{self, NOTE_BYTES, Note};
+use super::record::{ENTERED, Record, Shared, TOLD_WORDS, Told, children, members};
+use super::wide::{self, NOTE_WORDS, Note};
 use super::{index_of, tell};
 use crate::base::atomics::Ordering;
 use crate::base::copying::Copying;
 use crate::base::error::{Code, Error, Result};
+use crate::base::run::Run;
 use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::cma;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::BlockRef;
 use crate::lane::record::{BLOCK_HEADER, Block};
+use crate::p2p::any_source::key_of;
 use crate::p2p::any_source::receive::Incoming;
-use crate::p2p::any_source::table::key_of;
 use crate::p2p::any_source::{Arrived, check_buffer, garbled};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{Endpoint, endpoint};
@@ -21,39 +22,33 @@ use crate::wait::{Board, Scene, Waiter, Waits, doorbell};
 
 /// Blocking receive of the next multicast of which this rank is a member; who is its master. A longer message is cut: see
 /// [`Arrived::whole`].
-///
-/// # Safety
-/// `cap` writable bytes at `to`.
-pub unsafe fn mcast_recv(comm: i32, to: *mut u8, cap: usize) -> Result<Arrived> {
+pub fn mcast_recv(comm: i32, to: Run) -> Result<Arrived> {
     let ep = endpoint()?;
-    check_buffer(ep, to, cap)?;
+    check_buffer(ep, to)?;
     let (context, inc) = incoming(ep, comm)?;
     let _claim = inc.claim()?;
-    // SAFETY: claimed.
-    if unsafe { (*inc.pending.get()).is_some() } {
+    if inc.pending.get().is_some() {
         return Err(inc.busy_error("a request for the next multicast is not completed"));
     }
     let told = next(ep, context, inc)?;
-    // SAFETY: as the caller promises.
-    NoWayOut::during("a receive of a multicast", || unsafe { follow(ep, context, told, to, cap) })
+    NoWayOut::during("a receive of a multicast", || follow(ep, context, told, to))
 }
 
-/// What a member is told: of a block on this node, or of one that is to be forwarded to it.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct News([u64; NOTE_BYTES / 8]);
-
-impl News {
-    /// Where the multicast is on this node, after it has been forwarded if need be.
-    fn told(self, ep: &'static Endpoint, context: &Context, arrived: Arrived) -> Result<Told> {
-        match arrived.len {
-            // SAFETY: numbers only, and not longer.
-            TOLD_BYTES => Ok(unsafe { (&raw const self).cast::<Told>().read() }),
-            // SAFETY: as above.
-            NOTE_BYTES => wide::forward(ep, context, unsafe { (&raw const self).cast::<Note>().read() }),
-            _ => Err(garbled(ep, context.group.world_rank(arrived.source.max(0) as u32))),
-        }
+/// What a member is told, of a block on this node, or of one that is to be forwarded to it: where the multicast is on this node, after it
+/// has been forwarded if need be.
+fn told(ep: &'static Endpoint, context: &Context, arrived: Arrived, news: [u64; NOTE_WORDS]) -> Result<Told> {
+    match (arrived.len / 8, arrived.len % 8) {
+        (TOLD_WORDS, 0) => Ok(Told::of([news[0], news[1]])),
+        (NOTE_WORDS, 0) => wide::forward(ep, context, Note::of(news)),
+        _ => Err(garbled(ep, context.group.world_rank(arrived.source.max(0) as u32))),
     }
+}
+
+/// Takes the next message by which a member is told, if it is there.
+fn take_news(ep: &'static Endpoint, inc: &Incoming) -> Result<Option<(Arrived, [u64; NOTE_WORDS])>> {
+    let mut news = [0; NOTE_WORDS];
+    let taken = Run::with_room(&mut news, |to| inc.take(ep, to))?;
+    Ok(taken.map(|arrived| (arrived, news)))
 }
 
 fn incoming(ep: &'static Endpoint, comm: i32) -> Result<(&'static Context, &'static Incoming)> {
@@ -66,25 +61,19 @@ fn incoming(ep: &'static Endpoint, comm: i32) -> Result<(&'static Context, &'sta
 }
 
 fn next(ep: &'static Endpoint, context: &Context, inc: &Incoming) -> Result<Told> {
-    let mut news = News::default();
-    let to = (&raw mut news).cast::<u8>();
     for _ in 0..crate::wait::patience() {
-        // SAFETY: room for so many bytes.
-        if let Some(arrived) = unsafe { inc.take(ep, to, NOTE_BYTES)? } {
-            return news.told(ep, context, arrived);
+        if let Some((arrived, news)) = take_news(ep, inc)? {
+            return told(ep, context, arrived, news);
         }
         crate::base::atomics::spin_loop();
     }
-    // SAFETY: as above.
-    let arrived = unsafe { inc.wait(ep, to, NOTE_BYTES)? };
-    news.told(ep, context, arrived)
+    let wait = || inc.until(ep, || take_news(ep, inc));
+    let (arrived, news) = NoWayOut::during("a receive of any source", wait)?;
+    told(ep, context, arrived, news)
 }
 
 /// Does a member's part of a multicast.
-///
-/// # Safety
-/// As for [`mcast_recv`].
-unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut u8, cap: usize) -> Result<Arrived> {
+fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: Run) -> Result<Arrived> {
     let me = context.group.rank();
     let wrong = || garbled(ep, told.master);
     let spool = ep.any_source.spool_of(ep, told.master)?;
@@ -96,9 +85,9 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
         .filter(|_| told.master != ep.rank || own())
         .ok_or_else(wrong)?;
     let room = named.room();
-    let block = named.bytes(0, (BLOCK_HEADER + size_of::<Record>()) as u64).ok_or_else(wrong)?;
-    // SAFETY: within the window.
-    let record = unsafe { Shared::at(block.ptr(), [0; 4]) }.record;
+    let block =
+        named.bytes(0, room).filter(|_| room >= (BLOCK_HEADER + size_of::<Record>()) as u64).ok_or_else(wrong)?;
+    let record = Shared::at(block, [0; 4]).record;
     let (words, count) = (record.words.load(Ordering::Relaxed) as usize, record.count.load(Ordering::Relaxed));
     let (len, address) = (record.size.load(Ordering::Relaxed), record.address.load(Ordering::Relaxed));
     let extra = record.extra.load(Ordering::Relaxed) as usize;
@@ -116,8 +105,7 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
     if extra != 0 && extra < wide::wide_bytes(words) {
         return Err(wrong());
     }
-    // SAFETY: within the window.
-    let shared = unsafe { Shared::at(block.ptr(), [words, count as usize, len as usize, extra]) };
+    let shared = Shared::at(block, [words, count as usize, len as usize, extra]);
     let group = shared.members();
     let number = members(&group).position(|r| r == me).ok_or_else(wrong)? as u32;
     if number >= count {
@@ -131,7 +119,8 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
     }
     shared.note(ENTERED, me);
     crate::base::atomics::fence(Ordering::SeqCst);
-    let n = cap.min(len as usize);
+    let capacity = to.len();
+    let to = to.first(len as usize);
     // SYNC POINT: pairs with `withdraw`.
     let read = if record.withdrawn.load(Ordering::SeqCst) != 0 {
         Err(Error::new(
@@ -139,10 +128,9 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
             format!("rank {}: a multicast of rank {} was given up: another member has died", ep.rank, told.master),
         ))
     } else {
-        // SAFETY: the master keeps the bytes until all members have acknowledged; ours has room for `n`.
-        unsafe { fetch(ep, &shared, told, number, (address, followed), to, n) }
+        fetch(ep, &shared, told, number, (address, followed), to)
     };
-    let arrived = wide::arrived(context, &shared, told, len as usize, cap);
+    let arrived = wide::arrived(context, &shared, told, len as usize, capacity);
     if shared.acknowledge(me, number) {
         complete(ep, context, &shared, told);
     }
@@ -153,22 +141,18 @@ unsafe fn follow(ep: &'static Endpoint, context: &Context, told: Told, to: *mut 
     }
 }
 
-/// # Safety
-/// `n` bytes of the multicast's data, in the block or at `address` of the master; as many writable ones at `to`.
-unsafe fn fetch(
+fn fetch(
     ep: &'static Endpoint,
     shared: &Shared<'_>,
     told: Told,
     number: u32,
     (address, followed): (u64, bool),
-    to: *mut u8,
-    n: usize,
+    to: Run,
 ) -> Result<()> {
-    let master = told.master;
+    let (master, n) = (told.master, to.len());
     if address == 0 {
         if !followed {
-            // SAFETY: as the caller promises.
-            unsafe { Copying::of(n).copy(shared.data(), to, n) };
+            shared.data().copy_to_by(to, Copying::of(n));
             return Ok(());
         }
         let whole = shared.size;
@@ -179,32 +163,28 @@ unsafe fn fetch(
         // Who is done with the block before the master is would give it away under the master's hands.
         while at < whole {
             let there = Arriving { ep, chunks: &chunks, master, at }.wait()?;
-            // SAFETY: as the caller promises, and these bytes are there.
-            at = unsafe { chunks.take(number, at..there, to, n) }.ok_or_else(|| garbled(ep, master))?;
+            at = chunks.take(number, at..there, to).ok_or_else(|| garbled(ep, master))?;
         }
         return Ok(());
     }
     if master == ep.rank {
         // Where it is, this process knows by itself.
-        let from = ep.any_source.lent_by(told.at, told.generation, n).ok_or_else(|| garbled(ep, master))?;
-        // SAFETY: as the caller promises.
-        unsafe { Copying::of(n).copy(from, to, n) };
+        let own = ep.any_source.lent_by(told.at, told.generation).filter(|from| from.len() >= n);
+        own.ok_or_else(|| garbled(ep, master))?.copy_to_by(to, Copying::of(n));
         return Ok(());
     }
     let peer = ep.known(master).ok_or_else(|| garbled(ep, master))?;
     if shared.record.in_heap.load(Ordering::Relaxed) != 0
-        && let Some(from) = peer.region.heap().and_then(|heap| heap.translate(address, n))
+        && let Some(from) = peer.region.heap().and_then(|heap| heap.run(address, n))
     {
-        // SAFETY: as the caller promises; the peer's memory stays mapped as long as the peer is known.
-        unsafe { Copying::of(n).copy(from, to, n) };
+        from.copy_to_by(to, Copying::of(n));
         return Ok(());
     }
     let gone = || died(ep, master);
     if !peer.may_copy() {
         return Err(gone());
     }
-    // SAFETY: as the caller promises.
-    unsafe { cma::read_run(peer.pid, to, address, n) }.map_err(|e| match e {
+    cma::read_into(peer.pid, to, address).map_err(|e| match e {
         cma::CmaError::Gone => gone(),
         e => Error::new(
             Code::Unsupported,
@@ -271,8 +251,7 @@ fn complete(ep: &'static Endpoint, context: &Context, shared: &Shared<'_>, told:
     if shared.extra != 0 {
         return wide::complete(ep, context, shared);
     }
-    // SAFETY: the block's header; atomics only.
-    let header = unsafe { &*shared.block.cast::<Block>() };
+    let header: &Block = shared.block.record(0).expect("a block has a header");
     // SYNC POINT: pairs with the acquire in `Spool::is_done`.
     header.done.store(told.generation, Ordering::Release);
     doorbell::light_barrier();
@@ -281,20 +260,16 @@ fn complete(ep: &'static Endpoint, context: &Context, shared: &Shared<'_>, told:
         return;
     }
     let peer = if told.master == ep.rank { None } else { ep.known(told.master) };
-    let board = peer.as_ref().map_or(ep.region.board(), |p| p.region.board()).cast::<Board>();
-    // SAFETY: the board of a known peer stays mapped, and our own.
-    doorbell::ring(unsafe { &(*board).bell }, u32::MAX);
+    let board: &Board = peer.as_ref().map_or(ep.region.board_of(), |p| p.region.board_of());
+    doorbell::ring(&board.bell, u32::MAX);
 }
 
 /// Begins to receive the next multicast.
-///
-/// # Safety
-/// `cap` bytes at `to` that nobody uses until the request is completed or withdrawn.
-pub unsafe fn mcast_irecv(comm: i32, to: *mut u8, cap: usize) -> Result<()> {
+pub fn mcast_irecv(comm: i32, to: Run) -> Result<()> {
     let ep = endpoint()?;
-    check_buffer(ep, to, cap)?;
+    check_buffer(ep, to)?;
     let (_, inc) = incoming(ep, comm)?;
-    inc.begin(ep, to, cap)
+    inc.begin(ep, to)
 }
 
 /// Completes the receive that [`mcast_irecv`] has begun; `None` if that would take waiting and `wait` says no.
@@ -302,19 +277,16 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
     let ep = endpoint()?;
     let (context, inc) = incoming(ep, comm)?;
     let Some(_claim) = inc.claim_to_complete(wait)? else { return Ok(None) };
-    // SAFETY: claimed.
-    let Some(wanted) = (unsafe { *inc.pending.get() }) else {
+    let Some(to) = inc.pending.get() else {
         return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
     };
-    let told = if wait {
+    let told_of = if wait {
         next(ep, context, inc)
     } else {
-        let mut news = News::default();
         ep.waiting_sends.push(ep);
         ep.any_source.push(ep);
-        // SAFETY: room for so many bytes.
-        match unsafe { inc.take(ep, (&raw mut news).cast(), NOTE_BYTES) } {
-            Ok(Some(arrived)) => news.told(ep, context, arrived),
+        match take_news(ep, inc) {
+            Ok(Some((arrived, news))) => told(ep, context, arrived, news),
             Ok(None) => {
                 inc.run_dry(false);
                 match inc.after_death(ep) {
@@ -326,8 +298,7 @@ pub fn mcast_irecv_end(comm: i32, wait: bool) -> Result<Option<Arrived>> {
         }
     };
     inc.end();
-    // SAFETY: the buffer was the request's until here.
-    told.and_then(|told| unsafe { follow(ep, context, told, wanted.ptr, wanted.len) }).map(Some)
+    told_of.and_then(|told| follow(ep, context, told, to)).map(Some)
 }
 
 /// Withdraws the receive that [`mcast_irecv`] has begun.
@@ -335,8 +306,7 @@ pub fn mcast_irecv_cancel(comm: i32) -> Result<()> {
     let ep = endpoint()?;
     let (_, inc) = incoming(ep, comm)?;
     let _claim = inc.claim_to_complete(true)?;
-    // SAFETY: claimed.
-    if unsafe { (*inc.pending.get()).is_none() } {
+    if inc.pending.get().is_none() {
         return Err(Error::new(Code::Request, format!("rank {}: no receive of a multicast is pending", ep.rank)));
     }
     inc.end();

@@ -1,49 +1,52 @@
 //! What a multicast consists of: its block in the master's spool, the note that goes down the tree, the tree.
 
+use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 #[cfg(loom)]
 use super::chunks::Chunks;
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::run::Run;
 use crate::lane::record::BLOCK_HEADER;
 use crate::p2p::any_source::ring::{AREA_BYTES, SLOTS_MOST};
 
-/// The first lines of a multicast's block, behind the block's header.
-#[repr(C, align(64))]
-pub(super) struct Record {
-    /// Bytes of the message.
-    pub(super) size: AtomicU64,
-    /// Where it is in the master's memory; 0: in the block.
-    pub(super) address: AtomicU64,
-    /// Words of each bitmap.
-    pub(super) words: AtomicU32,
-    /// Members.
-    pub(super) count: AtomicU32,
-    /// 1: the master has given up, since a member has died; who has not entered must not.
-    pub(super) withdrawn: AtomicU32,
-    /// The master's sleep byte.
-    pub(super) asleep: AtomicU32,
-    /// The communicator, as the master knows it.
-    pub(super) handle: AtomicU32,
-    /// Bytes between the records and the data: what a multicast to several nodes has there; 0: it is within this node.
-    pub(super) extra: AtomicU32,
-    /// Such a one's master: rank in the world.
-    pub(super) master: AtomicU32,
-    /// 1: the address is in the master's heap.
-    pub(super) in_heap: AtomicU32,
-    /// Bytes of the message that are in the block so far.
-    pub(super) there: AtomicU64,
-    /// 1: members follow while it is filled, and chunks are where `multicast/chunks.rs` says.
-    pub(super) followed: AtomicU32,
-    /// On which processor the master has begun to fill it, + 1.
-    pub(super) master_at: AtomicU32,
+of_atomics! { Record:
+    /// The first lines of a multicast's block, behind the block's header.
+    #[repr(C, align(64))]
+    pub(super) struct Record {
+        /// Bytes of the message.
+        pub(super) size: AtomicU64,
+        /// Where it is in the master's memory; 0: in the block.
+        pub(super) address: AtomicU64,
+        /// Words of each bitmap.
+        pub(super) words: AtomicU32,
+        /// Members.
+        pub(super) count: AtomicU32,
+        /// 1: the master has given up, since a member has died; who has not entered must not.
+        pub(super) withdrawn: AtomicU32,
+        /// The master's sleep byte.
+        pub(super) asleep: AtomicU32,
+        /// The communicator, as the master knows it.
+        pub(super) handle: AtomicU32,
+        /// Bytes between the records and the data: what a multicast to several nodes has there; 0: it is within this node.
+        pub(super) extra: AtomicU32,
+        /// Such a one's master: rank in the world.
+        pub(super) master: AtomicU32,
+        /// 1: the address is in the master's heap.
+        pub(super) in_heap: AtomicU32,
+        /// Bytes of the message that are in the block so far.
+        pub(super) there: AtomicU64,
+        /// 1: members follow while it is filled, and chunks are where `multicast/chunks.rs` says.
+        pub(super) followed: AtomicU32,
+        /// On which processor the master has begun to fill it, + 1.
+        pub(super) master_at: AtomicU32,
+    }
 }
 
 const_assert!(size_of::<Record>() == 64);
 const_assert!(SLOTS_MOST >= 256);
 
 /// What is sent down the tree.
-#[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Told {
     /// The block in the master's spool.
@@ -53,8 +56,18 @@ pub(super) struct Told {
     pub(super) master: u32,
 }
 
-pub(super) const TOLD_BYTES: usize = size_of::<Told>();
-const_assert!(TOLD_BYTES == 16 && TOLD_BYTES <= AREA_BYTES);
+impl Told {
+    /// As it is sent.
+    pub(super) fn words(self) -> [u64; TOLD_WORDS] {
+        [self.at, self.generation as u64 | (self.master as u64) << 32]
+    }
+    pub(super) fn of([at, whose]: [u64; TOLD_WORDS]) -> Told {
+        Told { at, generation: whose as u32, master: (whose >> 32) as u32 }
+    }
+}
+
+pub(super) const TOLD_WORDS: usize = 2;
+const_assert!(TOLD_WORDS * 8 <= AREA_BYTES);
 
 /// The parent of a number, which is not 0.
 pub(super) fn parent(number: u32) -> u32 {
@@ -68,7 +81,7 @@ pub(super) fn children(number: u32, count: u32) -> impl Iterator<Item = u32> {
 }
 
 /// The members of a bitmap, in order.
-pub(super) fn members(bits: &[u64]) -> impl Iterator<Item = u32> + '_ {
+pub(in crate::p2p) fn members(bits: &[u64]) -> impl Iterator<Item = u32> + '_ {
     bits.iter()
         .enumerate()
         .flat_map(|(w, word)| (0..64).filter(move |b| word >> b & 1 == 1).map(move |b| w as u32 * 64 + b))
@@ -77,7 +90,8 @@ pub(super) fn members(bits: &[u64]) -> impl Iterator<Item = u32> + '_ {
 /// A multicast's block, mapped.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'a> {
-    pub(super) block: *mut u8,
+    /// All of it, and what may lie behind.
+    pub(super) block: Run,
     pub(super) record: &'a Record,
     pub(super) words: usize,
     pub(super) count: usize,
@@ -92,24 +106,16 @@ impl<'a> Shared<'a> {
         size_of::<Record>() + (words * 24 + count * 4).next_multiple_of(64)
     }
 
-    /// # Safety
-    /// A block that was made for a multicast of so many words and members is at `block`, or has room for one with `extra` and `size` bytes,
-    /// and stays for `'a`.
-    pub(super) unsafe fn at(block: *mut u8, [words, count, size, extra]: [usize; 4]) -> Shared<'a> {
-        // SAFETY: as the caller promises.
-        let record = unsafe { &*block.add(BLOCK_HEADER).cast::<Record>() };
+    /// A block that was made for a multicast of so many words and members, or has room for one with `extra` and `size` bytes.
+    pub(super) fn at(block: Run, [words, count, size, extra]: [usize; 4]) -> Shared<'a> {
+        let record = block.record(BLOCK_HEADER).expect("a block is longer");
         Shared { block, record, words, count, size, extra }
     }
 
     /// Fills the records of a block for `len` bytes, which lie in the block, to the members of `bits`, of whom none has done anything.
-    ///
-    /// # Safety
-    /// The block at `block` was taken with [`Shared::bytes`] of the bitmap's words and members, stays for `'a`, and nobody has been
-    /// told of it.
-    pub(super) unsafe fn begin(block: *mut u8, comm: i32, len: usize, bits: &[u64]) -> Shared<'a> {
+    pub(super) fn begin(block: Run, comm: i32, len: usize, bits: &[u64]) -> Shared<'a> {
         let count = bits.iter().map(|w| w.count_ones()).sum::<u32>();
-        // SAFETY: as the caller promises.
-        let shared = unsafe { Shared::at(block, [bits.len(), count as usize, len, 0]) };
+        let shared = Shared::at(block, [bits.len(), count as usize, len, 0]);
         let record = shared.record;
         record.size.store(len as u64, Ordering::Relaxed);
         record.address.store(0, Ordering::Relaxed);
@@ -142,8 +148,7 @@ impl<'a> Shared<'a> {
     pub(super) fn bitmap(&self, which: usize, word: usize) -> &'a AtomicU64 {
         assert!(which < 3 && word < self.words);
         let at = BLOCK_HEADER + size_of::<Record>() + (which * self.words + word) * 8;
-        // SAFETY: within the block; atomics.
-        unsafe { &*self.block.add(at).cast() }
+        self.block.record(at).expect("within the block")
     }
     pub(super) fn members(&self) -> Vec<u64> {
         (0..self.words).map(|w| self.bitmap(0, w).load(Ordering::Relaxed)).collect()
@@ -157,15 +162,13 @@ impl<'a> Shared<'a> {
     pub(super) fn pending(&self, number: u32) -> &'a AtomicU32 {
         assert!((number as usize) < self.count);
         let at = BLOCK_HEADER + size_of::<Record>() + self.words * 24 + number as usize * 4;
-        // SAFETY: within the block; atomics.
-        unsafe { &*self.block.add(at).cast() }
+        self.block.record(at).expect("within the block")
     }
-    pub(super) fn records_end(&self) -> *mut u8 {
-        // SAFETY: within the block.
-        unsafe { self.block.add(BLOCK_HEADER + Shared::bytes(self.words, self.count)) }
+    pub(super) fn records_end(&self) -> Run {
+        self.block.after(BLOCK_HEADER + Shared::bytes(self.words, self.count))
     }
-    pub(super) fn data(&self) -> *mut u8 {
-        self.records_end().wrapping_add(self.extra)
+    pub(super) fn data(&self) -> Run {
+        self.records_end().after(self.extra)
     }
 
     /// A member has its data: acknowledges, and passes on what is complete. `true`: the root's part was completed by this.
@@ -188,37 +191,32 @@ pub struct MulticastBlock;
 
 #[cfg(loom)]
 impl MulticastBlock {
-    fn at<'a>(block: *mut u8, count: u32) -> Shared<'a> {
-        // SAFETY: the memory of a model is long enough.
-        let size = unsafe { Shared::at(block, [0; 4]) }.record.size.load(Ordering::Relaxed) as usize;
-        // SAFETY: as above.
-        unsafe { Shared::at(block, [1, count as usize, size, 0]) }
+    fn at<'a>(block: Run, count: u32) -> Shared<'a> {
+        let size = Shared::at(block, [0; 4]).record.size.load(Ordering::Relaxed) as usize;
+        Shared::at(block, [1, count as usize, size, 0])
     }
 
     /// Makes one for so many members, ranks from 0 on, and `len` bytes in chunks, at memory that nobody uses yet.
-    pub fn make(block: *mut u8, count: u32, len: usize) {
-        // SAFETY: as above.
-        let shared = unsafe { Shared::begin(block, 0, len, &[(1 << count) - 1]) };
+    pub fn make(block: Run, count: u32, len: usize) {
+        let shared = Shared::begin(block, 0, len, &[(1 << count) - 1]);
         Chunks::new(&shared).begin();
     }
 
     /// The master's part; how many places it has used.
-    pub fn fill(block: *mut u8, count: u32, from: *const u8, len: usize) -> usize {
+    pub fn fill(block: Run, count: u32, from: Run) -> usize {
         let shared = Self::at(block, count);
-        // SAFETY: the data has so many bytes.
-        unsafe { Chunks::new(&shared).fill(from, len) }
+        Chunks::new(&shared).fill(from)
     }
 
     /// Member `number` takes what is there from byte `at` on; up to where.
-    pub fn take(block: *mut u8, count: u32, number: u32, at: usize, to: *mut u8, len: usize) -> usize {
+    pub fn take(block: Run, count: u32, number: u32, at: usize, to: Run) -> usize {
         let shared = Self::at(block, count);
         let chunks = Chunks::new(&shared);
-        // SAFETY: the buffer has so many bytes.
-        unsafe { chunks.take(number, at..chunks.there(), to, len) }.expect("a chunk")
+        chunks.take(number, at..chunks.there(), to).expect("a chunk")
     }
 
     /// Member `number` has its data; `true`: all have.
-    pub fn acknowledge(block: *mut u8, count: u32, number: u32) -> bool {
+    pub fn acknowledge(block: Run, count: u32, number: u32) -> bool {
         Self::at(block, count).acknowledge(number, number)
     }
 }

@@ -5,10 +5,11 @@
 //! that are not done on another processor moves there, if `FMPL_MOVE` is on: who runs the program may have placed its threads. It stays
 //! as free as it was: the system may move it again at once.
 
+use crate::base::thread;
+
 /// The processor of this thread, + 1; 0: unknown.
 pub(super) fn processor() -> u32 {
-    // SAFETY: no preconditions.
-    unsafe { libc::sched_getcpu() }.wrapping_add(1) as u32
+    thread::processor().map_or(0, |processor| processor as u32 + 1)
 }
 
 /// To which processor a thread at `here` moves, if the others that are at work are at these; the next one of those with the fewest.
@@ -25,21 +26,11 @@ pub(super) fn spread(others: &[u32]) -> u32 {
     if here == 0 || !others.contains(&here) {
         return here;
     }
-    let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: sets of that size, which may be all zero; `target` names processors within them.
-    unsafe {
-        let (mut all, mut one): (libc::cpu_set_t, libc::cpu_set_t) = core::mem::zeroed();
-        if libc::sched_getaffinity(0, size, &mut all) != 0 {
-            return here;
-        }
-        let Some(there) = target(here, others, |p| libc::CPU_ISSET(p as usize - 1, &all)) else { return here };
-        libc::CPU_SET(there as usize - 1, &mut one);
-        if libc::sched_setaffinity(0, size, &one) != 0 {
-            return here;
-        }
-        libc::sched_setaffinity(0, size, &all);
-        there
-    }
+    let there = thread::move_to(|may| {
+        let there = target(here, others, |p| may(p as usize - 1))?;
+        Some(there as usize - 1)
+    });
+    there.map_or(here, |there| there as u32 + 1)
 }
 
 #[cfg(test)]

@@ -17,42 +17,46 @@
 //! only. Nobody waits for others: a member that has its data returns. A leader's block is free when both counts are whole, which it looks
 //! after when it comes by; the master's multicast is complete then.
 
+use crate::base::record::of_atomics;
 use static_assertions::const_assert;
 
 use super::ForRoom;
 use super::record::{Shared, Told, children, members};
-use crate::base::atomics::{AtomicU64, Ordering, copy};
+use crate::base::atomics::{AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
-use crate::base::layout::{Layout, Run};
-use crate::fabric::network::{Piece, Place};
+use crate::base::layout::Cursor;
+use crate::base::run::Run;
+use crate::fabric::network::Place;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::far::Far;
 use crate::lane::{BlockRef, Lane, PeerBlock};
 use crate::p2p::any_source::{Arrived, garbled};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::Endpoint;
-use crate::p2p::far::{Remote, fetch_words, transfer};
+use crate::p2p::far::{Remote, fetch_into, fetch_words, transfer};
 use crate::wait::Waiter;
 
-/// Behind the records of a multicast within a node.
-#[repr(C, align(64))]
-struct Wide {
-    /// Units counted by processors of this node.
-    near: AtomicU64,
-    /// Units counted by devices.
-    far: AtomicU64,
-    /// Units in all.
-    whole: AtomicU64,
-    /// Units of devices, after which something is to be said to the parent; the master's: never.
-    whole_far: AtomicU64,
-    /// The parent: rank in the world << 32 | key of its block; [`NOBODY`]: this is the master's.
-    parent: AtomicU64,
-    /// Where its wide record is: in its spool, and the address.
-    parent_at: AtomicU64,
-    parent_addr: AtomicU64,
-    /// Bytes of the data that are there; [`GIVEN_UP`]: no more come.
-    ready: AtomicU64,
+of_atomics! { Record:
+    /// Behind the records of a multicast within a node.
+    #[repr(C, align(64))]
+    struct Wide {
+        /// Units counted by processors of this node.
+        near: AtomicU64,
+        /// Units counted by devices.
+        far: AtomicU64,
+        /// Units in all.
+        whole: AtomicU64,
+        /// Units of devices, after which something is to be said to the parent; the master's: never.
+        whole_far: AtomicU64,
+        /// The parent: rank in the world << 32 | key of its block; [`NOBODY`]: this is the master's.
+        parent: AtomicU64,
+        /// Where its wide record is: in its spool, and the address.
+        parent_at: AtomicU64,
+        parent_addr: AtomicU64,
+        /// Bytes of the data that are there; [`GIVEN_UP`]: no more come.
+        ready: AtomicU64,
+    }
 }
 
 const_assert!(size_of::<Wide>() == 64);
@@ -71,8 +75,7 @@ const CHAIN_FROM: usize = 4 * PIECE;
 const PAUSES_NS: [u64; 2] = [2_000, 200_000];
 
 /// What is sent to a leader.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Note {
     /// Where the wide record is: in the sender's spool, and its address and key.
     at: u64,
@@ -84,11 +87,19 @@ pub(super) struct Note {
     size: u64,
     /// Who has sent it: rank in the world.
     holder: u32,
-    _pad: u32,
 }
 
-pub(super) const NOTE_BYTES: usize = size_of::<Note>();
-const_assert!(NOTE_BYTES == 40);
+impl Note {
+    /// As it is sent.
+    fn words(self) -> [u64; NOTE_WORDS] {
+        [self.at, self.addr, self.key as u64 | (self.master as u64) << 32, self.size, self.holder as u64]
+    }
+    pub(super) fn of([at, addr, whose, size, holder]: [u64; NOTE_WORDS]) -> Note {
+        Note { at, addr, key: whose as u32, master: (whose >> 32) as u32, size, holder: holder as u32 }
+    }
+}
+
+pub(super) const NOTE_WORDS: usize = 5;
 
 /// Bytes between the records and the data.
 pub(super) fn wide_bytes(words: usize) -> usize {
@@ -129,14 +140,12 @@ fn units(number: u32, count: u32, size: usize) -> u64 {
 }
 
 fn wide_of<'a>(shared: &Shared<'a>) -> &'a Wide {
-    // SAFETY: blocks of such multicasts have it behind their records; atomics only.
-    unsafe { &*shared.records_end().cast::<Wide>() }
+    shared.records_end().record(0).expect("behind the records of such a block")
 }
 
 /// Fills the records of a block; `near`: the members on its node.
 fn prepare<'a>(ep: &'a Endpoint, block: BlockRef, near: &[u64], len: usize, master: u32, comm: i32) -> Shared<'a> {
-    // SAFETY: taken with room for it, and ours alone until it is told of.
-    let mut shared = unsafe { Shared::begin(ep.spool.bytes(block.at), comm, len, near) };
+    let mut shared = Shared::begin(super::whole(ep, block), comm, len, near);
     shared.extra = wide_bytes(near.len());
     shared.record.extra.store(wide_bytes(near.len()) as u32, Ordering::Relaxed);
     shared.record.master.store(master, Ordering::Relaxed);
@@ -145,28 +154,18 @@ fn prepare<'a>(ep: &'a Endpoint, block: BlockRef, near: &[u64], len: usize, mast
 
 /// The note that tells of a block of this process.
 fn note_of(ep: &Endpoint, block: BlockRef, shared: &Shared<'_>, master: u32, size: u64) -> Result<Note> {
-    let (at, bytes) = ep.spool.extent(block);
-    let addr = shared.records_end() as u64;
+    let addr = shared.records_end().ptr() as u64;
     let key = match ep.fabric_here() {
-        // SAFETY: the spool's memory stays mapped as long as the process is on the fabric, and the allocator gives out what is free.
-        Some(fabric) => unsafe { fabric.spool_key(at, bytes)? },
+        Some(fabric) => fabric.spool_key(ep.spool.extent(block))?,
         None => 0,
     };
     let at = addr - ep.spool.bytes(0) as u64;
-    Ok(Note { at, addr, key, master, size, holder: ep.rank, _pad: 0 })
+    Ok(Note { at, addr, key, master, size, holder: ep.rank })
 }
 
 /// The master's part.
-///
-/// # Safety
-/// `len` readable bytes at `ptr`.
-pub(super) unsafe fn send(
-    ep: &'static Endpoint,
-    context: &Context,
-    ptr: *const u8,
-    len: usize,
-    bits: &[u64],
-) -> Result<BlockRef> {
+pub(super) fn send(ep: &'static Endpoint, context: &Context, data: Run, bits: &[u64]) -> Result<BlockRef> {
+    let len = data.len();
     let bytes = Shared::bytes(bits.len(), 0) + wide_bytes(bits.len()) + len;
     let block = super::take(ep, context.handle, bytes, bytes)?;
     let nobody = vec![0; bits.len()];
@@ -182,16 +181,13 @@ pub(super) unsafe fn send(
     wide.whole.store(units(0, leaders.len() as u32, len), Ordering::Relaxed);
     wide.whole_far.store(u64::MAX, Ordering::Relaxed);
     wide.parent.store(NOBODY, Ordering::Relaxed);
-    // SAFETY: the block has room for bitmap and data behind the wide record.
-    unsafe {
-        copy(bits.as_ptr().cast(), shared.records_end().add(size_of::<Wide>()), size_of_val(bits));
-        copy(ptr, shared.data(), len);
-    }
+    shared.records_end().after(size_of::<Wide>()).write(bits);
+    data.copy_to(shared.data());
     // SYNC POINT: pairs with the acquire, or the device's read, in `Holder::ready`.
     wide.ready.store(len as u64, Ordering::Release);
     let told = note_of(ep, block, &shared, ep.rank, len as u64).and_then(|note| {
         ep.any_source.wides().push(block);
-        super::tell_bytes(ep, context, leaders[0], (&raw const note).cast(), NOTE_BYTES)
+        super::tell_words(ep, context, leaders[0], &note.words())
     });
     told.inspect_err(|_| {
         ep.any_source.wides().retain(|b| b.at != block.at);
@@ -250,8 +246,7 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, note: Note) -> R
     }
     let from = Holder::of(ep, context, note.holder, note.at, note.addr, note.key)?;
     let mut group = vec![0u64; words];
-    // SAFETY: so many words; the holder keeps them until this node has given its unit.
-    unsafe { from.read(size_of::<Wide>(), group.as_mut_ptr().cast(), words * 8)? };
+    from.read_words(size_of::<Wide>(), &mut group)?;
     if members(&group).any(|r| r >= context.group.size()) {
         return Err(wrong());
     }
@@ -279,23 +274,19 @@ pub(super) fn forward(ep: &'static Endpoint, context: &Context, note: Note) -> R
     wide.ready.store(0, Ordering::Relaxed);
     let mut fetch = Fetch { ep, from, holder: note.holder, data_at: size_of::<Wide>() + behind, known: 0 };
     let first = size.min(PIECE);
-    // SAFETY: the block has room for bitmap and data, which lie at the holder's as they do here.
-    let fetched = unsafe {
-        copy(group.as_ptr().cast(), shared.records_end().add(size_of::<Wide>()), words * 8);
-        fetch.piece(shared.data(), 0, first, &wide.ready)
-    };
+    shared.records_end().after(size_of::<Wide>()).write(&group);
+    let fetched = fetch.piece(shared.data(), 0, first, &wide.ready);
     let mine = fetched.and_then(|()| note_of(ep, block, &shared, note.master, note.size));
     let mine = mine.inspect_err(|_| _ = ep.spool.give_back(block))?;
     ep.any_source.wides().push(block);
     // A child that is gone is the master's to find out.
     for child in below(number, count, size) {
-        let _ = super::tell_bytes(ep, context, leaders[child as usize], (&raw const mine).cast(), NOTE_BYTES);
+        let _ = super::tell_words(ep, context, leaders[child as usize], &mine.words());
     }
     let mut at = first;
     while at < size {
         let len = PIECE.min(size - at);
-        // SAFETY: as above.
-        unsafe { fetch.piece(shared.data(), at, len, &wide.ready) }.inspect_err(|_| {
+        fetch.piece(shared.data(), at, len, &wide.ready).inspect_err(|_| {
             // The block stays: the children look into it.
             wide.ready.store(GIVEN_UP, Ordering::Release);
         })?;
@@ -318,10 +309,7 @@ struct Fetch {
 
 impl Fetch {
     /// Fetches `len` bytes from byte `at` on to the same place behind `data`, and says that they are there.
-    ///
-    /// # Safety
-    /// Both blocks have them; nobody else writes there.
-    unsafe fn piece(&mut self, data: *mut u8, at: usize, len: usize, ready: &AtomicU64) -> Result<()> {
+    fn piece(&mut self, data: Run, at: usize, len: usize, ready: &AtomicU64) -> Result<()> {
         let mut pause = PAUSES_NS[0];
         while self.known < (at + len) as u64 {
             self.known = self.from.ready()?;
@@ -336,8 +324,7 @@ impl Fetch {
                 pause = (2 * pause).min(PAUSES_NS[1]);
             }
         }
-        // SAFETY: as the caller promises.
-        unsafe { self.from.read(self.data_at + at, data.add(at), len)? };
+        self.from.read(self.data_at + at, data.part(at, len))?;
         // SYNC POINT: pairs with the acquire, or the device's read, in `Holder::ready`.
         ready.store((at + len) as u64, Ordering::Release);
         Ok(())
@@ -394,17 +381,9 @@ fn give_unit(ep: &'static Endpoint, context: &Context, taker: Taker) -> Result<(
             }
             Holder::Far(far, place) => {
                 // First: the record may go with the last unit.
-                let record: [u64; 8] = fetch_words(&far, Remote::run(place.addr, place.rkey))?;
-                let bounce = far.fabric().bounce()?;
-                let arena = bounce.arena();
-                let piece = Piece { addr: arena.as_ptr() as u64, len: 8, lkey: arena.region().lkey() };
+                let record: [u64; 8] = fetch_words(far, Remote::run(place.addr, place.rkey))?;
                 let counter = Place { addr: place.addr.wrapping_add(FAR_AT), rkey: place.rkey };
-                // SAFETY: the buffer is ours until the wait is over.
-                let before = unsafe {
-                    let ticket = far.link.fetch_add(counter, 1, piece)?;
-                    far.link.wait(ticket)?;
-                    arena.as_ptr().cast::<u64>().read()
-                };
+                let before = far.fabric().bounce()?.draw(&far.link, counter)?;
                 if before.wrapping_add(1) == record[3] {
                     next = parent_of([record[4], record[5], record[6]]);
                 }
@@ -429,7 +408,7 @@ impl Holder {
                 ep.contact(rank)?;
             }
             let record = ep.any_source.spool_of(ep, rank)?.block(at);
-            let whole = record.filter(|record| record.bytes(0, size_of::<Wide>() as u64).is_some());
+            let whole = record.filter(|record| record.at::<Wide>(0).is_some());
             return whole.map(Holder::Near).ok_or_else(|| garbled(ep, rank));
         }
         let here = context.group.rank_of(rank).ok_or_else(|| garbled(ep, rank))?;
@@ -442,44 +421,45 @@ impl Holder {
     fn ready(&self) -> Result<u64> {
         match self {
             Holder::Near(record) => Ok(wide_at(*record).ready.load(Ordering::Acquire)),
-            Holder::Far(..) => {
-                let mut word = 0u64;
-                // SAFETY: a word of ours; eight aligned bytes, which a device reads whole.
-                unsafe { self.read(READY_AT, (&raw mut word).cast(), 8)? };
-                Ok(word)
-            }
+            // Eight aligned bytes, which a device reads whole.
+            Holder::Far(far, place) => fetch_words(far, from(*place, READY_AT)).map(|[ready]| ready),
         }
     }
 
     /// Copies bytes that lie behind the wide record's beginning.
-    ///
-    /// # Safety
-    /// The block has them; as many writable ones at `to`.
-    unsafe fn read(&self, from: usize, to: *mut u8, len: usize) -> Result<()> {
-        if len == 0 {
-            return Ok(());
-        }
+    fn read(&self, at: usize, to: Run) -> Result<()> {
+        let len = to.len();
         match self {
+            _ if len == 0 => Ok(()),
             Holder::Near(record) => {
-                let Some(from) = record.bytes(from as u64, len as u64) else { return Err(beyond()) };
-                // SAFETY: as the caller promises.
-                from.copy_to(unsafe { Run::new(to, len) });
+                record.bytes(at as u64, len as u64).ok_or_else(beyond)?.copy_to(to);
                 Ok(())
             }
-            Holder::Far(far, place) => {
-                // SAFETY: as the caller promises.
-                let local = unsafe { Layout::bytes(to, len) };
-                transfer(far, false, local, 0, len, Remote::run(place.addr.wrapping_add(from as u64), place.rkey))
+            Holder::Far(far, place) => transfer(far, false, to.into(), 0, len, from(*place, at)),
+        }
+    }
+
+    /// The same into words of this process's own.
+    fn read_words(&self, at: usize, words: &mut [u64]) -> Result<()> {
+        match self {
+            Holder::Near(record) => {
+                let there = record.bytes(at as u64, size_of_val(words) as u64).ok_or_else(beyond)?;
+                Cursor::new(there.into(), 0).gather_into(words);
+                Ok(())
             }
+            Holder::Far(far, place) => fetch_into(far, from(*place, at), words),
         }
     }
 }
 
+/// What lies so many bytes behind a wide record of another node.
+fn from(place: Place, at: usize) -> Remote {
+    Remote::run(place.addr.wrapping_add(at as u64), place.rkey)
+}
+
 /// The record of a holder on this node, which [`Holder::of`] has seen to.
 fn wide_at<'a>(record: PeerBlock) -> &'a Wide {
-    let at = record.bytes(0, size_of::<Wide>() as u64).expect("a record within the window");
-    // SAFETY: within the window, which stays mapped, at a line; atomics only.
-    unsafe { &*at.ptr().cast::<Wide>() }
+    record.at(0).expect("a record within the window")
 }
 
 #[cold]

@@ -60,17 +60,8 @@ impl Incoming {
     }
 
     /// Takes the next message from whichever has one, in turn.
-    ///
-    /// # Safety
-    /// As for [`Incoming::take`].
     #[inline(never)]
-    pub(super) unsafe fn take_any(
-        &self,
-        ep: &'static Endpoint,
-        sides: &Sides,
-        to: *mut u8,
-        cap: usize,
-    ) -> Result<Option<Arrived>> {
+    pub(super) fn take_any(&self, ep: &'static Endpoint, sides: &Sides, to: Run) -> Result<Option<Arrived>> {
         let near = 1 + sides.shares.len();
         let all = near + sides.far.as_ref().map_or(0, |far| self.far_shares(ep, far));
         let (first, looks) = match sides.underway.load(Ordering::Relaxed) {
@@ -78,8 +69,7 @@ impl Incoming {
             n => (n as usize - 1, 1),
         };
         for n in 0..looks {
-            // SAFETY: as the caller promises.
-            let taken = unsafe { self.take_of(ep, sides, (first + n) % all, all, to, cap)? };
+            let taken = self.take_of(ep, sides, (first + n) % all, all, to)?;
             if taken.is_some() || sides.underway.load(Ordering::Relaxed) != 0 {
                 return Ok(taken);
             }
@@ -88,29 +78,16 @@ impl Incoming {
     }
 
     /// The same from one of `all`.
-    ///
-    /// # Safety
-    /// As for [`Incoming::take`].
-    unsafe fn take_of(
-        &self,
-        ep: &'static Endpoint,
-        sides: &Sides,
-        at: usize,
-        all: usize,
-        to: *mut u8,
-        cap: usize,
-    ) -> Result<Option<Arrived>> {
+    fn take_of(&self, ep: &'static Endpoint, sides: &Sides, at: usize, all: usize, to: Run) -> Result<Option<Arrived>> {
         let near = 1 + sides.shares.len();
         let taken = if at < near {
             let share = if at == 0 { &self.first } else { &sides.shares[at - 1] };
-            // SAFETY: as the caller promises.
-            let taken = unsafe { self.take_near(ep, share, to, cap) };
+            let taken = self.take_near(ep, share, to);
             let underway = matches!(taken, Ok(None)) && self.is_underway_in(ep, share);
             sides.underway.store(if underway { at as u32 + 1 } else { 0 }, Ordering::Relaxed);
             taken?
         } else {
-            // SAFETY: as the caller promises.
-            unsafe { self.take_far(ep, at - near, to, cap)? }
+            self.take_far(ep, at - near, to)?
         };
         if taken.is_some() {
             sides.turn.store(((at + 1) % all) as u32, Ordering::Relaxed);
@@ -119,26 +96,16 @@ impl Incoming {
     }
 
     /// Takes the message that [`Incoming::peek`] has found, or the one of which a part is in the buffer, and no other.
-    ///
-    /// # Safety
-    /// As for [`Incoming::take`].
-    pub(in crate::p2p::any_source) unsafe fn take_turn(
-        &self,
-        ep: &'static Endpoint,
-        to: *mut u8,
-        cap: usize,
-    ) -> Result<Option<Arrived>> {
+    pub(in crate::p2p::any_source) fn take_turn(&self, ep: &'static Endpoint, to: Run) -> Result<Option<Arrived>> {
         let Some(sides) = &self.sides else {
-            // SAFETY: as the caller promises.
-            return unsafe { self.take(ep, to, cap) };
+            return self.take(ep, to);
         };
         let all = 1 + sides.shares.len() + sides.far.as_ref().map_or(0, |far| self.far_shares(ep, far));
         let at = match sides.underway.load(Ordering::Relaxed) {
             0 => sides.turn.load(Ordering::Relaxed) as usize,
             n => n as usize - 1,
         };
-        // SAFETY: as the caller promises.
-        unsafe { self.take_of(ep, sides, at, all, to, cap) }
+        self.take_of(ep, sides, at, all, to)
     }
 
     /// Is the message that [`Incoming::peek`] has found of this kind, and of this node?
@@ -178,8 +145,7 @@ impl Incoming {
         let Some(ring) = ep.any_source.far_ring(self.domain.number, self.index) else { return 0 };
         let next = (0..ring.shares()).map(|n| AtomicU64::new(ring.share(n).freed())).collect();
         let made = far.made.get_or_init(|| Made { ring, next });
-        // SAFETY: claimed, as for all that takes messages.
-        let armed = unsafe { (*self.pending.get()).is_some() } && ep.event.get().is_some();
+        let armed = self.pending.get().is_some() && ep.event.get().is_some();
         made.ring.set_asleep(armed);
         made.next.len()
     }
@@ -215,9 +181,7 @@ impl Incoming {
         }
     }
 
-    /// # Safety
-    /// As for [`Incoming::take`].
-    unsafe fn take_far(&self, ep: &'static Endpoint, share: usize, to: *mut u8, cap: usize) -> Result<Option<Arrived>> {
+    fn take_far(&self, ep: &'static Endpoint, share: usize, to: Run) -> Result<Option<Arrived>> {
         let Some((ring, ticket, arrival, away)) = self.far_arrival(share) else { return Ok(None) };
         let source = self.domain.rank_here(arrival.source);
         if arrival.kind == Kind::Damaged || source < 0 {
@@ -230,17 +194,15 @@ impl Incoming {
             len = away.len as usize;
             let lane = ep.context(self.comm).and_then(|context| ep.lane_of(context, source));
             fetched = match lane.as_ref().map(|lane| lane.far()) {
-                // SAFETY: as the caller promises.
-                Ok(Some(far)) => away.fetch(far, arrival.kind == Kind::Offered, unsafe { Run::new(to, cap) }),
+                Ok(Some(far)) => away.fetch(far, arrival.kind == Kind::Offered, to),
                 _ => Err(garbled(ep, arrival.source)),
             };
         } else {
-            // SAFETY: as the caller promises; `deliver` bounds by the slot.
-            unsafe { ring.deliver(ticket, to, cap.min(len)) };
+            ring.deliver(ticket, to.first(len));
         }
         self.pass_over_far(share);
         fetched.map_err(|e| self.lost(ep, arrival.source, len, &e))?;
-        Ok(Some(Arrived { source, len, capacity: cap }))
+        Ok(Some(Arrived { source, len, capacity: to.len() }))
     }
 
     #[cold]

@@ -9,8 +9,7 @@ fn ring(slots: usize) -> (Region, Ring) {
 
 fn put(ring: &Ring, room: &AtomicU64, text: &[u8]) -> Option<u64> {
     let Claimed::Ticket(ticket) = ring.claim(room, |_| ()) else { return None };
-    // SAFETY: the slice is readable.
-    unsafe { ring.publish(ticket, 3, text.as_ptr(), text.len()) };
+    Run::with_bytes(text, |text| ring.publish(ticket, 3, text));
     Some(ticket)
 }
 
@@ -28,10 +27,11 @@ fn exactly_as_many_as_there_are_slots() {
         for k in 0..8 {
             let came = ring.arrival(first + k).unwrap();
             assert_eq!((came.source, came.len as u64), (3, round * 10));
-            let mut got = vec![0; came.len as usize];
-            // SAFETY: room for all bytes.
-            unsafe { ring.deliver(first + k, came.kind, got.as_mut_ptr(), got.len()) };
-            assert_eq!(got, vec![k as u8; (round * 10) as usize]);
+            let (mut got, len) = ([0u64; 128], came.len as usize);
+            Run::with_room(&mut got, |to| ring.deliver(first + k, came.kind, to.first(len)));
+            let got: Vec<u8> = got.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            assert_eq!(got[..len], vec![k as u8; len]);
+            assert!(got[len..].iter().all(|byte| *byte == 0), "wrote beyond");
             ring.free(first + k + 1);
         }
     }
@@ -70,10 +70,9 @@ fn threads_never_get_a_ticket_twice() {
                 std::thread::yield_now();
                 continue;
             };
-            let mut word = [0u8; 8];
-            // SAFETY: eight bytes.
-            unsafe { ring.deliver(ticket, came.kind, word.as_mut_ptr(), 8) };
-            let word = u64::from_ne_bytes(word);
+            let mut word = [0u64];
+            Run::with_room(&mut word, |to| ring.deliver(ticket, came.kind, to));
+            let [word] = word;
             let of = &mut next[(word >> 32) as usize];
             assert_eq!(*of, word & 0xffff_ffff, "order of a sender");
             *of += 1;

@@ -1,19 +1,13 @@
-//! Finding a ring by (communicator, rank, index): a hash table that grows, read without a lock.
+//! Finding by a key what stays: a hash table that grows, read without a lock.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::base::error::Result;
-use crate::base::lock::Mutex;
+use super::error::Result;
+use super::lock::Mutex;
 
-/// (communicator << 32 | rank, index)
+/// What an entry is found by.
 pub type Key = (u64, i32);
-
-/// The key of a ring.
-#[inline(always)]
-pub fn key_of(comm: i32, rank: i32, index: i32) -> Key {
-    ((comm as u32 as u64) << 32 | rank as u32 as u64, index)
-}
 
 /// What a table holds.
 pub trait Keyed {
@@ -94,13 +88,14 @@ unsafe impl<T: Sync + Send> Send for Table<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync + Send> Sync for Table<T> {}
 
-impl<T: Keyed> Table<T> {
-    /// An empty table.
-    pub fn new() -> Table<T> {
+impl<T: Keyed> Default for Table<T> {
+    fn default() -> Table<T> {
         let first = Box::into_raw(Box::new(Array::new(64)));
         Table { now: AtomicPtr::new(first), made: Mutex::new(Made { all: Vec::new(), arrays: vec![first] }) }
     }
+}
 
+impl<T: Keyed> Table<T> {
     /// The entry of this key.
     #[inline(always)]
     pub fn find(&self, key: Key) -> Option<&'static T> {
@@ -185,6 +180,10 @@ impl<T> Drop for Table<T> {
 mod tests {
     use super::*;
 
+    fn key_of(a: i32, b: i32, c: i32) -> Key {
+        ((a as u64) << 32 | b as u64, c)
+    }
+
     struct Entry(Key);
     impl Keyed for Entry {
         fn key(&self) -> Key {
@@ -194,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_was_put_in_is_found_while_it_grows() {
-        let table = Table::new();
+        let table = Table::default();
         let keys: Vec<Key> = (0..1000).map(|n| key_of(n % 3, n * 7, n % 11)).collect();
         for (n, key) in keys.iter().enumerate() {
             assert!(table.find(*key).is_none());

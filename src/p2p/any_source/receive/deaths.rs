@@ -1,0 +1,181 @@
+//! What the deaths of senders mean for a receive that finds nothing: a hole in the order of the slots, news to be told once, or the end.
+
+use super::*;
+
+/// What a death means for a receive that finds nothing.
+pub(super) enum Death {
+    /// The next slot of this share was this rank's, and stays empty.
+    Hole(usize, u32),
+    /// The same in the far ring; if several have died it is one of them.
+    FarHole(usize, u32),
+    /// This rank has died; others may still send.
+    News(u32),
+    /// This rank has not answered for long; it may again.
+    Late(u32),
+    /// Nobody is left who could send.
+    Alone,
+    /// The counters of this share are damaged: which messages it has cannot be told any more.
+    Damaged(usize),
+}
+
+impl Incoming {
+    /// A share with counters that cannot be.
+    pub(super) fn look_for_damage(&self) -> Option<Death> {
+        let damaged = |share: &Share| share.ring.is_damaged(Some(share.next())) && share.arrival().is_none();
+        self.shares().position(damaged).map(Death::Damaged)
+    }
+
+    /// What deaths mean for a receive that finds nothing. Changes nothing.
+    pub(super) fn look_for_the_dead(&self, ep: &'static Endpoint) -> Option<Death> {
+        if ep.deaths() != 0
+            && let Some(found) = self.look_for_damage()
+        {
+            return Some(found);
+        }
+        let (elsewhere, late) =
+            if self.spans() { (ep.lost_elsewhere(), ep.late_elsewhere()) } else { Default::default() };
+        if ep.deaths() == 0 && elsewhere.is_empty() && late.is_empty()
+            || self.shares().any(|share| share.arrival().is_some())
+        {
+            return None;
+        }
+        let is_dead = |rank: &u32| ep.is_dead(*rank) || elsewhere.contains(rank);
+        let dead: Vec<u32> = self.domain.group.members().filter(is_dead).collect();
+        if !late.is_empty() && self.has_far_claim(ep) {
+            // The ticket may be that of one who is late, and nobody's message behind it can be taken.
+            ep.give_up_late();
+            return None;
+        }
+        if !dead.is_empty()
+            && let Some(found) = self.look_for_far_holes(ep, &dead, &elsewhere)
+        {
+            return found;
+        }
+        let mut claimed = false;
+        for (n, share) in self.shares().enumerate() {
+            let ticket = share.next();
+            if !share.ring.is_claimed(ticket) {
+                continue;
+            }
+            claimed = true;
+            let has = |rank: u32| {
+                let stakes = |p: &crate::fabric::shm::peer::Peer| Stakes::of(&p.region).ok();
+                let theirs = ep.known(rank).and_then(|p| stakes(&p));
+                theirs.is_some_and(|s| s.has(ep.rank, share.at, ticket))
+            };
+            // A damaged rank's stakes may say anything: where nobody alive can have the ticket a dead one had it, and be it by writing to
+            // the counter.
+            let all_known = || self.domain.group.members().all(|rank| dead.contains(&rank) || self.knows(ep, rank));
+            let first = || dead.first().copied().filter(|_| all_known());
+            let owner = dead.iter().copied().find(|r| has(*r)).or_else(first);
+            let living = |r: &u32| *r != ep.rank && !dead.contains(r);
+            let living = || {
+                ep.any_source.stakes.has(ep.rank, share.at, ticket)
+                    || self.domain.group.members().filter(living).any(has)
+            };
+            if let Some(rank) = owner.filter(|_| is_orphan(&share.ring, ticket, || true, living)) {
+                return Some(Death::Hole(n, rank));
+            }
+        }
+        if claimed {
+            return None;
+        }
+        let told = self.told.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(rank) = dead.iter().find(|r| !told.contains(r)) {
+            return Some(Death::News(*rank));
+        }
+        let told_late = self.told_late.lock().unwrap_or_else(|e| e.into_inner());
+        let untold = |r: &u32| late.contains(r) && !told_late.contains(r);
+        if let Some(rank) = self.domain.group.members().find(untold) {
+            return Some(Death::Late(rank));
+        }
+        (dead.len() as u32 + 1 >= self.domain.group.size() && ep.single_threaded()).then_some(Death::Alone)
+    }
+
+    /// Can this process look at the stakes of a rank that could send here?
+    fn knows(&self, ep: &'static Endpoint, rank: u32) -> bool {
+        rank == ep.rank || ep.contact_soon(rank).is_some() || ep.is_elsewhere(rank).is_ok_and(|far| far)
+    }
+
+    pub(super) fn death_error(&self, ep: &Endpoint, death: &Death) -> Error {
+        let of = |rank: u32| self.domain.rank_here(rank);
+        let what = match death {
+            Death::Hole(_, rank) | Death::FarHole(_, rank) => {
+                format!(
+                    "rank {} has died while it was sending here; that message is lost, later receives go on",
+                    of(*rank)
+                )
+            }
+            Death::News(rank) => {
+                format!("rank {} has died; later receives go on with what the others send", of(*rank))
+            }
+            Death::Late(rank) => {
+                let why = ep.link_to(*rank).and_then(|link| link.lateness().map(str::to_owned));
+                let why = why.unwrap_or_else(|| "did not answer for long".to_owned());
+                format!("rank {} {why}; later receives go on with what the others send", of(*rank))
+            }
+            Death::Alone => "every other rank has died".to_owned(),
+            Death::Damaged(share) => {
+                format!("the counters of its ring (share {share}) have been damaged by another rank")
+            }
+        };
+        Error::new(Code::Peer, format!("rank {}: any-source receive on index {}: {what}", ep.rank, self.index))
+    }
+
+    /// The error of a request that a death has ended, at a test that has found nothing; the next one goes on behind it.
+    #[cold]
+    pub(in crate::p2p::any_source) fn after_death(&self, ep: &'static Endpoint) -> Option<Error> {
+        if self.spans() {
+            ep.tend_links();
+        }
+        self.meet_one(ep);
+        self.look_for_the_dead(ep).map(|death| self.tell(ep, death))
+    }
+
+    /// Who only tests makes the acquaintance of the members on this node as a wait does, see [`Waiting`], but of one at a time: a test takes
+    /// no longer than that.
+    fn meet_one(&self, ep: &'static Endpoint) {
+        let (now, next_ns) = (now_ns(), self.meets_ns.load(Ordering::Relaxed));
+        if now < next_ns {
+            return;
+        }
+        self.meets_ns.store(now + if next_ns == 0 { ACQUAINTANCE_NS } else { MEETING_NS }, Ordering::Relaxed);
+        if next_ns == 0 {
+            return;
+        }
+        let nodes = ep.launch.nodes();
+        let unmet = |rank: &u32| {
+            let here = *rank != ep.rank && nodes.node_of(*rank) == nodes.node_of(ep.rank);
+            here && ep.known(*rank).is_none() && !ep.is_dead(*rank)
+        };
+        let from = self.meets.load(Ordering::Relaxed);
+        let found = self.domain.group.members().enumerate().filter(|(_, rank)| unmet(rank));
+        let all: Vec<(usize, u32)> = found.collect();
+        match all.iter().find(|(n, _)| *n as u32 >= from).or(all.first()) {
+            Some((n, rank)) => {
+                self.meets.store(*n as u32 + 1, Ordering::Relaxed);
+                drop(ep.contact_soon(*rank));
+            }
+            // All are known.
+            None => self.meets_ns.store(now + ACQUAINTANCE_NS, Ordering::Relaxed),
+        }
+    }
+
+    /// The same of a death that was found.
+    pub(super) fn tell(&self, ep: &Endpoint, death: Death) -> Error {
+        match death {
+            Death::Hole(share, rank) => {
+                self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
+                self.shares().nth(share).into_iter().for_each(|share| share.advance(share.next()));
+            }
+            Death::FarHole(share, rank) => {
+                self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank);
+                self.pass_over_far(share);
+            }
+            Death::News(rank) => drop(self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
+            Death::Late(rank) => drop(self.told_late.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
+            Death::Alone | Death::Damaged(_) => {}
+        }
+        self.death_error(ep, &death)
+    }
+}

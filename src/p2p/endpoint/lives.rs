@@ -1,0 +1,149 @@
+//! What ranks tell each other of their part in a communicator: that they are in it, that it is broken for them, that they have freed it. So
+//! who waits for a living member hears of a dead one. And what the search for deadlocks asks of a rank.
+
+use super::*;
+use crate::fabric::shm::region::LIVES_AT;
+use crate::lane::Place;
+use crate::lane::map::{CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, Life, PANICKED, lost};
+
+impl Endpoint {
+    /// Tells the peers of this rank's part in a communicator.
+    pub fn say_life(&self, place: Place, life: Life) -> Result<()> {
+        let lives = match self.lives.get() {
+            Some(lives) => lives,
+            None => {
+                let lives = self.region.map(LIVES_AT, UNITS * 8)?;
+                self.lives.get_or_init(|| lives)
+            }
+        };
+        let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
+        // SYNC POINT: pairs with the acquire in `Pair::life`.
+        word.store(life.word(place.epoch), Ordering::Release);
+        Ok(())
+    }
+
+    /// Can a rank of the world make no use any more of the communicator that lay here: has it freed it, or died, or left, or never met
+    /// this process at all?
+    pub fn has_freed(&self, world: u32, place: Place) -> bool {
+        let Some(peer) = self.known(world).filter(|_| world != self.rank) else { return true };
+        if peer.is_dead() || peer.has_left() {
+            return true;
+        }
+        if let Some(lane) = self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world)) {
+            return lane.pair.life(place.unit, place.epoch) == Life::Freed;
+        }
+        self.life_of(world, place) == Some(Life::Freed)
+    }
+
+    /// Have this process and a rank of the world both freed the communicator that they had in this unit under this epoch?
+    pub fn is_freed_by_both(&self, world: u32, unit: u32, epoch: u32) -> bool {
+        let Some(lives) = self.lives.get() else { return false };
+        let mine: &AtomicU64 = lives.record(unit as usize % UNITS * 8);
+        let lane = self.lanes.find(Lane::key_of(crate::p2p::COMM_WORLD, world));
+        Life::read(mine.load(Ordering::Acquire), epoch) == Life::Freed
+            && lane.is_some_and(|l| l.is_self() || l.pair.life(unit, epoch) == Life::Freed || l.gone().is_some())
+    }
+
+    /// A rank of a communicator whose death keeps its members from agreeing, as far as this one knows. One that has left is known to be
+    /// gone as well, and perhaps before the one because of whose death it left: that one it has told of.
+    pub fn dead_member(&self, context: &Context) -> Option<u32> {
+        if self.deaths.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let gone = || context.group.members().filter(|rank| self.is_dead(*rank));
+        gone()
+            .find(|rank| !self.has_left(*rank))
+            .or_else(|| gone().find_map(|rank| self.told_by(rank, context)))
+            .or_else(|| gone().next())
+    }
+
+    /// Has a rank on this node finalized?
+    fn has_left(&self, world: u32) -> bool {
+        self.known(world).is_some_and(|peer| peer.has_left())
+    }
+
+    /// Whose death a rank on this node, which may be gone itself, has told of to the members of a communicator.
+    fn told_by(&self, world: u32, context: &Context) -> Option<u32> {
+        let place = context.place_of_life();
+        match self.life_of(world, place)? {
+            Life::Broken(dead) => Some(dead),
+            _ => None,
+        }
+    }
+
+    /// A known rank's part in the communicator of a place, as it tells it.
+    fn life_of(&self, world: u32, place: Place) -> Option<Life> {
+        let lives = self.known(world)?.region.map(LIVES_AT, UNITS * 8).ok()?;
+        let word: &AtomicU64 = lives.record(place.unit as usize % UNITS * 8);
+        // SYNC POINT: pairs with the release in `say_life`: what the rank wrote into our memory came before.
+        Some(Life::read(word.load(Ordering::Acquire), place.epoch))
+    }
+
+    /// Why nothing more is to be expected on this slot of a lane, if so. Ranks that agree with each other wait for the living only as
+    /// long as all of them live: who hears of a death says so to those who wait for him, and they to others.
+    #[cold]
+    pub fn gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
+        if matches!(slot, CREATE_SLOT | COLLECTIVE_SLOT | CHAIN_SLOT)
+            && let Some(context) = self.contexts.find(lane.comm())
+        {
+            let place = context.place_of_life();
+            let told = match lane.pair.life(place.unit, place.epoch) {
+                Life::Broken(dead) => Some(dead),
+                _ => None,
+            };
+            let told = told.or_else(|| lane.far()?.broken());
+            if let Some(dead) = told.or_else(|| self.dead_member(context)) {
+                let _ = self.say_life(place, Life::Broken(dead));
+                self.say_broken_far(context, dead);
+                return Some(self.member_died(context, dead));
+            }
+        }
+        self.peer_gone(lane, slot, call)
+    }
+
+    /// The same as far as the peer itself is concerned. In the middle of a transfer nothing else counts: who left it because of a third rank's
+    /// death would give its buffer back while the peer still copies there.
+    #[cold]
+    pub fn peer_gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
+        let what = lane.gone()?;
+        Some(lane.peer_error(self.rank, what, call, slot as i32 - SYSTEM_INDICES as i32))
+    }
+
+    /// Tells the members on other nodes with whom there is a lane that what all do together can never be completed.
+    pub fn say_broken_far(&self, context: &Context, dead: u32) {
+        // Held: lanes of other communicators lie beside these, and may be freed by other threads at any time.
+        for lane in self.lanes.hold_far(|lane, _| lane.comm() == context.handle && lane.world != dead & !PANICKED) {
+            lane.far().say_broken(dead);
+        }
+    }
+
+    /// The error of an agreement that can never be.
+    pub fn member_died(&self, context: &Context, dead: u32) -> Error {
+        let comm = context.handle;
+        Error::new(
+            Code::Peer,
+            format!("rank {}: agreeing with all ranks of communicator {comm}: {}", self.rank, lost(dead)),
+        )
+    }
+}
+
+impl stall::Job for Endpoint {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+    fn board(&self, rank: u32) -> Option<&Board> {
+        if rank == self.rank {
+            return Some(Endpoint::board(self));
+        }
+        // The number may be what another rank's board says.
+        let peer = (rank < self.size).then(|| self.contact_soon(rank)).flatten()?;
+        // SAFETY: the peer's region stays mapped as long as the endpoint lives: the attach service never forgets a peer.
+        Some(unsafe { &*std::ptr::from_ref(peer.region.board_of()) })
+    }
+    fn threads(&self, rank: u32) -> usize {
+        if rank == self.rank {
+            return stall::threads_of(std::process::id());
+        }
+        self.known(rank).map_or(usize::MAX, |p| stall::threads_of(p.pid as u32))
+    }
+}
