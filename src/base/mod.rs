@@ -22,6 +22,7 @@ pub mod shadow;
 #[cfg(all(test, not(any(loom, miri))))]
 pub mod simulation;
 pub mod symbols;
+pub mod system;
 pub mod thread;
 pub mod trace;
 pub mod tuning;
