@@ -150,6 +150,12 @@ impl<'a> Room<'a> {
         }
     }
 
+    /// Makes all its bytes 0.
+    pub fn zero(self) {
+        // SAFETY: writable, as its maker promised.
+        unsafe { self.as_mut_ptr().write_bytes(0, self.0.len) };
+    }
+
     /// [`take_over`] of its lines: its bytes are lost.
     #[inline(always)]
     pub fn take_over(self) {

@@ -15,6 +15,7 @@ pub mod ownership;
 pub mod plain;
 pub mod prefetch;
 pub mod processor;
+pub mod published;
 pub mod rules;
 pub mod run;
 #[cfg(loom)]
@@ -26,5 +27,7 @@ pub mod system;
 pub mod thread;
 pub mod trace;
 pub mod tuning;
+pub mod unused;
 pub mod unwinding;
+pub mod values;
 pub mod zeroed;

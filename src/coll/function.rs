@@ -57,7 +57,7 @@ pub struct Function<'a> {
 }
 
 /// A function of Rust: inout = inout ∘ in for a number of elements.
-pub type Closure<'a> = dyn Fn(*mut u8, *const u8, usize) + 'a;
+pub type Closure<'a> = dyn Fn(Room<'_>, Bytes<'_>, usize) + 'a;
 
 #[derive(Clone, Copy)]
 enum How<'a> {
@@ -109,7 +109,7 @@ impl<'a> Function<'a> {
             How::C(call) => guarded(call as usize, || unsafe { call(inout.cast(), input.cast(), n as c_int) }),
             // SAFETY: as above.
             How::Fortran(call) => guarded(call as usize, || unsafe { call(inout.cast(), input.cast(), &(n as c_int)) }),
-            How::Rust(closure) => return caught(|| closure(inout, input, n)),
+            How::Rust(closure) => return caught(|| closure(out, b, n)),
         }
         Ok(())
     }
@@ -374,9 +374,8 @@ mod tests {
     #[test]
     fn a_panic_of_a_function_is_its_outcome() {
         let owned = String::from("of the closure");
-        let closure = |inout: *mut u8, _: *const u8, n: usize| {
-            // SAFETY: `n` elements of a byte.
-            unsafe { inout.write_bytes(7, n) };
+        let closure = |inout: Room<'_>, _: Bytes<'_>, n: usize| {
+            inout.copy_from(Bytes::of(&[7; 3]).part(0, n));
             std::panic::panic_any(owned.clone());
         };
         let function = Function::rust(1, &closure);

@@ -51,6 +51,7 @@ use crate::base::lock::Mutex;
 use crate::base::trace::traced;
 #[cfg(feature = "trace")]
 use crate::base::trace::{Event, What, note};
+use crate::base::unused::Unused;
 use crate::lane::table::COMMUNICATORS;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 
@@ -110,10 +111,7 @@ fn make(ep: &'static Endpoint, comm: i32) -> Result<&'static Team> {
 }
 
 /// This process has freed a communicator: so is what its collective calls needed, as soon as all members have freed it.
-///
-/// # Safety
-/// No thread of this process is in a collective call of it, and none comes any more.
-pub unsafe fn forget(comm: i32) -> Result<()> {
+pub fn forget(comm: i32, _unused: Unused) -> Result<()> {
     let team = process().teams[comm as usize & (COMMUNICATORS - 1)].swap(core::ptr::null_mut(), Ordering::AcqRel);
     if !team.is_null() {
         process().leaving.lock().unwrap_or_else(|e| e.into_inner()).push(AtomicPtr::new(team));
@@ -133,10 +131,7 @@ pub fn sweep() -> Result<()> {
 }
 
 /// The end of the job: no collective call comes any more.
-///
-/// # Safety
-/// No thread is in a collective call.
-pub unsafe fn close() {
+pub fn close(_unused: Unused) {
     request::close();
     let leaving = std::mem::take(&mut *process().leaving.lock().unwrap_or_else(|e| e.into_inner()));
     for slot in process().teams.iter().chain(&leaving) {
