@@ -192,6 +192,23 @@ pub(crate) fn is_executable(path: &CStr) -> bool {
     unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
 }
 
+/// The processor that this thread runs on, for the moment.
+pub(crate) fn processor() -> i32 {
+    // SAFETY: takes nothing.
+    unsafe { libc::sched_getcpu() }
+}
+
+/// Can the eight bytes around an address be read? Asks the system with the quickest call that reads some: it takes a set of signals, looks at
+/// what it is to do with it afterwards, and refuses that. (So does Abseil's `AddressIsReadable`.) Where the call is refused nothing is found out.
+pub(crate) fn is_readable(at: usize) -> bool {
+    const NO_WAY: c_int = -1;
+    let nothing: *mut u8 = core::ptr::null_mut();
+    // SAFETY: the kernel reads eight bytes, which lie in one page, or says that it cannot; there is no such way to change the mask, so that
+    // nothing is changed; the mask of before is not asked for.
+    let refused = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NO_WAY, at & !7, nothing, 8usize) };
+    refused == 0 || Error::last_os_error().raw_os_error() != Some(libc::EFAULT)
+}
+
 /// Ends the process where it stands: nothing is cleaned up, since other threads may be in the middle of anything.
 pub(crate) fn exit_now(code: c_int) -> ! {
     // SAFETY: does not return.

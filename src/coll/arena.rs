@@ -312,7 +312,7 @@ impl Arena {
         // SAFETY: within the window, as in `at`; the flags and `finished` say who may use it.
         unsafe {
             let ring = self.window.as_ptr().add(self.rings_at + ring * RING_BYTES);
-            Room::new(ring.add(cell * CELL_BYTES), RING_BYTES - cell * CELL_BYTES)
+            Room::known(ring.add(cell * CELL_BYTES), RING_BYTES - cell * CELL_BYTES)
         }
     }
     /// The ring that belongs to whoever broadcasts.

@@ -8,11 +8,12 @@ use super::record::{WINDOW_BYTES, Window};
 use super::registry::{Entries, Registry};
 use super::served::Served;
 use super::view::{BOUNCE, Views};
-use super::{ALL, Rma, Split, Starter};
+use super::{ALL, Rma, Split};
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
+use crate::base::run::Run;
 use crate::coll;
 use crate::coll::function::{Function, PREDEFINED};
 use crate::fabric::shm::region::RMA_AT;
@@ -127,7 +128,8 @@ impl Rma {
         let served = Served::new(ep, slots, near, device.as_ref().map_or(0, Device::shares))?;
         own.header().shares.store(near as u64, Ordering::Relaxed);
         let len = ep.config.rma_starter;
-        let starter = Starter { at: ep.heap.alloc(len)?, len };
+        // SAFETY: the heap's block of that length, mapped as long as the endpoint; all ranks use it, as the program has them do it.
+        let starter = unsafe { Run::new(ep.heap.alloc(len)?, len) };
         own.header().commands.store(slots as u64, Ordering::Relaxed);
         Ok(Rma {
             ep,
@@ -158,9 +160,9 @@ impl Rma {
 
     /// Shows the starter memory, empty, and then that all is ready.
     fn announce(&self) -> Result<()> {
-        // SAFETY: the heap's block of that length; nobody uses it yet, or any more.
-        unsafe { self.starter.at.write_bytes(0, self.starter.len) };
-        self.fill(0, self.starter.at, self.starter.len, 0, true)?;
+        // Nobody uses it yet, or any more.
+        Room::from(self.starter).zero();
+        self.fill(0, self.starter.ptr(), self.starter.len(), 0, true)?;
         let header = self.own.header();
         header.rank_claim.store(u64::from(self.ep.rank) + 1, Ordering::Relaxed);
         header.number.store(u64::from(self.ep.rank), Ordering::Relaxed);
@@ -196,7 +198,7 @@ impl Rma {
         self.stop_helper();
         RMA.store(core::ptr::null_mut(), Ordering::Release);
         let bounce = self.entries.of(BOUNCE)[1] as *mut u8;
-        let (ep, starter) = (self.ep, self.starter.at);
+        let (ep, starter) = (self.ep, self.starter.ptr());
         // SAFETY: leaked in `open`, no longer to be found; the helper has ended, and the interface forbids calls at the same time.
         drop(unsafe { Box::from_raw(core::ptr::from_ref(self).cast_mut()) });
         // From here on the device has nothing of it.
@@ -313,8 +315,8 @@ impl Rma {
             device.begin_anew(|n| n == 0 || n == BOUNCE);
         }
         *registry = Registry::new(self.ep.config.rma_keys);
-        // SAFETY: the heap's block of that length; all ranks are here, between two barriers, and use nothing.
-        unsafe { self.starter.at.write_bytes(0, self.starter.len) };
+        // All ranks are here, between two barriers, and use nothing.
+        Room::from(self.starter).zero();
         Ok(())
     }
 }
