@@ -6,6 +6,7 @@ pub mod clock;
 pub mod config;
 pub mod copying;
 pub mod error;
+pub mod foreign;
 pub mod kernel;
 pub mod key;
 pub mod layout;

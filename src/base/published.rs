@@ -1,18 +1,15 @@
-//! Things that are made when they are first needed, by whichever thread comes first, and stay until their place is dropped.
+//! Things that all threads of the process find at a place: made when they are first needed and there until the place is dropped
+//! ([`Published`]), or from being put there until somebody takes them away ([`Slot`]).
 
-use std::sync::atomic::{AtomicPtr, Ordering};
+use super::atomics::{AtomicPtr, Ordering};
+use super::unused::Unused;
 
 /// The place of such a thing. (Not a `OnceLock`: the publication and the looks for it are in the one order of sequentially consistent
 /// operations, with whatever else a protocol has in it.)
 pub struct Published<T>(AtomicPtr<T>);
 
-// A box of its own behind the pointer: what holds for that holds here.
-// SAFETY: as above; shared, it gives out references only.
-unsafe impl<T: Send + Sync> Send for Published<T> {}
-// SAFETY: as above; whichever thread comes first makes the thing, and another may drop it.
-unsafe impl<T: Send + Sync> Sync for Published<T> {}
-
-impl<T> Published<T> {
+// What threads share by a pointer they share.
+impl<T: Send + Sync> Published<T> {
     /// Nothing yet.
     pub const fn nothing() -> Published<T> {
         Published(AtomicPtr::new(core::ptr::null_mut()))
@@ -56,5 +53,45 @@ impl<T> Drop for Published<T> {
             // SAFETY: made by `make`, and nobody has the place any more.
             drop(unsafe { Box::from_raw(there) });
         }
+    }
+}
+
+/// The place of something that lives as long as it is there.
+pub struct Slot<T: 'static>(AtomicPtr<T>);
+
+impl<T: Send + Sync> Slot<T> {
+    /// Nothing.
+    pub const fn empty() -> Slot<T> {
+        Slot(AtomicPtr::new(core::ptr::null_mut()))
+    }
+
+    /// What is there; to be used until it is taken away.
+    #[inline(always)]
+    pub fn get(&self) -> Option<&'static T> {
+        // SYNC POINT: pairs with the release in `put`.
+        // SAFETY: a box that was put there. Whoever takes it away promises that nobody uses what was found here.
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Puts something there; where something is already, that stays.
+    pub fn put(&self, thing: T) -> &'static T {
+        let new = Box::into_raw(Box::new(thing));
+        // SYNC POINT: pairs with the acquire in `get`.
+        let there = self.0.compare_exchange(core::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+        // SAFETY: put there just now; or nobody has seen it, and what is there is as in `get`.
+        unsafe {
+            if let Err(there) = there {
+                drop(Box::from_raw(new));
+                return &*there;
+            }
+            &*new
+        }
+    }
+
+    /// Takes it away.
+    pub fn take(&self, _unused: &Unused) -> Option<Box<T>> {
+        let there = self.0.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        // SAFETY: from `put`, and nobody uses it any more, as the caller has promised.
+        (!there.is_null()).then(|| unsafe { Box::from_raw(there) })
     }
 }

@@ -4,23 +4,18 @@
 //! is not position-independent sees an entry of its own linkage table. So a predefined function is known by each address
 //! that it may have: this library's own, and the one that the dynamic linker gives to the whole program (`predefined`).
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::CStr;
 use std::collections::HashMap;
 use std::sync::{OnceLock, RwLock};
 
 use super::arena::CELL_BYTES;
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::foreign::Foreign;
 use crate::base::kernel::Kernel;
 use crate::base::symbols;
 use crate::base::unwinding::caught;
 use crate::p2p::endpoint::endpoint;
-
-/// `fmpl_func`: inout\[k\] = inout\[k\] ∘ in\[k\] for `count` elements. "C-unwind", so that an exception of C++ that leaves it is no undefined
-/// behaviour: see [`Left`].
-type Call = unsafe extern "C-unwind" fn(inout: *mut c_void, input: *const c_void, count: c_int);
-/// The same as Fortran passes it: the count by its address.
-type FortranCall = unsafe extern "C-unwind" fn(inout: *mut c_void, input: *const c_void, count: *const c_int);
 
 /// Most bytes of an element of a program's function.
 pub const ELEMENT_MOST: usize = CELL_BYTES;
@@ -62,8 +57,7 @@ pub type Closure<'a> = dyn Fn(Room<'_>, Bytes<'_>, usize) + 'a;
 #[derive(Clone, Copy)]
 enum How<'a> {
     Kernel(Kernel),
-    C(Call),
-    Fortran(FortranCall),
+    Foreign(Foreign),
     Rust(&'a Closure<'a>),
 }
 
@@ -102,13 +96,9 @@ impl<'a> Function<'a> {
         if !core::ptr::eq(out.as_ptr(), a.as_ptr()) {
             out.copy_from(a);
         }
-        let (inout, input) = (out.as_mut_ptr(), b.as_ptr());
         match self.how {
             How::Kernel(_) => {}
-            // SAFETY: of the address the program has said that it is such a function, for which there are `n` elements at each.
-            How::C(call) => guarded(call as usize, || unsafe { call(inout.cast(), input.cast(), n as c_int) }),
-            // SAFETY: as above.
-            How::Fortran(call) => guarded(call as usize, || unsafe { call(inout.cast(), input.cast(), &(n as c_int)) }),
+            How::Foreign(function) => guarded(function.address(), || function.call(out, b, n)),
             How::Rust(closure) => return caught(|| closure(out, b, n)),
         }
         Ok(())
@@ -197,8 +187,7 @@ impl Drop for Left {
 pub unsafe fn lasting(f: Function<'_>) -> Function<'static> {
     let how = match f.how {
         How::Kernel(kernel) => How::Kernel(kernel),
-        How::C(call) => How::C(call),
-        How::Fortran(call) => How::Fortran(call),
+        How::Foreign(function) => How::Foreign(function),
         How::Rust(closure) => {
             // SAFETY: as the caller promises.
             let closure = unsafe { core::mem::transmute::<&Closure<'_>, &'static Closure<'static>>(closure) };
@@ -250,14 +239,8 @@ pub fn find(function: usize) -> Result<Function<'static>> {
         ));
     };
     // SAFETY: the program registered the address as that of such a function.
-    let how = unsafe {
-        if found.fortran {
-            How::Fortran(core::mem::transmute::<usize, FortranCall>(function))
-        } else {
-            How::C(core::mem::transmute::<usize, Call>(function))
-        }
-    };
-    Ok(Function { size: found.size, how })
+    let foreign = unsafe { Foreign::at(function, found.size, found.fortran) };
+    Ok(Function { size: found.size, how: How::Foreign(foreign) })
 }
 
 static OWN: OnceLock<Vec<[usize; 2]>> = OnceLock::new();

@@ -136,7 +136,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     let rings = ep.any_source.sweep(ep);
     ep.spool.forget(comm);
     ep.waiting_sends.forget(comm);
-    let team = crate::coll::forget(comm, unused);
+    let team = crate::coll::forget(comm, &unused);
     // SAFETY: no request is pending, and as the caller promises no thread uses the communicator.
     unsafe {
         ep.lanes.forget(comm);

@@ -56,7 +56,7 @@ pub(super) fn leave(ep: &'static Endpoint, unused: Unused) -> Result<()> {
         let _ = meet(ep, world, FINALIZE_SLOT);
     }
     stats::end(ep);
-    coll::close(unused);
+    coll::close(&unused);
     let closed = ep.close();
     met.and(left_over).and(closed)
 }
@@ -272,7 +272,7 @@ pub fn global_open() -> Result<()> {
 
 /// `acp_finalize`
 pub fn global_close(unused: Unused) -> Result<()> {
-    let closed = rma::close();
+    let closed = rma::close(&unused);
     if closed.as_ref().is_err_and(|e| matches!(e.code(), Code::Init | Code::Fork)) {
         return closed;
     }
