@@ -3,7 +3,8 @@
 //! what is copied has room.
 //!
 //! Neither is a reference of Rust: the same bytes may be in several of them, as parts of a vector or for the other process that reads them
-//! meanwhile. What orders that are the atomics around it, as for [`copy`].
+//! meanwhile. What orders that are the atomics around it, as for [`copy`]. A [`Run`] is the same without a lifetime: the memory of a message,
+//! which lasts as long as the request that it was given to.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;

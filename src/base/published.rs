@@ -95,3 +95,29 @@ impl<T: Send + Sync> Slot<T> {
         (!there.is_null()).then(|| unsafe { Box::from_raw(there) })
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_threads_find_what_one_has_made() {
+        let (place, made) = (Published::nothing(), std::sync::atomic::AtomicU32::new(0));
+        assert!(place.get().is_none());
+        let found = std::thread::scope(|s| {
+            let find = || *place.get_or_make(|| made.fetch_add(1, Ordering::Relaxed));
+            [(); 4].map(|()| s.spawn(find)).map(|t| t.join().unwrap())
+        });
+        assert!(found.iter().all(|n| *n == found[0]) && place.get() == Some(&found[0]));
+    }
+
+    #[test]
+    fn what_is_put_stays_until_it_is_taken() {
+        static SLOT: Slot<String> = Slot::empty();
+        assert_eq!((SLOT.get(), SLOT.put("first".into()).as_str()), (None, "first"));
+        assert_eq!((SLOT.put("second".into()).as_str(), SLOT.get().map(String::as_str)), ("first", Some("first")));
+        // SAFETY: nobody has what was found above.
+        let unused = unsafe { Unused::promised() };
+        assert_eq!((SLOT.take(&unused).as_deref().map(String::as_str), SLOT.take(&unused)), (Some("first"), None));
+    }
+}

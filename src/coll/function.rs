@@ -209,7 +209,10 @@ static REGISTERED: RwLock<Option<HashMap<usize, Registered>>> = RwLock::new(None
 /// `fmpl_func_register`: a function of the program may be used from now on. Registering it again replaces what was said before.
 ///
 /// All functions are applied in the order of the ranks, so it makes no difference whether they commute.
-pub fn register(function: usize, size: usize, fortran: bool) -> Result<()> {
+///
+/// # Safety
+/// As for [`Foreign::at`], to the end of the process.
+pub unsafe fn register(function: usize, size: usize, fortran: bool) -> Result<()> {
     if size == 0 || size > ELEMENT_MOST {
         return Err(Error::new(
             Code::Argument,
@@ -238,7 +241,7 @@ pub fn find(function: usize) -> Result<Function<'static>> {
             "the function is neither predefined nor registered: call fmpl_func_register with its element size first",
         ));
     };
-    // SAFETY: the program registered the address as that of such a function.
+    // SAFETY: as was promised when it was registered.
     let foreign = unsafe { Foreign::at(function, found.size, found.fortran) };
     Ok(Function { size: found.size, how: How::Foreign(foreign) })
 }
@@ -381,9 +384,11 @@ mod tests {
     #[test]
     fn unknown_functions_are_refused() {
         assert_eq!(find(4242).err().map(|e| e.code()), Some(Code::Argument));
-        assert_eq!(register(4242, 0, false).err().map(|e| e.code()), Some(Code::Argument));
-        assert_eq!(register(4242, ELEMENT_MOST + 1, false).err().map(|e| e.code()), Some(Code::Argument));
-        register(4242, 24, true).unwrap();
+        // SAFETY: nobody calls it.
+        let register = |size| unsafe { register(4242, size, true) };
+        assert_eq!(register(0).err().map(|e| e.code()), Some(Code::Argument));
+        assert_eq!(register(ELEMENT_MOST + 1).err().map(|e| e.code()), Some(Code::Argument));
+        register(24).unwrap();
         assert_eq!(find(4242).unwrap().size, 24);
     }
 }
