@@ -48,7 +48,7 @@ impl<T: Send + Sync> Published<T> {
 
 impl<T> Drop for Published<T> {
     fn drop(&mut self) {
-        let there = *self.0.get_mut();
+        let there = self.0.load(Ordering::Relaxed);
         if !there.is_null() {
             // SAFETY: made by `make`, and nobody has the place any more.
             drop(unsafe { Box::from_raw(there) });
