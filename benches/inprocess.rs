@@ -6,6 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use fmpl::base::unused::Unused;
 use fmpl::comm;
 use fmpl::p2p::layout::{Block, Form, Layout};
 use fmpl::p2p::{self, COMM_WORLD};
@@ -45,13 +46,13 @@ fn to_oneself(c: &mut Criterion) {
             b.iter(|| {
                 let p = comm::alloc(black_box(size)).expect("alloc");
                 // SAFETY: from `alloc`, and used by nobody.
-                unsafe { comm::free(p) }.expect("free");
+                comm::free(p, unsafe { Unused::promised() }).expect("free");
             })
         });
     }
     group.finish();
     // SAFETY: all requests are completed, and there is one thread.
-    unsafe { comm::finalize_raw() }.expect("finalize");
+    comm::finalize_raw(unsafe { Unused::promised() }).expect("finalize");
 }
 
 fn layouts(c: &mut Criterion) {

@@ -3,16 +3,18 @@
 //! what is copied has room.
 //!
 //! Neither is a reference of Rust: the same bytes may be in several of them, as parts of a vector or for the other process that reads them
-//! meanwhile. What orders that are the atomics around it, as for [`copy`].
+//! meanwhile. What orders that are the atomics around it, as for [`copy`]. A [`Run`] is the same without a lifetime: the memory of a message,
+//! which lasts as long as the request that it was given to.
 
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::Deref;
 
-use super::atomics::{AtomicU64, copy};
+use super::atomics::{AtomicU32, AtomicU64, Ordering, copy, fence};
 use super::copying::Copying;
 use super::ownership::take_over;
 use super::plain::Plain;
+use super::run::Run;
 
 /// Bytes that can be read.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +104,15 @@ impl<'a> Room<'a> {
         Room(unsafe { Bytes::new(at, len) })
     }
 
+    /// The same of an address that is one, and a length that can be.
+    ///
+    /// # Safety
+    /// As for [`Room::new`].
+    #[inline(always)]
+    pub const unsafe fn known(at: *mut u8, len: usize) -> Room<'a> {
+        Room(Bytes { at, len, _of: PhantomData })
+    }
+
     /// That of a slice.
     #[inline(always)]
     pub fn of<T: Plain>(data: &'a mut [T]) -> Room<'a> {
@@ -150,11 +161,78 @@ impl<'a> Room<'a> {
         }
     }
 
+    /// Copies bytes to its beginning that others may use at the same time, and that may overlap with it. An aligned word of 4 or 8 bytes is
+    /// copied as one, and released: it may be a flag that somebody polls.
+    #[inline(always)]
+    pub fn copy_as_words(self, from: Bytes<'_>) {
+        let (len, ends) = (from.len, from.at as usize | self.0.at as usize);
+        let to = self.part(0, len).as_mut_ptr();
+        // SAFETY: both are readable or writable as their makers promised, there is room, and words are aligned.
+        unsafe {
+            match len {
+                8 if ends.is_multiple_of(8) => {
+                    let v = (*from.at.cast::<AtomicU64>()).load(Ordering::Acquire);
+                    (*to.cast::<AtomicU64>()).store(v, Ordering::Release);
+                }
+                4 if ends.is_multiple_of(4) => {
+                    let v = (*from.at.cast::<AtomicU32>()).load(Ordering::Acquire);
+                    (*to.cast::<AtomicU32>()).store(v, Ordering::Release);
+                }
+                _ => {
+                    fence(Ordering::Acquire);
+                    if (from.at as usize).abs_diff(to as usize) >= len {
+                        copy(from.at, to, len);
+                    } else {
+                        core::ptr::copy(from.at, to, len);
+                    }
+                    fence(Ordering::Release);
+                }
+            }
+        }
+    }
+
+    /// Is it so many bytes, aligned as a word of as many?
+    #[inline(always)]
+    pub fn is_word(self, bytes: usize) -> bool {
+        self.0.len >= bytes && (self.0.at as usize).is_multiple_of(bytes)
+    }
+
+    /// Its first eight bytes as a word, aligned, which others use by atomic operations, too.
+    #[inline(always)]
+    pub fn word(self) -> &'a AtomicU64 {
+        assert!(self.is_word(8));
+        // SAFETY: within it and aligned; any content is valid.
+        unsafe { &*self.0.at.cast() }
+    }
+
+    /// The same of four bytes.
+    #[inline(always)]
+    pub fn half_word(self) -> &'a AtomicU32 {
+        assert!(self.is_word(4));
+        // SAFETY: as above.
+        unsafe { &*self.0.at.cast() }
+    }
+
+    /// Makes all its bytes 0.
+    pub fn zero(self) {
+        // SAFETY: writable, as its maker promised.
+        unsafe { self.as_mut_ptr().write_bytes(0, self.0.len) };
+    }
+
     /// [`take_over`] of its lines: its bytes are lost.
     #[inline(always)]
     pub fn take_over(self) {
         // SAFETY: writable, as its maker promised.
         unsafe { take_over(self.as_mut_ptr(), self.0.len) };
+    }
+}
+
+impl From<Run> for Room<'static> {
+    /// For as long as the run's maker has promised.
+    #[inline(always)]
+    fn from(run: Run) -> Room<'static> {
+        // SAFETY: as the maker of the run promised, also for what is made of it.
+        unsafe { Room::new(run.ptr(), run.len()) }
     }
 }
 

@@ -10,6 +10,7 @@
 
 use super::atomics::{reads, writes};
 use super::bytes::{Bytes, Room};
+use super::plain::Plain;
 
 /// An element as the program has it, with no promise of alignment.
 #[repr(C, packed)]
@@ -135,6 +136,15 @@ macro_rules! real {
     )* };
 }
 real!(f32 f64);
+
+/// inout = f(inout, input) for `n` elements, which do not overlap.
+pub fn combine<T: Plain>(inout: Room<'_>, input: Bytes<'_>, n: usize, f: impl Fn(T, T) -> T) {
+    let bytes = n.saturating_mul(size_of::<T>());
+    let (inout, input) = (inout.part(0, bytes), input.part(0, bytes));
+    assert!(inout.is_apart_from(input), "vectors that overlap");
+    // SAFETY: there are `n` elements at each, whatever their bits.
+    unsafe { each(inout.as_mut_ptr(), inout.as_ptr(), input.as_ptr(), n, f) }
+}
 
 /// out = f(a, b).
 ///

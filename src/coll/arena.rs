@@ -260,6 +260,15 @@ impl Arena {
         // records are atomics, for which any content is valid, and the window is mapped as long as self lives.
         unsafe { &*self.window.as_ptr().add(offset).cast::<T>() }
     }
+    /// Where a word of it lies.
+    pub fn place_of(&self, word: &AtomicU64) -> usize {
+        (&raw const *word as usize).wrapping_sub(self.window.as_ptr() as usize)
+    }
+    /// The word that lies there.
+    pub fn word(&self, place: usize) -> &AtomicU64 {
+        assert!(place.is_multiple_of(8) && place < self.rings_at);
+        self.at(place)
+    }
     /// What concerns all.
     #[inline(always)]
     pub fn header(&self) -> &Header {
@@ -312,7 +321,7 @@ impl Arena {
         // SAFETY: within the window, as in `at`; the flags and `finished` say who may use it.
         unsafe {
             let ring = self.window.as_ptr().add(self.rings_at + ring * RING_BYTES);
-            Room::new(ring.add(cell * CELL_BYTES), RING_BYTES - cell * CELL_BYTES)
+            Room::known(ring.add(cell * CELL_BYTES), RING_BYTES - cell * CELL_BYTES)
         }
     }
     /// The ring that belongs to whoever broadcasts.

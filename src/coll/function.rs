@@ -4,23 +4,18 @@
 //! is not position-independent sees an entry of its own linkage table. So a predefined function is known by each address
 //! that it may have: this library's own, and the one that the dynamic linker gives to the whole program (`predefined`).
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::CStr;
 use std::collections::HashMap;
 use std::sync::{OnceLock, RwLock};
 
 use super::arena::CELL_BYTES;
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::foreign::Foreign;
 use crate::base::kernel::Kernel;
 use crate::base::symbols;
 use crate::base::unwinding::caught;
 use crate::p2p::endpoint::endpoint;
-
-/// `fmpl_func`: inout\[k\] = inout\[k\] ∘ in\[k\] for `count` elements. "C-unwind", so that an exception of C++ that leaves it is no undefined
-/// behaviour: see [`Left`].
-type Call = unsafe extern "C-unwind" fn(inout: *mut c_void, input: *const c_void, count: c_int);
-/// The same as Fortran passes it: the count by its address.
-type FortranCall = unsafe extern "C-unwind" fn(inout: *mut c_void, input: *const c_void, count: *const c_int);
 
 /// Most bytes of an element of a program's function.
 pub const ELEMENT_MOST: usize = CELL_BYTES;
@@ -57,13 +52,12 @@ pub struct Function<'a> {
 }
 
 /// A function of Rust: inout = inout ∘ in for a number of elements.
-pub type Closure<'a> = dyn Fn(*mut u8, *const u8, usize) + 'a;
+pub type Closure<'a> = dyn Fn(Room<'_>, Bytes<'_>, usize) + 'a;
 
 #[derive(Clone, Copy)]
 enum How<'a> {
     Kernel(Kernel),
-    C(Call),
-    Fortran(FortranCall),
+    Foreign(Foreign),
     Rust(&'a Closure<'a>),
 }
 
@@ -102,14 +96,10 @@ impl<'a> Function<'a> {
         if !core::ptr::eq(out.as_ptr(), a.as_ptr()) {
             out.copy_from(a);
         }
-        let (inout, input) = (out.as_mut_ptr(), b.as_ptr());
         match self.how {
             How::Kernel(_) => {}
-            // SAFETY: of the address the program has said that it is such a function, for which there are `n` elements at each.
-            How::C(call) => guarded(call as usize, || unsafe { call(inout.cast(), input.cast(), n as c_int) }),
-            // SAFETY: as above.
-            How::Fortran(call) => guarded(call as usize, || unsafe { call(inout.cast(), input.cast(), &(n as c_int)) }),
-            How::Rust(closure) => return caught(|| closure(inout, input, n)),
+            How::Foreign(function) => guarded(function.address(), || function.call(out, b, n)),
+            How::Rust(closure) => return caught(|| closure(out, b, n)),
         }
         Ok(())
     }
@@ -197,8 +187,7 @@ impl Drop for Left {
 pub unsafe fn lasting(f: Function<'_>) -> Function<'static> {
     let how = match f.how {
         How::Kernel(kernel) => How::Kernel(kernel),
-        How::C(call) => How::C(call),
-        How::Fortran(call) => How::Fortran(call),
+        How::Foreign(function) => How::Foreign(function),
         How::Rust(closure) => {
             // SAFETY: as the caller promises.
             let closure = unsafe { core::mem::transmute::<&Closure<'_>, &'static Closure<'static>>(closure) };
@@ -220,7 +209,10 @@ static REGISTERED: RwLock<Option<HashMap<usize, Registered>>> = RwLock::new(None
 /// `fmpl_func_register`: a function of the program may be used from now on. Registering it again replaces what was said before.
 ///
 /// All functions are applied in the order of the ranks, so it makes no difference whether they commute.
-pub fn register(function: usize, size: usize, fortran: bool) -> Result<()> {
+///
+/// # Safety
+/// As for [`Foreign::at`], to the end of the process.
+pub unsafe fn register(function: usize, size: usize, fortran: bool) -> Result<()> {
     if size == 0 || size > ELEMENT_MOST {
         return Err(Error::new(
             Code::Argument,
@@ -249,15 +241,9 @@ pub fn find(function: usize) -> Result<Function<'static>> {
             "the function is neither predefined nor registered: call fmpl_func_register with its element size first",
         ));
     };
-    // SAFETY: the program registered the address as that of such a function.
-    let how = unsafe {
-        if found.fortran {
-            How::Fortran(core::mem::transmute::<usize, FortranCall>(function))
-        } else {
-            How::C(core::mem::transmute::<usize, Call>(function))
-        }
-    };
-    Ok(Function { size: found.size, how })
+    // SAFETY: as was promised when it was registered.
+    let foreign = unsafe { Foreign::at(function, found.size, found.fortran) };
+    Ok(Function { size: found.size, how: How::Foreign(foreign) })
 }
 
 static OWN: OnceLock<Vec<[usize; 2]>> = OnceLock::new();
@@ -374,9 +360,8 @@ mod tests {
     #[test]
     fn a_panic_of_a_function_is_its_outcome() {
         let owned = String::from("of the closure");
-        let closure = |inout: *mut u8, _: *const u8, n: usize| {
-            // SAFETY: `n` elements of a byte.
-            unsafe { inout.write_bytes(7, n) };
+        let closure = |inout: Room<'_>, _: Bytes<'_>, n: usize| {
+            inout.copy_from(Bytes::of(&[7; 3]).part(0, n));
             std::panic::panic_any(owned.clone());
         };
         let function = Function::rust(1, &closure);
@@ -399,9 +384,11 @@ mod tests {
     #[test]
     fn unknown_functions_are_refused() {
         assert_eq!(find(4242).err().map(|e| e.code()), Some(Code::Argument));
-        assert_eq!(register(4242, 0, false).err().map(|e| e.code()), Some(Code::Argument));
-        assert_eq!(register(4242, ELEMENT_MOST + 1, false).err().map(|e| e.code()), Some(Code::Argument));
-        register(4242, 24, true).unwrap();
+        // SAFETY: nobody calls it.
+        let register = |size| unsafe { register(4242, size, true) };
+        assert_eq!(register(0).err().map(|e| e.code()), Some(Code::Argument));
+        assert_eq!(register(ELEMENT_MOST + 1).err().map(|e| e.code()), Some(Code::Argument));
+        register(24).unwrap();
         assert_eq!(find(4242).unwrap().size, 24);
     }
 }

@@ -44,30 +44,36 @@ use function::Vector;
 pub use request::{Kind, iallreduce, ibarrier, ibcast, is_pending, join, left_over, test, wait};
 use team::Team;
 
-use crate::base::atomics::{AtomicPtr, Ordering};
+use crate::base::atomics::Ordering;
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::published::Slot;
 use crate::base::trace::traced;
 #[cfg(feature = "trace")]
 use crate::base::trace::{Event, What, note};
+use crate::base::unused::Unused;
 use crate::lane::table::COMMUNICATORS;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 
 /// What a process has of its collective calls.
 struct Process {
     /// The teams, at the places of their communicators' handles.
-    teams: [AtomicPtr<Team>; COMMUNICATORS],
+    teams: [Slot<Team>; COMMUNICATORS],
     making: Mutex<()>,
     /// Teams of communicators that this process has freed and whose memory, which it hosts, others may still use.
-    leaving: Mutex<Vec<AtomicPtr<Team>>>,
+    leaving: Mutex<Vec<Box<Team>>>,
     open: request::Open,
 }
 
 impl Process {
     const fn new() -> Process {
-        let teams = [const { AtomicPtr::new(core::ptr::null_mut()) }; COMMUNICATORS];
-        Process { teams, making: Mutex::new(()), leaving: Mutex::new(Vec::new()), open: request::Open::new() }
+        Process {
+            teams: [const { Slot::empty() }; COMMUNICATORS],
+            making: Mutex::new(()),
+            leaving: Mutex::new(Vec::new()),
+            open: request::Open::new(),
+        }
     }
 }
 
@@ -83,13 +89,15 @@ fn process() -> &'static Process {
     &PROCESS
 }
 
+#[inline(always)]
+fn slot(comm: i32) -> &'static Slot<Team> {
+    &process().teams[comm as usize & (COMMUNICATORS - 1)]
+}
+
 /// The team of a communicator, made at its first collective call.
 #[inline(always)]
 fn team(ep: &'static Endpoint, comm: i32) -> Result<&'static Team> {
-    // SYNC POINT: pairs with the release in `make`.
-    let team = process().teams[comm as usize & (COMMUNICATORS - 1)].load(Ordering::Acquire);
-    // SAFETY: a leaked box, freed by `forget` or `close` when no thread uses the communicator any more.
-    match unsafe { team.as_ref() } {
+    match slot(comm).get() {
         Some(team) if team.comm == comm => Ok(team),
         _ => make(ep, comm),
     }
@@ -99,53 +107,29 @@ fn team(ep: &'static Endpoint, comm: i32) -> Result<&'static Team> {
 fn make(ep: &'static Endpoint, comm: i32) -> Result<&'static Team> {
     let context = ep.context(comm)?;
     let _one = process().making.lock().unwrap_or_else(|e| e.into_inner());
-    let slot = &process().teams[comm as usize & (COMMUNICATORS - 1)];
-    let mut team = slot.load(Ordering::Acquire);
-    if team.is_null() {
-        team = Box::into_raw(Box::new(Team::new(ep, context)?));
-        slot.store(team, Ordering::Release);
+    match slot(comm).get() {
+        Some(team) => Ok(team),
+        None => Ok(slot(comm).put(Team::new(ep, context)?)),
     }
-    // SAFETY: as above.
-    Ok(unsafe { &*team })
 }
 
 /// This process has freed a communicator: so is what its collective calls needed, as soon as all members have freed it.
-///
-/// # Safety
-/// No thread of this process is in a collective call of it, and none comes any more.
-pub unsafe fn forget(comm: i32) -> Result<()> {
-    let team = process().teams[comm as usize & (COMMUNICATORS - 1)].swap(core::ptr::null_mut(), Ordering::AcqRel);
-    if !team.is_null() {
-        process().leaving.lock().unwrap_or_else(|e| e.into_inner()).push(AtomicPtr::new(team));
-    }
+pub fn forget(comm: i32, unused: &Unused) -> Result<()> {
+    process().leaving.lock().unwrap_or_else(|e| e.into_inner()).extend(slot(comm).take(unused));
     sweep()
 }
 
 /// Gives back the memory of teams whose members have all freed the communicator.
 pub fn sweep() -> Result<()> {
     let mut leaving = process().leaving.lock().unwrap_or_else(|e| e.into_inner());
-    let over = leaving.extract_if(.., |team| {
-        // SAFETY: from `make`; it is in the list as long as it lives.
-        unsafe { &*team.load(Ordering::Relaxed) }.is_over()
-    });
-    // SAFETY: from `make`, and nobody uses it any more.
-    over.map(|team| unsafe { Box::from_raw(team.into_inner()) }.free()).fold(Ok(()), Result::and)
+    leaving.extract_if(.., |team| team.is_over()).map(|team| team.free()).fold(Ok(()), Result::and)
 }
 
 /// The end of the job: no collective call comes any more.
-///
-/// # Safety
-/// No thread is in a collective call.
-pub unsafe fn close() {
+pub fn close(unused: &Unused) {
     request::close();
-    let leaving = std::mem::take(&mut *process().leaving.lock().unwrap_or_else(|e| e.into_inner()));
-    for slot in process().teams.iter().chain(&leaving) {
-        let team = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
-        if !team.is_null() {
-            // SAFETY: from `make`, and nobody uses it any more.
-            drop(unsafe { Box::from_raw(team) });
-        }
-    }
+    process().leaving.lock().unwrap_or_else(|e| e.into_inner()).clear();
+    process().teams.iter().for_each(|slot| drop(slot.take(unused)));
 }
 
 /// A call of a team while it lasts.

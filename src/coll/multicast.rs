@@ -126,8 +126,7 @@ async fn make(p: &Party<'_>, team: &Team) -> Result<Option<Means>> {
     let mut came = 0u32;
     for turn in 0..TRIES {
         if p.me == 0 {
-            // SAFETY: zeros, which are the group's own.
-            unsafe { group.send(0, 0, core::ptr::null(), TRIED * size as usize, size as usize, None) };
+            group.send_zeros(TRIED, size as usize);
             left(&mut *group).await;
         }
         down(p, branch, turn as u64).await?;
@@ -209,7 +208,7 @@ impl Drop for Call<'_> {
     }
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
     fn packets(&self) -> usize {
         self.data.len().div_ceil(self.means.size)
     }
@@ -222,7 +221,7 @@ impl Call<'_> {
         if n == WINDOW { u64::MAX } else { (1 << n) - 1 }
     }
     /// Where some packets of a window lie.
-    fn bytes(&self, window: usize, first: usize, packets: usize) -> Room<'_> {
+    fn bytes(&self, window: usize, first: usize, packets: usize) -> Room<'a> {
         let at = (window * WINDOW + first) * self.means.size;
         self.data.part(at, (packets * self.means.size).min(self.data.len() - at))
     }
@@ -231,11 +230,11 @@ impl Call<'_> {
         self.register();
         let windows = self.windows();
         for window in 0..windows {
-            let (at, n) = (self.bytes(window, 0, WINDOW).as_ptr(), self.bytes(window, 0, WINDOW).len());
             if let Some(region) = &self.region {
                 let (operation, first, size) = (self.means.operation, (window * WINDOW) as u32, self.means.size);
+                let bytes = *self.bytes(window, 0, WINDOW);
                 // SAFETY: the buffer is the call's; it is not left before all has left.
-                unsafe { self.means.group.send(operation, first, at, n, size, Some(region)) };
+                unsafe { self.means.group.send(operation, first, bytes, size, region) };
             }
             if window > 0 {
                 self.collect(window - 1).await?;

@@ -13,7 +13,7 @@ use super::copies::piece_of;
 use super::function::Vector;
 use super::reduce::{self, To};
 use super::team::Team;
-use crate::base::bytes::{Bytes, Room};
+use crate::base::bytes::{Bytes, Scratch};
 use crate::base::config::{ExchangeWay, ScanWay};
 use crate::base::error::Result;
 use crate::wait::Operation;
@@ -32,15 +32,11 @@ pub(super) async fn reduce_scatter(team: &Team, give: Bytes<'_>, take: Vector<'_
     let most = if half > 0 { half } else { whole };
     if most == 0 {
         // Not even one element of each block fits into a ring: one block after the other.
+        let copy = Scratch::new(len);
         for member in 0..team.n {
-            let block = give.part(member * len, len);
-            let mut at = take.at;
-            if member == team.me {
-                at.copy_from(block);
-            } else {
-                // SAFETY: a member that is not the root only reads its vector.
-                at = unsafe { Room::new(block.as_ptr().cast_mut(), len) };
-            }
+            // A member that is not the root keeps its vector, which is not to be changed: so it is a copy.
+            let at = if member == team.me { take.at } else { copy.room().part(0, len) };
+            at.copy_from(give.part(member * len, len));
             reduce::reduce(team, Vector { at, ..take }, To::Root(member)).await?;
         }
         return Ok(());

@@ -43,8 +43,8 @@ use crate::p2p::endpoint::Endpoint;
 use crate::wait::ASLEEP;
 use crate::wait::{Board, Scene, Waiter, doorbell};
 use scene::{TeamScene, Until};
-use state::State;
 pub(super) use state::next;
+use state::{Awaited, State};
 
 /// So long a call that waits for members that live goes on after another has died.
 const MOURNING_NS: u64 = 500_000_000;
@@ -319,6 +319,13 @@ impl Team {
         Until { team: self, word, number, who }
     }
 
+    /// Notes what this member waits for, for whoever goes on waiting.
+    #[inline]
+    fn awaits(&self, word: &AtomicU64, number: u64, who: usize) {
+        let awaited = self.arena.get().map(|arena| Awaited { word: arena.place_of(word), number, who });
+        self.state.awaited.set(awaited);
+    }
+
     /// Runs a call to its end. `0` bytes of it are on the heap. Left by the panic of its function, if that is how it has ended.
     #[inline(always)]
     pub(super) fn run<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
@@ -376,7 +383,7 @@ impl Team {
         context: &mut core::task::Context<'_>,
     ) -> Result<T> {
         let mut waiter = Waiter::new();
-        let mut word = core::ptr::null();
+        let mut word = usize::MAX;
         loop {
             let awaited = self.state.awaited.take();
             if let Some(awaited) = awaited {

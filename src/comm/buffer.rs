@@ -5,7 +5,10 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
+use crate::base::unused::Unused;
+use crate::base::values::Values;
 use crate::comm::{Job, Plain, job};
 
 /// Memory that the ranks of the node reach directly: a message received into it is stored by its sender with one copy and
@@ -33,39 +36,29 @@ use crate::comm::{Job, Plain, job};
 /// # Ok::<(), fmpl::Error>(())
 /// ```
 pub struct Buffer<'job, T: Plain> {
-    at: NonNull<T>,
-    len: usize,
+    values: Values<T>,
     _job: PhantomData<&'job Job>,
 }
 
 /// What `fmpl_alloc` aligns to.
 const ALIGNED: usize = 64;
 
-// SAFETY: it owns its memory, as a Vec does, and plain data may be used from any thread.
-unsafe impl<T: Plain> Send for Buffer<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Plain> Sync for Buffer<'_, T> {}
-
 impl<'job, T: Plain> Buffer<'job, T> {
     /// `len` elements, all of whose bytes are 0. [`Code::Memory`] when there is not so much.
     pub fn new(job: &'job Job, len: usize) -> Result<Buffer<'job, T>> {
-        let buffer = Buffer::raw(job, len)?;
-        // SAFETY: fresh memory for `len` elements.
-        unsafe { buffer.at.write_bytes(0, len) };
+        let mut buffer = Buffer::raw(job, len)?;
+        Room::of(&mut buffer.values).zero();
         Ok(buffer)
     }
 
     /// `len` elements of this value.
     pub fn filled(job: &'job Job, len: usize, value: T) -> Result<Buffer<'job, T>> {
-        let buffer = Buffer::raw(job, len)?;
-        for k in 0..len {
-            // SAFETY: fresh memory for `len` elements.
-            unsafe { buffer.at.add(k).write(value) };
-        }
+        let mut buffer = Buffer::raw(job, len)?;
+        buffer.fill(value);
         Ok(buffer)
     }
 
-    /// The memory, not to be read before it is written.
+    /// The memory with whatever is there.
     fn raw(_job: &'job Job, len: usize) -> Result<Buffer<'job, T>> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|b| *b <= isize::MAX as usize);
         let Some(bytes) = bytes.filter(|_| align_of::<T>() <= ALIGNED) else {
@@ -80,15 +73,17 @@ impl<'job, T: Plain> Buffer<'job, T> {
             let memory = NonNull::new(job::alloc(bytes)?);
             memory.ok_or_else(|| Error::new(Code::Memory, format!("buffer of {bytes} bytes")))?.cast()
         };
-        Ok(Buffer { at, len, _job: PhantomData })
+        // SAFETY: memory for so many, mapped, so that it has contents; it is this value's until it is dropped.
+        let values = unsafe { Values::new(at.as_ptr(), len) };
+        Ok(Buffer { values, _job: PhantomData })
     }
 }
 
 impl<T: Plain> Drop for Buffer<'_, T> {
     fn drop(&mut self) {
-        if self.len * size_of::<T>() != 0 {
-            // SAFETY: from `alloc`; requests borrow the buffer, so none uses it any more. (In a forked child it stays.)
-            let _ = unsafe { job::free(self.at.as_ptr().cast()) };
+        if size_of_val(&self.values[..]) != 0 {
+            // SAFETY: requests borrow the buffer, so none uses it any more. (In a forked child it stays.)
+            let _ = job::free(self.values.address(), unsafe { Unused::promised() });
         }
     }
 }
@@ -96,15 +91,13 @@ impl<T: Plain> Drop for Buffer<'_, T> {
 impl<T: Plain> Deref for Buffer<'_, T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements, written when the buffer was made, and this value's own.
-        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
+        &self.values
     }
 }
 
 impl<T: Plain> DerefMut for Buffer<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
+        &mut self.values
     }
 }
 

@@ -18,10 +18,11 @@
 //! **The gate.** What is in the spool is counted over all indices at once, while no thread sends. The counter closes the gate, looks
 //! for senders, and opens it again; a sender that finds it closed waits that moment.
 
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::published::Published;
 use crate::lane::map::INDEX_MAX;
 use crate::p2p::endpoint::endpoint;
 
@@ -61,17 +62,16 @@ impl Page {
 
 struct OfPeer {
     any: AtomicU8,
-    pages: [AtomicPtr<Page>; PAGES],
+    pages: [Published<Page>; PAGES],
 }
 
 impl OfPeer {
     fn new() -> OfPeer {
-        OfPeer { any: AtomicU8::new(NONE), pages: [const { AtomicPtr::new(std::ptr::null_mut()) }; PAGES] }
+        OfPeer { any: AtomicU8::new(NONE), pages: [const { Published::nothing() }; PAGES] }
     }
 
     fn pages(&self) -> impl Iterator<Item = &Page> {
-        // SAFETY: a page that was published stays until the table is dropped.
-        self.pages.iter().filter_map(|p| unsafe { p.load(Ordering::SeqCst).as_ref() })
+        self.pages.iter().filter_map(Published::get)
     }
 
     fn is_free(&self, direction: Direction) -> bool {
@@ -81,7 +81,7 @@ impl OfPeer {
 
 /// All claims of this process. Shared by every [`Job`](super::Job) of the process, since all of them use the same indices.
 pub(crate) struct Claims {
-    peers: Box<[AtomicPtr<OfPeer>]>,
+    peers: Box<[Published<OfPeer>]>,
     gate: AtomicBool,
     collective: AtomicBool,
 }
@@ -93,27 +93,6 @@ static TABLES: Mutex<Tables> = Mutex::new(Tables { world: Weak::new(), others: V
 struct Tables {
     world: Weak<Claims>,
     others: Vec<Weak<Claims>>,
-}
-
-/// The object behind a pointer, made if there is none yet.
-fn find_or_make<T>(slot: &AtomicPtr<T>, make: impl FnOnce() -> T) -> &T {
-    let there = slot.load(Ordering::Acquire);
-    if !there.is_null() {
-        // SAFETY: published below and not freed before the table is.
-        return unsafe { &*there };
-    }
-    let mine = Box::into_raw(Box::new(make()));
-    match slot.compare_exchange(std::ptr::null_mut(), mine, Ordering::SeqCst, Ordering::SeqCst) {
-        // SAFETY: just published; freed with the table.
-        Ok(_) => unsafe { &*mine },
-        Err(theirs) => {
-            // SAFETY: nobody else has seen `mine`; `theirs` was published by another thread.
-            unsafe {
-                drop(Box::from_raw(mine));
-                &*theirs
-            }
-        }
-    }
 }
 
 impl Claims {
@@ -154,7 +133,7 @@ impl Claims {
 
     fn new(size: usize) -> Claims {
         Claims {
-            peers: (0..size).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect(),
+            peers: (0..size).map(|_| Published::nothing()).collect(),
             gate: AtomicBool::new(false),
             collective: AtomicBool::new(false),
         }
@@ -163,7 +142,7 @@ impl Claims {
     #[inline]
     fn peer(&self, comm: i32, peer: i32, index: i32) -> Result<&OfPeer> {
         match usize::try_from(peer).ok().and_then(|p| self.peers.get(p)) {
-            Some(slot) => Ok(find_or_make(slot, OfPeer::new)),
+            Some(slot) => Ok(slot.get_or_make(OfPeer::new)),
             None => Err(refused(comm, peer, index)),
         }
     }
@@ -175,7 +154,7 @@ impl Claims {
         let Some(page) = usize::try_from(index).ok().and_then(|i| of_peer.pages.get(i / PAGE_INDICES)) else {
             return Err(refused(comm, peer, index));
         };
-        let byte = find_or_make(page, Page::new).byte(direction, index as usize);
+        let byte = page.get_or_make(Page::new).byte(direction, index as usize);
         // SYNC POINT: the exchange here and the look at the other side's word below, against the same in `claim_any` and `close`.
         if byte.swap(1, Ordering::SeqCst) != 0 {
             return Err(busy(direction, peer, index));
@@ -242,9 +221,7 @@ impl Claims {
         }
         let _gate = Claimed(&self.gate);
         for slot in &self.peers {
-            // SAFETY: a peer's claims that were published stay until the table is dropped.
-            let Some(of_peer) = (unsafe { slot.load(Ordering::SeqCst).as_ref() }) else { continue };
-            if !of_peer.is_free(Direction::Send) {
+            if slot.get().is_some_and(|of_peer| !of_peer.is_free(Direction::Send)) {
                 return Err(Error::new(
                     Code::Busy,
                     "a send call, a send request or a Sender is alive; the spool can be looked at when there is none",
@@ -262,23 +239,6 @@ impl Claims {
         }
         let _claimed = Claimed(&self.collective);
         Ok(call())
-    }
-}
-
-impl Drop for Claims {
-    fn drop(&mut self) {
-        for slot in &mut self.peers {
-            let of_peer = *slot.get_mut();
-            if of_peer.is_null() {
-                continue;
-            }
-            // SAFETY: made by `find_or_make`, and nobody has the table any more.
-            let mut of_peer = unsafe { Box::from_raw(of_peer) };
-            for page in of_peer.pages.iter_mut().map(|p| *p.get_mut()).filter(|p| !p.is_null()) {
-                // SAFETY: as above.
-                drop(unsafe { Box::from_raw(page) });
-            }
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
+use crate::base::kernel::combine;
 use crate::coll::function::Closure;
 use crate::coll::{self, Function};
 use crate::comm::communicator::number;
@@ -38,34 +39,16 @@ impl Boxed<'_> {
     }
 }
 
-/// Applies a closure of two elements to vectors.
-///
-/// # Safety
-/// `count` elements at each.
-unsafe fn apply<T: Plain>(f: &impl Fn(T, T) -> T, inout: *mut u8, input: *const u8, count: usize) {
-    let (inout, input) = (inout.cast::<T>(), input.cast::<T>());
-    for k in 0..count {
-        // SAFETY: as the caller promises; any bits are a value of a plain type.
-        unsafe {
-            let (a, b) = (inout.add(k).read_unaligned(), input.add(k).read_unaligned());
-            inout.add(k).write_unaligned(f(a, b));
-        }
-    }
-}
-
 impl<T: Plain, F: Fn(T, T) -> T> Reduce<T> for F {
     fn with<R>(&self, call: impl FnOnce(&Function<'_>) -> R) -> R {
-        // SAFETY: the library passes `count` elements at each.
-        let closure = |inout: *mut u8, input: *const u8, count: usize| unsafe { apply::<T>(self, inout, input, count) };
+        let closure = |inout: Room<'_>, input: Bytes<'_>, count: usize| combine(inout, input, count, self);
         call(&Function::rust(size_of::<T>(), &closure))
     }
     fn boxed<'a>(self) -> Boxed<'a>
     where
         Self: 'a,
     {
-        // SAFETY: as above.
-        let closure =
-            move |inout: *mut u8, input: *const u8, count: usize| unsafe { apply::<T>(&self, inout, input, count) };
+        let closure = move |inout: Room<'_>, input: Bytes<'_>, count: usize| combine(inout, input, count, &self);
         Boxed::Closure(size_of::<T>(), Box::new(closure))
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::agree::{Agreed, Call, Wish, agree};
 use crate::base::error::{Code, Error, Result};
+use crate::base::unused::Unused;
 use crate::lane::map::Life;
 use crate::lane::{RECV_PENDING, SEND_PENDING};
 use crate::p2p::context::Context;
@@ -93,9 +94,8 @@ fn group_of(context: &Context, wishes: &[Wish], colour: i64, me: u32) -> Option<
 /// `fmpl_comm_free`: this process uses the communicator no more. Not collective, and waits for nobody. `Busy`: a request on it is not
 /// completed; the communicator is as it was.
 ///
-/// # Safety
-/// No other thread may be in a call on this communicator, and no reference to its lanes may be used afterwards.
-pub unsafe fn comm_free(comm: i32) -> Result<()> {
+/// `unused`: no other thread is in a call on this communicator, and no reference to its lanes is used afterwards.
+pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     let ep = endpoint()?;
     let context = ep.context(comm)?;
     if comm == COMM_WORLD {
@@ -136,8 +136,7 @@ pub unsafe fn comm_free(comm: i32) -> Result<()> {
     let rings = ep.any_source.sweep(ep);
     ep.spool.forget(comm);
     ep.waiting_sends.forget(comm);
-    // SAFETY: as the caller promises.
-    let team = unsafe { crate::coll::forget(comm) };
+    let team = crate::coll::forget(comm, &unused);
     // SAFETY: no request is pending, and as the caller promises no thread uses the communicator.
     unsafe {
         ep.lanes.forget(comm);

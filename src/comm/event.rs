@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use crate::base::error::{Error, Result};
+use crate::base::system;
 use crate::comm::{Job, job};
 
 /// A descriptor that becomes readable when a request of this process completes that was begun after [`Job::event`]: a
@@ -44,18 +45,7 @@ impl<'job> Event<'job> {
 
     /// Makes the descriptor quiet until the next completion; says whether it was readable. Then test the requests.
     pub fn drain(&self) -> Result<bool> {
-        let mut count = 0u64;
-        loop {
-            // SAFETY: eight writable bytes; the descriptor stays open while the job lives.
-            if unsafe { libc::read(self.fd, (&raw mut count).cast(), 8) } == 8 {
-                return Ok(true);
-            }
-            match std::io::Error::last_os_error().kind() {
-                std::io::ErrorKind::WouldBlock => return Ok(false),
-                std::io::ErrorKind::Interrupted => {}
-                _ => return Err(Error::system("reading the event descriptor")),
-            }
-        }
+        system::hear(&self.fd).map_err(|_| Error::system("reading the event descriptor"))
     }
 }
 

@@ -4,18 +4,13 @@ mod shared;
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
-use std::ptr::NonNull;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-use crate::base::atomics::copy;
+use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
+use crate::base::unused::Unused;
 use crate::comm::{Job, Plain, job};
 use crate::rma::{self, AddressKey, Atomic, Fetch, GlobalAddress, Into, Rma};
 pub use shared::Shared;
-#[cfg(test)]
-use shared::{load, store};
 
 /// This rank's part in the job's global memory: what any rank has registered is read, written and changed atomically by all, without
 /// its owner's doing.
@@ -48,8 +43,8 @@ impl<'job> Global<'job> {
         match rma::rma() {
             Ok(rma) => Ok(Global { rma, _job: PhantomData }),
             Err(error) => {
-                // SAFETY: the opening was this call's own, and its job lives.
-                let _ = unsafe { job::global_close() };
+                // SAFETY: the opening was this call's own: nobody has used it.
+                let _ = job::global_close(unsafe { Unused::promised() });
                 Err(error)
             }
         }
@@ -58,9 +53,13 @@ impl<'job> Global<'job> {
     /// Completes this rank's operations and leaves; collective. Dropping it does the same and ignores errors, except in a panic,
     /// when nobody is waited for.
     pub fn close(self) -> Result<()> {
-        std::mem::forget(self);
-        // SAFETY: what was made from it borrowed it, and its job lives.
-        unsafe { job::global_close() }
+        std::mem::ManuallyDrop::new(self).end()
+    }
+
+    /// Once, by value or when it is dropped.
+    fn end(&mut self) -> Result<()> {
+        // SAFETY: what was made from it borrowed it.
+        job::global_close(unsafe { Unused::promised() })
     }
 
     /// This rank's number in global addresses.
@@ -123,14 +122,15 @@ impl<'job> Global<'job> {
     pub fn read<T: Plain>(&self, from: GlobalAddress, into: &mut [T]) -> Result<()> {
         let shared = self.shared::<u8>(size_of_val(into).max(1))?;
         self.copy(shared.address(0), from, size_of_val(into)).start()?.wait()?;
-        shared.read_bytes(into.as_mut_ptr().cast(), size_of_val(into));
+        let bytes = size_of_val(into);
+        Room::of(into).copy_from(*shared.values.room().part(0, bytes));
         Ok(())
     }
 
     /// Copies values from a slice to any address, and waits until they are there.
     pub fn write<T: Plain>(&self, to: GlobalAddress, from: &[T]) -> Result<()> {
         let shared = self.shared::<u8>(size_of_val(from).max(1))?;
-        shared.write_bytes(from.as_ptr().cast(), size_of_val(from));
+        shared.values.room().copy_from(Bytes::of(from));
         self.copy(to, shared.address(0), size_of_val(from)).start()?.wait()
     }
 
@@ -148,8 +148,7 @@ impl<'job> Global<'job> {
 impl Drop for Global<'_> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            // SAFETY: as in `close`.
-            let _ = unsafe { job::global_close() };
+            let _ = self.end();
         }
     }
 }
@@ -320,42 +319,5 @@ impl<'g, T: Word> Remote<'g, T> {
 impl<T: Word> fmt::Debug for Remote<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Remote({})", self.at)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Threads read and write the same values at once, of every size and place. (Under Miri: without a data race.)
-    #[test]
-    fn values_are_words() {
-        #[repr(align(64))]
-        struct Memory([u8; 64]);
-        let mut memory = Memory([0; 64]);
-        let at = (&raw mut memory.0).cast::<u8>().addr();
-        let base = std::sync::atomic::AtomicPtr::new((&raw mut memory.0).cast::<u8>());
-        assert!(at.is_multiple_of(64));
-        for (from, bytes) in [(0, 8), (8, 4), (12, 4), (16, 2), (18, 1), (19, 3), (24, 24), (49, 15)] {
-            std::thread::scope(|s| {
-                for value in [1u8, 2] {
-                    let base = &base;
-                    s.spawn(move || {
-                        let (mine, mut got) = ([value; 32], [0u8; 32]);
-                        let shared = base.load(Relaxed).wrapping_add(from);
-                        // SAFETY: within the memory, which is accessed in this way only while the threads run.
-                        unsafe {
-                            store(mine.as_ptr(), shared, bytes);
-                            load(shared, got.as_mut_ptr(), bytes);
-                        }
-                        assert!(
-                            got[..bytes].iter().all(|b| [1, 2].contains(b)) && got[bytes..].iter().all(|b| *b == 0)
-                        );
-                    });
-                }
-            });
-        }
-        // Nothing between them was touched.
-        assert!([22, 23, 48].iter().all(|k| memory.0[*k] == 0));
     }
 }

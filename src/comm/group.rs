@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::unused::Unused;
 use crate::comm::claim::Claims;
 use crate::comm::{Comm, Job, create, job};
 
@@ -39,13 +40,15 @@ pub struct Communicator<'job> {
     rank: usize,
     size: usize,
     claims: Arc<Claims>,
+    /// Freed: dropping it does nothing more.
+    freed: bool,
     _job: PhantomData<&'job Job>,
 }
 
 impl<'job> Communicator<'job> {
     fn new(id: i32) -> Result<Communicator<'job>> {
         let (rank, size) = (job::comm_rank(id)? as usize, job::comm_size(id)? as usize);
-        Ok(Communicator { id, rank, size, claims: Claims::of_communicator(size), _job: PhantomData })
+        Ok(Communicator { id, rank, size, claims: Claims::of_communicator(size), freed: false, _job: PhantomData })
     }
 
     /// The calls on it; as [`Job::world`] for the world.
@@ -64,19 +67,22 @@ impl<'job> Communicator<'job> {
     }
 
     /// As dropping it, and tells how it went. A request that was forgotten in raw calls is [`Code::Busy`], and leaves it unfreed.
-    pub fn free(self) -> Result<()> {
-        let mut this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: taken once, and the drop of the communicator itself does not run.
-        drop(unsafe { std::ptr::read(&raw mut this.claims) });
-        // SAFETY: everything that uses the communicator borrows it, and it is here by value.
-        unsafe { create::comm_free(this.id) }
+    pub fn free(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.freed = true;
+        // SAFETY: everything that uses the communicator borrows it, and it goes now.
+        create::comm_free(self.id, unsafe { Unused::promised() })
     }
 }
 
 impl Drop for Communicator<'_> {
     fn drop(&mut self) {
-        // SAFETY: as in `free`.
-        let _ = unsafe { create::comm_free(self.id) };
+        if !self.freed {
+            let _ = self.end();
+        }
     }
 }
 

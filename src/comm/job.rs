@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Layout, Run};
+use crate::base::unused::Unused;
 use crate::coll;
 use crate::comm::stats;
 use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
@@ -33,24 +34,19 @@ pub fn init_raw(count: i32) -> Result<()> {
 /// they will ever receive is received. `Pending` names the first message that nobody received, or request never completed; the
 /// job is left all the same.
 ///
-/// # Safety
-/// Before the last one all requests are completed or their memory stays for ever, and no other thread is in a call of the library.
-pub unsafe fn finalize_raw() -> Result<()> {
+/// `unused`: before the last one all requests are completed or their memory stays for ever, and no other thread is in a call of the library.
+pub fn finalize_raw(unused: Unused) -> Result<()> {
     let _one = LIFE.lock().unwrap_or_else(|e| e.into_inner());
     let ep = endpoint()?;
     if ep.uses.load(Ordering::Acquire) > 1 {
         ep.uses.fetch_sub(1, Ordering::AcqRel);
         return Ok(());
     }
-    // SAFETY: as the caller promises.
-    unsafe { leave(ep) }
+    leave(ep, unused)
 }
 
 /// The last finalize of a process.
-///
-/// # Safety
-/// As for [`finalize_raw`].
-pub(super) unsafe fn leave(ep: &'static Endpoint) -> Result<()> {
+pub(super) fn leave(ep: &'static Endpoint, unused: Unused) -> Result<()> {
     let world = ep.context(crate::p2p::COMM_WORLD)?;
     settle(ep);
     let met = meet(ep, world, FINALIZE_SLOT);
@@ -60,8 +56,7 @@ pub(super) unsafe fn leave(ep: &'static Endpoint) -> Result<()> {
         let _ = meet(ep, world, FINALIZE_SLOT);
     }
     stats::end(ep);
-    // SAFETY: nobody else is in a call, as the caller promises.
-    unsafe { coll::close() };
+    coll::close(&unused);
     let closed = ep.close();
     met.and(left_over).and(closed)
 }
@@ -254,11 +249,8 @@ pub fn alloc(size: usize) -> Result<*mut u8> {
     endpoint()?.heap.alloc(size)
 }
 
-/// `fmpl_free`
-///
-/// # Safety
-/// `ptr` must come from [`alloc`] and be in use no more, by no pending request either.
-pub unsafe fn free(ptr: *mut u8) -> Result<()> {
+/// `fmpl_free`: of memory from [`alloc`].
+pub fn free(ptr: *mut u8, _unused: Unused) -> Result<()> {
     if ptr.is_null() {
         return Ok(());
     }
@@ -272,23 +264,19 @@ pub fn global_open() -> Result<()> {
     init_raw(0)?;
     if let Err(error) = rma::open() {
         // SAFETY: the init was this call's own; if it was the first, nobody knows of it.
-        let _ = unsafe { finalize_raw() };
+        let _ = finalize_raw(unsafe { Unused::promised() });
         return Err(error);
     }
     Ok(())
 }
 
 /// `acp_finalize`
-///
-/// # Safety
-/// As for [`finalize_raw`].
-pub unsafe fn global_close() -> Result<()> {
-    let closed = rma::close();
+pub fn global_close(unused: Unused) -> Result<()> {
+    let closed = rma::close(&unused);
     if closed.as_ref().is_err_and(|e| matches!(e.code(), Code::Init | Code::Fork)) {
         return closed;
     }
-    // SAFETY: as the caller promises.
-    let left = unsafe { finalize_raw() };
+    let left = finalize_raw(unused);
     closed.and(left)
 }
 

@@ -6,6 +6,7 @@ use std::mem::{ManuallyDrop, size_of};
 use std::ops::{Deref, DerefMut};
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::values::Values;
 use crate::comm::claim::{Claim, Direction};
 use crate::comm::communicator::number;
 use crate::comm::{Comm, Job, Peer, Plain, Receiver, Sender};
@@ -66,8 +67,7 @@ use crate::p2p::{self, Lent, any_source};
 /// # Ok::<(), fmpl::Error>(())
 /// ```
 pub struct LoanMut<'job, T: Plain> {
-    at: *mut T,
-    len: usize,
+    values: Values<T>,
     _job: PhantomData<&'job Job>,
 }
 
@@ -82,19 +82,9 @@ pub struct LoanMut<'job, T: Plain> {
 /// # Ok::<(), fmpl::Error>(())
 /// ```
 pub struct Loan<'job, T: Plain> {
-    at: *const T,
-    len: usize,
+    values: Values<T>,
     _job: PhantomData<&'job Job>,
 }
-
-// SAFETY: it owns its memory, as a Vec does, and plain data may be used from any thread.
-unsafe impl<T: Plain> Send for LoanMut<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Plain> Sync for LoanMut<'_, T> {}
-// SAFETY: nobody writes what it reads until it is returned, which any thread may do.
-unsafe impl<T: Plain> Send for Loan<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Plain> Sync for Loan<'_, T> {}
 
 impl Job {
     /// Memory for `len` elements, with whatever bytes are there, to be filled and handed over.
@@ -106,8 +96,9 @@ impl Job {
         let Some(bytes) = bytes.filter(|_| align_of::<T>() <= LOAN_GRAIN) else {
             return Err(unfit::<T>(&format!("{len} elements")));
         };
-        // Memory of the heap is shared, and mapped: it has contents, which are values of a plain type.
-        Ok(LoanMut { at: p2p::loan(bytes)?.cast(), len, _job: PhantomData })
+        // SAFETY: memory of the heap is shared, and mapped, so that it has contents; it is this value's until it is handed over.
+        let values = unsafe { Values::new(p2p::loan(bytes)?.cast(), len) };
+        Ok(LoanMut { values, _job: PhantomData })
     }
 }
 
@@ -120,11 +111,11 @@ fn unfit<T>(what: &str) -> Error {
 impl<'job, T: Plain> LoanMut<'job, T> {
     /// Only the first `len` elements are to be sent; more than there are: all.
     pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
+        self.values.truncate(len);
     }
 
     fn send(self, comm: i32, dst: i32, index: i32) -> std::result::Result<(), Refused<'job, T>> {
-        let sent = p2p::send_loan(comm, self.at.cast(), self.len * size_of::<T>(), dst, index);
+        let sent = p2p::send_loan(comm, self.values.address(), size_of_val(&self.values[..]), dst, index);
         self.handed_over(sent)
     }
 
@@ -149,14 +140,16 @@ impl<'job, T: Plain> Loan<'job, T> {
             return Err(unfit::<T>(&format!("{} bytes in elements", lent.len)));
         }
         let len = lent.len.checked_div(size_of::<T>()).unwrap_or(0);
-        Ok(Loan { at: lent.at.cast_const().cast(), len, _job: PhantomData })
+        // SAFETY: aligned memory of a message of that length, or none; nobody writes there until it is returned, which this value does.
+        let values = unsafe { Values::new(lent.at.cast(), len) };
+        Ok(Loan { values, _job: PhantomData })
     }
 }
 
 impl<T: Plain> Drop for LoanMut<'_, T> {
     fn drop(&mut self) {
         // In a forked child it stays.
-        let _ = p2p::loan_return(self.at.cast());
+        let _ = p2p::loan_return(self.values.address());
     }
 }
 
@@ -164,7 +157,7 @@ impl<T: Plain> Drop for Loan<'_, T> {
     #[inline]
     fn drop(&mut self) {
         // In a forked child it stays.
-        let _ = p2p::loan_return(self.at.cast());
+        let _ = p2p::loan_return(self.values.address());
     }
 }
 
@@ -172,16 +165,14 @@ impl<T: Plain> Deref for LoanMut<'_, T> {
     type Target = [T];
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements, aligned, whose bytes are values whatever they are, and this value's own.
-        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+        &self.values
     }
 }
 
 impl<T: Plain> DerefMut for LoanMut<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+        &mut self.values
     }
 }
 
@@ -189,11 +180,7 @@ impl<T: Plain> Deref for Loan<'_, T> {
     type Target = [T];
     #[inline]
     fn deref(&self) -> &[T] {
-        if self.at.is_null() {
-            return &[];
-        }
-        // SAFETY: `len` elements, aligned, whose bytes are values whatever they are; nobody writes there until this is dropped.
-        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+        &self.values
     }
 }
 
@@ -268,7 +255,7 @@ impl<'job> Comm<'job> {
             let bits = self.bitmap("mcast_loan", members)?;
             let claims = (0..self.size).filter(|rank| bits[rank / 64] >> (rank % 64) & 1 != 0);
             let _claims = claims.map(|r| self.claim(Direction::Send, r.into(), index)).collect::<Result<Vec<_>>>()?;
-            p2p::mcast_loan(self.id, loan.at.cast(), loan.len * size_of::<T>(), &bits, number(index))
+            p2p::mcast_loan(self.id, loan.values.address(), size_of_val(&loan.values[..]), &bits, number(index))
         };
         let sent = send();
         loan.handed_over(sent)
@@ -282,8 +269,8 @@ impl<'job> Comm<'job> {
         dst: impl Into<Peer>,
         index: usize,
     ) -> std::result::Result<(), Refused<'a, T>> {
-        let (bytes, dst) = (loan.len * size_of::<T>(), dst.into().number());
-        let sent = any_source::send_loan_any(self.id, loan.at.cast(), bytes, dst, number(index));
+        let (bytes, dst) = (size_of_val(&loan.values[..]), dst.into().number());
+        let sent = any_source::send_loan_any(self.id, loan.values.address(), bytes, dst, number(index));
         loan.handed_over(sent)
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::unused::Unused;
 use crate::comm::claim::Claims;
 use crate::comm::{Comm, Counter, Event, job};
 use crate::lane::Traffic;
@@ -32,10 +33,10 @@ pub fn init(count: usize) -> Result<Job> {
     job::init_raw(count)?;
     let join = || Ok((job::comm_rank(COMM_WORLD)? as usize, job::comm_size(COMM_WORLD)? as usize));
     match join() {
-        Ok((rank, size)) => Ok(Job { rank, size, claims: Claims::of_job(size) }),
+        Ok((rank, size)) => Ok(Job { rank, size, claims: Claims::of_job(size), ended: false }),
         Err(error) => {
             // SAFETY: the init was this call's own; if it was the first, nobody knows of it.
-            let _ = unsafe { job::finalize_raw() };
+            let _ = job::finalize_raw(unsafe { Unused::promised() });
             Err(error)
         }
     }
@@ -84,6 +85,8 @@ pub struct Job {
     rank: usize,
     size: usize,
     claims: Arc<Claims>,
+    /// Finalized: dropping it does nothing more.
+    ended: bool,
 }
 
 impl Job {
@@ -97,13 +100,14 @@ impl Job {
     ///
     /// [`Code::Pending`] names the first message that nobody has received; [`Code::Peer`] a rank that has died. The job is
     /// left all the same.
-    pub fn finalize(self) -> Result<()> {
-        let mut job = std::mem::ManuallyDrop::new(self);
+    pub fn finalize(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.ended = true;
         // SAFETY: what was made from this job borrowed it, requests among it; other jobs of the process count for themselves.
-        let ended = unsafe { job::finalize_raw() };
-        // SAFETY: taken once, and the drop of the job itself does not run.
-        drop(unsafe { std::ptr::read(&raw mut job.claims) });
-        ended
+        job::finalize_raw(unsafe { Unused::promised() })
     }
 
     /// Ends the job, all its ranks, with this exit code.
@@ -136,9 +140,8 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         // The others may wait for what a panicking rank will never send: waiting for them would make a hang of the panic.
-        if !std::thread::panicking() {
-            // SAFETY: as in `finalize`.
-            let _ = unsafe { job::finalize_raw() };
+        if !self.ended && !std::thread::panicking() {
+            let _ = self.end();
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Messages that do not lie in one piece: sub-matrices as strided runs, and lists of slices. The library moves them without
 //! packing. The two sides of a message may have different shapes; its bytes are a stream.
 
-use std::marker::PhantomData;
 use std::mem::{MaybeUninit, size_of};
 
 use crate::base::error::{Code, Error, Result};
@@ -81,17 +80,11 @@ impl<'a, T: Plain> Strided<'a, T> {
 /// Like [`Strided`], to be received into. The runs must not overlap, so `stride` is at least `run`.
 #[derive(Debug)]
 pub struct StridedMut<'a, T: Plain> {
-    data: *mut T,
+    data: &'a mut [T],
     count: usize,
     run: usize,
     stride: usize,
-    _lent: PhantomData<&'a mut [T]>,
 }
-
-// SAFETY: it stands for a `&mut [T]`, and plain data may go to another thread.
-unsafe impl<T: Plain> Send for StridedMut<'_, T> {}
-// SAFETY: as above; shared, it gives nothing away.
-unsafe impl<T: Plain> Sync for StridedMut<'_, T> {}
 
 impl<'a, T: Plain> StridedMut<'a, T> {
     /// `count` runs of `run` elements, `stride` elements apart. [`Code::Argument`] when the last would end outside the slice, or
@@ -99,7 +92,7 @@ impl<'a, T: Plain> StridedMut<'a, T> {
     pub fn new(data: &'a mut [T], count: usize, run: usize, stride: usize) -> Result<StridedMut<'a, T>> {
         check(data.len(), count, run, stride, true)?;
         let (count, run, stride) = if count == 0 || run == 0 { (0, 0, 0) } else { (count, run, stride) };
-        Ok(StridedMut { data: data.as_mut_ptr(), count, run, stride, _lent: PhantomData })
+        Ok(StridedMut { data, count, run, stride })
     }
 
     /// Elements in all runs together.
@@ -114,11 +107,11 @@ impl<'a, T: Plain> StridedMut<'a, T> {
 
     /// The same for a shorter time, so that one can be used for several calls.
     pub fn reborrow(&mut self) -> StridedMut<'_, T> {
-        StridedMut { data: self.data, count: self.count, run: self.run, stride: self.stride, _lent: PhantomData }
+        StridedMut { data: self.data, ..*self }
     }
 
     pub(crate) fn layout(&mut self) -> Layout {
-        block(self.data, self.count, self.run, self.stride)
+        block(self.data.as_mut_ptr(), self.count, self.run, self.stride)
     }
 }
 

@@ -13,6 +13,7 @@ use super::job;
 use crate::base::config::{Config, WaitMode};
 use crate::base::log::{self, Level};
 use crate::base::simulation::{self, Lot, Run};
+use crate::base::unused::Unused;
 use crate::fabric::network::Card;
 use crate::fabric::network::simulated::fate::Fate;
 use crate::fabric::network::simulated::{Ether, Weather};
@@ -166,7 +167,7 @@ fn play(plan: Plan, program: fn(&Rank)) -> (Vec<Option<End>>, Run) {
             let left = match rank.gives_up.get() {
                 true => Err("has given up".to_owned()),
                 // SAFETY: the program is over, and has no other threads.
-                false => unsafe { job::leave(ep) }.map_err(|e| e.detail().to_owned()),
+                false => job::leave(ep, unsafe { Unused::promised() }).map_err(|e| e.detail().to_owned()),
             };
             let end = End { failed: rank.failed.take(), left };
             ends.lock().unwrap_or_else(PoisonError::into_inner)[me as usize] = Some(end);

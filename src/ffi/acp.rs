@@ -14,6 +14,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use super::outcome::{fail, last_error};
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::log::report;
+use crate::base::unused::Unused;
 use crate::comm;
 use crate::rma::{self, AddressKey, Atomic, Failure, Fetch, GlobalAddress, Into, Rma, rma};
 
@@ -129,7 +130,7 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn acp_finalize() -> c_int {
     // SAFETY: the interface's demand, as for fmpl_finalize.
-    outcome(unsafe { comm::global_close() })
+    outcome(comm::global_close(unsafe { Unused::promised() }))
 }
 
 /// Begins anew with another rank; collective. All registrations end, starter memory is zero. (The ranks of `fmpl_comm_rank` stay.)

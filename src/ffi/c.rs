@@ -23,6 +23,7 @@ use core::ptr;
 use super::outcome::{fail, hand_out, hand_to, last_error, meaning, number, wrong};
 use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
+use crate::base::unused::Unused;
 use crate::comm;
 use crate::lane::WayTaken;
 use crate::p2p;
@@ -215,7 +216,7 @@ pub unsafe extern "C" fn fmpl_init(ma: *mut c_void, fa: *mut c_void, count: c_in
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fmpl_finalize() -> c_int {
     // SAFETY: the interface's demand: in the last finalize no thread is in a call, and what is not completed keeps its memory.
-    number(unsafe { comm::finalize_raw() })
+    number(comm::finalize_raw(unsafe { Unused::promised() }))
 }
 
 /// Tells whether the library is initialised (and not finalized). May be called at any time.
@@ -626,7 +627,7 @@ pub unsafe extern "C" fn fmpl_free(ptr: *mut c_void) -> c_int {
         return 0;
     }
     // SAFETY: the caller promises that it came from `fmpl_alloc` and that nobody uses it.
-    number(unsafe { comm::free(ptr.cast()) })
+    number(unsafe { comm::free(ptr.cast(), Unused::promised()) })
 }
 
 // # Errors and version

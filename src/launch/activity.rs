@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::fs::{read_dir, read_to_string};
 
+use crate::base::system::ticks;
+
 /// One line about all threads of a process: name, state, seconds of user and system time, and where a sleeping one waits in the kernel
 /// (with the callers' names, where this process may read them). What cannot be read is left out.
 pub(super) fn of(pid: i32) -> String {
@@ -39,8 +41,7 @@ fn parse(stat: &str) -> Option<(&str, &'static str, f64, f64)> {
         "Z" | "X" => "ended",
         _ => "in a state of its own",
     };
-    // SAFETY: no preconditions.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+    let ticks = ticks() as f64;
     let seconds = |i: usize| Some(fields.get(i)?.parse::<f64>().ok()? / ticks);
     Some((name, state, seconds(11)?, seconds(12)?))
 }

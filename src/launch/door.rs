@@ -11,6 +11,7 @@
 use super::environment::{self, Place, VERSION};
 use super::wire::Inbox;
 use crate::base::error::{Code, Error, Result};
+use crate::base::system::{descriptors, is_ready, lengthen_queue};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -70,7 +71,7 @@ impl Door {
     pub(super) fn open(place: &Place) -> Result<Door> {
         let listeners = listen_for(place)?;
         let at: Vec<String> = listeners.iter().filter_map(|l| l.local_addr().ok()).map(|a| a.to_string()).collect();
-        let places = (descriptor_limit() / 8).clamp(PLACES_FEW, PLACES) as usize;
+        let places = (descriptors().map_or(0, |limit| limit.rlim_cur) / 8).clamp(PLACES_FEW, PLACES) as usize;
         let (strangers, at) = (Vec::new(), at.join(" and "));
         Ok(Door { listeners, at, strangers, places, spare: spare(), shut_until: None })
     }
@@ -121,7 +122,7 @@ impl Door {
                 }
                 Err(e) => match e.raw_os_error() {
                     // Said even if nobody knocks.
-                    Some(libc::EMFILE | libc::ENFILE) if !somebody_knocks(&self.listeners[listener]) => return,
+                    Some(libc::EMFILE | libc::ENFILE) if !is_ready(&self.listeners[listener], libc::POLLIN) => return,
                     Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS) => {
                         if self.may_put_out() {
                             self.put_out(&mut said);
@@ -248,24 +249,10 @@ fn listen_for(place: &Place) -> Result<Vec<TcpListener>> {
 fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(at)?;
     listener.set_nonblocking(true)?;
-    // SAFETY: a socket of ours that listens already; its queue becomes as long as the system allows.
-    unsafe { libc::listen(listener.as_raw_fd(), 4096) };
+    lengthen_queue(&listener, 4096);
     Ok(listener)
-}
-
-fn somebody_knocks(listener: &TcpListener) -> bool {
-    let mut p = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one pollfd, as said.
-    unsafe { libc::poll(&mut p, 1, 0) == 1 }
 }
 
 fn spare() -> Option<File> {
     File::open("/dev/null").ok()
-}
-
-fn descriptor_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid rlimit; a failure leaves it as it is.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    limit.rlim_cur
 }

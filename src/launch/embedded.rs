@@ -10,8 +10,8 @@
 //! # Ok::<(), fmpl::launch::embedded::Refused>(())
 //! ```
 
-pub use super::process::End;
 use super::supervise;
+pub use crate::base::system::process::End;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;

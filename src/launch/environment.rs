@@ -22,6 +22,7 @@ use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::key::{CHECK, Key, random};
 use crate::base::log::Level;
+use crate::base::system;
 use crate::base::thread;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -277,8 +278,7 @@ impl Helper {
 impl Drop for Helper {
     fn drop(&mut self) {
         if let Some(line) = &self.line {
-            // SAFETY: a descriptor of ours; no memory is involved.
-            unsafe { libc::shutdown(line.as_raw_fd(), libc::SHUT_RDWR) };
+            system::shutdown(line, libc::SHUT_RDWR);
         }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -288,15 +288,12 @@ impl Drop for Helper {
 
 /// Waits for the root to hang up. When its last word is that the job was aborted, so is this process.
 fn watch(line: &OwnedFd, rank: u32, root: &Key) {
-    let mut p = libc::pollfd { fd: line.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
-    // SAFETY: one pollfd, as said.
-    while unsafe { libc::poll(&mut p, 1, -1) } <= 0 {}
+    let mut p = [libc::pollfd { fd: line.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 }];
+    while !system::poll(&mut p, -1).is_ok_and(|n| n > 0) {}
     let mut bytes = [0u8; 4096];
-    // SAFETY: the buffer is ours and as long as said. The bytes stay for whoever waits for an answer.
-    let n = unsafe {
-        libc::recv(line.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_PEEK | libc::MSG_DONTWAIT)
-    };
-    for text in bytes[..n.max(0) as usize].split(|b| *b == b'\n') {
+    // The bytes stay for whoever waits for an answer.
+    let n = system::peek(line, &mut bytes).unwrap_or(0);
+    for text in bytes[..n].split(|b| *b == b'\n') {
         if let Some(line) = seal::last(root, text).and_then(Line::parse).filter(|l| l.cmd() == "abort") {
             obey_abort(&line, rank);
         }
@@ -307,24 +304,12 @@ fn watch(line: &OwnedFd, rank: u32, root: &Key) {
 pub(crate) fn obey_abort(line: &Line, rank: u32) -> ! {
     let (code, by) = (line.number("exitcode").unwrap_or(1), line.get("rank").unwrap_or("?"));
     say(&format!("rank {rank}: rank {by} has aborted the job with exit code {code}"));
-    // SAFETY: other threads are in the middle of anything, so nothing but the end.
-    unsafe { libc::_exit(code) }
+    system::exit_now(code)
 }
 
 /// A machine that goes without a word is noticed within some 30 s.
 pub(crate) fn keep_alive(socket: &impl AsRawFd) {
-    let set = |level, name, value: libc::c_int| {
-        // SAFETY: an int, as said. A refusal leaves the connection as it was.
-        unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                level,
-                name,
-                (&raw const value).cast(),
-                size_of::<libc::c_int>() as u32,
-            )
-        };
-    };
+    let set = |level, name, value| system::set_option(socket, level, name, value);
     set(libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
     set(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 10);
     set(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 5);
@@ -403,11 +388,9 @@ fn read_secret(path: &str) -> std::result::Result<Vec<u8>, String> {
     let said = |e: io::Error| e.to_string();
     // A pipe that nobody will write to holds nobody up.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(said)?;
-    // SAFETY: a descriptor of ours; no memory is involved.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) };
+    system::set_waiting(&file, true).map_err(said)?;
     let about = file.metadata().map_err(said)?;
-    // SAFETY: no memory is involved.
-    let user = unsafe { libc::geteuid() };
+    let user = system::user();
     if about.uid() != user {
         return Err(format!(
             "it belongs to user {}, who knows the secret then; it must be a file of this user ({user})",

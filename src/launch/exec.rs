@@ -1,17 +1,12 @@
-//! From a program's name to a running process.
-//!
-//! All ranks are forked first and waited for together: a rank that is forked while others are starting already gets its turn
-//! on a core late, and waiting for each one's exec in turn would add all these delays up. A rank whose exec fails says so on
-//! a pipe that the others close by their exec; so the pipe's end of file is the news that all of them run.
+//! What a rank's process is started with: the program behind a name, and its variables.
 
-use super::bind::CpuSet;
-use super::process::pipe;
-use std::ffi::{CStr, CString, OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Error, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Error};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use crate::base::system::exec::text;
+use crate::base::system::is_executable;
 
 /// Variables of other launchers, which a rank of ours must not take for its own.
 const FOREIGN: [&str; 4] = ["PMI_PORT", "PMI_ID", "PMI_SPAWNED", "HYDI_CONTROL_FD"];
@@ -26,8 +21,7 @@ pub(crate) fn find(name: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
         let candidate = std::path::absolute(Path::new(".").join(dir).join(name))?;
         if candidate.is_file() {
             match text(candidate.as_os_str()) {
-                // SAFETY: a NUL-terminated text.
-                Ok(c) if unsafe { libc::access(c.as_ptr(), libc::X_OK) } == 0 => return Ok(candidate),
+                Ok(c) if is_executable(&c) => return Ok(candidate),
                 _ => error = Error::from_raw_os_error(libc::EACCES),
             }
         }
@@ -35,180 +29,13 @@ pub(crate) fn find(name: &OsStr, path: Option<&OsStr>) -> io::Result<PathBuf> {
     Err(error)
 }
 
-fn text(s: &OsStr) -> io::Result<CString> {
-    CString::new(s.as_bytes())
-        .map_err(|_| Error::new(io::ErrorKind::InvalidInput, "a NUL inside an argument or a variable"))
-}
-
-/// Texts as exec takes them: an array of pointers with a null behind the last.
-struct Texts {
-    pointers: Vec<*const libc::c_char>,
-    /// What the pointers point to.
-    _texts: Vec<CString>,
-}
-
-impl Texts {
-    fn new(texts: Vec<CString>) -> Texts {
-        let pointers = texts.iter().map(|t| t.as_ptr()).chain([std::ptr::null()]).collect();
-        Texts { pointers, _texts: texts }
-    }
-}
-
-/// What a rank is started with.
-pub(crate) struct Start<'a> {
-    pub(crate) program: &'a Path,
-    pub(crate) argv: &'a [OsString],
-    /// Over this process's own variables.
-    pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) wdir: Option<&'a Path>,
-    pub(crate) bind: Option<CpuSet>,
-    /// Standard input, output and error; `None`: those of this process.
-    pub(crate) stdio: [Option<OwnedFd>; 3],
-    /// The signals blocked in the rank: what its launcher was started with.
-    pub(crate) blocked: libc::sigset_t,
-    /// The limit of descriptors: likewise.
-    pub(crate) descriptors: libc::rlimit,
-    /// The rank's end of its PMI socket.
-    pub(crate) pmi: OwnedFd,
-    /// The [`Warden`](super::process::Warden)'s pipe.
-    pub(crate) leash: RawFd,
-}
-
-/// The step at which the start of a process failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Before the program was tried.
-    Prepare,
-    Chdir,
-    Exec,
-}
-
-/// The pipe for bad news from ranks between fork and exec.
-pub(crate) struct News {
-    read: OwnedFd,
-    write: OwnedFd,
-}
-
-impl News {
-    pub(crate) fn new() -> io::Result<News> {
-        let (read, write) = pipe()?;
-        Ok(News { read, write })
-    }
-
-    /// Waits until every rank has either executed its program or failed to: the first that failed.
-    pub(crate) fn wait(self) -> io::Result<Option<(u32, Step, Error)>> {
-        drop(self.write);
-        let mut all = Vec::new();
-        File::from(self.read).read_to_end(&mut all)?;
-        Ok(all.chunks_exact(12).next().map(|c| {
-            let number = |i: usize| i32::from_ne_bytes([c[i], c[i + 1], c[i + 2], c[i + 3]]);
-            let step = [Step::Prepare, Step::Chdir, Step::Exec][number(4).clamp(0, 2) as usize];
-            (number(0) as u32, step, Error::from_raw_os_error(number(8)))
-        }))
-    }
-}
-
-/// Forks a process that executes the program, or tells `news` why it cannot. Must be called by a thread that outlives the job.
-pub(crate) fn fork(rank: u32, s: &Start, news: &News) -> io::Result<i32> {
-    // Everything that takes memory is made before the fork: another thread may hold the allocator's lock just then.
-    let program = text(s.program.as_os_str())?;
-    let argv = s.argv.iter().map(|a| text(a)).collect::<io::Result<Vec<_>>>()?;
-    // A script without a first line that names its interpreter is one for the shell, as with execvp.
-    let script = [c"sh".to_owned(), program.clone()].into_iter().chain(argv.iter().skip(1).cloned()).collect();
-    let (argv, script) = (Texts::new(argv), Texts::new(script));
+/// This process's own variables, and over them those of the rank.
+pub(crate) fn variables(own: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
     let mut env: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(k, _)| !FOREIGN.iter().any(|f| k == f)).collect();
-    for (name, value) in s.env.iter().cloned().chain([("PMI_FD".into(), s.pmi.as_raw_fd().to_string().into())]) {
+    for (name, value) in own {
         env.retain(|(k, _)| *k != name);
         env.push((name, value));
     }
-    let env = env
-        .into_iter()
-        .map(|(k, v)| text(&[k.as_os_str(), v.as_os_str()].join(OsStr::new("="))))
-        .collect::<io::Result<Vec<_>>>()?;
-    let env = Texts::new(env);
-    let wdir = s.wdir.map(|d| text(d.as_os_str())).transpose()?;
-    let stdio = s.stdio.each_ref().map(|fd| fd.as_ref().map(|fd| above_stdio(fd.as_fd())).transpose());
-    let [stdin, stdout, stderr] = stdio;
-    let stdio = [stdin?, stdout?, stderr?];
-    let parent = std::process::id() as i32;
-
-    // SAFETY: the child makes only calls that a signal handler may make, and leaves by exec or _exit.
-    match unsafe { libc::fork() } {
-        -1 => Err(Error::last_os_error()),
-        0 => {
-            let fds = stdio.each_ref().map(|fd| fd.as_ref().map_or(-1, AsRawFd::as_raw_fd));
-            let step = prepare(s, parent, fds, wdir.as_deref());
-            if step == Step::Exec {
-                // SAFETY: all arrays end with a null and live on in this copy of the process.
-                unsafe {
-                    libc::execve(program.as_ptr(), argv.pointers.as_ptr(), env.pointers.as_ptr());
-                    if *libc::__errno_location() == libc::ENOEXEC {
-                        libc::execve(c"/bin/sh".as_ptr(), script.pointers.as_ptr(), env.pointers.as_ptr());
-                    }
-                }
-            }
-            // SAFETY: a buffer of 12 bytes; nobody minds the result any more.
-            unsafe {
-                let word = [rank as i32, step as i32, *libc::__errno_location()];
-                libc::write(news.write.as_raw_fd(), word.as_ptr().cast(), size_of_val(&word));
-                libc::_exit(127)
-            }
-        }
-        pid => {
-            // The child does the same; whoever comes first, the group is there when this function returns.
-            // SAFETY: no memory is involved.
-            unsafe { libc::setpgid(pid, pid) };
-            Ok(pid)
-        }
-    }
-}
-
-/// In the child: everything up to exec. [`Step::Exec`]: all is ready; else what failed, with `errno`.
-fn prepare(s: &Start, parent: i32, stdio: [RawFd; 3], wdir: Option<&CStr>) -> Step {
-    // SAFETY: system calls on numbers and on memory that was made before the fork.
-    unsafe {
-        libc::setpgid(0, 0);
-        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 {
-            return Step::Prepare;
-        }
-        if libc::getppid() != parent {
-            // The launcher died before the line above.
-            libc::_exit(1);
-        }
-        // From here on the launcher's death kills this process, and from the next line on what it will start as well.
-        let pid = libc::getpid();
-        if libc::write(s.leash, (&raw const pid).cast(), size_of_val(&pid)) < 0 {
-            return Step::Prepare;
-        }
-        for (target, fd) in stdio.into_iter().enumerate() {
-            if fd >= 0 && libc::dup2(fd, target as RawFd) < 0 {
-                return Step::Prepare;
-            }
-        }
-        if libc::fcntl(s.pmi.as_raw_fd(), libc::F_SETFD, 0) < 0 {
-            return Step::Prepare;
-        }
-        libc::setrlimit(libc::RLIMIT_NOFILE, &s.descriptors);
-        // A set that shrank a moment ago is no reason not to start.
-        let _ = s.bind.as_ref().map(CpuSet::apply);
-        if wdir.is_some_and(|d| libc::chdir(d.as_ptr()) < 0) {
-            return Step::Chdir;
-        }
-        // Rust programs ignore SIGPIPE, and exec would hand that on.
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &s.blocked, std::ptr::null_mut());
-    }
-    Step::Exec
-}
-
-/// The same with a number above 2, so that putting one of the three in its place cannot overwrite another.
-fn above_stdio(fd: BorrowedFd) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is involved; the new descriptor belongs to nobody else.
-    unsafe {
-        match libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) {
-            -1 => Err(Error::last_os_error()),
-            new => Ok(OwnedFd::from_raw_fd(new)),
-        }
-    }
+    env
 }

@@ -6,6 +6,8 @@
 use super::seal::{Keys, Seal};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result};
+use crate::base::system::{self, close_on_exec, is_socket, read};
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// The connection to a launcher that speaks PMI-1.
@@ -33,12 +35,7 @@ const PIECES_MAX: usize = 20_000;
 impl Client {
     /// Takes the descriptor over and says hello. From now on children that this process executes do not inherit it.
     pub(crate) fn join(fd: RawFd, rank: u32) -> Result<Client> {
-        // SAFETY: fstat fills the struct given to it; any descriptor number is allowed.
-        let is_socket = unsafe {
-            let mut st: libc::stat = std::mem::zeroed();
-            libc::fstat(fd, &mut st) == 0 && st.st_mode & libc::S_IFMT == libc::S_IFSOCK
-        };
-        if fd < 0 || !is_socket {
+        if fd < 0 || !is_socket(fd) {
             return Err(Error::new(
                 Code::Launch,
                 format!(
@@ -47,8 +44,7 @@ impl Client {
                 ),
             ));
         }
-        // SAFETY: plain fcntl on a descriptor that is open.
-        if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        if close_on_exec(fd).is_err() {
             return Err(Error::system(format_args!("fcntl(PMI_FD={fd}, FD_CLOEXEC)")));
         }
         // SAFETY: the launcher made the descriptor for us, and `Launch::find` takes it only once in the life of a process.
@@ -201,26 +197,21 @@ impl Client {
     /// Reads more of an answer; what is wrong, in the words of an error.
     fn read_on(&mut self) -> std::result::Result<(), String> {
         let mut bytes = [0u8; 4096];
-        // SAFETY: the buffer is ours and as long as said.
-        let n = unsafe { libc::read(self.fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
-        if n > 0 {
-            self.inbox.push(&bytes[..n as usize]);
-            return Ok(());
-        }
-        let launcher = &self.launcher;
+        let n = match read(&self.socket, &mut bytes) {
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            // Only where a time-out was set on the socket.
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                return Err(format!("was not answered in time by {}: it is stopped, or unreachable", self.launcher));
+            }
+            Err(e) => return Err(format!("was not answered: {e}")),
+        };
         if n == 0 {
             let rest = wire::shown(self.inbox.rest());
-            return Err(format!("was not answered: {launcher} closed the connection (after {rest})"));
+            return Err(format!("was not answered: {} closed the connection (after {rest})", self.launcher));
         }
-        let e = std::io::Error::last_os_error();
-        match e.kind() {
-            std::io::ErrorKind::Interrupted => Ok(()),
-            // Only where a time-out was set on the socket.
-            std::io::ErrorKind::WouldBlock => {
-                Err(format!("was not answered in time by {launcher}: it is stopped, or unreachable"))
-            }
-            _ => Err(format!("was not answered: {e}")),
-        }
+        self.inbox.push(&bytes[..n]);
+        Ok(())
     }
 }
 
@@ -234,18 +225,13 @@ fn altered(launcher: &str, came: &[u8]) -> Error {
 }
 
 /// Sends the whole text; a launcher that is gone is an error, not a SIGPIPE.
-pub(crate) fn send(fd: RawFd, text: &str) -> std::io::Result<()> {
+pub(crate) fn send(fd: RawFd, text: &str) -> io::Result<()> {
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
-        // SAFETY: the buffer is valid for its length.
-        let n = unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
-        if n >= 0 {
-            rest = &rest[n as usize..];
-            continue;
-        }
-        let e = std::io::Error::last_os_error();
-        if e.kind() != std::io::ErrorKind::Interrupted {
-            return Err(e);
+        match system::send(&fd, rest, 0) {
+            Ok(n) => rest = &rest[n..],
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 //! The launcher must go on serving ranks and obeying Ctrl-C while whoever reads its output does not. So it never writes
 //! where it could block: output waits in a [`Sink`] of bounded length, and a rank whose output finds it full has to wait.
 
+use crate::base::system::{in_foreground, is_ready, read, write};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -47,30 +48,20 @@ impl Sink {
     /// Writes what the descriptor takes without blocking.
     pub(crate) fn drain(&mut self) {
         let mut done = 0;
-        while done < self.queue.len() && writable(self.fd) {
+        while done < self.queue.len() && is_ready(&self.fd, libc::POLLOUT) {
             let part = &self.queue[done..self.queue.len().min(done + PIPE_BUF)];
-            // SAFETY: the buffer is valid for its length.
-            let n = unsafe { libc::write(self.fd, part.as_ptr().cast(), part.len()) };
-            match n {
-                0.. => done += n as usize,
-                _ => match io::Error::last_os_error().kind() {
-                    io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::WouldBlock => break,
-                    _ => {
-                        self.closed = true;
-                        done = self.queue.len();
-                    }
-                },
+            match write(&self.fd, part) {
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    self.closed = true;
+                    done = self.queue.len();
+                }
             }
         }
         self.queue.drain(..done);
     }
-}
-
-fn writable(fd: RawFd) -> bool {
-    let mut p = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one pollfd, as said.
-    unsafe { libc::poll(&mut p, 1, 0) > 0 }
 }
 
 /// One rank's output stream.
@@ -106,16 +97,11 @@ impl Source {
     pub(crate) fn take_in(&mut self, sink: &mut Sink, most: usize) -> bool {
         let mut bytes = [0u8; 16384];
         for _ in 0..most {
-            // SAFETY: the buffer is ours and as long as said.
-            let n = unsafe { libc::read(self.fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
-            match n {
-                0 => return false,
-                1.. => self.arrived(&bytes[..n as usize], sink),
-                _ => match io::Error::last_os_error().kind() {
-                    io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::WouldBlock => return true,
-                    _ => return false,
-                },
+            match read(&self.fd(), &mut bytes) {
+                Ok(0) => return false,
+                Ok(n) => self.arrived(&bytes[..n], sink),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return e.kind() == io::ErrorKind::WouldBlock,
             }
         }
         true
@@ -180,35 +166,21 @@ impl Typing {
     pub(crate) fn step(&mut self) -> bool {
         if self.pending.is_empty() {
             let mut bytes = [0u8; 4096];
-            // SAFETY: the buffer is ours and as long as said.
-            let n = unsafe { libc::read(libc::STDIN_FILENO, bytes.as_mut_ptr().cast(), bytes.len()) };
-            match n {
-                0 => return false,
-                1.. => self.pending.extend_from_slice(&bytes[..n as usize]),
+            match read(&libc::STDIN_FILENO, &mut bytes) {
+                Ok(0) => return false,
+                Ok(n) => self.pending.extend_from_slice(&bytes[..n]),
                 // EIO: in the background by now, asked again later.
-                _ => {
-                    return matches!(
-                        io::Error::last_os_error().raw_os_error(),
-                        Some(libc::EINTR | libc::EAGAIN | libc::EIO)
-                    );
-                }
+                Err(e) => return matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EIO)),
             }
         }
-        // SAFETY: the buffer is valid for its length.
-        let n = unsafe { libc::write(self.to.as_raw_fd(), self.pending.as_ptr().cast(), self.pending.len()) };
-        match n {
-            0.. => {
-                self.pending.drain(..n as usize);
+        match write(&self.to, &self.pending) {
+            Ok(n) => {
+                self.pending.drain(..n);
                 true
             }
-            _ => matches!(io::Error::last_os_error().raw_os_error(), Some(libc::EINTR | libc::EAGAIN)),
+            Err(e) => matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)),
         }
     }
-}
-
-fn in_foreground() -> bool {
-    // SAFETY: no memory is involved.
-    unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) == libc::getpgrp() }
 }
 
 #[cfg(test)]

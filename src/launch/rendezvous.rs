@@ -11,6 +11,7 @@ use super::server::{Server, Stage, Verdict};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::log::Level;
+use crate::base::system;
 use crate::base::thread;
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -132,8 +133,7 @@ impl Root {
             let wait = self
                 .next_moment(now)
                 .map_or(-1, |at| at.saturating_duration_since(now).as_millis().min(60_000) as libc::c_int + 1);
-            // SAFETY: as many pollfds as said.
-            unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, wait) };
+            let _ = system::poll(&mut fds, wait);
             // From the last to the first, so that a stranger that goes does not change the numbers of those still to come.
             for (p, what) in fds.iter().zip(what).rev().filter(|(p, _)| p.revents != 0) {
                 match what {
@@ -286,8 +286,7 @@ impl Root {
             let sealed =
                 seat.seals.as_ref().map_or_else(|| format!("{word}\n"), |(k, _)| seal::put_last(&k.root, &word));
             let _ = seat.stream.write(sealed.as_bytes());
-            // SAFETY: a descriptor of ours; no memory is involved.
-            unsafe { libc::shutdown(seat.stream.as_raw_fd(), libc::SHUT_WR) };
+            system::shutdown(&*seat.stream, libc::SHUT_WR);
         }
         if by != 0
             && let Some(line) = Line::parse(word.as_bytes())

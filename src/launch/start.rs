@@ -1,16 +1,19 @@
 //! The start of a job: checks what was asked for, wires up each rank, and forks them all before waiting for any.
 
-use super::bind::{self, CpuSet};
+use super::bind;
 use super::embedded::{Bind, Launcher, Output, Program, Refused};
-use super::exec::{self, News, Step};
-use super::process::{Process, Warden, never_block, pipe};
+use super::exec;
 use super::relay::{Sink, Source, Typing};
 use super::server::Server;
-use super::signals::{Signals, blocked_now};
 use super::supervise::{Ending, Rank, Supervisor};
+use crate::base::system::cpus::CpuSet;
+use crate::base::system::exec::{News, Start, Step, fork};
+use crate::base::system::process::{Process, Warden};
+use crate::base::system::signals::{Signals, blocked_now, mind_children};
+use crate::base::system::{descriptors, pipe, set_descriptors, set_waiting};
 use std::fs::File;
-use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -96,10 +99,10 @@ impl Supervisor {
         let l = c.launcher;
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let stdin = match (l.stdin && rank == 0, is_terminal(libc::STDIN_FILENO)) {
+        let stdin = match (l.stdin && rank == 0, io::stdin().is_terminal()) {
             (true, true) => {
                 let (read, write) = pipe()?;
-                never_block(&write)?;
+                set_waiting(&write, false)?;
                 self.typing = Some(Typing::new(write));
                 Some(read)
             }
@@ -120,19 +123,20 @@ impl Supervisor {
             env.push(("FMPL_NODE".into(), nodes.of(rank, c.n).to_string().into()));
         }
         env.extend(l.env.iter().chain(&p.env).cloned());
-        let start = exec::Start {
+        env.push(("PMI_FD".into(), theirs.as_raw_fd().to_string().into()));
+        let start = Start {
             program,
             argv: &p.argv,
-            env,
+            env: exec::variables(env),
             wdir: p.wdir.as_deref().or(l.wdir.as_deref()),
             bind,
             stdio: [stdin, stdout, stderr],
             blocked: c.blocked,
             descriptors: c.descriptors,
-            pmi: theirs.into(),
+            handed: theirs.into(),
             leash: self.warden.as_ref().map_or(-1, Warden::leash),
         };
-        let process = Process::of(exec::fork(rank as u32, &start, &c.news)?)?;
+        let process = Process::of(fork(rank as u32, &start, &c.news)?)?;
         self.ranks.push(Rank { process, socket: Some(ours.into()), stdout: out, stderr: err });
         Ok(())
     }
@@ -203,13 +207,8 @@ fn stream(output: Output, rank: usize) -> io::Result<(Option<OwnedFd>, Option<So
         Output::Capture => None,
     };
     let (read, write) = pipe()?;
-    never_block(&read)?;
+    set_waiting(&read, false)?;
     Ok((Some(write), Some(Source::new(read, tag))))
-}
-
-fn is_terminal(fd: RawFd) -> bool {
-    // SAFETY: no memory is involved.
-    unsafe { libc::isatty(fd) == 1 }
 }
 
 fn host_name() -> String {
@@ -218,28 +217,9 @@ fn host_name() -> String {
 
 /// Makes room for so many descriptors, as far as the system lets us: the limits that held before.
 fn raise_descriptor_limit(need: u64) -> io::Result<libc::rlimit> {
-    // SAFETY: both calls are given a struct of their own.
-    unsafe {
-        let mut before: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut before) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        if before.rlim_cur < need {
-            let raised = libc::rlimit { rlim_cur: need.min(before.rlim_max), rlim_max: before.rlim_max };
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raised);
-        }
-        Ok(before)
+    let before = descriptors()?;
+    if before.rlim_cur < need {
+        set_descriptors(&libc::rlimit { rlim_cur: need.min(before.rlim_max), rlim_max: before.rlim_max });
     }
-}
-
-/// Whoever started this process with SIGCHLD ignored did so for himself; here it would throw the ranks' ends away.
-fn mind_children() {
-    // SAFETY: the struct is this function's own; a handler that somebody has set is left alone.
-    unsafe {
-        let mut now: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGCHLD, std::ptr::null(), &mut now);
-        if now.sa_sigaction == libc::SIG_IGN {
-            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        }
-    }
+    Ok(before)
 }

@@ -7,10 +7,11 @@
 use super::activity;
 use super::embedded::Outcome;
 use super::place;
-use super::process::{End, Process, Warden, signal_name};
 use super::relay::{Sink, Source, Typing};
 use super::server::{Server, Stage, Verdict};
-use super::signals::{Signals, stop_here};
+use crate::base::system::process::{End, Process, Warden, signal_name};
+use crate::base::system::signals::{Signals, stop_here};
+use crate::base::system::{poll, read, send};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -172,8 +173,7 @@ impl Supervisor {
             // The terminal is not ours to read at present, and nothing tells when it becomes ours again.
             ms = if ms < 0 { 500 } else { ms.min(500) };
         }
-        // SAFETY: the array is as long as said.
-        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, ms) };
+        let _ = poll(&mut fds, ms);
         fds.iter().zip(what).filter(|(p, _)| p.revents != 0).map(|(p, w)| (w, p.revents)).collect()
     }
 
@@ -215,21 +215,17 @@ impl Supervisor {
             && self.server.listens_to(i)
         {
             let mut bytes = [0u8; 4096];
-            // SAFETY: the buffer is ours and as long as said.
-            let n = unsafe { libc::read(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
-            if n < 0 {
-                match io::Error::last_os_error().kind() {
-                    io::ErrorKind::Interrupted => continue,
-                    io::ErrorKind::WouldBlock => return,
-                    _ => {}
+            let n = match read(socket, &mut bytes) {
+                Ok(n @ 1..) => n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                _ => {
+                    self.server.hung_up(i);
+                    self.ranks[i].socket = None;
+                    return;
                 }
-            }
-            if n <= 0 {
-                self.server.hung_up(i);
-                self.ranks[i].socket = None;
-                return;
-            }
-            match self.server.receive(i, &bytes[..n as usize]) {
+            };
+            match self.server.receive(i, &bytes[..n]) {
                 Verdict::Fine => self.send(i),
                 Verdict::Abort(code) => {
                     self.report(format!("{} aborted the job with exit code {code}", self.who(i)));
@@ -259,18 +255,9 @@ impl Supervisor {
     fn send(&mut self, i: usize) {
         let outbox = self.server.outbox(i);
         let Some(socket) = &self.ranks[i].socket else { return outbox.clear() };
-        // SAFETY: the buffer is valid for its length.
-        let n = unsafe {
-            libc::send(
-                socket.as_raw_fd(),
-                outbox.as_ptr().cast(),
-                outbox.len(),
-                libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
-            )
-        };
-        match n {
-            0.. => drop(outbox.drain(..n as usize)),
-            _ if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => {}
+        match send(socket, outbox, libc::MSG_DONTWAIT) {
+            Ok(n) => drop(outbox.drain(..n)),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             // The rank is gone; its end tells the rest.
             _ => outbox.clear(),
         }

@@ -20,13 +20,14 @@ mod ring;
 mod table;
 mod word;
 
+use crate::base::atomics::{AtomicU64, Ordering};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Rma;
 use super::record::Window;
 use super::view::View;
+use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::device::Atomics;
@@ -287,9 +288,7 @@ impl Device {
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
-        debug_assert!(at + 8 <= self.block.len());
-        // SAFETY: within the block, which lives as long as self; any content is valid for an atomic.
-        unsafe { &*self.block.as_ptr().add(at).cast::<AtomicU64>() }
+        self.block.word(at)
     }
 
     /// Nothing is held, and nothing registered but what `keep` says; all ranks are here and use nothing.
@@ -350,8 +349,7 @@ impl Device {
         // SAFETY: the buffer is this call's until the ticket is over.
         let ticket = unsafe { far.link.atomic(change, old, at)? };
         far.link.wait(ticket)?;
-        // SAFETY: eight bytes that the device has written.
-        Ok(unsafe { arena.as_ptr().cast::<u64>().read_volatile() })
+        Ok(arena.word(0).load(Ordering::Acquire))
     }
 
     /// Reads words of a rank.
@@ -375,8 +373,7 @@ impl Device {
             done += n;
         }
         far.link.wait(ticket)?;
-        // SAFETY: as many bytes, which the device has written.
-        unsafe { arena.as_ptr().cast::<u64>().copy_to_nonoverlapping(words.as_mut_ptr(), words.len()) };
+        Room::of(words).copy_from(*arena.room().part(0, bytes));
         Ok(())
     }
 

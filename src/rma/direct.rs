@@ -5,7 +5,8 @@ use super::Rma;
 use super::address::GlobalAddress;
 use super::errand::ERRAND_MOST;
 use super::view::{Place, Using};
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, copy, fence};
+use crate::base::atomics::{Ordering, fence};
+use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::cma::{self, CmaError};
 
@@ -77,16 +78,12 @@ impl Fetch {
         if self.wide { 8 } else { 4 }
     }
 
-    /// Does it to a word of memory.
-    ///
-    /// # Safety
-    /// `at` is a word of that size, aligned, and used by atomic instructions while others use it.
+    /// Does it to a word of that size, aligned, which others use by atomic instructions, too.
     #[inline(always)]
-    pub unsafe fn apply(&self, at: *mut u8) -> u64 {
+    pub fn apply(&self, at: Room<'_>) -> u64 {
         let all = Ordering::AcqRel;
         if self.wide {
-            // SAFETY: as the caller promises.
-            let word = unsafe { &*at.cast::<AtomicU64>() };
+            let word = at.word();
             let v = self.value;
             match self.op {
                 Atomic::Cas => {
@@ -99,8 +96,7 @@ impl Fetch {
                 Atomic::And => word.fetch_and(v, all),
             }
         } else {
-            // SAFETY: as above.
-            let word = unsafe { &*at.cast::<AtomicU32>() };
+            let word = at.half_word();
             let (v, old) = (self.value as u32, self.expected as u32);
             u64::from(match self.op {
                 Atomic::Cas => word.compare_exchange(old, v, all, Ordering::Acquire).unwrap_or_else(|old| old),
@@ -139,9 +135,7 @@ impl Rma {
         match (to.here, from.here) {
             _ if to.view.near().is_none() || from.view.near().is_none() => Ok(self.copy_by_device(&to, &from, len)),
             (Some(to), Some(from)) => {
-                // SAFETY: both are registered with that many bytes, and the uses keep them so; that nobody uses them in a way that
-                // does not go together with the copy is the program's business, as with any memory that ranks share.
-                unsafe { copy_words(from, to, len) };
+                to.copy_as_words(*from);
                 Ok(Done::Yes)
             }
             (None, None) if ASKS && len <= ERRAND_MOST && len != 0 => {
@@ -180,24 +174,21 @@ impl Rma {
         fence(Ordering::Release);
         let done = match (to.here, from.here) {
             (None, Some(here)) => match self.open_to_copies(to)? {
-                // SAFETY: registered memory on both sides, as in `copy_at_once`.
-                Some(pid) => unsafe { cma::write_run(pid, here, to.addr, len) }.map_err(|e| (to, e)),
+                // SAFETY: registered memory on both sides, whose owners have agreed to it.
+                Some(pid) => unsafe { cma::write_run(pid, here.as_ptr(), to.addr, len) }.map_err(|e| (to, e)),
                 None => return Ok(Done::Ask(to.view.rank)),
             },
             (Some(here), None) => match self.open_to_copies(from)? {
-                // SAFETY: as above.
-                Some(pid) => unsafe { cma::read_run(pid, here, from.addr, len) }.map_err(|e| (from, e)),
+                Some(pid) => cma::read_room(pid, here, from.addr).map_err(|e| (from, e)),
                 None => return Ok(Done::Ask(from.view.rank)),
             },
             _ => match (self.open_to_copies(from)?, self.open_to_copies(to)?) {
                 (Some(source), Some(target)) if len <= ON_THE_STACK => {
                     let mut bytes = [0u8; ON_THE_STACK];
-                    // SAFETY: as above, and room for `len` bytes on the stack.
-                    unsafe {
-                        cma::read_run(source, bytes.as_mut_ptr(), from.addr, len)
-                            .map_err(|e| (from, e))
-                            .and_then(|()| cma::write_run(target, bytes.as_ptr(), to.addr, len).map_err(|e| (to, e)))
-                    }
+                    let read = cma::read_room(source, Room::of(&mut bytes[..len]), from.addr).map_err(|e| (from, e));
+                    // SAFETY: as above, out of `len` bytes on the stack.
+                    let write = || unsafe { cma::write_run(target, bytes.as_ptr(), to.addr, len) };
+                    read.and_then(|()| write().map_err(|e| (to, e)))
                 }
                 _ => return Ok(Done::Ask(from.view.rank)),
             },
@@ -257,10 +248,7 @@ impl Rma {
             };
         }
         match place.here {
-            Some(at) if (at as usize).is_multiple_of(f.bytes()) => {
-                // SAFETY: registered, of that size, aligned; others use it by atomic instructions too, or have agreed with this rank.
-                Ok(Some(unsafe { f.apply(at) }))
-            }
+            Some(at) if at.is_word(f.bytes()) => Ok(Some(f.apply(at))),
             Some(_) => Err(self.misaligned(f.at, what)),
             None => Ok(None),
         }
@@ -272,36 +260,5 @@ impl Rma {
             Code::Argument,
             format!("rank {}: {what} at {ga}, which is no multiple of the word's size in memory", self.rank()),
         )
-    }
-}
-
-/// Copies memory that may overlap. An aligned word of 4 or 8 bytes is copied as one, and released: it may be a flag that somebody polls.
-///
-/// # Safety
-/// `len` readable bytes at `from`, writable ones at `to`.
-#[inline(always)]
-pub(super) unsafe fn copy_words(from: *const u8, to: *mut u8, len: usize) {
-    let ends = from as usize | to as usize;
-    // SAFETY: as the caller promises, and aligned.
-    unsafe {
-        match len {
-            8 if ends.is_multiple_of(8) => {
-                let v = (*from.cast::<AtomicU64>()).load(Ordering::Acquire);
-                (*to.cast::<AtomicU64>()).store(v, Ordering::Release);
-            }
-            4 if ends.is_multiple_of(4) => {
-                let v = (*from.cast::<AtomicU32>()).load(Ordering::Acquire);
-                (*to.cast::<AtomicU32>()).store(v, Ordering::Release);
-            }
-            _ => {
-                fence(Ordering::Acquire);
-                if (from as usize).abs_diff(to as usize) >= len {
-                    copy(from, to, len);
-                } else {
-                    core::ptr::copy(from, to, len);
-                }
-                fence(Ordering::Release);
-            }
-        }
     }
 }

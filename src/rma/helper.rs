@@ -80,8 +80,7 @@ impl Rma {
             let yields = YIELDS[usize::from(self.ep.board().is_waiting())];
             if !attended && idle < LOOKS + yields {
                 idle = idle.max(LOOKS);
-                // SAFETY: no preconditions.
-                unsafe { libc::sched_yield() };
+                std::thread::yield_now();
                 continue;
             }
             if !attended {

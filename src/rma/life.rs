@@ -8,11 +8,14 @@ use super::record::{WINDOW_BYTES, Window};
 use super::registry::{Entries, Registry};
 use super::served::Served;
 use super::view::{BOUNCE, Views};
-use super::{ALL, Rma, Split, Starter};
-use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use super::{ALL, Rma, Split};
+use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
+use crate::base::published::Slot;
+use crate::base::run::Run;
+use crate::base::unused::Unused;
 use crate::coll;
 use crate::coll::function::{Function, PREDEFINED};
 use crate::fabric::shm::region::RMA_AT;
@@ -20,7 +23,7 @@ use crate::p2p::COMM_WORLD;
 use crate::p2p::any_source::share::shares;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 
-static RMA: AtomicPtr<Rma> = AtomicPtr::new(core::ptr::null_mut());
+static RMA: Slot<Rma> = Slot::empty();
 /// Opening and closing take turns.
 static LIFE: Mutex<()> = Mutex::new(());
 /// Times that it was opened in this process, and so in all.
@@ -41,15 +44,10 @@ fn come() {
 /// This process's global memory, or the error of a call before it is there.
 #[inline(always)]
 pub fn rma() -> Result<&'static Rma> {
-    // SYNC POINT: pairs with the release in `open`.
-    let rma = RMA.load(Ordering::Acquire);
-    if rma.is_null() {
-        return Err(absent());
-    }
+    let rma = RMA.get().ok_or_else(absent)?;
     // A process that was forked has the pointer, but no part in the job.
     endpoint()?;
-    // SAFETY: a leaked box, freed by the last `close`; calls at the same time as that are outside the interface.
-    Ok(unsafe { &*rma })
+    Ok(rma)
 }
 
 #[cold]
@@ -65,16 +63,18 @@ pub fn open() -> Result<&'static Rma> {
         rma.uses.fetch_add(1, Ordering::AcqRel);
         return Ok(rma);
     }
-    let rma: &'static Rma = Box::leak(Box::new(Rma::new(endpoint()?)?));
+    let rma = Rma::new(endpoint()?)?;
     let announced = rma.announce();
-    RMA.store(core::ptr::from_ref(rma).cast_mut(), Ordering::Release);
+    let rma = RMA.put(rma);
     if rma.device.is_some() {
         let _ = rma.ep.on_command.set(come);
         *RUNG.lock().unwrap_or_else(|e| e.into_inner()) = Some(rma);
     }
     let announced = announced.and_then(|()| rma.serve_others());
     if let Err(error) = announced.and_then(|()| coll::barrier(COMM_WORLD)) {
-        rma.leave();
+        // SAFETY: nobody knows of it yet.
+        let unused = unsafe { Unused::promised() };
+        rma.leave(&unused);
         return Err(error);
     }
     Ok(rma)
@@ -82,7 +82,7 @@ pub fn open() -> Result<&'static Rma> {
 
 /// Leaves global memory, if this is the last close; collective. Completes all operations of this rank; when it returns, no rank uses
 /// this one's memory any more.
-pub fn close() -> Result<()> {
+pub fn close(unused: &Unused) -> Result<()> {
     let _one = LIFE.lock().unwrap_or_else(|e| e.into_inner());
     let rma = rma()?;
     if rma.uses.load(Ordering::Acquire) > 1 {
@@ -96,7 +96,7 @@ pub fn close() -> Result<()> {
     rma.own.header().digest.store(0, Ordering::Release);
     // Nobody may find the memory used for something else while another still looks.
     let met = met.and_then(|()| coll::barrier(COMM_WORLD));
-    rma.leave();
+    rma.leave(unused);
     met.and(completed)
 }
 
@@ -127,7 +127,8 @@ impl Rma {
         let served = Served::new(ep, slots, near, device.as_ref().map_or(0, Device::shares))?;
         own.header().shares.store(near as u64, Ordering::Relaxed);
         let len = ep.config.rma_starter;
-        let starter = Starter { at: ep.heap.alloc(len)?, len };
+        // SAFETY: the heap's block of that length, mapped as long as the endpoint; all ranks use it, as the program has them do it.
+        let starter = unsafe { Run::new(ep.heap.alloc(len)?, len) };
         own.header().commands.store(slots as u64, Ordering::Relaxed);
         Ok(Rma {
             ep,
@@ -158,9 +159,9 @@ impl Rma {
 
     /// Shows the starter memory, empty, and then that all is ready.
     fn announce(&self) -> Result<()> {
-        // SAFETY: the heap's block of that length; nobody uses it yet, or any more.
-        unsafe { self.starter.at.write_bytes(0, self.starter.len) };
-        self.fill(0, self.starter.at, self.starter.len, 0, true)?;
+        // Nobody uses it yet, or any more.
+        Room::from(self.starter).zero();
+        self.fill(0, self.starter.ptr(), self.starter.len(), 0, true)?;
         let header = self.own.header();
         header.rank_claim.store(u64::from(self.ep.rank) + 1, Ordering::Relaxed);
         header.number.store(u64::from(self.ep.rank), Ordering::Relaxed);
@@ -190,15 +191,14 @@ impl Rma {
     }
 
     /// The end: nobody uses this rank's memory, and this rank nobody's.
-    fn leave(&'static self) {
+    fn leave(&'static self, unused: &Unused) {
         self.own.header().digest.store(0, Ordering::Release);
         *RUNG.lock().unwrap_or_else(|e| e.into_inner()) = None;
         self.stop_helper();
-        RMA.store(core::ptr::null_mut(), Ordering::Release);
         let bounce = self.entries.of(BOUNCE)[1] as *mut u8;
-        let (ep, starter) = (self.ep, self.starter.at);
-        // SAFETY: leaked in `open`, no longer to be found; the helper has ended, and the interface forbids calls at the same time.
-        drop(unsafe { Box::from_raw(core::ptr::from_ref(self).cast_mut()) });
+        let (ep, starter) = (self.ep, self.starter.ptr());
+        // The helper has ended.
+        drop(RMA.take(unused));
         // From here on the device has nothing of it.
         for memory in [starter, bounce] {
             let _ = ep.heap.free(memory);
@@ -313,8 +313,8 @@ impl Rma {
             device.begin_anew(|n| n == 0 || n == BOUNCE);
         }
         *registry = Registry::new(self.ep.config.rma_keys);
-        // SAFETY: the heap's block of that length; all ranks are here, between two barriers, and use nothing.
-        unsafe { self.starter.at.write_bytes(0, self.starter.len) };
+        // All ranks are here, between two barriers, and use nothing.
+        Room::from(self.starter).zero();
         Ok(())
     }
 }

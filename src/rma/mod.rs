@@ -60,6 +60,7 @@ pub use registry::AddressKey;
 
 use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::base::error::Result;
+use crate::base::run::Run;
 use crate::p2p::endpoint::Endpoint;
 use device::Device;
 use queue::Queue;
@@ -89,7 +90,8 @@ pub struct Rma {
     renumbered: AtomicBool,
     views: Views,
     registry: Mutex<Registry>,
-    starter: Starter,
+    /// The starter memory: in the heap, under key 0.
+    starter: Run,
     /// Number of the last operation.
     issued: AtomicU64,
     /// Number of the first operation that is not over; the largest number when there is none.
@@ -108,17 +110,6 @@ pub struct Rma {
     /// Times that it was opened and not closed.
     uses: AtomicU32,
 }
-
-/// The starter memory: in the heap, under key 0.
-struct Starter {
-    at: *mut u8,
-    len: usize,
-}
-
-// SAFETY: memory that all ranks use at the same time by design; the pointer is only a number here.
-unsafe impl Send for Starter {}
-// SAFETY: as above.
-unsafe impl Sync for Starter {}
 
 impl Rma {
     /// This rank's number in global addresses.
@@ -139,7 +130,7 @@ impl Rma {
 
     /// Bytes of each rank's starter memory.
     pub fn starter_len(&self) -> usize {
-        self.starter.len
+        self.starter.len()
     }
 
     /// The address of a rank's starter memory.

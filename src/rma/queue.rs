@@ -30,7 +30,9 @@ use super::direct::{Done, Fetch};
 use super::record::REPLIES;
 use super::{ALL, CONT, Rma};
 use crate::base::atomics::{AtomicU32, Ordering, fence};
+use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
+use crate::base::run::Run;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits};
 pub use operation::Into;
 pub(super) use operation::{Leg, Op, Sent, What};
@@ -165,8 +167,10 @@ impl Rma {
         if let Some(old) = self.fetch_at_once(&fetch).map_err(|error| self.counted(error))? {
             return Ok(old);
         }
-        let mut old = 0;
-        let handle = self.fetch::<true>(fetch, Into::Word(&raw mut old), 0)?;
+        let mut old = 0u64;
+        // SAFETY: the word stays until the operation is over: it is waited for.
+        let word = unsafe { Run::new((&raw mut old).cast(), size_of_val(&old)) };
+        let handle = self.fetch::<true>(fetch, Into::Word(word), 0)?;
         // The word must stay until nobody can write it: also when another operation's failure is what is reported.
         self.wait_for(handle as u64)?;
         match self.take_failure(|n| n == handle as u64) {
@@ -272,14 +276,15 @@ impl Rma {
     #[inline(always)]
     pub(super) fn deliver(&self, fetch: &Fetch, into: Into, old: u64) -> Result<()> {
         match into {
-            // SAFETY: the caller of `fetch` keeps the word until the operation is over.
-            Into::Word(word) => unsafe { word.write(old) },
+            Into::Word(word) => word.set_words([old, 0], size_of_val(&old)),
             Into::Address(dst) => {
                 let what = fetch.op.name(fetch.wide);
                 let usage = self.use_of(dst, what)?;
                 let place = self.resolve(dst, fetch.bytes(), &usage, what)?;
-                // SAFETY: registered memory of this rank, aligned (`check_result`).
-                unsafe { Fetch { value: old, ..*fetch }.put(place.addr as *mut u8) };
+                // This rank's, and aligned (`check_result`).
+                if let Some(at) = place.here {
+                    Fetch { value: old, ..*fetch }.put(at);
+                }
             }
         }
         Ok(())
@@ -363,17 +368,11 @@ impl Rma {
 
 impl Fetch {
     /// Stores the value, as one word.
-    ///
-    /// # Safety
-    /// As for [`Fetch::apply`].
     #[inline(always)]
-    pub(super) unsafe fn put(&self, at: *mut u8) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            match self.wide {
-                true => (*at.cast::<crate::base::atomics::AtomicU64>()).store(self.value, Ordering::Release),
-                false => (*at.cast::<AtomicU32>()).store(self.value as u32, Ordering::Release),
-            }
+    pub(super) fn put(&self, at: Room<'_>) {
+        match self.wide {
+            true => at.word().store(self.value, Ordering::Release),
+            false => at.half_word().store(self.value as u32, Ordering::Release),
         }
     }
 }

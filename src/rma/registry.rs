@@ -12,6 +12,7 @@ use super::record::{ENTRIES_MOST, Entry};
 use super::view::{RECORDS, is_used, using};
 use crate::base::atomics::{AtomicU32, Ordering, fence};
 use crate::base::error::{Code, Error, Result};
+use crate::base::system::is_readable;
 use crate::base::zeroed::Zeroed;
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, doorbell};
 
@@ -258,17 +259,6 @@ fn can_read(at: *const u8, len: usize) -> bool {
     const PAGE: usize = 4096;
     let (first, last) = (at.addr(), at.addr() + (len - 1));
     is_readable(first) && (first / PAGE == last / PAGE || is_readable(last))
-}
-
-/// Can the eight bytes around an address be read? Asks the system with the quickest call that reads some: it takes a set of signals, looks at
-/// what it is to do with it afterwards, and refuses that. (So does Abseil's `AddressIsReadable`.) Where the call is refused nothing is found out.
-fn is_readable(at: usize) -> bool {
-    const NO_WAY: libc::c_int = -1;
-    let nothing: *mut u8 = core::ptr::null_mut();
-    // SAFETY: the kernel reads eight bytes, which lie in one page, or says that it cannot; there is no such way to change the mask, so that
-    // nothing is changed; the mask of before is not asked for.
-    let refused = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NO_WAY, at & !7, nothing, 8usize) };
-    refused == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::EFAULT)
 }
 
 /// Waiting until a rank uses an entry of this one no more. Nobody rings: uses are short.

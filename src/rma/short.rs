@@ -5,10 +5,11 @@
 
 use super::Rma;
 use super::address::GlobalAddress;
-use super::direct::{Fetch, copy_words};
+use super::direct::Fetch;
 use super::record::{Entry, Window};
 use super::view::{Near, Using, using};
 use crate::base::atomics::Ordering;
+use crate::base::bytes::Room;
 
 /// The other rank of an operation, whose key is written down as used.
 struct Other<'a> {
@@ -27,15 +28,12 @@ impl Rma {
             let from = self.own_short(src, len)?;
             let other = self.other(dst)?;
             let to = self.here_short(&other, dst, len)?;
-            // SAFETY: both are registered with that many bytes, and the use keeps the other's so; that nobody uses them in a way that
-            // does not go together with the copy is the program's business, as with any memory that ranks share.
-            unsafe { copy_words(from, to, len) };
+            to.copy_as_words(*from);
         } else if self.split.rank(dst) == Some(me) {
             let to = self.own_short(dst, len)?;
             let other = self.other(src)?;
             let from = self.here_short(&other, src, len)?;
-            // SAFETY: as above.
-            unsafe { copy_words(from, to, len) };
+            to.copy_as_words(*from);
         } else {
             return None;
         }
@@ -52,15 +50,12 @@ impl Rma {
         let into = self.own_short(dst, bytes)?;
         let other = self.other(fetch.at)?;
         let at = self.here_short(&other, fetch.at, bytes)?;
-        let aligned = (at as usize | into as usize | fetch.at.bits() as usize).is_multiple_of(bytes);
+        let aligned = at.is_word(bytes) && into.is_word(bytes) && fetch.at.bits().is_multiple_of(bytes as u64);
         if !other.words || !aligned {
             return None;
         }
-        // SAFETY: registered, of that size, aligned; others use them by atomic instructions too, or have agreed with this rank.
-        unsafe {
-            let old = fetch.apply(at);
-            Fetch { value: old, ..*fetch }.put(into);
-        }
+        let old = fetch.apply(at);
+        Fetch { value: old, ..*fetch }.put(into);
         Some(())
     }
 
@@ -76,7 +71,7 @@ impl Rma {
 
     /// Where this process has `len` bytes of another's shared memory.
     #[inline(always)]
-    fn here_short(&self, other: &Other<'_>, ga: GlobalAddress, len: usize) -> Option<*mut u8> {
+    fn here_short<'a>(&self, other: &Other<'a>, ga: GlobalAddress, len: usize) -> Option<Room<'a>> {
         let peer = other.near.peer.as_ref()?;
         if other.near.gone().is_some() {
             return None;
@@ -85,13 +80,14 @@ impl Rma {
         if life & Entry::SHARED == 0 {
             return None;
         }
-        peer.region.heap()?.translate(addr, len)
+        peer.region.heap()?.room(addr, len)
     }
 
     #[inline(always)]
-    fn own_short(&self, ga: GlobalAddress, len: usize) -> Option<*mut u8> {
+    fn own_short(&self, ga: GlobalAddress, len: usize) -> Option<Room<'_>> {
         let entry = self.entries.of(self.split.key(ga));
-        self.fitting(entry, ga, len).map(|(addr, _)| addr as *mut u8)
+        // SAFETY: as this rank has registered it; the caller ends no registrations of its own meanwhile. See `resolve`.
+        self.fitting(entry, ga, len).map(|(addr, _)| unsafe { Room::known(addr as *mut u8, len) })
     }
 
     /// What a table says about `len` bytes from an address on: the owner's address, and the entry's life.

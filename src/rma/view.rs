@@ -26,6 +26,7 @@ use super::device::Far;
 use super::errand::Watch;
 use super::record::{COMMANDS_AT, ENTRIES_MOST, Entry, USES, WINDOW_BYTES, Window, ring};
 use crate::base::atomics::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
+use crate::base::bytes::Room;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::peer::Peer;
@@ -107,7 +108,7 @@ pub(super) struct Place<'a> {
     /// The owner's address.
     pub addr: u64,
     /// Where this process has it, if it has.
-    pub here: Option<*mut u8>,
+    pub here: Option<Room<'a>>,
 }
 
 /// A use that is written down as long as this value lives.
@@ -383,8 +384,10 @@ impl Rma {
             Some(_) => self.look_up(&near.window, ga, n, offset, len, what)?,
         };
         let here = match &near.peer {
-            None => Some(addr as *mut u8),
-            Some(p) if life & Entry::SHARED != 0 => p.region.heap().and_then(|h| h.translate(addr, len)),
+            // SAFETY: as this rank has registered it, until the registration ends, which waits for the use. That nobody uses it in a way
+            // that does not go together with others' is the program's business, as with any memory that ranks share.
+            None => Some(unsafe { Room::known(addr as *mut u8, len) }),
+            Some(p) if life & Entry::SHARED != 0 => p.region.heap().and_then(|h| h.room(addr, len)),
             Some(_) => None,
         };
         Ok(Place { view, addr, here })

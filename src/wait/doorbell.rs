@@ -16,6 +16,8 @@
 //! | the same, refused later; a first receive of any index | [`pause`] |
 
 use crate::base::atomics::{AtomicU32, Ordering, fence};
+use crate::base::clock::now_ns;
+use crate::base::system::{futex_wait, futex_wake, membarrier};
 use core::sync::atomic::{AtomicBool, compiler_fence};
 
 /// May this process call the barrier, as far as it knows? Who was registered and is refused later will always be.
@@ -28,8 +30,7 @@ const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 
 /// Registers this process for the expedited membarrier; called at init by every rank.
 pub fn register() -> bool {
-    // SAFETY: membarrier takes numbers only.
-    let ok = unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_GLOBAL_EXPEDITED, 0, 0) } == 0;
+    let ok = membarrier(REGISTER_GLOBAL_EXPEDITED);
     BARRIER.store(ok, Ordering::Relaxed);
     ok
 }
@@ -51,8 +52,7 @@ pub fn barrier() -> bool {
     if !BARRIER.load(Ordering::Relaxed) {
         return false;
     }
-    // SAFETY: membarrier takes numbers only.
-    let done = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL_EXPEDITED, 0, 0) } == 0;
+    let done = membarrier(GLOBAL_EXPEDITED);
     if !done {
         BARRIER.store(false, Ordering::Relaxed);
     }
@@ -103,25 +103,7 @@ pub fn sleep(bell: &AtomicU32, seen: u32, bits: u32, nanoseconds: u64) {
         }
         return;
     }
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
-    let until = now.tv_nsec as u64 + nanoseconds;
-    now.tv_sec += (until / 1_000_000_000) as libc::time_t;
-    now.tv_nsec = (until % 1_000_000_000) as libc::c_long;
-    // SAFETY: the bell is mapped for as long as the caller holds the reference; no FUTEX_PRIVATE_FLAG, since other processes
-    // ring; the time-out is absolute, as FUTEX_WAIT_BITSET wants it.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            bell as *const AtomicU32 as *const u32,
-            libc::FUTEX_WAIT_BITSET,
-            seen,
-            &now as *const libc::timespec,
-            core::ptr::null::<u32>(),
-            bits,
-        )
-    };
+    futex_wait(bell, seen, bits, now_ns() + nanoseconds);
 }
 
 /// Rings: changes the value and wakes whoever sleeps for one of `bits`.
@@ -145,16 +127,5 @@ pub fn ring_some(bell: &AtomicU32, bits: u32, most: i32) -> i32 {
     }
     #[cfg(all(test, not(any(loom, miri))))]
     crate::base::simulation::wake(&raw const *bell as usize);
-    // SAFETY: as in `sleep`.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            bell as *const AtomicU32 as *const u32,
-            libc::FUTEX_WAKE_BITSET,
-            most,
-            core::ptr::null::<libc::timespec>(),
-            core::ptr::null::<u32>(),
-            bits,
-        ) as i32
-    }
+    futex_wake(bell, bits, most)
 }

@@ -8,13 +8,14 @@
 //! the time: so the program tests its requests again, and what it overlooked is there long since. After that only what is begun anew
 //! makes it do so again.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::board::Board;
 use super::doorbell;
 use crate::base::error::{Error, Result};
+use crate::base::system;
 
 /// How often the descriptor is written by the clock: the last time 1.6 s after the request.
 const LOOKS: u32 = 13;
@@ -52,14 +53,9 @@ impl Event {
     }
 
     fn without_thread(board: &'static Board) -> Result<Event> {
-        // SAFETY: eventfd takes numbers only; the descriptor is ours from here on.
-        let raw = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if raw < 0 {
-            return Err(Error::system("making the event descriptor (eventfd)"));
-        }
+        let fd = system::event().map_err(|_| Error::system("making the event descriptor (eventfd)"))?;
         let shared = Shared {
-            // SAFETY: a fresh descriptor that nobody else owns.
-            fd: unsafe { OwnedFd::from_raw_fd(raw) },
+            fd,
             stop: AtomicBool::new(false),
             looks: AtomicU32::new(0),
             #[cfg(loom)]
@@ -112,9 +108,8 @@ impl Shared {
     }
 
     fn signal(&self) {
-        let one = 1u64;
-        // SAFETY: eight readable bytes. A full counter (EAGAIN) is readable already.
-        unsafe { libc::write(self.fd.as_raw_fd(), (&one as *const u64).cast(), 8) };
+        // A full counter (EAGAIN) is readable already.
+        system::tell(&self.fd);
     }
 }
 
@@ -134,9 +129,7 @@ impl Event {
     }
 
     fn is_readable(&self) -> bool {
-        let mut count = 0u64;
-        // SAFETY: eight writable bytes.
-        unsafe { libc::read(self.fd(), (&raw mut count).cast(), 8) > 0 }
+        system::hear(&self.fd()).unwrap_or(false)
     }
 
     /// Sleeps until the descriptor is readable. Of the looks by the clock there is the last one.

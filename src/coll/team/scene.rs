@@ -30,8 +30,7 @@ impl Future for Until<'_> {
             }
             spin_loop();
         }
-        let awaited = Awaited { word: self.word, number: self.number, who: self.who };
-        self.team.state.awaited.set(Some(awaited));
+        self.team.awaits(self.word, self.number, self.who);
         Poll::Pending
     }
 }
@@ -39,22 +38,21 @@ impl Future for Until<'_> {
 /// What a member waits for.
 pub(super) struct TeamScene<'a> {
     team: &'a Team,
-    word: &'a AtomicU64,
+    word: Option<&'a AtomicU64>,
     number: u64,
     who: usize,
 }
 
 impl<'a> TeamScene<'a> {
     pub(super) fn new(team: &'a Team, awaited: Awaited) -> TeamScene<'a> {
-        // SAFETY: the word is the arena's, which lives as long as the team.
-        let word = unsafe { &*awaited.word };
+        let word = team.arena.get().map(|arena| arena.word(awaited.word));
         TeamScene { team, word, number: awaited.number, who: awaited.who }
     }
 
     /// A look; the call looks again, and acquires.
     #[inline(always)]
     pub(super) fn arrived(&self) -> bool {
-        self.word.load(Ordering::Relaxed) >= self.number
+        self.word.is_some_and(|word| word.load(Ordering::Relaxed) >= self.number)
     }
 }
 

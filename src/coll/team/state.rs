@@ -7,7 +7,6 @@ use core::cell::Cell;
 use core::ops::Deref;
 
 use super::Team;
-use crate::base::atomics::AtomicU64;
 use crate::base::bytes::Scratch;
 use crate::base::unwinding::Panic;
 use crate::coll::arena::CELLS;
@@ -62,7 +61,8 @@ pub(in crate::coll) struct State {
 /// A word that a call waits for, until it is `number` or more; `who` writes it.
 #[derive(Clone, Copy)]
 pub(in crate::coll) struct Awaited {
-    pub word: *const AtomicU64,
+    /// Where it is in the arena.
+    pub word: usize,
     pub number: u64,
     pub who: usize,
 }

@@ -7,6 +7,7 @@ use crate::base::bytes::{Bytes, Room};
 use crate::base::rules::Rule;
 use crate::base::run::Run;
 use crate::base::simulation::{Lot, pause};
+use crate::base::unused::Unused;
 use crate::coll::{self, Function, Kind};
 use crate::comm::{comm_dup, comm_free, comm_split};
 use crate::fabric::network::simulated::batches::LeftOut;
@@ -320,7 +321,7 @@ fn run(rank: &Rank) -> Option<()> {
             with.step(&mut lot, (round << 8) | (step + 1))?;
         }
         // SAFETY: nothing of it is under way.
-        let freed = unsafe { comm_free(comm) };
+        let freed = comm_free(comm, unsafe { Unused::promised() });
         world.note("comm_free", freed)?;
     }
     Some(())

@@ -79,21 +79,14 @@ pub trait Group: Send + fmt::Debug {
     fn payload(&self) -> usize;
     /// What the process has done in its groups.
     fn counts(&self) -> &Counts;
-    /// Sends `len` bytes at `from` to all members, as packets of `size` bytes from number `first` on, [`WINDOW`] of them at most. `from`
-    /// null: packets of `len` zeros in all. [`has_left`](Group::has_left) says when they have left; before that nothing else is sent.
-    /// What cannot be sent counts as lost.
+    /// Sends bytes to all members, as packets of `size` bytes from number `first` on, [`WINDOW`] of them at most.
+    /// [`has_left`](Group::has_left) says when they have left; before that nothing else is sent. What cannot be sent counts as lost.
     ///
     /// # Safety
     /// `region` covers the bytes, which stay unchanged until they have left.
-    unsafe fn send(
-        &mut self,
-        operation: u64,
-        first: u32,
-        from: *const u8,
-        len: usize,
-        size: usize,
-        region: Option<&Region>,
-    );
+    unsafe fn send(&mut self, operation: u64, first: u32, bytes: Bytes<'_>, size: usize, region: &Region);
+    /// Sends so many packets of `size` zeros, of operation 0.
+    fn send_zeros(&mut self, packets: usize, size: usize);
     /// Has all left that was sent?
     fn has_left(&mut self) -> bool;
     /// Hands the packets that have come to `with`, each with its header and its bytes; how many.

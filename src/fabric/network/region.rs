@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::device::{Access, Atomics, Registrar, Registration};
+use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
 
@@ -196,6 +197,16 @@ impl Arena {
     /// Its registration.
     pub fn region(&self) -> &Region {
         &self.region
+    }
+    /// Its bytes as room, for whom they are; a device that writes there is asked whether it has, before.
+    pub fn room(&self) -> Room<'_> {
+        // SAFETY: mapped as long as self lives.
+        unsafe { Room::known(self.memory.at, self.memory.len) }
+    }
+    /// A word of it; panics when there is none at this place.
+    #[inline]
+    pub fn word(&self, at: usize) -> &crate::base::atomics::AtomicU64 {
+        self.room().part(at, 8).word()
     }
 }
 

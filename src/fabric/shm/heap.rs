@@ -304,10 +304,10 @@ impl HeapWindow {
     }
 
     /// The same as room, of which the owner has said that this process may use it.
-    #[inline]
+    #[inline(always)]
     pub fn room(&self, addr: u64, len: usize) -> Option<Room<'_>> {
         // SAFETY: within the mapping, which stays as long as the window does.
-        self.translate(addr, len).map(|at| unsafe { Room::new(at, len) })
+        self.translate(addr, len).map(|at| unsafe { Room::known(at, len) })
     }
 
     /// The same of what lies at an offset in the owner's heap.

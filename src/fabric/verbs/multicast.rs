@@ -200,44 +200,22 @@ impl Joined {
     }
 }
 
-impl Group for Joined {
-    fn address(&self) -> String {
-        self.address.to_string()
-    }
-    fn payload(&self) -> usize {
-        self.mtu - HEADER
-    }
-    fn counts(&self) -> &Counts {
-        &self.counts
+impl Joined {
+    /// Puts packet `k` of a list of requests there: `n` bytes at an address under a key.
+    fn list(&mut self, operation: u64, (k, number): (usize, u32), n: usize, (addr, lkey): (u64, u32)) {
+        let header = Header { tag: self.name.tag, operation, number, len: n as u32 };
+        let at = self.memory.as_ptr().wrapping_add(k * HEADER);
+        // SAFETY: the headers lie in front of the arena, and the packets before have left.
+        unsafe { at.cast::<Header>().write_unaligned(header) };
+        let own = Sge { addr: at as u64, length: HEADER as u32, lkey: self.memory.region().lkey() };
+        self.sges[k] = [own, Sge { addr, length: n as u32, lkey }];
     }
 
-    unsafe fn send(
-        &mut self,
-        operation: u64,
-        first: u32,
-        from: *const u8,
-        len: usize,
-        size: usize,
-        region: Option<&Region>,
-    ) {
-        debug_assert!(self.leaving_ns == 0 && len.div_ceil(size) <= WINDOW && size <= self.payload());
-        if self.failed || len == 0 {
-            return;
-        }
-        let packets = len.div_ceil(size);
-        let own = self.memory.region().lkey();
-        for k in 0..packets {
-            let n = size.min(len - k * size);
-            let header = Header { tag: self.name.tag, operation, number: first + k as u32, len: n as u32 };
-            let at = self.memory.as_ptr().wrapping_add(k * HEADER);
-            // SAFETY: the headers lie in front of the arena, and the packets before have left.
-            unsafe { at.cast::<Header>().write_unaligned(header) };
-            let bytes = match region {
-                Some(region) => Sge { addr: from as u64 + (k * size) as u64, length: n as u32, lkey: region.lkey() },
-                None => Sge { addr: self.memory.as_ptr() as u64 + zeros_at() as u64, length: n as u32, lkey: own },
-            };
-            self.sges[k] = [Sge { addr: at as u64, length: HEADER as u32, lkey: own }, bytes];
-        }
+    /// Sends what is in the list.
+    ///
+    /// # Safety
+    /// Its bytes stay unchanged until they have left.
+    unsafe fn send_list(&mut self, packets: usize) {
         for k in 0..packets {
             let last = k + 1 == packets;
             let next = if last { std::ptr::null_mut() } else { &raw mut self.wrs[k + 1] };
@@ -254,6 +232,43 @@ impl Group for Joined {
             // Some may have been posted without the one that would tell.
             Err(_) => self.give_up(),
         }
+    }
+}
+
+impl Group for Joined {
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+    fn payload(&self) -> usize {
+        self.mtu - HEADER
+    }
+    fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    unsafe fn send(&mut self, operation: u64, first: u32, bytes: Bytes<'_>, size: usize, region: &Region) {
+        let (packets, len) = (bytes.len().div_ceil(size), bytes.len());
+        debug_assert!(self.leaving_ns == 0 && packets <= WINDOW && size <= self.payload());
+        if self.failed || len == 0 {
+            return;
+        }
+        for k in 0..packets {
+            let at = (bytes.as_ptr() as u64 + (k * size) as u64, region.lkey());
+            self.list(operation, (k, first + k as u32), size.min(len - k * size), at);
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.send_list(packets) };
+    }
+
+    fn send_zeros(&mut self, packets: usize, size: usize) {
+        assert!(self.leaving_ns == 0 && packets <= WINDOW && size <= self.payload());
+        if self.failed {
+            return;
+        }
+        let at = (self.memory.as_ptr() as u64 + zeros_at() as u64, self.memory.region().lkey());
+        (0..packets).for_each(|k| self.list(0, (k, k as u32), size, at));
+        // SAFETY: the zeros are the group's own, and stay.
+        unsafe { self.send_list(packets) };
     }
 
     fn has_left(&mut self) -> bool {

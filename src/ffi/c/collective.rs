@@ -396,7 +396,8 @@ pub unsafe extern "C" fn fmpl_func_register(func: fmpl_func, element_size: usize
     let _ = commutes;
     introduce();
     number(match func {
-        Some(func) => function::register(func as *const () as usize, element_size, false),
+        // SAFETY: the caller promises that it is such a function of such elements.
+        Some(func) => unsafe { function::register(func as *const () as usize, element_size, false) },
         None => Err(Error::new(Code::Argument, "fmpl_func_register: the function is NULL")),
     })
 }

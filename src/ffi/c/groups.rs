@@ -3,6 +3,7 @@
 use core::ffi::c_int;
 
 use super::fmpl_comm;
+use crate::base::unused::Unused;
 use crate::comm;
 use crate::ffi::outcome::{fail, hand_to, number, wrong};
 
@@ -76,7 +77,7 @@ pub unsafe extern "C" fn fmpl_comm_free(comm: *mut fmpl_comm) -> c_int {
     }
     // SAFETY: not null, so the caller's variable; that no other thread uses the communicator is the caller's to see to.
     unsafe {
-        let freed = comm::comm_free(*comm);
+        let freed = comm::comm_free(*comm, Unused::promised());
         if freed.is_ok() {
             *comm = crate::p2p::COMM_NULL;
         }

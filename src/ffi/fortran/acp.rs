@@ -7,6 +7,7 @@ use core::ffi::c_char;
 
 use super::entry::{Buffer, Data, In, In8, Int, Lent, Long, Out, Out8, entries};
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::unused::Unused;
 use crate::comm;
 use crate::ffi::acp as c;
 use crate::ffi::outcome::{hand_out, number, wrong};
@@ -65,7 +66,7 @@ entries! {
     /// As [`c::acp_init`].
     /// * ier: the return code.
     acp_init_() = { number(comm::global_open()) };
-    acp_finalize_() = { number(comm::global_close()) };
+    acp_finalize_() = { number(comm::global_close(Unused::promised())) };
     acp_reset_(rank: In) = { number(rma::reset(rank)) };
 }
 

@@ -1,9 +1,10 @@
 //! How other ranks are reached: first contact, the lanes on a node and between nodes, and which ranks can be reached no more.
 
 use super::*;
+use crate::base::system::cpus::CpuSet;
 use crate::base::tuning::Distance;
 use crate::lane::distance::of_binding;
-use crate::launch::bind::{CpuSet, last_cache};
+use crate::launch::bind::last_cache;
 
 impl Endpoint {
     /// The lane to a rank of a communicator, made when first asked for.

@@ -74,6 +74,7 @@ impl Device {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::bytes::Room;
     use crate::rma::GlobalAddress;
 
     /// Every operation on words that a device changes, with others that change them in between, against the processor's.
@@ -112,9 +113,8 @@ mod tests {
                 }
             };
             let mut want = before;
-            let at = want.as_mut_ptr().cast::<u8>().wrapping_add(if high { 4 } else { 0 });
-            // SAFETY: an aligned word of the array.
-            assert_eq!(unsafe { fetch.apply(at) }, old, "{fetch:?}");
+            let at = if high { 4 } else { 0 };
+            assert_eq!(fetch.apply(Room::of(&mut want).part(at, fetch.bytes())), old, "{fetch:?}");
             assert_eq!(memory, want, "{fetch:?} {high}");
         }
     }

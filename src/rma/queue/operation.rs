@@ -8,11 +8,8 @@ pub enum Into {
     /// To an address of this rank.
     Address(GlobalAddress),
     /// To eight bytes of this process, which stay until the operation is over.
-    Word(*mut u64),
+    Word(Run),
 }
-
-// SAFETY: the word is the waiting caller's, who takes no other notice of it.
-unsafe impl Send for Into {}
 
 /// An operation.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! The signals that a launcher obeys.
+//! Signals that are read instead of interrupting anything: those that a launcher obeys.
 
 use std::fs::File;
 use std::io;
@@ -79,5 +79,17 @@ pub(crate) fn blocked_now() -> libc::sigset_t {
         let mut set = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::null(), &mut set);
         set
+    }
+}
+
+/// Whoever started this process with SIGCHLD ignored did so for himself; here it would throw the ends of children away.
+pub(crate) fn mind_children() {
+    // SAFETY: the struct is this function's own; a handler that somebody has set is left alone.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGCHLD, std::ptr::null(), &mut now);
+        if now.sa_sigaction == libc::SIG_IGN {
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        }
     }
 }

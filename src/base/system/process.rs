@@ -13,7 +13,9 @@
 
 use std::fs::File;
 use std::io::{self, Error, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use super::{made, pipe};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,17 +73,15 @@ pub(crate) struct Process {
 impl Process {
     /// Takes charge of a child that was just forked.
     pub(crate) fn of(pid: i32) -> io::Result<Process> {
-        // SAFETY: a system call without pointers; nobody reaps our child before Process does.
-        let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        if pidfd < 0 {
-            let e = Error::last_os_error();
-            kill_group(pid, libc::SIGKILL);
-            reap(pid);
-            return Err(Error::new(e.kind(), format!("pidfd_open (Linux 5.3 or newer is needed): {e}")));
+        // SAFETY: takes numbers only; the new descriptor is ours. Nobody reaps our child before Process does.
+        match unsafe { made(libc::syscall(libc::SYS_pidfd_open, pid, 0) as RawFd) } {
+            Ok(pidfd) => Ok(Process { pid, pidfd, end: None }),
+            Err(e) => {
+                kill_group(pid, libc::SIGKILL);
+                reap(pid);
+                Err(Error::new(e.kind(), format!("pidfd_open (Linux 5.3 or newer is needed): {e}")))
+            }
         }
-        // SAFETY: a descriptor that was just made and belongs to nobody else.
-        let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd as RawFd) };
-        Ok(Process { pid, pidfd, end: None })
     }
 
     /// Looks whether the process has ended, without reaping it.
@@ -121,10 +121,6 @@ impl Drop for Process {
         self.signal(libc::SIGKILL);
         reap(self.pid);
     }
-}
-
-fn check(r: libc::c_int) -> io::Result<()> {
-    if r < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }
 
 fn kill_group(pid: i32, signal: i32) {
@@ -212,25 +208,5 @@ fn warden(mut groups: Vec<i32>, leash: RawFd) -> ! {
             libc::kill(-*group, libc::SIGKILL);
         }
         libc::_exit(0)
-    }
-}
-
-/// A pipe whose ends no child inherits: (read, write).
-pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds = [0; 2];
-    // SAFETY: pipe2 fills two numbers, which nobody else owns.
-    unsafe {
-        check(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
-        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
-    }
-}
-
-/// Makes a descriptor of ours one that never blocks.
-pub(crate) fn never_block(fd: &OwnedFd) -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    unsafe {
-        let flags = libc::fcntl(fd.as_raw_fd(), libc::F_GETFL);
-        check(flags)?;
-        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))
     }
 }

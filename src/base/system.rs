@@ -1,0 +1,244 @@
+//! The operating system: calls on descriptors, limits and words, as functions that ask nothing of their caller. A descriptor that is none
+//! is an error like any other.
+//!
+//! | module | |
+//! |---|---|
+//! | `cpus` | sets of processors |
+//! | `exec`, `process` | starting processes, how they end, and leaving none behind |
+//! | `signals` | signals that are read instead of interrupting anything |
+
+pub(crate) mod cpus;
+pub(crate) mod exec;
+pub mod process;
+pub(crate) mod signals;
+
+use core::ffi::{CStr, c_int};
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::atomics::AtomicU32;
+
+fn check(r: c_int) -> Result<c_int> {
+    if r < 0 { Err(Error::last_os_error()) } else { Ok(r) }
+}
+
+fn counted(r: isize) -> Result<usize> {
+    usize::try_from(r).map_err(|_| Error::last_os_error())
+}
+
+/// A descriptor that a call has just made.
+///
+/// # Safety
+/// It belongs to nobody else.
+unsafe fn made(r: c_int) -> Result<OwnedFd> {
+    // SAFETY: as the caller promises.
+    check(r).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Reads what is there, at most as much as there is room for.
+pub(crate) fn read(fd: &(impl AsRawFd + ?Sized), into: &mut [u8]) -> Result<usize> {
+    // SAFETY: the buffer is as long as said.
+    counted(unsafe { libc::read(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) })
+}
+
+/// Writes what the descriptor takes.
+pub(crate) fn write(fd: &(impl AsRawFd + ?Sized), bytes: &[u8]) -> Result<usize> {
+    // SAFETY: the buffer is as long as said.
+    counted(unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) })
+}
+
+/// Sends what the socket takes; one that is closed is an error, not a SIGPIPE.
+pub(crate) fn send(socket: &(impl AsRawFd + ?Sized), bytes: &[u8], flags: c_int) -> Result<usize> {
+    // SAFETY: the buffer is as long as said.
+    counted(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags | libc::MSG_NOSIGNAL) })
+}
+
+/// What has come and stays for whoever reads it; without waiting.
+pub(crate) fn peek(socket: &(impl AsRawFd + ?Sized), into: &mut [u8]) -> Result<usize> {
+    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+    // SAFETY: the buffer is as long as said.
+    counted(unsafe { libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) })
+}
+
+/// Waits until something happens to one of the descriptors: to how many.
+pub(crate) fn poll(fds: &mut [libc::pollfd], ms: c_int) -> Result<usize> {
+    // SAFETY: the array is as long as said.
+    check(unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, ms) }).map(|n| n as usize)
+}
+
+/// Has something of this happened to a descriptor by now?
+pub(crate) fn is_ready(fd: &(impl AsRawFd + ?Sized), events: i16) -> bool {
+    poll(&mut [libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 }], 0).is_ok_and(|n| n > 0)
+}
+
+/// Ends one direction of a connection, or both.
+pub(crate) fn shutdown(socket: &(impl AsRawFd + ?Sized), how: c_int) {
+    // SAFETY: takes numbers only.
+    unsafe { libc::shutdown(socket.as_raw_fd(), how) };
+}
+
+/// Sets an option of a socket, if the system lets us.
+pub(crate) fn set_option(socket: &(impl AsRawFd + ?Sized), level: c_int, name: c_int, value: c_int) {
+    // SAFETY: an int, as long as said.
+    unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), size_of::<c_int>() as u32);
+    }
+}
+
+/// A listener's queue becomes as long as this, or as the system allows.
+pub(crate) fn lengthen_queue(listener: &(impl AsRawFd + ?Sized), to: c_int) {
+    // SAFETY: takes numbers only.
+    unsafe { libc::listen(listener.as_raw_fd(), to) };
+}
+
+/// Do reads and writes wait?
+pub(crate) fn set_waiting(fd: &(impl AsRawFd + ?Sized), waits: bool) -> Result<()> {
+    let fd = fd.as_raw_fd();
+    // SAFETY: takes numbers only.
+    let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) })? & !libc::O_NONBLOCK;
+    // SAFETY: as above.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFL, if waits { flags } else { flags | libc::O_NONBLOCK }) }).map(drop)
+}
+
+/// Programs that this process executes get the descriptor no more.
+pub(crate) fn close_on_exec(fd: RawFd) -> Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
+}
+
+/// Is there a socket of this number?
+pub(crate) fn is_socket(fd: RawFd) -> bool {
+    // SAFETY: zeros are a value of the struct, which the call fills.
+    unsafe {
+        let mut st: libc::stat = core::mem::zeroed();
+        libc::fstat(fd, &mut st) == 0 && st.st_mode & libc::S_IFMT == libc::S_IFSOCK
+    }
+}
+
+/// The same with a number above 2, so that it can be put in the place of one of those.
+pub(crate) fn above_stdio(fd: &(impl AsRawFd + ?Sized)) -> Result<OwnedFd> {
+    // SAFETY: takes numbers only; the new descriptor is ours.
+    unsafe { made(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3)) }
+}
+
+/// A pipe whose ends no child inherits: (read, write).
+pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: fills two numbers, which are ours.
+    unsafe {
+        check(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
+        Ok((made(fds[0])?, made(fds[1])?))
+    }
+}
+
+/// A descriptor that is readable when it was told, and does not wait.
+pub(crate) fn event() -> Result<OwnedFd> {
+    // SAFETY: takes numbers only; the new descriptor is ours.
+    unsafe { made(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) }
+}
+
+/// Makes it readable; it may be already.
+pub(crate) fn tell(event: &(impl AsRawFd + ?Sized)) {
+    let _ = write(event, &1u64.to_ne_bytes());
+}
+
+/// Makes it quiet again: was it readable?
+pub(crate) fn hear(event: &(impl AsRawFd + ?Sized)) -> Result<bool> {
+    let mut count = [0; 8];
+    loop {
+        match read(event, &mut count) {
+            Ok(n) => return Ok(n == 8),
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return Ok(false),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// The limits of descriptors.
+pub(crate) fn descriptors() -> Result<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the struct is there to be filled.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }).map(|_| limit)
+}
+
+/// Changes them, if the system lets us.
+pub(crate) fn set_descriptors(limit: &libc::rlimit) {
+    // SAFETY: a limit to be read.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) };
+}
+
+/// Whom this process acts for.
+pub(crate) fn user() -> u32 {
+    // SAFETY: takes nothing.
+    unsafe { libc::geteuid() }
+}
+
+/// Does the terminal listen to this process?
+pub(crate) fn in_foreground() -> bool {
+    // SAFETY: takes numbers only.
+    unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) == libc::getpgrp() }
+}
+
+/// Ticks of a second, in which the kernel counts the time of processors.
+pub(crate) fn ticks() -> i64 {
+    // SAFETY: takes numbers only.
+    unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1)
+}
+
+/// May this process execute the file?
+pub(crate) fn is_executable(path: &CStr) -> bool {
+    // SAFETY: a text with a NUL.
+    unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
+}
+
+/// The processor that this thread runs on, for the moment.
+pub(crate) fn processor() -> i32 {
+    // SAFETY: takes nothing.
+    unsafe { libc::sched_getcpu() }
+}
+
+/// Can the eight bytes around an address be read? Asks the system with the quickest call that reads some: it takes a set of signals, looks at
+/// what it is to do with it afterwards, and refuses that. (So does Abseil's `AddressIsReadable`.) Where the call is refused nothing is found out.
+pub(crate) fn is_readable(at: usize) -> bool {
+    const NO_WAY: c_int = -1;
+    let nothing: *mut u8 = core::ptr::null_mut();
+    // SAFETY: the kernel reads eight bytes, which lie in one page, or says that it cannot; there is no such way to change the mask, so that
+    // nothing is changed; the mask of before is not asked for.
+    let refused = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NO_WAY, at & !7, nothing, 8usize) };
+    refused == 0 || Error::last_os_error().raw_os_error() != Some(libc::EFAULT)
+}
+
+/// Ends the process where it stands: nothing is cleaned up, since other threads may be in the middle of anything.
+pub(crate) fn exit_now(code: c_int) -> ! {
+    // SAFETY: does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Asks for order between this thread and others; `false`: the system refuses.
+pub(crate) fn membarrier(command: c_int) -> bool {
+    // SAFETY: takes numbers only.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// Sleeps until the word is woken by one of these bits, or the clock ([`now_ns`](super::clock::now_ns)) is at `until`; not at all if it is
+/// not `seen`. The word may be in memory that processes share.
+pub(crate) fn futex_wait(word: &AtomicU32, seen: u32, bits: u32, until: u64) {
+    let until = libc::timespec {
+        tv_sec: (until / 1_000_000_000) as libc::time_t,
+        tv_nsec: (until % 1_000_000_000) as libc::c_long,
+    };
+    let none = core::ptr::null::<u32>();
+    // SAFETY: a word that is mapped as long as the reference; no FUTEX_PRIVATE_FLAG, since other processes wake; the time-out is
+    // absolute, as FUTEX_WAIT_BITSET wants it.
+    unsafe {
+        libc::syscall(libc::SYS_futex, &raw const *word, libc::FUTEX_WAIT_BITSET, seen, &raw const until, none, bits);
+    }
+}
+
+/// Wakes at most so many who sleep at the word for one of these bits: how many.
+pub(crate) fn futex_wake(word: &AtomicU32, bits: u32, most: i32) -> i32 {
+    let none = core::ptr::null::<u32>();
+    // SAFETY: as for `futex_wait`.
+    unsafe { libc::syscall(libc::SYS_futex, &raw const *word, libc::FUTEX_WAKE_BITSET, most, none, none, bits) as i32 }
+}
