@@ -62,6 +62,7 @@ struct Process {
     teams: [Slot<Team>; COMMUNICATORS],
     making: Mutex<()>,
     /// Teams of communicators that this process has freed and whose memory, which it hosts, others may still use.
+    #[expect(clippy::vec_box, reason = "large, and rarely more than none")]
     leaving: Mutex<Vec<Box<Team>>>,
     open: request::Open,
 }
