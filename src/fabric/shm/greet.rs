@@ -119,13 +119,11 @@ impl Shared {
         let hello = self.introduce(Kind::Hello, peer, secret, false);
         match socket::send(fd, &hello, Some(self.region.fd())) {
             Ok(()) => Ok(Ok(Greeting { line, pidfd, pid: them.pid })),
-            Err(e) if matches!(e.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET | libc::EINTR)) => {
-                if socket::has_ended(pidfd.as_fd()) {
-                    ended()
-                } else {
-                    Ok(Err(Greeted::Again))
-                }
+            // It has hung up, and may have said why before that.
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => {
+                Ok(Ok(Greeting { line, pidfd, pid: them.pid }))
             }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(Err(Greeted::Again)),
             Err(e) => Err(failed("greeting it", e)),
         }
     }

@@ -285,7 +285,8 @@ impl Thread<'_> {
     fn turn_down_one(&self) -> bool {
         let Ok(fd) = socket::accept(self.shared.service.listener.as_fd()) else { return false };
         if socket::credentials(fd.as_fd()).is_ok_and(|them| them.uid == effective_user()) {
-            // If it does not listen, so be it.
+            // What it has said is taken in first: who hangs up on unheard words says nothing but that. If it does not listen, so be it.
+            let _ = socket::receive(fd.as_fd(), &mut [0; HELLO_LEN + 1]);
             let _ = socket::send(fd.as_fd(), &hello::refusal(self.shared.version(), Reason::Descriptors), None);
         }
         true
