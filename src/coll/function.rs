@@ -361,7 +361,7 @@ mod tests {
     fn a_panic_of_a_function_is_its_outcome() {
         let owned = String::from("of the closure");
         let closure = |inout: Room<'_>, _: Bytes<'_>, n: usize| {
-            inout.copy_from(Bytes::of(&[7; 3]).part(0, n));
+            inout.copy_from(Bytes::of(&[7u8; 3]).part(0, n));
             std::panic::panic_any(owned.clone());
         };
         let function = Function::rust(1, &closure);
