@@ -31,6 +31,11 @@ pub const COMMUNICATOR: i32 = 1;
 /// Bytes of memory for messages, for each rank.
 const BUFFER: usize = 4096;
 
+/// Memory begins at a line, as a block does.
+#[derive(Clone)]
+#[repr(C, align(64))]
+struct Line([u64; 8]);
+
 thread_local! {
     /// Which rank a thread of the model belongs to.
     static RANKS: RefCell<HashMap<loom::thread::ThreadId, &'static Endpoint>> = RefCell::default();
@@ -195,7 +200,8 @@ impl World {
             lane
         });
         shadow::share(window.leak(), LANE_BYTES);
-        let buffers = [0, 1].map(|_| Box::leak(vec![0u64; BUFFER / 8].into_boxed_slice()).as_mut_ptr().cast::<u8>());
+        let buffer = || vec![Line([0; 8]); BUFFER / size_of::<Line>()].into_boxed_slice();
+        let buffers = [0, 1].map(|_| Box::leak(buffer()).as_mut_ptr().cast::<u8>());
         for b in buffers {
             shadow::share(b, BUFFER);
         }
