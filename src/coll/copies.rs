@@ -101,7 +101,7 @@ impl Team {
             return Err(self.wrong_offer(self.arena()?, offer, offer.bytes as u64));
         }
         let pid = self.pid_of(offer.member)?;
-        cma::read_room(pid, to, offer.addr + at as u64).map_err(|e| self.copy_failed(offer, e))
+        cma::read_into(pid, to, offer.addr + at as u64).map_err(|e| self.copy_failed(offer, e))
     }
 
     /// Copies to `at` of an offered buffer, between [`Team::may_write`] and [`Team::wrote`].

@@ -34,7 +34,7 @@ pub(super) fn across(
         let (l, r) = (l.part(at, n), r.ptr() as u64 + at as u64);
         return match way {
             Way::Push => cma::write_from(pid, l, r),
-            Way::Pull => cma::read_into(pid, l, r),
+            Way::Pull => cma::read_into(pid, l.into(), r),
         };
     }
     let mut l = Cursor::new(local, at);

@@ -179,13 +179,13 @@ impl Rma {
                 None => return Ok(Done::Ask(to.view.rank)),
             },
             (Some(here), None) => match self.open_to_copies(from)? {
-                Some(pid) => cma::read_room(pid, here, from.addr).map_err(|e| (from, e)),
+                Some(pid) => cma::read_into(pid, here, from.addr).map_err(|e| (from, e)),
                 None => return Ok(Done::Ask(from.view.rank)),
             },
             _ => match (self.open_to_copies(from)?, self.open_to_copies(to)?) {
                 (Some(source), Some(target)) if len <= ON_THE_STACK => {
                     let mut bytes = [0u8; ON_THE_STACK];
-                    let read = cma::read_room(source, Room::of(&mut bytes[..len]), from.addr).map_err(|e| (from, e));
+                    let read = cma::read_into(source, Room::of(&mut bytes[..len]), from.addr).map_err(|e| (from, e));
                     // SAFETY: as above, out of `len` bytes on the stack.
                     let write = || unsafe { cma::write_run(target, bytes.as_ptr(), to.addr, len) };
                     read.and_then(|()| write().map_err(|e| (to, e)))

@@ -111,11 +111,11 @@ pub unsafe fn read_run(pid: pid_t, local: *mut u8, remote: u64, len: usize) -> R
     unsafe { run(Way::Read, pid, local, remote, len) }
 }
 
-/// The same into a run of this process's. The kernel looks whether there are such bytes of the other's; what is there is read as it is.
+/// The same into room of this process's. The kernel looks whether there are such bytes of the other's; what is there is read as it is.
 #[inline]
-pub(crate) fn read_into(pid: pid_t, local: Run, remote: u64) -> Result<(), CmaError> {
-    // SAFETY: writable, as the run's maker promised.
-    unsafe { run(Way::Read, pid, local.ptr(), remote, local.len()) }
+pub fn read_into(pid: pid_t, local: Room<'_>, remote: u64) -> Result<(), CmaError> {
+    // SAFETY: writable, as the room's maker promised; the kernel looks at the other address.
+    unsafe { run(Way::Read, pid, local.as_mut_ptr(), remote, local.len()) }
 }
 
 /// [`write_run`] out of a run of this process's, to where the other has said that it may.
@@ -123,13 +123,6 @@ pub(crate) fn read_into(pid: pid_t, local: Run, remote: u64) -> Result<(), CmaEr
 pub(crate) fn write_from(pid: pid_t, local: Run, remote: u64) -> Result<(), CmaError> {
     // SAFETY: readable, as the run's maker promised; and as said.
     unsafe { run(Way::Write, pid, local.ptr(), remote, local.len()) }
-}
-
-/// The same into room of this process's. What is there in the other one is the other one's: it is read as it is.
-#[inline]
-pub fn read_room(pid: pid_t, local: Room<'_>, remote: u64) -> Result<(), CmaError> {
-    // SAFETY: writable, as the room's maker promised; the kernel looks at the other address.
-    unsafe { run(Way::Read, pid, local.as_mut_ptr(), remote, local.len()) }
 }
 
 /// # Safety

@@ -338,7 +338,7 @@ impl Fetching<'_> {
         if if cfg!(loom) { peer.is_dead() } else { !peer.may_copy() } {
             return Err(CmaError::Gone);
         }
-        let read = cma::read_into(peer.pid, to, address);
+        let read = cma::read_into(peer.pid, to.into(), address);
         if read == Err(CmaError::Denied) {
             peer.cma_off();
         }

@@ -184,7 +184,7 @@ fn fetch(
     if !peer.may_copy() {
         return Err(gone());
     }
-    cma::read_into(peer.pid, to, address).map_err(|e| match e {
+    cma::read_into(peer.pid, to.into(), address).map_err(|e| match e {
         cma::CmaError::Gone => gone(),
         e => Error::new(
             Code::Unsupported,
