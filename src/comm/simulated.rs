@@ -71,9 +71,6 @@ impl Plan {
         if synchronous {
             self.timeout_ms = -1;
         }
-        if self.dies.is_some() || self.breaks.is_some() {
-            self.places = self.places.map(|places| places.max(if synchronous { self.ranks as usize } else { 2 }));
-        }
         self
     }
 

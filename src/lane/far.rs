@@ -399,9 +399,11 @@ impl Far {
             .map_or(Run::NOTHING, |f| unsafe { Run::new((&raw const f.landing[3]).cast_mut().cast(), FAR_INLINE) })
     }
 
-    /// What a lasting wait does for the connection.
+    /// What a lasting wait does for the connection. It never waits for one.
     pub fn tend(&self) {
-        self.pay();
+        if self.owed.load(Ordering::Relaxed) == 0 || self.link.is_there() {
+            self.pay();
+        }
         self.link.tend();
     }
 }

@@ -413,6 +413,12 @@ impl Lane {
         self.peer.as_ref().is_none_or(|peer| peer.region.header().is_ordered())
     }
 
+    /// Can something be written to the peer without a wait for a connection? If there is none it is [asked for](crate::fabric::network::link::Link::is_there).
+    #[inline]
+    pub fn is_there(&self) -> bool {
+        self.far().is_none_or(|far| far.link.is_there())
+    }
+
     /// Why the peer can do nothing more, if it cannot.
     #[inline]
     pub fn gone(&self) -> Option<&str> {

@@ -230,6 +230,18 @@ impl Link {
     pub(super) fn set_up(&self, up: bool) {
         self.up.store(up, Ordering::Release);
     }
+    /// Can something be posted without a wait for the connection? If there is none it is asked for, so that there is one later. Where nothing
+    /// goes any more the answer is yes: whoever posts is told why.
+    pub fn is_there(&self) -> bool {
+        if !self.is_up()
+            && self.failure().is_none()
+            && let Some(home) = self.home.upgrade()
+        {
+            home.want(self);
+            return false;
+        }
+        true
+    }
     /// Has the peer said that it has finalized?
     #[inline]
     pub fn has_left(&self) -> bool {

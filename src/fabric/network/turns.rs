@@ -76,6 +76,14 @@ struct After {
 }
 
 impl Shared {
+    /// The connection is to be made; nobody waits for it here.
+    pub(super) fn want(&self, link: &Link) {
+        if let Some(mut posted) = link.try_lock() {
+            let outcome = posted.hand.want();
+            self.take(link, &mut posted, outcome, None);
+        }
+    }
+
     /// The thread of a caller waits for the connection: does what can be done, then pauses for a moment.
     pub(super) fn wait_for(&self, link: &Link) {
         let outcome = {

@@ -93,7 +93,7 @@ pub(in crate::p2p) fn isend_on(
         t => now_ns() + t as u64 * 1_000_000,
     });
     (sender.request, sender.later) = (true, may_last(ep));
-    let patience = Patience { synchronous: timeout < 0, late: false, at_once: false };
+    let patience = Patience { synchronous: timeout < 0, late: false, at_once: false, by_the_way: false };
     let state = sender.attempt(patience, Ring::IfAwaited)?;
     if state == SendState::Waits {
         let mark = &lane.head(lane.out, slot).mark;

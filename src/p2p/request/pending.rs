@@ -90,7 +90,7 @@ impl WaitingSends {
             if !side.state.get().is_moved_on() {
                 return false;
             }
-            match step(ep, lane, *slot, Ring::Never, may_last(ep)) {
+            match step(ep, lane, *slot, Ring::Never, true, may_last(ep)) {
                 Ok(Step::Done) => side.state.set(SendState::Sent),
                 Ok(Step::Not) => {}
                 Err(e) => {
@@ -131,7 +131,7 @@ fn drive(ep: &'static Endpoint, lane: &'static Lane, slot: usize, wait: bool) ->
             if let Some(e) = side.error.take() {
                 return Err(*e);
             }
-            match step(ep, lane, slot, Ring::IfAwaited, !wait && may_last(ep)) {
+            match step(ep, lane, slot, Ring::IfAwaited, !wait, !wait && may_last(ep)) {
                 Ok(Step::Done) => {
                     side.state.set(SendState::Sent);
                     return Ok(true);
@@ -228,8 +228,16 @@ pub(super) fn may_last(ep: &Endpoint) -> bool {
 }
 
 /// One attempt to move a pending send on; `later`: it may be left to a device. The side is held. A thread that does it by the way, while
-/// it waits for something else, must not be held up by a ring: two of them would wait for each other.
-fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ring, later: bool) -> Result<Step> {
+/// it waits for something else, must not be held up by a ring: two of them would wait for each other. Nor by a connection: it would not
+/// see what becomes of its own peer meanwhile.
+fn step(
+    ep: &'static Endpoint,
+    lane: &'static Lane,
+    slot: usize,
+    ring: Ring,
+    by_the_way: bool,
+    later: bool,
+) -> Result<Step> {
     let side = lane.send_side(slot);
     let synchronous = side.deadline_ns.get() == u64::MAX;
     let mut sender = Sender::new(ep, lane, slot, side.layout.get(), side.len.get());
@@ -243,7 +251,7 @@ fn step(ep: &'static Endpoint, lane: &'static Lane, slot: usize, ring: Ring, lat
         SendState::Waits => {
             let late = !synchronous && now_ns() >= side.deadline_ns.get();
             let at_once = ep.spool.budget(lane.comm()).timeout_ms() == 0;
-            let state = sender.attempt(Patience { synchronous, late, at_once }, ring)?;
+            let state = sender.attempt(Patience { synchronous, late, at_once, by_the_way }, ring)?;
             if state == SendState::Sent {
                 return Ok(Step::Done);
             }

@@ -17,6 +17,7 @@
 use super::Sender;
 use crate::base::error::Result;
 use crate::lane::SendState;
+use crate::p2p::any_index;
 use crate::p2p::transfer::{Put, Ring};
 
 /// What a decision depends on.
@@ -101,12 +102,14 @@ pub(in crate::p2p) struct Patience {
     pub late: bool,
     /// There was no time to wait.
     pub at_once: bool,
+    /// It does not even wait until there is a connection with another node: somebody moves it on by the way.
+    pub by_the_way: bool,
 }
 
 impl Sender {
     fn known(&self, patience: Patience) -> Known {
         let (posted, short) = (self.posting().is(self.seq), self.is_short());
-        let Patience { synchronous, late, at_once } = patience;
+        let Patience { synchronous, late, at_once, .. } = patience;
         Known {
             posted,
             synchronous,
@@ -121,6 +124,15 @@ impl Sender {
         }
     }
 
+    /// Would this step write something to the peer?
+    fn says_something(&self, step: Step) -> bool {
+        match step {
+            Step::Claim => any_index::is_posted(self.lane),
+            Step::Offer | Step::GiveUp | Step::Wait => false,
+            Step::Put | Step::HandOver | Step::Place | Step::PlaceAndConfirm | Step::Keep => true,
+        }
+    }
+
     /// Tries what can be done now. How far the message has come then: [`SendState::Waits`] if nothing could.
     pub(in crate::p2p) fn attempt(&mut self, patience: Patience, ring: Ring) -> Result<SendState> {
         let known = self.known(patience);
@@ -128,6 +140,9 @@ impl Sender {
         loop {
             let at = decide(&known, tried);
             tried = at + 1;
+            if patience.by_the_way && self.says_something(STEPS[at]) && !self.lane.is_there() {
+                return Ok(SendState::Waits);
+            }
             let sent = match STEPS[at] {
                 Step::Put => match self.put(ring) {
                     Put::Done => true,
