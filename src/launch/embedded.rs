@@ -38,7 +38,7 @@ impl Program {
     }
 }
 
-/// Which cores the ranks may use.
+/// Which cores each rank may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bind {
     /// One core for each rank when there are enough for all, else any.
@@ -46,8 +46,28 @@ pub enum Bind {
     Auto,
     /// One core for each rank, shared when there are more ranks than cores.
     Core,
+    /// All cores with the same last-level cache as the rank's own.
+    L3,
+    /// All cores of its NUMA node.
+    Numa,
+    /// All cores of its socket.
+    Socket,
     /// Any.
     None,
+}
+
+/// The order in which the ranks of a node take its cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Map {
+    /// Neighbouring ranks have neighbouring cores.
+    #[default]
+    Core,
+    /// They are dealt out over the last-level caches in turn.
+    L3,
+    /// Over the NUMA nodes.
+    Numa,
+    /// Over the sockets.
+    Socket,
 }
 
 /// Nodes that the ranks of one machine pretend to be on (`FMPL_NODE`): they share memory with those on their own node only.
@@ -97,6 +117,7 @@ pub struct Launcher {
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) wdir: Option<PathBuf>,
     pub(super) bind: Bind,
+    pub(super) map: Map,
     pub(super) nodes: Option<Nodes>,
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
@@ -122,6 +143,7 @@ impl Launcher {
             env: Vec::new(),
             wdir: None,
             bind: Bind::Auto,
+            map: Map::Core,
             nodes: None,
             timeout: None,
             grace: Duration::from_secs(2),
@@ -150,6 +172,12 @@ impl Launcher {
     /// Which cores the ranks may use.
     pub fn bind(mut self, bind: Bind) -> Launcher {
         self.bind = bind;
+        self
+    }
+
+    /// In which order they take the cores.
+    pub fn map(mut self, map: Map) -> Launcher {
+        self.map = map;
         self
     }
 

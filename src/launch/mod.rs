@@ -23,6 +23,7 @@
 //! | `activity` | what they are at when the job has taken too long |
 //! | `relay` | what ranks print and read |
 //! | `bind` | cores for ranks |
+//! | [`hosts`] | lists of machines, and which ranks each gets |
 
 mod activity;
 pub(crate) mod bind;
@@ -30,6 +31,7 @@ mod door;
 pub mod embedded;
 mod environment;
 mod exec;
+pub mod hosts;
 pub mod place;
 mod pmi;
 mod relay;
@@ -42,7 +44,7 @@ mod wire;
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::{Key, random};
-pub use bind::last_cache;
+pub use bind::{cores, last_cache};
 use environment::Joined;
 use place::{Gathered, Node, NodeMap};
 use std::collections::HashMap;

@@ -1,8 +1,9 @@
 //! The start of a job: checks what was asked for, wires up each rank, and forks them all before waiting for any.
 
 use super::bind;
-use super::embedded::{Bind, Launcher, Output, Program, Refused};
+use super::embedded::{Launcher, Output, Program, Refused};
 use super::exec;
+use super::place;
 use super::relay::{Sink, Source, Typing};
 use super::server::Server;
 use super::supervise::{Ending, Rank, Supervisor};
@@ -44,12 +45,7 @@ impl Supervisor {
             news: News::new().map_err(system("pipe"))?,
         };
         mind_children();
-        let wanted = match l.bind {
-            Bind::Auto => None,
-            Bind::Core => Some(true),
-            Bind::None => Some(false),
-        };
-        let sets = bind::for_ranks(n, wanted);
+        let sets = bind::for_ranks(n, l.bind, l.map);
         let appnums: Vec<usize> =
             l.programs.iter().enumerate().flat_map(|(i, p)| std::iter::repeat_n(i, p.n)).collect();
 
@@ -194,7 +190,10 @@ fn check(l: &Launcher) -> Result<(), Refused> {
 }
 
 fn describe(rank: usize, program: &Program, set: Option<&CpuSet>) -> String {
-    let core = set.map_or("any core".into(), |s| format!("core {}", s.cpus()[0]));
+    let core = set.map_or("any core".into(), |s| match &s.cpus()[..] {
+        [one] => format!("core {one}"),
+        several => format!("cores {}", place::ranges(several.iter().map(|c| *c as u32))),
+    });
     format!("rank {rank}: {} on {core}", program.argv[0].display())
 }
 

@@ -371,7 +371,8 @@ impl Sender {
         let mut wants = false;
         let mut tight = false;
         loop {
-            let patience = Patience { synchronous, late: deadline == 0 || tight, at_once: timeout == 0, by_the_way: false };
+            let patience =
+                Patience { synchronous, late: deadline == 0 || tight, at_once: timeout == 0, by_the_way: false };
             match self.attempt(patience, Ring::IfAwaited)? {
                 SendState::Waits => {}
                 SendState::Unconfirmed => return self.until_confirmed(),

@@ -6,11 +6,17 @@ fn wrong_command_lines_are_named() {
         (&["-n", "0", "true"][..], 2, "0 is not in 1..=65536"),
         (&["-n", "many", "true"], 2, "many"),
         (&["-n", "-4", "true"], 2, "-4 is not in"),
-        (&["true"], 2, "-n <N>"),
+        (&["true", ":", "-n", "1", "true"], 2, "its number of ranks (-n)"),
+        (&["-n", "1", "true", ":", "--wdir", "/", "true"], 2, "its number of ranks (-n)"),
         (&["-n", "2"], 2, "<PROGRAM>"),
         (&["-n", "2", "--env", "=x", "true"], 2, "NAME=VALUE"),
         (&["-n", "2", "--timeout", "-3", "true"], 2, "above 0"),
-        (&["-n", "2", "--bind", "socket", "true"], 2, "core"),
+        (&["-n", "2", "--bind", "board", "true"], 2, "possible values: core, l3, numa, socket, none"),
+        (&["-n", "2", "--map-by", "board", "true"], 2, "possible values: slot, core, l3, numa, socket"),
+        (&["-n", "2", "--bind-to", "none", "--map-by", "numa", "true"], 2, "--bind-to none"),
+        (&["-np", "2", "--mca", "btl", "self", "true"], 2, "fmpl info"),
+        (&["-np", "2", "-x", "NOT_SET_ANYWHERE", "true"], 2, "no variable NOT_SET_ANYWHERE"),
+        (&["-np"], 2, "-np needs a value"),
         (&["-n", "2", "--wdir", "/no/such/dir", "true"], 2, "/no/such/dir is not a directory"),
         (&["-n", "2", "--preload", "libnothing.so", "true"], 2, "../lib/libnothing.so"),
         (&["-n", "2", "no-such-program"], 127, "program not found: no-such-program"),
@@ -111,4 +117,62 @@ fn many_ranks_start_from_a_shell_with_few_descriptors() {
     let r = ran(Command::new("sh").args(["-c", &job]).output().unwrap());
     assert_eq!((r.code, r.err.as_str()), (0, ""));
     assert!(r.out.lines().count() == 80 && r.out.lines().all(|l| l == "64"), "ranks have the user's limit: {}", r.out);
+}
+
+#[test]
+fn the_spellings_of_mpirun_are_understood() {
+    let print = "echo $PMI_RANK/$PMI_SIZE $A $B $C";
+    let mut c = fmpl_run(&[
+        "-np",
+        "2",
+        "-genv",
+        "A",
+        "a b",
+        "-env",
+        "B",
+        "c",
+        "-x",
+        "C",
+        "-bind-to",
+        "none",
+        "--map-by",
+        "slot",
+        "--oversubscribe",
+        "sh",
+        "-c",
+        print,
+        ":",
+        "-np",
+        "1",
+        "-x",
+        "A=other",
+        "sh",
+        "-c",
+        print,
+    ]);
+    let r = ran(c.env("C", "here").output().unwrap());
+    let mut lines: Vec<_> = r.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["0/3 a b c here", "1/3 a b c here", "2/3 other c here"], "{}", r.err);
+}
+
+#[test]
+fn without_a_number_there_is_one_rank_for_each_core() {
+    let r = run(&["--", "sh", "-c", "echo $PMI_SIZE"]);
+    assert_eq!(r.code, 0, "{}", r.err);
+    assert_eq!(r.out.lines().count(), fmpl::launch::cores());
+    assert!(r.out.lines().all(|l| l.parse() == Ok(fmpl::launch::cores())), "{}", r.out);
+}
+
+#[test]
+fn ranks_are_bound_to_what_lies_together() {
+    let cpus = ["sh", "-c", "grep Cpus_allowed_list /proc/self/status"];
+    let all = run(&[&["-n", "1", "--bind", "none", "--"][..], &cpus].concat()).out;
+    for what in ["socket", "numa", "l3"] {
+        let r = run(&[&["-n", "3", "-v", "--bind-to", what, "--map-by", what, "--"][..], &cpus].concat());
+        assert_eq!((r.code, r.out.lines().count()), (0, 3), "{}", r.err);
+        assert!(r.err.contains("rank 2: sh on core"), "{}", r.err);
+        let cores = |text: &str| text.split_whitespace().nth(1).map(str::len);
+        assert!(r.out.lines().all(|l| cores(l) <= cores(&all)), "{} of {all}", r.out);
+    }
 }

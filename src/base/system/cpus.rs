@@ -31,9 +31,12 @@ impl CpuSet {
         }
     }
 
-    pub(crate) fn one(cpu: usize) -> CpuSet {
-        let mut words = vec![0; (cpu / WORD + 1).max(1024 / WORD)];
-        words[cpu / WORD] |= 1 << (cpu % WORD);
+    pub(crate) fn of_cpus(cpus: impl IntoIterator<Item = usize>) -> CpuSet {
+        let mut words = vec![0; 1024 / WORD];
+        for cpu in cpus {
+            words.resize(words.len().max(cpu / WORD + 1), 0);
+            words[cpu / WORD] |= 1 << (cpu % WORD);
+        }
         CpuSet(words)
     }
 

@@ -43,7 +43,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let mut words: Vec<_> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|w| w == "run") {
+        match run::spelled(words.split_off(2)) {
+            Ok(ours) => words.extend(ours),
+            Err(text) => return run::refused(2, &text),
+        }
+    }
+    match Cli::parse_from(words).command {
         Command::Run(o) => run::main(*o),
         Command::Bench(o) => bench::main(&o),
         Command::Info { memory: Some(ranks) } => memory::main(ranks),

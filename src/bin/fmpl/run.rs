@@ -6,26 +6,38 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
-use fmpl::launch::embedded::{Bind, Launcher, Nodes, Output, Program};
+use fmpl::launch::embedded::{Bind, Launcher, Map, Nodes, Output, Program};
 
 use super::stats::Place;
+
+mod spelling;
 
 /// The options of `fmpl run`.
 #[derive(Args)]
 #[command(
-    override_usage = "fmpl run -n <N> [OPTIONS] [--] <PROGRAM> [ARGS]... [: -n <N> [--env K=V] [--wdir DIR] [--] <PROGRAM> [ARGS]...]",
+    override_usage = "fmpl run [-n <N>] [OPTIONS] [--] <PROGRAM> [ARGS]... [: -n <N> [--env K=V] [--wdir DIR] [--] <PROGRAM> [ARGS]...]",
     after_help = "\
 Several programs form one job when they are separated by ':'. A ':' with no option after it is an argument of the program.
 Rank 0 has the standard input, the others read /dev/null. The exit code is that of the first rank that failed, 128 + the
 signal's number for a signal, 124 for the time-out, 127 for a program that is not found. When a rank fails the others get
-SIGTERM, and SIGKILL 2 s later; so they do on Ctrl-C, and a second Ctrl-C kills at once."
+SIGTERM, and SIGKILL 2 s later; so they do on Ctrl-C, and a second Ctrl-C kills at once.
+
+Spellings of mpirun and mpiexec are understood too: -np, -ppn, -N, -host, -hostfile, -machinefile, -f, -bind-to, -map-by,
+-genv NAME VALUE, -env NAME VALUE, -genvlist A,B, -wdir, -l."
 )]
 pub struct Options {
     #[command(flatten)]
     first: Part,
-    /// One core for each rank, or none; by default one each when there are enough
-    #[arg(long, value_name = "WHAT")]
+    /// Which cores a rank may use: one; all with its last-level cache, of its NUMA node, or of its socket; or any. By default one
+    /// each when there are enough
+    #[arg(long, visible_alias = "bind-to", value_name = "WHAT")]
     bind: Option<To>,
+    /// How ranks take places: neighbours on neighbouring cores (core, slot), or dealt out in turn over caches, NUMA nodes or sockets
+    #[arg(long, value_name = "WHAT", value_parser = map_by)]
+    map_by: Option<By>,
+    /// More ranks than cores or slots are meant: they share cores
+    #[arg(long)]
+    oversubscribe: bool,
     /// Pretend that the ranks are on K nodes: equal blocks of them, or with ':cyclic' dealt out in turn
     #[arg(long, value_name = "K[:cyclic]", value_parser = nodes)]
     nodes: Option<Nodes>,
@@ -52,12 +64,15 @@ pub struct Options {
 /// What each program of a job has for itself.
 #[derive(Args)]
 struct Part {
-    /// The number of ranks
+    /// The number of ranks; without it one for each core
     #[arg(short, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=65536))]
-    n: u32,
+    n: Option<u32>,
     /// A variable for the ranks' environment
     #[arg(long, value_name = "K=V", value_parser = variable)]
     env: Vec<(OsString, OsString)>,
+    /// The same; without a value, the one that it has here
+    #[arg(short, value_name = "NAME[=VALUE]", value_parser = own_variable)]
+    x: Vec<(OsString, OsString)>,
     /// The directory in which the ranks start, and from which a relative program is looked for
     #[arg(long, value_name = "DIR")]
     wdir: Option<PathBuf>,
@@ -77,36 +92,83 @@ struct Further {
     part: Part,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum To {
-    /// Rank i has the i-th allowed core
+    /// One core: rank i has the i-th
     Core,
+    /// All cores with the same last-level cache
+    #[value(alias = "l3cache")]
+    L3,
+    /// All cores of a NUMA node
+    Numa,
+    /// All cores of a socket
+    #[value(alias = "package")]
+    Socket,
     /// Any core
     None,
 }
 
+/// What `--map-by` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct By(Map);
+
 impl Part {
-    fn program(self) -> Program {
-        Program { n: self.n as usize, argv: self.program, env: self.env, wdir: self.wdir }
+    /// The variables, those given by `-x` in front.
+    fn env(&mut self) -> Vec<(OsString, OsString)> {
+        std::mem::take(&mut self.x).into_iter().chain(std::mem::take(&mut self.env)).collect()
     }
+
+    fn program(mut self) -> Result<Program, String> {
+        let env = self.env();
+        let n = self.n.ok_or("of several programs each needs its number of ranks (-n)")?;
+        Ok(Program { n: n as usize, argv: self.program, env, wdir: self.wdir })
+    }
+}
+
+/// The words of the command line behind `run`, in our own spellings.
+pub fn spelled(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
+    let command = Options::augment_args(clap::Command::new("run"));
+    let takes_value = |option: &str| {
+        let is_it = |a: &&clap::Arg| match option.strip_prefix("--") {
+            Some(long) => a.get_long_and_visible_aliases().is_some_and(|all| all.contains(&long)),
+            None => option.len() == 2 && a.get_short() == option.chars().nth(1),
+        };
+        let optional = |a: &clap::Arg| a.get_num_args().is_some_and(|n| n.min_values() == 0);
+        command.get_arguments().find(is_it).is_some_and(|a| a.get_action().takes_values() && !optional(a))
+    };
+    spelling::translated(words, takes_value)
 }
 
 /// Runs the job; its exit code is ours.
 pub fn main(mut o: Options) -> ExitCode {
     let mut parts = split(std::mem::take(&mut o.first.program)).into_iter();
     o.first.program = parts.next().unwrap_or_default();
-    // --env and --wdir of the first part are the job's: they stand in front of everything.
-    let mut programs = vec![Program::new(o.first.n as usize, std::mem::take(&mut o.first.program))];
     // A wrong command line ends here, with clap's own message.
-    programs.extend(parts.map(|p| Further::parse_from(p).part.program()));
+    let further: Result<Vec<Program>, String> = parts.map(|p| Further::parse_from(p).part.program()).collect();
+    let programs = match (further, o.first.n) {
+        (Ok(further), Some(n)) => (n, further),
+        (Ok(further), None) if further.is_empty() => (fmpl::launch::cores() as u32, further),
+        (Ok(_), None) => return refused(2, "of several programs each needs its number of ranks (-n)"),
+        (Err(text), _) => return refused(2, &text),
+    };
+    if let Err(text) = o.fits_together() {
+        return refused(2, &text);
+    }
+    // --env and --wdir of the first part are the job's: they stand in front of everything.
+    let first = Program::new(programs.0 as usize, std::mem::take(&mut o.first.program));
+    let programs = std::iter::once(first).chain(programs.1).collect();
 
     let output = if o.tag_output { Output::Tagged } else { Output::Inherit };
     let mut launcher = Launcher::of(programs)
         .bind(match o.bind {
             None => Bind::Auto,
             Some(To::Core) => Bind::Core,
+            Some(To::L3) => Bind::L3,
+            Some(To::Numa) => Bind::Numa,
+            Some(To::Socket) => Bind::Socket,
             Some(To::None) => Bind::None,
         })
+        .map(o.map_by.map_or(Map::Core, |by| by.0))
         .stdin_to_rank_0(true)
         .stdout(output)
         .stderr(output)
@@ -128,7 +190,7 @@ pub fn main(mut o: Options) -> ExitCode {
             Err(text) => return refused(2, &text),
         }
     }
-    for (name, value) in &o.first.env {
+    for (name, value) in &o.first.env() {
         launcher = launcher.env(name, value);
     }
     let mut stats = None;
@@ -153,7 +215,18 @@ pub fn main(mut o: Options) -> ExitCode {
     ExitCode::from(outcome.code as u8)
 }
 
-fn refused(code: i32, text: &str) -> ExitCode {
+impl Options {
+    /// Refuses options of which one makes another senseless.
+    fn fits_together(&self) -> Result<(), String> {
+        if self.bind == Some(To::None) && self.map_by.is_some_and(|by| by.0 != Map::Core) {
+            return Err("--map-by says which cores the ranks get, and --bind-to none that they get none".into());
+        }
+        Ok(())
+    }
+}
+
+/// Says why a job is not started.
+pub fn refused(code: i32, text: &str) -> ExitCode {
     eprintln!("fmpl run: {text}");
     ExitCode::from(code as u8)
 }
@@ -177,6 +250,25 @@ fn variable(text: &str) -> Result<(OsString, OsString), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("a variable is given as NAME=VALUE".into()),
     }
+}
+
+/// Also without a value.
+fn own_variable(text: &str) -> Result<(OsString, OsString), String> {
+    if text.contains('=') {
+        return variable(text);
+    }
+    let value = std::env::var_os(text).ok_or_else(|| format!("there is no variable {text} here to be handed on"))?;
+    Ok((text.into(), value))
+}
+
+fn map_by(text: &str) -> Result<By, String> {
+    Ok(By(match text {
+        "core" | "slot" => Map::Core,
+        "l3" | "l3cache" => Map::L3,
+        "numa" => Map::Numa,
+        "socket" | "package" => Map::Socket,
+        _ => return Err("possible values: slot, core, l3, numa, socket".into()),
+    }))
 }
 
 fn nodes(text: &str) -> Result<Nodes, String> {
