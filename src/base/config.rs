@@ -177,6 +177,8 @@ pub struct Config {
     pub contexts: usize,
     /// `FMPL_START_TIMEOUT`, seconds
     pub start_s: f64,
+    /// `FMPL_PMIX`
+    pub pmix: Option<String>,
     /// `FMPL_BLACS_SPOOL`, bytes; read by `libfmpl_blacs`
     pub blacs_spool_bytes: usize,
     /// `FMPL_TRACE`
@@ -247,6 +249,7 @@ impl Default for Config {
             copy: None,
             attach_s: 30.0,
             start_s: 120.0,
+            pmix: None,
             verbs: true,
             verbs_devices: None,
             verbs_cache: true,

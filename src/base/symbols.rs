@@ -27,3 +27,18 @@ pub fn place(address: usize) -> String {
     let name = text(known.dli_sname).filter(|_| known.dli_saddr as usize == address);
     name.map_or(at.clone(), |name| format!("{name} ({at})"))
 }
+
+/// Loads a shared library, or finds it loaded, and keeps it for good; the error is the linker's.
+pub fn load(name: &CStr) -> Result<core::ptr::NonNull<c_void>, String> {
+    // SAFETY: a name with a NUL. Constructors of the library run.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    core::ptr::NonNull::new(handle).ok_or_else(|| {
+        // SAFETY: `dlerror` gives a string that ends with NUL, or null.
+        let why = unsafe { libc::dlerror() };
+        if why.is_null() {
+            return format!("{} cannot be loaded", name.to_string_lossy());
+        }
+        // SAFETY: see above.
+        unsafe { CStr::from_ptr(why) }.to_string_lossy().into_owned()
+    })
+}

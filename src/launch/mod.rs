@@ -2,7 +2,8 @@
 //! (the key-value store of the launcher) with which the ranks find each other.
 //!
 //! A rank asks its launcher over PMI-1, a text protocol on an inherited socket that MPICH's `mpiexec` (Hydra), Slurm's pmi2
-//! plugin and our own `fmpl run` all speak; so the same binary starts under each of them. Started with the variables `FMPL_RANK`,
+//! plugin and our own `fmpl run` all speak, or over PMIx, the library that Open MPI's `mpirun`, `prterun` and Slurm's pmix plugin serve;
+//! so the same binary starts under each of them. Started with the variables `FMPL_RANK`,
 //! `FMPL_SIZE`, `FMPL_ROOT` and `FMPL_SECRET`, on any machines, the ranks find rank 0 at a port, where a thread of it speaks PMI-1
 //! likewise. Started by nobody it is a job of one.
 //!
@@ -10,6 +11,7 @@
 //! |---|---|
 //! | `wire` | the lines of PMI-1 and the way bytes travel in them |
 //! | `pmi` | the rank's side |
+//! | [`pmix`] | the rank's side of PMIx |
 //! | `environment` | starting by variables: the rank's side |
 //! | `rendezvous` | the side of rank 0, the root: the ranks that it serves |
 //! | `door` | where it listens, and those who have not shown yet that they know the secret |
@@ -34,6 +36,8 @@ mod exec;
 pub mod hosts;
 pub mod place;
 mod pmi;
+#[doc(hidden)]
+pub mod pmix;
 mod relay;
 mod rendezvous;
 mod seal;
@@ -42,6 +46,7 @@ mod start;
 mod supervise;
 mod wire;
 
+use crate::base::config::Config;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::{Key, random};
 pub use bind::{cores, last_cache};
@@ -65,10 +70,7 @@ pub struct Launch {
     helper: Mutex<Option<environment::Helper>>,
     /// Of whoever knows the secret of a job started by variables.
     secret: Option<Key>,
-    /// For the check on an abort.
-    last_word: Option<Key>,
-    /// The descriptor for [`abort`](Launch::abort), which must not wait for a thread inside [`fence`](Launch::fence); -1: none.
-    abort_fd: AtomicI32,
+    ender: Ender,
 }
 
 /// What a job started by variables has beside its connection.
@@ -81,7 +83,33 @@ struct Started {
 enum Way {
     /// No launcher: a job of one, which keeps its own values.
     Alone(Mutex<HashMap<String, Vec<u8>>>),
-    Pmi(Mutex<Option<pmi::Client>>),
+    /// None: left.
+    Joined(Mutex<Option<Box<dyn Store>>>),
+}
+
+/// What a launcher does for its ranks: it keeps values, and lets them meet.
+trait Store: Send {
+    fn put(&mut self, key: &str, value: &[u8]) -> Result<()>;
+
+    /// The value that a rank has put before the last fence. One that it has not put is an error that names the key.
+    fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>>;
+
+    fn fence(&mut self) -> Result<()>;
+
+    /// `true`: the launcher lets this process join again, over the same connection.
+    fn finalize(&mut self) -> Result<bool>;
+
+    /// The connection, for joining again.
+    fn into_socket(self: Box<Self>) -> Option<OwnedFd> {
+        None
+    }
+}
+
+/// What ends the whole job at any time, also for a thread that must not wait for another one inside [`fence`](Launch::fence).
+enum Ender {
+    /// A line on this descriptor, with a check where the connection has them; -1: none.
+    Line(AtomicI32, Option<Key>),
+    Pmix(pmix::Ender),
 }
 
 /// Values that one rank takes from others at a time when they find out who shares a node.
@@ -104,8 +132,8 @@ enum Descriptor {
 }
 
 impl Launch {
-    /// Finds the launcher: the variables `FMPL_RANK` … `FMPL_SECRET`, or PMI-1 on the descriptor in `PMI_FD` (ours, Hydra, Slurm's pmi2),
-    /// else a job of one.
+    /// Finds the launcher: the variables `FMPL_RANK` … `FMPL_SECRET`, or PMI-1 on the descriptor in `PMI_FD` (ours, Hydra, Slurm's pmi2), or
+    /// PMIx (Open MPI's, Slurm's pmix), else a job of one.
     ///
     /// Errors ([`Code::Launch`]): the launcher answers nonsense or hangs up; its variables contradict each other; it is one
     /// that speaks only what this library does not (better than as many jobs of one as there are ranks); or this process
@@ -119,6 +147,9 @@ impl Launch {
             return if place.size == 1 { Ok(Launch::alone(node)) } else { Launch::meet(place, node) };
         }
         let Some(fd) = var("PMI_FD") else {
+            if pmix::is_offered(&var) {
+                return Launch::by_pmix(node);
+            }
             refuse_foreign_launchers(var)?;
             return Ok(Launch::alone(node));
         };
@@ -157,8 +188,7 @@ impl Launch {
             way: Way::Alone(Mutex::default()),
             helper: Mutex::new(None),
             secret: None,
-            last_word: None,
-            abort_fd: AtomicI32::new(-1),
+            ender: Ender::Line(AtomicI32::new(-1), None),
         }
     }
 
@@ -180,14 +210,36 @@ impl Launch {
         Launch::with_client(client, rank, size, node, Some(Started { helper, secret, last_word }))
     }
 
+    /// Joins the job of a PMIx server.
+    fn by_pmix(node: Node) -> Result<Launch> {
+        // Keys of PMIx are put once in the life of a job, whoever leaves it and comes again.
+        let rank = var_rank("PMIX_RANK");
+        take_descriptor(rank)?;
+        let client = pmix::Client::join(Config::from_environment()?.pmix.as_deref())?;
+        let (rank, size, ender) = (client.rank(), client.size(), Ender::Pmix(client.ender()));
+        Launch::joined(Box::new(client), ender, rank, size, node, None)
+    }
+
     fn with_client(client: pmi::Client, rank: u32, size: u32, node: Node, started: Option<Started>) -> Result<Launch> {
-        let abort_fd = AtomicI32::new(client.fd());
-        let (nodes, way) = (NodeMap::one_node(size), Way::Pmi(Mutex::new(Some(client))));
-        let (helper, secret, last_word) = match started {
-            Some(s) => (Mutex::new(Some(s.helper)), Some(s.secret), s.last_word),
+        let last_word = started.as_ref().and_then(|s| s.last_word.clone());
+        let ender = Ender::Line(AtomicI32::new(client.fd()), last_word);
+        Launch::joined(Box::new(client), ender, rank, size, node, started)
+    }
+
+    fn joined(
+        store: Box<dyn Store>,
+        ender: Ender,
+        rank: u32,
+        size: u32,
+        node: Node,
+        started: Option<Started>,
+    ) -> Result<Launch> {
+        let (nodes, way) = (NodeMap::one_node(size), Way::Joined(Mutex::new(Some(store))));
+        let (helper, secret) = match started {
+            Some(s) => (Mutex::new(Some(s.helper)), Some(s.secret)),
             None => Default::default(),
         };
-        let mut launch = Launch { rank, size, node, nodes, way, helper, secret, last_word, abort_fd };
+        let mut launch = Launch { rank, size, node, nodes, way, helper, secret, ender };
         launch.nodes = launch.find_nodes()?;
         Ok(launch)
     }
@@ -210,7 +262,7 @@ impl Launch {
             if rank.is_multiple_of(wide) {
                 for from in (rank + span..(rank + wide).min(self.size as u64)).step_by(span as usize) {
                     let key = key(from);
-                    known.append(&self.get(&key)?).ok_or_else(|| nonsense(&key))?;
+                    known.append(&self.get(from as u32, &key)?).ok_or_else(|| nonsense(&key))?;
                 }
             }
             span = wide;
@@ -223,7 +275,7 @@ impl Launch {
             self.put(key, &known.map().encode())?;
         }
         self.fence()?;
-        NodeMap::decode(&self.get(key)?).ok_or_else(|| nonsense(key))
+        NodeMap::decode(&self.get(0, key)?).ok_or_else(|| nonsense(key))
     }
 
     /// This process's rank.
@@ -264,7 +316,7 @@ impl Launch {
     /// The key that the processes of this job have, and nobody else. In a job by variables it is derived from the secret and from what
     /// rank 0 has drawn by lot, which then is no secret itself; otherwise that goes through the launcher, whose connections are its own.
     pub fn key(&self) -> Result<Key> {
-        let drawn = self.get(KEY).map_err(|e| {
+        let drawn = self.get(0, KEY).map_err(|e| {
             let why =
                 "rank 0 has published nothing to make the job's key from; do all ranks run the same build of FMPL?";
             Error::new(e.code(), format!("{why} ({})", e.detail()))
@@ -285,7 +337,7 @@ impl Launch {
                 None => Ok(()),
                 Some(_) => Err(Error::new(Code::Launch, format!("the key {key} has been put before"))),
             },
-            Way::Pmi(client) => self.with(client, |c| c.put(key, value)),
+            Way::Joined(store) => self.with(store, |s| s.put(key, value)),
         }
     }
 
@@ -295,32 +347,34 @@ impl Launch {
     pub fn fence(&self) -> Result<()> {
         match &self.way {
             Way::Alone(_) => Ok(()),
-            Way::Pmi(client) => self.with(client, |c| c.fence()),
+            Way::Joined(store) => self.with(store, |s| s.fence()),
         }
     }
 
-    /// A value published by some rank. A key that nobody has put before the last fence is an error that names it.
-    pub fn get(&self, key: &str) -> Result<Vec<u8>> {
+    /// A value published by this rank. A key that it has not put before the last fence is an error that names it.
+    pub fn get(&self, from: u32, key: &str) -> Result<Vec<u8>> {
         match &self.way {
             Way::Alone(values) => lock(values).get(key).cloned().ok_or_else(|| {
                 Error::new(Code::Launch, format!("no rank has put a value under the key {key} before the last fence"))
             }),
-            Way::Pmi(client) => self.with(client, |c| c.get(key)),
+            Way::Joined(store) => self.with(store, |s| s.get(from, key)),
         }
     }
 
     /// Tells the launcher that this process leaves the job in good order, and closes the connection. A process that ends
     /// without it has failed, whatever its exit code. A second call does nothing.
     pub fn finalize(&self) -> Result<()> {
-        let Way::Pmi(client) = &self.way else { return Ok(()) };
-        let mut slot = lock(client);
-        let Some(mut c) = slot.take() else { return Ok(()) };
-        let again = c.finalize();
-        self.abort_fd.store(-1, Ordering::Release);
-        if matches!(again, Ok(true)) {
-            *lock(&DESCRIPTOR) = Descriptor::Kept(c.into_socket(), std::process::id());
-        } else {
-            drop(c);
+        let Way::Joined(store) = &self.way else { return Ok(()) };
+        let mut slot = lock(store);
+        let Some(mut store) = slot.take() else { return Ok(()) };
+        let again = store.finalize();
+        if let Ender::Line(fd, _) = &self.ender {
+            fd.store(-1, Ordering::Release);
+        }
+        if matches!(again, Ok(true))
+            && let Some(socket) = store.into_socket()
+        {
+            *lock(&DESCRIPTOR) = Descriptor::Kept(socket, std::process::id());
         }
         // The root serves until the others have left too.
         drop(lock(&self.helper).take());
@@ -329,13 +383,18 @@ impl Launch {
 
     /// Asks the launcher to end the whole job with this exit code; does not return.
     pub fn abort(&self, code: i32) -> ! {
-        let fd = self.abort_fd.load(Ordering::Acquire);
-        if fd >= 0 {
-            // Another thread may be waiting in a fence with the lock held; one short line goes out in one piece all the same.
-            // When the launcher is gone there is nobody to tell.
-            let word = format!("cmd=abort exitcode={code}");
-            let word = self.last_word.as_ref().map_or_else(|| format!("{word}\n"), |key| seal::put_last(key, &word));
-            let _ = pmi::send(fd, &word);
+        match &self.ender {
+            Ender::Line(fd, last_word) => {
+                let fd = fd.load(Ordering::Acquire);
+                if fd >= 0 {
+                    // Another thread may be waiting in a fence with the lock held; one short line goes out in one piece all the same.
+                    // When the launcher is gone there is nobody to tell.
+                    let word = format!("cmd=abort exitcode={code}");
+                    let word = last_word.as_ref().map_or_else(|| format!("{word}\n"), |key| seal::put_last(key, &word));
+                    let _ = pmi::send(fd, &word);
+                }
+            }
+            Ender::Pmix(server) => server.abort(code),
         }
         // The root's own thread tells the others, and is then over.
         if let Ok(mut helper) = self.helper.try_lock()
@@ -346,12 +405,21 @@ impl Launch {
         std::process::exit(code)
     }
 
-    fn with<T>(&self, client: &Mutex<Option<pmi::Client>>, f: impl FnOnce(&mut pmi::Client) -> Result<T>) -> Result<T> {
-        match lock(client).as_mut() {
-            Some(c) => f(c),
+    fn with<T>(
+        &self,
+        store: &Mutex<Option<Box<dyn Store>>>,
+        f: impl FnOnce(&mut dyn Store) -> Result<T>,
+    ) -> Result<T> {
+        match lock(store).as_mut() {
+            Some(store) => f(store.as_mut()),
             None => Err(Error::new(Code::Launch, format!("rank {} has left its job (finalize)", self.rank))),
         }
     }
+}
+
+/// A rank as a launcher's variable says it, for messages.
+fn var_rank(name: &str) -> u32 {
+    std::env::var(name).ok().and_then(|v| v.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Takes the launcher's descriptor: the first time (`None`), or again after finalize, where the launcher allows it.
@@ -385,7 +453,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn refuse_foreign_launchers(var: impl Fn(&str) -> Option<String>) -> Result<()> {
     let many = |name: &str| var(name).and_then(|v| v.trim().parse::<u32>().ok()).filter(|n| *n > 1);
     let no = |who: String, advice: &str| {
-        Err(Error::new(Code::Launch, format!("{who}, which does not speak PMI-1 here: {advice}")))
+        Err(Error::new(Code::Launch, format!("{who}, which speaks neither PMI-1 nor PMIx here: {advice}")))
     };
     let alone = "to run alone, unset this variable";
     if let Some(n) = many("OMPI_COMM_WORLD_SIZE") {
@@ -397,7 +465,7 @@ fn refuse_foreign_launchers(var: impl Fn(&str) -> Option<String>) -> Result<()> 
     if let Some(n) = many("SLURM_STEP_NUM_TASKS") {
         return no(
             format!("this is one of {n} tasks of a Slurm step (SLURM_STEP_NUM_TASKS)"),
-            &format!("use `srun --mpi=pmi2`, or set FMPL_ROOT and FMPL_SECRET; {alone}"),
+            &format!("use `srun --mpi=pmix` or `srun --mpi=pmi2`, or set FMPL_ROOT and FMPL_SECRET; {alone}"),
         );
     }
     if let Some(port) = var("PMI_PORT") {
@@ -419,8 +487,8 @@ mod tests {
         assert!(l.is_alone());
         l.put("k", &[0, 255, 10]).unwrap();
         l.fence().unwrap();
-        assert_eq!(l.get("k").unwrap(), [0, 255, 10]);
-        let e = l.get("absent-key").unwrap_err();
+        assert_eq!(l.get(0, "k").unwrap(), [0, 255, 10]);
+        let e = l.get(0, "absent-key").unwrap_err();
         assert!(e.code() == Code::Launch && e.detail().contains("absent-key"), "{e}");
         let e = l.put("k", b"again").unwrap_err();
         assert!(e.detail().contains("before"), "{e}");

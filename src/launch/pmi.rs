@@ -3,6 +3,7 @@
 //! Everything here is off the message path: it runs at init, at first contact and at finalize. Whatever comes back that is
 //! not the answer is an error with both lines in it; the connection is then of no use any more and says so.
 
+use super::Store;
 use super::seal::{Keys, Seal};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result};
@@ -29,6 +30,8 @@ pub(crate) struct Client {
 
 /// The room that a key leaves for `~` and the number of a piece.
 const PIECE_SUFFIX: usize = 6;
+/// How long a line that puts a value may be, without the names in it.
+const LINE: usize = 1024 - "cmd=put kvsname= key= value=\n".len() - 8;
 /// A value of more pieces than this is a mistake (some 10 MB with the usual limits).
 const PIECES_MAX: usize = 20_000;
 
@@ -71,43 +74,9 @@ impl Client {
             ));
         }
         c.kvsname = c.ask("cmd=get_my_kvsname", "my_kvsname", |l| l.get("kvsname").map(str::to_owned))?;
+        // Slurm's pmi2 plugin announces values of 1024 characters, and takes lines of no more than that.
+        c.value_max = c.value_max.min(LINE.saturating_sub(c.kvsname.len() + c.key_max)).max(16);
         Ok(c)
-    }
-
-    pub(crate) fn put(&mut self, key: &str, value: &[u8]) -> Result<()> {
-        let fits = key.len() <= self.key_max - PIECE_SUFFIX;
-        if key.is_empty() || !fits || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b)) {
-            let most = self.key_max - PIECE_SUFFIX;
-            return Err(Error::new(
-                Code::Argument,
-                format!("{key:?} cannot be a key: 1 to {most} of A-Z a-z 0-9 - _ . /"),
-            ));
-        }
-        let pieces = wire::pieces(value, self.value_max);
-        if pieces.len() > PIECES_MAX {
-            return Err(Error::new(Code::Argument, format!("{} bytes are too many to put under {key}", value.len())));
-        }
-        for (i, piece) in pieces.iter().enumerate() {
-            let question = format!("cmd=put kvsname={} key={} value={piece}", self.kvsname, wire::piece_key(key, i));
-            self.ask(&question, "put_result", |_| Some(()))?;
-        }
-        Ok(())
-    }
-
-    pub(crate) fn get(&mut self, key: &str) -> Result<Vec<u8>> {
-        let first = self.get_piece(key, 0)?;
-        let nonsense = || {
-            Error::new(
-                Code::Launch,
-                format!("the value under {key} is not one that FMPL has put: {}", wire::shown(first.as_bytes())),
-            )
-        };
-        let (count, digits) = wire::first_piece(&first).filter(|(n, _)| *n <= PIECES_MAX).ok_or_else(nonsense)?;
-        let mut all = digits.to_owned();
-        for i in 1..count {
-            all += &self.get_piece(key, i)?;
-        }
-        wire::unhex(&all).ok_or_else(nonsense)
     }
 
     fn get_piece(&mut self, key: &str, i: usize) -> Result<String> {
@@ -119,30 +88,6 @@ impl Client {
         found.ok_or_else(|| {
             Error::new(Code::Launch, format!("no rank has put a value under the key {key} before the last fence"))
         })
-    }
-
-    pub(crate) fn fence(&mut self) -> Result<()> {
-        let failed = self.ask_lenient("cmd=barrier_in", "barrier_out", |l| match l.number::<i32>("rc") {
-            None | Some(0) => Some(None),
-            Some(_) => Some(Some(l.get("msg").unwrap_or("no reason given").replace('_', " "))),
-        })?;
-        match failed {
-            None => Ok(()),
-            Some(why) => Err(Error::new(
-                Code::Peer,
-                format!("rank {}: the ranks cannot meet at {}: {why}", self.rank, self.launcher),
-            )),
-        }
-    }
-
-    /// `true`: the launcher lets this process join again, over the same connection.
-    pub(crate) fn finalize(&mut self) -> Result<bool> {
-        self.ask("cmd=finalize", "finalize_ack", |l| Some(l.get("again") == Some("1")))
-    }
-
-    /// The connection, for joining again.
-    pub(crate) fn into_socket(self) -> OwnedFd {
-        self.socket
     }
 
     /// The descriptor, for a last word by a thread that cannot wait for the others.
@@ -215,6 +160,66 @@ impl Client {
     }
 }
 
+impl Store for Client {
+    fn put(&mut self, key: &str, value: &[u8]) -> Result<()> {
+        let fits = key.len() <= self.key_max - PIECE_SUFFIX;
+        if key.is_empty() || !fits || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b)) {
+            let most = self.key_max - PIECE_SUFFIX;
+            return Err(Error::new(
+                Code::Argument,
+                format!("{key:?} cannot be a key: 1 to {most} of A-Z a-z 0-9 - _ . /"),
+            ));
+        }
+        let pieces = wire::pieces(value, self.value_max);
+        if pieces.len() > PIECES_MAX {
+            return Err(Error::new(Code::Argument, format!("{} bytes are too many to put under {key}", value.len())));
+        }
+        for (i, piece) in pieces.iter().enumerate() {
+            let question = format!("cmd=put kvsname={} key={} value={piece}", self.kvsname, wire::piece_key(key, i));
+            self.ask(&question, "put_result", |_| Some(()))?;
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, _: u32, key: &str) -> Result<Vec<u8>> {
+        let first = self.get_piece(key, 0)?;
+        let nonsense = || {
+            Error::new(
+                Code::Launch,
+                format!("the value under {key} is not one that FMPL has put: {}", wire::shown(first.as_bytes())),
+            )
+        };
+        let (count, digits) = wire::first_piece(&first).filter(|(n, _)| *n <= PIECES_MAX).ok_or_else(nonsense)?;
+        let mut all = digits.to_owned();
+        for i in 1..count {
+            all += &self.get_piece(key, i)?;
+        }
+        wire::unhex(&all).ok_or_else(nonsense)
+    }
+
+    fn fence(&mut self) -> Result<()> {
+        let failed = self.ask_lenient("cmd=barrier_in", "barrier_out", |l| match l.number::<i32>("rc") {
+            None | Some(0) => Some(None),
+            Some(_) => Some(Some(l.get("msg").unwrap_or("no reason given").replace('_', " "))),
+        })?;
+        match failed {
+            None => Ok(()),
+            Some(why) => Err(Error::new(
+                Code::Peer,
+                format!("rank {}: the ranks cannot meet at {}: {why}", self.rank, self.launcher),
+            )),
+        }
+    }
+
+    fn finalize(&mut self) -> Result<bool> {
+        self.ask("cmd=finalize", "finalize_ack", |l| Some(l.get("again") == Some("1")))
+    }
+
+    fn into_socket(self: Box<Self>) -> Option<OwnedFd> {
+        Some(self.socket)
+    }
+}
+
 #[cold]
 fn altered(launcher: &str, came: &[u8]) -> Error {
     let text = format!(
@@ -273,7 +278,7 @@ mod tests {
     #[test]
     fn hello() {
         joined_then(&[], |c| {
-            assert_eq!((c.kvsname.as_str(), c.key_max, c.value_max), ("kvs_1", 63, 1023));
+            assert_eq!((c.kvsname.as_str(), c.key_max, c.value_max), ("kvs_1", 63, 920));
             // SAFETY: plain fcntl on an open descriptor.
             assert_eq!(unsafe { libc::fcntl(c.fd(), libc::F_GETFD) }, libc::FD_CLOEXEC);
         });
@@ -283,10 +288,10 @@ mod tests {
     fn an_absent_key_is_named_and_the_connection_lives() {
         let absent = "cmd=get_result rc=-1 msg=key_k_not_found value=unknown\n";
         joined_then(&[absent, "cmd=get_result rc=0 value=1:6869\n", "cmd=get_result rc=0 value=rubbish\n"], |mut c| {
-            let e = c.get("where-is-7").unwrap_err();
+            let e = c.get(0, "where-is-7").unwrap_err();
             assert!(e.code() == Code::Launch && e.detail().contains("where-is-7"), "{e}");
-            assert_eq!(c.get("k").unwrap(), b"hi");
-            let e = c.get("k").unwrap_err();
+            assert_eq!(c.get(0, "k").unwrap(), b"hi");
+            let e = c.get(0, "k").unwrap_err();
             assert!(e.detail().contains("rubbish"), "{e}");
         });
     }

@@ -441,7 +441,7 @@ impl Rma {
     /// A rank of the world as the device reaches it.
     pub(super) fn open_far(&self, world: u32) -> Result<Far> {
         let link = self.ep.link(world)?;
-        let card = self.ep.launch.get(&card_key(self.generation, world))?;
+        let card = self.ep.launch.get(world, &card_key(self.generation, world))?;
         let Some(card) = Card::decode(&card) else {
             let text = format!("rank {}: rank {world} has no RDMA device for global memory", self.rank());
             return Err(Error::new(Code::Unsupported, text));

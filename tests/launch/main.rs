@@ -8,14 +8,18 @@
 //! | `exchange` | PMI-1: ours with our client, ours with garbage, MPICH's mpiexec with our client, MPICH's programs with ours |
 //! | `environment` | jobs started by variables alone: in any order, incomplete, beside strangers |
 //! | `strangers` | such jobs on a hostile network: silence, garbage, replays, somebody in between |
+//! | `launchers` | Open MPI's mpirun, PRRTE's prterun, Slurm: jobs of theirs, ends of them, a rank killed |
+//! | `pmix` | our declarations of PMIx are those of its header |
 //! | `nodes` | which ranks share a node, pretended ones too |
 
 mod command_line;
 mod endings;
 mod environment;
 mod exchange;
+mod launchers;
 mod nodes;
 mod output;
+mod pmix;
 #[path = "../skip/mod.rs"]
 mod skip;
 mod strangers;

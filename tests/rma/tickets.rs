@@ -128,7 +128,7 @@ pub fn draws() {
         }
         1 => {
             let ep = endpoint().unwrap();
-            let card = ep.launch.get("fmpl-rma-0-0").unwrap();
+            let card = ep.launch.get(0, "fmpl-rma-0-0").unwrap();
             let addr = u64::from_le_bytes(card[..8].try_into().unwrap());
             let rkey = u32::from_le_bytes(card[8..12].try_into().unwrap());
             let link = ep.link(0).unwrap();

@@ -486,6 +486,13 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0 && *s < 1e6).map(|s| c.start_s = s),
     },
     Setting {
+        name: "FMPL_PMIX",
+        default: "libpmix.so.2, where the loader finds it",
+        values: "a path",
+        meaning: "the library by which a launcher that speaks PMIx is spoken to, where it is its own and in no place of the system's",
+        set: |c, v| (!v.is_empty()).then(|| c.pmix = Some(v.into())),
+    },
+    Setting {
         name: "FMPL_BLACS_SPOOL",
         default: "1G",
         values: "bytes, with k, M or G",

@@ -124,7 +124,7 @@ fn rank() -> fmpl::Result<()> {
         launch.put("looked", b"1")?;
     }
     let (since, below) = (std::time::Instant::now(), launch.nodes().in_tree(me as u32).0 == Some(0));
-    while below && launch.get("looked").is_err() && since.elapsed() < LIMIT {
+    while below && launch.get(0, "looked").is_err() && since.elapsed() < LIMIT {
         std::thread::sleep(Duration::from_millis(100));
     }
     job.finalize()

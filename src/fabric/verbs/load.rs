@@ -84,17 +84,8 @@ struct Found {
 fn found() -> &'static Result<Found, String> {
     static FOUND: OnceLock<Result<Found, String>> = OnceLock::new();
     FOUND.get_or_init(|| {
-        // SAFETY: the name ends with NUL. Constructors of the library run; it is never unloaded, since drivers keep state.
-        let handle = unsafe { libc::dlopen(c"libibverbs.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if handle.is_null() {
-            // SAFETY: `dlerror` gives a string that ends with NUL, or null.
-            let why = unsafe { libc::dlerror() };
-            if why.is_null() {
-                return Err("libibverbs.so.1 cannot be loaded".into());
-            }
-            // SAFETY: see above.
-            return Err(unsafe { CStr::from_ptr(why) }.to_string_lossy().into_owned());
-        }
+        // Never unloaded: drivers keep state.
+        let handle = crate::base::symbols::load(c"libibverbs.so.1")?.as_ptr();
         let calls = Library::find(handle)?;
         let table = symbol(handle, c"_ibv_query_gid_table", c"IBVERBS_1.11").ok();
         // SAFETY: the symbol of this name and version has this type.

@@ -46,7 +46,7 @@ impl Endpoint {
 
     /// What the launcher says of another rank.
     pub fn is_told_of(&self, other: &Endpoint) -> Result<()> {
-        self.launch.put(&card_key(other.rank), &other.launch.get(&card_key(other.rank))?)
+        self.launch.put(&card_key(other.rank), &other.launch.get(other.rank, &card_key(other.rank))?)
     }
 
     /// At the beginning of an execution: nobody is known.

@@ -234,12 +234,12 @@ impl Endpoint {
     fn fabric(&self, peer: u32) -> Result<&Arc<Fabric>> {
         match self.fabric.get() {
             Some(Ok(fabric)) => Ok(fabric),
-            _ => Err(self.no_way_to(peer, &self.launch.get(&card_key(peer))?)),
+            _ => Err(self.no_way_to(peer, &self.launch.get(peer, &card_key(peer))?)),
         }
     }
 
     fn fabric_card(&self, peer: u32) -> Result<Card> {
-        let value = self.launch.get(&fabric_key(peer)).map_err(|_| {
+        let value = self.launch.get(peer, &fabric_key(peer)).map_err(|_| {
             let text = format!("rank {}: rank {peer} is on another node and has no RDMA device there", self.rank);
             Error::new(Code::Unsupported, text)
         })?;
@@ -337,7 +337,7 @@ impl Endpoint {
         if let Some(p) = attach.known(peer) {
             return Ok(p.clone());
         }
-        let card = self.launch.get(&card_key(peer))?;
+        let card = self.launch.get(peer, &card_key(peer))?;
         if !attach.same_node(&card) {
             return Err(self.no_way_to(peer, &card));
         }
@@ -385,7 +385,7 @@ impl Endpoint {
         if let Some(p) = attach.known(peer) {
             return Some(p.clone());
         }
-        let card = self.launch.get(&card_key(peer)).ok().filter(|card| attach.same_node(card))?;
+        let card = self.launch.get(peer, &card_key(peer)).ok().filter(|card| attach.same_node(card))?;
         attach.contact(peer, &card, |waited| waited < Duration::from_millis(5)).ok().flatten()
     }
 

