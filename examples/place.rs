@@ -14,7 +14,10 @@ fn main() -> fmpl::Result<()> {
     launch.put(&format!("value-{}", launch.rank()), &value_of(launch.rank()))?;
     launch.fence()?;
     for rank in 0..launch.size() {
-        assert!(launch.get(rank, &format!("value-{rank}"))? == value_of(rank), "rank {rank}'s value came back different");
+        assert!(
+            launch.get(rank, &format!("value-{rank}"))? == value_of(rank),
+            "rank {rank}'s value came back different"
+        );
     }
     let absent = launch.get(0, "nobody-put-this").unwrap_err();
     assert!(absent.detail().contains("nobody-put-this"));

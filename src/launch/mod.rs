@@ -405,11 +405,7 @@ impl Launch {
         std::process::exit(code)
     }
 
-    fn with<T>(
-        &self,
-        store: &Mutex<Option<Box<dyn Store>>>,
-        f: impl FnOnce(&mut dyn Store) -> Result<T>,
-    ) -> Result<T> {
+    fn with<T>(&self, store: &Mutex<Option<Box<dyn Store>>>, f: impl FnOnce(&mut dyn Store) -> Result<T>) -> Result<T> {
         match lock(store).as_mut() {
             Some(store) => f(store.as_mut()),
             None => Err(Error::new(Code::Launch, format!("rank {} has left its job (finalize)", self.rank))),

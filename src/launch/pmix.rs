@@ -58,8 +58,8 @@ impl Client {
         }
         let job = Proc { rank: ffi::WILDCARD, ..me };
         let size = client.fetch(&job, ffi::JOB_SIZE, &[], |value| {
-            // SAFETY: the member that its kind names.
-            (value.kind == ffi::UINT32).then(|| unsafe { value.data.uint32 })
+            // SAFETY: all bytes of it are there, whichever member they are of; it is used only if its kind names it.
+            (value.kind == ffi::UINT32).then_some(unsafe { value.data.uint32 })
         });
         match size {
             Ok(Some(size)) if me.rank < size => client.size = size,
@@ -194,8 +194,8 @@ impl Store for Client {
         let owner = Proc { rank: from, ..self.me };
         let name = self.name(key)?;
         let found = self.fetch(&owner, &name, &[wish(ffi::IMMEDIATE)], |value| {
-            // SAFETY: the member that its kind names.
-            let bo = (value.kind == ffi::BYTE_OBJECT).then(|| unsafe { value.data.bo })?;
+            // SAFETY: all bytes of it are there, whichever member they are of; it is used only if its kind names it.
+            let bo = (value.kind == ffi::BYTE_OBJECT).then_some(unsafe { value.data.bo })?;
             // SAFETY: so many bytes, which stay until the value is freed.
             let bytes = (bo.size > 0).then(|| unsafe { std::slice::from_raw_parts(bo.bytes.cast::<u8>(), bo.size) });
             bytes?.strip_prefix(&[MARK]).map(<[u8]>::to_vec)
@@ -206,7 +206,9 @@ impl Store for Client {
             Err(ffi::NOT_FOUND) => {
                 Err(bad(format!("rank {from} has not put a value under the key {key} before the last fence")))
             }
-            Err(status) => Err(bad(format!("PMIx: asking for the value of rank {from} under {key}: {}", self.text(status)))),
+            Err(status) => {
+                Err(bad(format!("PMIx: asking for the value of rank {from} under {key}: {}", self.text(status))))
+            }
         }
     }
 

@@ -99,7 +99,8 @@ fn slurm(nodes: &str, script: &str) -> Option<Ran> {
 fn slurm_starts_our_programs() {
     let as_nodes = r#"in_node() { echo 'FMPL_NODE=$SLURM_NODEID exec "$PLACE" '"$*"; }; "#;
     for mpi in ["pmi2", "pmix"] {
-        let job = |args: &str| format!(r#"{as_nodes} srun -N 4 --ntasks-per-node=2 --mpi={mpi} bash -c "$(in_node {args})""#);
+        let job =
+            |args: &str| format!(r#"{as_nodes} srun -N 4 --ntasks-per-node=2 --mpi={mpi} bash -c "$(in_node {args})""#);
         let Some(r) = slurm("4", &job("700")) else { return };
         assert_eq!(r.code, 0, "{mpi}: {}{}", r.out, r.err);
         for k in 0..4 {

@@ -18,10 +18,8 @@ fn declarations_are_those_of_the_header() {
     let (Some(include), Some(cc)) = (header(), found("cc")) else {
         return crate::skip::skip("there is no <pmix.h> (Debian package libpmix-dev), or no C compiler");
     };
-    let (mut text, mut expected) = (
-        "#include <pmix.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n".to_owned(),
-        String::new(),
-    );
+    let (mut text, mut expected) =
+        ("#include <pmix.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n".to_owned(), String::new());
     for (name, size, fields) in LAYOUTS {
         writeln!(text, "printf(\"{name} %zu\\n\", sizeof({name}));").unwrap();
         writeln!(expected, "{name} {size}").unwrap();

@@ -87,7 +87,11 @@ pub type Layout = (&'static str, usize, &'static [(&'static str, usize)]);
 /// The declarations above as `<pmix.h>` has them.
 pub const LAYOUTS: &[Layout] = &[
     ("pmix_proc_t", size_of::<Proc>(), &[("nspace", offset_of!(Proc, nspace)), ("rank", offset_of!(Proc, rank))]),
-    ("pmix_byte_object_t", size_of::<Bytes>(), &[("bytes", offset_of!(Bytes, bytes)), ("size", offset_of!(Bytes, size))]),
+    (
+        "pmix_byte_object_t",
+        size_of::<Bytes>(),
+        &[("bytes", offset_of!(Bytes, bytes)), ("size", offset_of!(Bytes, size))],
+    ),
     (
         "pmix_value_t",
         size_of::<Value>(),
