@@ -371,10 +371,14 @@ impl Launch {
         if let Ender::Line(fd, _) = &self.ender {
             fd.store(-1, Ordering::Release);
         }
-        if matches!(again, Ok(true))
-            && let Some(socket) = store.into_socket()
-        {
-            *lock(&DESCRIPTOR) = Descriptor::Kept(socket, std::process::id());
+        match again {
+            Ok(true) => {
+                if let Some(socket) = store.into_socket() {
+                    *lock(&DESCRIPTOR) = Descriptor::Kept(socket, std::process::id());
+                }
+            }
+            // Now, since the thread below waits for the end of it.
+            _ => drop(store),
         }
         // The root serves until the others have left too.
         drop(lock(&self.helper).take());
