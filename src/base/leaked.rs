@@ -4,6 +4,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::record::Empty;
+use super::unused::Unused;
 
 /// A value, or none, which is what zero bytes are. What is left in it when it is dropped is never freed.
 pub struct Leaked<T: 'static>(AtomicPtr<T>);
@@ -12,6 +13,11 @@ pub struct Leaked<T: 'static>(AtomicPtr<T>);
 unsafe impl<T> Empty for Leaked<T> {}
 
 impl<T> Leaked<T> {
+    /// None.
+    pub const fn none() -> Leaked<T> {
+        Leaked(AtomicPtr::new(null_mut()))
+    }
+
     /// The value.
     #[inline(always)]
     pub fn get(&self) -> Option<&'static T> {
@@ -27,15 +33,34 @@ impl<T> Leaked<T> {
         value
     }
 
+    /// Takes the value out.
+    pub fn take(&self, _unused: &Unused) -> Option<Box<T>> {
+        let at = self.0.swap(null_mut(), Ordering::AcqRel);
+        // SAFETY: leaked in `put`, and no longer to be found; nobody uses it, as the caller has promised.
+        (!at.is_null()).then(|| unsafe { Box::from_raw(at) })
+    }
+
     /// Takes the value out and frees it, if there is one.
     ///
     /// # Safety
     /// Nobody uses it, now or later.
     pub unsafe fn free(&self) {
-        let at = self.0.swap(null_mut(), Ordering::AcqRel);
-        if !at.is_null() {
-            // SAFETY: leaked in `put`, and no longer to be found; as the caller promises.
-            drop(unsafe { Box::from_raw(at) });
-        }
+        // SAFETY: as the caller promises.
+        drop(self.take(&unsafe { Unused::promised() }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_stays_until_it_is_taken() {
+        static SLOT: Leaked<String> = Leaked::none();
+        assert_eq!((SLOT.get(), SLOT.put("first".into()).as_str()), (None, "first"));
+        assert_eq!(SLOT.get().map(String::as_str), Some("first"));
+        // SAFETY: nobody has what was found above.
+        let unused = unsafe { Unused::promised() };
+        assert_eq!((SLOT.take(&unused).as_deref().map(String::as_str), SLOT.take(&unused)), (Some("first"), None));
     }
 }

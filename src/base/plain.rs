@@ -43,3 +43,35 @@ plain!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
 
 // SAFETY: an array is its elements one after the other, without padding between them.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+/// The bytes of values.
+pub(crate) fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: all of them, none of which is padding.
+    unsafe { core::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// The same, to be written: any bytes are values.
+pub(crate) fn bytes_of_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: as above.
+    unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
+
+/// Defines a structure whose fields all are [`Plain`], without gaps between them, and says that it is, too.
+macro_rules! of_plain {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident {
+        $($(#[$of_field:meta])* $field_vis:vis $field:ident: $type:ty),* $(,)?
+    }) => {
+        #[repr(C)]
+        $(#[$meta])*
+        $vis struct $name { $($(#[$of_field])* $field_vis $field: $type),* }
+
+        const _: () = {
+            const fn is<T: $crate::base::plain::Plain>() {}
+            $(is::<$type>();)*
+            assert!(size_of::<$name>() == 0 $(+ size_of::<$type>())*);
+        };
+        // SAFETY: its fields are, and there is nothing else in it, as was just seen to.
+        unsafe impl $crate::base::plain::Plain for $name {}
+    };
+}
+pub(crate) use of_plain;

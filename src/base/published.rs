@@ -1,8 +1,6 @@
-//! Things that all threads of the process find at a place: made when they are first needed and there until the place is dropped
-//! ([`Published`]), or from being put there until somebody takes them away ([`Slot`]).
+//! Things that all threads of the process find at a place, made when they are first needed, and there until the place is dropped.
 
 use super::atomics::{AtomicPtr, Ordering};
-use super::unused::Unused;
 
 /// The place of such a thing. (Not a `OnceLock`: the publication and the looks for it are in the one order of sequentially consistent
 /// operations, with whatever else a protocol has in it.)
@@ -56,46 +54,6 @@ impl<T> Drop for Published<T> {
     }
 }
 
-/// The place of something that lives as long as it is there.
-pub struct Slot<T: 'static>(AtomicPtr<T>);
-
-impl<T: Send + Sync> Slot<T> {
-    /// Nothing.
-    pub const fn empty() -> Slot<T> {
-        Slot(AtomicPtr::new(core::ptr::null_mut()))
-    }
-
-    /// What is there; to be used until it is taken away.
-    #[inline(always)]
-    pub fn get(&self) -> Option<&'static T> {
-        // SYNC POINT: pairs with the release in `put`.
-        // SAFETY: a box that was put there. Whoever takes it away promises that nobody uses what was found here.
-        unsafe { self.0.load(Ordering::Acquire).as_ref() }
-    }
-
-    /// Puts something there; where something is already, that stays.
-    pub fn put(&self, thing: T) -> &'static T {
-        let new = Box::into_raw(Box::new(thing));
-        // SYNC POINT: pairs with the acquire in `get`.
-        let there = self.0.compare_exchange(core::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
-        // SAFETY: put there just now; or nobody has seen it, and what is there is as in `get`.
-        unsafe {
-            if let Err(there) = there {
-                drop(Box::from_raw(new));
-                return &*there;
-            }
-            &*new
-        }
-    }
-
-    /// Takes it away.
-    pub fn take(&self, _unused: &Unused) -> Option<Box<T>> {
-        let there = self.0.swap(core::ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: from `put`, and nobody uses it any more, as the caller has promised.
-        (!there.is_null()).then(|| unsafe { Box::from_raw(there) })
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -109,15 +67,5 @@ mod tests {
             [(); 4].map(|()| s.spawn(find)).map(|t| t.join().unwrap())
         });
         assert!(found.iter().all(|n| *n == found[0]) && place.get() == Some(&found[0]));
-    }
-
-    #[test]
-    fn what_is_put_stays_until_it_is_taken() {
-        static SLOT: Slot<String> = Slot::empty();
-        assert_eq!((SLOT.get(), SLOT.put("first".into()).as_str()), (None, "first"));
-        assert_eq!((SLOT.put("second".into()).as_str(), SLOT.get().map(String::as_str)), ("first", Some("first")));
-        // SAFETY: nobody has what was found above.
-        let unused = unsafe { Unused::promised() };
-        assert_eq!((SLOT.take(&unused).as_deref().map(String::as_str), SLOT.take(&unused)), (Some("first"), None));
     }
 }

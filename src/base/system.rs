@@ -192,12 +192,6 @@ pub(crate) fn is_executable(path: &CStr) -> bool {
     unsafe { libc::access(path.as_ptr(), libc::X_OK) == 0 }
 }
 
-/// The processor that this thread runs on, for the moment.
-pub(crate) fn processor() -> i32 {
-    // SAFETY: takes nothing.
-    unsafe { libc::sched_getcpu() }
-}
-
 /// Can the eight bytes around an address be read? Asks the system with the quickest call that reads some: it takes a set of signals, looks at
 /// what it is to do with it afterwards, and refuses that. (So does Abseil's `AddressIsReadable`.) Where the call is refused nothing is found out.
 pub(crate) fn is_readable(at: usize) -> bool {

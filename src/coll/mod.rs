@@ -47,8 +47,8 @@ use team::Team;
 use crate::base::atomics::Ordering;
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
+use crate::base::leaked::Leaked;
 use crate::base::lock::Mutex;
-use crate::base::published::Slot;
 use crate::base::trace::traced;
 #[cfg(feature = "trace")]
 use crate::base::trace::{Event, What, note};
@@ -59,7 +59,7 @@ use crate::p2p::endpoint::{Endpoint, endpoint};
 /// What a process has of its collective calls.
 struct Process {
     /// The teams, at the places of their communicators' handles.
-    teams: [Slot<Team>; COMMUNICATORS],
+    teams: [Leaked<Team>; COMMUNICATORS],
     making: Mutex<()>,
     /// Teams of communicators that this process has freed and whose memory, which it hosts, others may still use.
     #[expect(clippy::vec_box, reason = "large, and rarely more than none")]
@@ -70,7 +70,7 @@ struct Process {
 impl Process {
     const fn new() -> Process {
         Process {
-            teams: [const { Slot::empty() }; COMMUNICATORS],
+            teams: [const { Leaked::none() }; COMMUNICATORS],
             making: Mutex::new(()),
             leaving: Mutex::new(Vec::new()),
             open: request::Open::new(),
@@ -91,7 +91,7 @@ fn process() -> &'static Process {
 }
 
 #[inline(always)]
-fn slot(comm: i32) -> &'static Slot<Team> {
+fn slot(comm: i32) -> &'static Leaked<Team> {
     &process().teams[comm as usize & (COMMUNICATORS - 1)]
 }
 

@@ -305,8 +305,7 @@ impl Team {
         }
         // One that cannot be reached now wakes by itself before long.
         if let Some(peer) = self.peer_soon(member) {
-            // SAFETY: the peer's region stays mapped as long as the peer is known, which is as long as the endpoint lives.
-            let board = unsafe { &*peer.region.board().cast::<Board>() };
+            let board: &Board = peer.region.board_of();
             #[cfg(loom)]
             let board = super::model::board_of(member).unwrap_or(board);
             doorbell::ring(&board.bell, doorbell::bit(self.comm as usize));

@@ -16,6 +16,7 @@
 //! There is no agreement any more among ranks one of which is dead.
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::plain::{bytes_of, bytes_of_mut, of_plain};
 use crate::lane::Place;
 use crate::lane::map::{CREATE_SLOT, Life, SYSTEM_INDICES, UNIT_SLOTS, UNITS};
 use crate::p2p::context::{Context, OFFER_UNITS, OFFER_WORDS, Offer};
@@ -42,15 +43,16 @@ impl Call {
     }
 }
 
-/// Ranks `first` to `first + count - 1` want to be in the communicator of `colour`, by the order `order`, `order + step`, …
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
-    pub first: u32,
-    pub count: u32,
-    pub colour: i64,
-    pub order: i64,
-    pub step: i64,
+of_plain! {
+    /// Ranks `first` to `first + count - 1` want to be in the communicator of `colour`, by the order `order`, `order + step`, …
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) struct Wish {
+        pub first: u32,
+        pub count: u32,
+        pub colour: i64,
+        pub order: i64,
+        pub step: i64,
+    }
 }
 
 impl Wish {
@@ -68,26 +70,27 @@ impl Wish {
     }
 }
 
-/// What goes up, and with other meanings of the last words, down.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Letter {
-    /// [`Call`]
-    call: u64,
-    /// 0, [`AGAIN`], or the number of an error's [`Code`]
-    status: u64,
-    /// The rank of the world that could not take part; with [`Code::Argument`], the other call in the upper half.
-    about: u64,
-    /// How many wishes follow.
-    wishes: u64,
-    /// Up: the largest epoch so far. Down: the new one.
-    epoch: u64,
-    /// Up: the most indices that a rank has. Down: indices of the new communicators.
-    indices: u64,
-    /// Up: where the stretch of units begins that `free` is about. Down: the first unit of the new communicators.
-    unit: u64,
-    /// Units that are free at all.
-    free: [u64; OFFER_WORDS],
+of_plain! {
+    /// What goes up, and with other meanings of the last words, down.
+    #[derive(Clone, Copy, Debug)]
+    struct Letter {
+        /// [`Call`]
+        call: u64,
+        /// 0, [`AGAIN`], or the number of an error's [`Code`]
+        status: u64,
+        /// The rank of the world that could not take part; with [`Code::Argument`], the other call in the upper half.
+        about: u64,
+        /// How many wishes follow.
+        wishes: u64,
+        /// Up: the largest epoch so far. Down: the new one.
+        epoch: u64,
+        /// Up: the most indices that a rank has. Down: indices of the new communicators.
+        indices: u64,
+        /// Up: where the stretch of units begins that `free` is about. Down: the first unit of the new communicators.
+        unit: u64,
+        /// Units that are free at all.
+        free: [u64; OFFER_WORDS],
+    }
 }
 
 /// [`Letter::status`]: no units of this stretch are free at all ranks; try the next one.
@@ -270,23 +273,6 @@ fn take(ep: &'static Endpoint, context: &Context, from: u32) -> Result<(Letter, 
     let mut wishes = vec![nothing; (letter.wishes as usize).min(context.group.size() as usize)];
     signal::receive(ep, lane, CREATE_SLOT, bytes_of_mut(&mut wishes))?;
     Ok((letter, wishes))
-}
-
-/// A record that consists of numbers without gaps between them.
-trait Numbers: Copy {}
-impl Numbers for Letter {}
-impl Numbers for Wish {}
-static_assertions::const_assert!(size_of::<Letter>() == 8 * (7 + OFFER_WORDS));
-static_assertions::const_assert!(size_of::<Wish>() == 32);
-
-fn bytes_of<T: Numbers>(records: &[T]) -> &[u8] {
-    // SAFETY: numbers only, without padding, as asserted above.
-    unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), size_of_val(records)) }
-}
-
-fn bytes_of_mut<T: Numbers>(records: &mut [T]) -> &mut [u8] {
-    // SAFETY: as above, and any bytes are numbers.
-    unsafe { std::slice::from_raw_parts_mut(records.as_mut_ptr().cast(), size_of_val(records)) }
 }
 
 #[cfg(test)]

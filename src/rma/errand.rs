@@ -25,7 +25,7 @@ use super::view::{Place, View};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
-use crate::base::system;
+use crate::base::thread;
 use crate::wait::stall::Job;
 
 /// Most bytes that are asked for: the caller waits meanwhile.
@@ -57,7 +57,7 @@ pub(super) struct Watch {
 
 /// The processor of this thread, + 1.
 fn processor() -> u32 {
-    system::processor().wrapping_add(1) as u32
+    thread::processor().map_or(0, |p| p as u32 + 1)
 }
 
 impl Window {

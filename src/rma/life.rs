@@ -12,8 +12,8 @@ use super::{ALL, Rma, Split};
 use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
+use crate::base::leaked::Leaked;
 use crate::base::log::{Level, tell};
-use crate::base::published::Slot;
 use crate::base::run::Run;
 use crate::base::unused::Unused;
 use crate::coll;
@@ -23,7 +23,7 @@ use crate::p2p::COMM_WORLD;
 use crate::p2p::any_source::share::shares;
 use crate::p2p::endpoint::{Endpoint, endpoint};
 
-static RMA: Slot<Rma> = Slot::empty();
+static RMA: Leaked<Rma> = Leaked::none();
 /// Opening and closing take turns.
 static LIFE: Mutex<()> = Mutex::new(());
 /// Times that it was opened in this process, and so in all.
