@@ -33,6 +33,13 @@ impl<T> Leaked<T> {
         value
     }
 
+    /// Puts a value in the place of another: what was there.
+    pub fn replace(&self, value: T) -> (&'static T, Option<Retired<T>>) {
+        let new: &'static T = Box::leak(Box::new(value));
+        let old = self.0.swap(std::ptr::from_ref(new).cast_mut(), Ordering::AcqRel);
+        (new, (!old.is_null()).then(|| Retired(Leaked(AtomicPtr::new(old)))))
+    }
+
     /// Takes the value out.
     pub fn take(&self, _unused: &Unused) -> Option<Box<T>> {
         let at = self.0.swap(null_mut(), Ordering::AcqRel);
@@ -47,6 +54,21 @@ impl<T> Leaked<T> {
     pub unsafe fn free(&self) {
         // SAFETY: as the caller promises.
         drop(self.take(&unsafe { Unused::promised() }));
+    }
+}
+
+/// A value that is no longer to be found, and may be used still by who has found it before.
+pub struct Retired<T: 'static>(Leaked<T>);
+
+impl<T> Retired<T> {
+    /// The value, while nobody frees it.
+    pub fn get(&self) -> Option<&T> {
+        self.0.get()
+    }
+
+    /// Frees it.
+    pub fn free(self, unused: &Unused) {
+        drop(self.0.take(unused));
     }
 }
 

@@ -297,7 +297,8 @@ impl Rma {
     fn begin_anew(&'static self, number: u32) -> Result<()> {
         // It may still be waking whom it has answered.
         self.stop_helper();
-        self.views.clear();
+        // SAFETY: all ranks are here, between two barriers, and no thread of this one is in another call.
+        self.views.clear(&unsafe { Unused::promised() });
         self.number.store(number, Ordering::Release);
         self.renumbered.store(true, Ordering::Release);
         let mut registry = self.registry.lock().unwrap_or_else(|e| e.into_inner());

@@ -25,10 +25,12 @@ use super::address::GlobalAddress;
 use super::device::Far;
 use super::errand::Watch;
 use super::record::{COMMANDS_AT, ENTRIES_MOST, Entry, USES, WINDOW_BYTES, Window, ring};
-use crate::base::atomics::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
+use crate::base::atomics::{AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
 use crate::base::bytes::Room;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::leaked::{Leaked, Retired};
+use crate::base::unused::Unused;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::RMA_AT;
 use crate::p2p::any_source::ring::Ring;
@@ -197,9 +199,9 @@ pub(super) fn is_used(window: &Window, of: impl Fn(u32, u32) -> bool) -> bool {
 /// The windows of other ranks.
 pub(super) struct Views {
     /// A power of two of them.
-    slots: Box<[AtomicPtr<View>]>,
+    slots: Box<[Leaked<View>]>,
     making: Mutex<()>,
-    retired: Mutex<Vec<AtomicPtr<View>>>,
+    retired: Mutex<Vec<Retired<View>>>,
     retired_count: AtomicUsize,
 }
 
@@ -208,7 +210,7 @@ impl Views {
     pub fn new(most: usize) -> Views {
         let most = 1usize << most.max(1).ilog2();
         Views {
-            slots: (0..most).map(|_| AtomicPtr::new(core::ptr::null_mut())).collect(),
+            slots: (0..most).map(|_| Leaked::none()).collect(),
             making: Mutex::new(()),
             retired: Mutex::new(Vec::new()),
             retired_count: AtomicUsize::new(0),
@@ -232,38 +234,30 @@ impl Views {
     fn sweep_now(&self, own: &Window) {
         let Ok(mut retired) = self.retired.try_lock() else { return };
         fence(Ordering::SeqCst);
-        retired.retain(|view| {
-            let view = view.load(Ordering::Relaxed);
-            // SAFETY: leaked in `make`, freed here only.
-            let place = self.place(unsafe { (*view).rank });
-            if is_used(own, |rank, _| self.place(rank) == place) {
-                return true;
-            }
+        let is_over = |view: &mut Retired<View>| {
+            let place = view.get().map(|view| self.place(view.rank));
+            !is_used(own, |rank, _| Some(self.place(rank)) == place)
+        };
+        for view in retired.extract_if(.., is_over) {
             // SAFETY: no longer to be found, and nobody who found it before has its use any more.
-            drop(unsafe { Box::from_raw(view) });
-            false
-        });
+            view.free(&unsafe { Unused::promised() });
+        }
         self.retired_count.store(retired.len(), Ordering::Relaxed);
     }
 
     /// Forgets all. No thread has a use.
-    pub fn clear(&self) {
+    pub fn clear(&self, unused: &Unused) {
         let mut retired = self.retired.lock().unwrap_or_else(|e| e.into_inner());
-        for slot in self.slots.iter().chain(retired.iter()) {
-            let view = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
-            if !view.is_null() {
-                // SAFETY: leaked in `make`; nobody has it any more.
-                drop(unsafe { Box::from_raw(view) });
-            }
-        }
-        retired.clear();
+        retired.drain(..).for_each(|view| view.free(unused));
+        self.slots.iter().for_each(|slot| drop(slot.take(unused)));
         self.retired_count.store(0, Ordering::Relaxed);
     }
 }
 
 impl Drop for Views {
     fn drop(&mut self) {
-        self.clear();
+        // SAFETY: who has a view borrows this.
+        self.clear(&unsafe { Unused::promised() });
     }
 }
 
@@ -273,11 +267,8 @@ impl Rma {
     pub(super) fn view<'a>(&'a self, rank: u32, _using: &'a Using<'_>) -> Result<&'a View> {
         let slots = &self.views.slots;
         let place = self.views.place(rank);
-        // SYNC POINT: pairs with the swap in `make_view`.
-        let view = slots[place].load(Ordering::Acquire);
-        // SAFETY: a leaked box. One that is taken out of its place lives on while any use of a rank of that place is written down, and
-        // the caller's is.
-        match unsafe { view.as_ref() } {
+        // One that is taken out of its place lives on while any use of a rank of that place is written down, and the caller's is.
+        match slots[place].get() {
             Some(view) if view.rank == rank => Ok(view),
             _ => self.make_view(rank, place),
         }
@@ -286,8 +277,7 @@ impl Rma {
     /// The view of a rank, of which the caller has a use written down, if there is one already.
     #[inline(always)]
     pub(super) fn view_short(&self, rank: u32) -> Option<&View> {
-        // SAFETY: as in `view`.
-        unsafe { self.views.slots[self.views.place(rank)].load(Ordering::Acquire).as_ref() }.filter(|v| v.rank == rank)
+        self.views.slots[self.views.place(rank)].get().filter(|v| v.rank == rank)
     }
 
     #[cold]
@@ -295,21 +285,16 @@ impl Rma {
     fn make_view(&self, rank: u32, place: usize) -> Result<&View> {
         let _one = self.views.making.lock().unwrap_or_else(|e| e.into_inner());
         let slot = &self.views.slots[place];
-        let there = slot.load(Ordering::Acquire);
-        // SAFETY: under the lock nobody takes it out.
-        if let Some(view) = unsafe { there.as_ref() }.filter(|v| v.rank == rank) {
+        if let Some(view) = slot.get().filter(|v| v.rank == rank) {
             return Ok(view);
         }
-        let view = Box::into_raw(Box::new(self.open_view(rank)?));
-        // SYNC POINT: pairs with the acquire in `view`.
-        slot.store(view, Ordering::Release);
-        if !there.is_null() {
+        let (view, there) = slot.replace(self.open_view(rank)?);
+        if let Some(there) = there {
             let mut retired = self.views.retired.lock().unwrap_or_else(|e| e.into_inner());
-            retired.push(AtomicPtr::new(there));
+            retired.push(there);
             self.views.retired_count.store(retired.len(), Ordering::Relaxed);
         }
-        // SAFETY: leaked just now; it stays as long as the caller's use does.
-        Ok(unsafe { &*view })
+        Ok(view)
     }
 
     fn open_view(&self, rank: u32) -> Result<View> {
