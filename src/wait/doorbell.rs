@@ -103,7 +103,7 @@ pub fn sleep(bell: &AtomicU32, seen: u32, bits: u32, nanoseconds: u64) {
         }
         return;
     }
-    futex_wait(bell, seen, bits, now_ns() + nanoseconds);
+    futex_wait(bell, seen, bits, now_ns().saturating_add(nanoseconds));
 }
 
 /// Rings: changes the value and wakes whoever sleeps for one of `bits`.
