@@ -1,8 +1,8 @@
 //! A place for a value that is found without a lock, and freed when nobody can be using it any more.
 
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::atomics::{AtomicPtr, Ordering};
 use super::record::Empty;
 use super::unused::Unused;
 
@@ -21,14 +21,16 @@ impl<T> Leaked<T> {
     /// The value.
     #[inline(always)]
     pub fn get(&self) -> Option<&'static T> {
+        // SYNC POINT: pairs with the release in `put` and `replace`.
         let at = self.0.load(Ordering::Acquire);
-        // SAFETY: a box that was leaked in `put`; who has it freed, by `free`, has promised that nobody uses it.
+        // SAFETY: a box that was leaked in `put` or `replace`; who takes it out has promised that nobody uses it.
         unsafe { at.as_ref() }
     }
 
     /// Puts a value where none is.
     pub fn put(&self, value: T) -> &'static T {
         let value: &'static T = Box::leak(Box::new(value));
+        // SYNC POINT: pairs with the acquire in `get`.
         self.0.store(std::ptr::from_ref(value).cast_mut(), Ordering::Release);
         value
     }
@@ -36,6 +38,7 @@ impl<T> Leaked<T> {
     /// Puts a value in the place of another: what was there.
     pub fn replace(&self, value: T) -> (&'static T, Option<Retired<T>>) {
         let new: &'static T = Box::leak(Box::new(value));
+        // SYNC POINT: as in `put`.
         let old = self.0.swap(std::ptr::from_ref(new).cast_mut(), Ordering::AcqRel);
         (new, (!old.is_null()).then(|| Retired(Leaked(AtomicPtr::new(old)))))
     }
@@ -45,15 +48,6 @@ impl<T> Leaked<T> {
         let at = self.0.swap(null_mut(), Ordering::AcqRel);
         // SAFETY: leaked in `put`, and no longer to be found; nobody uses it, as the caller has promised.
         (!at.is_null()).then(|| unsafe { Box::from_raw(at) })
-    }
-
-    /// Takes the value out and frees it, if there is one.
-    ///
-    /// # Safety
-    /// Nobody uses it, now or later.
-    pub unsafe fn free(&self) {
-        // SAFETY: as the caller promises.
-        drop(self.take(&unsafe { Unused::promised() }));
     }
 }
 

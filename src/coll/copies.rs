@@ -114,9 +114,7 @@ impl Team {
             return Err(self.wrong_offer(self.arena()?, offer, offer.bytes as u64));
         }
         let pid = self.pid_of(offer.member)?;
-        // SAFETY: the member has offered this memory to whoever may write, until it sees that all have.
-        unsafe { cma::write_run(pid, from.as_ptr(), offer.addr + at as u64, from.len()) }
-            .map_err(|e| self.copy_failed(offer, e))
+        cma::write_from(pid, from, offer.addr + at as u64).map_err(|e| self.copy_failed(offer, e))
     }
 
     /// The process of a member, if that lives: its number may stand for another's memory otherwise.

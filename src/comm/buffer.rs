@@ -43,6 +43,8 @@ pub struct Buffer<'job, T: Plain> {
 /// What `fmpl_alloc` aligns to.
 const ALIGNED: usize = 64;
 
+static_assertions::assert_impl_all!(Buffer<'static, u64>: Send, Sync);
+
 impl<'job, T: Plain> Buffer<'job, T> {
     /// `len` elements, all of whose bytes are 0. [`Code::Memory`] when there is not so much.
     pub fn new(job: &'job Job, len: usize) -> Result<Buffer<'job, T>> {

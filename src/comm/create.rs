@@ -137,11 +137,8 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     ep.spool.forget(comm);
     ep.waiting_sends.forget(comm);
     let team = crate::coll::forget(comm, &unused);
-    // SAFETY: no request is pending, and as the caller promises no thread uses the communicator.
-    unsafe {
-        ep.lanes.forget(comm);
-        ep.contexts.remove(context);
-    }
+    ep.lanes.forget(comm, &unused);
+    ep.contexts.remove(comm, &unused);
     result.and(said).and(rings).and(team)
 }
 

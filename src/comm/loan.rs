@@ -86,6 +86,9 @@ pub struct Loan<'job, T: Plain> {
     _job: PhantomData<&'job Job>,
 }
 
+static_assertions::assert_impl_all!(LoanMut<'static, u64>: Send, Sync);
+static_assertions::assert_impl_all!(Loan<'static, u64>: Send, Sync);
+
 impl Job {
     /// Memory for `len` elements, with whatever bytes are there, to be filled and handed over.
     ///

@@ -86,6 +86,8 @@ pub struct StridedMut<'a, T: Plain> {
     stride: usize,
 }
 
+static_assertions::assert_impl_all!(StridedMut<'static, u64>: Send, Sync);
+
 impl<'a, T: Plain> StridedMut<'a, T> {
     /// `count` runs of `run` elements, `stride` elements apart. [`Code::Argument`] when the last would end outside the slice, or
     /// when they overlap.

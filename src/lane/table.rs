@@ -14,6 +14,7 @@ use super::Lane;
 use super::far::Far;
 use crate::base::atomics::{AtomicPtr, Mutex, MutexGuard, Ordering, changes};
 use crate::base::error::{Code, Error, Result};
+use crate::base::unused::Unused;
 use crate::base::zeroed::Zeroed;
 
 /// Communicators that a process can belong to at a time, the world included.
@@ -243,12 +244,8 @@ impl LaneTable {
         all.iter().filter(fits).map(|lane| Held::of(lane)).collect()
     }
 
-    /// Frees the lanes of a communicator, not the world.
-    ///
-    /// # Safety
-    /// No reference to one of them may be in use, and none may be used afterwards, but those that are [held](LaneTable::hold): these are
-    /// waited for.
-    pub unsafe fn forget(&self, comm: i32) {
+    /// Frees the lanes of a communicator, not the world. Those that are [held](LaneTable::hold) are waited for.
+    pub fn forget(&self, comm: i32, _unused: &Unused) {
         let mut all = self.all();
         let mut replaced = self.replaced.lock().unwrap_or_else(|e| e.into_inner());
         let few = self.other(comm).swap(null_mut(), Ordering::AcqRel);
@@ -274,15 +271,12 @@ impl LaneTable {
     }
 
     /// Frees all lanes.
-    ///
-    /// # Safety
-    /// No reference to a lane may be in use, and none may be used afterwards.
-    pub unsafe fn clear(&self) {
+    pub fn clear(&self, unused: &Unused) {
         let comms: Vec<i32> = self.all().iter().map(|l| l.comm()).collect();
         self.slots.iter().for_each(|slot| slot.store(null_mut(), Ordering::Release));
         for comm in comms {
-            // SAFETY: as the caller promises. (The world has no table of its own here; its lanes are freed like the others'.)
-            unsafe { self.forget(comm) };
+            // (The world has no table of its own here; its lanes are freed like the others'.)
+            self.forget(comm, unused);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! list lie in the peer, and are read from there a few at a time, by the same system call that then moves the bytes.
 
 use super::layout::{Cursor, Form, Layout};
+use crate::base::bytes::Room;
 use crate::fabric::shm::cma::{self, CmaError};
 
 /// Pieces described at a time to the kernel.
@@ -31,10 +32,10 @@ pub(super) fn across(
     n: usize,
 ) -> Result<(), CmaError> {
     if let (Form::Contiguous(l), Form::Contiguous(r)) = (local.form(), remote) {
-        let (l, r) = (l.part(at, n), r.ptr() as u64 + at as u64);
+        let (l, r) = (Room::from(l.part(at, n)), r.ptr() as u64 + at as u64);
         return match way {
-            Way::Push => cma::write_from(pid, l, r),
-            Way::Pull => cma::read_into(pid, l.into(), r),
+            Way::Push => cma::write_from(pid, *l, r),
+            Way::Pull => cma::read_into(pid, l, r),
         };
     }
     let mut l = Cursor::new(local, at);

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use crate::base::error::{Code, Error, Result};
 use crate::base::leaked::Leaked;
 use crate::base::lock::{Mutex, MutexGuard};
+use crate::base::unused::Unused;
 use crate::base::zeroed::Zeroed;
 use crate::lane::Place;
 use crate::lane::map::WORLD_UNIT;
@@ -154,14 +155,11 @@ impl Contexts {
     }
 
     /// Takes a communicator out. Its units stay taken until [`Contexts::give_back`].
-    ///
-    /// # Safety
-    /// No reference to it may be in use, and none may be used afterwards.
-    pub unsafe fn remove(&self, context: &'static Context) {
+    pub fn remove(&self, handle: i32, unused: &Unused) {
+        // Under the lock: see `place_of`.
         let mut books = self.books();
         books.alive -= 1;
-        // SAFETY: as the caller promises. (Under the lock: see `place_of`.)
-        unsafe { self.table[context.handle as usize & (COMMUNICATORS - 1)].free() };
+        drop(self.table[handle as usize & (COMMUNICATORS - 1)].take(unused));
     }
 
     /// Offers the free units from `first` on: until [`Contexts::settle`] nobody else of this process does.
@@ -228,6 +226,7 @@ impl Books {
 impl Drop for Contexts {
     fn drop(&mut self) {
         // SAFETY: the endpoint goes away, so nobody is in the library.
-        self.table.iter().for_each(|context| unsafe { context.free() });
+        let unused = unsafe { Unused::promised() };
+        self.table.iter().for_each(|context| drop(context.take(&unused)));
     }
 }

@@ -12,6 +12,7 @@ use crate::base::processor::Processor;
 use crate::base::trace;
 use crate::base::trace::traced;
 use crate::base::tuning::{self, Whence};
+use crate::base::unused::Unused;
 use crate::fabric::network::Card;
 use crate::fabric::network::control::{Fabric, Terms};
 use crate::fabric::network::link::Link;
@@ -472,7 +473,7 @@ impl Drop for Endpoint {
         // Nothing of other nodes' may write into what goes away below.
         self.stop_threads();
         // SAFETY: the endpoint is going away, so no thread is in the library.
-        unsafe { self.lanes.clear() };
+        self.lanes.clear(&unsafe { Unused::promised() });
     }
 }
 

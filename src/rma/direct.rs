@@ -6,7 +6,7 @@ use super::address::GlobalAddress;
 use super::errand::ERRAND_MOST;
 use super::view::{Place, Using};
 use crate::base::atomics::{Ordering, fence};
-use crate::base::bytes::Room;
+use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::shm::cma::{self, CmaError};
 
@@ -174,8 +174,7 @@ impl Rma {
         fence(Ordering::Release);
         let done = match (to.here, from.here) {
             (None, Some(here)) => match self.open_to_copies(to)? {
-                // SAFETY: registered memory on both sides, whose owners have agreed to it.
-                Some(pid) => unsafe { cma::write_run(pid, here.as_ptr(), to.addr, len) }.map_err(|e| (to, e)),
+                Some(pid) => cma::write_from(pid, *here, to.addr).map_err(|e| (to, e)),
                 None => return Ok(Done::Ask(to.view.rank)),
             },
             (Some(here), None) => match self.open_to_copies(from)? {
@@ -186,8 +185,7 @@ impl Rma {
                 (Some(source), Some(target)) if len <= ON_THE_STACK => {
                     let mut bytes = [0u8; ON_THE_STACK];
                     let read = cma::read_into(source, Room::of(&mut bytes[..len]), from.addr).map_err(|e| (from, e));
-                    // SAFETY: as above, out of `len` bytes on the stack.
-                    let write = || unsafe { cma::write_run(target, bytes.as_ptr(), to.addr, len) };
+                    let write = || cma::write_from(target, Bytes::of(&bytes[..len]), to.addr);
                     read.and_then(|()| write().map_err(|e| (to, e)))
                 }
                 _ => return Ok(Done::Ask(from.view.rank)),

@@ -2,6 +2,7 @@
 //! one that counts memory. A lane that somebody may still use is not freed.
 
 use crate::stage::model;
+use fmpl::base::unused::Unused;
 use fmpl::p2p::COMM_WORLD;
 use fmpl::p2p::model::{COMMUNICATOR, Terms, World};
 
@@ -11,7 +12,8 @@ fn freed(name: &str, looks: impl Fn(World) + Copy + Send + Sync + 'static) {
         let frees = w.spawn(0, move || {
             w.uses_communicator();
             // SAFETY: no other thread is in a call on the communicator; whether its lanes are used otherwise is what the model is about.
-            unsafe { w.endpoint(0).lanes.forget(COMMUNICATOR) };
+            let unused = unsafe { Unused::promised() };
+            w.endpoint(0).lanes.forget(COMMUNICATOR, &unused);
         });
         let looks = w.spawn(0, move || looks(w));
         frees.join().expect("the thread that frees");

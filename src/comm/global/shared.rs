@@ -15,6 +15,8 @@ pub struct Shared<'g, T: Plain> {
     global: &'g Global<'g>,
 }
 
+static_assertions::assert_impl_all!(Shared<'static, u64>: Send, Sync);
+
 impl<'g, T: Plain> Shared<'g, T> {
     pub(super) fn new(global: &'g Global<'_>, len: usize) -> Result<Shared<'g, T>> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|b| *b > 0 && align_of::<T>() <= 64);

@@ -11,8 +11,7 @@ mod aliased;
 
 use libc::{c_ulong, c_void, iovec, pid_t};
 
-use crate::base::bytes::Room;
-use crate::base::run::Run;
+use crate::base::bytes::{Bytes, Room};
 
 /// Why a copy was not made, or not to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,11 +117,11 @@ pub fn read_into(pid: pid_t, local: Room<'_>, remote: u64) -> Result<(), CmaErro
     unsafe { run(Way::Read, pid, local.as_mut_ptr(), remote, local.len()) }
 }
 
-/// [`write_run`] out of a run of this process's, to where the other has said that it may.
+/// [`write_run`] out of bytes of this process's, to where the other has said that it may.
 #[inline]
-pub(crate) fn write_from(pid: pid_t, local: Run, remote: u64) -> Result<(), CmaError> {
-    // SAFETY: readable, as the run's maker promised; and as said.
-    unsafe { run(Way::Write, pid, local.ptr(), remote, local.len()) }
+pub(crate) fn write_from(pid: pid_t, local: Bytes<'_>, remote: u64) -> Result<(), CmaError> {
+    // SAFETY: readable, as their maker promised; and as said.
+    unsafe { run(Way::Write, pid, local.as_ptr().cast_mut(), remote, local.len()) }
 }
 
 /// # Safety
