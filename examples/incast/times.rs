@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
+use fmpl::base::system::cpus::CpuSet;
 use fmpl::{Comm, Result as Outcome};
 
 use super::{EACH, SLOTS};
@@ -47,12 +48,7 @@ impl Block {
 
 /// The processors that this process may use.
 pub fn processors() -> Vec<usize> {
-    // SAFETY: a zeroed set is valid, and the call fills it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
-        (0..libc::CPU_SETSIZE as usize).filter(|c| libc::CPU_ISSET(*c, &set)).collect()
-    }
+    CpuSet::allowed().map_or(vec![0], |set| set.cpus())
 }
 
 /// The median of some values.
@@ -68,23 +64,15 @@ fn now() -> f64 {
 }
 
 /// This thread on some of the processors, ahead of other programs.
-struct Bound(libc::cpu_set_t);
+struct Bound(CpuSet);
 
 impl Bound {
     fn to(which: &[usize]) -> Outcome<Bound> {
-        // SAFETY: zeroed sets are valid, and the calls read and fill them.
-        unsafe {
-            let (mut before, mut set): (libc::cpu_set_t, libc::cpu_set_t) = (std::mem::zeroed(), std::mem::zeroed());
-            let size = size_of::<libc::cpu_set_t>();
-            which.iter().for_each(|c| libc::CPU_SET(*c, &mut set));
-            if libc::sched_getaffinity(0, size, &mut before) != 0 || libc::sched_setaffinity(0, size, &set) != 0 {
-                let why = std::io::Error::last_os_error();
-                return Err(fmpl::Error::new(fmpl::Code::System, format!("processors {which:?}: {why}")));
-            }
-            // Where it is refused, other programs run in between.
-            libc::sched_setscheduler(0, libc::SCHED_FIFO, &libc::sched_param { sched_priority: 1 });
-            Ok(Bound(before))
-        }
+        let bound = CpuSet::allowed().and_then(|before| CpuSet::of_cpus(which.iter().copied()).apply().map(|()| before));
+        let before = bound.map_err(|e| fmpl::Error::new(fmpl::Code::System, format!("processors {which:?}: {e}")))?;
+        // Where it is refused, other programs run in between.
+        schedule(libc::SCHED_FIFO, 1);
+        Ok(Bound(before))
     }
 
     /// The receiver to the first processor, everybody else to the others.
@@ -95,12 +83,15 @@ impl Bound {
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        // SAFETY: the set that there was before.
-        unsafe {
-            libc::sched_setscheduler(0, libc::SCHED_OTHER, &libc::sched_param { sched_priority: 0 });
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0);
-        }
+        schedule(libc::SCHED_OTHER, 0);
+        let _ = self.0.apply();
     }
+}
+
+/// How the system schedules this thread.
+fn schedule(policy: i32, priority: i32) {
+    // SAFETY: reads the parameters.
+    unsafe { libc::sched_setscheduler(0, policy, &libc::sched_param { sched_priority: priority }) };
 }
 
 /// The raw hop: one cache line that two threads write in turn, on the first two processors; the least of a few runs.

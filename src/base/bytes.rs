@@ -10,7 +10,7 @@ use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ops::Deref;
 
-use super::atomics::{AtomicU32, AtomicU64, Ordering, copy, fence};
+use super::atomics::{AtomicU8, AtomicU32, AtomicU64, Ordering, copy, fence};
 use super::copying::Copying;
 use super::ownership::take_over;
 use super::plain::Plain;
@@ -213,10 +213,22 @@ impl<'a> Room<'a> {
         unsafe { &*self.0.at.cast() }
     }
 
+    /// One of its bytes, which others use by atomic operations, too.
+    #[inline(always)]
+    pub fn byte(self, at: usize) -> &'a AtomicU8 {
+        // SAFETY: within it; any content is valid.
+        unsafe { &*self.part(at, 1).as_ptr().cast() }
+    }
+
     /// Makes all its bytes 0.
     pub fn zero(self) {
+        self.fill(0);
+    }
+
+    /// Makes all its bytes this one.
+    pub fn fill(self, byte: u8) {
         // SAFETY: writable, as its maker promised.
-        unsafe { self.as_mut_ptr().write_bytes(0, self.0.len) };
+        unsafe { self.as_mut_ptr().write_bytes(byte, self.0.len) };
     }
 
     /// [`take_over`] of its lines: its bytes are lost.

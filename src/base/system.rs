@@ -7,7 +7,7 @@
 //! | `exec`, `process` | starting processes, how they end, and leaving none behind |
 //! | `signals` | signals that are read instead of interrupting anything |
 
-pub(crate) mod cpus;
+pub mod cpus;
 pub(crate) mod exec;
 pub mod process;
 pub(crate) mod signals;
@@ -61,7 +61,7 @@ pub(crate) fn peek(socket: &(impl AsRawFd + ?Sized), into: &mut [u8]) -> Result<
 }
 
 /// Waits until something happens to one of the descriptors: to how many.
-pub(crate) fn poll(fds: &mut [libc::pollfd], ms: c_int) -> Result<usize> {
+pub fn poll(fds: &mut [libc::pollfd], ms: c_int) -> Result<usize> {
     // SAFETY: the array is as long as said.
     check(unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, ms) }).map(|n| n as usize)
 }
@@ -155,17 +155,47 @@ pub(crate) fn hear(event: &(impl AsRawFd + ?Sized)) -> Result<bool> {
     }
 }
 
-/// The limits of descriptors.
-pub(crate) fn descriptors() -> Result<libc::rlimit> {
+/// A limit of this process, `RLIMIT_…`.
+pub fn limit(which: libc::__rlimit_resource_t) -> Result<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the struct is there to be filled.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }).map(|_| limit)
+    check(unsafe { libc::getrlimit(which, &mut limit) }).map(|_| limit)
 }
 
-/// Changes them, if the system lets us.
-pub(crate) fn set_descriptors(limit: &libc::rlimit) {
+/// Changes that of descriptors, if the system lets us. Did it?
+pub(crate) fn set_descriptors(limit: &libc::rlimit) -> bool {
     // SAFETY: a limit to be read.
-    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) };
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) == 0 }
+}
+
+/// Memory with a descriptor and no name.
+pub fn memfd(name: &CStr, flags: libc::c_uint) -> Result<OwnedFd> {
+    // SAFETY: a text with a NUL; the new descriptor is ours.
+    unsafe { made(libc::memfd_create(name.as_ptr(), flags)) }
+}
+
+/// What may no longer be done with it, `F_SEAL_…`.
+pub fn seal(memory: &(impl AsRawFd + ?Sized), seals: c_int) -> Result<()> {
+    // SAFETY: takes numbers only.
+    check(unsafe { libc::fcntl(memory.as_raw_fd(), libc::F_ADD_SEALS, seals) }).map(drop)
+}
+
+/// A process as a descriptor, which is readable when it has ended.
+pub fn process_descriptor(pid: i32) -> Result<OwnedFd> {
+    // SAFETY: takes numbers only; the new descriptor is ours.
+    unsafe { made(libc::syscall(libc::SYS_pidfd_open, pid, 0) as RawFd) }
+}
+
+/// Sends a signal to a process, of which the caller knows that the number still means it.
+pub fn signal(pid: i32, signal: c_int) {
+    // SAFETY: takes numbers only.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// Makes a fifo for this user.
+pub fn fifo(path: &CStr) -> Result<()> {
+    // SAFETY: a text with a NUL.
+    check(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }).map(drop)
 }
 
 /// Whom this process acts for.
@@ -209,10 +239,10 @@ pub(crate) fn exit_now(code: c_int) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Asks for order between this thread and others; `false`: the system refuses.
-pub(crate) fn membarrier(command: c_int) -> bool {
+/// Asks for order between this thread and others: 0; less: the system refuses. The command 0 asks which commands there are.
+pub fn membarrier(command: c_int) -> libc::c_long {
     // SAFETY: takes numbers only.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
 }
 
 /// Sleeps until the word is woken by one of these bits, or the clock ([`now_ns`](super::clock::now_ns)) is at `until`; not at all if it is

@@ -3,6 +3,8 @@
 use std::io;
 use std::thread::{Builder, JoinHandle, ThreadId};
 
+use super::system::cpus::CpuSet;
+
 /// Starts a thread that no signal reaches: those for the process go to a thread of the program, and its handlers run there.
 ///
 /// All signals are blocked before the thread is there, so there is no moment in which it could take one; the caller's mask is put back.
@@ -86,22 +88,11 @@ pub fn processor() -> Option<usize> {
 /// Moves the calling thread to one of the processors that it may use, if `choose` names one, which is asked with what tells whether it may
 /// use it; and leaves it as free as it was. Where it has moved to.
 pub fn move_to(choose: impl FnOnce(&dyn Fn(usize) -> bool) -> Option<usize>) -> Option<usize> {
-    let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: sets of that size, which may be all zero; only processors within them are looked at.
-    unsafe {
-        let (mut all, mut one): (libc::cpu_set_t, libc::cpu_set_t) = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size, &mut all) != 0 {
-            return None;
-        }
-        let may = |p: usize| p < libc::CPU_SETSIZE as usize && libc::CPU_ISSET(p, &all);
-        let there = choose(&may).filter(|p| may(*p))?;
-        libc::CPU_SET(there, &mut one);
-        if libc::sched_setaffinity(0, size, &one) != 0 {
-            return None;
-        }
-        libc::sched_setaffinity(0, size, &all);
-        Some(there)
-    }
+    let all = CpuSet::allowed().ok()?;
+    let there = choose(&|p| all.has(p)).filter(|p| all.has(*p))?;
+    CpuSet::of_cpus([there]).apply().ok()?;
+    let _ = all.apply();
+    Some(there)
 }
 
 /// Has a function called in every child of this process, which forks: it may do no more than a handler of a signal.

@@ -10,3 +10,5 @@ pub mod acp;
 pub mod c;
 pub mod fortran;
 mod outcome;
+
+pub use outcome::last_error_text;

@@ -71,6 +71,14 @@ pub(super) fn last_error() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ref().map(|text| text.as_ptr())).ok().flatten().unwrap_or(c"".as_ptr())
 }
 
+/// The same as a text of the caller's.
+pub fn last_error_text() -> String {
+    LAST.try_with(|last| last.borrow().as_ref().map(|text| text.to_string_lossy().into_owned()))
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+}
+
 /// What a code means, in a few words.
 pub(super) fn meaning(code: c_int) -> &'static CStr {
     match Code::from_number(code) {
@@ -85,8 +93,7 @@ mod tests {
     use super::*;
 
     fn text() -> String {
-        // SAFETY: the text ends with a NUL and this thread makes no failing call while it is read.
-        unsafe { CStr::from_ptr(last_error()) }.to_str().unwrap().to_owned()
+        last_error_text()
     }
 
     #[test]

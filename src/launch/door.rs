@@ -11,7 +11,7 @@
 use super::environment::{self, Place, VERSION};
 use super::wire::Inbox;
 use crate::base::error::{Code, Error, Result};
-use crate::base::system::{descriptors, is_ready, lengthen_queue};
+use crate::base::system::{is_ready, lengthen_queue, limit};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -71,7 +71,8 @@ impl Door {
     pub(super) fn open(place: &Place) -> Result<Door> {
         let listeners = listen_for(place)?;
         let at: Vec<String> = listeners.iter().filter_map(|l| l.local_addr().ok()).map(|a| a.to_string()).collect();
-        let places = (descriptors().map_or(0, |limit| limit.rlim_cur) / 8).clamp(PLACES_FEW, PLACES) as usize;
+        let places =
+            (limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur) / 8).clamp(PLACES_FEW, PLACES) as usize;
         let (strangers, at) = (Vec::new(), at.join(" and "));
         Ok(Door { listeners, at, strangers, places, spare: spare(), shut_until: None })
     }

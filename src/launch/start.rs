@@ -11,7 +11,7 @@ use crate::base::system::cpus::CpuSet;
 use crate::base::system::exec::{News, Start, Step, fork};
 use crate::base::system::process::{Process, Warden};
 use crate::base::system::signals::{Signals, blocked_now, mind_children};
-use crate::base::system::{descriptors, pipe, set_descriptors, set_waiting};
+use crate::base::system::{limit, pipe, set_descriptors, set_waiting};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -216,7 +216,7 @@ fn host_name() -> String {
 
 /// Makes room for so many descriptors, as far as the system lets us: the limits that held before.
 fn raise_descriptor_limit(need: u64) -> io::Result<libc::rlimit> {
-    let before = descriptors()?;
+    let before = limit(libc::RLIMIT_NOFILE)?;
     if before.rlim_cur < need {
         set_descriptors(&libc::rlimit { rlim_cur: need.min(before.rlim_max), rlim_max: before.rlim_max });
     }

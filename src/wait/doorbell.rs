@@ -30,7 +30,7 @@ const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 
 /// Registers this process for the expedited membarrier; called at init by every rank.
 pub fn register() -> bool {
-    let ok = membarrier(REGISTER_GLOBAL_EXPEDITED);
+    let ok = membarrier(REGISTER_GLOBAL_EXPEDITED) == 0;
     BARRIER.store(ok, Ordering::Relaxed);
     ok
 }
@@ -52,7 +52,7 @@ pub fn barrier() -> bool {
     if !BARRIER.load(Ordering::Relaxed) {
         return false;
     }
-    let done = membarrier(GLOBAL_EXPEDITED);
+    let done = membarrier(GLOBAL_EXPEDITED) == 0;
     if !done {
         BARRIER.store(false, Ordering::Relaxed);
     }

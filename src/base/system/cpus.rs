@@ -4,18 +4,18 @@ use std::io::{Error, Result};
 
 /// A set of CPUs as the system calls take it.
 #[derive(Clone)]
-pub(crate) struct CpuSet(Vec<libc::c_ulong>);
+pub struct CpuSet(Vec<libc::c_ulong>);
 
 const WORD: usize = libc::c_ulong::BITS as usize;
 
 impl CpuSet {
     /// The CPUs that this process may use.
-    pub(crate) fn allowed() -> Result<CpuSet> {
+    pub fn allowed() -> Result<CpuSet> {
         CpuSet::of(0)
     }
 
     /// The CPUs that a process may use; 0: this one.
-    pub(crate) fn of(pid: libc::pid_t) -> Result<CpuSet> {
+    pub fn of(pid: libc::pid_t) -> Result<CpuSet> {
         let mut words = 1024 / WORD;
         loop {
             let mut set = CpuSet(vec![0; words]);
@@ -31,7 +31,8 @@ impl CpuSet {
         }
     }
 
-    pub(crate) fn of_cpus(cpus: impl IntoIterator<Item = usize>) -> CpuSet {
+    /// Those of these numbers.
+    pub fn of_cpus(cpus: impl IntoIterator<Item = usize>) -> CpuSet {
         let mut words = vec![0; 1024 / WORD];
         for cpu in cpus {
             words.resize(words.len().max(cpu / WORD + 1), 0);
@@ -40,17 +41,18 @@ impl CpuSet {
         CpuSet(words)
     }
 
-    pub(crate) fn has(&self, cpu: usize) -> bool {
+    /// Is it in the set?
+    pub fn has(&self, cpu: usize) -> bool {
         self.0.get(cpu / WORD).is_some_and(|w| w >> (cpu % WORD) & 1 == 1)
     }
 
     /// The numbers of its CPUs, ascending.
-    pub(crate) fn cpus(&self) -> Vec<usize> {
+    pub fn cpus(&self) -> Vec<usize> {
         (0..self.0.len() * WORD).filter(|c| self.has(*c)).collect()
     }
 
     /// Makes it the set of the calling thread and of what it executes. Safe between fork and exec.
-    pub(crate) fn apply(&self) -> Result<()> {
+    pub fn apply(&self) -> Result<()> {
         // SAFETY: the buffer is as long as said.
         match unsafe { libc::sched_setaffinity(0, self.0.len() * WORD / 8, self.0.as_ptr().cast()) } {
             0 => Ok(()),

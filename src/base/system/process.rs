@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Error, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use super::{made, pipe};
+use super::{pipe, process_descriptor};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +73,8 @@ pub(crate) struct Process {
 impl Process {
     /// Takes charge of a child that was just forked.
     pub(crate) fn of(pid: i32) -> io::Result<Process> {
-        // SAFETY: takes numbers only; the new descriptor is ours. Nobody reaps our child before Process does.
-        match unsafe { made(libc::syscall(libc::SYS_pidfd_open, pid, 0) as RawFd) } {
+        // Nobody reaps our child before Process does.
+        match process_descriptor(pid) {
             Ok(pidfd) => Ok(Process { pid, pidfd, end: None }),
             Err(e) => {
                 kill_group(pid, libc::SIGKILL);

@@ -3,12 +3,14 @@
 
 use std::ffi::CString;
 use std::fmt;
+use std::fs::File;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::process::ExitCode;
 
 use fmpl::base::config::Config;
 use fmpl::base::processor::Processor;
+use fmpl::base::system;
 use fmpl::base::tuning::{Whence, find};
 
 /// How bad a finding is.
@@ -182,14 +184,13 @@ fn ptrace_scope() -> Finding {
 fn cores() -> Finding {
     const NAME: &str = "cores";
     let mine = available_cores();
-    // SAFETY: no memory is passed.
-    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    let online = fmpl::base::processor::cores();
     let text = format!("{mine} of {online} online may be used");
     if mine == 1 {
         let costs = "two ranks take turns on it: every message costs a context switch";
         return Finding::problem(NAME, text, costs, "taskset, cgroup cpuset, or a machine with more");
     }
-    if (mine as i64) < online {
+    if mine < online {
         return Finding::note(
             NAME,
             text,
@@ -223,29 +224,19 @@ fn processor_quota() -> Finding {
 fn memfd() -> Finding {
     const NAME: &str = "shared memory (memfd)";
     const COSTS: &str = "without it no job of more than one rank can start";
-    // SAFETY: the name is NUL-terminated; the descriptor is closed here.
-    unsafe {
-        let fd = libc::memfd_create(c"fmpl-doctor".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
-        if fd < 0 {
-            return Finding::problem(
-                NAME,
-                format!("memfd_create: {}", std::io::Error::last_os_error()),
-                COSTS,
-                "a kernel of 3.17 or later",
-            );
-        }
-        let sealed = libc::ftruncate(fd, 1 << 20) == 0 && libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) == 0;
-        libc::close(fd);
-        if sealed {
-            Finding::good(NAME, "works, with seals")
-        } else {
-            Finding::problem(
-                NAME,
-                "cannot be sized or sealed",
-                COSTS,
-                "the limits of the cgroup and of the file size (ulimit -f)",
-            )
-        }
+    let memory = match system::memfd(c"fmpl-doctor", libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) {
+        Err(e) => return Finding::problem(NAME, format!("memfd_create: {e}"), COSTS, "a kernel of 3.17 or later"),
+        Ok(memory) => File::from(memory),
+    };
+    if memory.set_len(1 << 20).and_then(|()| system::seal(&memory, libc::F_SEAL_SHRINK)).is_ok() {
+        Finding::good(NAME, "works, with seals")
+    } else {
+        Finding::problem(
+            NAME,
+            "cannot be sized or sealed",
+            COSTS,
+            "the limits of the cgroup and of the file size (ulimit -f)",
+        )
     }
 }
 
@@ -271,29 +262,18 @@ fn sockets() -> Finding {
 
 fn pidfd() -> Finding {
     const NAME: &str = "death notices (pidfd)";
-    // SAFETY: no memory is passed; the descriptor is closed here.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0);
-        if fd < 0 {
-            let costs =
-                "a dead peer is noticed by its closed socket only, and its id could be another process's by then";
-            return Finding::note(
-                NAME,
-                format!("pidfd_open: {}", std::io::Error::last_os_error()),
-                costs,
-                "a kernel of 5.3 or later",
-            );
-        }
-        libc::close(fd as i32);
+    const COSTS: &str =
+        "a dead peer is noticed by its closed socket only, and its id could be another process's by then";
+    match system::process_descriptor(std::process::id() as i32) {
+        Ok(_) => Finding::good(NAME, "work"),
+        Err(e) => Finding::note(NAME, format!("pidfd_open: {e}"), COSTS, "a kernel of 5.3 or later"),
     }
-    Finding::good(NAME, "work")
 }
 
 fn membarrier() -> Finding {
     const NAME: &str = "sleeping (membarrier)";
     const GLOBAL_EXPEDITED: libc::c_long = 1 << 1;
-    // SAFETY: the query passes no memory.
-    let can = unsafe { libc::syscall(libc::SYS_membarrier, 0, 0, 0) };
+    let can = system::membarrier(0);
     if can > 0 && can & GLOBAL_EXPEDITED != 0 {
         return Finding::good(NAME, "a sleeper orders itself against its wakers; they pay nothing");
     }
@@ -307,10 +287,7 @@ fn membarrier() -> Finding {
 }
 
 fn limit(which: libc::__rlimit_resource_t) -> (u64, u64) {
-    let mut l = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `l` lives across the call.
-    unsafe { libc::getrlimit(which, &mut l) };
-    (l.rlim_cur, l.rlim_max)
+    system::limit(which).map_or((0, 0), |l| (l.rlim_cur, l.rlim_max))
 }
 
 fn open_files() -> Finding {

@@ -6,6 +6,7 @@ use fmpl::base::config::{Config, SETTINGS};
 use fmpl::base::copying::{self, Loop};
 use fmpl::base::processor::Processor;
 use fmpl::base::tuning::{Case, Distance, Whence, find};
+use fmpl::fabric::shm::region::page_size;
 
 use super::doctor::{self, Level};
 
@@ -16,10 +17,8 @@ pub fn main() -> ExitCode {
     println!("shared records       layout {}", fmpl::fabric::shm::region::LAYOUT_VERSION);
     println!("fabrics              shm (shared memory within a node), verbs (RDMA between nodes)");
     rdma();
-    // SAFETY: no memory is passed.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     println!("cores                {} may be used", doctor::available_cores());
-    println!("page size            {page} bytes");
+    println!("page size            {} bytes", page_size());
     println!("copies               {}", copies());
     tuning();
     println!("\nThis machine (fmpl doctor explains):");

@@ -8,6 +8,7 @@ use super::device::{Access, Atomics, Registrar, Registration};
 use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
+use crate::base::system::limit;
 
 /// Where memory is registered: pairs and regions of one domain may be used together.
 pub struct Domain {
@@ -71,10 +72,7 @@ fn cannot_register(len: usize, with: &str, why: &std::io::Error) -> Error {
 /// What the system says of the limit on locked memory, which registered memory counts for, and how to lift it.
 #[cold]
 pub fn memory_limit() -> String {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a valid rlimit.
-    unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
-    match limit.rlim_cur {
+    match limit(libc::RLIMIT_MEMLOCK).map_or(0, |limit| limit.rlim_cur) {
         libc::RLIM_INFINITY => "there is no limit on locked memory".to_owned(),
         n => format!(
             "locked memory is limited to {n} bytes; `ulimit -l unlimited` before the start lifts that (limits.conf: memlock)"

@@ -50,7 +50,8 @@ mod layout;
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
@@ -61,6 +62,7 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::clock;
 use crate::base::error::{Code, Error, Result};
 use crate::base::record::Record;
+use crate::base::system;
 use layout::MAGIC;
 pub use layout::{
     ALIVE, ANY_AT, ARENAS_AT, BOARD_AT, BOARD_END, BOARD_LEN, FINALIZED, HEAP_AT, LANES_AT, LAYOUT_VERSION, LIVES_AT,
@@ -72,12 +74,71 @@ pub use mapping::{Mapping, page_size};
 /// Told before pages are given back to the system: the first byte, and how many.
 pub type OnRemove = Box<dyn Fn(*mut u8, usize) + Send + Sync>;
 
-/// This rank's own region.
+/// A region, whosever it is: what is mapped of it from the beginning on.
 #[derive(Debug)]
-pub struct Region {
+pub struct Shown {
     fd: OwnedFd,
     first: Mapping,
     rank: u32,
+}
+
+impl Shown {
+    fn of(fd: OwnedFd, rank: u32) -> Result<Shown> {
+        let first = Mapping::of(fd.as_fd(), 0, BOARD_END as usize)
+            .map_err(|e| Error::new(Code::Memory, format!("mapping the header of the region of rank {rank}: {e}")))?;
+        Ok(Shown { fd, first, rank })
+    }
+
+    /// The owner's rank. (The header says so to others, who may damage it; what concerns this process is read nowhere but here.)
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// The owner's header, as it is shown to others.
+    #[inline]
+    pub fn header(&self) -> &RegionHeader {
+        // SAFETY: the first page is mapped as long as self lives, and every field is an atomic.
+        unsafe { &*self.first.as_ptr().cast::<RegionHeader>() }
+    }
+
+    /// The owner's pulse.
+    #[inline]
+    pub(super) fn pulse(&self) -> &AtomicU32 {
+        // SAFETY: in the first mapping, which lasts as long as self, and an atomic; the header before it ends well below.
+        unsafe { &*self.first.as_ptr().add(PULSE_AT as usize).cast::<AtomicU32>() }
+    }
+
+    /// The owner's notice board: [`BOARD_LEN`] bytes, at a page.
+    pub fn board(&self) -> *mut u8 {
+        // SAFETY: the first mapping reaches to BOARD_END.
+        unsafe { self.first.as_ptr().add(BOARD_AT as usize) }
+    }
+
+    /// The same as what lies there.
+    pub fn board_of<T: Record>(&self) -> &T {
+        self.first.record(BOARD_AT as usize)
+    }
+
+    /// Maps `len` bytes from `offset` on. `Memory`: the address space or a limit on it is used up; `Argument`: beyond the region.
+    pub fn map(&self, offset: u64, len: usize) -> Result<Mapping> {
+        Mapping::of(self.fd.as_fd(), offset, len).map_err(|e| map_error(e, self.rank, offset, len))
+    }
+
+    /// The same for the heap, apart from others' heaps where the caches look them up.
+    pub fn map_apart(&self, offset: u64, len: usize) -> Result<Mapping> {
+        Mapping::apart(self.fd.as_fd(), offset, len, self.rank).map_err(|e| map_error(e, self.rank, offset, len))
+    }
+
+    /// The descriptor, to be handed to peers.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// This rank's own region.
+#[derive(Debug)]
+pub struct Region {
+    shown: Shown,
     size: u32,
     version: u32,
     indices: AtomicU32,
@@ -100,13 +161,10 @@ impl Region {
             return Err(Error::system(format!("rank {rank}: making room for the shared region (ftruncate)")));
         }
         let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-        // SAFETY: as above.
-        if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals) } != 0 {
+        if system::seal(&fd, seals).is_err() {
             return Err(Error::system(format!("rank {rank}: sealing the shared region (F_ADD_SEALS)")));
         }
-        let first = Mapping::of(fd.as_fd(), 0, BOARD_END as usize)
-            .map_err(|e| Error::new(Code::Memory, format!("rank {rank}: mapping the shared region's header: {e}")))?;
-        let region = Region { fd, first, rank, size, version: layout_version, indices: AtomicU32::new(0) };
+        let region = Region { shown: Shown::of(fd, rank)?, size, version: layout_version, indices: AtomicU32::new(0) };
         let h = region.header();
         h.layout_version.store(layout_version, Ordering::Relaxed);
         h.rank.store(rank, Ordering::Relaxed);
@@ -115,11 +173,6 @@ impl Region {
         h.start_ns.store(clock::now_ns(), Ordering::Relaxed);
         h.magic.store(MAGIC, Ordering::Release);
         Ok(region)
-    }
-
-    /// This rank. (The header says so to others, who may damage it; what concerns this process is read nowhere but here.)
-    pub fn rank(&self) -> u32 {
-        self.rank
     }
 
     /// The number of ranks of the job.
@@ -141,44 +194,6 @@ impl Region {
     pub fn have_indices(&self, indices: u32) {
         let most = self.indices.fetch_max(indices, Ordering::AcqRel).max(indices);
         self.header().indices.store(most, Ordering::Release);
-    }
-
-    /// The header, as it is shown to others.
-    #[inline]
-    pub fn header(&self) -> &RegionHeader {
-        // SAFETY: the first page is mapped as long as self lives, and every field is an atomic.
-        unsafe { &*self.first.as_ptr().cast::<RegionHeader>() }
-    }
-
-    /// The owner's pulse.
-    #[inline]
-    pub(super) fn pulse(&self) -> &AtomicU32 {
-        // SAFETY: in the first mapping, which lasts as long as self, and an atomic; the header before it ends well below.
-        unsafe { &*self.first.as_ptr().add(PULSE_AT as usize).cast::<AtomicU32>() }
-    }
-
-    /// The notice board: [`BOARD_LEN`] bytes, at a page.
-    pub fn board(&self) -> *mut u8 {
-        // SAFETY: the first mapping reaches to BOARD_END.
-        unsafe { self.first.as_ptr().add(BOARD_AT as usize) }
-    }
-
-    /// The same as what lies there.
-    pub fn board_of<T: Record>(&self) -> &T {
-        self.first.record(BOARD_AT as usize)
-    }
-
-    /// Maps `len` bytes from `offset` on. `Memory`: the address space or a limit on it is used up; `Argument`: beyond the region.
-    pub fn map(&self, offset: u64, len: usize) -> Result<Mapping> {
-        Mapping::of(self.fd.as_fd(), offset, len)
-            .map_err(|e| map_error(e, &format!("rank {}: its own region", self.rank), offset, len))
-    }
-
-    /// The same for the heap, apart from others' heaps where the caches look them up.
-    pub fn map_apart(&self, offset: u64, len: usize) -> Result<Mapping> {
-        let rank = self.rank;
-        Mapping::apart(self.fd.as_fd(), offset, len, rank)
-            .map_err(|e| map_error(e, &format!("rank {rank}: its own region"), offset, len))
     }
 
     /// Bytes of the pages between two offsets that are there.
@@ -247,20 +262,29 @@ impl Region {
             }
         }
     }
-
-    /// The descriptor, to be handed to peers.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
 }
 
 /// Another rank's region.
 #[derive(Debug)]
 pub struct PeerRegion {
-    fd: OwnedFd,
-    first: Mapping,
-    rank: u32,
+    shown: Shown,
     pub(super) heap: OnceLock<Option<HeapWindow>>,
+}
+
+impl Deref for Region {
+    type Target = Shown;
+    #[inline(always)]
+    fn deref(&self) -> &Shown {
+        &self.shown
+    }
+}
+
+impl Deref for PeerRegion {
+    type Target = Shown;
+    #[inline(always)]
+    fn deref(&self) -> &Shown {
+        &self.shown
+    }
 }
 
 impl PeerRegion {
@@ -286,9 +310,7 @@ impl PeerRegion {
         if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
             return Err(wrong("it is not sealed against shrinking".into()));
         }
-        let first = Mapping::of(fd.as_fd(), 0, BOARD_END as usize)
-            .map_err(|e| Error::new(Code::Memory, format!("mapping the header of the region of rank {rank}: {e}")))?;
-        let region = PeerRegion { fd, first, rank, heap: OnceLock::new() };
+        let region = PeerRegion { shown: Shown::of(fd, rank)?, heap: OnceLock::new() };
         let h = region.header();
         if h.magic.load(Ordering::Acquire) != MAGIC {
             return Err(wrong("the magic number is missing".into()));
@@ -301,48 +323,6 @@ impl PeerRegion {
         }
         fence(Ordering::Acquire);
         Ok(region)
-    }
-
-    /// The owner's header.
-    #[inline]
-    pub fn header(&self) -> &RegionHeader {
-        // SAFETY: the first page is mapped as long as self lives, and every field is an atomic.
-        unsafe { &*self.first.as_ptr().cast::<RegionHeader>() }
-    }
-
-    /// The owner's pulse.
-    #[inline]
-    pub(super) fn pulse(&self) -> &AtomicU32 {
-        // SAFETY: in the first mapping, which lasts as long as self, and an atomic; the header before it ends well below.
-        unsafe { &*self.first.as_ptr().add(PULSE_AT as usize).cast::<AtomicU32>() }
-    }
-
-    /// The owner's notice board: [`BOARD_LEN`] bytes.
-    pub fn board(&self) -> *mut u8 {
-        // SAFETY: the first mapping reaches to BOARD_END.
-        unsafe { self.first.as_ptr().add(BOARD_AT as usize) }
-    }
-
-    /// The same as what lies there.
-    pub fn board_of<T: Record>(&self) -> &T {
-        self.first.record(BOARD_AT as usize)
-    }
-
-    /// The owner's rank.
-    pub fn rank(&self) -> u32 {
-        self.rank
-    }
-
-    /// Maps `len` bytes from `offset` on. `Memory`: the address space or a limit on it is used up; `Argument`: beyond the region.
-    pub fn map(&self, offset: u64, len: usize) -> Result<Mapping> {
-        Mapping::of(self.fd.as_fd(), offset, len)
-            .map_err(|e| map_error(e, &format!("the region of rank {}", self.rank), offset, len))
-    }
-
-    /// The same for the heap, apart from others' heaps where the caches look them up.
-    pub fn map_apart(&self, offset: u64, len: usize) -> Result<Mapping> {
-        Mapping::apart(self.fd.as_fd(), offset, len, self.rank)
-            .map_err(|e| map_error(e, &format!("the region of rank {}", self.rank), offset, len))
     }
 }
 
@@ -357,21 +337,21 @@ pub(super) fn version_error(rank: u32, theirs: u32, ours: u32) -> Error {
 }
 
 #[cold]
-fn map_error(e: io::Error, whose: &str, offset: u64, len: usize) -> Error {
+fn map_error(e: io::Error, rank: u32, offset: u64, len: usize) -> Error {
     let code = if e.raw_os_error() == Some(libc::EINVAL) { Code::Argument } else { Code::Memory };
     Error::new(
         code,
         format!(
-            "mapping {len} bytes at {offset:#x} of {whose}: {e} (see `ulimit -v` and vm.max_map_count if memory should suffice)"
+            "mapping {len} bytes at {offset:#x} of the region of rank {rank}: {e} (see `ulimit -v` and vm.max_map_count if memory should suffice)"
         ),
     )
 }
 
 /// A limit on the size of files would end the process by SIGXFSZ where the region is made: better to say it.
 fn check_file_limit(rank: u32) -> Result<()> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: limit is a valid rlimit.
-    if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0 && limit.rlim_cur < REGION_END {
+    if let Ok(limit) = system::limit(libc::RLIMIT_FSIZE)
+        && limit.rlim_cur < REGION_END
+    {
         return Err(Error::new(
             Code::Memory,
             format!(
@@ -388,14 +368,10 @@ fn memfd(rank: u32) -> Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // MFD_NOEXEC_SEAL is wanted by hardened systems and unknown to kernels before 6.3.
     for flags in [flags | libc::MFD_NOEXEC_SEAL, flags] {
-        // SAFETY: name ends with a NUL.
-        let fd = unsafe { libc::memfd_create(name.as_ptr(), flags) };
-        if fd >= 0 {
-            // SAFETY: a new descriptor that nobody else knows.
-            return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
-        }
-        if io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL) {
-            break;
+        match system::memfd(&name, flags) {
+            Ok(fd) => return Ok(fd),
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {}
+            Err(_) => break,
         }
     }
     Err(Error::system(format!("rank {rank}: making the shared region (memfd_create)")))

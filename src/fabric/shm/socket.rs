@@ -10,6 +10,7 @@ use std::time::Duration;
 use libc::c_int;
 
 use crate::base::key;
+use crate::base::system;
 
 /// `SO_PEERPIDFD` (Linux 6.5), which the libc crate does not have for all targets.
 const SO_PEERPIDFD: c_int = 77;
@@ -116,8 +117,7 @@ pub(super) fn pidfd(fd: BorrowedFd<'_>, pid: libc::pid_t) -> io::Result<Option<O
         Err(e) if e.raw_os_error() == Some(libc::ENOPROTOOPT) => {}
         Err(e) => return gone_or(e),
     }
-    // SAFETY: no memory is involved.
-    let pidfd = match owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as c_int) {
+    let pidfd = match system::process_descriptor(pid) {
         Ok(pidfd) => pidfd,
         Err(e) => return gone_or(e),
     };
@@ -141,13 +141,12 @@ fn gone_or(e: io::Error) -> io::Result<Option<OwnedFd>> {
 /// Waits until one of the descriptors is ready; returns at a signal too.
 pub(super) fn poll(fds: &mut [libc::pollfd], timeout: Duration) -> io::Result<()> {
     let ms = c_int::try_from(timeout.as_millis()).unwrap_or(c_int::MAX);
-    // SAFETY: fds is a valid array of its length.
-    match check(unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, ms) }) {
+    match system::poll(fds, ms) {
         Err(e) if e.kind() == io::ErrorKind::Interrupted => {
             fds.iter_mut().for_each(|p| p.revents = 0);
             Ok(())
         }
-        r => r,
+        r => r.map(drop),
     }
 }
 

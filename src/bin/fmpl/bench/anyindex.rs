@@ -40,16 +40,16 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         let by = if any { fmpl::p2p::TAG_ANY } else { index };
         r.sb.stamp(0, 8, i);
         if r.rank == 0 {
-            r.send(r.sb.at(0), 8, peer, index)?;
+            r.send(r.sb.part(0, 8), peer, index)?;
         }
-        r.recv(r.rb.at(0), 8, peer, by)?;
+        r.recv(r.rb.part(0, 8), peer, by)?;
         let found = r.received_index(peer, by)?;
         if found != index {
             return Err(format!("index {found} at message {i}, expected {index}"));
         }
         r.rb.check(0, 8, i)?;
         if r.rank == 1 {
-            r.send(r.sb.at(0), 8, peer, index)?;
+            r.send(r.sb.part(0, 8), peer, index)?;
         }
     }
     Ok(vec![(now() - t0) / a[1] as f64 / 2.0])

@@ -35,14 +35,14 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         }
         r.sb.stamp(0, n, i);
         if r.rank == 0 {
-            r.send_any(r.sb.at(0), n, peer, 0)?;
+            r.send_any(r.sb.part(0, n), peer, 0)?;
         }
-        if r.recv_any(r.rb.at(0), n, 0)? != peer {
+        if r.recv_any(r.rb.part(0, n), 0)? != peer {
             return Err(format!("message {i} is from somebody else"));
         }
         r.rb.check(0, n, i)?;
         if r.rank == 1 {
-            r.send_any(r.sb.at(0), n, peer, 0)?;
+            r.send_any(r.sb.part(0, n), peer, 0)?;
         }
     }
     Ok(vec![(now() - t0) / a[1] as f64 / 2.0])

@@ -5,6 +5,10 @@
 //! in turn from a pool that is larger than the inner caches; the first and the last element are changed and checked in every call.
 //! The time is that of the slowest rank for all calls of a block, divided by their number.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fmpl::base::bytes::Room;
+
 use super::rank::{Outcome, Rank, now};
 use super::{Bench, Case, Figure, Options, size_text, sizes};
 
@@ -90,28 +94,28 @@ pub fn barrier(r: &mut Rank, a: &[i64]) -> Outcome {
     r.slowest((now() - t0) / a[0] as f64)
 }
 
-/// A call on `n` bytes, the one of this number, with its marks.
-type Call = fn(&Rank, *mut u8, usize, i64) -> Result<(), String>;
+/// A call on this memory, the one of this number, with its marks.
+type Call = fn(&Rank, Room<'static>, i64) -> Result<(), String>;
 
 /// `bcast SIZE K WARM`
 pub fn bcast(r: &mut Rank, a: &[i64]) -> Outcome {
     calls(r, a, bcast_once)
 }
 
-fn bcast_once(r: &Rank, p: *mut u8, n: usize, i: i64) -> Result<(), String> {
+fn bcast_once(r: &Rank, p: Room<'static>, i: i64) -> Result<(), String> {
     let root = (i % r.size as i64) as i32;
-    mark_ends(p, n, if r.rank == root { i as f64 } else { -1.0 });
-    r.bcast(p, n, root)?;
-    check_ends(p, n, i as f64, i)
+    mark_ends(p, if r.rank == root { i as f64 } else { -1.0 });
+    r.bcast(p, root)?;
+    check_ends(p, i as f64, i)
 }
 
 /// `reduce SIZE K WARM`
 pub fn reduce(r: &mut Rank, a: &[i64]) -> Outcome {
-    calls(r, a, |r, p, n, i| {
+    calls(r, a, |r, p, i| {
         let root = (i % r.size as i64) as i32;
-        mark_ends(p, n, i as f64);
-        r.reduce(p, n / 8, root)?;
-        check_ends(p, n, i as f64 * if r.rank == root { r.size as f64 } else { 1.0 }, i)
+        mark_ends(p, i as f64);
+        r.reduce(p, root)?;
+        check_ends(p, i as f64 * if r.rank == root { r.size as f64 } else { 1.0 }, i)
     })
 }
 
@@ -120,41 +124,44 @@ pub fn allreduce(r: &mut Rank, a: &[i64]) -> Outcome {
     calls(r, a, allreduce_once)
 }
 
-fn allreduce_once(r: &Rank, p: *mut u8, n: usize, i: i64) -> Result<(), String> {
-    mark_ends(p, n, i as f64);
-    r.allreduce(p, n / 8)?;
-    check_ends(p, n, i as f64 * r.size as f64, i)
+fn allreduce_once(r: &Rank, p: Room<'static>, i: i64) -> Result<(), String> {
+    mark_ends(p, i as f64);
+    r.allreduce(p)?;
+    check_ends(p, i as f64 * r.size as f64, i)
 }
 
 /// One after the other, as a program would call them: by themselves reduces and broadcasts run ahead of each other.
-fn reduce_and_bcast(r: &Rank, p: *mut u8, n: usize, i: i64) -> Result<(), String> {
+fn reduce_and_bcast(r: &Rank, p: Room<'static>, i: i64) -> Result<(), String> {
     let root = (i % r.size as i64) as i32;
-    mark_ends(p, n, i as f64);
-    r.reduce(p, n / 8, root)?;
-    r.bcast(p, n, root)?;
-    check_ends(p, n, i as f64 * r.size as f64, i)
+    mark_ends(p, i as f64);
+    r.reduce(p, root)?;
+    r.bcast(p, root)?;
+    check_ends(p, i as f64 * r.size as f64, i)
 }
 
-fn scatter_and_allgather(r: &Rank, p: *mut u8, n: usize, i: i64) -> Result<(), String> {
-    let (part, own) = (n / r.size as usize, r.rb.at(0));
+fn scatter_and_allgather(r: &Rank, p: Room<'static>, i: i64) -> Result<(), String> {
+    let part = p.len() / r.size as usize;
+    let own = r.rb.part(0, part);
     let root = (i % r.size as i64) as i32;
-    mark_ends(p, n, if r.rank == root { i as f64 } else { -1.0 });
-    r.scatter(p, part, own, root)?;
-    r.allgather_from(own, part, p)?;
-    check_ends(p, part * r.size as usize, i as f64, i)
+    mark_ends(p, if r.rank == root { i as f64 } else { -1.0 });
+    r.scatter(p, own, root)?;
+    r.allgather(own, p)?;
+    check_ends(p.part(0, part * r.size as usize), i as f64, i)
 }
 
-fn barrier_once(r: &Rank, _: *mut u8, _: usize, _: i64) -> Result<(), String> {
+fn barrier_once(r: &Rank, _: Room<'static>, _: i64) -> Result<(), String> {
     r.barrier()
 }
 
-fn allreduce_of_4_bytes(r: &Rank, p: *mut u8, _: usize, i: i64) -> Result<(), String> {
-    let word = p.cast::<i32>();
-    // SAFETY: four bytes, aligned, at `p`.
-    unsafe { word.write_volatile(i as i32) };
+fn allreduce_of_4_bytes(r: &Rank, p: Room<'static>, i: i64) -> Result<(), String> {
+    let word = p.half_word();
+    word.store(i as u32, Ordering::Relaxed);
     r.allreduce_int(p)?;
-    // SAFETY: as above.
-    if unsafe { word.read_volatile() } == i as i32 * r.size { Ok(()) } else { Err(format!("wrong value in call {i}")) }
+    if word.load(Ordering::Relaxed) == i as u32 * r.size as u32 {
+        Ok(())
+    } else {
+        Err(format!("wrong value in call {i}"))
+    }
 }
 
 /// A call, and what does the same.
@@ -187,21 +194,21 @@ pub fn guideline(r: &mut Rank, a: &[i64]) -> Outcome {
 pub fn allgather(r: &mut Rank, a: &[i64]) -> Outcome {
     let (n, ranks) = (a[0] as usize, r.size as usize);
     let whole = [(n * ranks) as i64, a[1], a[2]];
-    calls(r, &whole, |r, p, _, i| {
-        // SAFETY: a block for each rank is at `p`.
-        let block = |rank: usize| unsafe { p.add(rank * n) };
-        mark_ends(block(r.rank as usize), n, i as f64);
-        r.allgather(p, n)?;
-        (0..ranks).try_for_each(|rank| check_ends(block(rank), n, i as f64, i))
+    calls(r, &whole, |r, p, i| {
+        let block = |rank: usize| p.part(rank * n, n);
+        mark_ends(block(r.rank as usize), i as f64);
+        // In place: this rank's bytes are where they belong.
+        r.allgather(block(r.rank as usize), p)?;
+        (0..ranks).try_for_each(|rank| check_ends(block(rank), i as f64, i))
     })
 }
 
 /// `scan SIZE K WARM`
 pub fn scan(r: &mut Rank, a: &[i64]) -> Outcome {
-    calls(r, a, |r, p, n, i| {
-        mark_ends(p, n, i as f64);
-        r.scan(p, n / 8)?;
-        check_ends(p, n, i as f64 * (r.rank + 1) as f64, i)
+    calls(r, a, |r, p, i| {
+        mark_ends(p, i as f64);
+        r.scan(p)?;
+        check_ends(p, i as f64 * (r.rank + 1) as f64, i)
     })
 }
 
@@ -210,12 +217,11 @@ fn pool(r: &mut Rank, n: usize) -> usize {
     let buffers = (POOL / n).clamp(2, 64);
     r.need(buffers * n);
     // Sums stay small: what is in the buffers is zero but for the marks.
-    // SAFETY: the buffer has so many bytes.
-    unsafe { std::ptr::write_bytes(r.sb.at(0), 0, buffers * n) };
+    r.sb.part(0, buffers * n).zero();
     buffers
 }
 
-fn calls(r: &mut Rank, a: &[i64], call: impl Fn(&Rank, *mut u8, usize, i64) -> Result<(), String>) -> Outcome {
+fn calls(r: &mut Rank, a: &[i64], call: impl Fn(&Rank, Room<'static>, i64) -> Result<(), String>) -> Outcome {
     let (n, k, warm) = (a[0] as usize, a[1], a[2]);
     let buffers = pool(r, n);
     r.barrier()?;
@@ -229,7 +235,7 @@ fn each(
     (n, buffers): (usize, usize),
     first: i64,
     (k, warm): (i64, i64),
-    call: impl Fn(&Rank, *mut u8, usize, i64) -> Result<(), String>,
+    call: impl Fn(&Rank, Room<'static>, i64) -> Result<(), String>,
 ) -> Result<f64, String> {
     let mut t0 = now();
     for i in 0..k + warm {
@@ -237,26 +243,25 @@ fn each(
             t0 = now();
         }
         let number = first + i;
-        call(r, r.sb.at(number as usize % buffers * n), n, number)?;
+        call(r, r.sb.part(number as usize % buffers * n, n), number)?;
     }
     Ok((now() - t0) / k as f64)
 }
 
+/// The first and the last word.
 #[inline]
-fn mark_ends(p: *mut u8, n: usize, mark: f64) {
-    let p = p.cast::<f64>();
-    // SAFETY: `n` bytes, a multiple of 8, aligned, at `p`. Volatile: other processes read them.
-    unsafe {
-        p.write_volatile(mark);
-        p.add(n / 8 - 1).write_volatile(mark);
-    }
+pub fn ends(p: Room<'static>) -> [&'static AtomicU64; 2] {
+    [p.word(), p.part(p.len() / 8 * 8 - 8, 8).word()]
 }
 
 #[inline]
-fn check_ends(p: *mut u8, n: usize, want: f64, i: i64) -> Result<(), String> {
-    let p = p.cast::<f64>();
-    // SAFETY: as in `mark_ends`.
-    let (first, last) = unsafe { (p.read_volatile(), p.add(n / 8 - 1).read_volatile()) };
+fn mark_ends(p: Room<'static>, mark: f64) {
+    ends(p).iter().for_each(|end| end.store(mark.to_bits(), Ordering::Relaxed));
+}
+
+#[inline]
+fn check_ends(p: Room<'static>, want: f64, i: i64) -> Result<(), String> {
+    let [first, last] = ends(p).map(|end| f64::from_bits(end.load(Ordering::Relaxed)));
     if first == want && last == want {
         Ok(())
     } else {

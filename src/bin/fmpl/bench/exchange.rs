@@ -34,7 +34,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
             t0 = now();
         }
         r.sb.stamp(0, n, i + me);
-        r.sendrecv(n, peer, peer, 0)?;
+        r.exchange(n, peer, peer, 0)?;
         r.rb.check(0, n, i + 1 - me)?;
     }
     Ok(vec![(now() - t0) / a[1] as f64])

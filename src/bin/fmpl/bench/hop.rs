@@ -9,6 +9,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use fmpl::base::system::cpus::CpuSet;
+
 use super::against::compile;
 use super::measure::{cores, least, median};
 
@@ -143,12 +145,8 @@ impl Line {
 }
 
 fn pin(core: usize) {
-    // SAFETY: a zeroed set is valid; the set lives across the call. Unpinned is still a measure, so failure is not fatal.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(core, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
-    }
+    // Unpinned is still a measure, so failure is not fatal.
+    let _ = CpuSet::of_cpus([core]).apply();
 }
 
 const RUNS: u64 = 5;

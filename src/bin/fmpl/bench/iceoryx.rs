@@ -29,8 +29,7 @@ pub fn block(r: &Rank, n: usize, k: i64, warm: i64) -> Outcome {
     fn text(e: impl std::fmt::Debug) -> String {
         format!("iceoryx2: {e:?}")
     }
-    // SAFETY: no memory.
-    let job = unsafe { libc::getppid() };
+    let job = std::os::unix::process::parent_id();
     let node = NodeBuilder::new().create::<ipc::Service>().map_err(text)?;
     let service = |rank: i32| {
         let name = ServiceName::new(&format!("fmpl/bench/{job}/{n}/{rank}")).map_err(text)?;
@@ -44,11 +43,9 @@ pub fn block(r: &Rank, n: usize, k: i64, warm: i64) -> Outcome {
     let send = |stamp: Option<i64>| {
         let mut sample = publisher.loan_slice_uninit(n).map_err(text)?;
         if let Some(stamp) = stamp {
-            let at = sample.payload_mut().as_mut_ptr().cast::<u8>();
-            // SAFETY: `n` bytes, 8 at least.
-            unsafe {
-                at.cast::<i64>().write_unaligned(stamp);
-                at.add(last).cast::<i64>().write_unaligned(stamp);
+            let bytes = sample.payload_mut();
+            for at in [0, last] {
+                bytes[at..at + 8].iter_mut().zip(stamp.to_ne_bytes()).for_each(|(to, byte)| drop(to.write(byte)));
             }
         }
         // SAFETY: bytes, whatever they are; nobody looks at those that were not written.
@@ -57,10 +54,9 @@ pub fn block(r: &Rank, n: usize, k: i64, warm: i64) -> Outcome {
     let recv = |stamp: Option<i64>| loop {
         let Some(sample) = subscriber.receive().map_err(text)? else { continue };
         let Some(stamp) = stamp else { return Ok(()) };
-        let at = sample.payload().as_ptr();
-        // SAFETY: `n` bytes, 8 at least.
-        let there = unsafe { (at.cast::<i64>().read_unaligned(), at.add(last).cast::<i64>().read_unaligned()) };
-        return if there == (stamp, stamp) { Ok(()) } else { Err(format!("{there:?}, not {stamp}")) };
+        let bytes = sample.payload();
+        let right = [0, last].iter().all(|at| bytes[*at..*at + 8] == stamp.to_ne_bytes());
+        return if right { Ok(()) } else { Err(format!("other words than {stamp}")) };
     };
     let handed = super::loan::in_turn(r, k, warm, &|_| send(None), &|_| recv(None))?;
     let touched = super::loan::in_turn(r, k, warm, &|i| send(Some(i)), &|i| recv(Some(i)))?;

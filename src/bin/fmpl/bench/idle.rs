@@ -25,7 +25,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let mut pid = [std::process::id() as f64];
     if r.rank != 0 {
         r.send_figures(&pid, 1)?;
-        r.recv(r.rb.at(0), 8, 0, 0)?;
+        r.recv(r.rb.part(0, 8), 0, 0)?;
         return Ok(vec![]);
     }
     let mut pids = Vec::new();
@@ -38,7 +38,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     std::thread::sleep(Duration::from_millis(a[0] as u64));
     let spent: Vec<f64> = pids.iter().zip(before).map(|(p, b)| processor_ns(*p) - b).collect();
     for dst in 1..r.size {
-        r.send(r.sb.at(0), 8, dst, 0)?;
+        r.send(r.sb.part(0, 8), dst, 0)?;
     }
     Ok(vec![spent.iter().fold(0.0, |m, s| s.max(m)), spent.iter().sum::<f64>() / spent.len() as f64])
 }

@@ -32,16 +32,16 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let resident = || proc_kb("/proc/self/status", "VmRSS:");
     if r.rank != 0 {
         // Everybody has met the receiver before anything is measured.
-        r.send_any(r.sb.at(0), 0, 0, 1)?;
+        r.send_any(r.sb.part(0, 0), 0, 1)?;
         r.barrier()?;
         for i in 0..k {
             r.sb.stamp(0, n, i + r.rank as i64);
-            r.send_any(r.sb.at(0), n, 0, 0)?;
+            r.send_any(r.sb.part(0, n), 0, 0)?;
         }
         return Ok(vec![]);
     }
     for _ in 0..senders {
-        r.recv_any(r.rb.at(0), 8, 1)?;
+        r.recv_any(r.rb.part(0, 8), 1)?;
     }
     let mut next = vec![0i64; r.size as usize];
     let (pss, rss) = (pss_kb(), resident());
@@ -49,13 +49,12 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     // The receiver makes what progress it can, but receives nothing: as MPI's does in an MPI_Iprobe.
     let end = now() + a[2] as f64 * 1e6;
     while now() < end {
-        // SAFETY: no arguments.
-        r.ok(unsafe { fmpl::ffi::c::fmpl_progress() })?;
+        r.progress()?;
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     let t0 = now();
     for _ in 0..k * senders as i64 {
-        let src = r.recv_any(r.rb.at(0), n, 0)?;
+        let src = r.recv_any(r.rb.part(0, n), 0)?;
         let seq = &mut next[src as usize];
         r.rb.check(0, n, *seq + src as i64)?;
         *seq += 1;

@@ -3,10 +3,13 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut};
+use std::sync::atomic::Ordering;
 
+use fmpl::base::bytes::Room;
 use fmpl::ffi::c;
 
 use super::calls::calls;
+use super::collective::ends;
 use super::rank::{Outcome, Rank, now};
 use super::{Bench, Case, Figure, Options, iceoryx, sizes};
 
@@ -36,43 +39,47 @@ fn plan(o: &Options) -> Vec<Case> {
 calls! {
     /// The calls of loans, as [`super::calls::Calls`] has others.
     Calls of c {
-        fmpl_loan as loan(usize, *mut *mut c_void) -> c_int;
-        fmpl_send_loan as send(*mut c_void, usize, c_int, c_int, c_int) -> c_int;
-        fmpl_recv_loan as recv(*mut *const c_void, *mut usize, c_int, c_int, c_int) -> c_int;
-        fmpl_loan_return as give_back(*const c_void) -> c_int;
+        fmpl_loan as loan(n: usize, at: &mut *mut c_void) -> c_int = (n => usize, at => *mut *mut c_void);
+        fmpl_send_loan as send_loan(at: *mut c_void, n: usize, dst: i32) -> c_int
+            = (at => *mut c_void, n => usize, dst => c_int, 0 => c_int, WORLD => c_int);
+        fmpl_recv_loan as recv_loan(at: &mut *const c_void, n: &mut usize, src: i32) -> c_int
+            = (at => *mut *const c_void, n => *mut usize, src => c_int, 0 => c_int, WORLD => c_int);
+        fmpl_loan_return as give_back(at: *const c_void) -> c_int = (at => *const c_void);
     }
+}
+
+/// A loan, for as long as this process has it; its library knows which ones that are, and refuses others.
+#[inline]
+fn held(at: *const c_void, n: usize) -> Room<'static> {
+    // SAFETY: `n` bytes that the library has lent, used before they are sent or returned, which is the next that happens.
+    unsafe { Room::new(at.cast_mut().cast(), n) }
 }
 
 impl Calls {
     #[inline]
     fn send(&self, r: &Rank, n: usize, stamp: Option<i64>) -> Result<(), String> {
         let mut at = null_mut();
-        // SAFETY: the variable of this function; the loan has `n` bytes, 8 at least where it is stamped.
-        unsafe {
-            r.ok((self.loan)(n, &mut at))?;
-            if let Some(stamp) = stamp {
-                at.cast::<i64>().write_volatile(stamp);
-                at.byte_add((n - 8) / 8 * 8).cast::<i64>().write_volatile(stamp);
-            }
-            r.ok((self.send)(at, n, r.peer(), 0, WORLD))
+        self.loan(n, &mut at)?;
+        if let Some(stamp) = stamp {
+            ends(held(at, n)).iter().for_each(|end| end.store(stamp as u64, Ordering::Relaxed));
         }
+        self.send_loan(at, n, r.peer())
     }
 
     #[inline]
     fn recv(&self, r: &Rank, n: usize, stamp: Option<i64>) -> Result<(), String> {
         let (mut at, mut len) = (null(), 0);
-        // SAFETY: variables of this function; what is held may be read until it is returned.
-        unsafe {
-            r.ok((self.recv)(&mut at, &mut len, r.peer(), 0, WORLD))?;
-            if let Some(stamp) = stamp {
-                let first = at.cast::<i64>().read_volatile();
-                let last = at.byte_add((n - 8) / 8 * 8).cast::<i64>().read_volatile();
-                if (first, last, len) != (stamp, stamp, n) {
-                    return Err(format!("{len} bytes with {first} and {last}, not {n} with {stamp}"));
-                }
+        self.recv_loan(&mut at, &mut len, r.peer())?;
+        if let Some(stamp) = stamp {
+            if len != n {
+                return Err(format!("{len} bytes, not {n}"));
             }
-            r.ok((self.give_back)(at))
+            let found = ends(held(at, n)).map(|end| end.load(Ordering::Relaxed) as i64);
+            if found != [stamp; 2] {
+                return Err(format!("{found:?}, not {stamp}"));
+            }
         }
+        self.give_back(at)
     }
 }
 
@@ -115,9 +122,9 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         warm,
         &|i| {
             r.sb.stamp(0, 8, i);
-            r.send(r.sb.at(0), 8, peer, 0)
+            r.send(r.sb.part(0, 8), peer, 0)
         },
-        &|i| r.recv(r.rb.at(0), 8, peer, 0).and_then(|()| r.rb.check(0, 8, i)),
+        &|i| r.recv(r.rb.part(0, 8), peer, 0).and_then(|()| r.rb.check(0, 8, i)),
     )?;
     if iceoryx::is_rival() {
         return Ok([vec![copied], iceoryx::block(r, n, k, warm)?, vec![0.0]].concat());
@@ -128,7 +135,6 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         false => handed,
     };
     let mut bytes = 0;
-    // SAFETY: a variable of this function.
-    r.ok(unsafe { c::fmpl_counter(c::FMPL_COUNTER_LOAN_COPIED, &mut bytes) })?;
+    r.counter(c::FMPL_COUNTER_LOAN_COPIED, &mut bytes)?;
     Ok(vec![copied, handed, touched, bytes as f64])
 }

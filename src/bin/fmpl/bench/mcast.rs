@@ -44,14 +44,14 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
                 t0 = now();
             }
             r.sb.stamp(at(i), n, i);
-            let ticket = r.mcast(r.sb.at(at(i)), n, members)?;
+            let ticket = r.mcast(r.sb.part(at(i), n), &[members])?;
             r.mcast_wait(ticket)?;
         }
         return Ok(vec![(now() - t0) / a[1] as f64]);
     }
     if members >> r.rank & 1 == 1 {
         for i in 0..a[1] + a[2] {
-            r.mcast_recv(r.rb.at(at(i)), n)?;
+            r.mcast_recv(r.rb.part(at(i), n))?;
             r.rb.check(at(i), n, i)?;
         }
     }

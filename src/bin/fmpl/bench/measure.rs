@@ -5,6 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use fmpl::base::system::cpus::CpuSet;
+
 use super::hop::Hop;
 use super::session::{self, BLOCK_LIMIT, Contestant, Failure, Session};
 use super::state::State;
@@ -231,14 +233,7 @@ fn note(o: &Options, text: &str) {
 
 /// The cores that this process may use.
 pub fn cores() -> Vec<usize> {
-    // SAFETY: a zeroed set is valid, and the call fills it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return vec![0];
-        }
-        (0..libc::CPU_SETSIZE as usize).filter(|c| libc::CPU_ISSET(*c, &set)).collect()
-    }
+    CpuSet::allowed().map_or(vec![0], |set| set.cpus())
 }
 
 /// The least of some values.

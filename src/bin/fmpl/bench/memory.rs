@@ -22,7 +22,7 @@ pub fn block(r: &mut Rank, _: &[i64]) -> Outcome {
     r.need(8);
     let n = r.size;
     for step in 1..n {
-        r.sendrecv(8, (r.rank + step) % n, (r.rank + n - step) % n, 0)?;
+        r.exchange(8, (r.rank + step) % n, (r.rank + n - step) % n, 0)?;
     }
     r.barrier()?;
     let mut pss = [pss_kb()];

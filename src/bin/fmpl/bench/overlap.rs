@@ -57,13 +57,13 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         let k = if pass == 0 { a[2] } else { a[1] };
         for _ in 0..k {
             if r.rank == 0 {
-                r.recv(r.rb.at(0), 0, 1, 1)?
+                r.recv(r.rb.part(0, 0), 1, 1)?
             } else {
-                r.send(r.sb.at(0), 0, 0, 1)?
+                r.send(r.sb.part(0, 0), 0, 1)?
             }
             let t0 = now();
             if pass != 2 {
-                if r.rank == 0 { r.isend(r.sb.at(0), n, 1, 0)? } else { r.irecv(r.rb.at(0), n, 0, 0)? }
+                if r.rank == 0 { r.isend(r.sb.part(0, n), 1, 0)? } else { r.irecv(r.rb.part(0, n), 0, 0)? }
             }
             if pass >= 2 {
                 compute(turns);

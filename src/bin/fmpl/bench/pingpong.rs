@@ -57,10 +57,12 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     }
     let from = if a[3] == ECHO { &r.rb } else { &r.sb };
     let peer = r.peer();
-    let send =
-        |r: &Rank| if strided { r.send_block(from.at(0), shape, peer, 0) } else { r.send(from.at(0), n, peer, 0) };
-    let recv =
-        |r: &Rank| if strided { r.recv_block(r.rb.at(0), shape, peer, 0) } else { r.recv(r.rb.at(0), n, peer, 0) };
+    let send = |r: &Rank| {
+        if strided { r.send_block(from.part(0, span), shape, peer, 0) } else { r.send(from.part(0, n), peer, 0) }
+    };
+    let recv = |r: &Rank| {
+        if strided { r.recv_block(r.rb.part(0, span), shape, peer, 0) } else { r.recv(r.rb.part(0, n), peer, 0) }
+    };
     let mut t0 = 0.0;
     for i in 0..k {
         if i == warm {

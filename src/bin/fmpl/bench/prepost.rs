@@ -41,12 +41,12 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         if r.rank == 1 {
             let t0 = now();
             for i in 0..n {
-                r.irecv(r.rb.at(slot(i)), 8, 0, i)?;
+                r.irecv(r.rb.part(slot(i), 8), 0, i)?;
             }
             post += now() - t0;
-            r.send(r.sb.at(0), 0, 0, n)?;
+            r.send(r.sb.part(0, 0), 0, n)?;
         } else {
-            r.recv(r.rb.at(0), 0, 1, n)?;
+            r.recv(r.rb.part(0, 0), 1, n)?;
         }
         let t0 = now();
         for s in 0..m {
@@ -54,19 +54,19 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
             done[i as usize] = true;
             if r.rank == 0 {
                 r.sb.stamp(0, 8, i as i64);
-                r.send(r.sb.at(0), 8, 1, i)?;
-                r.recv(r.rb.at(0), 8, 1, n + 1)?;
+                r.send(r.sb.part(0, 8), 1, i)?;
+                r.recv(r.rb.part(0, 8), 1, n + 1)?;
             } else {
                 r.irecv_wait(0, i)?;
                 r.rb.check(slot(i), 8, i as i64)?;
-                r.send(r.sb.at(0), 8, 0, n + 1)?;
+                r.send(r.sb.part(0, 8), 0, n + 1)?;
             }
         }
         way += now() - t0;
         for i in (0..n).filter(|i| !done[*i as usize]) {
-            if r.rank == 0 { r.send(r.sb.at(0), 8, 1, i)? } else { r.irecv_wait(0, i)? }
+            if r.rank == 0 { r.send(r.sb.part(0, 8), 1, i)? } else { r.irecv_wait(0, i)? }
         }
-        if r.rank == 0 { r.recv(r.rb.at(0), 0, 1, n + 1)? } else { r.send(r.sb.at(0), 0, 0, n + 1)? }
+        if r.rank == 0 { r.recv(r.rb.part(0, 0), 1, n + 1)? } else { r.send(r.sb.part(0, 0), 0, n + 1)? }
     }
     let mut figure = [post / (n as f64 * a[3] as f64)];
     if r.rank == 1 {

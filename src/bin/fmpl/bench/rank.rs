@@ -1,13 +1,13 @@
 //! A rank of FMPL under the driver: sleeps in a read of its fifo until a command line comes, runs the block it names, and rank 0
 //! answers with the figures. `peer.c` is the same program in MPI calls.
 
-use std::ffi::{c_int, c_void};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::ops::Deref;
 use std::path::Path;
-use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fmpl::p2p::layout::Block;
+use fmpl::base::bytes::{Room, Scratch};
 
 use super::calls::Calls;
 use super::offset::HEAP;
@@ -15,50 +15,43 @@ use super::offset::HEAP;
 /// What a block gives: its figures in the order of the benchmark's table, times in nanoseconds; or what went wrong.
 pub type Outcome = Result<Vec<f64>, String>;
 
-/// Memory from the heap, so far behind a page, every page touched.
+/// Memory from the heap, so far behind a page, every page touched. It is never given back, so that whoever has a part of it (a request,
+/// say, that a block which has failed left behind) may use that as long as it likes.
 pub struct Buffer {
-    page: *mut u8,
+    /// From a page on.
+    room: Room<'static>,
     behind: usize,
-    /// Bytes from the page on.
-    room: usize,
 }
 
+const PAGE: usize = 4096;
+
 impl Buffer {
-    fn new(room: usize, fill: u8) -> Buffer {
-        let mut p: *mut c_void = ptr::null_mut();
-        // SAFETY: `p` is a valid place for the result; on success it holds `room` writable bytes.
-        unsafe {
-            assert_eq!(libc::posix_memalign(&mut p, 4096, room.max(1)), 0, "no memory for a buffer of {room} bytes");
-            ptr::write_bytes(p.cast::<u8>(), fill, room);
-        }
-        Buffer { page: p.cast(), behind: 0, room }
+    fn new(bytes: usize, fill: u8) -> Buffer {
+        let memory: &'static Scratch = Box::leak(Box::new(Scratch::new(bytes + PAGE)));
+        let room = memory.room().part(memory.room().as_ptr().align_offset(PAGE), bytes);
+        room.fill(fill);
+        Buffer { room, behind: 0 }
     }
 
-    /// The byte at `offset`.
+    /// `n` bytes from `offset` on.
     #[inline]
-    pub fn at(&self, offset: usize) -> *mut u8 {
-        assert!(self.behind + offset <= self.room);
-        // SAFETY: within the allocation, or one past its end.
-        unsafe { self.page.add(self.behind + offset) }
+    pub fn part(&self, offset: usize, n: usize) -> Room<'static> {
+        self.room.part(self.behind + offset, n)
     }
 
     /// Writes the first and the last of `n` bytes at `offset`.
     #[inline]
     pub fn stamp(&self, offset: usize, n: usize, i: i64) {
-        let last = self.at(offset + n - 1);
-        // SAFETY: `at` has checked the last byte; the first lies before it. Volatile: the peer or the kernel reads them.
-        unsafe {
-            ptr::write_volatile(last.sub(n - 1), i as u8);
-            ptr::write_volatile(last, i as u8);
-        }
+        let part = self.part(offset, n);
+        part.byte(0).store(i as u8, Ordering::Relaxed);
+        part.byte(n - 1).store(i as u8, Ordering::Relaxed);
     }
 
     /// Checks the first and the last of `n` bytes at `offset`.
     #[inline]
     pub fn check(&self, offset: usize, n: usize, i: i64) -> Result<(), String> {
-        let last = self.at(offset + n - 1);
-        // SAFETY: as in `stamp`.
-        let (first, last) = unsafe { (ptr::read_volatile(last.sub(n - 1)), ptr::read_volatile(last)) };
+        let part = self.part(offset, n);
+        let (first, last) = (part.byte(0).load(Ordering::Relaxed), part.byte(n - 1).load(Ordering::Relaxed));
         if first == i as u8 && last == i as u8 { Ok(()) } else { Err(wrong(first, last, i)) }
     }
 }
@@ -68,17 +61,10 @@ fn wrong(first: u8, last: u8, i: i64) -> String {
     format!("wrong bytes at message {i}: first {first}, last {last}, expected {}", i as u8)
 }
 
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // SAFETY: `page` came from posix_memalign.
-        unsafe { libc::free(self.page.cast()) }
-    }
-}
-
 /// One rank, with its buffers.
 pub struct Rank {
     /// The C interface.
-    pub calls: Calls,
+    calls: Calls,
     /// This rank.
     pub rank: i32,
     /// The number of ranks.
@@ -91,13 +77,26 @@ pub struct Rank {
     pub offset: [usize; 2],
 }
 
-const WORLD: c_int = fmpl::p2p::COMM_WORLD;
+impl Deref for Rank {
+    type Target = Calls;
+    #[inline]
+    fn deref(&self) -> &Calls {
+        &self.calls
+    }
+}
+
+static SIZE: AtomicUsize = AtomicUsize::new(1);
+
+/// The number of ranks.
+pub fn size() -> usize {
+    SIZE.load(Ordering::Relaxed)
+}
 
 impl Rank {
     /// The buffers have at least `bytes` each, where this block wants them.
     pub fn need(&mut self, bytes: usize) {
         let room = bytes + self.offset[0].max(self.offset[1]);
-        if room > self.sb.room {
+        if room > self.sb.room.len() {
             self.sb = Buffer::new(room, 1);
             self.rb = Buffer::new(room, 2);
         }
@@ -109,197 +108,62 @@ impl Rank {
         1 - self.rank
     }
 
-    #[inline]
-    pub fn ok(&self, code: c_int) -> Result<(), String> {
-        if code == 0 { Ok(()) } else { Err(self.calls.error_text(code)) }
-    }
-
-    #[inline]
-    pub fn send(&self, p: *const u8, n: usize, dst: i32, index: i32) -> Result<(), String> {
-        // SAFETY: callers pass memory of at least `n` bytes that lives across the call.
-        self.ok(unsafe { (self.calls.send)(p.cast(), n, dst, index, WORLD) })
-    }
-
-    #[inline]
-    pub fn recv(&self, p: *mut u8, n: usize, src: i32, index: i32) -> Result<(), String> {
-        // SAFETY: as for `send`.
-        self.ok(unsafe { (self.calls.recv)(p.cast(), n, src, index, WORLD) })
-    }
-
-    #[inline]
-    pub fn send_any(&self, p: *const u8, n: usize, dst: i32, index: i32) -> Result<(), String> {
-        // SAFETY: as for `send`.
-        self.ok(unsafe { (self.calls.send_any)(p.cast(), n, dst, index, WORLD) })
-    }
-
     /// Who sent it.
     #[inline]
-    pub fn recv_any(&self, p: *mut u8, n: usize, index: i32) -> Result<i32, String> {
+    pub fn recv_any(&self, p: Room<'_>, index: i32) -> Result<i32, String> {
         let (mut src, mut len) = (-1, 0);
-        // SAFETY: as for `send`.
-        self.ok(unsafe { (self.calls.recv_any_from)(p.cast(), n, index, WORLD, &mut src, &mut len) })?;
+        self.recv_any_from(p, index, &mut src, &mut len)?;
         Ok(src)
     }
 
     /// Multicast; its ticket.
-    pub fn mcast(&self, p: *const u8, n: usize, members: u64) -> Result<u64, String> {
+    pub fn mcast(&self, p: Room<'static>, members: &[u64]) -> Result<u64, String> {
         let mut ticket = 0;
-        // SAFETY: callers keep the memory until the ticket is complete; a benchmark has at most 64 ranks.
-        self.ok(unsafe { (self.calls.mcast)(p.cast(), n, &members, WORLD, &mut ticket) })?;
+        self.mcast_begin(p, members, &mut ticket)?;
         Ok(ticket)
-    }
-
-    pub fn mcast_wait(&self, ticket: u64) -> Result<(), String> {
-        // SAFETY: the memory is still there.
-        self.ok(unsafe { (self.calls.mcast_wait)(ticket) })
-    }
-
-    pub fn mcast_recv(&self, p: *mut u8, n: usize) -> Result<(), String> {
-        // SAFETY: as for `send`; the results are not wanted.
-        self.ok(unsafe { (self.calls.mcast_recv)(p.cast(), n, WORLD, std::ptr::null_mut(), std::ptr::null_mut()) })
-    }
-
-    #[inline]
-    pub fn isend(&self, p: *const u8, n: usize, dst: i32, index: i32) -> Result<(), String> {
-        // SAFETY: callers keep the memory until the request is completed.
-        self.ok(unsafe { (self.calls.isend)(p.cast(), n, dst, index, WORLD) })
-    }
-
-    #[inline]
-    pub fn irecv(&self, p: *mut u8, n: usize, src: i32, index: i32) -> Result<(), String> {
-        // SAFETY: as for `isend`.
-        self.ok(unsafe { (self.calls.irecv)(p.cast(), n, src, index, WORLD) })
-    }
-
-    #[inline]
-    pub fn isend_wait(&self, dst: i32, index: i32) -> Result<(), String> {
-        // SAFETY: no memory is passed.
-        self.ok(unsafe { (self.calls.isend_wait)(dst, index, WORLD) })
-    }
-
-    #[inline]
-    pub fn irecv_wait(&self, src: i32, index: i32) -> Result<(), String> {
-        // SAFETY: no memory is passed.
-        self.ok(unsafe { (self.calls.irecv_wait)(src, index, WORLD) })
     }
 
     /// Is it done?
     #[inline]
     pub fn irecv_test(&self, src: i32, index: i32) -> Result<bool, String> {
         let mut done = 0;
-        // SAFETY: the place lives across the call.
-        self.ok(unsafe { (self.calls.irecv_test)(src, index, WORLD, &mut done) })?;
+        self.irecv_test_into(src, index, &mut done)?;
         Ok(done != 0)
     }
 
+    /// To one rank from the buffer that is sent, from another into the one that is received.
     #[inline]
-    pub fn sendrecv(&self, n: usize, dst: i32, src: i32, index: i32) -> Result<(), String> {
-        let (s, r) = (self.sb.at(0), self.rb.at(0));
-        // SAFETY: both buffers hold `n` bytes (`need`), and are distinct.
-        self.ok(unsafe { (self.calls.sendrecv)(s.cast(), n, dst, index, r.cast(), n, src, index, WORLD) })
-    }
-
-    #[inline]
-    pub fn send_block(&self, p: *const u8, block: Block, dst: i32, index: i32) -> Result<(), String> {
-        // SAFETY: callers pass memory that covers the block.
-        self.ok(unsafe { (self.calls.send_block)(p.cast(), block, dst, index, WORLD) })
-    }
-
-    #[inline]
-    pub fn recv_block(&self, p: *mut u8, block: Block, src: i32, index: i32) -> Result<(), String> {
-        // SAFETY: as for `send_block`.
-        self.ok(unsafe { (self.calls.recv_block)(p.cast(), block, src, index, WORLD) })
+    pub fn exchange(&self, n: usize, dst: i32, src: i32, index: i32) -> Result<(), String> {
+        self.sendrecv(self.sb.part(0, n), self.rb.part(0, n), dst, src, index)
     }
 
     /// The index of the last receive completed on (src, index).
     #[inline]
     pub fn received_index(&self, src: i32, index: i32) -> Result<i32, String> {
-        let (mut n, mut found) = (0usize, 0);
-        // SAFETY: both places live across the call.
-        self.ok(unsafe { (self.calls.received)(src, index, WORLD, &mut n, &mut found) })?;
+        let (mut n, mut found) = (0, 0);
+        self.received(src, index, &mut n, &mut found)?;
         Ok(found)
     }
 
-    /// Sets the time-out, with a spool of 16 MiB that the library allocates.
+    /// Sets the time-out, with a spool of 16 MiB.
     pub fn timeout(&self, ms: i32) -> Result<(), String> {
-        // SAFETY: null: the library brings the memory.
-        self.ok(unsafe { (self.calls.sendbuf_set)(ptr::null_mut(), 16 << 20, ms) })
-    }
-
-    /// All ranks meet.
-    pub fn barrier(&self) -> Result<(), String> {
-        // SAFETY: no memory is passed.
-        self.ok(unsafe { (self.calls.barrier)(WORLD) })
-    }
-
-    #[inline]
-    pub fn bcast(&self, p: *mut u8, n: usize, root: i32) -> Result<(), String> {
-        // SAFETY: callers pass memory of at least `n` bytes.
-        self.ok(unsafe { (self.calls.bcast)(p.cast(), n, root, WORLD) })
-    }
-
-    #[inline]
-    pub fn reduce(&self, p: *mut u8, count: usize, root: i32) -> Result<(), String> {
-        let (f, none) = (self.calls.dsum, ptr::null_mut());
-        // SAFETY: callers pass `count` doubles.
-        self.ok(unsafe { (self.calls.reduce)(p.cast(), count as c_int, Some(f), root, WORLD, none) })
-    }
-
-    #[inline]
-    pub fn allreduce(&self, p: *mut u8, count: usize) -> Result<(), String> {
-        let (f, none) = (self.calls.dsum, ptr::null_mut());
-        // SAFETY: callers pass `count` doubles.
-        self.ok(unsafe { (self.calls.allreduce)(p.cast(), count as c_int, Some(f), WORLD, none) })
-    }
-
-    /// Of one int.
-    #[inline]
-    pub fn allreduce_int(&self, p: *mut u8) -> Result<(), String> {
-        // SAFETY: callers pass an int.
-        self.ok(unsafe { (self.calls.allreduce)(p.cast(), 1, Some(self.calls.isum), WORLD, ptr::null_mut()) })
-    }
-
-    /// In place: this rank's `n` bytes are where they belong.
-    #[inline]
-    pub fn allgather(&self, p: *mut u8, n: usize) -> Result<(), String> {
-        self.allgather_from(p.wrapping_add(self.rank as usize * n), n, p)
-    }
-
-    #[inline]
-    pub fn allgather_from(&self, own: *const u8, n: usize, p: *mut u8) -> Result<(), String> {
-        // SAFETY: callers pass `n` bytes, and room for those of each rank.
-        self.ok(unsafe { (self.calls.allgather)(own.cast(), n, p.cast(), WORLD) })
-    }
-
-    #[inline]
-    pub fn scatter(&self, all: *const u8, n: usize, own: *mut u8, root: i32) -> Result<(), String> {
-        // SAFETY: callers pass room for `n` bytes, and at the root `n` bytes for each rank.
-        self.ok(unsafe { (self.calls.scatter)(all.cast(), n, own.cast(), root, WORLD) })
-    }
-
-    #[inline]
-    pub fn scan(&self, p: *mut u8, count: usize) -> Result<(), String> {
-        // SAFETY: callers pass `count` doubles.
-        self.ok(unsafe { (self.calls.scan)(p.cast(), count as c_int, Some(self.calls.dsum), WORLD) })
+        self.sendbuf_set(16 << 20, ms)
     }
 
     /// The largest of the ranks' figures, off the timed path.
-    pub fn slowest(&self, mine: f64) -> Outcome {
-        let mut v = [mine];
-        let (p, f, none) = (v.as_mut_ptr().cast(), self.calls.dmax, ptr::null_mut());
-        // SAFETY: one double.
-        self.ok(unsafe { (self.calls.allreduce)(p, 1, Some(f), WORLD, none) })?;
-        Ok(v.to_vec())
+    pub fn slowest(&self, mut mine: f64) -> Outcome {
+        self.largest(&mut mine)?;
+        Ok(vec![mine])
     }
 
     /// Sends figures to rank 0, off the timed path.
     pub fn send_figures(&self, v: &[f64], index: i32) -> Result<(), String> {
-        self.send(v.as_ptr().cast(), size_of_val(v), 0, index)
+        self.send(Room::of(&mut v.to_vec()), 0, index)
     }
 
     /// Receives figures from a rank.
     pub fn recv_figures(&self, v: &mut [f64], src: i32, index: i32) -> Result<(), String> {
-        self.recv(v.as_mut_ptr().cast(), size_of_val(v), src, index)
+        self.recv(Room::of(v), src, index)
     }
 }
 
@@ -336,35 +200,26 @@ pub fn main(dir: &Path, indices: i32) -> Result<(), String> {
             }
         }
     }
-    leave(&rank)
+    rank.finalize()
 }
 
 /// Init and finalize, for the measure of the start-up.
 pub fn startup(indices: i32) -> Result<(), String> {
     let rank = join(indices)?;
     rank.barrier()?;
-    leave(&rank)
+    rank.finalize()
 }
 
 fn join(indices: i32) -> Result<Rank, String> {
-    let calls = Calls::new();
-    let (mut me, mut size) = (0, 0);
     let (sb, rb, offset) = (Buffer::new(0, 0), Buffer::new(0, 0), [HEAP.send, HEAP.receive]);
-    let mut rank = Rank { calls, rank: 0, size: 1, sb, rb, offset };
-    // SAFETY: null areas: the library places them. The results live across the calls.
-    unsafe {
-        rank.ok((calls.init)(ptr::null_mut(), ptr::null_mut(), indices))?;
-        rank.ok((calls.comm_rank)(WORLD, &mut me))?;
-        rank.ok((calls.comm_size)(WORLD, &mut size))?;
-    }
-    rank.rank = me;
-    rank.size = size;
+    let mut rank = Rank { calls: Calls::new(), rank: 0, size: 1, sb, rb, offset };
+    rank.init(indices)?;
+    let (mut me, mut size) = (0, 0);
+    rank.comm_rank(&mut me)?;
+    rank.comm_size(&mut size)?;
+    SIZE.store(size as usize, Ordering::Relaxed);
+    (rank.rank, rank.size) = (me, size);
     Ok(rank)
-}
-
-fn leave(rank: &Rank) -> Result<(), String> {
-    // SAFETY: the rank has joined; no request is open.
-    rank.ok(unsafe { (rank.calls.finalize)() })
 }
 
 fn open(how: &OpenOptions, path: &Path) -> Result<File, String> {

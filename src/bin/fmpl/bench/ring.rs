@@ -34,14 +34,14 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         }
         r.sb.stamp(0, n, i);
         if a[3] != 0 {
-            r.sendrecv(n, next, before, 0)?;
+            r.exchange(n, next, before, 0)?;
         } else {
             if r.rank == 0 {
-                r.send(r.sb.at(0), n, next, 0)?;
+                r.send(r.sb.part(0, n), next, 0)?;
             }
-            r.recv(r.rb.at(0), n, before, 0)?;
+            r.recv(r.rb.part(0, n), before, 0)?;
             if r.rank != 0 {
-                r.send(r.sb.at(0), n, next, 0)?;
+                r.send(r.sb.part(0, n), next, 0)?;
             }
         }
         r.rb.check(0, n, i)?;

@@ -1,11 +1,13 @@
 //! Operations on another rank's global memory, one at a time, each completed before the next.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
 
+use fmpl::base::bytes::Room;
 use fmpl::ffi::{acp, c};
 
-use super::calls::calls;
+use super::calls::{calls, error_text};
 use super::rank::{Outcome, Rank, now};
 use super::{Bench, Case, Figure, Options, size_text, sizes};
 
@@ -62,23 +64,36 @@ fn plan_third(o: &Options) -> Vec<Case> {
 }
 
 calls! {
-    /// The functions that the loops use.
+    /// The calls on global memory, whose addresses the library checks.
     Calls of acp {
-        acp_copy as copy(u64, u64, usize, i64) -> i64;
-        acp_add8 as add8(u64, u64, u64, i64) -> i64;
-        acp_complete as complete(i64);
+        acp_init as init() -> c_int = (null_mut() => *mut c_int, null_mut() => *mut *mut *mut c_char);
+        acp_finalize as finalize() -> c_int = ();
+        acp_copy as copy(to: u64, from: u64, n: usize) -> i64 = (to => u64, from => u64, n => usize, 0 => i64);
+        acp_add8 as add8(to: u64, at: u64) -> i64 = (to => u64, at => u64, 1 => u64, 0 => i64);
+        acp_complete as complete(handle: i64) = (handle => i64);
+        acp_query_starter_ga as starter(rank: i32) -> u64 = (rank => c_int);
+        acp_query_address as address(ga: u64) -> *mut c_void = (ga => u64);
+        acp_register_memory as register(p: Room<'static>) -> u64
+            = (p.as_mut_ptr().cast() => *mut c_void, p.len() => usize, 0 => c_int);
+        acp_unregister_memory as unregister(key: u64) -> c_int = (key => u64);
+        acp_query_ga as ga_of(key: u64, p: Room<'static>) -> u64
+            = (key => u64, p.as_mut_ptr().cast() => *mut c_void);
     }
 }
 
-fn ok(r: &Rank, code: c_int) -> Result<(), String> {
-    if code == 0 { Ok(()) } else { Err(r.calls.error_text(code)) }
+calls! {
+    /// Memory that all ranks can reach.
+    Heap of c {
+        fmpl_alloc as alloc(bytes: usize) -> *mut c_void = (bytes => usize);
+        fmpl_free as free(at: *mut c_void) -> c_int = (at => *mut c_void);
+    }
 }
 
 /// Registered memory, for the length of a block.
 struct Memory {
-    at: *mut u8,
-    private: bool,
-    len: usize,
+    calls: Calls,
+    /// What of it is `fmpl_alloc`'s.
+    heap: Option<*mut c_void>,
     key: u64,
     /// The global address of what the block works on.
     ga: u64,
@@ -87,54 +102,46 @@ struct Memory {
 const PAGE: usize = 4096;
 
 impl Memory {
-    /// `behind`: so many bytes behind a page lies what the block works on.
-    fn new(len: usize, behind: usize, private: bool) -> Result<Memory, String> {
-        let len = len.next_multiple_of(PAGE) + 2 * PAGE;
-        let layout = std::alloc::Layout::from_size_align(len, PAGE).map_err(|e| e.to_string())?;
-        // SAFETY: not of size 0; the library checks what it is given, and the block ends the registration before the memory goes.
-        unsafe {
-            let at: *mut u8 = if private { std::alloc::alloc(layout) } else { c::fmpl_alloc(len).cast() };
+    /// Of the rank's own buffer or of the heap; what the block works on lies so many bytes behind a page as the rank's buffers do.
+    fn new(r: &mut Rank, calls: Calls, len: usize, private: bool) -> Result<Memory, String> {
+        let bytes = len.next_multiple_of(PAGE) + 2 * PAGE;
+        let (heap, all, behind) = if private {
+            r.need(bytes);
+            (None, r.sb.part(0, bytes), 0)
+        } else {
+            let at = Heap::new().alloc(bytes);
             if at.is_null() {
-                return Err(format!("no {len} bytes"));
+                return Err(format!("no {bytes} bytes"));
             }
-            at.write_bytes(1, len);
-            let key = acp::acp_register_memory(at.cast::<c_void>(), len, 0);
-            let place = at.add(at.align_offset(PAGE) + behind);
-            Ok(Memory { at, private, len, key, ga: acp::acp_query_ga(key, place.cast()) })
-        }
+            // SAFETY: so many bytes, which are given back when nobody has them any more: the registration ends before.
+            let all = unsafe { Room::new(at.cast(), bytes) };
+            (Some(at), all, all.as_ptr().align_offset(PAGE) + r.offset[0])
+        };
+        all.fill(1);
+        let key = calls.register(all);
+        Ok(Memory { calls, heap, key, ga: calls.ga_of(key, all.part(behind, len)) })
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: as it was made.
-        unsafe {
-            acp::acp_unregister_memory(self.key);
-            if self.private {
-                std::alloc::dealloc(self.at, std::alloc::Layout::from_size_align_unchecked(self.len, PAGE));
-            } else {
-                c::fmpl_free(self.at.cast());
-            }
-        }
+        let _ = self.calls.unregister(self.key);
+        let _ = self.heap.map(|at| Heap::new().free(at));
     }
 }
 
 /// Everybody's address of the memory, by way of the starter memory.
 fn addresses(r: &Rank, memory: &Memory) -> Result<Vec<u64>, String> {
-    // SAFETY: no memory.
-    let starter = |rank: i32| unsafe { acp::acp_query_starter_ga(rank) };
-    // SAFETY: own starter memory, which has 10 KiB.
-    let words = unsafe { acp::acp_query_address(starter(r.rank)).cast::<u64>() };
-    // SAFETY: as above.
-    unsafe { words.write_volatile(memory.ga) };
+    let calls = &memory.calls;
+    let mine = calls.starter(r.rank);
+    // SAFETY: own starter memory, which has 10 KiB until the end of global memory.
+    let words = unsafe { Room::new(calls.address(mine).cast(), 16) };
+    words.word().store(memory.ga, Ordering::Relaxed);
     r.barrier()?;
     let mut all = Vec::new();
     for rank in 0..r.size {
-        // SAFETY: as above.
-        unsafe {
-            acp::acp_complete(acp::acp_copy(starter(r.rank) + 8, starter(rank), 8, 0));
-            all.push(words.add(1).read_volatile());
-        }
+        calls.complete(calls.copy(mine + 8, calls.starter(rank), 8));
+        all.push(words.part(8, 8).word().load(Ordering::Relaxed));
     }
     r.barrier()?;
     Ok(all)
@@ -143,50 +150,43 @@ fn addresses(r: &Rank, memory: &Memory) -> Result<Vec<u64>, String> {
 /// `rma KIND SIZE K WARM`
 pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let (kind, n) = (a[0], a[1] as usize);
-    // SAFETY: null pointers are allowed.
-    ok(r, unsafe { acp::acp_init(null_mut(), null_mut()) })?;
-    let memory = Memory::new(n, r.offset[0], false)?;
+    let calls = Calls::new();
+    calls.init()?;
+    let memory = Memory::new(r, calls, n, false)?;
     let all = addresses(r, &memory)?;
     let mut each = 0.0;
     if r.rank == 0 {
-        let calls = Calls::new();
         let (mine, theirs) = (all[0], all[1]);
         let mut t0 = 0.0;
         for i in 0..a[2] + a[3] {
             if i == a[3] {
                 t0 = now();
             }
-            // SAFETY: registered memory.
-            let handle = unsafe {
-                match kind {
-                    PUT => (calls.copy)(theirs, mine, n, 0),
-                    GET => (calls.copy)(mine, theirs, n, 0),
-                    _ => (calls.add8)(mine, theirs, 1, 0),
-                }
+            let handle = match kind {
+                PUT => calls.copy(theirs, mine, n),
+                GET => calls.copy(mine, theirs, n),
+                _ => calls.add8(mine, theirs),
             };
             if handle == 0 || handle & acp::ACP_HANDLE_REFUSED as i64 != 0 {
-                return Err(r.calls.error_text(-1));
+                return Err(error_text(-1));
             }
-            // SAFETY: no memory.
-            unsafe { (calls.complete)(handle) };
+            calls.complete(handle);
         }
         each = (now() - t0) / a[2] as f64;
     }
     r.barrier()?;
     drop(memory);
-    // SAFETY: no memory.
-    ok(r, unsafe { acp::acp_finalize() })?;
+    calls.finalize()?;
     Ok(vec![each])
 }
 
 /// `rma3 PRIVATE SIZE K WARM`
 pub fn third(r: &mut Rank, a: &[i64]) -> Outcome {
     let n = a[1] as usize;
-    // SAFETY: null pointers are allowed.
-    ok(r, unsafe { acp::acp_init(null_mut(), null_mut()) })?;
-    let memory = Memory::new(n, r.offset[0], a[0] != 0)?;
-    let all = addresses(r, &memory)?;
     let calls = Calls::new();
+    calls.init()?;
+    let memory = Memory::new(r, calls, n, a[0] != 0)?;
+    let all = addresses(r, &memory)?;
     let mut each = [0.0; 2];
     for (turn, each) in each.iter_mut().enumerate() {
         r.barrier()?;
@@ -198,8 +198,7 @@ pub fn third(r: &mut Rank, a: &[i64]) -> Outcome {
                 if i == a[3] {
                     t0 = now();
                 }
-                // SAFETY: registered memory.
-                unsafe { (calls.complete)((calls.copy)(all[2], all[1], n, 0)) };
+                calls.complete(calls.copy(all[2], all[1], n));
             }
             *each = (now() - t0) / a[2] as f64;
         }
@@ -212,7 +211,6 @@ pub fn third(r: &mut Rank, a: &[i64]) -> Outcome {
     }
     r.barrier()?;
     drop(memory);
-    // SAFETY: no memory.
-    ok(r, unsafe { acp::acp_finalize() })?;
+    calls.finalize()?;
     Ok(each.to_vec())
 }

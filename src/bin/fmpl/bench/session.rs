@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use fmpl::base::system;
+
 use super::{Case, Outcome};
 
 /// How a contestant's ranks are started.
@@ -155,9 +157,9 @@ impl Session {
                 let line: Vec<u8> = self.pending.drain(..=n).collect();
                 return Ok(Some(String::from_utf8_lossy(&line[..n]).into_owned()));
             }
-            let mut poll = libc::pollfd { fd: self.out.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: one valid pollfd. A second at a time: the fifo has no end while we hold it, so a dead job is noticed here.
-            if unsafe { libc::poll(&mut poll, 1, 1000) } > 0 {
+            let poll = libc::pollfd { fd: self.out.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            // A second at a time: the fifo has no end while we hold it, so a dead job is noticed here.
+            if system::poll(&mut [poll], 1000).is_ok_and(|n| n > 0) {
                 let mut some = [0u8; 512];
                 let n = self.out.read(&mut some).map_err(|e| format!("{}: {e}", self.name))?;
                 self.pending.extend_from_slice(&some[..n]);
@@ -207,8 +209,8 @@ fn ends_within(child: &mut Child, limit: Duration) -> bool {
 /// Ends a launcher and its ranks.
 fn end(child: &mut Child) {
     // SIGTERM first: a launcher passes it on to its ranks.
-    // SAFETY: the child has not been waited for, so its id is its own.
-    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    // The child has not been waited for, so its id is its own.
+    system::signal(child.id() as i32, libc::SIGTERM);
     if !ends_within(child, END_LIMIT) {
         let _ = child.kill();
         let _ = child.wait();
@@ -228,8 +230,8 @@ pub fn startup(who: &Contestant, ranks: usize, crowded: bool, indices: i32, limi
         let still = is_over.recv_timeout(limit).is_err();
         if still {
             // A launcher passes it on to its ranks.
-            // SAFETY: the child is not waited for before this thread has ended, or is over.
-            unsafe { libc::kill(pid, libc::SIGTERM) };
+            // The child is not waited for before this thread has ended, or is over.
+            system::signal(pid, libc::SIGTERM);
         }
         still
     });
@@ -249,10 +251,5 @@ pub fn startup(who: &Contestant, ranks: usize, crowded: bool, indices: i32, limi
 
 fn make_fifo(path: &Path) -> Result<(), String> {
     let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
-    // SAFETY: a NUL-terminated path.
-    if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } == 0 {
-        Ok(())
-    } else {
-        Err(format!("{}: {}", path.display(), std::io::Error::last_os_error()))
-    }
+    system::fifo(&name).map_err(|e| format!("{}: {e}", path.display()))
 }

@@ -1,7 +1,11 @@
 //! Messages to and from a process that is stopped. A posted receive needs no help of the receiver: the send completes while the
 //! receiver sleeps (SIGSTOP). A message in the spool needs no help of the sender.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+use fmpl::base::bytes::Room;
+use fmpl::base::system::signal;
 
 use super::rank::{Outcome, Rank, now};
 use super::{Bench, Case, Figure, Options};
@@ -41,7 +45,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let mut spent = [0.0];
     match (a[1], r.rank) {
         (0, 1) => {
-            r.irecv(r.rb.at(0), n, 0, 0)?;
+            r.irecv(r.rb.part(0, n), 0, 0)?;
             stop_myself();
             r.irecv_wait(0, 0)?;
             r.whole(n)?;
@@ -51,7 +55,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
             wait_stopped(peer_pid)?;
             r.pattern(n, seed);
             let t0 = now();
-            r.send(r.sb.at(0), n, 1, 0)?;
+            r.send(r.sb.part(0, n), 1, 0)?;
             spent[0] = now() - t0;
             still_stopped(peer_pid)?;
             wake(peer_pid);
@@ -59,14 +63,14 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         }
         (_, 0) => {
             r.pattern(n, seed);
-            r.send(r.sb.at(0), n, 1, 0)?;
+            r.send(r.sb.part(0, n), 1, 0)?;
             stop_myself();
             r.recv_figures(&mut spent, 1, 2)?;
         }
         _ => {
             wait_stopped(peer_pid)?;
             let t0 = now();
-            r.recv(r.rb.at(0), n, 0, 0)?;
+            r.recv(r.rb.part(0, n), 0, 0)?;
             spent[0] = now() - t0;
             still_stopped(peer_pid)?;
             wake(peer_pid);
@@ -79,21 +83,19 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
 
 impl Rank {
     fn send_pid(&self, pid: &[f64; 1]) -> Result<(), String> {
-        self.send(pid.as_ptr().cast(), 8, self.peer(), 1)
+        self.send(Room::of(&mut pid.to_vec()), self.peer(), 1)
     }
 
     /// Fills what is sent with a pattern that the first byte determines.
     fn pattern(&self, n: usize, seed: u8) {
         for i in 0..n {
-            // SAFETY: `at` checks the range.
-            unsafe { self.sb.at(i).write(seed.wrapping_add(((i * 31) >> 3) as u8)) };
+            self.sb.part(i, 1).byte(0).store(seed.wrapping_add(((i * 31) >> 3) as u8), Ordering::Relaxed);
         }
     }
 
     /// Checks every byte received.
     fn whole(&self, n: usize) -> Result<(), String> {
-        // SAFETY: `at` checks the range, the buffer is initialised.
-        let byte = |i: usize| unsafe { self.rb.at(i).read() };
+        let byte = |i: usize| self.rb.part(i, 1).byte(0).load(Ordering::Relaxed);
         let seed = byte(0);
         match (0..n).find(|i| byte(*i) != seed.wrapping_add(((i * 31) >> 3) as u8)) {
             None => Ok(()),
@@ -103,13 +105,12 @@ impl Rank {
 }
 
 fn stop_myself() {
-    // SAFETY: a signal to this process.
-    unsafe { libc::raise(libc::SIGSTOP) };
+    signal(std::process::id() as i32, libc::SIGSTOP);
 }
 
 fn wake(pid: i32) {
-    // SAFETY: the peer told us its id and is known to be alive and stopped.
-    unsafe { libc::kill(pid, libc::SIGCONT) };
+    // The peer told us its id and is known to be alive and stopped.
+    signal(pid, libc::SIGCONT);
 }
 
 /// The state letter of a process.

@@ -33,15 +33,15 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
         if r.rank == 0 {
             for i in 0..k {
                 r.sb.stamp(0, n, i);
-                r.send(r.sb.at(0), n, 1, 0)?;
+                r.send(r.sb.part(0, n), 1, 0)?;
             }
-            r.recv(r.rb.at(0), 0, 1, 1)?;
+            r.recv(r.rb.part(0, 0), 1, 1)?;
         } else {
             for i in 0..k {
-                r.recv(r.rb.at(0), n, 0, 0)?;
+                r.recv(r.rb.part(0, n), 0, 0)?;
                 r.rb.check(0, n, i)?;
             }
-            r.send(r.sb.at(0), 0, 0, 1)?;
+            r.send(r.sb.part(0, 0), 0, 1)?;
         }
         each = (now() - t0) / k as f64;
     }

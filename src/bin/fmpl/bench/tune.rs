@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use fmpl::base::config::Config;
 use fmpl::base::processor::Processor;
+use fmpl::base::system::cpus::CpuSet;
 use fmpl::base::tuning::{Distance, FORMAT, Rows, Whence, find, installed_place, user_place, written};
 use fmpl::launch::last_cache;
 
@@ -145,13 +146,7 @@ fn pairs_of(allowed: &[usize], last_cache: impl Fn(usize) -> Vec<usize>) -> Vec<
 
 /// This process, and those that it starts, run on these cores from now on.
 fn bind_to(cpus: &[usize]) -> Result<(), String> {
-    // SAFETY: a zeroed set is valid; the numbers are of cores that this process may use, which a set has room for.
-    let r = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        cpus.iter().for_each(|c| libc::CPU_SET(*c, &mut set));
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
-    };
-    if r == 0 { Ok(()) } else { Err(format!("cannot run on the cores {cpus:?}: {}", std::io::Error::last_os_error())) }
+    CpuSet::of_cpus(cpus.iter().copied()).apply().map_err(|e| format!("cannot run on the cores {cpus:?}: {e}"))
 }
 
 /// The crossovers of messages between the two ranks, for each distance at which they were.

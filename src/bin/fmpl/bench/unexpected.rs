@@ -1,6 +1,8 @@
 //! 10 000 messages that nobody has asked for yet, each on an index of its own, then received late and in reverse order: what they
 //! cost in time, and in the receiver's memory.
 
+use std::sync::atomic::Ordering;
+
 use super::memory::{proc_kb, pss_kb};
 use super::rank::{Outcome, Rank, now};
 use super::{Bench, Case, Figure, Options};
@@ -34,31 +36,29 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
     let mut v = [0.0; 4];
     if r.rank == 0 {
         r.timeout(0)?;
-        r.recv(r.rb.at(0), 0, 1, n)?;
+        r.recv(r.rb.part(0, 0), 1, n)?;
         let t0 = now();
         for i in 0..n as i64 {
-            // SAFETY: the buffer holds more than 8 bytes, aligned.
-            unsafe { r.sb.at(0).cast::<i64>().write(i) };
-            r.send(r.sb.at(0), 8, 1, i as i32)?;
+            r.sb.part(0, 8).word().store(i as u64, Ordering::Relaxed);
+            r.send(r.sb.part(0, 8), 1, i as i32)?;
         }
         v[0] = (now() - t0) / n as f64;
-        r.send(r.sb.at(0), 0, 1, n + 1)?;
+        r.send(r.sb.part(0, 0), 1, n + 1)?;
         r.recv_figures(&mut v[1..], 1, n)?;
         r.timeout(10)?;
         return Ok(v.to_vec());
     }
     let shared = || proc_kb("/proc/self/status", "RssShmem:");
     let (pss, shmem) = (pss_kb(), shared());
-    r.send(r.sb.at(0), 0, 0, n)?;
-    r.recv(r.rb.at(0), 0, 0, n + 1)?;
+    r.send(r.sb.part(0, 0), 0, n)?;
+    r.recv(r.rb.part(0, 0), 0, n + 1)?;
     v[2] = pss_kb() - pss;
     v[3] = shared() - shmem;
     let t0 = now();
     for i in (0..n).rev() {
-        r.recv(r.rb.at(0), 8, 0, i)?;
-        // SAFETY: as above.
-        let found = unsafe { r.rb.at(0).cast::<i64>().read() };
-        if found != i as i64 {
+        r.recv(r.rb.part(0, 8), 0, i)?;
+        let found = r.rb.part(0, 8).word().load(Ordering::Relaxed);
+        if found != i as u64 {
             return Err(format!("message {found} on index {i}"));
         }
     }

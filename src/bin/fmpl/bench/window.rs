@@ -54,15 +54,15 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
             if r.rank == 0 {
                 for j in 0..w {
                     r.sb.stamp(at(j), n, i + j as i64);
-                    r.isend(r.sb.at(at(j)), n, 1, j)?;
+                    r.isend(r.sb.part(at(j), n), 1, j)?;
                 }
                 for j in 0..w {
                     r.isend_wait(1, j)?;
                 }
-                r.recv(r.rb.at(0), 0, 1, w)?;
+                r.recv(r.rb.part(0, 0), 1, w)?;
             } else {
                 for j in 0..w {
-                    r.irecv(r.rb.at(at(j)), n, 0, j)?;
+                    r.irecv(r.rb.part(at(j), n), 0, j)?;
                 }
                 if any {
                     open.extend(0..w);
@@ -75,7 +75,7 @@ pub fn block(r: &mut Rank, a: &[i64]) -> Outcome {
                 for j in 0..w {
                     r.rb.check(at(j), n, i + j as i64)?;
                 }
-                r.send(r.sb.at(0), 0, 0, w)?;
+                r.send(r.sb.part(0, 0), 0, w)?;
             }
         }
         each = (now() - t0) / (k * w as i64) as f64;

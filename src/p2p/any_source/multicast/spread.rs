@@ -36,6 +36,7 @@ pub(super) fn spread(others: &[u32]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::system::cpus::CpuSet;
 
     #[test]
     fn to_where_fewer_are() {
@@ -52,14 +53,7 @@ mod tests {
     /// Moves, and may run where it could before.
     #[test]
     fn stays_as_free_as_it_was() {
-        let allowed = || {
-            // SAFETY: a set of that size.
-            unsafe {
-                let mut set: libc::cpu_set_t = core::mem::zeroed();
-                assert_eq!(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set), 0);
-                (0..libc::CPU_SETSIZE as usize).filter(|p| libc::CPU_ISSET(*p, &set)).collect::<Vec<_>>()
-            }
-        };
+        let allowed = || CpuSet::allowed().unwrap().cpus();
         let before = allowed();
         for _ in 0..100 {
             let here = processor();
