@@ -1,5 +1,7 @@
 //! Broadcasts: a topology is a tree; a process receives from its parent and sends to its children. No sender waits for a receiver.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use crate::Int;
 use crate::context::Context;
 use crate::matrix::Area;
@@ -28,9 +30,9 @@ impl Topology {
             b'i' => Topology::Ring,
             b'd' => Topology::Backwards,
             b's' => Topology::Split,
-            b'm' => Topology::Rings(context.settings.rings.get().unsigned_abs() as usize),
+            b'm' => Topology::Rings(context.settings.rings.load(Relaxed).unsigned_abs() as usize),
             b'f' => Topology::Rings(usize::MAX),
-            b't' => Topology::Tree(context.settings.branches.get() as usize + 1),
+            b't' => Topology::Tree(context.settings.branches.load(Relaxed) as usize + 1),
             digit @ b'1'..=b'9' => Topology::Tree((digit - b'0') as usize + 1),
             _ => return None,
         })
@@ -141,7 +143,7 @@ impl From<'_> {
         let (size, root) = (self.scope.size, self.root);
         if self.topology == Topology::Backwards { (root + size - number) % size } else { (root + number) % size }
     }
-    fn run(&self, area: &Area) {
+    fn run(&self, area: &Area<'_>) {
         let (me, size) = (self.number(self.scope.me), self.scope.size);
         if me != 0 {
             self.scope.receive(area, self.member(self.topology.parent(me, size)));
@@ -156,7 +158,7 @@ pub fn broadcast(
     context: &Context,
     scope: u8,
     letter: u8,
-    area: &Area,
+    area: &Area<'_>,
     source: Option<(Int, Int)>,
     routine: &'static str,
 ) {

@@ -1,11 +1,12 @@
 //! Contexts: grids of processes, made from a system context, which is all processes or those of another grid.
 
-use core::cell::Cell;
+use core::sync::atomic::Ordering::Relaxed;
 
-use crate::Int;
+use crate::matrix::Matrix;
 use crate::process::process;
 use crate::report::{self, fatal, warn};
 use crate::scope::{Group, Scope, Which};
+use crate::{AtomicInt, Int};
 
 /// A grid that this process is part of.
 pub struct Context {
@@ -24,15 +25,15 @@ pub struct Context {
 /// What `blacs_set` changes.
 pub struct Settings {
     /// Rings of a multi-ring broadcast (11).
-    pub rings: Cell<Int>,
+    pub rings: AtomicInt,
     /// Branches of a tree broadcast (12).
-    pub branches: Cell<Int>,
+    pub branches: AtomicInt,
     /// The same for combines (13, 14). The order of a combine is fixed, so these are only kept.
-    combine_rings: Cell<Int>,
-    combine_branches: Cell<Int>,
+    combine_rings: AtomicInt,
+    combine_branches: AtomicInt,
     /// Repeatable and coherent results (15, 16): they always are.
-    repeatable: Cell<Int>,
-    coherent: Cell<Int>,
+    repeatable: AtomicInt,
+    coherent: AtomicInt,
 }
 
 impl Context {
@@ -90,19 +91,12 @@ pub fn grid_init(system: Int, order: u8, rows: Int, columns: Int) -> Int {
     grid(system, rows, columns, &member)
 }
 
-/// `blacs_gridmap`: a grid of these processes of a system context.
-///
-/// # Safety
-/// `map` has `columns` columns of `rows` numbers, `stride` apart.
-pub unsafe fn grid_map(system: Int, map: *const Int, stride: Int, rows: Int, columns: Int) -> Int {
+/// `blacs_gridmap`: a grid of these processes of a system context; their numbers are what `map` says of them, if they are so many.
+pub fn grid_map(system: Int, rows: Int, columns: Int, map: impl FnOnce() -> Matrix<'static>) -> Int {
     process().join();
     check_size(rows, columns, group_of(system).size());
-    if map.is_null() {
-        fatal(-1, "BLACS_GRIDMAP", "the map is a null pointer");
-    }
-    let stride = stride.max(rows) as usize;
-    // SAFETY: as the caller promises.
-    grid(system, rows, columns, &|i, j| unsafe { *map.add(j as usize * stride + i as usize) })
+    let map = map();
+    grid(system, rows, columns, &|i, j| map.get(j as usize * rows as usize + i as usize))
 }
 
 fn check_size(rows: Int, columns: Int, processes: usize) {
@@ -136,8 +130,8 @@ fn grid(system: Int, rows: Int, columns: Int, member: &dyn Fn(Int, Int) -> Int) 
     }
     let Some(group) = parent.of(&members, "BLACS_GRIDINIT/BLACS_GRIDMAP") else { return -1 };
     let (row, col) = (group.me as i32 / columns as i32, group.me as i32 % columns as i32);
-    let one = || Cell::new(1);
-    let zero = || Cell::new(0);
+    let one = || AtomicInt::new(1);
+    let zero = || AtomicInt::new(0);
     process().keep(Context {
         handle: -1,
         rows: rows as i32,
@@ -168,7 +162,7 @@ const COMBINE_BRANCHES: Int = 14;
 const REPEATABLE: Int = 15;
 const COHERENT: Int = 16;
 
-fn setting(handle: Int, what: Int, routine: &str) -> Option<&'static Cell<Int>> {
+fn setting(handle: Int, what: Int, routine: &str) -> Option<&'static AtomicInt> {
     let find = || &process().context(handle, routine).settings;
     Some(match what {
         BROADCAST_RINGS => &find().rings,
@@ -192,7 +186,7 @@ pub fn get(handle: Int, what: Int) -> Option<(Int, Option<Int>)> {
         DEBUG_LEVEL => (0, None),
         SYSTEM_OF_CONTEXT => (process().context(handle, "BLACS_GET").handle + 1, None),
         _ => match setting(handle, what, "BLACS_GET") {
-            Some(cell) => (cell.get(), None),
+            Some(cell) => (cell.load(Relaxed), None),
             None => {
                 warn(handle, "BLACS_GET", format_args!("Unknown WHAT ({what})"));
                 return None;
@@ -216,7 +210,7 @@ pub fn set(handle: Int, what: Int, value: Int) {
     warn(handle, "BLACS_SET", refused);
 }
 
-fn set_cell(handle: Int, what: Int, cell: &Cell<Int>, value: Int) {
+fn set_cell(handle: Int, what: Int, cell: &AtomicInt, value: Int) {
     let wrong = match what {
         BROADCAST_RINGS | COMBINE_RINGS => value == 0,
         BROADCAST_BRANCHES | COMBINE_BRANCHES => value < 1,
@@ -224,9 +218,13 @@ fn set_cell(handle: Int, what: Int, cell: &Cell<Int>, value: Int) {
     };
     if wrong {
         let what = if what == BROADCAST_RINGS || what == COMBINE_RINGS { "rings" } else { "branches" };
-        return warn(handle, "BLACS_SET", format_args!("Illegal number of {what} ({value}); it stays {}", cell.get()));
+        return warn(
+            handle,
+            "BLACS_SET",
+            format_args!("Illegal number of {what} ({value}); it stays {}", cell.load(Relaxed)),
+        );
     }
-    cell.set(value);
+    cell.store(value, Relaxed);
 }
 
 /// `blacs_gridinfo`: rows, columns, and this process's place; all -1 when the handle is no context of this process.

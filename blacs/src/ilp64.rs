@@ -4,6 +4,8 @@
 
 /// The integer of the interface: 64 bits.
 pub(crate) type Int = i64;
+/// The same, shared.
+pub(crate) type AtomicInt = core::sync::atomic::AtomicI64;
 
 mod broadcast;
 mod combine;
@@ -15,5 +17,3 @@ mod order;
 mod process;
 mod report;
 mod scope;
-
-pub use names::*;

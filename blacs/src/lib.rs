@@ -28,6 +28,8 @@
 
 /// The integer of the interface: 32 bits (LP64). `libfmpl_blacs64` is the same source with 64.
 pub(crate) type Int = i32;
+/// The same, shared.
+pub(crate) type AtomicInt = core::sync::atomic::AtomicI32;
 
 mod broadcast;
 mod combine;
@@ -39,5 +41,3 @@ mod order;
 mod process;
 mod report;
 mod scope;
-
-pub use names::*;

@@ -2,26 +2,41 @@
 //!
 //! FMPL sends and receives blocks and lists from and to where they lie. Only what fits a landing is packed, on the stack.
 
-use core::mem::MaybeUninit;
+use fmpl::base::bytes::{Room, Scratch};
 
 use crate::Int;
-use crate::library::{fmpl_block, iovec};
-use crate::process::process;
+use crate::library::{Block, List};
 
 /// Up to so many bytes a strided message is packed: it goes inline.
 const SMALL: usize = 1024;
 
-/// Where the elements of a message lie.
-pub enum Area {
-    /// One after the other.
-    Run { at: *mut u8, len: usize },
-    /// Few, with gaps.
-    Small { at: *mut u8, shape: Shape },
-    /// Columns at even distances.
-    Block { at: *mut u8, block: fmpl_block },
-    /// Columns of a trapezoid; the process's list has their descriptors.
-    List { n: usize },
+/// A matrix, or a part of one, where it lies.
+#[derive(Clone, Copy)]
+pub struct Matrix<'a> {
+    pub shape: Shape,
+    /// All from its first element to the last one that is meant.
+    pub room: Room<'a>,
 }
+
+/// Where the elements of a message lie.
+pub enum Area<'a> {
+    /// One after the other.
+    Run(Room<'a>),
+    /// Few, with gaps.
+    Small(Matrix<'a>),
+    /// Columns at even distances.
+    Block(Block<'a>),
+    /// Columns of a trapezoid.
+    List(List<'a>),
+}
+
+/// Made of numbers: any bytes are one.
+pub trait Stored: Copy {}
+impl Stored for i32 {}
+impl Stored for i64 {}
+impl Stored for u64 {}
+impl Stored for f32 {}
+impl Stored for f64 {}
 
 /// The part of a matrix that is meant, without its address; sizes in bytes.
 #[derive(Clone, Copy)]
@@ -35,6 +50,8 @@ pub struct Shape {
     part: Part,
     /// Bytes of it all.
     bytes: usize,
+    /// Bytes from the first element of the matrix to the end of the last one that is meant.
+    span: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -72,23 +89,39 @@ impl Shape {
     pub fn new(m: Int, n: Int, lda: Int, size: usize, trapezoid: Option<Trapezoid>) -> Shape {
         let (rows, columns) = (m.max(0) as usize, n.max(0) as usize);
         let stride = (lda.max(0) as usize).max(rows).saturating_mul(size);
-        let mut shape = Shape { size, rows, columns, stride, part: Part::All, bytes: 0 };
-        shape.bytes = match trapezoid {
-            None => rows.saturating_mul(columns).saturating_mul(size),
+        let mut shape = Shape { size, rows, columns, stride, part: Part::All, bytes: 0, span: 0 };
+        match trapezoid {
+            None => {
+                shape.bytes = rows.saturating_mul(columns).saturating_mul(size);
+                shape.span = stride.saturating_mul(columns.saturating_sub(1)).saturating_add(rows * size);
+            }
             Some(Trapezoid { upper: true, unit }) => {
                 shape.part = Part::Upper { offset: rows.saturating_sub(columns) as isize + 1 - unit as isize };
-                shape.total()
+                shape.measure();
             }
             Some(Trapezoid { upper: false, unit }) => {
                 shape.part = Part::Lower { offset: unit as isize - columns.saturating_sub(rows) as isize };
-                shape.total()
+                shape.measure();
             }
-        };
+        }
+        if shape.bytes == 0 {
+            shape.span = 0;
+        }
         shape
     }
 
-    fn total(&self) -> usize {
-        (0..self.columns).map(|j| self.column(j).1).sum()
+    /// That of integers beside the elements, `lda` apart from column to column.
+    pub fn of_places(&self, lda: Int) -> Shape {
+        Shape::new(self.rows as Int, self.columns as Int, lda, size_of::<Int>(), None)
+    }
+
+    /// Adds up the columns of a trapezoid.
+    fn measure(&mut self) {
+        let shape = *self;
+        for (from, len) in shape.parts() {
+            self.bytes += len;
+            self.span = from.saturating_add(len);
+        }
     }
 
     /// Where the elements of a column begin, from the first of the matrix, and how long they are together.
@@ -99,12 +132,23 @@ impl Shape {
             Part::Upper { offset } => (0, (j as isize + offset).clamp(0, self.rows as isize) as usize),
             Part::Lower { offset } => ((j as isize + offset).clamp(0, self.rows as isize) as usize, self.rows),
         };
-        (j * self.stride + first * self.size, (end - first) * self.size)
+        (j.saturating_mul(self.stride).saturating_add(first * self.size), (end - first) * self.size)
+    }
+
+    /// [`Shape::column`] of all that have elements.
+    #[inline(always)]
+    fn parts(&self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.columns).map(|j| self.column(j)).filter(|(_, len)| *len > 0)
     }
 
     /// Bytes of all elements.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes from the first element of the matrix to the end of the last one that is meant.
+    pub fn span(&self) -> usize {
+        self.span
     }
 
     /// Elements.
@@ -117,61 +161,10 @@ impl Shape {
         matches!(self.part, Part::All) && (self.columns <= 1 || self.stride == self.rows * self.size) || self.bytes == 0
     }
 
-    /// As the memory of a message.
-    #[inline]
-    pub fn area(&self, at: *mut u8) -> Area {
-        if self.is_run() {
-            return Area::Run { at, len: self.bytes };
-        }
-        if self.bytes <= SMALL {
-            return Area::Small { at, shape: *self };
-        }
-        if let Part::All = self.part {
-            let block = fmpl_block { run: self.rows * self.size, count: self.columns, stride: self.stride as isize };
-            return Area::Block { at, block };
-        }
-        let columns = (0..self.columns).map(|j| self.column(j)).filter(|(_, len)| *len > 0);
-        let n = process()
-            .set_list(columns.map(|(from, len)| iovec { iov_base: at.wrapping_add(from).cast(), iov_len: len }));
-        Area::List { n }
-    }
-
-    /// Copies the elements to `to`, without gaps.
-    ///
-    /// # Safety
-    /// `at` is such a matrix, `to` has room for its bytes; the two do not overlap.
-    pub unsafe fn pack(&self, at: *const u8, mut to: *mut u8) {
-        for (from, len) in (0..self.columns).map(|j| self.column(j)) {
-            // SAFETY: as the caller promises.
-            unsafe {
-                copy(at.add(from), to, len);
-                to = to.add(len);
-            }
-        }
-    }
-
     /// Where an element of a rectangle lies, from its first, in bytes; elements are counted down the columns.
     #[inline(always)]
     pub fn offset(&self, element: usize) -> usize {
         element / self.rows * self.stride + element % self.rows * self.size
-    }
-
-    /// Copies `n` elements of a rectangle, from `first` on, to `to`, without gaps.
-    ///
-    /// # Safety
-    /// As for [`Shape::pack`].
-    pub unsafe fn pack_part(&self, at: *const u8, first: usize, n: usize, to: *mut u8) {
-        // SAFETY: as the caller promises.
-        self.columns_of(first, n, |from, packed, len| unsafe { copy(at.add(from), to.add(packed), len) });
-    }
-
-    /// The other way round.
-    ///
-    /// # Safety
-    /// As for [`Shape::pack`].
-    pub unsafe fn unpack_part(&self, packed: *const u8, first: usize, n: usize, at: *mut u8) {
-        // SAFETY: as the caller promises.
-        self.columns_of(first, n, |to, from, len| unsafe { copy(packed.add(from), at.add(to), len) });
     }
 
     /// The parts of columns that make up `n` elements from `first` on: where in the matrix, where in the stream, how long.
@@ -184,50 +177,104 @@ impl Shape {
             first += here;
         }
     }
+}
 
-    /// [`Shape::pack`] the other way round, for the first `got` bytes.
-    ///
-    /// # Safety
-    /// As for [`Shape::pack`].
-    pub unsafe fn unpack(&self, mut packed: *const u8, mut got: usize, at: *mut u8) {
-        for (to, len) in (0..self.columns).map(|j| self.column(j)) {
-            let len = len.min(got);
-            // SAFETY: as the caller promises.
-            unsafe {
-                copy(packed, at.add(to), len);
-                packed = packed.add(len);
-            }
-            got -= len;
+impl<'a> Matrix<'a> {
+    /// As the memory of a message.
+    #[inline]
+    pub fn area(&self) -> Area<'a> {
+        let (shape, room) = (&self.shape, self.room);
+        if shape.is_run() {
+            return Area::Run(room.part(0, shape.bytes));
         }
+        if shape.bytes <= SMALL {
+            return Area::Small(*self);
+        }
+        if let Part::All = shape.part {
+            return Area::Block(Block::new(room, shape.rows * shape.size, shape.columns, shape.stride));
+        }
+        Area::List(shape.parts().map(|(from, len)| room.part(from, len)).collect())
+    }
+
+    /// Copies the elements to `to`, without gaps: how many bytes.
+    #[inline]
+    pub fn pack(&self, to: Room<'_>) -> usize {
+        let mut at = 0;
+        for (from, len) in self.shape.parts() {
+            copy((self.room, from), (to, at), len);
+            at += len;
+        }
+        at
+    }
+
+    /// The other way round, of as many bytes as there are.
+    #[inline]
+    pub fn unpack(&self, packed: Room<'_>) {
+        let mut at = 0;
+        for (to, len) in self.shape.parts() {
+            let len = len.min(packed.len() - at);
+            copy((packed, at), (self.room, to), len);
+            at += len;
+        }
+    }
+
+    /// Copies `n` elements of a rectangle, from `first` on, to `to`, without gaps.
+    pub fn pack_part(&self, first: usize, n: usize, to: Room<'_>) {
+        self.shape.columns_of(first, n, |from, packed, len| copy((self.room, from), (to, packed), len));
+    }
+
+    /// The other way round.
+    pub fn unpack_part(&self, packed: Room<'_>, first: usize, n: usize) {
+        self.shape.columns_of(first, n, |to, from, len| copy((packed, from), (self.room, to), len));
+    }
+
+    /// An element of a rectangle, counted down the columns.
+    #[inline(always)]
+    pub fn get<T: Stored>(&self, element: usize) -> T {
+        get(self.room, self.shape.offset(element))
+    }
+
+    /// Changes it.
+    #[inline(always)]
+    pub fn set<T: Stored>(&self, element: usize, value: T) {
+        set(self.room, self.shape.offset(element), value);
     }
 }
 
-/// Single elements, the most frequent short columns, without a call.
+/// The value at a place.
 #[inline(always)]
-unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if len == 8 {
-            to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
-        } else {
-            core::ptr::copy_nonoverlapping(from, to, len);
-        }
-    }
+pub fn get<T: Stored>(room: Room<'_>, at: usize) -> T {
+    // SAFETY: so many bytes there, whatever they are.
+    unsafe { room.part(at, size_of::<T>()).as_ptr().cast::<T>().read_unaligned() }
 }
 
-/// Room on the stack for a small message.
-#[repr(align(16))]
-pub struct Packed(MaybeUninit<[u8; SMALL]>);
+/// Writes it.
+#[inline(always)]
+pub fn set<T: Stored>(room: Room<'_>, at: usize, value: T) {
+    // SAFETY: room for it.
+    unsafe { room.part(at, size_of::<T>()).as_mut_ptr().cast::<T>().write_unaligned(value) };
+}
 
-impl Packed {
-    #[inline(always)]
-    pub fn room() -> Packed {
-        Packed(MaybeUninit::uninit())
+/// Copies between different memory; single elements, the most frequent short columns, without a call.
+#[inline(always)]
+fn copy((from, at): (Room<'_>, usize), (to, place): (Room<'_>, usize), len: usize) {
+    if len == 8 {
+        return set(to, place, get::<u64>(from, at));
     }
-    #[inline(always)]
-    pub fn at(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
-    }
+    let (from, to) = (from.part(at, len), to.part(place, len));
+    debug_assert!(from.is_apart_from(*to));
+    // SAFETY: so many bytes on both sides; a matrix and what it is packed into are different memory.
+    unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), len) };
+}
+
+thread_local! {
+    static PACKED: Scratch = Scratch::new(SMALL);
+}
+
+/// Room for a small message.
+#[inline]
+pub fn with_packed<R>(call: impl FnOnce(Room<'_>) -> R) -> R {
+    PACKED.with(|packed| call(packed.room()))
 }
 
 #[cfg(test)]
@@ -242,7 +289,7 @@ mod tests {
                 .flat_map(move |n| [(m, n, true, true), (m, n, true, false), (m, n, false, true), (m, n, false, false)])
         }) {
             let lda = m + 2;
-            let data: Vec<u16> = (0..(lda * n.max(1)) as u16 + 8).collect();
+            let mut data: Vec<u16> = (0..(lda * n.max(1)) as u16 + 8).collect();
             let shape = Shape::new(m as Int, n as Int, lda as Int, 2, Some(Trapezoid { upper, unit }));
             let wanted: Vec<u16> = (0..n)
                 .flat_map(|j| (0..m).map(move |i| (i, j)))
@@ -254,12 +301,11 @@ mod tests {
                 .collect();
             let mut packed = vec![0u16; wanted.len()];
             assert_eq!(shape.bytes(), wanted.len() * 2, "{m} x {n}");
-            // SAFETY: the room is as large as the shape says.
-            unsafe { shape.pack(data.as_ptr().cast(), packed.as_mut_ptr().cast()) };
+            assert_eq!(shape.span(), wanted.last().map_or(0, |last| 2 * *last as usize + 2), "{m} x {n}");
+            Matrix { shape, room: Room::of(&mut data).part(0, shape.span()) }.pack(Room::of(&mut packed));
             assert_eq!(packed, wanted, "{m} x {n}, upper {upper}, unit {unit}");
             let mut back = vec![0u16; data.len()];
-            // SAFETY: as above.
-            unsafe { shape.unpack(packed.as_ptr().cast(), packed.len() * 2, back.as_mut_ptr().cast()) };
+            Matrix { shape, room: Room::of(&mut back).part(0, shape.span()) }.unpack(Room::of(&mut packed));
             for (k, value) in back.iter().enumerate() {
                 assert_eq!(*value, if wanted.contains(&(k as u16)) { k as u16 } else { 0 });
             }

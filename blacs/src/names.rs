@@ -2,178 +2,201 @@
 //! last and are not looked at) and C's (a capital C in front). Documentation: LAPACK Working Note 94 and the *BLACS quick
 //! reference guide*; `docs/scalapack.md` says what is particular here.
 
-#![allow(clippy::missing_safety_doc)] // pointers are what the reference says they are, for the length of the call
+use core::ffi::c_double;
+use core::marker::PhantomData;
 
-use core::ffi::{c_char, c_double};
+use fmpl::base::bytes::Room;
 
 use crate::Int;
 use crate::broadcast::broadcast;
 use crate::combine::{C, Call, Places, Z, combine};
 use crate::context::{self, Context, number_of};
 use crate::library::fmpl;
-use crate::matrix::{Shape, Trapezoid};
+use crate::matrix::{Matrix, Shape, Stored, Trapezoid};
 use crate::order::{Element, Operation};
 use crate::process::process;
-use crate::report;
+use crate::report::{self, fatal};
 
-/// The first letter of an argument.
-#[inline(always)]
-unsafe fn letter(text: *const c_char) -> u8 {
-    // SAFETY: a CHARACTER argument has at least one letter, a C string at least its end.
-    unsafe { *text.cast() }
+// ---- What C and Fortran pass
+
+/// An address as an argument: of a variable, of the first letter of a text, or of the first element of a matrix. There is as much as the
+/// other arguments of the call say, readable, and writable where the call writes, for the length of the call; or it is null. Only C and
+/// Fortran make one, and by calling with it they promise so.
+#[repr(transparent)]
+pub struct At<T>(*mut T, PhantomData<T>);
+
+impl<T> Clone for At<T> {
+    fn clone(&self) -> At<T> {
+        *self
+    }
 }
+impl<T> Copy for At<T> {}
 
-#[inline(always)]
-fn find(handle: Int, routine: &str) -> &'static Context {
-    process().context(handle, routine)
-}
+/// The first letter of an argument matters.
+pub type Text = At<u8>;
 
-// ---- What each kind of routine does, for all types and both languages
+impl<T: Copy> At<T> {
+    /// The variable, which must be there.
+    #[inline(always)]
+    fn value(self) -> T {
+        // SAFETY: a variable, as its type says; a text has at least one letter or its end.
+        unsafe { *self.0 }
+    }
 
-#[inline(always)]
-fn send(handle: Int, shape: Shape, at: *const u8, row: Int, col: Int, routine: &'static str) {
-    let context = find(handle, routine);
-    let to = number_of(context, row, col, routine);
-    context.pairs(routine).send(&shape.area(at.cast_mut()), to);
-}
+    /// Changes the variable, if there is one.
+    #[inline(always)]
+    fn put(self, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: not null, so the caller's variable.
+            unsafe { *self.0 = value };
+        }
+    }
 
-#[inline(always)]
-fn receive(handle: Int, shape: Shape, at: *mut u8, row: Int, col: Int, routine: &'static str) {
-    let context = find(handle, routine);
-    let from = number_of(context, row, col, routine);
-    context.pairs(routine).receive(&shape.area(at), from);
-}
-
-/// Sends one rectangle and receives another: where, and the process's row and column.
-fn send_receive(
-    handle: Int,
-    (out, at, rdest, cdest): (Shape, *const u8, Int, Int),
-    (into, to, rsrc, csrc): (Shape, *mut u8, Int, Int),
-    routine: &'static str,
-) {
-    let context = find(handle, routine);
-    let (dest, source) = (number_of(context, rdest, cdest, routine), number_of(context, rsrc, csrc, routine));
-    let pairs = context.pairs(routine);
-    if out.is_run() && into.is_run() {
-        pairs.exchange((at, out.bytes(), dest), (to, into.bytes(), source));
-    } else {
-        pairs.send(&out.area(at.cast_mut()), dest);
-        pairs.receive(&into.area(to), source);
+    /// The variable behind this one.
+    fn next(self) -> At<T> {
+        if self.0.is_null() { self } else { At(self.0.wrapping_add(1), PhantomData) }
     }
 }
 
-#[inline(always)]
-fn rectangle<T>(m: Int, n: Int, lda: Int) -> Shape {
-    Shape::new(m, n, lda, size_of::<T>(), None)
-}
+impl<T: Stored> At<T> {
+    /// A matrix of this shape, or its trapezoid.
+    #[inline(always)]
+    fn matrix<'a>(self, shape: Shape, routine: &str) -> Matrix<'a> {
+        // SAFETY: the caller's matrix.
+        let room = unsafe { Room::new(self.0.cast(), shape.span()) };
+        if room.len() != shape.span() {
+            no_such_matrix(self.0.is_null(), &shape, routine);
+        }
+        Matrix { shape, room }
+    }
 
-/// UPLO and DIAG.
-#[inline(always)]
-unsafe fn trapezoid<T>(uplo: *const c_char, diag: *const c_char, m: Int, n: Int, lda: Int) -> Shape {
-    // SAFETY: the caller's letters.
-    Shape::new(m, n, lda, size_of::<T>(), Some(unsafe { Trapezoid::of(letter(uplo), letter(diag)) }))
-}
+    /// A rectangle: M, N, A, LDA.
+    #[inline(always)]
+    fn rectangle<'a>(self, m: Int, n: Int, lda: Int, routine: &str) -> Matrix<'a> {
+        self.matrix(Shape::new(m, n, lda, size_of::<T>(), None), routine)
+    }
 
-/// SCOPE and TOP, as letters.
-type Letters = (*const c_char, *const c_char);
-
-#[inline(always)]
-unsafe fn share(
-    handle: Int,
-    (scope, top): Letters,
-    shape: Shape,
-    at: *mut u8,
-    from: Option<(Int, Int)>,
-    routine: &'static str,
-) {
-    // SAFETY: the caller's letters.
-    let (scope, top) = unsafe { (letter(scope), letter(top)) };
-    broadcast(find(handle, routine), scope, top, &shape.area(at), from, routine);
-}
-
-/// M, N, A, LDA.
-struct Matrix<T>(Int, Int, *mut T, Int);
-
-/// RA, CA, LDIA; without them LDIA is -1.
-struct At(*mut Int, *mut Int, Int);
-
-/// A sum, or an extreme and where it is; the result goes to {row, col}.
-unsafe fn combined<T: Element>(
-    handle: Int,
-    (scope, top): Letters,
-    a: Matrix<T>,
-    at: Option<At>,
-    (row, col): (Int, Int),
-    (operation, routine): (Operation, &'static str),
-) {
-    let shape = rectangle::<T>(a.0, a.1, a.3);
-    let at = at.filter(|at| at.2 != -1);
-    let places = at.map(|at| Places { rows: at.0, columns: at.1, m: a.0, lda: at.2.max(a.0) });
-    // SAFETY: the caller's letters and matrices.
-    unsafe {
-        let call = Call { scope: letter(scope), topology: letter(top), operation, row, col, routine };
-        combine::<T>(find(handle, routine), &call, &shape, a.2.cast(), places);
+    /// A trapezoid: UPLO, DIAG, M, N, A, LDA.
+    #[inline(always)]
+    fn trapezoid<'a>(self, (uplo, diag): (Text, Text), m: Int, n: Int, lda: Int, routine: &str) -> Matrix<'a> {
+        let trapezoid = Trapezoid::of(uplo.value(), diag.value());
+        self.matrix(Shape::new(m, n, lda, size_of::<T>(), Some(trapezoid)), routine)
     }
 }
 
-// ---- The names
+#[cold]
+fn no_such_matrix(null: bool, shape: &Shape, routine: &str) -> ! {
+    let what = if null { "a null pointer" } else { "longer than memory can be" };
+    fatal(-1, routine, format_args!("the matrix of {} bytes is {what}", shape.bytes()))
+}
 
 /// What an argument of C is in Fortran: integers are passed by reference, and the rest is an address already.
 trait Argument {
     type Fortran;
 
     /// The argument of C.
-    unsafe fn of(fortran: Self::Fortran) -> Self;
+    fn of(fortran: Self::Fortran) -> Self;
 }
 
 impl Argument for Int {
-    type Fortran = *const Int;
+    type Fortran = At<Int>;
 
     #[inline(always)]
-    unsafe fn of(fortran: *const Int) -> Int {
-        // SAFETY: the address of a variable.
-        unsafe { *fortran }
+    fn of(fortran: At<Int>) -> Int {
+        fortran.value()
     }
 }
 
-impl<T> Argument for *const T {
-    type Fortran = *const T;
+impl<T> Argument for At<T> {
+    type Fortran = At<T>;
 
     #[inline(always)]
-    unsafe fn of(fortran: *const T) -> *const T {
+    fn of(fortran: At<T>) -> At<T> {
         fortran
     }
 }
 
-impl<T> Argument for *mut T {
-    type Fortran = *mut T;
+// ---- What each kind of routine does, for all types and both languages
 
-    #[inline(always)]
-    unsafe fn of(fortran: *mut T) -> *mut T {
-        fortran
+#[inline(always)]
+fn find(handle: Int, routine: &str) -> &'static Context {
+    process().context(handle, routine)
+}
+
+#[inline(always)]
+fn send(handle: Int, matrix: Matrix<'_>, row: Int, col: Int, routine: &'static str) {
+    let context = find(handle, routine);
+    let to = number_of(context, row, col, routine);
+    context.pairs(routine).send(&matrix.area(), to);
+}
+
+#[inline(always)]
+fn receive(handle: Int, matrix: Matrix<'_>, row: Int, col: Int, routine: &'static str) {
+    let context = find(handle, routine);
+    let from = number_of(context, row, col, routine);
+    context.pairs(routine).receive(&matrix.area(), from);
+}
+
+/// Sends one rectangle and receives another: what, and the process's row and column.
+fn send_receive(
+    handle: Int,
+    (out, rdest, cdest): (Matrix<'_>, Int, Int),
+    (into, rsrc, csrc): (Matrix<'_>, Int, Int),
+    routine: &'static str,
+) {
+    let context = find(handle, routine);
+    let (dest, source) = (number_of(context, rdest, cdest, routine), number_of(context, rsrc, csrc, routine));
+    let pairs = context.pairs(routine);
+    if out.shape.is_run() && into.shape.is_run() {
+        pairs.exchange((out.room, dest), (into.room, source));
+    } else {
+        pairs.send(&out.area(), dest);
+        pairs.receive(&into.area(), source);
     }
 }
 
-/// Functions of C, and behind each the name of the same function for Fortran; `[unsafe]` those that are told addresses, `[]` others.
+/// SCOPE and TOP.
+type Letters = (Text, Text);
+
+#[inline(always)]
+fn share(handle: Int, (scope, top): Letters, matrix: Matrix<'_>, from: Option<(Int, Int)>, routine: &'static str) {
+    broadcast(find(handle, routine), scope.value(), top.value(), &matrix.area(), from, routine);
+}
+
+/// A sum, or an extreme and where it is (RA, CA, LDIA; without them LDIA is -1); the result goes to {row, col}.
+fn combined<T: Element>(
+    handle: Int,
+    (scope, top): Letters,
+    matrix: Matrix<'_>,
+    at: Option<(At<Int>, At<Int>, Int)>,
+    (row, col): (Int, Int),
+    (operation, routine): (Operation, &'static str),
+) {
+    let places = at.filter(|(.., lda)| *lda != -1).map(|(rows, columns, lda)| {
+        let [rows, columns] = [rows, columns].map(|at| at.matrix(matrix.shape.of_places(lda), routine));
+        Places { rows, columns }
+    });
+    let call = Call { scope: scope.value(), topology: top.value(), operation, row, col, routine };
+    combine::<T>(find(handle, routine), &call, matrix, places);
+}
+
+// ---- The names
+
+/// Functions of C, and behind each the name of the same function for Fortran.
 macro_rules! both {
-    ($safety:tt $(
+    ($(
         $(#[$doc:meta])*
-        $c:ident $fortran:ident $arguments:tt $(-> $result:ty)? $body:block
-    )*) => { $(both!(@ $safety [$(#[$doc])*] $c $fortran $arguments [$(-> $result)?] $body);)* };
-    (@ [$($safety:tt)?] [$($doc:tt)*] $c:ident $fortran:ident
-        ($($argument:ident: $type:ty),*) [$($result:tt)*] $body:block
-    ) => {
-        $($doc)*
+        $c:ident $fortran:ident ($($argument:ident: $type:ty),*) $(-> $result:ty)? $body:block
+    )*) => { $(
+        $(#[$doc])*
         #[unsafe(no_mangle)]
-        pub $($safety)? extern "C" fn $c($($argument: $type),*) $($result)* $body
+        pub extern "C" fn $c($($argument: $type),*) $(-> $result)? $body
 
-        #[allow(unused_unsafe)]
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $fortran($($argument: <$type as Argument>::Fortran),*) $($result)* {
-            // SAFETY: Fortran passes the addresses of its variables; what they mean is as in C.
-            unsafe { $c($(Argument::of($argument)),*) }
+        extern "C" fn $fortran($($argument: <$type as Argument>::Fortran),*) $(-> $result)? {
+            $c($(Argument::of($argument)),*)
         }
-    };
+    )* };
 }
 
 /// The routines of one type: Fortran's name, C's name.
@@ -182,92 +205,76 @@ macro_rules! routines {
         $gesd:ident $cgesd:ident, $gerv:ident $cgerv:ident, $trsd:ident $ctrsd:ident, $trrv:ident $ctrrv:ident,
         $gebs:ident $cgebs:ident, $gebr:ident $cgebr:ident, $trbs:ident $ctrbs:ident, $trbr:ident $ctrbr:ident,
         $gsum:ident $cgsum:ident, $gamx:ident $cgamx:ident, $gamn:ident $cgamn:ident
-    ) => { both! { [unsafe]
+    ) => { both! {
         /// Sends a rectangle to process {rdest, cdest}; does not wait for it.
-        $cgesd $gesd(ctxt: Int, m: Int, n: Int, a: *const $t, lda: Int, rdest: Int, cdest: Int) {
-            send(ctxt, rectangle::<$t>(m, n, lda), a.cast(), rdest, cdest, stringify!($cgesd));
+        $cgesd $gesd(ctxt: Int, m: Int, n: Int, a: At<$t>, lda: Int, rdest: Int, cdest: Int) {
+            send(ctxt, a.rectangle(m, n, lda, stringify!($cgesd)), rdest, cdest, stringify!($cgesd));
         }
         /// Receives a rectangle from process {rsrc, csrc}.
-        $cgerv $gerv(ctxt: Int, m: Int, n: Int, a: *mut $t, lda: Int, rsrc: Int, csrc: Int) {
-            receive(ctxt, rectangle::<$t>(m, n, lda), a.cast(), rsrc, csrc, stringify!($cgerv));
+        $cgerv $gerv(ctxt: Int, m: Int, n: Int, a: At<$t>, lda: Int, rsrc: Int, csrc: Int) {
+            receive(ctxt, a.rectangle(m, n, lda, stringify!($cgerv)), rsrc, csrc, stringify!($cgerv));
         }
         /// Sends a trapezoid.
         $ctrsd $trsd(
-            ctxt: Int, uplo: *const c_char, diag: *const c_char, m: Int, n: Int, a: *const $t, lda: Int, rdest: Int, cdest: Int
+            ctxt: Int, uplo: Text, diag: Text, m: Int, n: Int, a: At<$t>, lda: Int, rdest: Int, cdest: Int
         ) {
-            // SAFETY: the caller's letters.
-            let shape = unsafe { trapezoid::<$t>(uplo, diag, m, n, lda) };
-            send(ctxt, shape, a.cast(), rdest, cdest, stringify!($ctrsd));
+            let part = a.trapezoid((uplo, diag), m, n, lda, stringify!($ctrsd));
+            send(ctxt, part, rdest, cdest, stringify!($ctrsd));
         }
         /// Receives a trapezoid.
         $ctrrv $trrv(
-            ctxt: Int, uplo: *const c_char, diag: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, rsrc: Int, csrc: Int
+            ctxt: Int, uplo: Text, diag: Text, m: Int, n: Int, a: At<$t>, lda: Int, rsrc: Int, csrc: Int
         ) {
-            // SAFETY: the caller's letters.
-            let shape = unsafe { trapezoid::<$t>(uplo, diag, m, n, lda) };
-            receive(ctxt, shape, a.cast(), rsrc, csrc, stringify!($ctrrv));
+            let part = a.trapezoid((uplo, diag), m, n, lda, stringify!($ctrrv));
+            receive(ctxt, part, rsrc, csrc, stringify!($ctrrv));
         }
         /// Broadcasts a rectangle to the scope.
-        $cgebs $gebs(ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *const $t, lda: Int) {
-            let (shape, at) = (rectangle::<$t>(m, n, lda), a.cast_mut().cast());
-            // SAFETY: the caller's letters.
-            unsafe { share(ctxt, (scope, top), shape, at, None, stringify!($cgebs)) };
+        $cgebs $gebs(ctxt: Int, scope: Text, top: Text, m: Int, n: Int, a: At<$t>, lda: Int) {
+            share(ctxt, (scope, top), a.rectangle(m, n, lda, stringify!($cgebs)), None, stringify!($cgebs));
         }
         /// Receives a rectangle that process {rsrc, csrc} broadcasts.
         $cgebr $gebr(
-            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, rsrc: Int, csrc: Int
+            ctxt: Int, scope: Text, top: Text, m: Int, n: Int, a: At<$t>, lda: Int, rsrc: Int, csrc: Int
         ) {
-            let shape = rectangle::<$t>(m, n, lda);
-            // SAFETY: the caller's letters.
-            unsafe { share(ctxt, (scope, top), shape, a.cast(), Some((rsrc, csrc)), stringify!($cgebr)) };
+            let part = a.rectangle(m, n, lda, stringify!($cgebr));
+            share(ctxt, (scope, top), part, Some((rsrc, csrc)), stringify!($cgebr));
         }
         /// Broadcasts a trapezoid.
         $ctrbs $trbs(
-            ctxt: Int, scope: *const c_char, top: *const c_char, uplo: *const c_char, diag: *const c_char, m: Int, n: Int,
-            a: *const $t, lda: Int
+            ctxt: Int, scope: Text, top: Text, uplo: Text, diag: Text, m: Int, n: Int, a: At<$t>, lda: Int
         ) {
-            // SAFETY: the caller's letters.
-            unsafe {
-                let shape = trapezoid::<$t>(uplo, diag, m, n, lda);
-                share(ctxt, (scope, top), shape, a.cast_mut().cast(), None, stringify!($ctrbs));
-            }
+            let part = a.trapezoid((uplo, diag), m, n, lda, stringify!($ctrbs));
+            share(ctxt, (scope, top), part, None, stringify!($ctrbs));
         }
         /// Receives a trapezoid that process {rsrc, csrc} broadcasts.
         $ctrbr $trbr(
-            ctxt: Int, scope: *const c_char, top: *const c_char, uplo: *const c_char, diag: *const c_char, m: Int, n: Int,
-            a: *mut $t, lda: Int, rsrc: Int, csrc: Int
+            ctxt: Int, scope: Text, top: Text, uplo: Text, diag: Text, m: Int, n: Int, a: At<$t>, lda: Int, rsrc: Int, csrc: Int
         ) {
-            // SAFETY: the caller's letters.
-            unsafe {
-                let shape = trapezoid::<$t>(uplo, diag, m, n, lda);
-                share(ctxt, (scope, top), shape, a.cast(), Some((rsrc, csrc)), stringify!($ctrbr));
-            }
+            let part = a.trapezoid((uplo, diag), m, n, lda, stringify!($ctrbr));
+            share(ctxt, (scope, top), part, Some((rsrc, csrc)), stringify!($ctrbr));
         }
         /// The sum over the scope, element by element, to {rdest, cdest}; -1: to all.
         $cgsum $gsum(
-            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, rdest: Int, cdest: Int
+            ctxt: Int, scope: Text, top: Text, m: Int, n: Int, a: At<$t>, lda: Int, rdest: Int, cdest: Int
         ) {
             let call = (Operation::Sum, stringify!($cgsum));
-            // SAFETY: the caller's letters and matrix.
-            unsafe { combined(ctxt, (scope, top), Matrix(m, n, a, lda), None, (rdest, cdest), call) };
+            combined::<$t>(ctxt, (scope, top), a.rectangle(m, n, lda, call.1), None, (rdest, cdest), call);
         }
         /// The elements of largest absolute value over the scope; where they come from goes to RA and CA, unless LDIA is -1.
         $cgamx $gamx(
-            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, ra: *mut Int,
-            ca: *mut Int, ldia: Int, rdest: Int, cdest: Int
+            ctxt: Int, scope: Text, top: Text, m: Int, n: Int, a: At<$t>, lda: Int, ra: At<Int>, ca: At<Int>, ldia: Int,
+            rdest: Int, cdest: Int
         ) {
-            let (call, at) = ((Operation::Largest, stringify!($cgamx)), At(ra, ca, ldia));
-            // SAFETY: the caller's letters and matrices.
-            unsafe { combined(ctxt, (scope, top), Matrix(m, n, a, lda), Some(at), (rdest, cdest), call) };
+            let (call, at) = ((Operation::Largest, stringify!($cgamx)), Some((ra, ca, ldia)));
+            combined::<$t>(ctxt, (scope, top), a.rectangle(m, n, lda, call.1), at, (rdest, cdest), call);
         }
         /// The elements of smallest absolute value, likewise.
         $cgamn $gamn(
-            ctxt: Int, scope: *const c_char, top: *const c_char, m: Int, n: Int, a: *mut $t, lda: Int, ra: *mut Int,
-            ca: *mut Int, ldia: Int, rdest: Int, cdest: Int
+            ctxt: Int, scope: Text, top: Text, m: Int, n: Int, a: At<$t>, lda: Int, ra: At<Int>, ca: At<Int>, ldia: Int,
+            rdest: Int, cdest: Int
         ) {
-            let (call, at) = ((Operation::Smallest, stringify!($cgamn)), At(ra, ca, ldia));
-            // SAFETY: the caller's letters and matrices.
-            unsafe { combined(ctxt, (scope, top), Matrix(m, n, a, lda), Some(at), (rdest, cdest), call) };
+            let (call, at) = ((Operation::Smallest, stringify!($cgamn)), Some((ra, ca, ldia)));
+            combined::<$t>(ctxt, (scope, top), a.rectangle(m, n, lda, call.1), at, (rdest, cdest), call);
         }
     } };
 }
@@ -301,122 +308,98 @@ routines!(Z:
 /// Some vendors' ScaLAPACK look for this name, which the reference does not have and nobody has described: the arguments are those of the
 /// two calls in turn.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn Cdsendrecv(
+pub extern "C" fn Cdsendrecv(
     ctxt: Int,
     m: Int,
     n: Int,
-    a: *const f64,
+    a: At<f64>,
     lda: Int,
     rdest: Int,
     cdest: Int,
     mb: Int,
     nb: Int,
-    b: *mut f64,
+    b: At<f64>,
     ldb: Int,
     rsrc: Int,
     csrc: Int,
 ) {
-    let (out, into) = (Shape::new(m, n, lda, size_of::<f64>(), None), Shape::new(mb, nb, ldb, size_of::<f64>(), None));
-    send_receive(ctxt, (out, a.cast(), rdest, cdest), (into, b.cast(), rsrc, csrc), "Cdsendrecv");
+    const NAME: &str = "Cdsendrecv";
+    let (out, into) = (a.rectangle(m, n, lda, NAME), b.rectangle(mb, nb, ldb, NAME));
+    send_receive(ctxt, (out, rdest, cdest), (into, rsrc, csrc), NAME);
 }
 
 // ---- Support
 
-/// Stores where there is room.
-unsafe fn put(at: *mut Int, value: Int) {
-    if !at.is_null() {
-        // SAFETY: not null, so the caller's integer.
-        unsafe { *at = value };
-    }
-}
-
-both! { [unsafe]
+both! {
     /// Joins the job; this process's number and how many there are.
-    Cblacs_pinfo blacs_pinfo_(mypnum: *mut Int, nprocs: *mut Int) {
+    Cblacs_pinfo blacs_pinfo_(mypnum: At<Int>, nprocs: At<Int>) {
         process().join();
-        // SAFETY: the caller's integers.
-        unsafe {
-            put(mypnum, process().rank() as Int);
-            put(nprocs, process().size() as Int);
-        }
+        mypnum.put(process().rank() as Int);
+        nprocs.put(process().size() as Int);
     }
 
     /// As `Cblacs_pinfo`: processes are started by a launcher.
-    Cblacs_setup blacs_setup_(mypnum: *mut Int, nprocs: *mut Int) {
-        // SAFETY: as above.
-        unsafe { Cblacs_pinfo(mypnum, nprocs) };
+    Cblacs_setup blacs_setup_(mypnum: At<Int>, nprocs: At<Int>) {
+        Cblacs_pinfo(mypnum, nprocs);
     }
 
     /// What the BLACS or a context are set to.
-    Cblacs_get blacs_get_(ctxt: Int, what: Int, val: *mut Int) {
+    Cblacs_get blacs_get_(ctxt: Int, what: Int, val: At<Int>) {
         if let Some((value, second)) = context::get(ctxt, what) {
-            // SAFETY: the caller's integer; two for the range of message ids.
-            unsafe {
-                put(val, value);
-                if let Some(second) = second {
-                    put(val.wrapping_add(1), second);
-                }
+            val.put(value);
+            // Two for the range of message ids.
+            if let Some(second) = second {
+                val.next().put(second);
             }
         }
     }
 
     /// Sets something.
-    Cblacs_set blacs_set_(ctxt: Int, what: Int, val: *const Int) {
-        // SAFETY: the caller's integer.
-        context::set(ctxt, what, unsafe { *val });
+    Cblacs_set blacs_set_(ctxt: Int, what: Int, val: At<Int>) {
+        context::set(ctxt, what, val.value());
     }
 
     /// Makes a grid of the first processes of a system context; -1 for those that are not in it.
-    Cblacs_gridinit blacs_gridinit_(ctxt: *mut Int, order: *const c_char, nprow: Int, npcol: Int) {
-        // SAFETY: the caller's integer and letter.
-        unsafe { *ctxt = context::grid_init(*ctxt, letter(order), nprow, npcol) };
+    Cblacs_gridinit blacs_gridinit_(ctxt: At<Int>, order: Text, nprow: Int, npcol: Int) {
+        ctxt.put(context::grid_init(ctxt.value(), order.value(), nprow, npcol));
     }
 
     /// Makes a grid of these processes of a system context; -1 for those that are not in it.
-    Cblacs_gridmap blacs_gridmap_(ctxt: *mut Int, usermap: *const Int, ldumap: Int, nprow: Int, npcol: Int) {
-        // SAFETY: the caller's integer and map.
-        unsafe { *ctxt = context::grid_map(*ctxt, usermap, ldumap, nprow, npcol) };
+    Cblacs_gridmap blacs_gridmap_(ctxt: At<Int>, usermap: At<Int>, ldumap: Int, nprow: Int, npcol: Int) {
+        let map = || usermap.rectangle(nprow, npcol, ldumap, "BLACS_GRIDMAP");
+        ctxt.put(context::grid_map(ctxt.value(), nprow, npcol, map));
     }
 
     /// Size of the grid and this process's place; all -1 when this process is not in it.
-    Cblacs_gridinfo blacs_gridinfo_(ctxt: Int, nprow: *mut Int, npcol: *mut Int, myrow: *mut Int, mycol: *mut Int) {
+    Cblacs_gridinfo blacs_gridinfo_(ctxt: Int, nprow: At<Int>, npcol: At<Int>, myrow: At<Int>, mycol: At<Int>) {
         let info = context::grid_info(ctxt);
-        for (at, value) in [nprow, npcol, myrow, mycol].into_iter().zip(info) {
-            // SAFETY: the caller's integers.
-            unsafe { put(at, value) };
-        }
+        [nprow, npcol, myrow, mycol].into_iter().zip(info).for_each(|(at, value)| at.put(value));
     }
 
     /// The coordinates of a process of the grid; -1, -1 when there is none.
-    Cblacs_pcoord blacs_pcoord_(ctxt: Int, pnum: Int, prow: *mut Int, pcol: *mut Int) {
+    Cblacs_pcoord blacs_pcoord_(ctxt: Int, pnum: Int, prow: At<Int>, pcol: At<Int>) {
         let context = find(ctxt, "BLACS_PCOORD");
         let there = (0..context.rows as Int * context.columns as Int).contains(&pnum);
         let (row, col) = if there { context.coordinates(pnum as usize) } else { (-1, -1) };
-        // SAFETY: the caller's integers.
-        unsafe {
-            put(prow, row);
-            put(pcol, col);
-        }
+        prow.put(row);
+        pcol.put(col);
     }
 
     /// Waits for all of the scope.
-    Cblacs_barrier blacs_barrier_(ctxt: Int, scope: *const c_char) {
-        // SAFETY: the caller's letter.
-        context::barrier(ctxt, unsafe { letter(scope) });
+    Cblacs_barrier blacs_barrier_(ctxt: Int, scope: Text) {
+        context::barrier(ctxt, scope.value());
     }
 
     /// There are no message ids: -1.
-    Ckbsid kbsid_(_ctxt: Int, _scope: *const c_char) -> Int {
+    Ckbsid kbsid_(_ctxt: Int, _scope: Text) -> Int {
         -1
     }
 
     /// As above.
-    Ckbrid kbrid_(_ctxt: Int, _scope: *const c_char, _rsrc: Int, _csrc: Int) -> Int {
+    Ckbrid kbrid_(_ctxt: Int, _scope: Text, _rsrc: Int, _csrc: Int) -> Int {
         -1
     }
-}
 
-both! { []
     /// The number of a process of the grid; -1 when there is none.
     Cblacs_pnum blacs_pnum_(ctxt: Int, prow: Int, pcol: Int) -> Int {
         find(ctxt, "BLACS_PNUM").number(prow, pcol).map_or(-1, |number| number as Int)
@@ -447,8 +430,7 @@ both! { []
 
     /// Seconds since some moment in the past.
     Cdwalltime00 dwalltime00_() -> c_double {
-        // SAFETY: may be called at any time.
-        unsafe { (fmpl().wtime)() }
+        fmpl().wtime()
     }
 
     /// There are no message ids: -1.

@@ -5,8 +5,11 @@
 
 use core::ffi::{c_int, c_void};
 
+use fmpl::base::bytes::Room;
+
 use crate::Int;
 use crate::library::{fmpl, fmpl_func};
+use crate::matrix::Stored;
 use crate::report::check;
 
 /// A complex number, single or double.
@@ -26,7 +29,7 @@ pub struct Placed<T> {
 }
 
 /// An element of a matrix.
-pub trait Element: Copy {
+pub trait Element: Stored {
     /// What its size is compared by.
     type Size: PartialOrd;
     /// FMPL's own function for sums, if it has one for this type.
@@ -41,10 +44,13 @@ pub trait Element: Copy {
     fn greater(self, other: Self) -> bool;
 }
 
+impl<T: Stored> Stored for Complex<T> {}
+impl<T: Stored> Stored for Placed<T> {}
+
 impl Element for Int {
     type Size = u64;
     fn whole_sum() -> fmpl_func {
-        (size_of::<Int>() == 4).then_some(fmpl().isum)
+        if size_of::<Int>() == 4 { fmpl().isum } else { None }
     }
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
@@ -62,7 +68,7 @@ macro_rules! real {
         impl Element for $t {
             type Size = $t;
             fn whole_sum() -> fmpl_func {
-                Some(fmpl().$sum)
+                fmpl().$sum
             }
             fn plus(self, other: Self) -> Self {
                 self + other
@@ -77,7 +83,7 @@ macro_rules! real {
         impl Element for Complex<$t> {
             type Size = $t;
             fn whole_sum() -> fmpl_func {
-                Some(fmpl().$complex)
+                fmpl().$complex
             }
             fn plus(self, other: Self) -> Self {
                 Complex { re: self.re + other.re, im: self.im + other.im }
@@ -104,7 +110,7 @@ pub enum Operation {
 }
 
 /// Combines `count` elements of two arrays into a third, which may be one of the two.
-pub type Kernel = unsafe fn(first: *const u8, second: *const u8, result: *mut u8, count: usize);
+pub type Kernel = fn(first: Room<'_>, second: Room<'_>, result: Room<'_>, count: usize);
 
 /// The same as FMPL's collective calls want it.
 #[derive(Clone, Copy)]
@@ -112,44 +118,57 @@ pub struct Operator {
     /// Of two.
     pub kernel: Kernel,
     /// Of all.
-    pub whole: fmpl_func,
+    pub whole: Whole,
+}
+
+/// A function of FMPL's collective calls, with the bytes of an element.
+#[derive(Clone, Copy)]
+pub struct Whole {
+    function: fmpl_func,
+    size: usize,
+}
+
+impl Whole {
+    pub fn function(self) -> fmpl_func {
+        self.function
+    }
+    pub fn size(self) -> usize {
+        self.size
+    }
 }
 
 /// An operation on elements without places.
 pub fn plain<T: Element>(operation: Operation) -> Operator {
     match operation {
-        Operation::Sum => Operator { whole: T::whole_sum().or(Some(whole::<T, Sum>)), kernel: run::<T, Sum> },
-        Operation::Largest => of::<T, Extreme<true>>(),
-        Operation::Smallest => of::<T, Extreme<false>>(),
+        Operation::Sum => of::<T, Sum>(T::whole_sum()),
+        Operation::Largest => of::<T, Extreme<true>>(None),
+        Operation::Smallest => of::<T, Extreme<false>>(None),
     }
 }
 
 /// An extreme that keeps places: elements are [`Placed`].
 pub fn placed<T: Element>(operation: Operation) -> Operator {
     match operation {
-        Operation::Smallest => of::<Placed<T>, Extreme<false>>(),
-        _ => of::<Placed<T>, Extreme<true>>(),
+        Operation::Smallest => of::<Placed<T>, Extreme<false>>(None),
+        _ => of::<Placed<T>, Extreme<true>>(None),
     }
 }
 
-fn of<E: Copy, C: Combine<E>>() -> Operator {
-    Operator { kernel: run::<E, C>, whole: Some(whole::<E, C>) }
+/// `known`: FMPL's own function of this kind.
+fn of<E: Stored, C: Combine<E>>(known: fmpl_func) -> Operator {
+    Operator { kernel: run::<E, C>, whole: Whole { function: known.or(Some(whole::<E, C>)), size: size_of::<E>() } }
 }
 
 /// Tells FMPL of the functions that are not its own.
 pub fn register() {
     fn type_<T: Element>() {
         use Operation::{Largest, Smallest, Sum};
-        let mut functions = vec![(plain::<T>(Largest), false), (plain::<T>(Smallest), false)];
-        functions.extend([(placed::<T>(Largest), true), (placed::<T>(Smallest), true)]);
+        let mut functions =
+            vec![plain::<T>(Largest), plain::<T>(Smallest), placed::<T>(Largest), placed::<T>(Smallest)];
         if T::whole_sum().is_none() {
-            functions.push((plain::<T>(Sum), false));
+            functions.push(plain::<T>(Sum));
         }
-        for (operator, placed) in functions {
-            let size = if placed { size_of::<Placed<T>>() } else { size_of::<T>() };
-            // SAFETY: functions of this type on elements of this size.
-            check(unsafe { (fmpl().func_register)(operator.whole, size, 1) }, -1, "BLACS_PINFO");
-        }
+        functions.iter().for_each(|operator| check(fmpl().func_register(operator.whole), -1, "BLACS_PINFO"));
     }
     type_::<Int>();
     type_::<f32>();
@@ -196,12 +215,10 @@ impl<T: Element, const LARGEST: bool> Combine<Placed<T>> for Extreme<LARGEST> {
     }
 }
 
-/// # Safety
-/// `count` readable elements at `first` and `second`, room for as many at `result`; `result` may be one of the two.
-unsafe fn run<E: Copy, C: Combine<E>>(first: *const u8, second: *const u8, result: *mut u8, count: usize) {
-    let (a, b, to) = (first.cast::<E>(), second.cast::<E>(), result.cast::<E>());
+fn run<E: Stored, C: Combine<E>>(first: Room<'_>, second: Room<'_>, result: Room<'_>, count: usize) {
+    let [a, b, to] = [first, second, result].map(|room| room.part(0, count * size_of::<E>()).as_mut_ptr().cast::<E>());
     for k in 0..count {
-        // SAFETY: as the caller promises.
+        // SAFETY: `count` elements each, whatever their bytes are; the result may be one of the others.
         unsafe { to.add(k).write_unaligned(C::combine(a.add(k).read_unaligned(), b.add(k).read_unaligned())) };
     }
 }
@@ -209,21 +226,26 @@ unsafe fn run<E: Copy, C: Combine<E>>(first: *const u8, second: *const u8, resul
 /// # Safety
 /// `count` elements at each, which do not overlap.
 #[inline(never)] // one address, by which FMPL knows it
-unsafe extern "C" fn whole<E: Copy, C: Combine<E>>(inout: *mut c_void, other: *const c_void, count: c_int) {
-    // SAFETY: as the caller promises.
-    unsafe { run::<E, C>(inout.cast(), other.cast(), inout.cast(), count as usize) };
+unsafe extern "C" fn whole<E: Stored, C: Combine<E>>(inout: *mut c_void, other: *const c_void, count: c_int) {
+    let bytes = count as usize * size_of::<E>();
+    // SAFETY: as the caller promises; the other elements are only read.
+    let [inout, other] = unsafe { [inout, other.cast_mut()].map(|at| Room::new(at.cast(), bytes)) };
+    run::<E, C>(inout, other, inout, count as usize);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::{get, set};
 
-    fn one<E: Copy>(operator: Operator, a: E, b: E) -> E {
-        let kernel = operator.kernel;
-        let mut result = a;
-        // SAFETY: one element each.
-        unsafe { kernel((&raw const a).cast(), (&raw const b).cast(), (&raw mut result).cast(), 1) };
-        result
+    fn one<E: Stored>(operator: Operator, a: E, b: E) -> E {
+        let mut memory = [0u64; 6];
+        let memory = Room::of(&mut memory);
+        let [first, second, result] = [0, 16, 32].map(|at| memory.part(at, 16));
+        set(first, 0, a);
+        set(second, 0, b);
+        (operator.kernel)(first, second, result, 1);
+        get(result, 0)
     }
 
     #[test]

@@ -2,8 +2,10 @@
 
 use core::fmt::Display;
 
+use fmpl::base::symbols::address;
+
 use crate::Int;
-use crate::library::{fmpl, last_error};
+use crate::library::fmpl;
 use crate::process::process;
 
 /// `FMPL_ERR_SPOOL_FULL`
@@ -51,8 +53,7 @@ pub fn abort(context: Int, code: Int) -> ! {
         "{{{row},{col}}}, pnum={pnum}, Contxt={context}, killed other procs, exiting with error #{code}.\n\n"
     ));
     flush();
-    // SAFETY: may be called at any time.
-    unsafe { (fmpl().abort)(code as i32) };
+    fmpl().abort(code as i32);
     std::process::exit(code as i32)
 }
 
@@ -60,10 +61,9 @@ pub fn abort(context: Int, code: Int) -> ! {
 fn flush() {
     // SAFETY: libgfortran's flush of all units takes a null pointer; it is called only where it is loaded. fflush(NULL) flushes all.
     unsafe {
-        let fortran = libc::dlsym(libc::RTLD_DEFAULT, c"_gfortran_flush_i4".as_ptr());
-        if !fortran.is_null() {
-            let flush: unsafe extern "C" fn(*const i32) = core::mem::transmute(fortran);
-            flush(core::ptr::null());
+        if let fortran @ 1.. = address(c"_gfortran_flush_i4") {
+            let flush: extern "C" fn(Option<&i32>) = core::mem::transmute(fortran);
+            flush(None);
         }
         libc::fflush(core::ptr::null_mut());
     }
@@ -80,7 +80,7 @@ pub fn check(code: i32, context: Int, routine: &str) {
 #[cold]
 #[inline(never)]
 fn failed(code: i32, context: Int, routine: &str) -> ! {
-    let mut text = last_error();
+    let mut text = fmpl().last_error();
     if code == SPOOL_FULL {
         text += "; for the BLACS the environment variable FMPL_BLACS_SPOOL does (bytes, with k, M or G)";
     }

@@ -1,11 +1,14 @@
 //! Groups of processes and the indices that their messages use: a context, and in it a row, a column, or all.
 
-use core::cell::Cell;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use fmpl::base::bytes::{Bytes, Room};
 
 use crate::Int;
-use crate::library::{FMPL_COMM_NULL, FMPL_COMM_WORLD, fmpl, fmpl_comm, fmpl_func};
-use crate::matrix::Area;
+use crate::library::{FMPL_COMM_NULL, FMPL_COMM_WORLD, fmpl, fmpl_comm};
+use crate::matrix::{Area, with_packed};
+use crate::order::Whole;
 use crate::process::process;
 use crate::report::{self, check};
 
@@ -25,13 +28,13 @@ pub struct Group {
     /// This process's place among the members.
     pub me: usize,
     /// Collective calls of the communicator work. They do not where members share no memory.
-    collective: Cell<bool>,
+    collective: AtomicBool,
 }
 
 impl Group {
     /// All processes. They exchange nothing here but what makes other groups, so the mode of the world's sends stays the program's.
     pub fn world(rank: i32, size: i32) -> Group {
-        Group { comm: FMPL_COMM_WORLD, size: size as usize, me: rank as usize, collective: Cell::new(false) }
+        Group { comm: FMPL_COMM_WORLD, size: size as usize, me: rank as usize, collective: AtomicBool::new(false) }
     }
 
     /// The number of members.
@@ -46,19 +49,15 @@ impl Group {
         // Groups that have no member in common differ in their least.
         let colour = place.and(members.iter().min()).map_or(-1, |m| *m as c_int);
         let mut comm = FMPL_COMM_NULL;
-        // SAFETY: the result has room.
-        check(unsafe { (fmpl().comm_split)(self.comm, colour, place.unwrap_or(0) as c_int, &mut comm) }, -1, routine);
+        check(fmpl().comm_split(self.comm, colour, place.unwrap_or(0) as c_int, &mut comm), -1, routine);
         let me = place?;
         let mut size = 0;
-        // SAFETY: as above; in buffered mode no buffer is given.
-        unsafe {
-            check((fmpl().comm_size)(comm, &mut size), -1, routine);
-            check((fmpl().comm_sendbuf_set)(comm, core::ptr::null_mut(), process().spool_bytes(), 0), -1, routine);
-        }
+        check(fmpl().comm_size(comm, &mut size), -1, routine);
+        check(fmpl().comm_sendbuf_set(comm, process().spool_bytes(), 0), -1, routine);
         if size as usize != members.len() {
             report::fatal(-1, routine, "processes of one grid have given different maps");
         }
-        Some(Group { comm, size: members.len(), me, collective: Cell::new(true) })
+        Some(Group { comm, size: members.len(), me, collective: AtomicBool::new(true) })
     }
 
     /// Members `start`, `start + step`, …, `size` of them, of which this process is one.
@@ -85,8 +84,8 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if self.comm != FMPL_COMM_WORLD {
-            // SAFETY: no call on it is under way. A program that has finalized FMPL before it frees its grids has freed them.
-            unsafe { (fmpl().comm_free)(&mut self.comm) };
+            // A program that has finalized FMPL before it frees its grids has freed them.
+            fmpl().comm_free(&mut self.comm);
         }
     }
 }
@@ -140,104 +139,70 @@ impl Scope<'_> {
 
     /// Sends to a member; does not wait for it.
     #[inline]
-    pub fn send(&self, area: &Area, to: usize) {
+    pub fn send(&self, area: &Area<'_>, to: usize) {
         let (peer, index, comm) = (self.rank(to), self.index, self.group.comm);
-        // SAFETY: the area is the caller's memory, readable for the length of the call.
-        let code = unsafe {
-            match *area {
-                Area::Run { at, len } => (fmpl().send)(at.cast(), len, peer, index, comm),
-                Area::Small { at, ref shape } => {
-                    let mut packed = crate::matrix::Packed::room();
-                    shape.pack(at, packed.at());
-                    (fmpl().send)(packed.at().cast(), shape.bytes(), peer, index, comm)
-                }
-                Area::Block { at, block } => (fmpl().send_block)(at.cast(), block, peer, index, comm),
-                Area::List { n } => (fmpl().send_list)(process().list(), n as c_int, peer, index, comm),
-            }
-        };
-        check(code, self.handle, self.routine);
+        self.check(match area {
+            Area::Run(run) => fmpl().send(**run, peer, index, comm),
+            Area::Small(matrix) => with_packed(|packed| {
+                let n = matrix.pack(packed);
+                fmpl().send(*packed.part(0, n), peer, index, comm)
+            }),
+            Area::Block(block) => fmpl().send_block(block, peer, index, comm),
+            Area::List(list) => fmpl().send_list(list, peer, index, comm),
+        });
     }
 
     /// Receives from a member.
     #[inline]
-    pub fn receive(&self, area: &Area, from: usize) {
+    pub fn receive(&self, area: &Area<'_>, from: usize) {
         let (peer, index, comm) = (self.rank(from), self.index, self.group.comm);
-        // SAFETY: the area is the caller's memory, writable for the length of the call.
-        let code = unsafe {
-            match *area {
-                Area::Run { at, len } => (fmpl().recv)(at.cast(), len, peer, index, comm),
-                Area::Small { at, ref shape } => {
-                    let mut packed = crate::matrix::Packed::room();
-                    let code = (fmpl().recv)(packed.at().cast(), shape.bytes(), peer, index, comm);
-                    let mut got = 0;
-                    if code == 0 {
-                        check(
-                            (fmpl().received)(peer, index, comm, &mut got, core::ptr::null_mut()),
-                            self.handle,
-                            self.routine,
-                        );
-                        shape.unpack(packed.at(), got, at);
-                    }
-                    code
+        self.check(match area {
+            Area::Run(run) => fmpl().recv(*run, peer, index, comm),
+            Area::Small(matrix) => with_packed(|packed| {
+                let code = fmpl().recv(packed.part(0, matrix.shape.bytes()), peer, index, comm);
+                let mut got = 0;
+                if code == 0 {
+                    self.check(fmpl().received(peer, index, comm, &mut got));
+                    matrix.unpack(packed.part(0, got));
                 }
-                Area::Block { at, block } => (fmpl().recv_block)(at.cast(), block, peer, index, comm),
-                Area::List { n } => (fmpl().recv_list)(process().list(), n as c_int, peer, index, comm),
-            }
-        };
+                code
+            }),
+            Area::Block(block) => fmpl().recv_block(block, peer, index, comm),
+            Area::List(list) => fmpl().recv_list(list, peer, index, comm),
+        });
+    }
+
+    #[inline(always)]
+    fn check(&self, code: c_int) {
         check(code, self.handle, self.routine);
     }
 
     /// Sends what has no gaps.
-    pub fn send_run(&self, at: *const u8, len: usize, to: usize) {
-        self.send(&Area::Run { at: at.cast_mut(), len }, to);
+    pub fn send_run(&self, run: Room<'_>, to: usize) {
+        self.send(&Area::Run(run), to);
     }
 
     /// Receives what has no gaps.
-    pub fn receive_run(&self, at: *mut u8, len: usize, from: usize) {
-        self.receive(&Area::Run { at, len }, from);
+    pub fn receive_run(&self, run: Room<'_>, from: usize) {
+        self.receive(&Area::Run(run), from);
     }
 
-    /// Sends a run of bytes to one member and receives one from another, at the same time: memory, bytes, member.
-    pub fn exchange(&self, out: (*const u8, usize, usize), into: (*mut u8, usize, usize)) {
+    /// Sends a run of bytes to one member and receives one from another, at the same time.
+    pub fn exchange(&self, (out, to): (Room<'_>, usize), (into, from): (Room<'_>, usize)) {
         let (index, comm) = (self.index, self.group.comm);
-        let (to, from) = (self.rank(out.2), self.rank(into.2));
-        // SAFETY: two areas of the caller's that do not overlap.
-        let code =
-            unsafe { (fmpl().sendrecv)(out.0.cast(), out.1, to, index, into.0.cast(), into.1, from, index, comm) };
-        check(code, self.handle, self.routine);
+        self.check(fmpl().sendrecv(*out, self.rank(to), into, self.rank(from), index, comm));
     }
 
-    /// Begins to send; the memory stays as it is until [`Scope::end_send`].
-    pub fn begin_send(&self, at: *const u8, len: usize, to: usize) {
-        // SAFETY: the caller's memory.
-        let code = unsafe { (fmpl().isend)(at.cast(), len, self.rank(to), self.index, self.group.comm) };
-        check(code, self.handle, self.routine);
-    }
-
-    /// Begins to receive; the memory is the library's until [`Scope::end_receive`].
-    pub fn begin_receive(&self, at: *mut u8, len: usize, from: usize) {
-        // SAFETY: the caller's memory.
-        let code = unsafe { (fmpl().irecv)(at.cast(), len, self.rank(from), self.index, self.group.comm) };
-        check(code, self.handle, self.routine);
-    }
-
-    /// The memory of [`Scope::begin_send`] may be written again.
-    pub fn end_send(&self, to: usize) {
-        // SAFETY: no memory is given.
-        let code = unsafe { (fmpl().isend_wait)(self.rank(to), self.index, self.group.comm) };
-        check(code, self.handle, self.routine);
-    }
-
-    /// The message is there.
-    pub fn end_receive(&self, from: usize) {
-        // SAFETY: no memory is given.
-        let code = unsafe { (fmpl().irecv_wait)(self.rank(from), self.index, self.group.comm) };
-        check(code, self.handle, self.routine);
+    /// Sends to all other members and receives from them, at the same time; `before` the sends, when the receives have begun, something is
+    /// done.
+    pub fn swap<'a>(&self, into: impl Fn(usize) -> Room<'a>, before: impl FnOnce(), out: impl Fn(usize) -> Bytes<'a>) {
+        let others = (0..self.size).filter(|r| *r != self.me).map(|r| (r, self.rank(r)));
+        fmpl().swap((others, self.index, self.group.comm), into, before, out, |code| self.check(code));
     }
 
     /// All members of the group are in this scope, which has more than one.
     fn is_whole(&self) -> bool {
-        self.size == self.group.size && self.size > 1 && self.group.collective.get()
+        self.size == self.group.size && self.size > 1 && self.group.collective.load(Relaxed)
     }
 
     /// A call of FMPL on the whole group. `false`: there are none here; everybody hears of that at the first one.
@@ -246,30 +211,26 @@ impl Scope<'_> {
             return false;
         }
         match call(self.group.comm) {
-            UNSUPPORTED => self.group.collective.set(false),
-            code => check(code, self.handle, self.routine),
+            UNSUPPORTED => self.group.collective.store(false, Relaxed),
+            code => self.check(code),
         }
-        self.group.collective.get()
+        self.group.collective.load(Relaxed)
     }
 
-    /// Combines `n` elements of all members, in their order, for all of them, if they are all of the group. `false`: nothing is done.
+    /// Combines the elements of all members, in their order, for all of them, if they are all of the group. `false`: nothing is done.
     ///
     /// Of the collective calls the BLACS use those only that wait for everybody. So rows of a grid of one row and all of it can share
     /// the communicator: processes that call them in different orders wait for each other in any case.
-    pub fn combine_whole(&self, at: *mut u8, n: usize, function: fmpl_func) -> bool {
-        // SAFETY: `n` elements of the caller's.
-        self.whole(|comm| unsafe {
-            (fmpl().allreduce)(at.cast::<c_void>(), n as c_int, function, comm, core::ptr::null_mut())
-        })
+    pub fn combine_whole(&self, room: Room<'_>, whole: Whole) -> bool {
+        self.whole(|comm| fmpl().allreduce(room, whole, comm))
     }
 
     /// Waits until all have come here: in round k everyone tells the one 2^k further on (Hensgen, Finkel, Manber 1988).
     pub fn barrier(&self) {
-        // SAFETY: takes no memory.
-        if self.whole(|comm| unsafe { (fmpl().barrier)(comm) }) {
+        if self.whole(|comm| fmpl().barrier(comm)) {
             return;
         }
-        let nothing = Area::Run { at: core::ptr::null_mut(), len: 0 };
+        let nothing = Area::Run(Room::none());
         let mut distance = 1;
         while distance < self.size {
             self.send(&nothing, (self.me + distance) % self.size);

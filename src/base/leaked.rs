@@ -12,7 +12,7 @@ pub struct Leaked<T: 'static>(AtomicPtr<T>);
 // SAFETY: null.
 unsafe impl<T> Empty for Leaked<T> {}
 
-impl<T> Leaked<T> {
+impl<T: Send + Sync> Leaked<T> {
     /// None.
     pub const fn none() -> Leaked<T> {
         Leaked(AtomicPtr::new(null_mut()))
@@ -54,7 +54,7 @@ impl<T> Leaked<T> {
 /// A value that is no longer to be found, and may be used still by who has found it before.
 pub struct Retired<T: 'static>(Leaked<T>);
 
-impl<T> Retired<T> {
+impl<T: Send + Sync> Retired<T> {
     /// The value, while nobody frees it.
     pub fn get(&self) -> Option<&T> {
         self.0.get()

@@ -2,22 +2,47 @@
 
 use core::ffi::{CStr, c_char, c_void};
 
+/// What names are looked for in.
+#[derive(Clone, Copy, Debug)]
+pub struct Object(*mut c_void);
+
+impl Object {
+    /// All that the program's own calls find.
+    pub const PROGRAM: Object = Object(libc::RTLD_DEFAULT);
+
+    /// A library that is in the process already, by its name; it stays.
+    pub fn loaded(name: &CStr) -> Option<Object> {
+        // SAFETY: a name with a NUL; nothing is loaded.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+        (!handle.is_null()).then_some(Object(handle))
+    }
+
+    /// Where it has what is called so; 0: nothing is.
+    pub fn address(self, name: &CStr) -> usize {
+        // SAFETY: a name with a NUL, and an object that is never closed, for a look into the linker's tables.
+        unsafe { libc::dlsym(self.0, name.as_ptr()) as usize }
+    }
+}
+
 /// Where the whole program has what is called so; 0: nothing is.
 pub fn address(name: &CStr) -> usize {
-    // SAFETY: a name with a NUL, for a look into the linker's tables.
-    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
+    Object::PROGRAM.address(name)
+}
+
+fn known(address: usize) -> Option<libc::Dl_info> {
+    let mut known = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: room for the answer; what it points to belongs to the linker.
+    unsafe { (libc::dladdr(address as *const c_void, known.as_mut_ptr()) != 0).then(|| known.assume_init()) }
+}
+
+/// Where the object begins that an address belongs to.
+pub fn home(address: usize) -> Option<usize> {
+    Some(known(address)?.dli_fbase as usize)
 }
 
 /// A function's name if the linker knows it, and where it is in its file, as `addr2line -e FILE` takes it.
 pub fn place(address: usize) -> String {
-    let mut known = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: room for the answer; what it points to belongs to the linker.
-    let known = unsafe {
-        if libc::dladdr(address as *const c_void, known.as_mut_ptr()) == 0 {
-            return format!("{address:#x}");
-        }
-        known.assume_init()
-    };
+    let Some(known) = known(address) else { return format!("{address:#x}") };
     let text = |name: *const c_char| {
         // SAFETY: null, or the linker's, with a NUL.
         (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use fmpl_blacs::*;
+use crate::names::*;
 
 use crate::Table;
 use crate::grid::{ALL, Grid, letters, pinfo, system};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fmpl_blacs::*;
+use crate::names::*;
 
 use crate::Table;
 use fmpl::{Code, Mode};

@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::ptr;
 
-use fmpl_blacs::*;
+use crate::names::*;
 
 use crate::Table;
 use crate::ranks::Job;

@@ -10,6 +10,7 @@ mod combines;
 mod endings;
 mod grid;
 mod messages;
+mod names;
 
 fn main() {
     let (mut tests, mut bodies) = (Vec::new(), Vec::new());

@@ -1,6 +1,6 @@
 //! Point-to-point messages and broadcasts.
 
-use fmpl_blacs::*;
+use crate::names::*;
 
 use crate::Table;
 use crate::grid::{ALL, Grid, letters, pinfo, system};
