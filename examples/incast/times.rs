@@ -68,7 +68,8 @@ struct Bound(CpuSet);
 
 impl Bound {
     fn to(which: &[usize]) -> Outcome<Bound> {
-        let bound = CpuSet::allowed().and_then(|before| CpuSet::of_cpus(which.iter().copied()).apply().map(|()| before));
+        let bound =
+            CpuSet::allowed().and_then(|before| CpuSet::of_cpus(which.iter().copied()).apply().map(|()| before));
         let before = bound.map_err(|e| fmpl::Error::new(fmpl::Code::System, format!("processors {which:?}: {e}")))?;
         // Where it is refused, other programs run in between.
         schedule(libc::SCHED_FIFO, 1);

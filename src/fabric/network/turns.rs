@@ -3,15 +3,13 @@
 //!
 //! A thread that wants to post where there is no connection stays here until there is one, and takes part in what must be done for it;
 //! otherwise the thread of the fabric does it, which looks at all connections that are between two states every few moments, and sleeps
-//! when there are none.
-//!
-//! When no place is free on this node, the connection that was not used for longest is given up, whichever process has it. One that has
-//! come about just now is left alone until it was used, so that each makes its way.
+//! when there are none. [`places`] has what is done for places.
 
-use std::collections::VecDeque;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+
+mod places;
 
 use super::control::Shared;
 use super::device::End;
@@ -19,10 +17,9 @@ use super::handshake::{Deed, Outcome, Say, State};
 use super::hello::{Hello, Kind};
 use super::link::ending::{LATE_NS, Reason};
 use super::link::{Link, Posted};
-use super::room::{Least, Room, Which};
+use super::room::Which;
 use crate::base::clock::now_ns;
 use crate::base::error::Result;
-use crate::base::lock::MutexGuard;
 use crate::base::log::{Level, tell};
 use crate::base::rules::{Rule, holds};
 #[cfg(feature = "trace")]
@@ -38,12 +35,6 @@ const DOZE: Duration = Duration::from_millis(100);
 /// From saying something to saying it again: at first, and at most.
 const FIRST_PATIENCE_NS: u64 = 20_000_000;
 const LAST_PATIENCE_NS: u64 = 250_000_000;
-/// A connection that was not used since it came about is left alone for so long.
-const FRESH_NS: u64 = 50_000_000;
-/// From making room, or asking for it, to the next time for the same connection.
-const ROOM_NS: u64 = 50_000_000;
-/// The same where none could be given up.
-const ROOM_SOON_NS: u64 = 10_000_000;
 /// A peer that does not answer for so long while its connection is given up is tried over the connection itself.
 const SILENCE_NS: u64 = 1_000_000_000;
 
@@ -212,87 +203,8 @@ impl Shared {
                 (hooks.came_up)(link);
             }
         }
-        if let Some(which) = after.needs_room
-            && !self.make_room(which)
-            && let Some(mut posted) = link.try_lock()
-        {
-            // All are in use for the first time.
-            posted.times.room = posted.times.room.saturating_sub(ROOM_NS - ROOM_SOON_NS);
-        }
-    }
-
-    /// Takes places and makes context and queue pair. If there is no place, room is to be made, there.
-    fn reserve(&self, link: &Link, posted: &mut Posted, came_up: &mut bool, now: u64) -> Option<Which> {
-        let [room, contexts] = self.rooms()?;
-        // Who has waited longest for a place is the next: otherwise who has just given his up, and wants it back, is there first each time.
-        if link.is_idle() && self.in_line(Which::Contexts, link).iter().any(|peer| *peer != link.peer) {
-            self.put_away(link, posted);
-        }
-        let mut missing = |which: Which| {
-            let due = now.saturating_sub(posted.times.room) > ROOM_NS;
-            if due {
-                posted.times.room = now;
-            }
-            due.then_some(which)
-        };
-        let take = |room: &Room, which: Which| {
-            let mut line = self.in_line(which, link);
-            if !line.contains(&link.peer) {
-                line.push_back(link.peer);
-            }
-            let place = (line.front() == Some(&link.peer)).then(|| room.take(link.peer))??;
-            line.pop_front();
-            Some(place)
-        };
-        // The context first: others wait for a connection's place only with theirs in hand, so no two wait for each other's.
-        if link.is_in() {
-            link.set_idle(!holds(Rule::StaysRegistered));
-        } else {
-            let Some(place) = take(&contexts, Which::Contexts) else { return missing(Which::Contexts) };
-            if let Err(e) = link.bring_in(&contexts, place) {
-                contexts.give_back(place);
-                link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
-                return None;
-            }
-        }
-        let Some(place) = take(&room, Which::Pairs) else { return missing(Which::Pairs) };
-        match link.make_pair(&self.device, &room, place) {
-            Ok(made) => {
-                let connected = posted.times.end.map_or(Ok(()), |end| made.pair.connect(&end));
-                posted.made = Some(made);
-                if let Err(e) = connected {
-                    // With its place.
-                    link.drop_pair(posted);
-                    link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
-                    return None;
-                }
-                let outcome = posted.hand.reserved();
-                *came_up |= self.take(link, posted, outcome, None);
-            }
-            Err(e) => {
-                room.give_back(place);
-                link.fail(Reason::Other, format!("cannot be connected with ({})", e.detail()));
-            }
-        }
-        None
-    }
-
-    /// The peers whose connections wait for such a place, in the order in which they came, perhaps with this one.
-    fn in_line(&self, which: Which, this: &Link) -> MutexGuard<'_, VecDeque<u32>> {
-        let waits = |other: Arc<Link>| {
-            !other.has_ended() && other.try_lock().is_none_or(|posted| posted.hand.state() == State::Reserving)
-        };
-        let mut line = self.in_line[which as usize].lock().unwrap_or_else(PoisonError::into_inner);
-        line.retain(|peer| *peer == this.peer || self.known(*peer).is_some_and(waits));
-        line
-    }
-
-    /// Puts the context away of a link without connection.
-    fn put_away(&self, link: &Link, posted: &Posted) {
-        if link.put_away(posted) {
-            self.put_away.fetch_add(1, Ordering::Relaxed);
-            // A connection may wait for its place.
-            self.nudge();
+        if let Some(which) = after.needs_room {
+            self.make_room_for(link, which);
         }
     }
 
@@ -401,84 +313,6 @@ impl Shared {
         }
     }
 
-    /// The connections or contexts of the node are too many: what was used longest ago is given up, or its process is asked to. `false`: none
-    /// can be now.
-    fn make_room(&self, which: Which) -> bool {
-        let Some(rooms) = self.rooms() else { return false };
-        let (room, idle) = (&rooms[which as usize], which == Which::Contexts);
-        if room.reap() > 0 {
-            return true;
-        }
-        match room.least_useful(idle, |peer| self.known(peer).is_some_and(|link| may_go(&link, which))) {
-            Some(Least::Mine(peer)) => {
-                if let Some(link) = self.known(peer) {
-                    self.give_up(&link, which);
-                }
-            }
-            Some(Least::Of(rank)) => {
-                let card = self.hooks.get().and_then(|h| (h.card_of)(rank).ok());
-                if let Some(card) = card {
-                    let _ = self.send(&card, &self.hello(Kind::Yield(which), rank));
-                }
-            }
-            // A connection that is given up leaves its context idle.
-            None => return which == Which::Contexts && self.make_room(Which::Pairs),
-        }
-        true
-    }
-
-    /// Another process of the node needs a place.
-    pub(super) fn make_room_for_others(&self, which: Which) {
-        let Some(rooms) = self.rooms() else { return };
-        for link in rooms[which as usize].asked_of_me().into_iter().filter_map(|peer| self.known(peer)) {
-            if may_go(&link, which) {
-                self.give_up(&link, which);
-            }
-        }
-    }
-
-    fn give_up(&self, link: &Link, which: Which) {
-        match which {
-            Which::Pairs => self.retire(link),
-            Which::Contexts => {
-                if let Some(posted) = link.try_lock().filter(|posted| Link::may_be_put_away(posted)) {
-                    self.put_away(link, &posted);
-                }
-            }
-        }
-    }
-
-    /// Gives a connection up.
-    fn retire(&self, link: &Link) {
-        if !link.is_up() {
-            // It is in the making for long, and nobody knows whether the peer will ever answer.
-            link.give_up();
-            self.advance(link);
-            return;
-        }
-        self.settle(link);
-        let mut posted = link.lock();
-        if link.has_left() && link.is_quiet(&mut posted) {
-            drop(posted);
-            link.fail(Reason::Other, "has finalized".into());
-        } else {
-            posted.hand.retire();
-            self.retired.fetch_add(1, Ordering::Relaxed);
-            self.take(link, &mut posted, Outcome::default(), None);
-            drop(posted);
-        }
-        self.advance(link);
-    }
-
-    /// The places of this node's connections and contexts; `None`: too early.
-    fn rooms(&self) -> Option<[Arc<Room>; 2]> {
-        if let Some(rooms) = self.rooms.get() {
-            return Some(rooms.clone());
-        }
-        let tables = (self.hooks.get()?.tables)()?;
-        Some(self.rooms.get_or_init(|| Room::both(tables, self.places, self.rank)).clone())
-    }
-
     /// Takes down all queue pairs and contexts of this process.
     pub(super) fn bury_all(&self) {
         for link in self.links() {
@@ -503,26 +337,4 @@ fn bury(link: &Link, posted: &mut Posted) -> bool {
     link.drop_pair(posted);
     link.put_away(posted);
     true
-}
-
-/// Does a connection in the making keep its place for a peer that is late? Others would wait for it for ever, if that has died.
-fn is_held_for_nobody(link: &Link, posted: &Posted) -> bool {
-    matches!(posted.hand.state(), State::Offered | State::Accepted)
-        && link.lateness().is_some()
-        && holds(Rule::LateGivesWay)
-}
-
-/// May this connection be given up now, or this context?
-fn may_go(link: &Link, which: Which) -> bool {
-    let Some(posted) = link.try_lock() else { return false };
-    if which == Which::Contexts {
-        return Link::may_be_put_away(&posted);
-    }
-    if is_held_for_nobody(link, &posted) {
-        return true;
-    }
-    let (since, before) = posted.times.up;
-    posted.hand.is_up()
-        && !link.has_ended()
-        && (link.has_left() || posted.last > before || now_ns().saturating_sub(since) > FRESH_NS)
 }
