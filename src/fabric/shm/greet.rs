@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::attach::{Card, Shared, effective_user};
+use super::attach::{Card, Shared};
 use super::hello::{self, Flags, HELLO_LEN, Hello, Kind, Packet, Reason};
 use super::peer::Peer;
 use super::region::{PeerRegion, version_error};
 use super::socket;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::Key;
+use crate::base::system;
 
 /// How long an attempt to connect may wait for a place in the peer's queue before this side looks up.
 const CONNECT_SLICE: Duration = Duration::from_millis(200);
@@ -100,7 +101,7 @@ impl Shared {
         };
         let fd = line.as_fd();
         let them = socket::credentials(fd).map_err(|e| failed("asking who it is (SO_PEERCRED)", e))?;
-        if them.uid != effective_user() || them.pid as u32 != card.pid {
+        if them.uid != system::user() || them.pid as u32 != card.pid {
             if let Some(p) = self.known(peer) {
                 return Ok(Err(Greeted::Done(Arc::clone(p))));
             }

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::attach::{Shared, effective_user};
+use super::attach::Shared;
 use super::hello::{self, HELLO_LEN, Kind, Packet, Reason};
 use super::peer::Peer;
 use super::pulse;
@@ -17,6 +17,7 @@ use super::region::PeerRegion;
 use super::socket;
 use crate::base::atomics::Ordering;
 use crate::base::error::Code;
+use crate::base::system;
 use crate::base::thread;
 
 /// The thread's stack: it calls nothing deep.
@@ -233,7 +234,7 @@ impl Thread<'_> {
                 },
             };
             let Ok(them) = socket::credentials(fd.as_fd()) else { continue };
-            if them.uid != effective_user() {
+            if them.uid != system::user() {
                 self.shared.reject(Reason::User, them.pid);
                 continue;
             }
@@ -284,7 +285,7 @@ impl Thread<'_> {
 
     fn turn_down_one(&self) -> bool {
         let Ok(fd) = socket::accept(self.shared.service.listener.as_fd()) else { return false };
-        if socket::credentials(fd.as_fd()).is_ok_and(|them| them.uid == effective_user()) {
+        if socket::credentials(fd.as_fd()).is_ok_and(|them| them.uid == system::user()) {
             // What it has said is taken in first: who hangs up on unheard words says nothing but that. If it does not listen, so be it.
             let _ = socket::receive(fd.as_fd(), &mut [0; HELLO_LEN + 1]);
             let _ = socket::send(fd.as_fd(), &hello::refusal(self.shared.version(), Reason::Descriptors), None);

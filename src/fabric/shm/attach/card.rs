@@ -32,3 +32,16 @@ impl Card {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_come_back_as_they_went() {
+        let card = Card { name: *b"abcdefgh", pid: 77, node: Node::here().unwrap() };
+        assert_eq!(Card::decode(&card.encode()).as_ref(), Some(&card));
+        assert_eq!(Card::decode(&card.encode()[1..]), None);
+        assert_eq!(Card::decode(b""), None);
+    }
+}

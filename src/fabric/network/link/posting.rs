@@ -1,0 +1,224 @@
+//! Requests are posted: records, bulk, atomic changes; on a connection that is made, or made again, if need be.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::ending::Reason;
+use super::memory::Window;
+use super::{DEPTH, Link, Posted};
+use crate::base::atomics::spin_loop;
+use crate::base::clock::now_ns;
+use crate::base::error::Result;
+use crate::base::lock::MutexGuard;
+use crate::base::thread::yield_core;
+use crate::fabric::network::control::FIRST_PATIENCE;
+use crate::fabric::network::device::{Change, Data, Piece, Place, Request, What};
+use crate::fabric::network::record::Record;
+
+/// One request in so many asks for a completion.
+const SIGNAL_EVERY: u64 = 64;
+/// Bytes of writes that make a group, two of which are under way at a time: more than a fast network has on its way, and no more than that,
+/// since what comes behind a lost packet is sent again. Of reads each is a group: a device that is slow to answer takes a longer queue for a
+/// loss, and repeats it all.
+const GROUP: usize = 96 << 10;
+/// A question for a key is repeated after so long at most.
+const LEARN_PATIENCE: Duration = Duration::from_millis(250);
+
+impl Posted {
+    fn count(&mut self, read: bool, bytes: usize) {
+        self.done[read as usize] += 1;
+        self.done[2] += bytes as u64;
+    }
+}
+
+impl Link {
+    /// Locks the connection, which is there then: made, or made again, if need be.
+    #[inline]
+    fn lock_up(&self) -> Result<MutexGuard<'_, Posted>> {
+        let posted = self.lock();
+        if posted.hand.is_up() {
+            return Ok(posted);
+        }
+        drop(posted);
+        self.come_up()
+    }
+
+    #[cold]
+    fn come_up(&self) -> Result<MutexGuard<'_, Posted>> {
+        loop {
+            if self.failure().is_some() {
+                return Err(self.broken());
+            }
+            let posted = self.lock();
+            if posted.hand.is_up() {
+                return Ok(posted);
+            }
+            drop(posted);
+            let Some(home) = self.home.upgrade() else { return Err(self.broken()) };
+            home.wait_for(self);
+        }
+    }
+
+    /// Posts one request; `signal`: somebody will wait for it.
+    pub(super) fn post(&self, posted: &mut Posted, what: What, data: Data<'_>, to: Place, signal: bool) -> Result<u64> {
+        let mut turns = 0u32;
+        while posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
+            if self.has_ended() {
+                return Err(self.broken());
+            }
+            turns += 1;
+            if turns.is_multiple_of(1024) {
+                self.is_stuck(posted, now_ns());
+                yield_core();
+            }
+            // Of so many requests one asked for a completion. What is under way may wait for the peer's receives as the peer's does for
+            // ours.
+            self.poll();
+            self.arrivals.collect();
+            spin_loop();
+        }
+        if self.has_ended() {
+            return Err(self.broken());
+        }
+        posted.silent += 1;
+        let signaled = signal || posted.silent >= SIGNAL_EVERY;
+        if signaled {
+            posted.silent = 0;
+        }
+        let Some(made) = &mut posted.made else { return Err(self.broken()) };
+        let now = made.room.now();
+        if now != made.used {
+            made.room.use_now(made.place, now);
+            made.used = now;
+        }
+        let request = Request { id: posted.last + 1, what, data, to, signaled };
+        // SAFETY: registered pieces stay so until their ticket is over, and there are fewer than DEPTH under way, see above.
+        if let Err(e) = unsafe { made.pair.post(&request) } {
+            // What was posted before without asking for a completion gets one now.
+            self.fail(Reason::Other, format!("cannot be written to ({})", e.detail()));
+            return Err(self.broken());
+        }
+        posted.last += 1;
+        Ok(posted.last)
+    }
+
+    /// Writes a record to the peer, as `fill` makes it while the lock is held. Returns its ticket.
+    #[inline]
+    pub fn write(&self, to: Place, at: usize, fill: impl FnOnce(&mut Record)) -> Result<u64> {
+        self.write_with(to, at, || None, fill)
+    }
+
+    /// As [`write`](Link::write); when `imm`, asked while the lock is held, has a number, the peer's thread gets it when the record is there.
+    pub fn write_with(
+        &self,
+        to: Place,
+        at: usize,
+        imm: impl FnOnce() -> Option<u32>,
+        fill: impl FnOnce(&mut Record),
+    ) -> Result<u64> {
+        let posted = self.lock_up()?;
+        self.post_record(posted, to, at, imm, fill)
+    }
+
+    /// As [`write_with`](Link::write_with), into the peer's part of a window.
+    #[inline]
+    pub fn write_into(
+        &self,
+        window: &Window,
+        at: usize,
+        imm: impl FnOnce() -> Option<u32>,
+        fill: impl FnOnce(&mut Record),
+    ) -> Result<u64> {
+        loop {
+            let posted = self.lock_up()?;
+            if let Some(place) = window.place_in(self.peer_era()) {
+                return self.post_record(posted, place, at, imm, fill);
+            }
+            drop(posted);
+            self.learn(window)?;
+        }
+    }
+
+    /// Waits until the peer has told the key of its memory since the connection was made, or the connection is another one.
+    #[cold]
+    fn learn(&self, window: &Window) -> Result<()> {
+        let Some(home) = self.home.upgrade() else { return Err(self.broken()) };
+        let (since, mut patience) = (now_ns(), FIRST_PATIENCE);
+        let (lane, number) = window.name();
+        let over = || !self.is_up() || window.place_in(self.peer_era()).is_some();
+        while !over() {
+            home.ask_where(self, lane, number.saturating_sub(1), patience, over);
+            patience = (patience * 2).min(LEARN_PATIENCE);
+            self.tend();
+            if now_ns() - since > home.patience_ns.max(self.silence_ns) {
+                self.is_late(home.no_answer());
+            }
+            self.check()?;
+        }
+        // It is not up, and never will be again: whoever asks must not try for ever.
+        if self.has_ended() { Err(self.broken()) } else { Ok(()) }
+    }
+
+    fn post_record(
+        &self,
+        mut posted: MutexGuard<'_, Posted>,
+        to: Place,
+        at: usize,
+        imm: impl FnOnce() -> Option<u32>,
+        fill: impl FnOnce(&mut Record),
+    ) -> Result<u64> {
+        let mut record = Record::new();
+        fill(&mut record);
+        let imm = imm();
+        let what = imm.map_or(What::Write, What::WriteWithNumber);
+        let to = Place { addr: to.addr.wrapping_add(at as u64), ..to };
+        posted.count(false, record.bytes().len());
+        self.post(&mut posted, what, Data::Record(record.bytes()), to, false)
+    }
+
+    /// Waits until no more than the last group of bulk requests, and what has been added to it, is under way.
+    pub fn until_room(&self) -> Result<()> {
+        let before = self.lock().ends[0];
+        self.wait(before)
+    }
+
+    /// Starts an RDMA write (`push`) of registered pieces to the peer, or a read of the peer's memory into them. At most
+    /// [`pieces`](Link::pieces), together at most [`longest`](Link::longest) bytes. Returns the ticket, which is over only after that of the
+    /// last request of a transfer (`last`).
+    ///
+    /// # Safety
+    /// The pieces stay registered, and unchanged or unread, until the ticket is over.
+    pub unsafe fn bulk(&self, push: bool, last: bool, pieces: &[Piece], remote: Place) -> Result<u64> {
+        let what = if push { What::Write } else { What::Read };
+        let mut posted = self.lock_up()?;
+        let bytes = pieces.iter().map(|p| p.len as usize).sum();
+        posted.count(!push, bytes);
+        posted.group += bytes;
+        let ends = !push || posted.group >= GROUP;
+        let ticket = self.post(&mut posted, what, Data::Pieces(pieces), remote, last || ends)?;
+        if ends {
+            (posted.ends, posted.group) = ([posted.ends[1], ticket], 0);
+        }
+        Ok(ticket)
+    }
+
+    /// Adds to a word of eight bytes at the peer, atomically against all that devices do to it; what it was comes into `before`. Returns
+    /// the ticket.
+    ///
+    /// # Safety
+    /// As for [`atomic`](Link::atomic).
+    pub unsafe fn fetch_add(&self, remote: Place, add: u64, before: Piece) -> Result<u64> {
+        // SAFETY: as the caller promises.
+        unsafe { self.atomic(Change::Add(add), before, remote) }
+    }
+
+    /// Starts a change of an aligned word of eight bytes of the peer's, by its device. What was there goes to `old`, eight bytes.
+    ///
+    /// # Safety
+    /// `old` stays registered, and unread, until the ticket is over.
+    pub unsafe fn atomic(&self, change: Change, old: Piece, remote: Place) -> Result<u64> {
+        let mut posted = self.lock_up()?;
+        posted.count(true, 8);
+        self.post(&mut posted, What::Change(change), Data::Pieces(&[Piece { len: 8, ..old }]), remote, true)
+    }
+}
