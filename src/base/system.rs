@@ -17,6 +17,7 @@ use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::atomics::AtomicU32;
+use super::run::Run;
 
 fn check(r: c_int) -> Result<c_int> {
     if r < 0 { Err(Error::last_os_error()) } else { Ok(r) }
@@ -231,6 +232,18 @@ pub(crate) fn is_readable(at: usize) -> bool {
     // nothing is changed; the mask of before is not asked for.
     let refused = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NO_WAY, at & !7, nothing, 8usize) };
     refused == 0 || Error::last_os_error().raw_os_error() != Some(libc::EFAULT)
+}
+
+/// Has pages of a run made now, in one go, where the system knows of it.
+pub(crate) fn populate(run: Run) {
+    // SAFETY: memory that may be written; its contents stay.
+    unsafe { libc::madvise(run.ptr().cast(), run.len(), libc::MADV_POPULATE_WRITE) };
+}
+
+/// Gives the pages of a run of shared memory back to the system: its bytes are 0 from now on, for everybody.
+pub(crate) fn give_back(run: Run) {
+    // SAFETY: memory that may be written.
+    unsafe { libc::madvise(run.ptr().cast(), run.len(), libc::MADV_REMOVE) };
 }
 
 /// Ends the process where it stands: nothing is cleaned up, since other threads may be in the middle of anything.

@@ -134,13 +134,17 @@ pub(crate) fn with_list<R>(
             at.write(descriptor(piece));
             filled += 1;
         }
-        // SAFETY: slices that are borrowed for the call, and their descriptors.
-        call(unsafe { Layout::new(Form::List { iov: iov.as_ptr().cast(), n: filled }) })
+        call(list(iov.as_ptr().cast(), filled))
     } else {
         let iov: Vec<libc::iovec> = pieces.map(descriptor).collect();
-        // SAFETY: as above.
-        call(unsafe { Layout::new(Form::List { iov: iov.as_ptr(), n: iov.len() }) })
+        call(list(iov.as_ptr(), iov.len()))
     }
+}
+
+/// `n` descriptors as the memory of a message.
+fn list(iov: *const libc::iovec, n: usize) -> Layout {
+    // SAFETY: of slices that are borrowed until the call, or the request, is over; and the descriptors are kept as long.
+    unsafe { Layout::new(Form::List { iov, n }) }
 }
 
 /// The descriptors of slices that are sent.
@@ -162,8 +166,7 @@ impl List {
     }
 
     pub fn layout(&self) -> Layout {
-        // SAFETY: slices that are borrowed until the request is over, and the descriptors are kept as long.
-        unsafe { Layout::new(Form::List { iov: self.0.as_ptr(), n: self.0.len() }) }
+        list(self.0.as_ptr(), self.0.len())
     }
 }
 

@@ -352,9 +352,8 @@ impl Endpoint {
 
     /// The board of this process.
     #[inline]
-    pub fn board(&self) -> &'static Board {
-        // SAFETY: the board's pages belong to the region, which lives as long as the endpoint; waits that use it end before close.
-        unsafe { &*std::ptr::from_ref(self.region.board_of()) }
+    pub fn board(&self) -> &Board {
+        self.region.board_of()
     }
 
     /// The lane to a peer for a call with these arguments, and the slot of the index; the error says which argument is wrong.
@@ -452,7 +451,7 @@ impl Endpoint {
     }
 
     /// The event descriptor, made when first asked for.
-    pub fn event(&self) -> Result<&Event> {
+    pub fn event(&'static self) -> Result<&'static Event> {
         let _one = self.event_making.lock().unwrap_or_else(|e| e.into_inner());
         if self.event.get().is_none() {
             let _ = self.event.set(Event::new(self.board())?);

@@ -18,7 +18,6 @@
 //! | `endpoint` | this process in its job |
 //! | `context`, `group` | its communicators: which ranks, which memory |
 
-mod across;
 pub mod any_index;
 pub mod any_source;
 pub mod context;

@@ -22,6 +22,7 @@ use crate::base::atomics::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Orderin
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
 use crate::base::run::Run;
+use crate::base::system;
 use crate::base::zeroed::Zeroed;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT, SPOOL_WINDOW};
 use crate::lane::record::{BLOCK_HEADER, Block};
@@ -350,8 +351,8 @@ impl Spool {
                 if let Some(tell) = self.on_remove.get() {
                     tell(self.bytes(block.at), run * PAGE);
                 }
-                // SAFETY: pages of the window that nobody has; its receiver is done with them, and they read as zero from now on.
-                unsafe { libc::madvise(self.bytes(block.at).cast(), run * PAGE, libc::MADV_REMOVE) };
+                // Nobody has them: the receiver is done.
+                system::give_back(self.run(block.at, run * PAGE));
             }
             self.free_pages(n, run);
         } else {

@@ -23,12 +23,12 @@ use crate::base::config::Way;
 use crate::base::error::Error;
 use crate::base::layout::{Block as Shaped, Cursor, Form, Layout, Run, copy};
 use crate::base::rules::{Rule, holds};
+use crate::fabric::shm::across::Way::Push;
+use crate::fabric::shm::across::across;
 use crate::fabric::shm::cma::CmaError;
 use crate::lane::map::TRANSFERS;
 use crate::lane::record::*;
 use crate::lane::{Lane, SendState, WayTaken};
-use crate::p2p::across::Way::Push;
-use crate::p2p::across::across;
 use crate::p2p::receive::{Awaiting, Receiver};
 use crate::p2p::send::Sender;
 use crate::wait::doorbell;
@@ -62,7 +62,7 @@ const SHORT_PIECE: usize = 8192;
 /// [`across`] with the peer of a lane, if that lives: when it has died, or has executed another program, its number stands for another's memory.
 fn across_to(
     lane: &Lane,
-    way: crate::p2p::across::Way,
+    way: crate::fabric::shm::across::Way,
     local: Layout,
     remote: Form,
     at: usize,

@@ -311,10 +311,10 @@ impl Device {
         let bytes = (at as usize + len).next_multiple_of(8) - start;
         let domain = self.fabric.domain();
         // SAFETY: as the caller promises; a word of eight bytes lies in one page.
-        let (writable, region) = match unsafe { domain.register(start as *mut u8, bytes, ALL_ACCESS) } {
+        let register = |access| unsafe { domain.register(start as *mut u8, bytes, access) };
+        let (writable, region) = match register(ALL_ACCESS) {
             Ok(region) => (true, region),
-            // SAFETY: as above.
-            Err(e) => match unsafe { domain.register(start as *mut u8, bytes, Access::REMOTE_READ) } {
+            Err(e) => match register(Access::REMOTE_READ) {
                 Ok(region) => (false, region),
                 Err(_) => return Err(e),
             },

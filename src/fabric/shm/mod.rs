@@ -4,6 +4,7 @@
 //! by plain loads and stores. Private buffers are reached by the kernel's cross-memory copies ([`cma`]) or, when they come from
 //! `fmpl_alloc` ([`heap`]), directly.
 
+pub(crate) mod across;
 pub mod attach;
 pub mod cma;
 mod greet;

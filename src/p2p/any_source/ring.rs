@@ -206,9 +206,15 @@ impl Ring {
 
     #[inline(always)]
     fn area(&self, ticket: u64) -> Run {
+        self.areas(ticket, 1)
+    }
+
+    /// So many areas from that of a ticket on, which are there.
+    #[inline(always)]
+    fn areas(&self, ticket: u64, many: usize) -> Run {
         let (slots, n) = (self.mask as usize + 1, (ticket & self.mask) as usize);
         // SAFETY: masked, so within the window; whose it is, as in `line`.
-        unsafe { Run::new(self.window.as_ptr().add(SLOTS_AT + slots * 64 + n * AREA_BYTES), AREA_BYTES) }
+        unsafe { Run::new(self.window.as_ptr().add(SLOTS_AT + slots * 64 + n * AREA_BYTES), many * AREA_BYTES) }
     }
 
     /// Before something is written to an area: has the pages of its group mapped in one go, which takes a tenth of the time that a fault
@@ -226,10 +232,7 @@ impl Ring {
     fn map_pages(&self, group: u64) {
         self.mapped.fetch_or(1 << group, Ordering::Relaxed);
         #[cfg(not(loom))]
-        // SAFETY: whole slots of this ring, whose pages are there afterwards or, where the system does not know of it, as before.
-        unsafe {
-            libc::madvise(self.area(group * GROUP).ptr().cast(), GROUP as usize * AREA_BYTES, libc::MADV_POPULATE_WRITE)
-        };
+        crate::base::system::populate(self.areas(group * GROUP, GROUP as usize));
     }
 
     /// Has the lines come that a message of so many bytes under this ticket would be written to, the slot's own excepted, at which the

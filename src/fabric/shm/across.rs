@@ -3,9 +3,9 @@
 //! The peer's side is described by its own addresses. A contiguous run and a block say all in a few numbers; the descriptors of a
 //! list lie in the peer, and are read from there a few at a time, by the same system call that then moves the bytes.
 
-use super::layout::{Cursor, Form, Layout};
+use super::cma::{self, CmaError};
 use crate::base::bytes::Room;
-use crate::fabric::shm::cma::{self, CmaError};
+use crate::base::layout::{Cursor, Form, Layout};
 
 /// Pieces described at a time to the kernel.
 const BATCH: usize = 256;
@@ -14,7 +14,7 @@ const NONE: libc::iovec = libc::iovec { iov_base: core::ptr::null_mut(), iov_len
 
 /// Which way the bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// From this process to the peer.
     Push,
     /// From the peer to this process.
@@ -23,7 +23,7 @@ pub(super) enum Way {
 
 /// Copies `n` bytes, from the place `at` of both, between a layout of this process and one of the peer `pid`, which has said that it is
 /// this process's to use so. The descriptors of a remote list lie in the peer.
-pub(super) fn across(
+pub(crate) fn across(
     pid: libc::pid_t,
     way: Way,
     local: Layout,
