@@ -19,7 +19,7 @@ use fmpl::base::bytes::Room;
 use crate::Int;
 use crate::broadcast::{bad_topology, member_of, scope_of};
 use crate::context::Context;
-use crate::matrix::{Matrix, get, set};
+use crate::matrix::{Matrix, slots};
 use crate::order::{self, Complex, Element, Operation, Operator, Placed};
 use crate::process::{Work, process};
 use crate::scope::{Scope, Which};
@@ -82,20 +82,24 @@ impl Run<'_> {
     }
 
     fn plain<T: Element>(&self, operator: Operator) {
-        let (shape, room) = (self.matrix.shape, self.matrix.room);
+        let (shape, run) = (self.matrix.shape(), self.matrix.as_run());
         if self.scope.size == 1 || shape.bytes() == 0 {
             return;
         }
         let (size, count) = (size_of::<T>(), shape.count());
         // What lies as it goes through goes at once.
-        if self.dest.is_none() && shape.is_run() && count <= MOST && self.scope.combine_whole(room, operator.whole) {
+        if let Some(run) = run
+            && self.dest.is_none()
+            && count <= MOST
+            && self.scope.combine_whole(run, operator.whole)
+        {
             return;
         }
         let work = Pieces::work(&self.scope);
         let pieces = Pieces::new(&self.scope, operator, size, work.room());
         for (first, n) in pieces.of(count) {
-            if shape.is_run() {
-                pieces.combine(room.part(first * size, n * size), n, self.dest);
+            if let Some(run) = run {
+                pieces.combine(run.part(first * size, n * size), n, self.dest);
             } else {
                 let packed = pieces.packed.part(0, n * size);
                 self.matrix.pack_part(first, n, packed);
@@ -108,7 +112,7 @@ impl Run<'_> {
     }
 
     fn placed<T: Element>(&self, operator: Operator, places: &Places<'_>) {
-        if self.matrix.shape.bytes() == 0 {
+        if self.matrix.shape().bytes() == 0 {
             return;
         }
         let base = self.dest.unwrap_or(0);
@@ -116,10 +120,11 @@ impl Run<'_> {
         let distance = ((self.scope.me + members - base) % members) as u32;
         let (size, work) = (size_of::<Placed<T>>(), Pieces::work(&self.scope));
         let pieces = Pieces::new(&self.scope, operator, size, work.room());
-        for (first, n) in pieces.of(self.matrix.shape.count()) {
+        for (first, n) in pieces.of(self.matrix.shape().count()) {
             let packed = pieces.packed.part(0, n * size);
-            for k in 0..n {
-                set(packed, k * size, Placed { value: self.matrix.get::<T>(first + k), distance });
+            let elements = || self.matrix.slots::<T>(first, n);
+            for (to, element) in slots(packed).zip(elements()) {
+                to.put(Placed { value: element.get(), distance });
             }
             if members > 1 {
                 pieces.combine(packed, n, self.dest);
@@ -127,12 +132,13 @@ impl Run<'_> {
             if !self.is_mine() {
                 continue;
             }
-            for k in 0..n {
-                let Placed { value, distance } = get::<Placed<T>>(packed, k * size);
-                self.matrix.set(first + k, value);
-                let (row, col) = self.coordinates((base + distance as usize) % members);
-                places.rows.set(first + k, row);
-                places.columns.set(first + k, col);
+            let places = places.rows.slots(first, n).zip(places.columns.slots(first, n));
+            for ((from, element), (row, column)) in slots::<Placed<T>>(packed).zip(elements()).zip(places) {
+                let Placed { value, distance } = from.get();
+                element.put(value);
+                let (i, j) = self.coordinates((base + distance as usize) % members);
+                row.put(i);
+                column.put(j);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Slot};
 use crate::process::process;
 use crate::report::{self, fatal, warn};
 use crate::scope::{Group, Scope, Which};
@@ -95,8 +95,8 @@ pub fn grid_init(system: Int, order: u8, rows: Int, columns: Int) -> Int {
 pub fn grid_map(system: Int, rows: Int, columns: Int, map: impl FnOnce() -> Matrix<'static>) -> Int {
     process().join();
     check_size(rows, columns, group_of(system).size());
-    let map = map();
-    grid(system, rows, columns, &|i, j| map.get(j as usize * rows as usize + i as usize))
+    let map: Vec<Int> = map().slots(0, (rows * columns) as usize).map(Slot::get).collect();
+    grid(system, rows, columns, &|i, j| map[(j * rows + i) as usize])
 }
 
 fn check_size(rows: Int, columns: Int, processes: usize) {

@@ -2,6 +2,8 @@
 //!
 //! FMPL sends and receives blocks and lists from and to where they lie. Only what fits a landing is packed, on the stack.
 
+use core::marker::PhantomData;
+
 use fmpl::base::bytes::{Room, Scratch};
 
 use crate::Int;
@@ -13,9 +15,34 @@ const SMALL: usize = 1024;
 /// A matrix, or a part of one, where it lies.
 #[derive(Clone, Copy)]
 pub struct Matrix<'a> {
-    pub shape: Shape,
-    /// All from its first element to the last one that is meant.
-    pub room: Room<'a>,
+    shape: Shape,
+    /// All from its first element to the last one that is meant: no column goes beyond it.
+    room: Room<'a>,
+}
+
+/// The place of a value.
+#[derive(Clone, Copy)]
+pub struct Slot<'a, T>(*mut T, PhantomData<&'a T>);
+
+impl<T: Stored> Slot<'_, T> {
+    #[inline(always)]
+    pub fn get(self) -> T {
+        // SAFETY: of a room, see `slots`; whatever the bytes are.
+        unsafe { self.0.read_unaligned() }
+    }
+
+    #[inline(always)]
+    pub fn put(self, value: T) {
+        // SAFETY: as above.
+        unsafe { self.0.write_unaligned(value) };
+    }
+}
+
+/// The places of the values of a room, one after the other.
+#[inline(always)]
+pub fn slots<'a, T: Stored>(room: Room<'a>) -> impl Iterator<Item = Slot<'a, T>> {
+    let at = room.as_mut_ptr().cast::<T>();
+    (0..room.len() / size_of::<T>()).map(move |k| Slot(at.wrapping_add(k), PhantomData))
 }
 
 /// Where the elements of a message lie.
@@ -31,10 +58,9 @@ pub enum Area<'a> {
 }
 
 /// Made of numbers: any bytes are one.
-pub trait Stored: Copy {}
+pub trait Stored: Copy + 'static {}
 impl Stored for i32 {}
 impl Stored for i64 {}
-impl Stored for u64 {}
 impl Stored for f32 {}
 impl Stored for f64 {}
 
@@ -117,11 +143,18 @@ impl Shape {
 
     /// Adds up the columns of a trapezoid.
     fn measure(&mut self) {
-        let shape = *self;
-        for (from, len) in shape.parts() {
-            self.bytes += len;
-            self.span = from.saturating_add(len);
+        if self.stride.checked_mul(self.columns).is_none() {
+            (self.bytes, self.span) = (usize::MAX, usize::MAX);
+            return;
         }
+        self.bytes = (0..self.columns).map(|j| self.column(j).1).sum();
+        // The last column that has elements.
+        let last = match self.part {
+            Part::Lower { offset } => (self.rows as isize - offset).clamp(1, self.columns.max(1) as isize) as usize,
+            _ => self.columns.max(1),
+        };
+        let (from, len) = self.column(last - 1);
+        self.span = from + len;
     }
 
     /// Where the elements of a column begin, from the first of the matrix, and how long they are together.
@@ -132,7 +165,7 @@ impl Shape {
             Part::Upper { offset } => (0, (j as isize + offset).clamp(0, self.rows as isize) as usize),
             Part::Lower { offset } => ((j as isize + offset).clamp(0, self.rows as isize) as usize, self.rows),
         };
-        (j.saturating_mul(self.stride).saturating_add(first * self.size), (end - first) * self.size)
+        (j * self.stride + first * self.size, (end - first) * self.size)
     }
 
     /// [`Shape::column`] of all that have elements.
@@ -163,32 +196,55 @@ impl Shape {
 
     /// Where an element of a rectangle lies, from its first, in bytes; elements are counted down the columns.
     #[inline(always)]
-    pub fn offset(&self, element: usize) -> usize {
+    fn offset(&self, element: usize) -> usize {
         element / self.rows * self.stride + element % self.rows * self.size
     }
 
     /// The parts of columns that make up `n` elements from `first` on: where in the matrix, where in the stream, how long.
-    fn columns_of(&self, mut first: usize, n: usize, mut part: impl FnMut(usize, usize, usize)) {
-        let (end, mut packed) = (first + n, 0);
-        while first < end {
-            let here = (self.rows - first % self.rows).min(end - first);
-            part(self.offset(first), packed, here * self.size);
-            packed += here * self.size;
-            first += here;
-        }
+    #[inline]
+    fn columns_of(&self, first: usize, n: usize) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+        let (shape, mut next) = (*self, first);
+        core::iter::from_fn(move || {
+            let (at, left) = (next, first + n - next);
+            let here = if left > 0 { (shape.rows - at % shape.rows).min(left) } else { return None };
+            next += here;
+            Some((shape.offset(at), (at - first) * shape.size, here * shape.size))
+        })
     }
 }
 
 impl<'a> Matrix<'a> {
+    /// `None`: the room does not have all of it.
+    #[inline(always)]
+    pub fn new(shape: Shape, room: Room<'a>) -> Option<Matrix<'a>> {
+        (room.len() == shape.span).then_some(Matrix { shape, room })
+    }
+
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Its elements, if they follow each other without gaps.
+    #[inline(always)]
+    pub fn as_run(&self) -> Option<Room<'a>> {
+        self.shape.is_run().then_some(self.room)
+    }
+
     /// As the memory of a message.
-    #[inline]
+    #[inline(always)]
     pub fn area(&self) -> Area<'a> {
-        let (shape, room) = (&self.shape, self.room);
-        if shape.is_run() {
-            return Area::Run(room.part(0, shape.bytes));
+        match self.as_run() {
+            Some(run) => Area::Run(run),
+            None => self.with_gaps(),
         }
+    }
+
+    // By value, so that it need not be put together where there are none.
+    #[inline(never)]
+    fn with_gaps(self) -> Area<'a> {
+        let (shape, room) = (&self.shape, self.room);
         if shape.bytes <= SMALL {
-            return Area::Small(*self);
+            return Area::Small(self);
         }
         if let Part::All = shape.part {
             return Area::Block(Block::new(room, shape.rows * shape.size, shape.columns, shape.stride));
@@ -199,72 +255,64 @@ impl<'a> Matrix<'a> {
     /// Copies the elements to `to`, without gaps: how many bytes.
     #[inline]
     pub fn pack(&self, to: Room<'_>) -> usize {
-        let mut at = 0;
-        for (from, len) in self.shape.parts() {
-            copy((self.room, from), (to, at), len);
-            at += len;
+        let (from, mut to) = (self.room.as_ptr(), to.part(0, self.shape.bytes).as_mut_ptr());
+        for (at, len) in (0..self.shape.columns).map(|j| self.shape.column(j)) {
+            // SAFETY: no column goes beyond the room, nor all of them beyond `to`, which is other memory.
+            unsafe { copy(from.wrapping_add(at), to, len) };
+            to = to.wrapping_add(len);
         }
-        at
+        self.shape.bytes
     }
 
     /// The other way round, of as many bytes as there are.
     #[inline]
     pub fn unpack(&self, packed: Room<'_>) {
-        let mut at = 0;
-        for (to, len) in self.shape.parts() {
-            let len = len.min(packed.len() - at);
-            copy((packed, at), (self.room, to), len);
-            at += len;
+        let (mut from, to, mut left) = (packed.as_ptr(), self.room.as_mut_ptr(), packed.len());
+        for (at, len) in (0..self.shape.columns).map(|j| self.shape.column(j)) {
+            let len = len.min(left);
+            // SAFETY: as in `pack`.
+            unsafe { copy(from, to.wrapping_add(at), len) };
+            from = from.wrapping_add(len);
+            left -= len;
         }
     }
 
     /// Copies `n` elements of a rectangle, from `first` on, to `to`, without gaps.
     pub fn pack_part(&self, first: usize, n: usize, to: Room<'_>) {
-        self.shape.columns_of(first, n, |from, packed, len| copy((self.room, from), (to, packed), len));
+        self.shape.columns_of(first, n).for_each(|(from, packed, len)| {
+            to.part(packed, len).copy_from(*self.room.part(from, len));
+        });
     }
 
     /// The other way round.
     pub fn unpack_part(&self, packed: Room<'_>, first: usize, n: usize) {
-        self.shape.columns_of(first, n, |to, from, len| copy((packed, from), (self.room, to), len));
+        self.shape.columns_of(first, n).for_each(|(to, from, len)| {
+            self.room.part(to, len).copy_from(*packed.part(from, len));
+        });
     }
 
-    /// An element of a rectangle, counted down the columns.
+    /// The places of `n` elements of a rectangle, from `first` on, down the columns.
     #[inline(always)]
-    pub fn get<T: Stored>(&self, element: usize) -> T {
-        get(self.room, self.shape.offset(element))
+    pub fn slots<T: Stored>(&self, first: usize, n: usize) -> impl Iterator<Item = Slot<'a, T>> {
+        let room = self.room;
+        self.shape.columns_of(first, n).flat_map(move |(at, _, len)| slots(room.part(at, len)))
     }
-
-    /// Changes it.
-    #[inline(always)]
-    pub fn set<T: Stored>(&self, element: usize, value: T) {
-        set(self.room, self.shape.offset(element), value);
-    }
-}
-
-/// The value at a place.
-#[inline(always)]
-pub fn get<T: Stored>(room: Room<'_>, at: usize) -> T {
-    // SAFETY: so many bytes there, whatever they are.
-    unsafe { room.part(at, size_of::<T>()).as_ptr().cast::<T>().read_unaligned() }
-}
-
-/// Writes it.
-#[inline(always)]
-pub fn set<T: Stored>(room: Room<'_>, at: usize, value: T) {
-    // SAFETY: room for it.
-    unsafe { room.part(at, size_of::<T>()).as_mut_ptr().cast::<T>().write_unaligned(value) };
 }
 
 /// Copies between different memory; single elements, the most frequent short columns, without a call.
+///
+/// # Safety
+/// `len` bytes at both.
 #[inline(always)]
-fn copy((from, at): (Room<'_>, usize), (to, place): (Room<'_>, usize), len: usize) {
-    if len == 8 {
-        return set(to, place, get::<u64>(from, at));
+unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if len == 8 {
+            to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
+        } else {
+            core::ptr::copy_nonoverlapping(from, to, len);
+        }
     }
-    let (from, to) = (from.part(at, len), to.part(place, len));
-    debug_assert!(from.is_apart_from(*to));
-    // SAFETY: so many bytes on both sides; a matrix and what it is packed into are different memory.
-    unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), len) };
 }
 
 thread_local! {
@@ -302,10 +350,10 @@ mod tests {
             let mut packed = vec![0u16; wanted.len()];
             assert_eq!(shape.bytes(), wanted.len() * 2, "{m} x {n}");
             assert_eq!(shape.span(), wanted.last().map_or(0, |last| 2 * *last as usize + 2), "{m} x {n}");
-            Matrix { shape, room: Room::of(&mut data).part(0, shape.span()) }.pack(Room::of(&mut packed));
+            Matrix::new(shape, Room::of(&mut data).part(0, shape.span())).unwrap().pack(Room::of(&mut packed));
             assert_eq!(packed, wanted, "{m} x {n}, upper {upper}, unit {unit}");
             let mut back = vec![0u16; data.len()];
-            Matrix { shape, room: Room::of(&mut back).part(0, shape.span()) }.unpack(Room::of(&mut packed));
+            Matrix::new(shape, Room::of(&mut back).part(0, shape.span())).unwrap().unpack(Room::of(&mut packed));
             for (k, value) in back.iter().enumerate() {
                 assert_eq!(*value, if wanted.contains(&(k as u16)) { k as u16 } else { 0 });
             }

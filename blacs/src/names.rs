@@ -64,10 +64,10 @@ impl<T: Stored> At<T> {
     fn matrix<'a>(self, shape: Shape, routine: &str) -> Matrix<'a> {
         // SAFETY: the caller's matrix.
         let room = unsafe { Room::new(self.0.cast(), shape.span()) };
-        if room.len() != shape.span() {
-            no_such_matrix(self.0.is_null(), &shape, routine);
+        match Matrix::new(shape, room) {
+            Some(matrix) => matrix,
+            None => no_such_matrix(self.0.is_null(), &shape, routine),
         }
-        Matrix { shape, room }
     }
 
     /// A rectangle: M, N, A, LDA.
@@ -147,11 +147,12 @@ fn send_receive(
     let context = find(handle, routine);
     let (dest, source) = (number_of(context, rdest, cdest, routine), number_of(context, rsrc, csrc, routine));
     let pairs = context.pairs(routine);
-    if out.shape.is_run() && into.shape.is_run() {
-        pairs.exchange((out.room, dest), (into.room, source));
-    } else {
-        pairs.send(&out.area(), dest);
-        pairs.receive(&into.area(), source);
+    match (out.as_run(), into.as_run()) {
+        (Some(out), Some(into)) => pairs.exchange((out, dest), (into, source)),
+        _ => {
+            pairs.send(&out.area(), dest);
+            pairs.receive(&into.area(), source);
+        }
     }
 }
 
@@ -173,7 +174,7 @@ fn combined<T: Element>(
     (operation, routine): (Operation, &'static str),
 ) {
     let places = at.filter(|(.., lda)| *lda != -1).map(|(rows, columns, lda)| {
-        let [rows, columns] = [rows, columns].map(|at| at.matrix(matrix.shape.of_places(lda), routine));
+        let [rows, columns] = [rows, columns].map(|at| at.matrix(matrix.shape().of_places(lda), routine));
         Places { rows, columns }
     });
     let call = Call { scope: scope.value(), topology: top.value(), operation, row, col, routine };

@@ -236,16 +236,16 @@ unsafe extern "C" fn whole<E: Stored, C: Combine<E>>(inout: *mut c_void, other: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrix::{get, set};
+    use crate::matrix::slots;
 
     fn one<E: Stored>(operator: Operator, a: E, b: E) -> E {
         let mut memory = [0u64; 6];
         let memory = Room::of(&mut memory);
         let [first, second, result] = [0, 16, 32].map(|at| memory.part(at, 16));
-        set(first, 0, a);
-        set(second, 0, b);
+        slots(first).take(1).for_each(|slot| slot.put(a));
+        slots(second).take(1).for_each(|slot| slot.put(b));
         (operator.kernel)(first, second, result, 1);
-        get(result, 0)
+        slots(result).next().unwrap().get()
     }
 
     #[test]

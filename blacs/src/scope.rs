@@ -159,7 +159,7 @@ impl Scope<'_> {
         self.check(match area {
             Area::Run(run) => fmpl().recv(*run, peer, index, comm),
             Area::Small(matrix) => with_packed(|packed| {
-                let code = fmpl().recv(packed.part(0, matrix.shape.bytes()), peer, index, comm);
+                let code = fmpl().recv(packed.part(0, matrix.shape().bytes()), peer, index, comm);
                 let mut got = 0;
                 if code == 0 {
                     self.check(fmpl().received(peer, index, comm, &mut got));
