@@ -122,6 +122,12 @@ pub(crate) fn above_stdio(fd: &(impl AsRawFd + ?Sized)) -> Result<OwnedFd> {
     unsafe { made(libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3)) }
 }
 
+/// Puts a descriptor in the place of another one, which is closed.
+pub(crate) fn replace(with: &(impl AsRawFd + ?Sized), place: &(impl AsRawFd + ?Sized)) -> Result<()> {
+    // SAFETY: takes numbers only; the place goes on being open, as its owner expects.
+    check(unsafe { libc::dup2(with.as_raw_fd(), place.as_raw_fd()) }).map(drop)
+}
+
 /// A pipe whose ends no child inherits: (read, write).
 pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];

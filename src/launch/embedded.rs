@@ -1,4 +1,4 @@
-//! Our own launcher, as a library: it starts ranks on this machine and serves them PMI-1 until they have ended.
+//! Our own launcher, as a library: it starts ranks, on this machine or by daemons on several, and serves them PMI-1 until they have ended.
 //!
 //! `fmpl run` is a command line in front of this; `fmpl bench` and the tests start their ranks through it as well.
 //!
@@ -10,6 +10,7 @@
 //! # Ok::<(), fmpl::launch::embedded::Refused>(())
 //! ```
 
+pub use super::daemon::main as daemon;
 use super::supervise;
 pub use crate::base::system::process::End;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// A program, and the number of ranks that run it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The number of ranks, at least 1.
     pub n: usize,
@@ -119,6 +120,9 @@ pub struct Launcher {
     pub(super) bind: Bind,
     pub(super) map: Map,
     pub(super) nodes: Option<Nodes>,
+    pub(super) hosts: Vec<(String, Vec<u32>)>,
+    pub(super) agent: Option<Vec<OsString>>,
+    pub(super) prefix: Option<PathBuf>,
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
     pub(super) stdin: bool,
@@ -145,6 +149,9 @@ impl Launcher {
             bind: Bind::Auto,
             map: Map::Core,
             nodes: None,
+            hosts: Vec::new(),
+            agent: None,
+            prefix: None,
             timeout: None,
             grace: Duration::from_secs(2),
             stdin: false,
@@ -184,6 +191,25 @@ impl Launcher {
     /// Pretends that the ranks are on several nodes.
     pub fn nodes(mut self, nodes: Nodes) -> Launcher {
         self.nodes = Some(nodes);
+        self
+    }
+
+    /// The machines of the job, with the ranks of each ([`hosts::ranks_of`](super::hosts::ranks_of)); none: all ranks run on this one. A
+    /// daemon is started on each, by the launch agent.
+    pub fn hosts(mut self, hosts: Vec<(String, Vec<u32>)>) -> Launcher {
+        self.hosts = hosts;
+        self
+    }
+
+    /// The command that starts a daemon on a host, in place of `ssh`: it gets the host and a command for there behind its own words.
+    pub fn agent(mut self, words: Vec<OsString>) -> Launcher {
+        self.agent = Some(words);
+        self
+    }
+
+    /// On other machines the command is `bin/fmpl` below this directory, in place of where it is here.
+    pub fn prefix(mut self, dir: impl Into<PathBuf>) -> Launcher {
+        self.prefix = Some(dir.into());
         self
     }
 
@@ -240,6 +266,11 @@ impl Launcher {
     pub fn verbose(mut self, yes: bool) -> Launcher {
         self.verbose = yes;
         self
+    }
+
+    /// Whether daemons are needed: not all of the job is on this machine, or an agent is asked for.
+    pub fn spans_machines(&self) -> bool {
+        !(self.hosts.is_empty() || super::daemon::fleet::is_all_here(self))
     }
 
     /// Starts the ranks. They die with the calling thread.

@@ -19,7 +19,9 @@
 //! | [`place`] | what makes a node, and which ranks share one |
 //! | [`embedded`] | our own launcher, behind `fmpl run`: its interface |
 //! | `start`, `exec` | how a job begins: from names of programs to running ranks |
+//! | `crew` | the ranks on one machine |
 //! | `supervise`, `signals` | its loop, from the first question to the last end; Ctrl-C |
+//! | `daemon` | jobs on several machines: the daemon on each, what is said to it, the launcher's side |
 //! | `server` | its side of PMI-1: the key-value store, the fence |
 //! | `process` | the processes of ranks: how they end, leaving nothing behind |
 //! | `activity` | what they are at when the job has taken too long |
@@ -29,6 +31,8 @@
 
 mod activity;
 pub(crate) mod bind;
+mod crew;
+mod daemon;
 mod door;
 pub mod embedded;
 mod environment;

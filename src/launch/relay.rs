@@ -4,7 +4,7 @@
 //! where it could block: output waits in a [`Sink`] of bounded length, and a rank whose output finds it full has to wait.
 
 use crate::base::system::{in_foreground, is_ready, read, write};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// A line that is longer than this comes out in parts, each with the rank in front.
@@ -45,6 +45,11 @@ impl Sink {
         self.queue.len() >= SINK_FULL
     }
 
+    /// What nobody writes anywhere.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.queue)
+    }
+
     /// Writes what the descriptor takes without blocking.
     pub(crate) fn drain(&mut self) {
         let mut done = 0;
@@ -64,19 +69,50 @@ impl Sink {
     }
 }
 
-/// One rank's output stream.
-pub(crate) struct Source {
-    /// `None`: nothing is read any more, and the rank's writes fail.
-    fd: Option<OwnedFd>,
+/// What of a rank's output is not a whole line yet, or all of it.
+pub(crate) struct Lines {
     tag: Option<String>,
     /// Tagged: the begun line. Captured: everything.
     pub(crate) held: Vec<u8>,
 }
 
+impl Lines {
+    /// Lines go to a sink with `tag` in front; without a tag everything is kept.
+    pub(crate) fn new(tag: Option<String>) -> Lines {
+        Lines { tag, held: Vec::new() }
+    }
+
+    pub(crate) fn arrived(&mut self, bytes: &[u8], sink: &mut Sink) {
+        let Some(tag) = &self.tag else { return self.held.extend_from_slice(bytes) };
+        for part in bytes.split_inclusive(|b| *b == b'\n') {
+            self.held.extend_from_slice(part);
+            if part.ends_with(b"\n") || self.held.len() >= LINE_MAX {
+                put_line(tag, &mut self.held, sink);
+            }
+        }
+    }
+
+    /// There will be no more: a last line without an end gets one, if it is tagged.
+    pub(crate) fn finish(&mut self, sink: &mut Sink) {
+        if let Some(tag) = &self.tag
+            && !self.held.is_empty()
+        {
+            put_line(tag, &mut self.held, sink);
+        }
+    }
+}
+
+/// One rank's output stream.
+pub(crate) struct Source {
+    /// `None`: nothing is read any more, and the rank's writes fail.
+    fd: Option<OwnedFd>,
+    pub(crate) lines: Lines,
+}
+
 impl Source {
     /// Lines go to the sink with `tag` in front; without a tag everything is kept. The descriptor must not block.
     pub(crate) fn new(fd: OwnedFd, tag: Option<String>) -> Source {
-        Source { fd: Some(fd), tag, held: Vec::new() }
+        Source { fd: Some(fd), lines: Lines::new(tag) }
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -85,7 +121,7 @@ impl Source {
 
     /// Whether it goes to the sink.
     pub(crate) fn is_tagged(&self) -> bool {
-        self.tag.is_some()
+        self.lines.tag.is_some()
     }
 
     /// Whether the stream can still bring something.
@@ -99,7 +135,7 @@ impl Source {
         for _ in 0..most {
             match read(&self.fd(), &mut bytes) {
                 Ok(0) => return false,
-                Ok(n) => self.arrived(&bytes[..n], sink),
+                Ok(n) => self.lines.arrived(&bytes[..n], sink),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return e.kind() == io::ErrorKind::WouldBlock,
             }
@@ -107,31 +143,17 @@ impl Source {
         true
     }
 
-    fn arrived(&mut self, bytes: &[u8], sink: &mut Sink) {
-        let Some(tag) = &self.tag else { return self.held.extend_from_slice(bytes) };
-        for part in bytes.split_inclusive(|b| *b == b'\n') {
-            self.held.extend_from_slice(part);
-            if part.ends_with(b"\n") || self.held.len() >= LINE_MAX {
-                put_line(tag, &mut self.held, sink);
-            }
-        }
-    }
-
-    /// The stream has ended: a last line without an end gets one. A rank that goes on writing learns that nobody reads.
+    /// The stream has ended. A rank that goes on writing learns that nobody reads.
     pub(crate) fn finish(&mut self, sink: &mut Sink) {
         self.fd = None;
-        if let Some(tag) = &self.tag
-            && !self.held.is_empty()
-        {
-            put_line(tag, &mut self.held, sink);
-        }
+        self.lines.finish(sink);
     }
 }
 
 fn put_line(tag: &str, line: &mut Vec<u8>, sink: &mut Sink) {
     sink.push(tag.as_bytes());
     sink.push(line);
-    if !line.ends_with(b"\n") {
+    if !line.ends_with(b"\n") && !tag.is_empty() {
         sink.push(b"\n");
     }
     line.clear();
@@ -141,25 +163,46 @@ fn put_line(tag: &str, line: &mut Vec<u8>, sink: &mut Sink) {
 
 /// Hands what is typed at the launcher's terminal to rank 0.
 ///
-/// Only a terminal needs this: rank 0 has a process group of its own, which is not the terminal's foreground, and would be
-/// stopped when it reads. Files and pipes are simply inherited.
+/// On this machine only a terminal needs this: rank 0 has a process group of its own, which is not the terminal's foreground, and would be
+/// stopped when it reads. Files and pipes are simply inherited. To a rank 0 on another machine all goes this way.
 pub(crate) struct Typing {
-    to: OwnedFd,
+    to: Target,
     pending: Vec<u8>,
 }
+
+enum Target {
+    Here(OwnedFd),
+    /// Another machine, which takes so many bytes more. And do we read a terminal?
+    Away(usize, bool),
+}
+
+/// Bytes on their way to another machine.
+const INPUT_WINDOW: usize = 64 << 10;
 
 impl Typing {
     /// The descriptor must not block.
     pub(crate) fn new(to: OwnedFd) -> Typing {
-        Typing { to, pending: Vec::new() }
+        Typing { to: Target::Here(to), pending: Vec::new() }
+    }
+
+    /// To another machine.
+    pub(crate) fn away() -> Typing {
+        Typing { to: Target::Away(INPUT_WINDOW, io::stdin().is_terminal()), pending: Vec::new() }
     }
 
     /// What to poll for: the terminal when it is ours to read, or the pipe when rank 0 has not taken the last line yet.
     pub(crate) fn interest(&self) -> Option<(RawFd, i16)> {
-        if !self.pending.is_empty() {
-            return Some((self.to.as_raw_fd(), libc::POLLOUT));
+        let stdin = Some((libc::STDIN_FILENO, libc::POLLIN));
+        match &self.to {
+            Target::Here(to) if !self.pending.is_empty() => Some((to.as_raw_fd(), libc::POLLOUT)),
+            Target::Away(room, terminal) => stdin.filter(|_| *room > 0 && (!terminal || in_foreground())),
+            Target::Here(_) => stdin.filter(|_| in_foreground()),
         }
-        in_foreground().then_some((libc::STDIN_FILENO, libc::POLLIN))
+    }
+
+    /// Nothing tells when there is something to poll for again.
+    pub(crate) fn looks_again(&self) -> bool {
+        self.interest().is_none() && !matches!(self.to, Target::Away(0, _))
     }
 
     /// Moves on by a step. `false`: the end of the input, or rank 0 reads no more.
@@ -173,12 +216,30 @@ impl Typing {
                 Err(e) => return matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EIO)),
             }
         }
-        match write(&self.to, &self.pending) {
+        let Target::Here(to) = &self.to else { return true };
+        match write(to, &self.pending) {
             Ok(n) => {
                 self.pending.drain(..n);
                 true
             }
             Err(e) => matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN)),
+        }
+    }
+
+    /// The next bytes for another machine; none: the end of the input.
+    pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
+        let goes_on = self.step();
+        let bytes = std::mem::take(&mut self.pending);
+        if let Target::Away(room, _) = &mut self.to {
+            *room = room.saturating_sub(bytes.len());
+        }
+        (!bytes.is_empty() || !goes_on).then_some(bytes)
+    }
+
+    /// The other machine has taken so many bytes.
+    pub(crate) fn taken(&mut self, bytes: u32) {
+        if let Target::Away(room, _) = &mut self.to {
+            *room += bytes as usize;
         }
     }
 }

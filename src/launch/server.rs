@@ -7,6 +7,10 @@
 //! *Jobs one after the other.* Where the launcher allows it, ranks that have said finalize may say init again: they begin the next
 //! [`Round`], which has keys and fences of its own, so that nothing of the last one is taken for new. A rank may be one round ahead
 //! of the slowest, not more; so two rounds are kept.
+//!
+//! *Several machines.* The servers of the machines form a tree. Each has ranks of its own, *branches* below it and one *above*, or none of
+//! some of these. What its ranks have put goes up with the next fence, when all below have come to it; so each fence is one word
+//! for each connection, and what is asked for is found at once, or further up, and kept. What a fence cannot be met for goes everywhere.
 
 use super::wire::{self, Inbox, Line};
 use std::collections::HashMap;
@@ -43,21 +47,71 @@ pub(crate) enum Verdict {
 }
 
 struct Seat {
+    /// Its number in the job.
+    rank: u32,
     stage: Stage,
     /// How often it has said init.
     round: usize,
     in_fence: bool,
+    /// It waits for a value from above.
+    asks: bool,
     inbox: Inbox,
     outbox: Vec<u8>,
     stored: usize,
     appnum: usize,
 }
 
+/// What the servers of two machines say to each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Up: what ranks have put, in this round.
+    Put(usize, Vec<(String, String)>),
+    /// Up: all ranks below are in the round's fence.
+    Fence(usize),
+    /// Up: what is the value of this key?
+    Get(usize, String),
+    /// Down: what was asked for.
+    Value(usize, String, Option<String>),
+    /// Down: the round's fence is met, or cannot be.
+    Release(usize, Option<String>),
+    /// Both: no fence of this round can be met, and why.
+    LostRound(usize, String),
+    /// Both: no fence at all can be met.
+    Lost(String),
+}
+
+/// The server of a machine below, and what lies behind it.
+#[derive(Default)]
+struct Branch {
+    in_fence: bool,
+    round: usize,
+    words: Vec<Word>,
+}
+
+/// Who waits for a value from above.
+enum Asker {
+    Seat(usize),
+    Branch(usize),
+}
+
+/// Bytes of puts that go in one word.
+const PUT_MAX: usize = 32 << 10;
+
 /// What belongs to one init of all ranks, until they have all said finalize.
 #[derive(Default)]
 struct Round {
+    /// Which.
+    number: usize,
     store: HashMap<String, String>,
+    /// What above has not been told yet.
+    fresh: Vec<(String, String)>,
+    asked: HashMap<String, Vec<Asker>>,
+    /// Seats and branches.
     in_fence: usize,
+    /// Above has been told that all are.
+    waits: bool,
+    /// A fence has been met: all ranks of the job have joined this round.
+    met: bool,
     /// Why no fence of it can be met any more, as it goes over the wire (no blanks).
     lost: Option<String>,
 }
@@ -65,32 +119,63 @@ struct Round {
 /// The state of a job's exchange.
 pub(crate) struct Server {
     seats: Vec<Seat>,
+    /// The number of ranks of the job.
+    size: usize,
+    branches: Vec<Branch>,
+    /// What is to be said above; `None`: this is the root.
+    above: Option<Vec<Word>>,
     /// The round with an even number and the one with an odd number.
     rounds: [Round; 2],
     /// Why no fence of any round can be met from now on.
     lost: Option<String>,
     /// Ranks may say init again after finalize.
     again: bool,
+    /// Where all ranks are, as MPICH's programs ask for it.
+    mapping: String,
 }
 
 impl Server {
     /// A job in which rank r runs the program number `appnums[r]`.
     pub(crate) fn new(appnums: &[usize]) -> Server {
-        let seat = |appnum: &usize| Seat {
-            stage: Stage::Fresh,
-            round: 0,
-            in_fence: false,
-            inbox: Inbox::default(),
-            outbox: Vec::new(),
-            stored: 0,
-            appnum: *appnum,
-        };
-        Server { seats: appnums.iter().map(seat).collect(), rounds: Default::default(), lost: None, again: false }
+        let ranks: Vec<(u32, usize)> = (0..).zip(appnums.iter().copied()).collect();
+        Server { again: false, ..Server::part(&ranks, ranks.len(), 0, false) }
     }
 
     /// The same, where ranks that have said finalize may say init again.
     pub(crate) fn of_many_rounds(appnums: &[usize]) -> Server {
         Server { again: true, ..Server::new(appnums) }
+    }
+
+    /// The part of a machine: its ranks with the numbers of their programs, in a job of `size`; so many branches below it, and another
+    /// server above it or not. Ranks may say init again.
+    pub(crate) fn part(ranks: &[(u32, usize)], size: usize, branches: usize, above: bool) -> Server {
+        let seat = |&(rank, appnum): &(u32, usize)| Seat {
+            rank,
+            stage: Stage::Fresh,
+            round: 0,
+            in_fence: false,
+            asks: false,
+            inbox: Inbox::default(),
+            outbox: Vec::new(),
+            stored: 0,
+            appnum,
+        };
+        Server {
+            seats: ranks.iter().map(seat).collect(),
+            size,
+            branches: (0..branches).map(|_| Branch::default()).collect(),
+            above: above.then(Vec::new),
+            rounds: Default::default(),
+            lost: None,
+            again: true,
+            mapping: format!("(vector,(0,1,{size}))"),
+        }
+    }
+
+    /// Says where the ranks are.
+    pub(crate) fn map(mut self, mapping: String) -> Server {
+        self.mapping = mapping;
+        self
     }
 
     pub(crate) fn stage(&self, rank: usize) -> Stage {
@@ -159,7 +244,7 @@ impl Server {
     /// The rank will come to no fence any more, of whatever round: those who wait in one are told, and whoever comes to one later.
     pub(crate) fn lose(&mut self, rank: usize, why: &str) {
         self.leave_fence(rank);
-        self.fail(&format!("rank_{rank}_{why}"));
+        self.fail(&format!("rank_{}_{why}", self.seats[rank].rank));
     }
 
     fn leave_fence(&mut self, rank: usize) {
@@ -171,7 +256,10 @@ impl Server {
 
     /// No fence can be met any more, for this reason (no blanks).
     pub(crate) fn fail(&mut self, why: &str) {
-        self.lost.get_or_insert_with(|| why.to_owned());
+        if self.lost.is_none() {
+            self.lost = Some(why.to_owned());
+            self.tell_all(&Word::Lost(why.to_owned()));
+        }
         for parity in 0..2 {
             self.fail_round(parity, why);
         }
@@ -179,8 +267,18 @@ impl Server {
 
     /// No fence of the even or the odd round can be met any more.
     fn fail_round(&mut self, parity: usize, why: &str) {
-        let why = self.rounds[parity].lost.get_or_insert_with(|| why.to_owned()).clone();
-        self.release(parity, &format!("cmd=barrier_out rc=-1 msg={why}\n"));
+        let round = &mut self.rounds[parity];
+        let (known, number) = (round.lost.is_some() || self.lost.is_some(), round.number);
+        let why = round.lost.get_or_insert_with(|| why.to_owned()).clone();
+        if !known {
+            self.tell_all(&Word::LostRound(number, why.clone()));
+        }
+        self.release(parity, Some(&why));
+    }
+
+    fn tell_all(&mut self, word: &Word) {
+        self.branches.iter_mut().for_each(|b| b.words.push(word.clone()));
+        self.above.iter_mut().for_each(|words| words.push(word.clone()));
     }
 
     /// Whether something has made fences impossible.
@@ -198,42 +296,198 @@ impl Server {
         (0..self.seats.len() as u32).filter(|r| !self.seats[*r as usize].in_fence).collect()
     }
 
-    fn release(&mut self, parity: usize, word: &str) {
+    /// Lets go who is in the round's fence; `why`: it cannot be met.
+    fn release(&mut self, parity: usize, why: Option<&str>) {
+        let word = match why {
+            None => "cmd=barrier_out\n".to_owned(),
+            Some(why) => format!("cmd=barrier_out rc=-1 msg={why}\n"),
+        };
         for seat in self.seats.iter_mut().filter(|s| s.in_fence && s.round & 1 == parity) {
             seat.in_fence = false;
             seat.outbox.extend_from_slice(word.as_bytes());
         }
-        self.rounds[parity].in_fence = 0;
+        let round = &mut self.rounds[parity];
+        for branch in self.branches.iter_mut().filter(|b| b.in_fence && b.round & 1 == parity) {
+            branch.in_fence = false;
+            branch.words.push(Word::Release(round.number, why.map(str::to_owned)));
+        }
+        (round.in_fence, round.waits) = (0, false);
+        round.met |= why.is_none();
+    }
+
+    /// One more has come to the round's fence.
+    fn come(&mut self, parity: usize) {
+        let all = self.seats.len() + self.branches.len();
+        let round = &mut self.rounds[parity];
+        round.in_fence += 1;
+        if let Some(why) = round.lost.clone() {
+            self.release(parity, Some(&why));
+        } else if round.in_fence == all {
+            let Some(above) = &mut self.above else { return self.release(parity, None) };
+            let (mut pairs, mut bytes) = (Vec::new(), 0);
+            for (key, value) in round.fresh.drain(..) {
+                bytes += key.len() + value.len();
+                pairs.push((key, value));
+                if bytes > PUT_MAX {
+                    above.push(Word::Put(round.number, std::mem::take(&mut pairs)));
+                    bytes = 0;
+                }
+            }
+            if !pairs.is_empty() {
+                above.push(Word::Put(round.number, pairs));
+            }
+            above.push(Word::Fence(round.number));
+            round.waits = true;
+        }
+    }
+
+    /// The round of this number, if it is not over; begun when it is new.
+    fn round(&mut self, number: usize) -> Option<&mut Round> {
+        let round = &mut self.rounds[number & 1];
+        if round.number < number {
+            // Nobody is left in the one before the last.
+            *round = Round { number, lost: self.lost.clone(), ..Round::default() };
+        }
+        (round.number == number).then_some(round)
     }
 
     /// Begins a round for a rank that has said init.
     fn begin(&mut self, rank: usize) {
         let round = self.seats[rank].round + 1;
-        if self.seats.iter().all(|seat| seat.round < round) {
-            // The first of the round: nobody is left in the one before the last.
-            self.rounds[round & 1] = Round { lost: self.lost.clone(), ..Round::default() };
-        }
+        self.round(round);
         let seat = &mut self.seats[rank];
         (seat.stage, seat.round, seat.stored) = (Stage::Joined, round, 0);
     }
 
     /// May a rank say init again? Not where the launcher allows it to none, and not before all have come as far as it has.
     fn may_begin_again(&self, rank: usize) -> Result<(), &'static str> {
+        let (seat, alone) = (&self.seats[rank], self.branches.is_empty() && self.above.is_none());
         match () {
             () if !self.again => Err("this_rank_has_joined_before"),
-            () if self.seats[rank].stage != Stage::Left => Err("this_rank_has_not_said_finalize"),
-            () if self.seats.iter().any(|s| s.round < self.seats[rank].round) => {
+            () if seat.stage != Stage::Left => Err("this_rank_has_not_said_finalize"),
+            () if self.seats.iter().any(|s| s.round < seat.round) || !(alone || self.rounds[seat.round & 1].met) => {
                 Err("not_all_ranks_have_joined_the_last_time")
             }
             () => Ok(()),
         }
     }
 
+    /// What is to be said to a branch.
+    pub(crate) fn words_for(&mut self, branch: usize) -> Vec<Word> {
+        std::mem::take(&mut self.branches[branch].words)
+    }
+
+    /// What is to be said above.
+    pub(crate) fn words_above(&mut self) -> Vec<Word> {
+        self.above.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// A machine below is gone, and with it all behind it.
+    pub(crate) fn lose_branch(&mut self, branch: usize, why: &str) {
+        let branch = &mut self.branches[branch];
+        if std::mem::take(&mut branch.in_fence) {
+            self.rounds[branch.round & 1].in_fence -= 1;
+        }
+        self.fail(why);
+    }
+
+    /// A branch has said something. `false`: it is nothing that one says.
+    #[must_use]
+    pub(crate) fn hear_below(&mut self, branch: usize, word: Word) -> bool {
+        match word {
+            Word::Put(number, pairs) => {
+                let goes_up = self.above.is_some();
+                if let Some(round) = self.round(number) {
+                    for (key, value) in pairs {
+                        if goes_up {
+                            round.fresh.push((key.clone(), value.clone()));
+                        }
+                        round.store.entry(key).or_insert(value);
+                    }
+                }
+            }
+            Word::Fence(number) => {
+                if self.round(number).is_some() && !self.branches[branch].in_fence {
+                    (self.branches[branch].in_fence, self.branches[branch].round) = (true, number);
+                    self.come(number & 1);
+                }
+            }
+            Word::Get(number, key) => {
+                let at_root = self.above.is_none();
+                let Some(round) = self.round(number) else { return true };
+                match round.store.get(&key).cloned() {
+                    None if !at_root => self.ask(number, key, Asker::Branch(branch)),
+                    value => self.branches[branch].words.push(Word::Value(number, key, value)),
+                }
+            }
+            Word::LostRound(number, why) => {
+                if self.round(number).is_some() {
+                    self.fail_round(number & 1, &why);
+                }
+            }
+            Word::Lost(why) => self.fail(&why),
+            Word::Value(..) | Word::Release(..) => return false,
+        }
+        true
+    }
+
+    /// Above has said something. `false`: it is nothing that it says.
+    #[must_use]
+    pub(crate) fn hear_above(&mut self, word: Word) -> bool {
+        match word {
+            Word::Release(number, why) => {
+                if self.round(number).is_some_and(|round| round.waits) {
+                    self.release(number & 1, why.as_deref());
+                }
+            }
+            Word::Value(number, key, value) => {
+                let Some(round) = self.round(number) else { return true };
+                let askers = round.asked.remove(&key).unwrap_or_default();
+                if let Some(value) = &value {
+                    round.store.insert(key.clone(), value.clone());
+                }
+                for asker in askers {
+                    match asker {
+                        Asker::Branch(b) => {
+                            self.branches[b].words.push(Word::Value(number, key.clone(), value.clone()))
+                        }
+                        Asker::Seat(i) => {
+                            let seat = &mut self.seats[i];
+                            if std::mem::take(&mut seat.asks) {
+                                seat.outbox.extend_from_slice(found(&key, value.as_deref()).as_bytes());
+                            }
+                        }
+                    }
+                }
+            }
+            Word::LostRound(number, why) => {
+                if self.round(number).is_some() {
+                    self.fail_round(number & 1, &why);
+                }
+            }
+            Word::Lost(why) => self.fail(&why),
+            Word::Put(..) | Word::Fence(..) | Word::Get(..) => return false,
+        }
+        true
+    }
+
+    fn ask(&mut self, number: usize, key: String, asker: Asker) {
+        let (Some(above), round) = (&mut self.above, &mut self.rounds[number & 1]) else { return };
+        let askers = round.asked.entry(key.clone()).or_default();
+        if askers.is_empty() {
+            above.push(Word::Get(number, key));
+        }
+        askers.push(asker);
+    }
+
     /// `None`: not a line that a rank in this stage may send.
     fn answer(&mut self, rank: usize, line: &Line) -> Option<Verdict> {
-        let size = self.seats.len();
         if line.cmd() == "abort" {
             return Some(Verdict::Abort(line.number("exitcode").unwrap_or(1)));
+        }
+        if self.seats[rank].asks {
+            // One question at a time.
+            return None;
         }
         if line.cmd() == "init" {
             let fresh = self.seats[rank].stage == Stage::Fresh;
@@ -260,33 +514,29 @@ impl Server {
             (_, Stage::Fresh | Stage::Left | Stage::Cut) => return None,
             ("get_maxes", _) => format!("cmd=maxes kvsname_max=256 keylen_max={KEY_MAX} vallen_max={VALUE_MAX}\n"),
             ("get_appnum", _) => format!("cmd=appnum appnum={}\n", seat.appnum),
-            ("get_universe_size", _) => format!("cmd=universe_size size={size}\n"),
+            ("get_universe_size", _) => format!("cmd=universe_size size={}\n", self.size),
             ("get_my_kvsname", _) => "cmd=my_kvsname kvsname=fmpl\n".into(),
-            ("put", _) => match put(&mut round.store, seat, line.get("key")?, line.get("value")?) {
+            ("put", _) => match put(round, seat, line.get("key")?, line.get("value")?, self.above.is_some()) {
                 Ok(()) => "cmd=put_result rc=0 msg=success\n".into(),
                 Err(why) => format!("cmd=put_result rc=-1 msg={why}\n"),
             },
             ("get", _) => match line.get("key")? {
-                "PMI_process_mapping" => format!("cmd=get_result rc=0 msg=success value=(vector,(0,1,{size}))\n"),
+                "PMI_process_mapping" => format!("cmd=get_result rc=0 msg=success value={}\n", self.mapping),
                 key => match round.store.get(key) {
-                    Some(value) => format!("cmd=get_result rc=0 msg=success value={value}\n"),
-                    None => format!(
-                        "cmd=get_result rc=-1 msg=key_{}_not_found value=unknown\n",
-                        key.chars().take(KEY_MAX).collect::<String>()
-                    ),
+                    None if self.above.is_some() => {
+                        seat.asks = true;
+                        let number = seat.round;
+                        self.ask(number, key.to_owned(), Asker::Seat(rank));
+                        return Some(Verdict::Fine);
+                    }
+                    value => found(key, value.map(String::as_str)),
                 },
             },
             ("barrier_in", _) if seat.in_fence => return None,
             ("barrier_in", _) => {
                 seat.in_fence = true;
-                round.in_fence += 1;
-                let (parity, full) = (seat.round & 1, round.in_fence == size);
-                if let Some(why) = &round.lost {
-                    let word = format!("cmd=barrier_out rc=-1 msg={why}\n");
-                    self.release(parity, &word);
-                } else if full {
-                    self.release(parity, "cmd=barrier_out\n");
-                }
+                let parity = seat.round & 1;
+                self.come(parity);
                 return Some(Verdict::Fine);
             }
             ("finalize", _) => {
@@ -295,7 +545,8 @@ impl Server {
                 seat.outbox.extend_from_slice(format!("cmd=finalize_ack{again}\n").as_bytes());
                 let parity = seat.round & 1;
                 self.leave_fence(rank);
-                self.fail_round(parity, &format!("rank_{rank}_has_finalized"));
+                let why = format!("rank_{}_has_finalized", self.seats[rank].rank);
+                self.fail_round(parity, &why);
                 return Some(Verdict::Fine);
             }
             (other, _) => {
@@ -307,159 +558,33 @@ impl Server {
     }
 }
 
-fn put(store: &mut HashMap<String, String>, seat: &mut Seat, key: &str, value: &str) -> Result<(), &'static str> {
+fn found(key: &str, value: Option<&str>) -> String {
+    match value {
+        Some(value) => format!("cmd=get_result rc=0 msg=success value={value}\n"),
+        None => format!(
+            "cmd=get_result rc=-1 msg=key_{}_not_found value=unknown\n",
+            key.chars().take(KEY_MAX).collect::<String>()
+        ),
+    }
+}
+
+fn put(round: &mut Round, seat: &mut Seat, key: &str, value: &str, goes_up: bool) -> Result<(), &'static str> {
     let bytes = key.len() + value.len();
     match () {
         () if key.len() >= KEY_MAX => Err("key_too_long"),
         () if value.len() >= VALUE_MAX => Err("value_too_long"),
-        () if store.contains_key(key) => Err("duplicate_key"),
+        () if round.store.contains_key(key) => Err("duplicate_key"),
         () if seat.stored + bytes > STORE_MAX => Err("this_rank_has_put_too_much"),
         () => {
             seat.stored += bytes;
-            store.insert(key.to_owned(), value.to_owned());
+            if goes_up {
+                round.fresh.push((key.to_owned(), value.to_owned()));
+            }
+            round.store.insert(key.to_owned(), value.to_owned());
             Ok(())
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn says(s: &mut Server, rank: usize, text: &str) -> String {
-        assert_eq!(s.receive(rank, text.as_bytes()), Verdict::Fine);
-        String::from_utf8(std::mem::take(s.outbox(rank))).unwrap()
-    }
-
-    fn joined(size: usize) -> Server {
-        let mut s = Server::new(&vec![0; size]);
-        for r in 0..size {
-            assert!(says(&mut s, r, "cmd=init pmi_version=1 pmi_subversion=1\n").ends_with("rc=0\n"));
-        }
-        s
-    }
-
-    #[test]
-    fn values_and_fences() {
-        let mut s = joined(2);
-        assert_eq!(says(&mut s, 0, "cmd=put kvsname=fmpl key=k value=v\n"), "cmd=put_result rc=0 msg=success\n");
-        assert!(says(&mut s, 1, "cmd=put kvsname=fmpl key=k value=w\n").contains("rc=-1 msg=duplicate_key"));
-        assert_eq!(says(&mut s, 0, "cmd=barrier_in\n"), "");
-        assert_eq!(says(&mut s, 1, "cmd=barrier_in\n"), "cmd=barrier_out\n");
-        assert_eq!(says(&mut s, 0, ""), "cmd=barrier_out\n");
-        assert_eq!(says(&mut s, 1, "cmd=get kvsname=fmpl key=k\n"), "cmd=get_result rc=0 msg=success value=v\n");
-        assert_eq!(
-            says(&mut s, 1, "cmd=get kvsname=fmpl key=no\n"),
-            "cmd=get_result rc=-1 msg=key_no_not_found value=unknown\n"
-        );
-        assert!(says(&mut s, 1, "cmd=get kvsname=fmpl key=PMI_process_mapping\n").contains("value=(vector,(0,1,2))"));
-        assert!(says(&mut s, 1, "cmd=spawn_it\n").contains("cmd=spawn_it_result rc=-1"));
-        assert_eq!(says(&mut s, 0, "cmd=finalize\n"), "cmd=finalize_ack\n");
-        assert!(says(&mut s, 0, "cmd=init pmi_version=1\n").contains("rc=-1"));
-        assert_eq!((s.stage(0), s.stage(1)), (Stage::Left, Stage::Joined));
-    }
-
-    #[test]
-    fn rounds_follow_each_other_and_share_nothing() {
-        let mut s = Server::of_many_rounds(&[0; 2]);
-        let init = "cmd=init pmi_version=1 pmi_subversion=1\n";
-        for round in 0..5 {
-            assert!(says(&mut s, 0, init).ends_with("rc=0\n"), "{round}");
-            // Keys and fences are those of the round, though the other rank is in the one before.
-            assert!(says(&mut s, 0, "cmd=get kvsname=fmpl key=k\n").contains("rc=-1"));
-            assert!(says(&mut s, 0, &format!("cmd=put kvsname=fmpl key=k value={round}\n")).contains("rc=0"));
-            assert_eq!(says(&mut s, 0, "cmd=barrier_in\n"), "");
-            if round > 0 {
-                let old = says(&mut s, 1, "cmd=get kvsname=fmpl key=k\n");
-                assert!(old.ends_with(&format!("value={}\n", round - 1)), "{old}");
-                assert_eq!(says(&mut s, 1, "cmd=barrier_in\n"), "cmd=barrier_out rc=-1 msg=rank_0_has_finalized\n");
-                assert_eq!(says(&mut s, 1, "cmd=finalize\n"), "cmd=finalize_ack again=1\n");
-            }
-            assert!(says(&mut s, 1, init).ends_with("rc=0\n"));
-            assert_eq!(says(&mut s, 1, "cmd=barrier_in\n"), "cmd=barrier_out\n");
-            assert_eq!(says(&mut s, 0, ""), "cmd=barrier_out\n");
-            assert!(says(&mut s, 1, "cmd=get kvsname=fmpl key=k\n").ends_with(&format!("value={round}\n")));
-            assert!(says(&mut s, 1, init).contains("rc=-1 msg=this_rank_has_not_said_finalize"));
-            assert_eq!(says(&mut s, 0, "cmd=finalize\n"), "cmd=finalize_ack again=1\n");
-        }
-        // One round ahead, not two.
-        assert!(says(&mut s, 0, init).ends_with("rc=0\n"));
-        assert_eq!(says(&mut s, 0, "cmd=finalize\n"), "cmd=finalize_ack again=1\n");
-        assert!(says(&mut s, 0, init).contains("rc=-1 msg=not_all_ranks_have_joined_the_last_time"));
-        // Who has ended comes back in no round.
-        assert_eq!(says(&mut s, 1, "cmd=finalize\n"), "cmd=finalize_ack again=1\n");
-        assert!(says(&mut s, 1, init).ends_with("rc=0\n") && says(&mut s, 0, init).ends_with("rc=0\n"));
-        assert_eq!(says(&mut s, 0, "cmd=barrier_in\n"), "");
-        s.lose(1, "died");
-        assert_eq!(says(&mut s, 0, ""), "cmd=barrier_out rc=-1 msg=rank_1_died\n");
-    }
-
-    #[test]
-    fn a_lost_rank_ends_the_fences_of_the_others() {
-        let mut s = joined(3);
-        assert_eq!(says(&mut s, 0, "cmd=barrier_in\n"), "");
-        s.lose(2, "died");
-        assert_eq!(says(&mut s, 0, ""), "cmd=barrier_out rc=-1 msg=rank_2_died\n");
-        assert_eq!(says(&mut s, 1, "cmd=barrier_in\n"), "cmd=barrier_out rc=-1 msg=rank_2_died\n");
-        let mut s = joined(2);
-        assert_eq!(says(&mut s, 0, "cmd=barrier_in\n"), "");
-        assert_eq!(says(&mut s, 1, "cmd=finalize\n"), "cmd=finalize_ack\n");
-        assert_eq!(says(&mut s, 0, ""), "cmd=barrier_out rc=-1 msg=rank_1_has_finalized\n");
-    }
-
-    #[test]
-    fn no_rank_can_fill_the_store() {
-        let mut s = joined(2);
-        let value = "v".repeat(1000);
-        let refused = (0..2000)
-            .filter(|i| says(&mut s, 0, &format!("cmd=put kvsname=fmpl key=k{i} value={value}\n")).contains("too_much"))
-            .count();
-        assert!((900..1000).contains(&refused), "{refused}");
-        assert!(says(&mut s, 1, "cmd=put kvsname=fmpl key=mine value=1\n").contains("rc=0"));
-    }
-
-    #[test]
-    fn what_is_not_pmi_cuts_the_rank_off() {
-        for bad in
-            ["\0\0\0\n", "hello\n", "cmd=finalize\n", "cmd=get_maxes\n", "cmd=init\n", &"x".repeat(wire::LINE_MAX + 1)]
-        {
-            let mut s = Server::new(&[0, 0]);
-            says(&mut s, 0, "cmd=init pmi_version=1\n");
-            assert_eq!(says(&mut s, 0, "cmd=barrier_in\n"), "");
-            assert!(matches!(s.receive(1, bad.as_bytes()), Verdict::Garbage(_)), "{bad:?}");
-            assert_eq!(s.stage(1), Stage::Cut);
-            assert_eq!(says(&mut s, 0, ""), "cmd=barrier_out rc=-1 msg=rank_1_was_cut_off\n");
-        }
-    }
-
-    proptest! {
-        /// Whatever ranks send, the others' exchange goes on, and every whole question gets at most one answer.
-        #[test]
-        fn any_bytes_leave_the_others_alone(
-            chunks in proptest::collection::vec((1usize..4, prop_oneof![
-                Just(b"cmd=init pmi_version=1\n".to_vec()), Just(b"cmd=barrier_in\n".to_vec()), Just(b"cmd=finalize\n".to_vec()),
-                Just(b"cmd=put kvsname=k key=a value=b\n".to_vec()), Just(b"cmd=get key=a\n".to_vec()), Just(b"cmd=abort\n".to_vec()),
-                proptest::collection::vec(any::<u8>(), 0..100),
-            ]), 0..60),
-        ) {
-            let mut s = Server::of_many_rounds(&[0; 4]);
-            says(&mut s, 0, "cmd=init pmi_version=1\n");
-            for (rank, bytes) in &chunks {
-                if s.stage(*rank) != Stage::Cut {
-                    let before = s.outbox(*rank).iter().filter(|b| **b == b'\n').count();
-                    s.receive(*rank, bytes);
-                    let after = s.outbox(*rank).iter().filter(|b| **b == b'\n').count();
-                    prop_assert!(after <= before + 2 + bytes.iter().filter(|b| **b == b'\n').count());
-                }
-                for parity in 0..2 {
-                    let waiting = s.seats.iter().filter(|s| s.in_fence && s.round & 1 == parity).count();
-                    prop_assert_eq!(s.rounds[parity].in_fence, waiting);
-                    prop_assert!(waiting < 4);
-                }
-            }
-            prop_assert!(says(&mut s, 0, "cmd=put kvsname=k key=mine value=1\n").contains("rc=0"));
-            prop_assert!(says(&mut s, 0, "cmd=get kvsname=k key=mine\n").contains("value=1"));
-        }
-    }
-}
+mod tests;

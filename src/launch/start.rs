@@ -1,17 +1,21 @@
 //! The start of a job: checks what was asked for, wires up each rank, and forks them all before waiting for any.
 
 use super::bind;
-use super::embedded::{Launcher, Output, Program, Refused};
+use super::crew::{Crew, Rank};
+use super::daemon::fleet::{self, Fleet};
+use super::daemon::host_name;
+use super::embedded::{Bind, Launcher, Map, Nodes, Output, Program, Refused};
 use super::exec;
 use super::place;
 use super::relay::{Sink, Source, Typing};
 use super::server::Server;
-use super::supervise::{Ending, Rank, Supervisor};
+use super::supervise::{Ending, Hands, Member, Supervisor};
 use crate::base::system::cpus::CpuSet;
 use crate::base::system::exec::{News, Start, Step, fork};
 use crate::base::system::process::{Process, Warden};
 use crate::base::system::signals::{Signals, blocked_now, mind_children};
 use crate::base::system::{limit, pipe, set_descriptors, set_waiting};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,46 +23,88 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What all ranks have in common.
-struct Common<'a> {
-    launcher: &'a Launcher,
-    n: usize,
-    blocked: libc::sigset_t,
-    descriptors: libc::rlimit,
-    news: News,
+/// What the ranks of this machine are started with.
+pub(super) struct Team<'a> {
+    pub(super) programs: &'a [Program],
+    pub(super) env: &'a [(OsString, OsString)],
+    pub(super) wdir: Option<&'a Path>,
+    /// The number of ranks of the whole job.
+    pub(super) size: usize,
+    /// Those of this machine, with the numbers of their programs.
+    pub(super) ranks: &'a [(u32, usize)],
+    pub(super) input: Input,
+    pub(super) outputs: [Output; 2],
+    pub(super) nodes: Option<Nodes>,
+    pub(super) bind: Bind,
+    pub(super) map: Map,
+    pub(super) blocked: libc::sigset_t,
+    pub(super) descriptors: libc::rlimit,
+}
+
+/// What rank 0 reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    Nothing,
+    /// What this process would read.
+    Own,
+    Pipe,
 }
 
 impl Supervisor {
     /// Starts all ranks.
     pub(crate) fn start(l: &Launcher) -> Result<Supervisor, Refused> {
         check(l)?;
-        let system = |what: &'static str| move |e: io::Error| Refused { code: 1, text: format!("{what}: {e}") };
-        let programs: Vec<PathBuf> = l.programs.iter().map(|p| find(l, p)).collect::<Result<_, _>>()?;
+        let away = l.spans_machines();
         let n: usize = l.programs.iter().map(|p| p.n).sum();
         let signals = if l.signals { Some(Signals::block().map_err(system("signalfd"))?) } else { None };
-        let common = Common {
-            launcher: l,
-            n,
-            blocked: signals.as_ref().map_or_else(blocked_now, |s| s.before),
-            // Six descriptors a rank and a few of our own.
-            descriptors: raise_descriptor_limit(6 * n as u64 + 64).map_err(system("the limit of descriptors"))?,
-            news: News::new().map_err(system("pipe"))?,
-        };
+        let blocked = signals.as_ref().map_or_else(blocked_now, |s| s.before);
         mind_children();
-        let sets = bind::for_ranks(n, l.bind, l.map);
-        let appnums: Vec<usize> =
-            l.programs.iter().enumerate().flat_map(|(i, p)| std::iter::repeat_n(i, p.n)).collect();
-
+        let deadline = l.timeout.and_then(|t| Instant::now().checked_add(t));
+        let mut maps = Vec::new();
+        let (hands, members, hosts, typing) = if away {
+            let posts = fleet::posts(l);
+            let fleet = Fleet::start(l, &posts, blocked, descriptors_for(0, posts.len())?)?;
+            let mut members: Vec<Member> = (0..n).map(|_| Member { pid: 0, host: 0, end: None }).collect();
+            posts
+                .iter()
+                .for_each(|p| p.ranks.iter().for_each(|(rank, _)| members[*rank as usize].host = p.number as usize));
+            let hosts = posts.into_iter().map(|p| p.host).collect();
+            (Hands::Away(Box::new(fleet)), members, hosts, l.stdin.then(Typing::away))
+        } else {
+            let programs = l.programs.iter().enumerate();
+            let ranks: Vec<usize> = programs.flat_map(|(i, p)| std::iter::repeat_n(i, p.n)).collect();
+            let server = Server::of_many_rounds(&ranks);
+            let team = Team {
+                programs: &l.programs,
+                env: &l.env,
+                wdir: l.wdir.as_deref(),
+                size: n,
+                ranks: &(0..).zip(ranks).collect::<Vec<_>>(),
+                input: match (l.stdin, io::stdin().is_terminal()) {
+                    (false, _) => Input::Nothing,
+                    (true, false) => Input::Own,
+                    (true, true) => Input::Pipe,
+                },
+                outputs: [l.stdout, l.stderr],
+                nodes: l.nodes,
+                bind: l.bind,
+                map: l.map,
+                blocked,
+                descriptors: descriptors_for(n, 0)?,
+            };
+            let (crew, input) = Crew::start(&team, server, &mut maps)?;
+            let members = crew.ranks.iter().map(|r| Member { pid: r.process.pid, host: 0, end: None }).collect();
+            (Hands::Here(crew), members, vec![host_name()], input.map(Typing::new))
+        };
         let mut s = Supervisor {
-            warden: Some(Warden::start(n).map_err(system("fork"))?),
-            ranks: Vec::with_capacity(n),
-            server: Server::of_many_rounds(&appnums),
+            hands,
+            members,
+            hosts,
             signals,
-            typing: None,
+            typing,
             out: Sink::new(libc::STDOUT_FILENO),
             err: Sink::new(libc::STDERR_FILENO),
-            host: host_name(),
-            deadline: l.timeout.and_then(|t| Instant::now().checked_add(t)),
+            deadline,
             grace: l.grace,
             keep_going: l.keep_going,
             quiet: l.quiet,
@@ -69,86 +115,136 @@ impl Supervisor {
             hurried: false,
             reports: Vec::new(),
         };
-        // Whenever this is left with an error, dropping `s` kills and reaps the ranks that run already.
-        for (rank, (appnum, set)) in appnums.iter().zip(sets).enumerate() {
-            let map = l.verbose.then(|| describe(rank, &l.programs[*appnum], set.as_ref()));
-            s.start_rank(&common, &l.programs[*appnum], &programs[*appnum], rank, set)
-                .map_err(|e| Refused { code: 1, text: format!("starting rank {rank}: {e}") })?;
-            if let Some(map) = map {
-                s.report(format!("{map}, pid {}", s.ranks[rank].process.pid));
-            }
+        if l.verbose {
+            maps.into_iter().for_each(|map| s.report(map));
         }
-        match common.news.wait().map_err(system("waiting for the ranks to start"))? {
-            None => Ok(s),
-            Some((rank, step, e)) => Err(not_started(l, &l.programs[appnums[rank as usize]], rank, step, e)),
+        s.wait_for_fleet()?;
+        Ok(s)
+    }
+
+    /// Until the ranks run on all machines. They are served meanwhile, since the first wait for the last.
+    fn wait_for_fleet(&mut self) -> Result<(), Refused> {
+        while let Hands::Away(fleet) = &mut self.hands {
+            if let Some(refused) = fleet.take_refusal(&self.hosts, self.deadline) {
+                return Err(refused);
+            }
+            if fleet.has_started() || self.ending != Ending::No {
+                break;
+            }
+            self.turn();
+        }
+        Ok(())
+    }
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> Refused {
+    move |e| Refused { code: 1, text: format!("{what}: {e}") }
+}
+
+/// Makes room for six descriptors a rank, as many a daemon, and a few of our own, as far as the system lets us: the limits that held before.
+pub(super) fn descriptors_for(ranks: usize, daemons: usize) -> Result<libc::rlimit, Refused> {
+    raise_descriptor_limit(6 * (ranks + daemons) as u64 + 64).map_err(system("the limit of descriptors"))
+}
+
+impl Crew {
+    /// Starts the ranks of this machine. Gives what rank 0 reads, where that is a pipe; `maps` is told what runs where.
+    pub(super) fn start(
+        team: &Team,
+        server: Server,
+        maps: &mut Vec<String>,
+    ) -> Result<(Crew, Option<OwnedFd>), Refused> {
+        let programs: Vec<PathBuf> = team.programs.iter().map(|p| find(team, p)).collect::<Result<_, _>>()?;
+        let n = team.ranks.len();
+        let news = News::new().map_err(system("pipe"))?;
+        let warden = Warden::start(n).map_err(system("fork"))?;
+        let mut crew = Crew { warden: Some(warden), ranks: Vec::with_capacity(n), server };
+        let mut input = None;
+        // Whenever this is left with an error, dropping the crew kills and reaps the ranks that run already.
+        for (i, set) in bind::for_ranks(n, team.bind, team.map).into_iter().enumerate() {
+            let (rank, program) = team.ranks[i];
+            let map = describe(rank, &team.programs[program], set.as_ref());
+            let pipe = crew
+                .start_rank(team, &programs[program], i, set, &news)
+                .map_err(|e| Refused { code: 1, text: format!("starting rank {rank}: {e}") })?;
+            input = input.or(pipe);
+            maps.push(format!("{map}, pid {}", crew.ranks[i].process.pid));
+        }
+        match news.wait().map_err(system("waiting for the ranks to start"))? {
+            None => Ok((crew, input)),
+            Some((i, step, e)) => {
+                let (rank, program) = team.ranks[i as usize];
+                Err(not_started(team, &team.programs[program], rank, step, e))
+            }
         }
     }
 
     fn start_rank(
         &mut self,
-        c: &Common,
-        p: &Program,
+        team: &Team,
         program: &Path,
-        rank: usize,
+        local: usize,
         bind: Option<CpuSet>,
-    ) -> io::Result<()> {
-        let l = c.launcher;
+        news: &News,
+    ) -> io::Result<Option<OwnedFd>> {
+        let (rank, number) = team.ranks[local];
+        let p = &team.programs[number];
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let stdin = match (l.stdin && rank == 0, io::stdin().is_terminal()) {
-            (true, true) => {
+        let mut input = None;
+        let stdin = match team.input {
+            Input::Own if rank == 0 => None,
+            Input::Pipe if rank == 0 => {
                 let (read, write) = pipe()?;
                 set_waiting(&write, false)?;
-                self.typing = Some(Typing::new(write));
+                input = Some(write);
                 Some(read)
             }
-            (true, false) => None,
-            (false, _) => Some(File::open("/dev/null")?.into()),
+            _ => Some(File::open("/dev/null")?.into()),
         };
-        let (stdout, out) = stream(l.stdout, rank)?;
-        let (stderr, err) = stream(l.stderr, rank)?;
+        let (stdout, out) = stream(team.outputs[0], rank)?;
+        let (stderr, err) = stream(team.outputs[1], rank)?;
         let place = [
-            ("PMI_RANK", rank),
-            ("PMI_SIZE", c.n),
-            ("MPI_LOCALRANKID", rank),
-            ("MPI_LOCALNRANKS", c.n),
+            ("PMI_RANK", rank as usize),
+            ("PMI_SIZE", team.size),
+            ("MPI_LOCALRANKID", local),
+            ("MPI_LOCALNRANKS", team.ranks.len()),
             ("FMPL_RUN", 1),
         ];
         let mut env: Vec<_> = place.iter().map(|(k, v)| (k.into(), v.to_string().into())).collect();
-        if let Some(nodes) = l.nodes {
-            env.push(("FMPL_NODE".into(), nodes.of(rank, c.n).to_string().into()));
+        if let Some(nodes) = team.nodes {
+            env.push(("FMPL_NODE".into(), nodes.of(rank as usize, team.size).to_string().into()));
         }
-        env.extend(l.env.iter().chain(&p.env).cloned());
+        env.extend(team.env.iter().chain(&p.env).cloned());
         env.push(("PMI_FD".into(), theirs.as_raw_fd().to_string().into()));
         let start = Start {
             program,
             argv: &p.argv,
             env: exec::variables(env),
-            wdir: p.wdir.as_deref().or(l.wdir.as_deref()),
+            wdir: p.wdir.as_deref().or(team.wdir),
             bind,
             stdio: [stdin, stdout, stderr],
-            blocked: c.blocked,
-            descriptors: c.descriptors,
-            handed: theirs.into(),
+            blocked: team.blocked,
+            descriptors: team.descriptors,
+            handed: Some(theirs.into()),
             leash: self.warden.as_ref().map_or(-1, Warden::leash),
         };
-        let process = Process::of(fork(rank as u32, &start, &c.news)?)?;
-        self.ranks.push(Rank { process, socket: Some(ours.into()), stdout: out, stderr: err });
-        Ok(())
+        let process = Process::of(fork(local as u32, &start, news)?)?;
+        self.ranks.push(Rank { number: rank, process, socket: Some(ours.into()), streams: [out, err] });
+        Ok(input)
     }
 }
 
 /// Where the program of some ranks is.
-fn find(l: &Launcher, p: &Program) -> Result<PathBuf, Refused> {
-    let given = p.env.iter().rev().chain(l.env.iter().rev()).find(|(k, _)| k == "PATH").map(|(_, v)| v.clone());
+fn find(t: &Team, p: &Program) -> Result<PathBuf, Refused> {
+    let given = p.env.iter().rev().chain(t.env.iter().rev()).find(|(k, _)| k == "PATH").map(|(_, v)| v.clone());
     let path = given.or_else(|| std::env::var_os("PATH"));
-    exec::find(&p.argv[0], path.as_deref()).map_err(|e| not_started(l, p, 0, Step::Exec, e))
+    exec::find(&p.argv[0], path.as_deref()).map_err(|e| not_started(t, p, 0, Step::Exec, e))
 }
 
-fn not_started(l: &Launcher, p: &Program, rank: u32, step: Step, e: io::Error) -> Refused {
+fn not_started(t: &Team, p: &Program, rank: u32, step: Step, e: io::Error) -> Refused {
     let name = p.argv[0].display();
     let has_slash = p.argv[0].as_encoded_bytes().contains(&b'/');
-    let dir = p.wdir.as_deref().or(l.wdir.as_deref()).unwrap_or(Path::new(""));
+    let dir = p.wdir.as_deref().or(t.wdir).unwrap_or(Path::new(""));
     let (code, text) = match (step, e.raw_os_error()) {
         (Step::Exec, Some(libc::ENOENT)) if has_slash && dir.join(&p.argv[0]).is_file() => {
             (127, format!("{name} names an interpreter (its first line, or the loader) that was not found"))
@@ -168,7 +264,8 @@ fn check(l: &Launcher) -> Result<(), Refused> {
         if p.n < 1 {
             return refuse(format!("-n {}: at least one rank of {} must run", p.n, name.display()));
         }
-        if let Some(dir) = p.wdir.as_ref().or(l.wdir.as_ref()).filter(|d| !d.is_dir()) {
+        let dir = p.wdir.as_ref().or(l.wdir.as_ref());
+        if let Some(dir) = dir.filter(|d| l.hosts.is_empty() && !d.is_dir()) {
             return refuse(format!("{} is not a directory to start in", dir.display()));
         }
         if let Some((name, _)) =
@@ -183,13 +280,17 @@ fn check(l: &Launcher) -> Result<(), Refused> {
     if l.nodes.is_some_and(|nodes| nodes.count() < 1) {
         return refuse("at least one node is needed".into());
     }
+    let placed: usize = l.hosts.iter().map(|(_, ranks)| ranks.len()).sum();
+    if !l.hosts.is_empty() && (l.nodes.is_some() || placed != l.programs.iter().map(|p| p.n).sum()) {
+        return refuse("the hosts do not fit the ranks".into());
+    }
     match l.programs.iter().try_fold(0usize, |sum, p| sum.checked_add(p.n)) {
         Some(n) if n <= 1 << 16 => Ok(()),
         _ => refuse("more than 65536 ranks cannot run on one machine".into()),
     }
 }
 
-fn describe(rank: usize, program: &Program, set: Option<&CpuSet>) -> String {
+fn describe(rank: u32, program: &Program, set: Option<&CpuSet>) -> String {
     let core = set.map_or("any core".into(), |s| match &s.cpus()[..] {
         [one] => format!("core {one}"),
         several => format!("cores {}", place::ranges(several.iter().map(|c| *c as u32))),
@@ -198,7 +299,7 @@ fn describe(rank: usize, program: &Program, set: Option<&CpuSet>) -> String {
 }
 
 /// What the rank gets, and what of it we read.
-fn stream(output: Output, rank: usize) -> io::Result<(Option<OwnedFd>, Option<Source>)> {
+fn stream(output: Output, rank: u32) -> io::Result<(Option<OwnedFd>, Option<Source>)> {
     let tag = match output {
         Output::Inherit => return Ok((None, None)),
         Output::Null => return Ok((Some(File::options().write(true).open("/dev/null")?.into()), None)),
@@ -210,11 +311,6 @@ fn stream(output: Output, rank: usize) -> io::Result<(Option<OwnedFd>, Option<So
     Ok((Some(write), Some(Source::new(read, tag))))
 }
 
-fn host_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".into(), |h| h.trim().to_owned())
-}
-
-/// Makes room for so many descriptors, as far as the system lets us: the limits that held before.
 fn raise_descriptor_limit(need: u64) -> io::Result<libc::rlimit> {
     let before = limit(libc::RLIMIT_NOFILE)?;
     if before.rlim_cur < need {

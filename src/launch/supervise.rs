@@ -1,32 +1,34 @@
-//! The launcher's loop: one poll over everything that can happen to a job.
+//! The launcher's loop: one poll over everything that can happen to a job, and what follows from it.
 //!
 //! Signals of the launcher come first, since Ctrl-C may be the cause of everything else; then the ranks' questions, since the
 //! last of them may be the finalize that makes the end of a process a good one; then ends, output, and the clock. Nothing
 //! in the loop blocks but the poll, and nothing that a rank waits for happens at intervals.
+//!
+//! The ranks are on this machine (a [`Crew`]) or on others (a [`Fleet`] of daemons, each with a crew). What they do comes here as the
+//! same news, and is judged in the same way.
 
 use super::activity;
+use super::crew::{self, Crew, News};
+use super::daemon::fleet::{self, Fleet};
 use super::embedded::Outcome;
 use super::place;
 use super::relay::{Sink, Source, Typing};
-use super::server::{Server, Stage, Verdict};
-use crate::base::system::process::{End, Process, Warden, signal_name};
+use crate::base::system::poll;
+use crate::base::system::process::{End, signal_name};
 use crate::base::system::signals::{Signals, stop_here};
-use crate::base::system::{poll, read, send};
-use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// A job that runs.
 pub(crate) struct Supervisor {
-    // In this order: the warden stands down before the first pid can be reaped.
-    pub(super) warden: Option<Warden>,
-    pub(super) ranks: Vec<Rank>,
-    pub(super) server: Server,
+    pub(super) hands: Hands,
+    pub(super) members: Vec<Member>,
+    /// The machines, by the numbers that the members have of them.
+    pub(super) hosts: Vec<String>,
     pub(super) signals: Option<Signals>,
     pub(super) typing: Option<Typing>,
     pub(super) out: Sink,
     pub(super) err: Sink,
-    pub(super) host: String,
     pub(super) deadline: Option<Instant>,
     pub(super) grace: Duration,
     pub(super) keep_going: bool,
@@ -41,12 +43,18 @@ pub(crate) struct Supervisor {
     pub(super) reports: Vec<String>,
 }
 
-pub(super) struct Rank {
-    pub(super) process: Process,
-    pub(super) socket: Option<OwnedFd>,
-    /// The output that does not go where the launcher's own goes.
-    pub(super) stdout: Option<Source>,
-    pub(super) stderr: Option<Source>,
+/// Where the ranks are.
+pub(super) enum Hands {
+    Here(Crew),
+    Away(Box<Fleet>),
+}
+
+/// A rank, as the launcher knows it wherever it runs.
+pub(super) struct Member {
+    pub(super) pid: i32,
+    /// The number of its machine.
+    pub(super) host: usize,
+    pub(super) end: Option<End>,
 }
 
 /// How far the end of a job has come.
@@ -67,28 +75,42 @@ enum Happening {
     Typing,
     Out,
     Err,
-    Socket(usize),
-    End(usize),
-    Stdout(usize),
-    Stderr(usize),
+    Crew(crew::Happening),
+    Fleet(fleet::Happening),
 }
 
 impl Supervisor {
     pub(crate) fn pids(&self) -> Vec<i32> {
-        self.ranks.iter().map(|r| r.process.pid).collect()
+        self.members.iter().map(|m| m.pid).collect()
     }
 
     /// Serves the ranks until all have ended, cleans up behind them, and sums up.
     pub(crate) fn wait(mut self) -> Outcome {
-        while self.ranks.iter().any(|r| r.process.end.is_none()) {
+        while self.members.iter().any(|m| m.end.is_none()) {
             self.turn();
         }
-        // What the ranks have started themselves does not outlive the job.
-        self.signal_all(libc::SIGKILL);
         self.typing = None;
-        for i in 0..self.ranks.len() {
-            let rank = &mut self.ranks[i];
-            for (source, sink) in [(&mut rank.stdout, &mut self.out), (&mut rank.stderr, &mut self.err)] {
+        let [stdout, stderr] = match &self.hands {
+            Hands::Here(_) => self.clean_up_here(),
+            Hands::Away(_) => self.clean_up_away(),
+        };
+        self.flush();
+        Outcome {
+            code: self.code.unwrap_or(0),
+            ends: self.members.iter().filter_map(|m| m.end).collect(),
+            timed_out: self.timed_out,
+            stdout,
+            stderr,
+            reports: std::mem::take(&mut self.reports),
+        }
+    }
+
+    /// What the ranks have started themselves does not outlive the job. Gives what they have printed, where it was kept.
+    fn clean_up_here(&mut self) -> [Vec<Vec<u8>>; 2] {
+        self.signal_all(libc::SIGKILL);
+        for i in 0..self.members.len() {
+            let Hands::Here(crew) = &mut self.hands else { break };
+            for (source, sink) in crew.ranks[i].streams.iter_mut().zip([&mut self.out, &mut self.err]) {
                 if let Some(source) = source {
                     source.take_in(sink, usize::MAX);
                     source.finish(sink);
@@ -96,17 +118,24 @@ impl Supervisor {
             }
             self.flush();
         }
-        self.flush();
+        let Hands::Here(crew) = &mut self.hands else { return Default::default() };
         // Groups are empty and nobody will be signalled by number again: now pids may be reaped.
-        self.warden = None;
-        let take = |s: &mut Option<Source>| s.as_mut().map(|s| std::mem::take(&mut s.held)).unwrap_or_default();
-        Outcome {
-            code: self.code.unwrap_or(0),
-            ends: self.ranks.iter().filter_map(|r| r.process.end).collect(),
-            timed_out: self.timed_out,
-            stdout: self.ranks.iter_mut().map(|r| take(&mut r.stdout)).collect(),
-            stderr: self.ranks.iter_mut().map(|r| take(&mut r.stderr)).collect(),
-            reports: std::mem::take(&mut self.reports),
+        crew.warden = None;
+        let take = |s: &mut Option<Source>| s.as_mut().map(|s| std::mem::take(&mut s.lines.held)).unwrap_or_default();
+        [0, 1].map(|s| crew.ranks.iter_mut().map(|r| take(&mut r.streams[s])).collect())
+    }
+
+    /// The same on the other machines: the daemons see to it, say the rest, and end.
+    fn clean_up_away(&mut self) -> [Vec<Vec<u8>>; 2] {
+        if let Hands::Away(fleet) = &mut self.hands {
+            fleet.finish();
+        }
+        while matches!(&self.hands, Hands::Away(fleet) if !fleet.is_over()) && !self.hurried {
+            self.turn();
+        }
+        match &mut self.hands {
+            Hands::Away(fleet) => fleet.streams_at_end(&mut self.out, &mut self.err),
+            Hands::Here(_) => Default::default(),
         }
     }
 
@@ -121,16 +150,21 @@ impl Supervisor {
             self.poll(fds, what, None);
             self.out.drain();
             self.err.drain();
-            if let Some(signal) = self.signals.as_ref().and_then(Signals::take) {
-                self.code.get_or_insert(128 + signal);
-                self.hurried = true;
-            }
+            self.hurry();
+        }
+    }
+
+    /// A signal, when all ranks have ended: nobody is going to read the rest.
+    fn hurry(&mut self) {
+        if let Some(signal) = self.signals.as_ref().and_then(Signals::take) {
+            self.code.get_or_insert(128 + signal);
+            self.hurried = true;
         }
     }
 
     fn interests(&self) -> (Vec<libc::pollfd>, Vec<Happening>) {
         let (mut fds, mut what) =
-            (Vec::with_capacity(4 * self.ranks.len() + 4), Vec::with_capacity(4 * self.ranks.len() + 4));
+            (Vec::with_capacity(4 * self.members.len() + 4), Vec::with_capacity(4 * self.members.len() + 4));
         let mut add = |fd: RawFd, events: i16, w: Happening| {
             fds.push(libc::pollfd { fd, events, revents: 0 });
             what.push(w);
@@ -146,22 +180,13 @@ impl Supervisor {
                 add(sink.fd(), libc::POLLOUT, w);
             }
         }
-        for (i, rank) in self.ranks.iter().enumerate() {
-            if let Some(socket) = &rank.socket {
-                let read = if self.server.listens_to(i) { libc::POLLIN } else { 0 };
-                let write = if self.server.has_answers(i) { libc::POLLOUT } else { 0 };
-                add(socket.as_raw_fd(), read | write, Happening::Socket(i));
+        match &self.hands {
+            Hands::Here(crew) => {
+                let full = [self.out.is_full(), self.err.is_full()];
+                let reads = |source: &Source, s: usize| !(source.is_tagged() && full[s]);
+                crew.interests(reads, |fd, events, w| add(fd, events, Happening::Crew(w)));
             }
-            if rank.process.end.is_none() {
-                add(rank.process.pidfd.as_raw_fd(), libc::POLLIN, Happening::End(i));
-            }
-            for (source, sink, w) in
-                [(&rank.stdout, &self.out, Happening::Stdout(i)), (&rank.stderr, &self.err, Happening::Stderr(i))]
-            {
-                if let Some(source) = source.as_ref().filter(|s| s.is_open() && !(s.is_tagged() && sink.is_full())) {
-                    add(source.fd(), libc::POLLIN, w);
-                }
-            }
+            Hands::Away(fleet) => fleet.interests(|fd, events, w| add(fd, events, Happening::Fleet(w))),
         }
         (fds, what)
     }
@@ -169,7 +194,7 @@ impl Supervisor {
     fn poll(&self, mut fds: Vec<libc::pollfd>, what: Vec<Happening>, until: Option<Instant>) -> Vec<(Happening, i16)> {
         let mut ms = until
             .map_or(-1, |t| t.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000).min(1 << 30) as i32);
-        if self.typing.as_ref().is_some_and(|t| t.interest().is_none()) {
+        if self.typing.as_ref().is_some_and(Typing::looks_again) {
             // The terminal is not ours to read at present, and nothing tells when it becomes ours again.
             ms = if ms < 0 { 500 } else { ms.min(500) };
         }
@@ -178,114 +203,141 @@ impl Supervisor {
     }
 
     /// Waits for the next thing to happen, and sees to it.
-    fn turn(&mut self) {
-        let until = match self.ending {
-            Ending::No => self.deadline,
-            Ending::Asked(kill_at) => Some(kill_at),
-            Ending::Killed => None,
+    pub(super) fn turn(&mut self) {
+        let until = match (self.ending, &self.hands) {
+            (_, Hands::Away(fleet)) if !fleet.has_started() => Some(fleet.patience()),
+            (Ending::No, _) => self.deadline,
+            (Ending::Asked(kill_at), _) => Some(kill_at),
+            (Ending::Killed, Hands::Away(fleet)) => fleet.gives_up_at(),
+            (Ending::Killed, _) => None,
         };
         let (fds, what) = self.interests();
         let ready = self.poll(fds, what, until);
-        let (mut typing, mut ended) = (true, Vec::new());
-        for (what, _) in &ready {
-            match *what {
-                Happening::Signals => self.obey(),
-                Happening::Typing => typing = self.typing.as_mut().is_some_and(Typing::step),
-                Happening::Out => self.out.drain(),
-                Happening::Err => self.err.drain(),
-                Happening::Socket(i) => self.serve(i),
-                Happening::End(i) => ended.push(i),
-                Happening::Stdout(i) => read_stream(&mut self.ranks[i].stdout, &mut self.out),
-                Happening::Stderr(i) => read_stream(&mut self.ranks[i].stderr, &mut self.err),
+        let (mut typing, mut ended, mut news) = (true, Vec::new(), Vec::new());
+        for (what, events) in &ready {
+            match (*what, &mut self.hands) {
+                (Happening::Signals, _) => self.obey(),
+                (Happening::Typing, Hands::Away(fleet)) => typing = self.typing.as_mut().is_some_and(|t| fleet.feed(t)),
+                (Happening::Typing, _) => typing = self.typing.as_mut().is_some_and(Typing::step),
+                (Happening::Out, _) => self.out.drain(),
+                (Happening::Err, _) => self.err.drain(),
+                (Happening::Crew(crew::Happening::Socket(i)), Hands::Here(crew)) => crew.serve(i, &mut news),
+                (Happening::Crew(crew::Happening::End(i)), _) => ended.push(i),
+                (Happening::Crew(crew::Happening::Stream(i, s)), Hands::Here(crew)) => {
+                    let sink = if s == 0 { &mut self.out } else { &mut self.err };
+                    read_stream(&mut crew.ranks[i].streams[s], sink);
+                }
+                (Happening::Fleet(w), Hands::Away(fleet)) => fleet.hear(w, *events),
+                _ => {}
             }
         }
         if !typing {
             self.typing = None;
         }
-        self.judge(ended);
+        if let Hands::Here(crew) = &mut self.hands {
+            ended.into_iter().for_each(|i| crew.look_at_end(i, &mut news));
+        }
+        self.hear_fleet(&mut news);
+        self.judge(news);
         self.look_at_the_clock();
-        self.send_answers();
+        match &mut self.hands {
+            Hands::Here(crew) => crew.send_answers(),
+            Hands::Away(fleet) => fleet.send([&self.out, &self.err]),
+        }
         self.out.drain();
         self.err.drain();
     }
 
-    /// Reads a rank's questions.
-    fn serve(&mut self, i: usize) {
-        while let Some(socket) = &self.ranks[i].socket
-            && self.server.listens_to(i)
-        {
-            let mut bytes = [0u8; 4096];
-            let n = match read(socket, &mut bytes) {
-                Ok(n @ 1..) => n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                _ => {
-                    self.server.hung_up(i);
-                    self.ranks[i].socket = None;
-                    return;
+    /// What the daemons have said.
+    fn hear_fleet(&mut self, news: &mut Vec<News>) {
+        let Hands::Away(fleet) = &mut self.hands else { return };
+        let mut says = Vec::new();
+        for said in fleet.take_said() {
+            match said {
+                fleet::Said::News(n) => news.push(n),
+                fleet::Said::Pids(pids) => {
+                    pids.into_iter().for_each(|(rank, pid)| self.members[rank as usize].pid = pid);
                 }
-            };
-            match self.server.receive(i, &bytes[..n]) {
-                Verdict::Fine => self.send(i),
-                Verdict::Abort(code) => {
-                    self.report(format!("{} aborted the job with exit code {code}", self.who(i)));
+                fleet::Said::Output(rank, stream, bytes) => {
+                    let sink = if stream == 0 { &mut self.out } else { &mut self.err };
+                    fleet.lines(rank, stream, &bytes, sink);
+                }
+                fleet::Said::Taken(n) => {
+                    if let Some(typing) = &mut self.typing {
+                        typing.taken(n);
+                    }
+                }
+                fleet::Said::Text(text) => says.push((text, None)),
+                fleet::Said::Lost(hosts, why) => says.push((why, Some(hosts))),
+            }
+        }
+        for (text, lost) in says {
+            match lost {
+                None => self.report(text),
+                Some(hosts) => self.lose(hosts, &text),
+            }
+        }
+    }
+
+    /// Machines are gone, and their ranks with them.
+    fn lose(&mut self, hosts: std::ops::RangeInclusive<usize>, why: &str) {
+        let mut ranks = Vec::new();
+        for (rank, m) in (0..).zip(&mut self.members).filter(|(_, m)| hosts.contains(&m.host) && m.end.is_none()) {
+            // How they ended nobody knows.
+            m.end = Some(End::Exit(255));
+            ranks.push(rank);
+        }
+        let told = self.ending != Ending::No;
+        if told || ranks.is_empty() {
+            return self.report(why.to_owned());
+        }
+        self.code.get_or_insert(1);
+        let more = if hosts.start() == hosts.end() { "" } else { ", and the nodes that were reached through it" };
+        let text = format!("{why}{more}; lost: {}", named(&ranks));
+        self.fail(&text);
+    }
+
+    /// Says what went wrong, and ends the others unless they are to go on.
+    fn fail(&mut self, what: &str) {
+        let running = self.running();
+        let told = self.ending != Ending::No;
+        let ending = if self.keep_going || told || running.is_empty() {
+            String::new()
+        } else {
+            format!("; ending {}", named(&running))
+        };
+        self.report(format!("{what}{ending}"));
+        if !self.keep_going {
+            self.end(None);
+        }
+    }
+
+    /// What follows for the others from what ranks have done.
+    fn judge(&mut self, news: Vec<News>) {
+        let mut failures = Vec::new();
+        for news in news {
+            match news {
+                News::Abort(rank, code) => {
+                    self.report(format!("{} aborted the job with exit code {code}", self.who(rank)));
                     self.aborted |= self.code.is_none();
                     self.code.get_or_insert(code & 0xff);
-                    self.end(Some(i));
+                    self.end(Some(rank));
                 }
-                Verdict::Garbage(what) => {
-                    self.report(format!(
-                        "{} sent {what} on its PMI descriptor, which is not PMI-1; it was cut off",
-                        self.who(i)
-                    ));
-                    self.ranks[i].socket = None;
+                News::Garbage(rank, what) => {
+                    let who = self.who(rank);
+                    self.report(format!("{who} sent {what} on its PMI descriptor, which is not PMI-1; it was cut off"));
                 }
-            }
-        }
-    }
-
-    fn send_answers(&mut self) {
-        for i in 0..self.ranks.len() {
-            if self.server.has_answers(i) {
-                self.send(i);
-            }
-        }
-    }
-
-    fn send(&mut self, i: usize) {
-        let outbox = self.server.outbox(i);
-        let Some(socket) = &self.ranks[i].socket else { return outbox.clear() };
-        match send(socket, outbox, libc::MSG_DONTWAIT) {
-            Ok(n) => drop(outbox.drain(..n)),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-            // The rank is gone; its end tells the rest.
-            _ => outbox.clear(),
-        }
-    }
-
-    /// Finds out how ranks ended, and what follows for the others.
-    fn judge(&mut self, ended: Vec<usize>) {
-        let mut failures = Vec::new();
-        for i in ended {
-            let Some(end) = self.ranks[i].process.look() else { continue };
-            // Its last words are still in the socket.
-            self.serve(i);
-            self.ranks[i].socket = None;
-            let stage = self.server.stage(i);
-            let left_badly = matches!(stage, Stage::Joined | Stage::Cut);
-            let why = match (stage, end) {
-                (Stage::Left, End::Exit(0)) => "has_left_for_good",
-                (_, End::Exit(0)) => "has_exited_without_finalize",
-                _ => "died",
-            };
-            self.server.lose(i, why);
-            if end != End::Exit(0) || left_badly {
-                failures.push((i, end));
+                News::Ended(rank, end, badly) => {
+                    self.members[rank as usize].end = Some(end);
+                    if end != End::Exit(0) || badly {
+                        failures.push((rank, end));
+                    }
+                }
             }
         }
         // Of several that ended at once, the one that died of a signal is the cause and the others' exits are the effect.
         failures.sort_by_key(|(_, end)| matches!(end, End::Exit(_)));
-        for (i, end) in failures {
+        for (rank, end) in failures {
             // What dies when it was told to is no news.
             let told = self.ending != Ending::No;
             if told && matches!(end, End::Exit(_) | End::Signal { signal: libc::SIGTERM | libc::SIGKILL, .. }) {
@@ -298,37 +350,26 @@ impl Supervisor {
             }
             self.code.get_or_insert(code);
             let what = if end == End::Exit(0) { "exited with code 0 without finalize".into() } else { end.to_string() };
-            let running = self.running();
-            let ending = if self.keep_going || told || running.is_empty() {
-                String::new()
-            } else {
-                format!("; ending {}", named(&running))
-            };
-            self.report(format!("{} {what}{ending}", self.who(i)));
-            if !self.keep_going {
-                self.end(None);
-            }
+            self.fail(&format!("{} {what}", self.who(rank)));
         }
     }
 
     fn running(&self) -> Vec<u32> {
-        (0..self.ranks.len() as u32).filter(|i| self.ranks[*i as usize].process.end.is_none()).collect()
+        (0..).zip(&self.members).filter(|(_, m)| m.end.is_none()).map(|(rank, _)| rank).collect()
     }
 
-    fn who(&self, i: usize) -> String {
-        format!("rank {i} (pid {}, {})", self.ranks[i].process.pid, self.host)
+    fn who(&self, rank: u32) -> String {
+        let member = &self.members[rank as usize];
+        format!("rank {rank} (pid {}, {})", member.pid, self.hosts[member.host])
     }
 
     /// Asks all ranks to end, but for one that is about to by itself.
-    fn end(&mut self, but: Option<usize>) {
+    pub(super) fn end(&mut self, but: Option<u32>) {
         if self.ending == Ending::No {
             self.ending = Ending::Asked(Instant::now() + self.grace);
-            for (i, rank) in self.ranks.iter().enumerate().filter(|(i, _)| Some(*i) != but) {
-                if self.ranks[i].process.end.is_none() {
-                    rank.process.signal(libc::SIGTERM);
-                    // A stopped process hears it only when it runs again.
-                    rank.process.signal(libc::SIGCONT);
-                }
+            match &mut self.hands {
+                Hands::Here(crew) => crew.ask_to_end(but),
+                Hands::Away(fleet) => fleet.signal(libc::SIGTERM, but),
             }
         }
     }
@@ -336,10 +377,16 @@ impl Supervisor {
     fn kill(&mut self) {
         self.ending = Ending::Killed;
         self.signal_all(libc::SIGKILL);
+        if let Hands::Away(fleet) = &mut self.hands {
+            fleet.give_up_soon();
+        }
     }
 
-    fn signal_all(&self, signal: i32) {
-        self.ranks.iter().for_each(|r| r.process.signal(signal));
+    fn signal_all(&mut self, signal: i32) {
+        match &mut self.hands {
+            Hands::Here(crew) => crew.signal_all(signal),
+            Hands::Away(fleet) => fleet.signal(signal, None),
+        }
     }
 
     fn look_at_the_clock(&mut self) {
@@ -362,27 +409,47 @@ impl Supervisor {
                 self.code.get_or_insert(124);
                 self.report(format!("the time-out has passed: ending {}", named(&running)));
                 // What they are at: of so many as one reads.
-                for &rank in running.iter().take(16) {
-                    let who = self.who(rank as usize);
-                    self.report(format!("{who}: {}", activity::of(self.ranks[rank as usize].process.pid)));
-                }
+                self.tell_activity(&running[..running.len().min(16)]);
                 self.end(None);
+            }
+            Ending::Killed => {
+                if let Hands::Away(fleet) = &mut self.hands {
+                    fleet.give_up(now);
+                }
             }
             _ => {}
         }
     }
 
+    fn tell_activity(&mut self, ranks: &[u32]) {
+        if let Hands::Away(fleet) = &mut self.hands {
+            // Each daemon says it before it hears of the end.
+            return fleet.ask_activity(ranks);
+        }
+        for &rank in ranks {
+            let text = activity::of(self.members[rank as usize].pid);
+            self.report(format!("{}: {text}", self.who(rank)));
+        }
+    }
+
     /// A signal for the launcher.
     fn obey(&mut self) {
+        let running = self.running();
+        if running.is_empty() {
+            return self.hurry();
+        }
         let Some(signal) = self.signals.as_ref().and_then(Signals::take) else { return };
         if signal == libc::SIGTSTP {
             // Ctrl-Z: the job stops with its launcher and goes on with it.
             self.signal_all(libc::SIGSTOP);
+            if let Hands::Away(fleet) = &mut self.hands {
+                fleet.send([&self.out, &self.err]);
+            }
             stop_here();
             self.signal_all(libc::SIGCONT);
             return;
         }
-        let running = named(&self.running());
+        let running = named(&running);
         if self.ending == Ending::No {
             self.code.get_or_insert(128 + signal);
             self.report(format!("{}: ending {running} (once more to kill at once)", signal_name(signal)));
@@ -412,6 +479,6 @@ fn read_stream(source: &mut Option<Source>, sink: &mut Sink) {
 }
 
 /// `rank 3`, `ranks 0-2,5`.
-fn named(ranks: &[u32]) -> String {
+pub(super) fn named(ranks: &[u32]) -> String {
     format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, place::ranges(ranks.iter().copied()))
 }

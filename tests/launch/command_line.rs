@@ -12,7 +12,7 @@ fn wrong_command_lines_are_named() {
         (&["-n", "2", "--env", "=x", "true"], 2, "NAME=VALUE"),
         (&["-n", "2", "--timeout", "-3", "true"], 2, "above 0"),
         (&["-n", "2", "--bind", "board", "true"], 2, "possible values: core, l3, numa, socket, none"),
-        (&["-n", "2", "--map-by", "board", "true"], 2, "possible values: slot, core, l3, numa, socket"),
+        (&["-n", "2", "--map-by", "board", "true"], 2, "possible values: slot, core, l3, numa, socket, node"),
         (&["-n", "2", "--bind-to", "none", "--map-by", "numa", "true"], 2, "--bind-to none"),
         (&["-np", "2", "--mca", "btl", "self", "true"], 2, "fmpl info"),
         (&["-np", "2", "-x", "NOT_SET_ANYWHERE", "true"], 2, "no variable NOT_SET_ANYWHERE"),

@@ -48,7 +48,7 @@ pub(crate) struct Start<'a> {
     /// The limit of descriptors: likewise.
     pub(crate) descriptors: libc::rlimit,
     /// A descriptor that it inherits.
-    pub(crate) handed: OwnedFd,
+    pub(crate) handed: Option<OwnedFd>,
     /// The [`Warden`](super::process::Warden)'s pipe.
     pub(crate) leash: RawFd,
 }
@@ -160,7 +160,7 @@ fn prepare(s: &Start, parent: i32, stdio: [RawFd; 3], wdir: Option<&CStr>) -> St
                 return Step::Prepare;
             }
         }
-        if libc::fcntl(s.handed.as_raw_fd(), libc::F_SETFD, 0) < 0 {
+        if s.handed.as_ref().is_some_and(|fd| libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, 0) < 0) {
             return Step::Prepare;
         }
         libc::setrlimit(libc::RLIMIT_NOFILE, &s.descriptors);

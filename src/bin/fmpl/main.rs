@@ -24,6 +24,9 @@ struct Cli {
 enum Command {
     /// Start a job of several processes on this machine
     Run(Box<run::Options>),
+    /// The part of a job on another machine, which `fmpl run -H` starts there
+    #[command(hide = true)]
+    Daemon,
     /// What a message costs here, and beside the MPIs of this machine
     Bench(Box<bench::Options>),
     /// What this build and machine offer, and every setting
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
     }
     match Cli::parse_from(words).command {
         Command::Run(o) => run::main(*o),
+        Command::Daemon => ExitCode::from(fmpl::launch::embedded::daemon() as u8),
         Command::Bench(o) => bench::main(&o),
         Command::Info { memory: Some(ranks) } => memory::main(ranks),
         Command::Info { memory: None } => info::main(),

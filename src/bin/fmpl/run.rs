@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, ValueEnum};
 use fmpl::launch::embedded::{Bind, Launcher, Map, Nodes, Output, Program};
+use fmpl::launch::hosts::{self, Wanted};
 
 use super::stats::Place;
 
@@ -32,12 +33,29 @@ pub struct Options {
     /// each when there are enough
     #[arg(long, visible_alias = "bind-to", value_name = "WHAT")]
     bind: Option<To>,
-    /// How ranks take places: neighbours on neighbouring cores (core, slot), or dealt out in turn over caches, NUMA nodes or sockets
+    /// How ranks take places: neighbours on neighbouring cores (core, slot), or dealt out in turn over caches, NUMA nodes, sockets or
+    /// machines (node); ppr:N:node: so many on each machine
     #[arg(long, value_name = "WHAT", value_parser = map_by)]
     map_by: Option<By>,
-    /// More ranks than cores or slots are meant: they share cores
+    /// More ranks than there are slots: they share cores
     #[arg(long)]
     oversubscribe: bool,
+    /// The machines, with the number of ranks for each; without it, and without --hostfile, those that Slurm, PBS, LSF or Grid
+    /// Engine has given this job
+    #[arg(short = 'H', long, value_name = "HOST[:N],...")]
+    host: Vec<String>,
+    /// The same in a file, a line for each: 'HOST:N' or 'HOST slots=N max_slots=M'
+    #[arg(long, value_name = "FILE")]
+    hostfile: Option<PathBuf>,
+    /// So many ranks on each machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    ppn: Option<u32>,
+    /// What starts a command on another machine, in place of ssh: it gets the host and the command behind its own words
+    #[arg(long, value_name = "COMMAND")]
+    launch_agent: Option<String>,
+    /// On other machines fmpl is DIR/bin/fmpl, in place of where it is here
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
     /// Pretend that the ranks are on K nodes: equal blocks of them, or with ':cyclic' dealt out in turn
     #[arg(long, value_name = "K[:cyclic]", value_parser = nodes)]
     nodes: Option<Nodes>,
@@ -110,7 +128,13 @@ enum To {
 
 /// What `--map-by` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct By(Map);
+struct By {
+    map: Map,
+    /// Machines are dealt one rank each in turn.
+    in_turn: bool,
+    /// So many on each machine.
+    each: Option<u32>,
+}
 
 impl Part {
     /// The variables, those given by `-x` in front.
@@ -145,18 +169,26 @@ pub fn main(mut o: Options) -> ExitCode {
     o.first.program = parts.next().unwrap_or_default();
     // A wrong command line ends here, with clap's own message.
     let further: Result<Vec<Program>, String> = parts.map(|p| Further::parse_from(p).part.program()).collect();
-    let programs = match (further, o.first.n) {
-        (Ok(further), Some(n)) => (n, further),
-        (Ok(further), None) if further.is_empty() => (fmpl::launch::cores() as u32, further),
-        (Ok(_), None) => return refused(2, "of several programs each needs its number of ranks (-n)"),
-        (Err(text), _) => return refused(2, &text),
+    let further = match further {
+        Ok(further) if further.is_empty() || o.first.n.is_some() => further,
+        Ok(_) => return refused(2, "of several programs each needs its number of ranks (-n)"),
+        Err(text) => return refused(2, &text),
     };
-    if let Err(text) = o.fits_together() {
-        return refused(2, &text);
-    }
+    let more: usize = further.iter().map(|p| p.n).sum();
+    let wanted = o.first.n.map(|n| n + more as u32);
+    let hosts = match o.fits_together().and_then(|()| o.hosts(wanted)) {
+        Ok(hosts) => hosts,
+        Err(text) => return refused(2, &text),
+    };
+    let placed: usize = hosts.iter().map(|(_, ranks)| ranks.len()).sum();
+    let n = match (o.first.n, placed) {
+        (Some(n), _) => n as usize,
+        (None, 0) => fmpl::launch::cores(),
+        (None, placed) => placed,
+    };
     // --env and --wdir of the first part are the job's: they stand in front of everything.
-    let first = Program::new(programs.0 as usize, std::mem::take(&mut o.first.program));
-    let programs = std::iter::once(first).chain(programs.1).collect();
+    let first = Program::new(n, std::mem::take(&mut o.first.program));
+    let programs = std::iter::once(first).chain(further).collect();
 
     let output = if o.tag_output { Output::Tagged } else { Output::Inherit };
     let mut launcher = Launcher::of(programs)
@@ -168,13 +200,20 @@ pub fn main(mut o: Options) -> ExitCode {
             Some(To::Socket) => Bind::Socket,
             Some(To::None) => Bind::None,
         })
-        .map(o.map_by.map_or(Map::Core, |by| by.0))
+        .map(o.map_by.map_or(Map::Core, |by| by.map))
+        .hosts(hosts)
         .stdin_to_rank_0(true)
         .stdout(output)
         .stderr(output)
         .keep_going(o.keep_going)
         .obey_signals(true)
         .verbose(o.verbose);
+    if let Some(agent) = &o.launch_agent {
+        launcher = launcher.agent(agent.split_whitespace().map(Into::into).collect());
+    }
+    if let Some(dir) = &o.prefix {
+        launcher = launcher.prefix(dir);
+    }
     if let Some(nodes) = o.nodes {
         launcher = launcher.nodes(nodes);
     }
@@ -192,6 +231,9 @@ pub fn main(mut o: Options) -> ExitCode {
     }
     for (name, value) in &o.first.env() {
         launcher = launcher.env(name, value);
+    }
+    if o.stats.is_some() && launcher.spans_machines() {
+        return refused(2, "--stats gathers the numbers of ranks on this machine, not of others");
     }
     let mut stats = None;
     if let Some(file) = &o.stats {
@@ -218,10 +260,53 @@ pub fn main(mut o: Options) -> ExitCode {
 impl Options {
     /// Refuses options of which one makes another senseless.
     fn fits_together(&self) -> Result<(), String> {
-        if self.bind == Some(To::None) && self.map_by.is_some_and(|by| by.0 != Map::Core) {
+        if self.bind == Some(To::None) && self.map_by.is_some_and(|by| by.map != Map::Core) {
             return Err("--map-by says which cores the ranks get, and --bind-to none that they get none".into());
         }
-        Ok(())
+        let listed = !self.host.is_empty() || self.hostfile.is_some();
+        match () {
+            () if !self.host.is_empty() && self.hostfile.is_some() => {
+                Err("the machines are named by -H or by --hostfile, not by both".into())
+            }
+            () if self.nodes.is_some() && (listed || self.ppn.is_some() || self.launch_agent.is_some()) => Err(
+                "--nodes pretends that this machine is several; it does not go with real ones (-H, --hostfile, --ppn)"
+                    .into(),
+            ),
+            () if self.ppn.is_some() && self.map_by.is_some_and(|by| by.each.is_some()) => {
+                Err("--ppn and --map-by ppr say the same; give one of them".into())
+            }
+            () => Ok(()),
+        }
+    }
+
+    /// The machines and the ranks of each, of so many in all; none: this machine.
+    fn hosts(&self, wanted: Option<u32>) -> Result<Vec<(String, Vec<u32>)>, String> {
+        let (from, found) = match &self.hostfile {
+            _ if self.nodes.is_some() => return Ok(Vec::new()),
+            _ if !self.host.is_empty() => (String::new(), hosts::of_list(&self.host.join(","))?),
+            Some(file) => {
+                let from = file.display().to_string();
+                let text = std::fs::read_to_string(file).map_err(|e| format!("--hostfile {from}: {e}"))?;
+                (from, hosts::of_file(&text).map_err(|e| format!("--hostfile {}: {e}", file.display()))?)
+            }
+            None => {
+                let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+                match hosts::of_batch_system(var, |file| std::fs::read_to_string(file))? {
+                    Some((from, found)) => (from.to_owned(), found),
+                    None if self.ppn.is_some() => (String::new(), hosts::of_list("localhost")?),
+                    None if self.launch_agent.is_some() || self.prefix.is_some() => {
+                        return Err("--launch-agent and --prefix are for other machines, and none is named (-H)".into());
+                    }
+                    None => return Ok(Vec::new()),
+                }
+            }
+        };
+        let by = self.map_by.unwrap_or(By { map: Map::Core, in_turn: false, each: None });
+        let each = self.ppn.or(by.each);
+        let wanted = Wanted { n: wanted, each, in_turn: by.in_turn, oversubscribe: self.oversubscribe };
+        let at = |e: String| if from.is_empty() { e } else { format!("{from}: {e}") };
+        let ranks = hosts::ranks_of(&found, wanted).map_err(at)?;
+        Ok(found.into_iter().map(|host| host.name).zip(ranks).collect())
     }
 }
 
@@ -262,13 +347,19 @@ fn own_variable(text: &str) -> Result<(OsString, OsString), String> {
 }
 
 fn map_by(text: &str) -> Result<By, String> {
-    Ok(By(match text {
-        "core" | "slot" => Map::Core,
-        "l3" | "l3cache" => Map::L3,
-        "numa" => Map::Numa,
-        "socket" | "package" => Map::Socket,
-        _ => return Err("possible values: slot, core, l3, numa, socket".into()),
-    }))
+    let by = |map| By { map, in_turn: false, each: None };
+    let wrong = || "possible values: slot, core, l3, numa, socket, node, ppr:N:node".to_owned();
+    Ok(match text {
+        "core" | "slot" => by(Map::Core),
+        "l3" | "l3cache" => by(Map::L3),
+        "numa" => by(Map::Numa),
+        "socket" | "package" => by(Map::Socket),
+        "node" => By { in_turn: true, ..by(Map::Core) },
+        _ => {
+            let each = text.strip_prefix("ppr:").and_then(|t| t.strip_suffix(":node")).and_then(|n| n.parse().ok());
+            By { each: Some(each.filter(|n| (1..=65536).contains(n)).ok_or_else(wrong)?), ..by(Map::Core) }
+        }
+    })
 }
 
 fn nodes(text: &str) -> Result<Nodes, String> {
