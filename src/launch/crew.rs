@@ -46,6 +46,13 @@ pub(super) enum Happening {
     Stream(usize, usize),
 }
 
+impl Drop for Crew {
+    /// The groups are empty before the warden stands down: whoever kills this process in between leaves nothing behind.
+    fn drop(&mut self) {
+        self.signal_all(libc::SIGKILL);
+    }
+}
+
 impl Crew {
     /// The descriptors to be waited for. `reads`: whether output of the stream may be read now.
     pub(super) fn interests(&self, reads: impl Fn(&Source, usize) -> bool, mut add: impl FnMut(RawFd, i16, Happening)) {

@@ -205,7 +205,9 @@ impl Supervisor {
     /// Waits for the next thing to happen, and sees to it.
     pub(super) fn turn(&mut self) {
         let until = match (self.ending, &self.hands) {
-            (_, Hands::Away(fleet)) if !fleet.has_started() => Some(fleet.patience()),
+            (Ending::No, Hands::Away(fleet)) if !fleet.has_started() => {
+                self.deadline.into_iter().chain([fleet.patience()]).min()
+            }
             (Ending::No, _) => self.deadline,
             (Ending::Asked(kill_at), _) => Some(kill_at),
             (Ending::Killed, Hands::Away(fleet)) => fleet.gives_up_at(),

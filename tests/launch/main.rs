@@ -10,12 +10,14 @@
 //! | `strangers` | such jobs on a hostile network: silence, garbage, replays, somebody in between |
 //! | `launchers` | Open MPI's mpirun, PRRTE's prterun, Slurm: jobs of theirs, ends of them, a rank killed |
 //! | `pmix` | our declarations of PMIx are those of its header |
+//! | `hosts` | several machines: daemons, what they forward, how jobs end with them |
 //! | `nodes` | which ranks share a node, pretended ones too |
 
 mod command_line;
 mod endings;
 mod environment;
 mod exchange;
+mod hosts;
 mod launchers;
 mod nodes;
 mod output;

@@ -64,6 +64,13 @@ pub(in crate::launch) fn groups(posts: &[Post]) -> Vec<&[Post]> {
     (0..groups).map(|k| &posts[k * n / groups..(k + 1) * n / groups]).collect()
 }
 
+impl Drop for Branches {
+    /// As with the ranks: first they are killed, if any is left, then the warden stands down.
+    fn drop(&mut self) {
+        self.all.iter().for_each(|b| b.agent.signal(libc::SIGKILL));
+    }
+}
+
 impl Branches {
     /// Starts the daemons of `plan` but this machine's own, which is `plan.posts[..skip]`.
     pub(in crate::launch) fn start(
