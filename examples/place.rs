@@ -17,7 +17,10 @@ fn main() -> fmpl::Result<()> {
     let few = std::env::args().any(|a| a == "--few");
     let near = |rank: &u32| !few || (launch.size() + rank - launch.rank()).is_power_of_two();
     for rank in (0..launch.size()).filter(near) {
-        assert!(launch.get(rank, &format!("value-{rank}"))? == value_of(rank), "rank {rank}'s value came back different");
+        assert!(
+            launch.get(rank, &format!("value-{rank}"))? == value_of(rank),
+            "rank {rank}'s value came back different"
+        );
     }
     let absent = launch.get(0, "nobody-put-this").unwrap_err();
     assert!(absent.detail().contains("nobody-put-this"));

@@ -234,7 +234,7 @@ fn a_fence_of_a_tree_is_one_word_for_each_connection() {
     for server in &mut t.servers[1..] {
         (0..8).for_each(|seat| drop(says(server, seat, "cmd=barrier_in\n")));
     }
-    assert_eq!(t.settle(), 2 * SHAPE.len() + 2, "and one of each machine above the one that has put something");
+    assert_eq!(t.settle(), 2 * SHAPE.len() + 3, "and what one has put, on its three steps to the root");
     // What all ask for is asked for once, by those who have not seen it pass.
     for server in &mut t.servers[1..] {
         (0..8).for_each(|seat| drop(says(server, seat, "cmd=get key=k\n")));
