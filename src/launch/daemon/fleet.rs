@@ -11,7 +11,7 @@ use crate::launch::server::Server;
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::os::fd::RawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub(in crate::launch) use super::branches::Happening;
@@ -338,7 +338,7 @@ fn plan(l: &Launcher, posts: &[Post], size: u32, mapping: String) -> Result<Plan
         stdin: l.stdin,
         silent: [l.stdout == Output::Null, l.stderr == Output::Null],
         mapping,
-        agent: Agent { words: agent, fmpl: PathBuf::from(fmpl).into() },
+        agent: Agent { words: agent, fmpl: fmpl.into() },
         posts: posts.to_vec(),
     })
 }
