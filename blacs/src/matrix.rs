@@ -255,25 +255,32 @@ impl<'a> Matrix<'a> {
     /// Copies the elements to `to`, without gaps: how many bytes.
     #[inline]
     pub fn pack(&self, to: Room<'_>) -> usize {
-        let (from, mut to) = (self.room.as_ptr(), to.part(0, self.shape.bytes).as_mut_ptr());
-        for (at, len) in (0..self.shape.columns).map(|j| self.shape.column(j)) {
-            // SAFETY: no column goes beyond the room, nor all of them beyond `to`, which is other memory.
-            unsafe { copy(from.wrapping_add(at), to, len) };
-            to = to.wrapping_add(len);
-        }
+        self.walk(to.part(0, self.shape.bytes), true);
         self.shape.bytes
     }
 
     /// The other way round, of as many bytes as there are.
     #[inline]
     pub fn unpack(&self, packed: Room<'_>) {
-        let (mut from, to, mut left) = (packed.as_ptr(), self.room.as_mut_ptr(), packed.len());
-        for (at, len) in (0..self.shape.columns).map(|j| self.shape.column(j)) {
-            let len = len.min(left);
-            // SAFETY: as in `pack`.
-            unsafe { copy(from, to.wrapping_add(at), len) };
-            from = from.wrapping_add(len);
-            left -= len;
+        self.walk(packed, false);
+    }
+
+    /// Copies column after column, out of the matrix or into it; single elements, the most frequent short columns, without a call.
+    #[inline(always)]
+    fn walk(&self, packed: Room<'_>, out: bool) {
+        let (mut at, mut left) = (packed.as_mut_ptr(), packed.len());
+        for (place, len) in (0..self.shape.columns).map(|j| self.shape.column(j)) {
+            let (column, len) = (self.room.as_mut_ptr().wrapping_add(place), len.min(left));
+            let (from, to) = if out { (column, at) } else { (at, column) };
+            // SAFETY: no column goes beyond the room, nor all of them beyond what is left of the packed ones, which are other memory.
+            unsafe {
+                if len == 8 {
+                    to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
+                } else {
+                    core::ptr::copy_nonoverlapping(from, to, len);
+                }
+            }
+            (at, left) = (at.wrapping_add(len), left - len);
         }
     }
 
@@ -296,22 +303,6 @@ impl<'a> Matrix<'a> {
     pub fn slots<T: Stored>(&self, first: usize, n: usize) -> impl Iterator<Item = Slot<'a, T>> {
         let room = self.room;
         self.shape.columns_of(first, n).flat_map(move |(at, _, len)| slots(room.part(at, len)))
-    }
-}
-
-/// Copies between different memory; single elements, the most frequent short columns, without a call.
-///
-/// # Safety
-/// `len` bytes at both.
-#[inline(always)]
-unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        if len == 8 {
-            to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
-        } else {
-            core::ptr::copy_nonoverlapping(from, to, len);
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::error::Result;
 use super::lock::Mutex;
+use super::unused::Unused;
 
 /// What an entry is found by.
 pub type Key = (u64, i32);
@@ -133,10 +134,7 @@ impl<T: Keyed> Table<T> {
     }
 
     /// Takes entries out.
-    ///
-    /// # Safety
-    /// Nobody uses one of them, now or later.
-    pub unsafe fn remove(&self, which: impl Fn(Key) -> bool) {
+    pub fn remove(&self, which: impl Fn(Key) -> bool, _unused: &Unused) {
         let mut made = self.made.lock().unwrap_or_else(|e| e.into_inner());
         // SAFETY: as in `find`.
         let array = unsafe { &*self.now.load(Ordering::Relaxed) };
@@ -204,13 +202,13 @@ mod tests {
         assert!(std::ptr::eq(same, table.find(keys[5]).unwrap()));
         assert_eq!(table.all().len(), 1000);
         // SAFETY: nobody has an entry.
-        unsafe { table.remove(|key| key.0 >> 32 == 1) };
+        table.remove(|key| key.0 >> 32 == 1, &unsafe { Unused::promised() });
         assert!(keys.iter().all(|k| table.find(*k).is_some() == (k.0 >> 32 != 1)));
         for round in 0..5000 {
             let key = key_of(7, round, 3);
             table.find_or_make(key, || Ok(Entry(key))).unwrap();
             // SAFETY: as above.
-            unsafe { table.remove(|k| k == key) };
+            table.remove(|k| k == key, &unsafe { Unused::promised() });
             assert!(table.find(key).is_none());
         }
     }

@@ -29,6 +29,12 @@ pub(super) struct Party<'a> {
 /// Messages that a root has under way at a time.
 const AT_A_TIME: usize = 8;
 
+/// The memory of a [`Message`].
+fn run_of(bytes: Bytes<'_>) -> Run {
+    // SAFETY: the message does not outlast them: it is over, or given up when it is dropped. What is received goes into a room.
+    unsafe { Run::new(bytes.as_ptr().cast_mut(), bytes.len()) }
+}
+
 impl<'a> Party<'a> {
     /// All ranks.
     pub fn all(team: &'a Team) -> Party<'a> {
@@ -96,9 +102,7 @@ impl<'a> Party<'a> {
         'a: 'm,
     {
         let lane = self.lane(to)?;
-        // SAFETY: the message does not outlast the bytes: it is over, or given up when it is dropped.
-        let data = unsafe { Run::new(data.as_ptr().cast_mut(), data.len()) };
-        self.begun(lane, true, signal::begin_send(self.team.ep, lane, self.slot, data))
+        self.begun(lane, true, signal::begin_send(self.team.ep, lane, self.slot, run_of(data)))
     }
 
     fn begin_receive<'m>(&self, from: usize, room: Room<'m>) -> Result<Message<'m>>
@@ -106,9 +110,7 @@ impl<'a> Party<'a> {
         'a: 'm,
     {
         let lane = self.lane(from)?;
-        // SAFETY: as above.
-        let room = unsafe { Run::new(room.as_mut_ptr(), room.len()) };
-        self.begun(lane, false, signal::begin_receive(self.team.ep, lane, self.slot, room))
+        self.begun(lane, false, signal::begin_receive(self.team.ep, lane, self.slot, run_of(*room)))
     }
 
     /// Sends to a member.

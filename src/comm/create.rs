@@ -132,7 +132,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     };
     let place = context.place;
     let said = ep.say_life(place, Life::Freed);
-    ep.any_source.forget(context);
+    ep.any_source.forget(context, &unused);
     let rings = ep.any_source.sweep(ep);
     ep.spool.forget(comm);
     ep.waiting_sends.forget(comm);

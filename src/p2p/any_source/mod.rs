@@ -47,6 +47,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
 use crate::base::run::Run;
 use crate::base::table::{Key, Table};
+use crate::base::unused::Unused;
 use crate::fabric::shm::peer::Peer;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::fabric::shm::region::{Mapping, Region, SPOOL_AT};
@@ -235,13 +236,10 @@ impl AnySource {
     /// This process has freed a communicator: it uses none of its rings any more, but other members may still send into its own. The
     /// rings' memory, and the units that say where they lie, are free for another communicator when none of them can
     /// ([`AnySource::sweep`]).
-    pub fn forget(&self, context: &Context) {
+    pub fn forget(&self, context: &Context, unused: &Unused) {
         let of = |key: Key| (key.0 >> 32) as u32 as i32 == context.handle;
-        // SAFETY: no thread of this process uses the communicator any more, so nobody has one of its rings.
-        unsafe {
-            self.outgoing.remove(of);
-            self.incoming.remove(of);
-        }
+        self.outgoing.remove(of, unused);
+        self.incoming.remove(of, unused);
         let number = Domain::of(context).number;
         let mut rings = self.far_rings();
         let gone: Vec<_> = rings.used.extract_if(.., |(key, _)| key.0 == number).collect();
