@@ -66,7 +66,7 @@ impl<T: Stored> At<T> {
         let room = unsafe { Room::new(self.0.cast(), shape.span()) };
         match Matrix::new(shape, room) {
             Some(matrix) => matrix,
-            None => no_such_matrix(self.0.is_null(), &shape, routine),
+            None => no_such_matrix(self.0.is_null(), shape.bytes(), routine),
         }
     }
 
@@ -85,9 +85,9 @@ impl<T: Stored> At<T> {
 }
 
 #[cold]
-fn no_such_matrix(null: bool, shape: &Shape, routine: &str) -> ! {
+fn no_such_matrix(null: bool, bytes: usize, routine: &str) -> ! {
     let what = if null { "a null pointer" } else { "longer than memory can be" };
-    fatal(-1, routine, format_args!("the matrix of {} bytes is {what}", shape.bytes()))
+    fatal(-1, routine, format_args!("the matrix of {bytes} bytes is {what}"))
 }
 
 /// What an argument of C is in Fortran: integers are passed by reference, and the rest is an address already.

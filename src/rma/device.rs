@@ -343,35 +343,19 @@ impl Device {
 
     /// Changes a word of a rank's block; what was there.
     fn change(&self, far: &Far, at: Place, change: Change) -> Result<u64> {
-        let bounce = self.fabric.bounce()?;
-        let arena = bounce.arena();
-        let old = Piece { addr: arena.as_ptr() as u64, len: 8, lkey: arena.region().lkey() };
-        // SAFETY: the buffer is this call's until the ticket is over.
-        let ticket = unsafe { far.link.atomic(change, old, at)? };
-        far.link.wait(ticket)?;
-        Ok(arena.word(0).load(Ordering::Acquire))
+        self.fabric.bounce()?.change(&far.link, change, at)
     }
 
     /// Reads words of a rank.
     fn read(&self, far: &Far, from: Place, words: &mut [u64]) -> Result<()> {
         let bounce = self.fabric.bounce()?;
         let arena = bounce.arena();
-        let (bytes, mut done, mut ticket) = (size_of_val(words), 0, 0);
-        assert!(bytes <= arena.len());
-        while done < bytes {
+        let bytes = size_of_val(words);
+        let ticket = far.link.post_all(bytes, |done| {
             let n = (bytes - done).min(far.link.longest());
-            let piece = Piece { addr: arena.as_ptr() as u64 + done as u64, len: n as u32, lkey: arena.region().lkey() };
             let place = Place { addr: from.addr + done as u64, rkey: from.rkey };
-            // SAFETY: the buffer is this call's until the last ticket is over.
-            ticket = match unsafe { far.link.bulk(false, done + n == bytes, &[piece], place) } {
-                Ok(ticket) => ticket,
-                Err(e) => {
-                    let _ = far.link.wait(ticket);
-                    return Err(e);
-                }
-            };
-            done += n;
-        }
+            Ok((n, bounce.post(&far.link, (false, done + n == bytes), done, n, place)?))
+        })?;
         far.link.wait(ticket)?;
         Room::of(words).copy_from(*arena.room().part(0, bytes));
         Ok(())

@@ -2,7 +2,7 @@ use crate::ranks::Job;
 use crate::ranks::bytes::{check, message, seed};
 use crate::ranks::calls::*;
 use fmpl::base::atomics::AtomicU64;
-use fmpl::fabric::network::{Piece, Place};
+use fmpl::fabric::network::{Change, Piece, Place};
 use fmpl::lane::far::{Ask, Asked};
 use fmpl::launch::embedded::Outcome;
 use fmpl::p2p::any_source::ring::{Claimed, Ring, ring_at};
@@ -93,7 +93,7 @@ fn draw_and_die() -> ! {
     let bounce = far.fabric().bounce().unwrap();
     let to = Piece { addr: bounce.arena().as_ptr() as u64, len: 8, lkey: bounce.arena().region().lkey() };
     // SAFETY: the buffer stays until the wait is over.
-    let ticket = unsafe { far.link.fetch_add(Place { addr, rkey: key as u32 }, 1, to).unwrap() };
+    let ticket = unsafe { far.link.atomic(Change::Add(1), to, Place { addr, rkey: key as u32 }).unwrap() };
     far.link.wait(ticket).unwrap();
     send(&[1], 2, 0);
     die();

@@ -2,7 +2,7 @@
 
 use crate::acp::*;
 use crate::ranks::calls::ARGUMENT;
-use fmpl::fabric::network::{Piece, Place};
+use fmpl::fabric::network::{Change, Piece, Place};
 use fmpl::p2p::endpoint::endpoint;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -135,7 +135,7 @@ pub fn draws() {
             let bounce = ep.fabric_here().unwrap().bounce().unwrap();
             let to = Piece { addr: bounce.arena().as_ptr() as u64, len: 8, lkey: bounce.arena().region().lkey() };
             // SAFETY: the buffer stays until the wait is over.
-            let ticket = unsafe { link.fetch_add(Place { addr, rkey }, 1, to).unwrap() };
+            let ticket = unsafe { link.atomic(Change::Add(1), to, Place { addr, rkey }).unwrap() };
             link.wait(ticket).unwrap();
             tell(2, 100, 1);
             complete(ALL);

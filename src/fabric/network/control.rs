@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::arrivals::{Arrival, Arrivals};
 use super::cache::Cache;
-use super::device::{Access, Device, DeviceError, Piece, Place};
+use super::device::{Access, Change, Device, DeviceError, Piece, Place};
 use super::hello::{Card, Kind};
 use super::link::Link;
 use super::link::ending::Reason;
@@ -150,12 +150,16 @@ impl Bounce<'_> {
         // SAFETY: a part of the buffer, which is registered.
         unsafe { link.bulk(push, last, &[self.piece(at, len)], remote) }
     }
-    /// [`Link::fetch_add`] of one, to its end: what was there.
-    pub(crate) fn draw(&self, link: &Link, remote: Place) -> Result<u64> {
+    /// [`Link::atomic`], to its end: what was there.
+    pub(crate) fn change(&self, link: &Link, change: Change, remote: Place) -> Result<u64> {
         // SAFETY: a word of the buffer, which is registered, and left alone until the wait is over.
-        let ticket = unsafe { link.fetch_add(remote, 1, self.piece(0, 8))? };
+        let ticket = unsafe { link.atomic(change, self.piece(0, 8), remote)? };
         link.wait(ticket)?;
         Ok(self.word(0))
+    }
+    /// Adds one: what was there.
+    pub(crate) fn draw(&self, link: &Link, remote: Place) -> Result<u64> {
+        self.change(link, Change::Add(1), remote)
     }
     fn piece(&self, at: usize, len: usize) -> Piece {
         let run = self.run().part(at, len);

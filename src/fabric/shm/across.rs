@@ -49,7 +49,7 @@ pub(crate) fn across(
         let k = BATCH.min(count - next);
         let from = iov as u64 + (next * size_of::<libc::iovec>()) as u64;
         // SAFETY: plain numbers, read into an array of this function.
-        unsafe { cma::read_run(pid, window.as_mut_ptr().cast(), from, k * size_of::<libc::iovec>())? };
+        cma::read_into(pid, unsafe { Room::new(window.as_mut_ptr().cast(), size_of_val(&window[..k])) }, from)?;
         next += k;
         let bytes = window[..k].iter().fold(0usize, |sum, v| sum.saturating_add(v.iov_len));
         if bytes <= skip {

@@ -90,34 +90,14 @@ pub unsafe fn read_from(pid: pid_t, local: &[iovec], remote: &[iovec]) -> Result
     unsafe { transfer(Way::Read, pid, local, remote) }
 }
 
-/// [`write_to`] for one contiguous run.
-///
-/// # Safety
-/// As for [`write_to`].
-#[inline]
-pub unsafe fn write_run(pid: pid_t, local: *const u8, remote: u64, len: usize) -> Result<(), CmaError> {
-    // SAFETY: as the caller promises.
-    unsafe { run(Way::Write, pid, local.cast_mut(), remote, len) }
-}
-
-/// [`read_from`] for one contiguous run.
-///
-/// # Safety
-/// As for [`read_from`].
-#[inline]
-pub unsafe fn read_run(pid: pid_t, local: *mut u8, remote: u64, len: usize) -> Result<(), CmaError> {
-    // SAFETY: as the caller promises.
-    unsafe { run(Way::Read, pid, local, remote, len) }
-}
-
-/// The same into room of this process's. The kernel looks whether there are such bytes of the other's; what is there is read as it is.
+/// [`read_from`] for one run, into room of this process's. The kernel looks whether there are such bytes of the other's; what is there is read as it is.
 #[inline]
 pub fn read_into(pid: pid_t, local: Room<'_>, remote: u64) -> Result<(), CmaError> {
     // SAFETY: writable, as the room's maker promised; the kernel looks at the other address.
     unsafe { run(Way::Read, pid, local.as_mut_ptr(), remote, local.len()) }
 }
 
-/// [`write_run`] out of bytes of this process's, to where the other has said that it may.
+/// [`write_to`] for one run, out of bytes of this process's, to where the other has said that it may.
 #[inline]
 pub(crate) fn write_from(pid: pid_t, local: Bytes<'_>, remote: u64) -> Result<(), CmaError> {
     // SAFETY: readable, as their maker promised; and as said.

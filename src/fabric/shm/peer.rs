@@ -7,6 +7,7 @@ use super::hello::{HELLO_LEN, Hello, PROBE_LEN};
 use super::region::{FINALIZED, PeerRegion};
 use super::{cma, pulse, socket};
 use crate::base::atomics::{AtomicBool, Ordering};
+use crate::base::bytes::{Bytes, Room};
 use crate::base::log::{Level, tell};
 
 /// Another rank of this node.
@@ -241,13 +242,10 @@ impl Peer {
 /// reads it back.
 pub(super) fn probe_cma(pid: libc::pid_t, theirs: &Hello, mine: &[u8; PROBE_LEN]) -> bool {
     let mut buf = [0u8; PROBE_LEN];
-    // SAFETY: `buf` and `mine` are this process's own; at the other end the addresses are those of memory set aside for nothing
-    // else, by a process that has shown the job's secret.
-    unsafe {
-        cma::read_run(pid, buf.as_mut_ptr(), theirs.probe_at, PROBE_LEN).is_ok()
-            && buf == theirs.probe
-            && cma::write_run(pid, mine.as_ptr(), theirs.scratch_at, PROBE_LEN).is_ok()
-            && cma::read_run(pid, buf.as_mut_ptr(), theirs.scratch_at, PROBE_LEN).is_ok()
-            && buf == *mine
-    }
+    // At the other end the addresses are those of memory set aside for nothing else, by a process that has shown the job's secret.
+    cma::read_into(pid, Room::of(&mut buf), theirs.probe_at).is_ok()
+        && buf == theirs.probe
+        && cma::write_from(pid, Bytes::of(mine), theirs.scratch_at).is_ok()
+        && cma::read_into(pid, Room::of(&mut buf), theirs.scratch_at).is_ok()
+        && buf == *mine
 }

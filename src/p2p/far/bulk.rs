@@ -142,10 +142,9 @@ pub(super) fn start<'a>(
             }
             _ => Remote::run((whole.ptr() as u64).wrapping_sub(at as u64), region.lkey()),
         };
-        let (mut done, mut ticket) = (0, 0);
         let request_most = if push { WRITE_MOST.min(link.longest()) } else { link.longest() };
-        while done < n {
-            link.until_room().inspect_err(|_| _ = link.wait(ticket))?;
+        let ticket = link.post_all(n, |done| {
+            link.until_room()?;
             // One run there, of one or several here.
             let (place, run) = remote.at(done);
             let most = (n - done).min(run).min(request_most);
@@ -157,16 +156,9 @@ pub(super) fn start<'a>(
                 (pieces[count].addr, pieces[count].len) = (from.addr, len as u32);
                 (bytes, count) = (bytes + len, count + 1);
             }
-            done += bytes;
             // SAFETY: registered until the last ticket is over.
-            ticket = match unsafe { link.bulk(push, done == n, &pieces[..count], place) } {
-                Ok(ticket) => ticket,
-                Err(e) => {
-                    let _ = link.wait(ticket);
-                    return Err(e);
-                }
-            };
-        }
+            Ok((bytes, unsafe { link.bulk(push, done + bytes == n, &pieces[..count], place)? }))
+        })?;
         return Ok(Started { link, ticket, region: Some(region) });
     }
     by_bounce(far, push, local, at, n, remote)
@@ -188,21 +180,11 @@ fn by_bounce<'a>(
     let half = |k: usize, len: usize| bounce.run().part((k & 1) * HALF, len.min(HALF));
     // Posts what is or comes to be in half `k`, a request for each run of the peer's memory.
     let post = |k: usize, len: usize| -> Result<u64, Broken> {
-        let (mut done, mut ticket) = (0, 0);
-        while done < len {
+        link.post_all(len, |done| {
             let (place, run) = remote.at(k * HALF + done);
             let bytes = (len - done).min(run).min(if push { WRITE_MOST } else { HALF }).min(link.longest());
-            let at = (k & 1) * HALF + done;
-            ticket = match bounce.post(link, (push, done + bytes == len), at, bytes, place) {
-                Ok(ticket) => ticket,
-                Err(e) => {
-                    let _ = link.wait(ticket);
-                    return Err(e);
-                }
-            };
-            done += bytes;
-        }
-        Ok(ticket)
+            Ok((bytes, bounce.post(link, (push, done + bytes == len), (k & 1) * HALF + done, bytes, place)?))
+        })
     };
     let mut tickets = [0u64; 2];
     let mut cursor = Cursor::new(local, at);

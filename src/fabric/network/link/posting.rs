@@ -202,14 +202,15 @@ impl Link {
         Ok(ticket)
     }
 
-    /// Adds to a word of eight bytes at the peer, atomically against all that devices do to it; what it was comes into `before`. Returns
-    /// the ticket.
-    ///
-    /// # Safety
-    /// As for [`atomic`](Link::atomic).
-    pub unsafe fn fetch_add(&self, remote: Place, add: u64, before: Piece) -> Result<u64> {
-        // SAFETY: as the caller promises.
-        unsafe { self.atomic(Change::Add(add), before, remote) }
+    /// Posts requests until they are of `n` bytes: `post` the next one, of which so many are behind it, which says of how many it is, with its
+    /// ticket. The last ticket; when one cannot be posted nothing of those before is under way any more.
+    pub fn post_all(&self, n: usize, mut post: impl FnMut(usize) -> Result<(usize, u64)>) -> Result<u64> {
+        let (mut done, mut ticket) = (0, 0);
+        while done < n {
+            let (bytes, next) = post(done).inspect_err(|_| _ = self.wait(ticket))?;
+            (done, ticket) = (done + bytes, next);
+        }
+        Ok(ticket)
     }
 
     /// Starts a change of an aligned word of eight bytes of the peer's, by its device. What was there goes to `old`, eight bytes.

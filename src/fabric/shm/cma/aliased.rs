@@ -127,6 +127,7 @@ unsafe fn pieces(
 #[cfg(all(test, not(any(loom, miri))))]
 mod tests {
     use super::*;
+    use crate::base::bytes::{Bytes, Room};
 
     /// With slow copies found or not, at distances within and beyond, every byte arrives, and no other.
     #[test]
@@ -145,13 +146,10 @@ mod tests {
                 let from = source.as_ptr().align_offset(4096) + skip;
                 let at = target.as_ptr().align_offset(4096) + skip + behind;
                 target.fill(0xee);
-                let (ours, theirs) = (source[from..].as_ptr(), target[at..].as_mut_ptr());
-                // SAFETY: both have so many bytes behind the offsets.
-                let done = unsafe {
-                    match way {
-                        Way::Read => super::super::read_run(pid, theirs, ours as u64, len),
-                        Way::Write => super::super::write_run(pid, ours, theirs as u64, len),
-                    }
+                let (ours, theirs) = (&source[from..from + len], &mut target[at..at + len]);
+                let done = match way {
+                    Way::Read => super::super::read_into(pid, Room::of(theirs), ours.as_ptr() as u64),
+                    Way::Write => super::super::write_from(pid, Bytes::of(ours), theirs.as_mut_ptr() as u64),
                 };
                 match done {
                     Err(CmaError::Denied) => return println!("the system does not allow copies between processes"),

@@ -2,9 +2,22 @@
 
 use libc::{c_void, iovec};
 
-use super::super::cma::{CmaError, read_from, read_run, write_run, write_to};
+use super::super::cma::{CmaError, read_from, read_into, write_from, write_to};
 use super::super::region::page_size;
 use super::*;
+use crate::base::bytes::{Bytes, Room};
+
+/// [`read_into`] memory of an address that may be wrong.
+unsafe fn read_run(pid: i32, at: *mut u8, remote: u64, len: usize) -> Result<(), CmaError> {
+    // SAFETY: as the caller promises, or the kernel refuses it.
+    read_into(pid, unsafe { Room::new(at, len) }, remote)
+}
+
+/// [`write_from`], likewise.
+unsafe fn write_run(pid: i32, at: *const u8, remote: u64, len: usize) -> Result<(), CmaError> {
+    // SAFETY: as above.
+    write_from(pid, unsafe { Bytes::new(at, len) }, remote)
+}
 
 /// The private memory of a child, for the tests to copy from and to.
 #[derive(Default)]
