@@ -28,6 +28,31 @@ pub struct Setting {
     set: fn(&mut Config, &str) -> Option<()>,
 }
 
+/// Which network reaches other nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// The best that there is.
+    Auto,
+    /// InfiniBand or RoCE, by libibverbs.
+    Verbs,
+    /// By libfabric; by this provider of it, or the best.
+    Ofi(Option<String>),
+    /// None.
+    None,
+}
+
+impl Network {
+    fn named(name: &str) -> Option<Network> {
+        Some(match name {
+            "auto" => Network::Auto,
+            "verbs" => Network::Verbs,
+            "ofi" => Network::Ofi(None),
+            "none" => Network::None,
+            _ => Network::Ofi(Some(name.strip_prefix("ofi:").filter(|name| !name.is_empty())?.to_owned())),
+        })
+    }
+}
+
 /// Nodes that collective calls pretend, to try their algorithms between nodes on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PretendedNodes {
@@ -157,6 +182,8 @@ pub struct Config {
     pub coll_piece: Option<usize>,
     /// `FMPL_ATTACH_TIMEOUT`, seconds
     pub attach_s: f64,
+    /// `FMPL_NETWORK`
+    pub network: Network,
     /// `FMPL_VERBS`
     pub verbs: bool,
     /// `FMPL_VERBS_DEVICE`
@@ -250,6 +277,7 @@ impl Default for Config {
             attach_s: 30.0,
             start_s: 120.0,
             pmix: None,
+            network: Network::Auto,
             verbs: true,
             verbs_devices: None,
             verbs_cache: true,

@@ -306,6 +306,10 @@ impl Endpoint {
         if let Some(fabric) = fabric.clone() {
             let spool = fabric.clone();
             let _ = self.spool.on_remove.set(Box::new(move |at, len| spool.forget_spool(at, len)));
+            if fabric.device().limits().is_driven {
+                let driven = fabric.clone();
+                crate::wait::drive_by(Some(Arc::new(move || driven.drive())));
+            }
             let _ = self.heap.on_remove.set(Box::new(move |at, len| fabric.cache().forget(at, len)));
         }
         Ok(fabric)
@@ -342,6 +346,7 @@ impl Endpoint {
 
     /// Ends the threads that look at this endpoint: afterwards nobody tells it of deaths any more.
     fn stop_threads(&self) {
+        crate::wait::drive_by(None);
         if let Some(Ok(fabric)) = self.fabric.get() {
             fabric.stop();
         }

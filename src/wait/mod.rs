@@ -8,6 +8,8 @@ pub mod doorbell;
 pub mod event;
 pub mod stall;
 
+use std::sync::{Arc, PoisonError, RwLock};
+
 use crate::base::atomics::{AtomicU32, Ordering, Setting, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::config::{Config, WaitMode};
@@ -49,9 +51,39 @@ pub(crate) const YIELDS: u32 = 8;
 
 /// Turns for which a call looks at its record before it makes a wait of it; one when other ranks need the core.
 static PATIENCE: Setting = Setting::new(48);
-/// 1: ranks share cores, so a wait yields from its first turn on. Whoever is waited for may need this core, and looking again costs less
-/// than the pause of a spin.
-static SHARED: Setting = Setting::new(0);
+/// What a turn of a wait is, if it is more than a pause: [`YIELDS_CORE`], [`DRIVES`] or both.
+static TURNS: Setting = Setting::new(0);
+/// Ranks share cores, so a wait yields from its first turn on. Whoever is waited for may need this core, and looking again costs less than
+/// the pause of a spin.
+const YIELDS_CORE: u64 = 1;
+/// What comes from other nodes goes on only while somebody calls the network.
+const DRIVES: u64 = 2;
+
+/// Calls the network.
+pub type Drive = Arc<dyn Fn() + Send + Sync>;
+static DRIVE: RwLock<Option<Drive>> = RwLock::new(None);
+
+/// From now on each turn of a wait does this; `None`: nothing.
+pub fn drive_by(drive: Option<Drive>) {
+    let bit = if drive.is_some() { DRIVES } else { 0 };
+    *DRIVE.write().unwrap_or_else(PoisonError::into_inner) = drive;
+    TURNS.set(TURNS.get() & YIELDS_CORE | bit);
+}
+
+/// A turn that is more than a pause.
+#[inline(never)]
+fn turn() {
+    let turns = TURNS.get();
+    if turns & DRIVES != 0 {
+        // Held while it runs: who takes it away waits until nobody is in there.
+        if let Some(drive) = &*DRIVE.read().unwrap_or_else(PoisonError::into_inner) {
+            drive();
+        }
+    }
+    if turns & YIELDS_CORE != 0 {
+        yield_core();
+    }
+}
 
 /// See [`PATIENCE`].
 #[inline(always)]
@@ -70,7 +102,8 @@ pub fn configure(config: &Config, ranks_here: usize, cores: usize) {
     };
     let spin = config.spin_us.map_or(spin, |us| us as u64 * 1000);
     PATIENCE.set(if cfg!(loom) || spin == 0 { 1 } else { 48 });
-    SHARED.set((spin == 0 && yields != 0) as u64);
+    let shares = if spin == 0 && yields != 0 { YIELDS_CORE } else { 0 };
+    TURNS.set(TURNS.get() & DRIVES | shares);
     SPIN_NS.set(spin);
     YIELD_NS.set(yields);
     MIDWAY_SPIN_NS.set(if crowded || config.spin_us.is_some() { spin } else { spin.max(20_000) });
@@ -205,10 +238,10 @@ impl Waiter {
     #[inline(always)]
     pub fn spin(&mut self) -> bool {
         self.turns += 1;
-        if SHARED.get() == 0 {
+        if TURNS.get() == 0 {
             spin_loop();
         } else {
-            yield_core();
+            turn();
         }
         self.turns & (SPINS - 1) != 0
     }
@@ -250,7 +283,7 @@ impl Waiter {
         }
         if waited >= spin && waited - spin < yields.min(scene.yields_ns()) {
             // Where ranks share cores, the turns themselves yield.
-            let shared = SHARED.get() != 0;
+            let shared = TURNS.get() & YIELDS_CORE != 0;
             if !shared {
                 yield_core();
             }

@@ -138,7 +138,8 @@ pub fn sends_to_groups() {
         assert_eq!(mcast_recv(&mut buf, 1), (0, 0));
     }
     barrier();
-    if std::env::var("FMPL_MOVE").is_err() {
+    // A provider of libfabric does so when it is loaded, and moves it back.
+    if std::env::var("FMPL_MOVE").is_err() && !crate::ranks::by_libfabric() {
         assert_eq!(MOVED.load(Ordering::Relaxed), 0, "a thread of the program was moved");
     }
     // SAFETY: from above, and nobody uses it any more.

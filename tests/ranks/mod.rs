@@ -85,8 +85,16 @@ pub fn link(node: u32, what: &str) {
     assert!(done.as_ref().is_ok_and(|s| s.success()), "rig-link {node} {what}: {done:?}");
 }
 
-/// Are there RDMA devices here, so that pretended nodes can reach each other? See `tests/rig`.
+/// Is the network between nodes one by libfabric, as the setting says?
+pub fn by_libfabric() -> bool {
+    std::env::var("FMPL_NETWORK").is_ok_and(|name| name.starts_with("ofi"))
+}
+
+/// Are there RDMA devices here, or another network is named, so that pretended nodes can reach each other? See `tests/rig`.
 pub fn has_devices() -> bool {
+    if by_libfabric() {
+        return true;
+    }
     use fmpl::fabric::verbs::device::{Wishes, survey};
     let found = survey(&Wishes::default()).unwrap_or_default().iter().any(|(_, port)| port.is_ok());
     if !found {

@@ -1,6 +1,6 @@
 //! The same on several nodes, by RDMA: in a short form, since the processors of the rig are emulated.
 
-use crate::ranks::{Job, long, said, story};
+use crate::ranks::{Job, by_libfabric, has_devices, long, said, skipped, story};
 use fmpl::launch::embedded::Nodes;
 use std::time::Instant;
 
@@ -34,13 +34,16 @@ const LONG: [(&str, usize, u32, &str); 10] = [
 ];
 
 pub fn nodes() {
-    use fmpl::fabric::verbs::device::{Wishes, survey};
-    if !survey(&Wishes::default()).unwrap_or_default().iter().any(|(_, port)| port.is_ok()) {
+    if !has_devices() {
         return;
     }
     let only = std::env::var("BODY").unwrap_or_default();
     let more: &[_] = if long() { &LONG } else { &[] };
     for (body, ranks, nodes, way) in JOBS.iter().chain(more).copied().filter(|j| j.0.contains(&only)) {
+        if by_libfabric() && body == "leaves" {
+            skipped("a stopped process answers nobody over a provider in software");
+            continue;
+        }
         let since = Instant::now();
         let job = Job::new(ranks, body).nodes(Nodes::Cyclic(nodes)).settings(way).env("FMPL_TEST_SHORT", 1);
         let outcome = job.seconds(150).run();

@@ -411,6 +411,14 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0).map(|s| c.attach_s = s),
     },
     Setting {
+        name: "FMPL_NETWORK",
+        default: "auto",
+        values: "auto | verbs | ofi | ofi:PROVIDER | none",
+        meaning: "the network that reaches ranks on other nodes: InfiniBand and RoCE (libibverbs), or a provider of libfabric, such as \
+                  ofi:tcp;ofi_rxm; auto: RDMA if there is a port",
+        set: |c, v| Network::named(v).map(|n| c.network = n),
+    },
+    Setting {
         name: "FMPL_VERBS",
         default: "on",
         values: "on | off",

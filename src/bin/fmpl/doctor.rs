@@ -82,6 +82,7 @@ pub fn main() -> ExitCode {
 pub fn examine() -> Vec<Finding> {
     let mut all = vec![cma(), ptrace_scope(), cores(), processor_quota(), memfd(), sockets(), pidfd(), membarrier()];
     all.extend([open_files(), locked_memory(), huge_pages(), settings(), tuning()]);
+    all.push(network());
     all.extend(rdma());
     all.extend(libraries());
     all
@@ -405,6 +406,35 @@ fn rdma() -> Vec<Finding> {
     all
 }
 
+/// The network that a rank would use to reach other nodes, opened as it would be.
+fn network() -> Finding {
+    use fmpl::fabric::networks;
+    const NAME: &str = "between nodes";
+    let config = Config::from_environment().unwrap_or_default();
+    if !networks::is_wanted(&config) {
+        return Finding::good(NAME, "no network is wanted (FMPL_NETWORK=none)");
+    }
+    let begin = std::time::Instant::now();
+    match networks::choose(&config, 0) {
+        Ok(device) => {
+            let why = match config.network {
+                fmpl::base::config::Network::Auto => "chosen by itself: there is a port",
+                _ => "as FMPL_NETWORK says",
+            };
+            let costs =
+                format!("{} KB, opened in {:.1} s", device.bytes().div_ceil(1024), begin.elapsed().as_secs_f64());
+            Finding::good(NAME, format!("{} ({why}; {costs})", device.describe()))
+        }
+        Err(e) if config.network == fmpl::base::config::Network::Auto => {
+            Finding::good(NAME, format!("{}; not needed within a node", e.detail()))
+        }
+        Err(e) => {
+            let costs = "init fails where ranks are on several nodes";
+            Finding::problem(NAME, e.detail(), costs, "unset FMPL_NETWORK, or install what it names")
+        }
+    }
+}
+
 /// Whether a multicast group can be joined by a port, tried.
 fn multicast(port: &fmpl::fabric::verbs::device::Port) -> Finding {
     const NAME: &str = "multicast between nodes";
@@ -431,13 +461,13 @@ fn try_port(port: &fmpl::fabric::verbs::device::Port) -> fmpl::Result<()> {
 /// What later fabrics and launchers will use, looked for as they will: by name, at run time.
 fn libraries() -> Vec<Finding> {
     [
-        ("libfabric", "libfabric.so.1", "the fabric between nodes over other networks"),
-        ("libpmix", "libpmix.so.2", "starting under mpirun and PRRTE"),
+        ("libfabric", "libfabric.so.1", "networks other than InfiniBand and RoCE between nodes"),
+        ("libpmix", "libpmix.so.2", "starting under mpirun and PRRTE (not built in yet)"),
     ]
     .into_iter()
     .map(|(name, file, use_)| {
         let there = if loads(file) { "found" } else { "not found" };
-        Finding::good(name, format!("{there}; for {use_} (not built in yet)"))
+        Finding::good(name, format!("{there}; for {use_}"))
     })
     .collect()
 }

@@ -15,7 +15,9 @@ pub fn main() -> ExitCode {
     println!("fmpl {}, {} build", env!("CARGO_PKG_VERSION"), if cfg!(debug_assertions) { "debug" } else { "release" });
     println!("target               {}-{}", std::env::consts::ARCH, std::env::consts::OS);
     println!("shared records       layout {}", fmpl::fabric::shm::region::LAYOUT_VERSION);
-    println!("fabrics              shm (shared memory within a node), verbs (RDMA between nodes)");
+    println!(
+        "fabrics              shm (shared memory within a node), verbs (RDMA between nodes), ofi (libfabric between nodes)"
+    );
     rdma();
     println!("cores                {} may be used", doctor::available_cores());
     println!("page size            {} bytes", page_size());

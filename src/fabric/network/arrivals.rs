@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::device::{Arrived, DATAGRAM, Device};
-use crate::base::lock::Mutex;
+use crate::base::lock::{Mutex, MutexGuard};
 
 /// Datagrams that are kept until somebody looks; more are lost, and repeated by their senders.
 const DATAGRAMS: usize = 128;
@@ -52,7 +52,10 @@ impl Arrivals {
     /// Notes what has come.
     pub fn collect(&self) {
         // Held over the collecting, so that what comes later is noted later.
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        self.take_in(self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn take_in(&self, mut pending: MutexGuard<'_, VecDeque<Arrival>>) {
         let collected = self.device.collect(&mut |arrived| {
             if let Some(arrival) = self.note(arrived) {
                 put(&mut pending, arrival);
@@ -61,6 +64,12 @@ impl Arrivals {
         if let Err(e) = collected {
             let _ = self.broken.set(e.detail().to_owned());
         }
+    }
+
+    /// The same, unless somebody is at it: what a thread does that waits, where nothing goes on otherwise.
+    pub fn drive(&self) {
+        let Ok(pending) = self.pending.try_lock() else { return };
+        self.take_in(pending);
     }
 
     /// What comes by this pair is the peer's from now on, and its [`COUNTED`] are counted there.

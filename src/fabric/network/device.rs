@@ -4,7 +4,7 @@
 //!   above   lanes, messages, global memory                  by Fabric and Link
 //!   here    control, link, handshake, turns, rooms …        the protocol between nodes, the same on every network
 //!           ── Device, Pair, Registrar, Group ────────────── this file
-//!   below   verbs (libibverbs) …                            what one network's interface wants
+//!   below   verbs (libibverbs), ofi (libfabric)             what one network's interface wants
 //! ```
 //! | | is relied on |
 //! |---|---|
@@ -34,15 +34,27 @@ pub const DATAGRAM: usize = 192;
 /// Longest record of a [`Request`].
 pub const RECORD_MOST: usize = 256;
 /// Bytes of an [`Address`] and an [`End`].
-pub const OPAQUE: usize = 32;
+pub const OPAQUE: usize = 40;
 
 /// Where datagrams reach a process; what is in it the network knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address(pub [u8; OPAQUE]);
 
+impl Default for Address {
+    fn default() -> Address {
+        Address([0; OPAQUE])
+    }
+}
+
 /// One end of a connection, for the other to connect to; what is in it the network knows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End(pub [u8; OPAQUE]);
+
+impl Default for End {
+    fn default() -> End {
+        End([0; OPAQUE])
+    }
+}
 
 /// Memory of a process that its peer may reach: address and key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +123,11 @@ pub struct Limits {
     pub atomics: Atomics,
     /// After so many nanoseconds without an answer a connection has failed.
     pub silence_ns: u64,
+    /// Memory that is registered can be reached although it is unmapped meanwhile: its pages are held. Otherwise who asks for it is never
+    /// answered.
+    pub holds_pages: bool,
+    /// What peers ask of this process is done only while somebody calls [`Device::collect`]: so whoever waits does.
+    pub is_driven: bool,
 }
 
 /// What registers memory with a device.
@@ -260,12 +277,13 @@ pub trait Pair: Send + Sync + fmt::Debug {
     fn end(&self) -> End;
     /// Connects to the other end; afterwards both directions go, as soon as that is connected too.
     fn connect(&self, to: &End) -> Result<()>;
-    /// Posts a request; one thread at a time.
+    /// Posts a request; one thread at a time. `false`: it was not, since there is no room now, or no way to the other end yet; to be tried
+    /// again.
     ///
     /// # Safety
     /// Pieces stay registered, and unread or unchanged, until the request has completed. No more requests are under way than the pair was
     /// made for.
-    unsafe fn post(&self, request: &Request<'_>) -> Result<()>;
+    unsafe fn post(&self, request: &Request<'_>) -> Result<bool>;
     /// Hands over the completions that have come; one thread at a time. An error: none come any more.
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()>;
     /// Puts it into the error state: what is under way is flushed, and the other end can reach nothing by it any more.

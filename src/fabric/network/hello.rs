@@ -59,7 +59,7 @@ pub struct Card {
 }
 
 /// In front of a published card.
-const CARD: &[u8; 4] = b"FMv3";
+const CARD: &[u8; 4] = b"FMv4";
 
 impl Card {
     /// As it is published with the launcher.
@@ -171,10 +171,11 @@ impl Hello {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::fabric::network::device::OPAQUE;
     use proptest::prelude::*;
 
     pub fn sample() -> Hello {
-        let (card, end) = (Card { address: Address([9; 32]) }, End([8; 32]));
+        let (card, end) = (Card { address: Address([9; OPAQUE]) }, End([8; OPAQUE]));
         let (page, fronts) = (Place { addr: 1 << 40, rkey: 5 }, Place { addr: 7 << 33, rkey: 6 });
         Hello {
             kind: Kind::Say(Say::Accept),

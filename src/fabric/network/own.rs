@@ -52,9 +52,13 @@ impl Own {
         let piece = [Piece { addr: old.as_ptr() as u64, len: 8, lkey: old.region().lkey() }];
         let request = Request { id, what: What::Change(change), data: Data::Pieces(&piece), to: at, signaled: true };
         // SAFETY: the memory is this call's until the request has completed, and afterwards nobody else's; there is one at a time.
-        unsafe { self.pair.post(&request)? };
+        let mut posted = unsafe { self.pair.post(&request)? };
         let (mut done, since) = (None, now_ns());
         loop {
+            if !posted {
+                // SAFETY: as above.
+                posted = unsafe { self.pair.post(&request)? };
+            }
             // Read before the device is asked: this thread may be stopped in between.
             let now = now_ns();
             self.pair.poll(&mut |c| done = Some(c).filter(|c| c.id == id).or(done.take()))?;

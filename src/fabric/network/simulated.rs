@@ -33,6 +33,8 @@ pub struct Weather {
     pub overtakes: u64,
     /// Places for numbers that nobody has looked at.
     pub numbers: usize,
+    /// Requests that a pair has room for; more have to wait.
+    pub room: usize,
     /// What devices can.
     pub atomics: Atomics,
 }
@@ -47,6 +49,7 @@ impl Weather {
             tears: lot.one_of(&[0, 1, 2, 8]),
             overtakes: lot.one_of(&[0, 1, 4]),
             numbers: lot.one_of(&[1, 2, 8, 64]),
+            room: lot.one_of(&[32, 300]),
             atomics: Atomics::Device,
         }
     }
@@ -497,7 +500,14 @@ impl Device for Simulated {
     }
     fn limits(&self) -> Limits {
         let atomics = self.ether.lock().weather.atomics;
-        Limits { longest: 1 << 30, pieces: 16, atomics, silence_ns: SILENCE_NS + 1_000_000_000 }
+        Limits {
+            longest: 1 << 30,
+            pieces: 16,
+            atomics,
+            silence_ns: SILENCE_NS + 1_000_000_000,
+            holds_pages: true,
+            is_driven: false,
+        }
     }
     fn domain(&self) -> &Arc<Domain> {
         self.domain.as_ref().expect("of a device")
@@ -618,18 +628,23 @@ impl Pair for Wire {
         });
         Ok(())
     }
-    unsafe fn post(&self, request: &Request<'_>) -> Result<()> {
+    unsafe fn post(&self, request: &Request<'_>) -> Result<bool> {
         simulation::step();
         let (record, pieces) = match request.data {
             Data::Record(record) => (record.to_vec(), Vec::new()),
             Data::Pieces(pieces) => (Vec::new(), pieces.to_vec()),
         };
         let Request { id, what, to, signaled, .. } = *request;
-        self.with(|line| {
+        let room = self.ether.lock().weather.room;
+        let posted = self.with(|line| {
             assert!(line.queue.len() < 300, "more requests than the pair was made for");
-            line.queue.push_back(Posted { id, what, record, pieces, to, signaled, left: None, over: false });
+            let has_room = line.queue.len() < room || line.state == State::Broken;
+            if has_room {
+                line.queue.push_back(Posted { id, what, record, pieces, to, signaled, left: None, over: false });
+            }
+            has_room
         });
-        Ok(())
+        Ok(posted.unwrap_or(true))
     }
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {
         while let Some(Some(completion)) = self.with(|line| line.completions.pop_front()) {

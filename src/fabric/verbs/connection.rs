@@ -99,7 +99,7 @@ impl Pair for Connection {
     }
 
     #[inline]
-    unsafe fn post(&self, request: &Request<'_>) -> Result<()> {
+    unsafe fn post(&self, request: &Request<'_>) -> Result<bool> {
         let Place { addr, rkey } = request.to;
         let rdma = Target { rdma: Rdma { remote_addr: addr, rkey } };
         let atomic = |compare_add, swap| Target { atomic: Atomic { remote_addr: addr, compare_add, swap, rkey } };
@@ -131,7 +131,7 @@ impl Pair for Connection {
         let mut wr = SendWr::new(code, flags, target);
         (wr.wr_id, wr.imm_data, wr.sg_list, wr.num_sge) = (request.id, number.to_be(), list, count);
         // SAFETY: the request is whole; its data is inline, copied, or as the caller promises.
-        unsafe { self.qp.post(&mut wr) }
+        unsafe { self.qp.post(&mut wr) }.map(|()| true)
     }
 
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {

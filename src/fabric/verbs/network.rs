@@ -170,6 +170,8 @@ impl Device for Verbs {
             pieces: self.port.device.attr().max_sge.max(1) as u32,
             atomics: self.protection.atomics(),
             silence_ns: SILENCE_MOST_NS,
+            holds_pages: true,
+            is_driven: false,
         }
     }
     fn domain(&self) -> &Arc<Domain> {

@@ -372,7 +372,7 @@ impl Endpoint {
                 match self.fabric.get() {
                     Some(Ok(_)) => "this call does not go over RDMA",
                     Some(Err(why)) => why,
-                    None => "RDMA devices are not used, since FMPL_VERBS=off",
+                    None => "no network is used, since FMPL_NETWORK=none or FMPL_VERBS=off",
                 },
             ),
         )

@@ -8,11 +8,11 @@ use super::memory::Window;
 use super::{DEPTH, Link, Posted};
 use crate::base::atomics::spin_loop;
 use crate::base::clock::now_ns;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::lock::MutexGuard;
-use crate::base::thread::yield_core;
+use crate::base::thread::{sleep, yield_core};
 use crate::fabric::network::control::FIRST_PATIENCE;
-use crate::fabric::network::device::{Change, Data, Piece, Place, Request, What};
+use crate::fabric::network::device::{Change, Data, Pair, Piece, Place, Request, What};
 use crate::fabric::network::record::Record;
 
 /// One request in so many asks for a completion.
@@ -23,6 +23,9 @@ const SIGNAL_EVERY: u64 = 64;
 const GROUP: usize = 96 << 10;
 /// A question for a key is repeated after so long at most.
 const LEARN_PATIENCE: Duration = Duration::from_millis(250);
+
+/// From one attempt to the next of posting what there is no room for, after the first ones.
+const DOZE: Duration = Duration::from_micros(100);
 
 impl Posted {
     fn count(&mut self, read: bool, bytes: usize) {
@@ -93,13 +96,51 @@ impl Link {
         }
         let request = Request { id: posted.last + 1, what, data, to, signaled };
         // SAFETY: registered pieces stay so until their ticket is over, and there are fewer than DEPTH under way, see above.
-        if let Err(e) = unsafe { made.pair.post(&request) } {
+        match unsafe { made.pair.post(&request) } {
+            Ok(true) => {}
+            Ok(false) => self.post_later(&*made.pair, &request)?,
             // What was posted before without asking for a completion gets one now.
-            self.fail(Reason::Other, format!("cannot be written to ({})", e.detail()));
-            return Err(self.broken());
+            Err(e) => return Err(self.cannot_post(&e)),
         }
         posted.last += 1;
         Ok(posted.last)
+    }
+
+    #[cold]
+    fn cannot_post(&self, error: &Error) -> Error {
+        self.fail(Reason::Other, format!("cannot be written to ({})", error.detail()));
+        self.broken()
+    }
+
+    /// Posts a request as soon as there is room for it, or a way; a peer to whom there is none for as long as a first contact may take has
+    /// gone, or is stopped.
+    #[cold]
+    fn post_later(&self, pair: &dyn Pair, request: &Request<'_>) -> Result<()> {
+        let (since, mut turns) = (now_ns(), 0u32);
+        loop {
+            self.poll();
+            self.arrivals.collect();
+            if self.has_ended() {
+                return Err(self.broken());
+            }
+            // SAFETY: as in `post`.
+            match unsafe { pair.post(request) } {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(e) => return Err(self.cannot_post(&e)),
+            }
+            turns += 1;
+            if turns.is_multiple_of(64) {
+                let home = self.home.upgrade();
+                let patience = home.as_ref().map_or(0, |home| home.patience_ns).max(self.silence_ns);
+                if now_ns() - since > patience {
+                    let why = home.map_or_else(|| "takes nothing more".to_owned(), |home| home.no_answer());
+                    self.fail(Reason::Silent, why);
+                }
+            }
+            // What is waited for may take as long as a connection.
+            if turns < 256 { yield_core() } else { sleep(DOZE) }
+        }
     }
 
     /// Writes a record to the peer, as `fill` makes it while the lock is held. Returns its ticket.

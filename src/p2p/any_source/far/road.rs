@@ -350,7 +350,9 @@ impl FarRoad {
             let Some(block) = copy_into_spool(ep, comm, message) else { return Ok(None) };
             self.goods(ep, block, None, message).map(Some)
         };
-        if timeout == 0 || timeout > 0 && len <= COPIED_AT_ONCE {
+        // Where the network would follow the program into memory that it has unmapped, the message cannot be withdrawn while it is being read.
+        let stays = far.fabric().device().limits().holds_pages || len > ep.spool.budget(comm).limit();
+        if timeout == 0 || timeout > 0 && (len <= COPIED_AT_ONCE || !stays) {
             return copy();
         }
         let Some(region) = registered(far, message, false) else {

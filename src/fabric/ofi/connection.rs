@@ -1,0 +1,550 @@
+//! One end of a connection, as the protocol between nodes wants it: an endpoint of its own, since closing it is the only thing that
+//! certainly keeps the other end from this process's memory.
+//!
+//! Libfabric's reliable datagrams need no connection, and so tell of none that is lost: a provider over sockets makes a new one by itself,
+//! and what had left by the old one may be gone without a word. So every write brings a number along, one more than the write before, and an
+//! end that misses one is broken off:
+//!
+//! ```text
+//!   data of a write   | pair 16 | with a number 1 | which write 15 | the number 32 |
+//! ```
+//! The other end has told its pair. A completion is asked for with the write's delivery, so it stands for this write, and for those before
+//! it where the provider keeps their order; where it does not, one request is under way at a time.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::changes::{SAID, Said};
+use super::domain::Net;
+use super::endpoint::{Contexts, Endpoint, Write};
+use super::ffi::CqEntry;
+use super::provider::ADDRESS_MOST;
+use super::queue::{Inlets, Queue};
+use crate::base::clock::now_ns;
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::network::device::{
+    Access, Completion, Data, End, OPAQUE, Pair, Piece, RECORD_MOST, Request, Status, What,
+};
+use crate::fabric::network::link::PIECES;
+use crate::fabric::network::region::{Arena, Domain};
+
+/// Messages that may come before anybody has looked: a question of the other end's, and its answer, with some to spare.
+const MESSAGES: usize = 4;
+/// Places for messages that leave, used in turn: when the one after the next leaves, the other end has answered the first.
+const SAYS: usize = 4;
+/// Bytes of a place for one.
+const MESSAGE: usize = 64;
+/// Writes are counted up to this.
+const WRITES: u16 = 1 << 15;
+/// There was a way to the other end, and for so long there has been none: its process has gone, or the link.
+const NO_WAY_NS: u64 = 500_000_000;
+
+/// The pairs of a process, by their numbers: which write is the next to come.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    next: HashMap<u16, u16>,
+    last: u16,
+}
+
+/// What has come with a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Came {
+    /// Nothing but the write; or it is of a pair that is gone.
+    Nothing,
+    /// A number, by this pair.
+    Number(u32, u32),
+    /// By this pair, and one before it has not come.
+    Missed(u32),
+}
+
+impl Pairs {
+    /// A number for a new pair.
+    fn add(&mut self) -> Option<u16> {
+        for _ in 0..=u16::MAX {
+            self.last = self.last.wrapping_add(1);
+            if self.last != 0 && !self.next.contains_key(&self.last) {
+                self.next.insert(self.last, 0);
+                return Some(self.last);
+            }
+        }
+        None
+    }
+    /// Notes what has come with a write.
+    pub fn note(&mut self, data: u64) -> Came {
+        let (pair, counted, number) = ((data >> 48) as u16, (data >> 32) as u16, data as u32);
+        let Some(next) = self.next.get_mut(&pair) else { return Came::Nothing };
+        if *next != counted % WRITES {
+            return Came::Missed(u32::from(pair));
+        }
+        *next = (*next + 1) % WRITES;
+        if counted & WRITES != 0 { Came::Number(u32::from(pair), number) } else { Came::Nothing }
+    }
+}
+
+/// What comes with a write.
+fn data(pair: u16, count: u16, number: Option<u32>) -> u64 {
+    let count = count | if number.is_some() { WRITES } else { 0 };
+    u64::from(pair) << 48 | u64::from(count) << 32 | u64::from(number.unwrap_or(0))
+}
+
+/// What changes as requests are posted and complete.
+#[derive(Debug)]
+struct Live {
+    /// `None`: broken off.
+    endpoint: Option<Endpoint>,
+    /// What the library calls the other end, and that end's number.
+    other: Option<(u64, u16)>,
+    /// Which write is the next.
+    count: u16,
+    /// Requests that tell of their end, in the order of their posting; is it over?
+    under_way: VecDeque<(u64, bool)>,
+    /// Number of the last request.
+    last: u64,
+    /// A request that could not even be posted.
+    failed: Option<Completion>,
+    /// Something was posted: there was a way to the other end.
+    was_there: bool,
+    /// There is none since then; 0: there is.
+    lost_ns: u64,
+    /// The change that is under way, and where what was there goes.
+    changing: Option<(u64, u64)>,
+    /// What could not be said yet, and receives that could not be posted.
+    unsaid: VecDeque<Said>,
+    /// Messages said.
+    says: usize,
+    unposted: Vec<usize>,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct Connection {
+    live: Mutex<Live>,
+    /// Broken off, or a request has failed at once: to be told of.
+    speaks: AtomicBool,
+    // Behind the endpoint: closed later.
+    sent: Queue,
+    address: [u8; ADDRESS_MOST],
+    number: u16,
+    /// Requests under way at most.
+    depth: u32,
+    ordered: bool,
+    contexts: Contexts,
+    /// Copies of records that the provider does not take at once, a place for each request; and places for messages.
+    copies: Arena,
+    /// The other end is this one.
+    loops: AtomicBool,
+    /// Something is unsaid or unposted.
+    owes: AtomicBool,
+    pairs: Arc<Mutex<Pairs>>,
+    arrived: Arc<Queue>,
+    inlets: Arc<Inlets>,
+    net: Arc<Net>,
+}
+
+impl Connection {
+    /// For `depth` requests under way; what comes by it goes to a queue that is among the `inlets`.
+    pub fn new(
+        net: &Arc<Net>,
+        domain: &Arc<Domain>,
+        inlets: &Arc<Inlets>,
+        pairs: &Arc<Mutex<Pairs>>,
+        depth: u32,
+    ) -> Result<Connection> {
+        let sent = Queue::new(net, depth as usize + 16, false)?;
+        let arrived = Arc::new(Queue::new(net, 2 * depth as usize, true)?);
+        let endpoint = Endpoint::open(net, &sent, &arrived, true)?;
+        let address = endpoint.address()?;
+        let copies =
+            Arena::new(domain, depth as usize * RECORD_MOST + (MESSAGES + SAYS) * MESSAGE, Access::LOCAL_WRITE)?;
+        let full = || Error::new(Code::Memory, "all numbers for connections are in use");
+        let number = pairs.lock().unwrap_or_else(PoisonError::into_inner).add().ok_or_else(full)?;
+        let live = Live {
+            endpoint: Some(endpoint),
+            other: None,
+            count: 0,
+            under_way: VecDeque::with_capacity(depth as usize),
+            last: 0,
+            failed: None,
+            was_there: false,
+            lost_ns: 0,
+            changing: None,
+            unsaid: VecDeque::new(),
+            says: 0,
+            unposted: (0..MESSAGES).collect(),
+        };
+        let connection = Connection {
+            live: Mutex::new(live),
+            speaks: AtomicBool::new(false),
+            sent,
+            address,
+            number,
+            depth,
+            ordered: net.offer.is_ordered(),
+            contexts: Contexts::new(depth as usize + MESSAGES + SAYS),
+            copies,
+            loops: AtomicBool::new(false),
+            owes: AtomicBool::new(false),
+            pairs: pairs.clone(),
+            arrived,
+            inlets: inlets.clone(),
+            net: net.clone(),
+        };
+        connection.settle(&mut connection.live());
+        Ok(connection)
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What comes by it.
+    pub fn arrived(&self) -> &Arc<Queue> {
+        &self.arrived
+    }
+    /// Is it connected with itself?
+    fn is_own(&self, other: u16) -> bool {
+        other == self.number && self.loops.load(Ordering::Relaxed)
+    }
+
+    fn say(&self, endpoint: &Endpoint, says: &mut usize, said: &Said, to: u64) -> std::result::Result<bool, c_int> {
+        let n = MESSAGES + *says % SAYS;
+        let (at, lkey) = (self.message(n), self.copies.region().lkey());
+        let name = if self.net.names_local() { self.net.descriptor(lkey) } else { std::ptr::null_mut() };
+        // SAFETY: a place of the arena's, whose last message has been answered.
+        let posted = unsafe {
+            std::ptr::copy_nonoverlapping(said.encode().as_ptr(), at, SAID);
+            endpoint.send(at, SAID, name, to, self.contexts.of(self.depth as usize + n))
+        };
+        *says += (posted == Ok(true)) as usize;
+        posted
+    }
+
+    /// Says what is unsaid, and posts the receives that are not.
+    fn settle(&self, live: &mut Live) {
+        let (Some(endpoint), other) = (&live.endpoint, live.other) else { return };
+        let lkey = self.copies.region().lkey();
+        let name = if self.net.names_local() { self.net.descriptor(lkey) } else { std::ptr::null_mut() };
+        live.unposted.retain(|n| {
+            // SAFETY: a place of the arena's, whose last message was looked at.
+            let posted =
+                unsafe { endpoint.receive(self.message(*n), MESSAGE, name, self.contexts.of(self.depth as usize + n)) };
+            posted != Ok(true)
+        });
+        while let (Some(said), Some((to, _))) = (live.unsaid.front(), other) {
+            // An error here is one of what is under way, too, which tells of it.
+            if self.say(endpoint, &mut live.says, said, to) == Ok(false) {
+                break;
+            }
+            live.unsaid.pop_front();
+        }
+        self.owes.store(!live.unsaid.is_empty() || !live.unposted.is_empty(), Ordering::Release);
+    }
+
+    /// Does what could not be done before.
+    pub fn settle_up(&self) {
+        if self.owes.load(Ordering::Acquire) {
+            self.settle(&mut self.live());
+        }
+    }
+
+    /// The place of a message.
+    fn message(&self, n: usize) -> *mut u8 {
+        // SAFETY: behind the copies.
+        unsafe { self.copies.as_ptr().add(self.depth as usize * RECORD_MOST + n * MESSAGE) }
+    }
+
+    /// A receive is over, with what the other end has said, or without.
+    pub fn hears(&self, context: *mut c_void, len: usize) {
+        let place = self.contexts.number(context).and_then(|n| n.checked_sub(self.depth as usize));
+        let Some(place) = place else { return };
+        // SAFETY: a place that the device has done with.
+        let bytes = unsafe { std::slice::from_raw_parts(self.message(place), len.min(MESSAGE)) };
+        let said = Said::decode(bytes);
+        let mut live = self.live();
+        let live = &mut *live;
+        live.unposted.push(place);
+        match said {
+            Some(Said::Asks(id, at, change)) => {
+                let old = self.net.words.change(at, change);
+                live.unsaid.push_back(Said::Answers(id, old));
+            }
+            Some(Said::Answers(id, old)) => self.changed(live, id, old),
+            None => {}
+        }
+        self.settle(live);
+    }
+
+    /// A change is made, or was refused.
+    fn changed(&self, live: &mut Live, id: u64, old: Option<u64>) {
+        let Some((_, to)) = live.changing.take_if(|(changing, _)| *changing == id) else { return };
+        match old {
+            Some(old) => {
+                // SAFETY: eight bytes that are the request's until it has completed.
+                unsafe { (to as *mut u64).write_volatile(old) };
+                if let Some(request) = live.under_way.iter_mut().find(|(number, _)| *number == id) {
+                    request.1 = true;
+                }
+            }
+            None => live.failed = Some(Completion { id, status: Status::Refused, code: libc::EACCES }),
+        }
+        self.speaks.store(true, Ordering::Release);
+    }
+
+    /// Copies a record to the place of its request.
+    fn copy(&self, id: u64, record: &[u8]) -> Piece {
+        let place = (id % u64::from(self.depth)) as usize * RECORD_MOST;
+        debug_assert!(record.len() <= RECORD_MOST);
+        // SAFETY: the place's last request was `depth` requests ago, so it has completed; places lie in the arena.
+        let to = unsafe { self.copies.as_ptr().add(place) };
+        // SAFETY: as above.
+        unsafe { std::ptr::copy_nonoverlapping(record.as_ptr(), to, record.len()) };
+        Piece { addr: to as u64, len: record.len() as u32, lkey: self.copies.region().lkey() }
+    }
+
+    /// Posts what is more than a few bytes, or tells of its end.
+    ///
+    /// # Safety
+    /// As [`Pair::post`].
+    unsafe fn post_pieces(
+        &self,
+        endpoint: &Endpoint,
+        request: &Request<'_>,
+        pieces: &[Piece],
+        (to, data, context): (u64, u64, Option<*mut c_void>),
+    ) -> std::result::Result<bool, c_int> {
+        let mut from = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; PIECES as usize];
+        let mut names = [std::ptr::null_mut(); PIECES as usize];
+        for (n, piece) in pieces.iter().enumerate() {
+            from[n] = libc::iovec { iov_base: piece.addr as *mut c_void, iov_len: piece.len as usize };
+            if self.net.names_local() {
+                names[n] = self.net.descriptor(piece.lkey);
+            }
+        }
+        let (from, names) = (&from[..pieces.len()], &names[..pieces.len()]);
+        let write = Write { to, place: request.to, data, context, from, names };
+        // SAFETY: as the caller promises.
+        unsafe { if request.what == What::Read { endpoint.read(&write) } else { endpoint.write(&write) } }
+    }
+}
+
+/// What an error of the library says of the other end.
+fn status_of(error: c_int) -> Status {
+    match error {
+        libc::ECANCELED => Status::Flushed,
+        libc::ENETDOWN | libc::ENETUNREACH | libc::ENODEV => Status::Unlinked,
+        libc::EACCES | libc::EPERM | libc::ENOKEY | libc::EKEYREJECTED => Status::Refused,
+        libc::ECONNREFUSED | libc::ECONNRESET | libc::ECONNABORTED | libc::ENOTCONN | libc::ESHUTDOWN | libc::EPIPE => {
+            Status::Silent
+        }
+        libc::ETIMEDOUT | libc::EHOSTUNREACH | libc::EHOSTDOWN | libc::EIO => Status::Silent,
+        _ => Status::Other,
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut live = self.live();
+        live.endpoint = None;
+        self.inlets.remove(&self.arrived);
+        if let Some((other, _)) = live.other.take() {
+            self.net.forget(other);
+        }
+        self.pairs.lock().unwrap_or_else(PoisonError::into_inner).next.remove(&self.number);
+    }
+}
+
+impl Pair for Connection {
+    fn number(&self) -> u32 {
+        u32::from(self.number)
+    }
+
+    /// address | number 2
+    fn end(&self) -> End {
+        let mut b = [0; OPAQUE];
+        b[..ADDRESS_MOST].copy_from_slice(&self.address);
+        b[ADDRESS_MOST..][..2].copy_from_slice(&self.number.to_le_bytes());
+        End(b)
+    }
+
+    fn connect(&self, to: &End) -> Result<()> {
+        let mut address = [0; ADDRESS_MOST];
+        address.copy_from_slice(&to.0[..ADDRESS_MOST]);
+        let number = u16::from_le_bytes([to.0[ADDRESS_MOST], to.0[ADDRESS_MOST + 1]]);
+        let mut live = self.live();
+        if live.other.is_none() {
+            self.loops.store(address == self.address, Ordering::Relaxed);
+            live.other = Some((self.net.find(&address)?, number));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    unsafe fn post(&self, request: &Request<'_>) -> Result<bool> {
+        let mut live = self.live();
+        let live = &mut *live;
+        let Some((to, pair)) = live.other else {
+            return Err(Error::new(Code::Peer, "the other end is not known"));
+        };
+        let Some(endpoint) = &live.endpoint else {
+            // Broken off: it is flushed.
+            live.last = request.id;
+            self.speaks.store(true, Ordering::Release);
+            return Ok(true);
+        };
+        // A write behind a change could be there before.
+        if live.changing.is_some() {
+            return Ok(false);
+        }
+        if let (What::Change(change), Data::Pieces([old, ..])) = (request.what, request.data) {
+            let asks = Said::Asks(request.id, request.to, change);
+            let own = self.is_own(pair);
+            if !own && (!live.unsaid.is_empty() || self.say(endpoint, &mut live.says, &asks, to) == Ok(false)) {
+                return Ok(false);
+            }
+            live.changing = Some((request.id, old.addr));
+            live.under_way.push_back((request.id, false));
+            (live.last, live.was_there) = (request.id, true);
+            if own {
+                let old = self.net.words.change(request.to, change);
+                self.changed(live, request.id, old);
+            }
+            return Ok(true);
+        }
+        let signaled = request.signaled || request.what == What::Read || !self.ordered;
+        if !self.ordered && !live.under_way.is_empty() {
+            return Ok(false);
+        }
+        let number = if let What::WriteWithNumber(n) = request.what { Some(n) } else { None };
+        let context = signaled.then(|| self.contexts.of((request.id % u64::from(self.depth)) as usize));
+        let along = (to, data(pair, live.count, number), context);
+        let mut over = false;
+        let posted = match request.data {
+            Data::Record(record) if !signaled && endpoint.inject_most().is_some_and(|most| record.len() <= most) => {
+                endpoint.inject(record, to, request.to, along.1)
+            }
+            Data::Record(record) => {
+                let piece = self.copy(request.id, record);
+                // SAFETY: the place is the request's until it has completed.
+                unsafe { self.post_pieces(endpoint, request, std::slice::from_ref(&piece), along) }
+            }
+            // No memory of the other end's is known: it is over as soon as what is before it.
+            Data::Pieces([]) if request.to.rkey == 0 && request.to.addr == 0 => {
+                over = true;
+                Ok(true)
+            }
+            // SAFETY: as the caller promises.
+            Data::Pieces(pieces) => unsafe { self.post_pieces(endpoint, request, pieces, along) },
+        };
+        match posted {
+            Ok(true) => {
+                (live.last, live.was_there, live.lost_ns) = (request.id, true, 0);
+                if request.what != What::Read && !over {
+                    live.count = (live.count + 1) % WRITES;
+                }
+                if signaled {
+                    live.under_way.push_back((request.id, over));
+                }
+                if over {
+                    self.speaks.store(true, Ordering::Release);
+                }
+                return Ok(true);
+            }
+            Ok(false) if live.was_there => {
+                let now = now_ns();
+                live.lost_ns = if live.lost_ns == 0 { now } else { live.lost_ns };
+                if now - live.lost_ns < NO_WAY_NS {
+                    return Ok(false);
+                }
+                live.failed = Some(Completion { id: request.id, status: Status::Silent, code: libc::ENOTCONN });
+            }
+            Ok(false) => return Ok(false),
+            Err(error) => live.failed = Some(Completion { id: request.id, status: status_of(error), code: error }),
+        }
+        // Told of as if it had failed later.
+        live.last = request.id;
+        self.speaks.store(true, Ordering::Release);
+        Ok(true)
+    }
+
+    fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {
+        let mut entries = [CqEntry::NONE; 16];
+        loop {
+            let mut failed = None;
+            let n = self.sent.read(&mut entries, &mut |f| failed = failed.or(Some(f)))?;
+            if n == 0 && failed.is_none() && !self.speaks.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            let (mut over, mut told) = (None, None);
+            {
+                let mut live = self.live();
+                let live = &mut *live;
+                for entry in &entries[..n] {
+                    // The place of its request: fewer than `depth` are under way.
+                    let place = self.contexts.number(entry.op_context);
+                    let of = |id: u64| Some((id % u64::from(self.depth)) as usize) == place;
+                    if let Some(request) = live.under_way.iter_mut().find(|(id, over)| !*over && of(*id)) {
+                        request.1 = true;
+                    }
+                }
+                while let Some((id, true)) = live.under_way.front().copied() {
+                    live.under_way.pop_front();
+                    over = Some(Completion { id, status: Status::Done, code: 0 });
+                }
+                if let Some(f) = failed {
+                    told = Some(Completion { id: live.last, status: status_of(f.error), code: f.error });
+                } else if let Some(failed) = live.failed.take() {
+                    told = Some(failed);
+                } else if live.endpoint.is_none() {
+                    live.under_way.clear();
+                    told = Some(Completion { id: live.last, status: Status::Flushed, code: libc::ECANCELED });
+                }
+                self.speaks.store(live.failed.is_some(), Ordering::Release);
+            }
+            // Without the lock: whoever hears of it may break the connection off.
+            over.into_iter().chain(told).for_each(&mut *done);
+            if n < entries.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn break_off(&self) -> Result<()> {
+        let endpoint = self.live().endpoint.take();
+        // What is under way ends with it.
+        drop(endpoint);
+        self.speaks.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn explain(&self, code: i32) -> String {
+        self.net.lib().explain(code)
+    }
+    fn bytes(&self) -> usize {
+        self.copies.len()
+    }
+    fn shorten_queue(&self, _entries: u32) -> Result<()> {
+        Err(Error::new(Code::Unsupported, "a completion queue of libfabric cannot be made shorter"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_is_missed_is_noticed() {
+        let mut pairs = Pairs::default();
+        let (a, b) = (pairs.add().expect("a number"), pairs.add().expect("another"));
+        assert_ne!(a, b);
+        for n in 0..3 * u32::from(WRITES) {
+            let count = (n % u32::from(WRITES)) as u16;
+            assert_eq!(pairs.note(data(a, count, Some(n))), Came::Number(u32::from(a), n));
+            assert_eq!(pairs.note(data(b, count, None)), Came::Nothing);
+        }
+        assert_eq!(pairs.note(data(a, 1, None)), Came::Missed(u32::from(a)));
+        assert_eq!(pairs.note(data(b, 0, Some(u32::MAX))), Came::Number(u32::from(b), u32::MAX));
+        assert_eq!(pairs.note(data(999, 0, None)), Came::Nothing);
+    }
+}

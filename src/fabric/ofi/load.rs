@@ -1,0 +1,128 @@
+//! Finding libfabric at run time. A machine without it simply has no network by it.
+//!
+//! Few of its calls are symbols; all others go through the tables of functions that objects carry ([`ffi`](super::ffi)).
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+use super::ffi::{FabricAttr, FidFabric, Info};
+
+/// Declares the table of functions and its loading from one list.
+macro_rules! functions {
+    ($( $field:ident = $symbol:literal : fn($($arg:ty),*) $(-> $ret:ty)? ; )*) => {
+        /// The functions of libfabric that are symbols and are used, each under its name without `fi_`.
+        #[expect(missing_docs, reason = "documented in the library's manual pages")]
+        pub struct Library {
+            $( pub $field: unsafe extern "C" fn($($arg),*) $(-> $ret)?, )*
+        }
+
+        impl Library {
+            fn find(handle: *mut c_void) -> Result<Library, String> {
+                Ok(Library { $(
+                    // SAFETY: the symbol of this name has this type in all versions of the library.
+                    $field: unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) $(-> $ret)?>(symbol(handle, $symbol)?) },
+                )* })
+            }
+        }
+    };
+}
+
+functions! {
+    getinfo = c"fi_getinfo": fn(u32, *const c_char, *const c_char, u64, *const Info, *mut *mut Info) -> c_int;
+    freeinfo = c"fi_freeinfo": fn(*mut Info);
+    dupinfo = c"fi_dupinfo": fn(*const Info) -> *mut Info;
+    fabric = c"fi_fabric": fn(*mut FabricAttr, *mut *mut FidFabric, *mut c_void) -> c_int;
+    strerror = c"fi_strerror": fn(c_int) -> *const c_char;
+    version = c"fi_version": fn() -> u32;
+}
+
+fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
+    // SAFETY: an open handle, and a string that ends with NUL.
+    let p = unsafe { libc::dlsym(handle, name.as_ptr()) };
+    if p.is_null() {
+        return Err(format!("libfabric.so.1 has no {}", name.to_string_lossy()));
+    }
+    Ok(p)
+}
+
+/// What a provider is told by variables that only it reads, unless the user has set them. Its layer of datagrams over connections
+/// (`ofi_rxm`) otherwise takes some 70 MB for each endpoint, for messages of kinds that are not used here, and looks every 10 ms only
+/// whether anybody wants to connect.
+const THRIFT: [(&CStr, &CStr); 3] =
+    [(c"FI_OFI_RXM_USE_SRX", c"0"), (c"FI_OFI_RXM_BUFFER_SIZE", c"512"), (c"FI_OFI_RXM_CM_PROGRESS_INTERVAL", c"500")];
+
+/// Sets them, where no other thread can be looking at the environment.
+fn be_thrifty() {
+    let threads = std::fs::read_dir("/proc/self/task").map_or(usize::MAX, Iterator::count);
+    if threads != 1 {
+        return;
+    }
+    for (name, value) in THRIFT {
+        // SAFETY: this is the only thread, and strings end with NUL; a variable that is there stays.
+        unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 0) };
+    }
+}
+
+fn found() -> &'static Result<Library, String> {
+    static FOUND: OnceLock<Result<Library, String>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        be_thrifty();
+        // SAFETY: the name ends with NUL. Constructors of the library run; it is never unloaded, since providers keep state.
+        let handle = unsafe { libc::dlopen(c"libfabric.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if handle.is_null() {
+            // SAFETY: `dlerror` gives a string that ends with NUL, or null.
+            let why = unsafe { libc::dlerror() };
+            if why.is_null() {
+                return Err("libfabric.so.1 cannot be loaded".into());
+            }
+            // SAFETY: see above.
+            return Err(unsafe { CStr::from_ptr(why) }.to_string_lossy().into_owned());
+        }
+        Library::find(handle)
+    })
+}
+
+/// The library, or why there is none.
+pub fn library() -> Result<&'static Library, &'static str> {
+    found().as_ref().map_err(String::as_str)
+}
+
+/// What the program does about each signal. A provider takes all of those that end a process for itself, when it is loaded (`psm2`): they are
+/// given back.
+pub(super) struct Dispositions(Vec<(c_int, libc::sigaction)>);
+
+impl Dispositions {
+    /// As they are now.
+    pub fn keep() -> Dispositions {
+        let now = |signal| {
+            let mut action = std::mem::MaybeUninit::uninit();
+            // SAFETY: nothing is set, and the place is writable.
+            let r = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) };
+            // SAFETY: written, as the call says.
+            (r == 0).then(|| (signal, unsafe { action.assume_init() }))
+        };
+        Dispositions((1..32).filter_map(now).collect())
+    }
+}
+
+impl Drop for Dispositions {
+    fn drop(&mut self) {
+        for (signal, action) in &self.0 {
+            // SAFETY: what was there before.
+            unsafe { libc::sigaction(*signal, action, std::ptr::null_mut()) };
+        }
+    }
+}
+
+impl Library {
+    /// What an error of the library means; its sign does not matter.
+    pub fn explain(&self, error: c_int) -> String {
+        // SAFETY: gives a string that stays, for any number.
+        let text = unsafe { (self.strerror)(error.abs()) };
+        if text.is_null() {
+            return format!("error {}", error.abs());
+        }
+        // SAFETY: see above.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    }
+}

@@ -1,0 +1,356 @@
+//! A port that a process uses, as the protocol between nodes wants it: its datagrams, its connections, and what comes.
+//!
+//! A provider that is asked for manual progress does things only while it is called: what a peer writes here, or reads, goes on when somebody
+//! of this process calls. The thread of the fabric sleeps on the provider's descriptor and calls when there is something to be done; threads
+//! that wait call by themselves, and as long as they do the thread leaves it to them, since it would only get in their way.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use super::connection::{Came, Connection, Pairs};
+use super::domain::Net;
+use super::endpoint::{Contexts, Endpoint};
+use super::ffi::{CqEntry, cap};
+use super::provider::{ADDRESS_MOST, Offer};
+use super::queue::{Inlets, Queue};
+use crate::base::clock::now_ns;
+use crate::base::error::{Code, Error, Result};
+use crate::base::thread::yield_core;
+use crate::fabric::network::device::{
+    Access, Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair,
+};
+use crate::fabric::network::link::PIECES;
+use crate::fabric::network::multicast::{Counts, Group, Name};
+use crate::fabric::network::region::{Arena, Domain};
+
+/// Datagrams that may arrive before anybody has looked; more wait with their senders.
+const DATAGRAMS: usize = 128;
+/// Datagrams that may be on their way.
+const LEAVING: usize = 16;
+/// A datagram that finds no way for so long is lost, and repeated by its sender.
+const LEAVES_WITHIN_NS: u64 = 5_000_000;
+/// After so long without an answer a connection has failed; what is asked is the other process, which may be kept from its core.
+const SILENCE_NS: u64 = 5_000_000_000;
+/// While threads that wait do the calling, the thread of the fabric looks only so often.
+const ASIDE: Duration = Duration::from_micros(250);
+/// How often it looks where there is nothing to sleep on.
+const LOOKS: Duration = Duration::from_millis(1);
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct Ofi {
+    // Endpoints before what they use: closed first.
+    datagrams: Endpoint,
+    address: Address,
+    net: Arc<Net>,
+    domain: Arc<Domain>,
+    sending: Mutex<Sending>,
+    sent: Queue,
+    /// What comes.
+    inlets: Arc<Inlets>,
+    memory: Arena,
+    receives: Contexts,
+    /// Receives that could not be posted.
+    unposted: Mutex<Vec<usize>>,
+    pairs: Arc<Mutex<Pairs>>,
+    errors: Mutex<VecDeque<DeviceError>>,
+    /// Ends a sleep.
+    wake: OwnedFd,
+    /// Who sleeps.
+    sleeper: OnceLock<ThreadId>,
+    /// Calls by others, and how many there were when the thread slept last.
+    driven: AtomicU64,
+    seen: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Sending {
+    memory: Arena,
+    contexts: Contexts,
+    free: Vec<usize>,
+    ways: HashMap<Address, u64>,
+}
+
+impl Ofi {
+    /// Uses this port from now on, and receives datagrams.
+    pub fn open(offer: Offer) -> Result<Ofi> {
+        let net = Net::open(offer)?;
+        let domain = net.memory();
+        let (inlets, arrived) = (Arc::<Inlets>::default(), Arc::new(Queue::new(&net, 2 * DATAGRAMS, true)?));
+        inlets.add(&arrived, Weak::new());
+        let sent = Queue::new(&net, 2 * LEAVING, false)?;
+        let datagrams = Endpoint::open(&net, &sent, &arrived, false)?;
+        let mut address = Address::default();
+        address.0[..ADDRESS_MOST].copy_from_slice(&datagrams.address()?);
+        let memory = Arena::new(&domain, DATAGRAMS * DATAGRAM, Access::LOCAL_WRITE)?;
+        let sending = Sending {
+            memory: Arena::new(&domain, LEAVING * DATAGRAM, Access::LOCAL_WRITE)?,
+            contexts: Contexts::new(LEAVING),
+            free: (0..LEAVING).collect(),
+            ways: HashMap::new(),
+        };
+        // SAFETY: no memory is involved.
+        let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if wake < 0 {
+            return Err(Error::system("a descriptor to wake the thread between nodes (eventfd)"));
+        }
+        let ofi = Ofi {
+            datagrams,
+            address,
+            net,
+            domain,
+            sending: Mutex::new(sending),
+            sent,
+            inlets,
+            memory,
+            receives: Contexts::new(DATAGRAMS),
+            unposted: Mutex::new((0..DATAGRAMS).collect()),
+            pairs: Arc::default(),
+            errors: Mutex::default(),
+            // SAFETY: a new descriptor that nobody else has.
+            wake: unsafe { OwnedFd::from_raw_fd(wake) },
+            sleeper: OnceLock::new(),
+            driven: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+        };
+        ofi.post_receives()?;
+        Ok(ofi)
+    }
+
+    fn name(&self, arena: &Arena) -> *mut std::ffi::c_void {
+        if self.net.names_local() { self.net.descriptor(arena.region().lkey()) } else { std::ptr::null_mut() }
+    }
+
+    /// Posts the receives that are not.
+    fn post_receives(&self) -> Result<()> {
+        let mut unposted = self.unposted.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = self.name(&self.memory);
+        while let Some(n) = unposted.last().copied() {
+            // SAFETY: places lie within the arena, and each is posted again only after its datagram has been read.
+            let posted = unsafe {
+                let at = self.memory.as_ptr().add(n * DATAGRAM);
+                self.datagrams.receive(at, DATAGRAM, name, self.receives.of(n))
+            };
+            match posted {
+                Ok(true) => _ = unposted.pop(),
+                Ok(false) => return Ok(()),
+                Err(e) => {
+                    let why = self.net.lib().explain(e);
+                    return Err(Error::new(
+                        Code::System,
+                        format!("a receive over {} (fi_recv): {why}", self.net.offer),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Is the caller the thread that sleeps here?
+    fn is_sleeper(&self) -> bool {
+        self.sleeper.get() == Some(&std::thread::current().id())
+    }
+
+    /// Hands over what has come with one completion; was it anything?
+    fn take(&self, entry: &CqEntry, by: Option<&Connection>, with: &mut dyn FnMut(Arrived<'_>)) -> bool {
+        if entry.flags & cap::RECV != 0 && entry.flags & cap::RMA == 0 {
+            if let Some(connection) = by {
+                connection.hears(entry.op_context, entry.len);
+                return false;
+            }
+            let Some(n) = self.receives.number(entry.op_context) else { return false };
+            if entry.len == DATAGRAM {
+                // SAFETY: the place of a receive that is over, and is posted again after this.
+                let datagram = unsafe { &*self.memory.as_ptr().add(n * DATAGRAM).cast::<[u8; DATAGRAM]>() };
+                with(Arrived::Datagram(datagram));
+            } else {
+                with(Arrived::Damaged);
+            }
+            self.unposted.lock().unwrap_or_else(PoisonError::into_inner).push(n);
+            return true;
+        }
+        let came = self.pairs.lock().unwrap_or_else(PoisonError::into_inner).note(entry.data);
+        match came {
+            Came::Nothing => return false,
+            Came::Number(pair, number) => with(Arrived::Number(pair, number)),
+            Came::Missed(pair) => {
+                self.errors.lock().unwrap_or_else(PoisonError::into_inner).push_back(DeviceError::Pair(pair));
+            }
+        }
+        true
+    }
+
+    fn nap(&self, fds: &mut [libc::pollfd], at_most: Option<Duration>) {
+        let time = at_most.map(|t| libc::timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
+        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: an array of that length, and a time or none.
+        unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, std::ptr::null()) };
+    }
+}
+
+impl Device for Ofi {
+    fn describe(&self) -> String {
+        self.net.offer.to_string()
+    }
+    fn limits(&self) -> Limits {
+        Limits {
+            longest: self.net.offer.endpoint().max_msg_size.min(1 << 30) as u32,
+            pieces: self.net.offer.tx().iov_limit.clamp(1, PIECES as usize) as u32,
+            atomics: Atomics::Both,
+            silence_ns: SILENCE_NS,
+            holds_pages: false,
+            is_driven: true,
+        }
+    }
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+    fn address(&self) -> Address {
+        self.address
+    }
+
+    fn send(&self, to: &Address, datagram: &[u8; DATAGRAM]) -> Result<bool> {
+        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let sending = &mut *sending;
+        let way = match sending.ways.get(to) {
+            Some(way) => *way,
+            None => {
+                let mut address = [0; ADDRESS_MOST];
+                address.copy_from_slice(&to.0[..ADDRESS_MOST]);
+                let way = self.net.find(&address)?;
+                sending.ways.insert(*to, way);
+                way
+            }
+        };
+        let name = self.name(&sending.memory);
+        let since = now_ns();
+        loop {
+            // What has left, or never will.
+            let (mut entries, mut failed) = ([CqEntry::NONE; LEAVING], [None; LEAVING]);
+            let mut lost = 0;
+            let n = self.sent.read(&mut entries, &mut |f| {
+                if let Some(place) = failed.get_mut(lost) {
+                    *place = Some(f.context);
+                    lost += 1;
+                }
+            })?;
+            let over = entries[..n].iter().map(|e| e.op_context).chain(failed.into_iter().flatten());
+            sending.free.extend(over.filter_map(|context| sending.contexts.number(context)));
+            if let Some(place) = sending.free.last().copied() {
+                // SAFETY: the place is free, and lies within the arena.
+                let posted = unsafe {
+                    let at = sending.memory.as_ptr().add(place * DATAGRAM);
+                    std::ptr::copy_nonoverlapping(datagram.as_ptr(), at, DATAGRAM);
+                    self.datagrams.send(at, DATAGRAM, name, way, sending.contexts.of(place))
+                };
+                match posted {
+                    Ok(true) => {
+                        sending.free.pop();
+                        return Ok(true);
+                    }
+                    Ok(false) => {}
+                    // Nobody is there, or not yet.
+                    Err(_) => return Ok(false),
+                }
+            }
+            if now_ns() - since > LEAVES_WITHIN_NS {
+                return Ok(false);
+            }
+            yield_core();
+        }
+    }
+
+    fn pair(&self, depth: u32) -> Result<Arc<dyn Pair>> {
+        let connection = Arc::new(Connection::new(&self.net, &self.domain, &self.inlets, &self.pairs, depth)?);
+        self.inlets.add(connection.arrived(), Arc::downgrade(&connection));
+        // Whoever sleeps is to do so on its queue, too.
+        self.wake();
+        Ok(connection)
+    }
+
+    fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
+        let mut entries = [CqEntry::NONE; 32];
+        let mut some = false;
+        for at in 0.. {
+            let Some((queue, connection)) = self.inlets.nth(at) else { break };
+            let mut n = entries.len();
+            while n == entries.len() {
+                // A receive that has failed is posted again.
+                let mut failed = |f: super::queue::Failed| {
+                    if let Some(connection) = &connection {
+                        connection.hears(f.context, 0);
+                    } else if let Some(n) = self.receives.number(f.context) {
+                        self.unposted.lock().unwrap_or_else(PoisonError::into_inner).push(n);
+                    }
+                };
+                n = queue.read(&mut entries, &mut failed)?;
+                for entry in &entries[..n] {
+                    some |= self.take(entry, connection.as_deref(), with);
+                }
+            }
+            if let Some(connection) = connection {
+                connection.settle_up();
+            }
+        }
+        if !self.is_sleeper() {
+            self.driven.fetch_add(1, Ordering::Relaxed);
+            if some {
+                // It deals with what has come, and the descriptor does not tell it any more.
+                self.wake();
+            }
+        }
+        if some { self.post_receives() } else { Ok(()) }
+    }
+
+    fn arm(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn sleep(&self, at_most: Option<Duration>) -> bool {
+        let _ = self.sleeper.set(std::thread::current().id());
+        let wake = self.wake.as_raw_fd();
+        let told = || !self.errors.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let readable = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let driven = self.driven.load(Ordering::Relaxed);
+        if driven != self.seen.swap(driven, Ordering::Relaxed) {
+            self.nap(&mut [readable(wake)], Some(at_most.map_or(ASIDE, |t| t.min(ASIDE))));
+        } else {
+            let mut fds = vec![readable(wake)];
+            match self.inlets.sleep_on(&self.net, &mut fds) {
+                _ if told() => {}
+                Some(true) => self.nap(&mut fds, Some(at_most.map_or(LOOKS, |t| t.min(LOOKS)))),
+                Some(false) => self.nap(&mut fds, at_most),
+                None => {}
+            }
+        }
+        let mut count = 0u64;
+        // SAFETY: eight writable bytes, and the descriptor does not block.
+        unsafe { libc::read(wake, (&raw mut count).cast(), 8) };
+        told()
+    }
+
+    fn wake(&self) {
+        let one = 1u64;
+        // SAFETY: eight readable bytes, an open descriptor.
+        unsafe { libc::write(self.wake.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    fn next_error(&self) -> Option<DeviceError> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn join(&self, _name: Name, _counts: &Arc<Counts>) -> Result<Box<dyn Group>> {
+        Err(Error::new(Code::Unsupported, format!("{} has no multicast groups", self.net.offer)))
+    }
+
+    fn bytes(&self) -> usize {
+        self.memory.len() + LEAVING * DATAGRAM
+    }
+}
+
+// An address fills what is left beside a pair's number.
+static_assertions::const_assert!(ADDRESS_MOST + 2 <= OPAQUE);

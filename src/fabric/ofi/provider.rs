@@ -1,0 +1,264 @@
+//! Providers of libfabric: which there are, what each promises, and which is used.
+//!
+//! A provider is asked with what this side can do for it, and answers with what it asks for and what it promises. One that lacks something
+//! is passed over, with the reason.
+
+use std::ffi::{CStr, CString};
+use std::fmt;
+
+use super::ffi::{self, Info, cap, mode, mr, order};
+use super::load::{Dispositions, Library, library};
+use crate::base::error::{Code, Error, Result};
+use crate::fabric::network::device::OPAQUE;
+
+/// Those that are looked for when none is named, the best first.
+const BY_ITSELF: [&str; 2] = ["tcp", "tcp;ofi_rxm"];
+/// The oldest interface that has all that is used.
+const API: u32 = ffi::version(1, 14);
+/// Requests under way, and receives, that an endpoint is asked for.
+const SENDS: usize = 288;
+const RECEIVES: usize = 160;
+/// Bytes of a word that comes with a write, of which all are used.
+const NUMBER: usize = 8;
+/// Bytes of an address at most: beside it a pair's number has to go into an end.
+pub(super) const ADDRESS_MOST: usize = OPAQUE - 4;
+
+/// What a provider offers on one of its ports.
+pub struct Offer {
+    lib: &'static Library,
+    pub(super) info: *mut Info,
+}
+
+// SAFETY: the library's data, which nobody changes from here on.
+unsafe impl Send for Offer {}
+// SAFETY: as above.
+unsafe impl Sync for Offer {}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        // SAFETY: made by the library, freed once.
+        unsafe { (self.lib.freeinfo)(self.info) };
+    }
+}
+
+impl fmt::Debug for Offer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Display for Offer {
+    /// As a user knows it: `tcp;ofi_rxm on eth0 (192.0.2.2)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.provider(), self.port())?;
+        match self.host() {
+            Some(host) => write!(f, " ({host})"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn text(p: *const std::ffi::c_char) -> String {
+    // SAFETY: null, or a string of the library's that ends with NUL.
+    if p.is_null() { String::new() } else { unsafe { CStr::from_ptr(p) }.to_string_lossy().into_owned() }
+}
+
+impl Offer {
+    /// A copy of its own of an entry of a list.
+    fn of(lib: &'static Library, entry: *const Info) -> Offer {
+        // SAFETY: an entry of a list of the library's.
+        Offer { lib, info: unsafe { (lib.dupinfo)(entry) } }
+    }
+    /// The library.
+    pub(super) fn lib(&self) -> &'static Library {
+        self.lib
+    }
+    pub(super) fn info(&self) -> &Info {
+        // SAFETY: lives as long as self.
+        unsafe { &*self.info }
+    }
+    pub(super) fn tx(&self) -> &ffi::TxAttr {
+        // SAFETY: as above; every entry has all its parts.
+        unsafe { &*self.info().tx_attr }
+    }
+    pub(super) fn endpoint(&self) -> &ffi::EpAttr {
+        // SAFETY: as above.
+        unsafe { &*self.info().ep_attr }
+    }
+    pub(super) fn domain(&self) -> &ffi::DomainAttr {
+        // SAFETY: as above.
+        unsafe { &*self.info().domain_attr }
+    }
+    /// Its name.
+    pub fn provider(&self) -> String {
+        // SAFETY: as above.
+        text(unsafe { (*self.info().fabric_attr).prov_name })
+    }
+    /// What it calls the port.
+    pub fn port(&self) -> String {
+        text(self.domain().name)
+    }
+    /// The address of the port, if that is one of the internet.
+    fn host(&self) -> Option<std::net::IpAddr> {
+        let info = self.info();
+        if info.src_addr.is_null() || info.src_addrlen < 8 {
+            return None;
+        }
+        // SAFETY: so many bytes are there.
+        let b = unsafe { std::slice::from_raw_parts(info.src_addr.cast::<u8>(), info.src_addrlen) };
+        match i32::from(u16::from_ne_bytes([b[0], b[1]])) {
+            libc::AF_INET => Some(std::net::Ipv4Addr::new(b[4], b[5], b[6], b[7]).into()),
+            libc::AF_INET6 => Some(<[u8; 16]>::try_from(b.get(8..24)?).ok()?.into()),
+            _ => None,
+        }
+    }
+    /// Bytes of a write that the provider takes at once; `None`: none are given to it in this way. The layer of datagrams over connections ends
+    /// the process when a connection ends with such writes under way.
+    pub fn inject_most(&self) -> Option<usize> {
+        (!self.provider().ends_with("ofi_rxm")).then_some(self.tx().inject_size)
+    }
+    /// Do writes, and reads behind writes, take effect in the order in which they were posted?
+    pub fn is_ordered(&self) -> bool {
+        let promised = self.tx().msg_order;
+        promised & (order::WAW | order::RMA_WAW) != 0
+            && promised & (order::RAW | order::RMA_RAW) != 0
+            && self.endpoint().max_order_waw_size >= super::LONGEST
+    }
+
+    /// What it lacks, if it cannot be used.
+    fn lacks(&self) -> Option<String> {
+        let (info, domain) = (self.info(), self.domain());
+        if info.caps & (cap::MSG | cap::RMA) != cap::MSG | cap::RMA {
+            return Some("has no messages, or no writes into the other end's memory".into());
+        }
+        if domain.cq_data_size < NUMBER {
+            return Some(format!("brings {} bytes along with a write, not {NUMBER}", domain.cq_data_size));
+        }
+        if domain.mr_mode & (mr::BASIC | mr::VIRT_ADDR) == 0 {
+            return Some("names memory by offsets, not by addresses".into());
+        }
+        if domain.mr_mode & mr::RAW != 0 {
+            return Some("has keys of memory of no fixed size (FI_MR_RAW)".into());
+        }
+        if domain.mr_mode & mr::ENDPOINT != 0 {
+            return Some("registers memory with one endpoint (FI_MR_ENDPOINT)".into());
+        }
+        if info.src_addrlen > ADDRESS_MOST {
+            return Some(format!("has addresses of {} bytes, more than {ADDRESS_MOST}", info.src_addrlen));
+        }
+        None
+    }
+}
+
+/// What is wanted of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// Only this provider.
+    pub provider: Option<String>,
+}
+
+/// Asks the library for what it has by this provider, registering memory like that.
+fn ask(lib: &'static Library, provider: &str, mr_mode: i32) -> Result<Vec<Offer>> {
+    // SAFETY: null asks for an empty one, with all its parts.
+    let hints = unsafe { (lib.dupinfo)(std::ptr::null()) };
+    if hints.is_null() {
+        return Err(Error::new(Code::Memory, "libfabric has no memory for a question (fi_dupinfo)"));
+    }
+    let hints = Offer { lib, info: hints };
+    let Ok(name) = CString::new(provider) else { return Ok(Vec::new()) };
+    // SAFETY: this side's own, with all its parts; the name is freed with it, by the C library.
+    unsafe {
+        let info = &mut *hints.info;
+        info.caps = cap::MSG | cap::RMA;
+        info.mode = mode::CONTEXT | mode::CONTEXT2;
+        (*info.ep_attr).kind = ffi::EP_RDM;
+        (*info.tx_attr).size = SENDS;
+        (*info.rx_attr).size = RECEIVES;
+        let domain = &mut *info.domain_attr;
+        domain.threading = ffi::THREAD_SAFE;
+        domain.data_progress = ffi::PROGRESS_MANUAL;
+        domain.resource_mgmt = ffi::RM_ENABLED;
+        domain.mr_mode = mr_mode;
+        (*info.fabric_attr).prov_name = libc::strdup(name.as_ptr());
+    }
+    let mut list = std::ptr::null_mut();
+    let _signals = Dispositions::keep();
+    // SAFETY: the question is whole, the place for the answer writable.
+    let r = unsafe { (lib.getinfo)(API, std::ptr::null(), std::ptr::null(), 0, hints.info, &mut list) };
+    if r != 0 || list.is_null() {
+        return Ok(Vec::new());
+    }
+    let mut offers = Vec::new();
+    let mut at = list;
+    while !at.is_null() {
+        offers.push(Offer::of(lib, at));
+        // SAFETY: an entry of the list.
+        at = unsafe { (*at).next };
+    }
+    // SAFETY: the library's list, freed once.
+    unsafe { (lib.freeinfo)(list) };
+    // A layer may stand on a provider that was asked for by itself.
+    offers.retain(|offer| offer.provider() == provider);
+    Ok(offers)
+}
+
+/// What this provider offers that can be used, the library's order kept; otherwise why nothing can.
+fn usable(lib: &'static Library, provider: &str) -> std::result::Result<Vec<Offer>, String> {
+    let ways = mr::LOCAL | mr::VIRT_ADDR | mr::ALLOCATED | mr::PROV_KEY;
+    let mut why = None;
+    // A provider that leaves the choice to its user takes none of the ways of which each would do, and is asked again in the old way.
+    for mr_mode in [ways, mr::BASIC] {
+        let offers = ask(lib, provider, mr_mode).map_err(|e| e.detail().to_owned())?;
+        let mut usable = Vec::new();
+        for offer in offers {
+            match offer.lacks() {
+                None => usable.push(offer),
+                Some(lacks) => why = why.or(Some(lacks)),
+            }
+        }
+        if !usable.is_empty() {
+            return Ok(usable);
+        }
+    }
+    Err(why.unwrap_or_else(|| "is not there, or has no port".into()))
+}
+
+/// Does an offer's port reach other machines?
+fn leads_out(offer: &Offer) -> bool {
+    offer.host().is_none_or(|host| !host.is_loopback())
+}
+
+/// The best port of the best provider. `Unsupported`: there is none; the text says what was looked for. `Setting`: the named one cannot be
+/// had.
+pub fn choose(wishes: &Wishes) -> Result<Offer> {
+    let lib = library().map_err(|why| {
+        Error::new(
+            Code::Unsupported,
+            format!("libfabric cannot be used ({why}); it comes with the package libfabric1 of the distribution"),
+        )
+    })?;
+    let mut names: Vec<&str> = BY_ITSELF.to_vec();
+    if let Some(name) = &wishes.provider {
+        names = vec![name];
+    }
+    let mut passed = Vec::new();
+    for name in names {
+        match usable(lib, name) {
+            // Addresses of the internet's fourth version first: the others may be of a link only.
+            Ok(mut offers) => {
+                offers.sort_by_key(|o| (!leads_out(o), !matches!(o.host(), None | Some(std::net::IpAddr::V4(_)))));
+                return Ok(offers.swap_remove(0));
+            }
+            Err(why) => passed.push(format!("{name} {why}")),
+        }
+    }
+    // SAFETY: takes nothing.
+    let version = unsafe { (lib.version)() };
+    let text = format!(
+        "libfabric {}.{} has no provider that can be used: {}",
+        version >> 16,
+        version & 0xffff,
+        passed.join("; ")
+    );
+    Err(Error::new(if wishes.provider.is_some() { Code::Setting } else { Code::Unsupported }, text))
+}
