@@ -118,8 +118,12 @@ impl Shape {
         let mut shape = Shape { size, rows, columns, stride, part: Part::All, bytes: 0, span: 0 };
         match trapezoid {
             None => {
-                shape.bytes = rows.saturating_mul(columns).saturating_mul(size);
-                shape.span = stride.saturating_mul(columns.saturating_sub(1)).saturating_add(rows * size);
+                let column = rows.saturating_mul(size);
+                shape.bytes = column.saturating_mul(columns);
+                shape.span = match columns <= 1 || stride == column {
+                    true => shape.bytes,
+                    false => stride.saturating_mul(columns - 1).saturating_add(column),
+                };
             }
             Some(Trapezoid { upper: true, unit }) => {
                 shape.part = Part::Upper { offset: rows.saturating_sub(columns) as isize + 1 - unit as isize };
@@ -214,10 +218,11 @@ impl Shape {
 }
 
 impl<'a> Matrix<'a> {
-    /// `None`: the room does not have all of it.
+    /// `room` has all of it.
     #[inline(always)]
-    pub fn new(shape: Shape, room: Room<'a>) -> Option<Matrix<'a>> {
-        (room.len() == shape.span).then_some(Matrix { shape, room })
+    pub fn new(shape: Shape, room: Room<'a>) -> Matrix<'a> {
+        assert!(room.len() == shape.span);
+        Matrix { shape, room }
     }
 
     pub fn shape(&self) -> &Shape {
@@ -341,10 +346,10 @@ mod tests {
             let mut packed = vec![0u16; wanted.len()];
             assert_eq!(shape.bytes(), wanted.len() * 2, "{m} x {n}");
             assert_eq!(shape.span(), wanted.last().map_or(0, |last| 2 * *last as usize + 2), "{m} x {n}");
-            Matrix::new(shape, Room::of(&mut data).part(0, shape.span())).unwrap().pack(Room::of(&mut packed));
+            Matrix::new(shape, Room::of(&mut data).part(0, shape.span())).pack(Room::of(&mut packed));
             assert_eq!(packed, wanted, "{m} x {n}, upper {upper}, unit {unit}");
             let mut back = vec![0u16; data.len()];
-            Matrix::new(shape, Room::of(&mut back).part(0, shape.span())).unwrap().unpack(Room::of(&mut packed));
+            Matrix::new(shape, Room::of(&mut back).part(0, shape.span())).unpack(Room::of(&mut packed));
             for (k, value) in back.iter().enumerate() {
                 assert_eq!(*value, if wanted.contains(&(k as u16)) { k as u16 } else { 0 });
             }

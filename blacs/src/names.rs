@@ -62,12 +62,12 @@ impl<T: Stored> At<T> {
     /// A matrix of this shape, or its trapezoid.
     #[inline(always)]
     fn matrix<'a>(self, shape: Shape, routine: &str) -> Matrix<'a> {
-        // SAFETY: the caller's matrix.
-        let room = unsafe { Room::new(self.0.cast(), shape.span()) };
-        match Matrix::new(shape, room) {
-            Some(matrix) => matrix,
-            None => no_such_matrix(self.0.is_null(), shape.bytes(), routine),
+        let (null, span) = (self.0.is_null(), shape.span());
+        if null && span > 0 || span > isize::MAX as usize {
+            no_such_matrix(null, shape.bytes(), routine);
         }
+        // SAFETY: the caller's matrix, or nothing.
+        Matrix::new(shape, unsafe { Room::known(self.0.cast(), span) })
     }
 
     /// A rectangle: M, N, A, LDA.
