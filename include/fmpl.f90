@@ -788,6 +788,70 @@ module fmpl
     end subroutine fmpl_version
   end interface
 
+  ! ---- Ranks from outside ----------------------------------------------------------------------------------
+
+  !> Joins a job as fmpl_init does, with ranks of the program's own and an allgather of its own. All ranks
+  !! call it.
+  !! the exchange is a subroutine (mine, all, bytes, ier) with INTEGER bytes and ier, which it sets to 0 when
+  !! all went well. What else it needs is in its module.
+  !! @param rank this process's rank, 0 to size - 1.
+  !! @param size the number of ranks.
+  !! @param exchange the allgather. It is called within this call only, by the calling thread, equally often
+  !!     and with equal sizes on all ranks (twice, with some hundred bytes). What it returns, if not 0, makes
+  !!     init fail on all ranks.
+  !! @param state passed on to exchange.
+  !! @param count the number of indices, as for fmpl_init.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_init; FMPL_ERR_LAUNCH when the exchange has failed on some rank, or
+  !!     gives a part to another rank than it is of.
+  interface
+    subroutine fmpl_init_with(rank, size, exchange, count, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: rank
+      integer(c_int), intent(in) :: size
+      external :: exchange
+      integer(c_int), intent(in) :: count
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_init_with
+  end interface
+
+  !> Makes an identifier of a job. One process does, one that will be a rank of the job, and passes it round
+  !! to the others by whatever the program has; then all call fmpl_init_id. It scales: nothing is gathered. It
+  !! has a secret in it: whoever gets it can join the job. The process listens from then on for the others.
+  !! @param id 128 bytes of any type, such as INTEGER(8) id(16); set to the identifier.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_id_create(id, ier) bind(C, name="fmpl_id_create_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: id
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: id
+      !DIR$ IGNORE_TKR id
+      type(*), dimension(*) :: id
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_id_create
+  end interface
+
+  !> Joins the job of an identifier as fmpl_init does. All its ranks call it, the one that has made it among
+  !! them.
+  !! @param id the identifier, the same for all.
+  !! @param rank this process's rank, 0 to size - 1.
+  !! @param size the number of ranks.
+  !! @param count the number of indices, as for fmpl_init.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_init; FMPL_ERR_ARGUMENT when it is no identifier, or no rank of so
+  !!     many.
+  interface
+    subroutine fmpl_init_id(id, rank, size, count, ier) bind(C, name="fmpl_init_id_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: id
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: id
+      !DIR$ IGNORE_TKR id
+      type(*), dimension(*), intent(in) :: id
+      integer(c_int), intent(in) :: rank
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: count
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_init_id
+  end interface
+
   ! ---- Communicators ---------------------------------------------------------------------------------------
 
   !> Makes communicators of the ranks of the world; all of them call it. Those with equal keys form one

@@ -56,6 +56,17 @@ typedef struct {
  */
 typedef void (*fmpl_func)(void *inout, const void *in, int count);
 
+/**
+ * An allgather of the host program, for fmpl_init_with: size bytes at mine of each rank go to all on all
+ * ranks, one after the other in the order of the ranks. Returns 0, or something else when it has failed.
+ */
+typedef int (*fmpl_exchange)(void *state, const void *mine, void *all, size_t size);
+
+/** An identifier of a job, for fmpl_init_id. */
+typedef struct {
+    unsigned char bytes[128];
+} fmpl_id;
+
 /* ---- Constants ----------------------------------------------------------------------------------------- */
 
 /** What went wrong. The numbers never change their meaning. */
@@ -613,6 +624,46 @@ const char *fmpl_last_error(void);
  * @return 10000 * major + 100 * minor + patch.
  */
 int fmpl_version(void);
+
+/* ---- Ranks from outside -------------------------------------------------------------------------------- */
+
+/**
+ * Joins a job as fmpl_init does, with ranks of the program's own and an allgather of its own. All ranks call
+ * it.
+ *
+ * @param[in] rank this process's rank, 0 to size - 1.
+ * @param[in] size the number of ranks.
+ * @param[in] exchange the allgather. It is called within this call only, by the calling thread, equally often
+ *     and with equal sizes on all ranks (twice, with some hundred bytes). What it returns, if not 0, makes
+ *     init fail on all ranks.
+ * @param[in] state passed on to exchange.
+ * @param[in] count the number of indices, as for fmpl_init.
+ * @return as fmpl_init; FMPL_ERR_LAUNCH when the exchange has failed on some rank, or gives a part to another
+ *     rank than it is of.
+ */
+int fmpl_init_with(int rank, int size, fmpl_exchange exchange, void *state, int count);
+
+/**
+ * Makes an identifier of a job. One process does, one that will be a rank of the job, and passes it round to
+ * the others by whatever the program has; then all call fmpl_init_id. It scales: nothing is gathered. It has
+ * a secret in it: whoever gets it can join the job. The process listens from then on for the others.
+ *
+ * @param[out] id set to the identifier.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT for a NULL pointer, FMPL_ERR_SYSTEM.
+ */
+int fmpl_id_create(fmpl_id *id);
+
+/**
+ * Joins the job of an identifier as fmpl_init does. All its ranks call it, the one that has made it among
+ * them.
+ *
+ * @param[in] id the identifier, the same for all.
+ * @param[in] rank this process's rank, 0 to size - 1.
+ * @param[in] size the number of ranks.
+ * @param[in] count the number of indices, as for fmpl_init.
+ * @return as fmpl_init; FMPL_ERR_ARGUMENT when it is no identifier, or no rank of so many.
+ */
+int fmpl_init_id(const fmpl_id *id, int rank, int size, int count);
 
 /* ---- Communicators ------------------------------------------------------------------------------------- */
 

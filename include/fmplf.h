@@ -300,6 +300,9 @@
       external fmpl_strerror
       external fmpl_last_error
       external fmpl_version
+      external fmpl_init_with
+      external fmpl_id_create
+      external fmpl_init_id
       external fmpl_comm_create
       external fmpl_comm_split
       external fmpl_comm_dup

@@ -53,17 +53,46 @@ pub fn place(address: usize) -> String {
     name.map_or(at.clone(), |name| format!("{name} ({at})"))
 }
 
-/// Loads a shared library, or finds it loaded, and keeps it for good; the error is the linker's.
-pub fn load(name: &CStr) -> Result<core::ptr::NonNull<c_void>, String> {
-    // SAFETY: a name with a NUL. Constructors of the library run.
-    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    core::ptr::NonNull::new(handle).ok_or_else(|| {
+/// A library that the linker has loaded; it stays for good.
+#[derive(Clone, Copy)]
+pub struct Library(*mut c_void);
+
+impl Library {
+    /// All libraries whose names are known to the whole program.
+    pub const EVERYWHERE: Library = Library(libc::RTLD_DEFAULT);
+
+    /// Loads one, or finds it loaded; the error is the linker's.
+    pub fn load(name: &CStr) -> Result<Library, String> {
+        // SAFETY: a name with a NUL. Constructors of the library run.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if !handle.is_null() {
+            return Ok(Library(handle));
+        }
         // SAFETY: `dlerror` gives a string that ends with NUL, or null.
         let why = unsafe { libc::dlerror() };
         if why.is_null() {
-            return format!("{} cannot be loaded", name.to_string_lossy());
+            return Err(format!("{} cannot be loaded", name.to_string_lossy()));
         }
         // SAFETY: see above.
-        unsafe { CStr::from_ptr(why) }.to_string_lossy().into_owned()
-    })
+        Err(unsafe { CStr::from_ptr(why) }.to_string_lossy().into_owned())
+    }
+
+    /// One that is loaded already.
+    pub fn loaded(name: &CStr) -> Option<Library> {
+        // SAFETY: a name with a NUL; nothing is loaded.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        (!handle.is_null()).then_some(Library(handle))
+    }
+
+    /// Where it has what is called so.
+    pub fn symbol(self, name: &CStr) -> Result<*mut c_void, String> {
+        // SAFETY: a handle from above, and a name with a NUL.
+        let p = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        if p.is_null() { Err(format!("it has no {}", name.to_string_lossy())) } else { Ok(p) }
+    }
+
+    /// As the linker's own functions take it.
+    pub fn handle(self) -> *mut c_void {
+        self.0
+    }
 }

@@ -252,6 +252,53 @@ pub(crate) fn give_back(run: Run) {
     unsafe { libc::madvise(run.ptr().cast(), run.len(), libc::MADV_REMOVE) };
 }
 
+/// The addresses of this machine's interfaces that are up, IPv4 and IPv6, each with the name of its interface.
+pub(crate) fn addresses() -> Result<Vec<(String, std::net::IpAddr)>> {
+    let mut first: *mut libc::ifaddrs = core::ptr::null_mut();
+    // SAFETY: room for the address of a list.
+    check(unsafe { libc::getifaddrs(&mut first) })?;
+    let (mut all, mut next) = (Vec::new(), first);
+    // SAFETY: an entry of the list, which stays until it is freed below, or the null after the last one.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        // SAFETY: null, or the address of the entry, at least as long as its family says.
+        let Some(family) = (unsafe { entry.ifa_addr.as_ref() }).map(|a| c_int::from(a.sa_family)) else { continue };
+        let address = match family {
+            libc::AF_INET => {
+                // SAFETY: see above.
+                let a = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+                std::net::Ipv4Addr::from(u32::from_be(a.sin_addr.s_addr)).into()
+            }
+            libc::AF_INET6 => {
+                // SAFETY: see above.
+                let a = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in6>().read_unaligned() };
+                std::net::Ipv6Addr::from(a.sin6_addr.s6_addr).into()
+            }
+            _ => continue,
+        };
+        if entry.ifa_flags & libc::IFF_UP as u32 != 0 {
+            // SAFETY: a name that ends with NUL.
+            let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+            all.push((name.to_string_lossy().into_owned(), address));
+        }
+    }
+    // SAFETY: the list from above; nothing of it is kept.
+    unsafe { libc::freeifaddrs(first) };
+    Ok(all)
+}
+
+/// A second descriptor of what the program has at this number, which stays as it is; children that are executed do not get it.
+pub(crate) fn second(fd: RawFd) -> Result<OwnedFd> {
+    // SAFETY: takes numbers; what it makes is this call's own.
+    unsafe { made(libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3)) }
+}
+
+/// Has this called when the process ends by `exit`, or by a return from `main`.
+pub(crate) fn at_exit(last: extern "C" fn()) -> bool {
+    // SAFETY: a function that stays as long as the program.
+    unsafe { libc::atexit(last) == 0 }
+}
+
 /// Ends the process where it stands: nothing is cleaned up, since other threads may be in the middle of anything.
 pub(crate) fn exit_now(code: c_int) -> ! {
     // SAFETY: does not return.

@@ -9,6 +9,7 @@ use crate::base::unused::Unused;
 use crate::coll;
 use crate::comm::stats;
 use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
+use crate::launch::find::How;
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{self, Endpoint, endpoint};
@@ -20,14 +21,34 @@ static LIFE: Mutex<()> = Mutex::new(());
 
 /// `fmpl_init`: joins the job with `count` indices for each peer. Counted: a further call succeeds, and the largest count holds.
 pub fn init_raw(count: i32) -> Result<()> {
+    init_by(How::Find, count)
+}
+
+/// The same by ranks that the program says, or has in an identifier. In a process that is in its job already they must be those of the job, and
+/// nobody is asked.
+pub fn init_by(how: How<'_>, count: i32) -> Result<()> {
     let _one = LIFE.lock().unwrap_or_else(|e| e.into_inner());
     if count < 0 {
         return Err(Error::new(Code::Argument, format!("fmpl_init with a count of {count} indices")));
     }
-    if endpoint::is_open() {
-        return endpoint()?.join_again(count as usize);
+    let said = match how {
+        How::Find => None,
+        How::With(rank, size, _) | How::Id(_, rank, size) => Some((rank, size)),
+    };
+    if let Some((rank, size)) = said.filter(|(rank, size)| rank >= size) {
+        return Err(Error::new(Code::Argument, format!("init as rank {rank} of {size} ranks")));
     }
-    Endpoint::open(count as usize).map(stats::begin)
+    if !endpoint::is_open() {
+        return Endpoint::open(how, count as usize).map(stats::begin);
+    }
+    let ep = endpoint()?;
+    match said.filter(|said| *said != (ep.rank, ep.size)) {
+        None => ep.join_again(count as usize),
+        Some((rank, size)) => {
+            let text = format!("init as rank {rank} of {size} in a process that is rank {} of {} already", ep.rank, ep.size);
+            Err(Error::new(Code::Argument, text))
+        }
+    }
 }
 
 /// `fmpl_finalize`: leaves the job when it was called as often as init. Collective: it waits for all ranks, so that everything

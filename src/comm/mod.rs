@@ -53,5 +53,5 @@ pub use loan::{AnyLoanRequest, Loan, LoanMut, LoanRequest, Refused};
 pub use memory::{Part, mapped_by, memory};
 pub use plain::Plain;
 pub use scope::{AnyRequest, CollectiveRequest, Lent, RecvRequest, Scope, SendRequest};
-pub use session::{Job, Mode, init};
+pub use session::{Id, Job, Mode, init, init_id, init_with};
 pub use shape::{Strided, StridedMut};

@@ -9,6 +9,8 @@ use crate::base::unused::Unused;
 use crate::comm::claim::Claims;
 use crate::comm::{Comm, Counter, Event, job};
 use crate::lane::Traffic;
+use crate::launch::find::How;
+use crate::launch::id;
 use crate::p2p::{COMM_WORLD, TIMEOUT_INFINITE};
 
 /// Joins the job with `count` indices for each peer: 0 to `count - 1`. Of two ranks that ask for different numbers the smaller
@@ -31,6 +33,87 @@ use crate::p2p::{COMM_WORLD, TIMEOUT_INFINITE};
 pub fn init(count: usize) -> Result<Job> {
     let count = i32::try_from(count).map_err(|_| Error::new(Code::Argument, format!("init with {count} indices")))?;
     job::init_raw(count)?;
+    begun()
+}
+
+/// The same with ranks of the program's own, as where another library has started it: this process is `rank` of `size`, and `exchange` is an
+/// allgather among them. It gets the bytes of this rank, and room for as many of each rank, in the order of the ranks. It is called within
+/// this call only, by this thread, equally often and with equally many bytes on all ranks (twice, with some hundred); an error of it on one
+/// rank is an error of init on all.
+///
+/// Errors: as [`init`]; [`Code::Launch`]: the exchange has failed, or gives each part to another rank than it is of.
+///
+/// ```no_run
+/// # fn allgather(_: &[u8], _: &mut [u8]) -> Result<(), String> { Ok(()) }
+/// # let (rank, size) = (0, 1);
+/// let job = fmpl::init_with(rank, size, 16, |mine, all| allgather(mine, all))?;
+/// # job.finalize()
+/// # ; Ok::<(), fmpl::Error>(())
+/// ```
+pub fn init_with<E: std::fmt::Display>(
+    rank: usize,
+    size: usize,
+    count: usize,
+    mut exchange: impl FnMut(&[u8], &mut [u8]) -> std::result::Result<(), E>,
+) -> Result<Job> {
+    let (rank, size, count) = place(rank, size, count)?;
+    let mut exchange = |mine: &[u8], all: &mut [u8]| {
+        exchange(mine, all)
+            .map_err(|e| Error::new(Code::Launch, format!("rank {rank}: the exchange that init was given has failed: {e}")))
+    };
+    job::init_by(How::With(rank, size, &mut exchange), count)?;
+    begun()
+}
+
+/// The same with an identifier of the job, which one process has made and the program has passed round. All ranks call it; the one that has
+/// made the identifier must be among them. Nothing is gathered.
+///
+/// Errors: as [`init`]; [`Code::Argument`]: no identifier, or a rank that is none. Ranks that do not come are named after `FMPL_START_TIMEOUT`.
+///
+/// ```
+/// let id = fmpl::Id::create()?;
+/// let bytes = *id.as_bytes(); // to the other ranks, by files, sockets, MPI …
+/// let job = fmpl::init_id(&fmpl::Id::from(bytes), 0, 1, 16)?;
+/// job.finalize()?;
+/// # Ok::<(), fmpl::Error>(())
+/// ```
+pub fn init_id(id: &Id, rank: usize, size: usize, count: usize) -> Result<Job> {
+    let (rank, size, count) = place(rank, size, count)?;
+    job::init_by(How::Id(&id.0, rank, size), count)?;
+    begun()
+}
+
+/// An identifier of a job, for [`init_id`]. Whoever has it can join the job: it has a secret in it, and is not shown.
+#[derive(Clone)]
+pub struct Id([u8; id::BYTES]);
+
+impl Id {
+    /// Makes one. The process listens from then on, and serves the job when it joins.
+    pub fn create() -> Result<Id> {
+        id::create().map(Id)
+    }
+
+    /// Its bytes, to be passed round.
+    pub fn as_bytes(&self) -> &[u8; id::BYTES] {
+        &self.0
+    }
+}
+
+impl From<[u8; id::BYTES]> for Id {
+    fn from(bytes: [u8; id::BYTES]) -> Id {
+        Id(bytes)
+    }
+}
+
+fn place(rank: usize, size: usize, count: usize) -> Result<(u32, u32, i32)> {
+    match (u32::try_from(rank), u32::try_from(size), i32::try_from(count)) {
+        (Ok(rank), Ok(size), Ok(count)) => Ok((rank, size, count)),
+        _ => Err(Error::new(Code::Argument, format!("init as rank {rank} of {size} with {count} indices"))),
+    }
+}
+
+/// The job that an init of this call's own has joined.
+fn begun() -> Result<Job> {
     let join = || Ok((job::comm_rank(COMM_WORLD)? as usize, job::comm_size(COMM_WORLD)? as usize));
     match join() {
         Ok((rank, size)) => Ok(Job { rank, size, claims: Claims::of_job(size), ended: false }),

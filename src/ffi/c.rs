@@ -15,6 +15,7 @@ mod counters;
 mod functions;
 mod groups;
 mod loans;
+mod outside;
 mod shapes;
 
 use core::ffi::{c_char, c_double, c_int, c_void};
@@ -35,6 +36,7 @@ pub(in crate::ffi) use functions::introduce;
 pub use functions::*;
 pub use groups::*;
 pub use loans::*;
+pub use outside::*;
 pub use shapes::*;
 
 /// A communicator: a group of ranks with a space of indices of its own.
@@ -48,6 +50,18 @@ pub type fmpl_block = crate::base::layout::Block;
 /// ends the process). Passed to a reduction it is a predefined one, or
 /// one that `fmpl_func_register` has been told.
 pub type fmpl_func = Option<unsafe extern "C" fn(inout: *mut c_void, input: *const c_void, count: c_int)>;
+
+/// An allgather of the host program, for `fmpl_init_with`: `size` bytes at `mine` of each rank go to `all` on all ranks, one after the other in the
+/// order of the ranks. Returns 0, or something else when it has failed.
+pub type fmpl_exchange =
+    Option<unsafe extern "C" fn(state: *mut c_void, mine: *const c_void, all: *mut c_void, size: usize) -> c_int>;
+
+/// An identifier of a job, for `fmpl_init_id`.
+#[repr(C)]
+pub struct fmpl_id {
+    /// To be passed round as they are.
+    pub bytes: [u8; 128],
+}
 
 /// `struct iovec` of `<sys/uio.h>`
 pub type iovec = libc::iovec;

@@ -20,12 +20,12 @@ mod lists;
 mod loans;
 mod shapes;
 
-use core::ffi::{c_char, c_void};
+use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 
 use super::c;
 use super::outcome::{hand_out, last_error, meaning};
-use entry::{Address, Buffer, Data, In, NewAddress, Out, entries};
+use entry::{Address, Buffer, Data, Function, In, NewAddress, Out, entries};
 use lists::{Direction, ended};
 
 pub(in crate::ffi) use functions::*;
@@ -180,6 +180,25 @@ entries! {
         0
     };
 
+    // # Ranks from outside
+
+    /// As [`c::fmpl_init_with`]; the exchange is a subroutine (mine, all, bytes, ier) with INTEGER bytes and ier, which it sets to 0 when all went
+    /// well. What else it needs is in its module.
+    fmpl_init_with_(rank: In, size: In, exchange: Function, count: In) = {
+        let address = exchange.map_or(ptr::null_mut(), |f| f as *mut c_void);
+        let through: c::fmpl_exchange = if address.is_null() { None } else { Some(in_fortran) };
+        c::fmpl_init_with(rank, size, through, address, count)
+    };
+
+    /// As [`c::fmpl_id_create`].
+    ///
+    /// * id: 128 bytes of any type, such as INTEGER(8) id(16); set to the identifier.
+    /// * ier: the return code.
+    fmpl_id_create_(id: Buffer) = { c::fmpl_id_create(id.cast()) };
+
+    /// As [`c::fmpl_init_id`].
+    fmpl_init_id_(id: Data, rank: In, size: In, count: In) = { c::fmpl_init_id(id.cast(), rank, size, count) };
+
     // # Communicators
 
     fmpl_comm_create_(comm: Out, key: In) = fmpl_comm_create;
@@ -187,4 +206,13 @@ entries! {
     fmpl_comm_dup_(comm: In, newcomm: Out) = fmpl_comm_dup;
     fmpl_comm_free_(comm: Out) = fmpl_comm_free;
     fmpl_comm_translate_(from: In, rank: In, to: In, result: Out) = fmpl_comm_translate;
+}
+
+/// Calls an exchange of Fortran's, whose address is the state.
+unsafe extern "C" fn in_fortran(state: *mut c_void, mine: *const c_void, all: *mut c_void, size: usize) -> c_int {
+    type Exchange = unsafe extern "C" fn(*const c_void, *mut c_void, *const c_int, *mut c_int);
+    let (bytes, mut ier) = (size as c_int, 0);
+    // SAFETY: the address of such a subroutine, as the program promises; arguments by their addresses.
+    unsafe { core::mem::transmute::<*mut c_void, Exchange>(state)(mine, all, &bytes, &mut ier) };
+    ier
 }

@@ -8,7 +8,7 @@
 //! Where the process has no descriptors left the same holds for these: strangers give theirs back first, the last is a spare one, kept for
 //! this, and when that is in use the door stays shut for a moment.
 
-use super::environment::{self, Place, VERSION};
+use super::environment::{self, Place, Root, VERSION};
 use super::wire::Inbox;
 use crate::base::error::{Code, Error, Result};
 use crate::base::system::{is_ready, lengthen_queue, limit};
@@ -48,6 +48,7 @@ pub(super) struct Door {
     listeners: Vec<TcpListener>,
     /// Where it listens, as people read it.
     at: String,
+    sealed: Option<String>,
     /// The one who has been here longest first.
     strangers: Vec<Stranger>,
     places: usize,
@@ -67,14 +68,18 @@ pub(super) enum Word {
 }
 
 impl Door {
-    /// Listens where the variables say.
-    pub(super) fn open(place: &Place) -> Result<Door> {
-        let listeners = listen_for(place)?;
+    /// Listens where the variables say, or goes on to. `sealed`: what its greeting has in it for those who can read it.
+    pub(super) fn open(place: &mut Place, sealed: Option<String>) -> Result<Door> {
+        let listeners = match (place.listeners.take(), &place.root) {
+            (Some(listeners), _) => listeners,
+            (None, Root::Named(host, port)) => listen_for(place, host, *port)?,
+            (None, Root::At(_)) => return Err(Error::new(Code::Launch, "this process does not listen for its job")),
+        };
         let at: Vec<String> = listeners.iter().filter_map(|l| l.local_addr().ok()).map(|a| a.to_string()).collect();
         let places =
             (limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.rlim_cur) / 8).clamp(PLACES_FEW, PLACES) as usize;
         let (strangers, at) = (Vec::new(), at.join(" and "));
-        Ok(Door { listeners, at, strangers, places, spare: spare(), shut_until: None })
+        Ok(Door { listeners, at, sealed, strangers, places, spare: spare(), shut_until: None })
     }
 
     /// Where it listens, as people read it.
@@ -156,7 +161,10 @@ impl Door {
         stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).map_err(failed)?;
         let nonce = environment::nonce()?;
         environment::keep_alive(&stream);
-        stream.write_all(format!("cmd=fmpl-start version={VERSION} nonce={nonce}\n").as_bytes()).map_err(failed)?;
+        let sealed = self.sealed.as_ref().map_or_else(String::new, |text| format!(" sealed={text}"));
+        stream
+            .write_all(format!("cmd=fmpl-start version={VERSION} nonce={nonce}{sealed}\n").as_bytes())
+            .map_err(failed)?;
         let (from, since) = (from.to_string(), Instant::now());
         self.strangers.push(Stranger { stream, from, nonce, inbox: Inbox::default(), since });
         Ok(())
@@ -213,13 +221,13 @@ impl Door {
 }
 
 /// At exactly the addresses that were named, as far as this machine has them. A name stands for what it stands for here.
-fn listen_for(place: &Place) -> Result<Vec<TcpListener>> {
+fn listen_for(place: &Place, host: &str, port: u16) -> Result<Vec<TcpListener>> {
     let cannot =
         |why: String| Error::new(Code::Launch, format!("rank 0 cannot listen at {} (FMPL_ROOT): {why}", place.root()));
-    let mut addresses: Vec<SocketAddr> = match place.host.parse::<IpAddr>() {
-        Ok(ip) => vec![SocketAddr::new(ip, place.port)],
+    let mut addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
+        Ok(ip) => vec![SocketAddr::new(ip, port)],
         Err(_) => {
-            let found = (place.host.as_str(), place.port).to_socket_addrs();
+            let found = (host, port).to_socket_addrs();
             found.map_err(|e| cannot(format!("looking the name up: {e}")))?.collect()
         }
     };
@@ -247,7 +255,7 @@ fn listen_for(place: &Place) -> Result<Vec<TcpListener>> {
     }
 }
 
-fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+pub(super) fn listen(at: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(at)?;
     listener.set_nonblocking(true)?;
     lengthen_queue(&listener, 4096);

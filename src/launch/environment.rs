@@ -6,7 +6,7 @@
 //! A rank connects to the root and both prove that they know the secret, without saying it:
 //!
 //! ```text
-//!   root ── fmpl-start version=2 nonce=A ──────────────────────────────────▶ rank
+//!   root ── fmpl-start version=2 nonce=A ──────────────────────────────────▶ rank           (sealed=… where it has drawn the secret)
 //!   root ◀─ fmpl-start version=2 rank=R size=N nonce=B proof=HMAC(secret; "rank" A B R N) ── rank
 //!   root ── fmpl-welcome proof=HMAC(secret; "root" A B R N) ───────────────▶ rank          or: fmpl-refused why=…
 //! ```
@@ -18,6 +18,7 @@
 //! tries again.
 
 use super::seal::{self, Keys};
+use super::slurm;
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::key::{CHECK, Key, random};
@@ -26,24 +27,39 @@ use crate::base::system;
 use crate::base::thread;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What the variables say.
+/// A rank's place in a job that meets at a root: as the variables say it, as an [identifier](super::id) does, or a Slurm step.
 pub(crate) struct Place {
     pub(crate) rank: u32,
     pub(crate) size: u32,
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    /// Of whoever knows the secret.
-    pub(crate) secret: Key,
+    pub(crate) root: Root,
+    pub(crate) secret: Secret,
+    /// Of the process that serves the others, if it listens already. (One that is named by `FMPL_ROOT` opens its door itself.)
+    pub(crate) listeners: Option<Vec<TcpListener>>,
     /// `FMPL_START_TIMEOUT`
     pub(crate) patience: Duration,
     /// `FMPL_LOG`
     pub(crate) log: Level,
+}
+
+/// Where the root is.
+pub(crate) enum Root {
+    /// `FMPL_ROOT`: where rank 0 listens, at what the name stands for there.
+    Named(String, u16),
+    /// It listens at one of these, whichever rank it is.
+    At(Vec<SocketAddr>),
+}
+
+/// How the ranks know their secret.
+pub(crate) enum Secret {
+    Known(Key),
+    /// The root draws one, and says it in its greeting so that only this user's processes can read it.
+    Sealed(slurm::Seal),
 }
 
 /// A shorter secret could be guessed.
@@ -96,36 +112,41 @@ impl Place {
         };
         let config = crate::base::config::Config::from_environment()?;
         let patience = Duration::from_secs_f64(config.start_s);
-        Ok(Some(Place { rank, size, host, port, secret: secret(var)?, patience, log: config.log }))
+        Ok(Some(Place {
+            rank,
+            size,
+            root: Root::Named(host, port),
+            secret: Secret::Known(secret(var)?),
+            listeners: None,
+            patience,
+            log: config.log,
+        }))
     }
 
-    /// The root as people write it.
+    /// The root's address as people write it.
     pub(crate) fn root(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
+        match &self.root {
+            Root::Named(host, port) if host.contains(':') => format!("[{host}]:{port}"),
+            Root::Named(host, port) => format!("{host}:{port}"),
+            Root::At(all) => all.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or "),
         }
     }
 
-    /// What whoever knows the secret can say of two numbers drawn by lot, the root's and the rank's, in hexadecimal.
-    pub(crate) fn proof(&self, who: &str, [root, rank]: [&str; 2], number: u32, size: u32) -> String {
-        let said = format!("{who} {root} {rank} {number} {size}");
-        wire::hex(&self.secret.derive("proof", &[VERSION.as_bytes()]).check(&[said.as_bytes()]))
+    /// Who the root is.
+    pub(crate) fn who(&self) -> &'static str {
+        if matches!(self.root, Root::Named(..)) { "rank 0" } else { "the job's root" }
     }
 
-    /// Is this such a proof? Takes as long whatever the answer.
-    pub(crate) fn proves(&self, proof: &str, who: &str, [root, rank]: [&str; 2], number: u32, size: u32) -> bool {
-        let Some(proof) = wire::unhex(proof).and_then(|p| <[u8; CHECK]>::try_from(p).ok()) else { return false };
-        let said = format!("{who} {root} {rank} {number} {size}");
-        self.secret.derive("proof", &[VERSION.as_bytes()]).verifies(&[said.as_bytes()], &proof)
+    /// Is it this process that serves the others?
+    pub(crate) fn is_root(&self) -> bool {
+        self.listeners.is_some() || matches!(self.root, Root::Named(..)) && self.rank == 0
     }
 
-    /// The keys of the connection of this rank on which these numbers were said.
-    pub(crate) fn keys(&self, [root, rank]: [&str; 2], number: u32, size: u32) -> Keys {
-        let context = [root.as_bytes(), rank.as_bytes(), &number.to_le_bytes(), &size.to_le_bytes()];
-        let of = |who| self.secret.derive(who, &context);
-        Keys { rank: of("lines of the rank"), root: of("lines of the root") }
+    fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        match &self.root {
+            Root::Named(host, port) => Ok((host.as_str(), *port).to_socket_addrs()?.collect()),
+            Root::At(all) => Ok(all.clone()),
+        }
     }
 
     /// Connects this rank, which is not the root, within the time allowed.
@@ -134,17 +155,17 @@ impl Place {
         let mut pause = Duration::from_millis(5);
         loop {
             let why = match self.attempt(deadline) {
-                Ok((stream, keys)) => return self.settle(stream, keys),
+                Ok((stream, keys, secret)) => return self.settle(stream, keys, secret),
                 Err(Trouble::Final(text)) => {
                     return Err(Error::new(Code::Launch, format!("rank {}: {text}", self.rank)));
                 }
                 Err(Trouble::Again(text)) => text,
             };
             if Instant::now() + pause >= deadline {
-                let (rank, root, s) = (self.rank, self.root(), self.patience.as_secs_f64());
+                let (rank, who, root, s) = (self.rank, self.who(), self.root(), self.patience.as_secs_f64());
                 return Err(Error::new(
                     Code::Launch,
-                    format!("rank {rank} did not find rank 0 at {root} within {s} s (FMPL_START_TIMEOUT): {why}"),
+                    format!("rank {rank} did not find {who} at {root} within {s} s (FMPL_START_TIMEOUT): {why}"),
                 ));
             }
             std::thread::sleep(pause);
@@ -153,12 +174,12 @@ impl Place {
     }
 
     /// Tries the root's addresses in turn.
-    fn attempt(&self, deadline: Instant) -> std::result::Result<(TcpStream, Keys), Trouble> {
+    fn attempt(&self, deadline: Instant) -> std::result::Result<(TcpStream, Keys, Key), Trouble> {
         let again = |what: &str, e: io::Error| Trouble::Again(format!("{what}: {e}"));
         let left = || ATTEMPT.min(deadline.saturating_duration_since(Instant::now())).max(Duration::from_millis(1));
-        let addresses = (self.host.as_str(), self.port).to_socket_addrs();
-        let mut failed = Trouble::Again(format!("{} has no address", self.host));
-        for address in addresses.map_err(|e| again(&format!("the address of {}", self.host), e))? {
+        let addresses = self.addresses().map_err(|e| again(&format!("the address of {}", self.root()), e))?;
+        let mut failed = Trouble::Again(format!("{} has no address", self.root()));
+        for address in addresses {
             let met = TcpStream::connect_timeout(&address, left())
                 .map_err(|e| again(&format!("connecting to {address}"), e))
                 .and_then(|stream| {
@@ -176,7 +197,7 @@ impl Place {
     }
 
     /// The exchange of proofs.
-    fn introduce(&self, mut stream: TcpStream) -> std::result::Result<(TcpStream, Keys), Trouble> {
+    fn introduce(&self, mut stream: TcpStream) -> std::result::Result<(TcpStream, Keys, Key), Trouble> {
         let mut inbox = Inbox::default();
         let greeting = next_line(&mut stream, &mut inbox)?;
         let nonsense = |line: &[u8]| {
@@ -187,8 +208,9 @@ impl Place {
             ))
         };
         let parsed = Line::parse(&greeting).filter(|l| l.cmd() == "fmpl-start");
-        let (version, theirs) =
-            parsed.and_then(|l| Some((l.get("version")?, l.get("nonce")?))).ok_or_else(|| nonsense(&greeting))?;
+        let (version, theirs, sealed) = parsed
+            .and_then(|l| Some((l.get("version")?, l.get("nonce")?, l.get("sealed"))))
+            .ok_or_else(|| nonsense(&greeting))?;
         if version != VERSION {
             return Err(Trouble::Final(format!(
                 "the root at {} is of another version of FMPL (start {version}, here {VERSION})",
@@ -198,16 +220,22 @@ impl Place {
         if !is_nonce(theirs) {
             return Err(nonsense(&greeting));
         }
+        let secret = match (&self.secret, sealed) {
+            (Secret::Known(secret), _) => secret.clone(),
+            (Secret::Sealed(seal), Some(text)) => seal.open(text).map_err(Trouble::Again)?,
+            (Secret::Sealed(_), None) => return Err(Trouble::Again("another job listens there".into())),
+        };
         let ours = nonce().map_err(|e| Trouble::Final(e.detail().to_owned()))?;
         let (rank, size, nonces) = (self.rank, self.size, [theirs, ours.as_str()]);
-        let proof = self.proof("rank", nonces, rank, size);
+        let proof = proof(&secret, "rank", nonces, rank, size);
         let line = format!("cmd=fmpl-start version={VERSION} rank={rank} size={size} nonce={ours} proof={proof}\n");
         stream.write_all(line.as_bytes()).map_err(|e| Trouble::Again(format!("the root hung up: {e}")))?;
         let answer = next_line(&mut stream, &mut inbox)?;
         let line = Line::parse(&answer).ok_or_else(|| nonsense(&answer))?;
         match (line.cmd(), line.get("proof"), line.get("why")) {
-            ("fmpl-welcome", Some(proof), _) if self.proves(proof, "root", nonces, rank, size) => {
-                Ok((stream, self.keys(nonces, rank, size)))
+            ("fmpl-welcome", Some(proof), _) if proves(&secret, proof, "root", nonces, rank, size) => {
+                let keys = keys(&secret, nonces, rank, size);
+                Ok((stream, keys, secret))
             }
             ("fmpl-welcome", ..) => {
                 Err(Trouble::Final(format!("what answers at {} does not know the job's secret", self.root())))
@@ -222,7 +250,7 @@ impl Place {
     }
 
     /// The connection as PMI-1 uses it, and the thread that watches over it.
-    fn settle(&self, stream: TcpStream, keys: Keys) -> Result<Joined> {
+    fn settle(&self, stream: TcpStream, keys: Keys, secret: Key) -> Result<Joined> {
         let failed =
             |e: io::Error| Error::new(Code::System, format!("rank {}: the connection to the root: {e}", self.rank));
         stream.set_nodelay(true).map_err(failed)?;
@@ -236,8 +264,29 @@ impl Place {
             socket: stream.into(),
             helper: Helper { thread: Some(thread), line: Some(line) },
             keys: Some(keys),
+            secret,
         })
     }
+}
+
+/// What whoever knows the secret can say of two numbers drawn by lot, the root's and the rank's, in hexadecimal.
+pub(crate) fn proof(secret: &Key, who: &str, [root, rank]: [&str; 2], number: u32, size: u32) -> String {
+    let said = format!("{who} {root} {rank} {number} {size}");
+    wire::hex(&secret.derive("proof", &[VERSION.as_bytes()]).check(&[said.as_bytes()]))
+}
+
+/// Is this such a proof? Takes as long whatever the answer.
+pub(crate) fn proves(secret: &Key, proof: &str, who: &str, [root, rank]: [&str; 2], number: u32, size: u32) -> bool {
+    let Some(proof) = wire::unhex(proof).and_then(|p| <[u8; CHECK]>::try_from(p).ok()) else { return false };
+    let said = format!("{who} {root} {rank} {number} {size}");
+    secret.derive("proof", &[VERSION.as_bytes()]).verifies(&[said.as_bytes()], &proof)
+}
+
+/// The keys of the connection of this rank on which these numbers were said.
+pub(crate) fn keys(secret: &Key, [root, rank]: [&str; 2], number: u32, size: u32) -> Keys {
+    let context = [root.as_bytes(), rank.as_bytes(), &number.to_le_bytes(), &size.to_le_bytes()];
+    let of = |who| secret.derive(who, &context);
+    Keys { rank: of("lines of the rank"), root: of("lines of the root") }
 }
 
 /// Of the lines above, and of what follows them.
@@ -249,6 +298,8 @@ pub(crate) struct Joined {
     pub(crate) helper: Helper,
     /// `None`: it does not leave this process.
     pub(crate) keys: Option<Keys>,
+    /// The job's.
+    pub(crate) secret: Key,
 }
 
 enum Trouble {

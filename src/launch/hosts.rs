@@ -185,8 +185,8 @@ fn of_slurm(list: &str, counts: Option<&str>) -> Result<Vec<Host>, String> {
 }
 
 /// `n[01-03,7]-ib,m` in full.
-fn slurm_names(list: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("SLURM_JOB_NODELIST={list}: this is not understood");
+pub(super) fn slurm_names(list: &str) -> Result<Vec<String>, String> {
+    let wrong = || format!("the list of nodes {list:?} is not understood");
     let (mut all, mut depth, mut part) = (Vec::new(), 0, String::new());
     for c in list.chars().chain([',']) {
         match c {

@@ -9,11 +9,16 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | [`find`] | what a process looks at, and in which order |
 //! | `wire` | the lines of PMI-1 and the way bytes travel in them |
 //! | `pmi` | the rank's side |
 //! | [`pmix`] | the rank's side of PMIx |
-//! | `environment` | starting by variables: the rank's side |
-//! | `rendezvous` | the side of rank 0, the root: the ranks that it serves |
+//! | `mpi` | an MPI in the same process |
+//! | `beside` | a launcher's connection that such an MPI may need |
+//! | `environment` | meeting at a root: by variables; the rank's side |
+//! | [`id`] | meeting at a root: by an identifier that the program passes round |
+//! | `slurm` | meeting at a root: plain steps of Slurm, with munge |
+//! | `rendezvous` | the root's side: the ranks that it serves |
 //! | `door` | where it listens, and those who have not shown yet that they know the secret |
 //! | `seal` | the check on each line between a rank and the root |
 //! | [`place`] | what makes a node, and which ranks share one |
@@ -30,6 +35,7 @@
 //! | [`hosts`] | lists of machines, and which ranks each gets |
 
 mod activity;
+mod beside;
 pub(crate) mod bind;
 mod crew;
 mod daemon;
@@ -37,7 +43,10 @@ mod door;
 pub mod embedded;
 mod environment;
 mod exec;
+pub mod find;
 pub mod hosts;
+pub mod id;
+mod mpi;
 pub mod place;
 mod pmi;
 #[doc(hidden)]
@@ -46,15 +55,15 @@ mod relay;
 mod rendezvous;
 mod seal;
 mod server;
+mod slurm;
 mod start;
 mod supervise;
 mod wire;
 
-use crate::base::config::Config;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::{Key, random};
 pub use bind::{cores, last_cache};
-use environment::Joined;
+use find::{DESCRIPTOR, Descriptor};
 use place::{Gathered, Node, NodeMap};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -109,6 +118,9 @@ trait Store: Send {
     }
 }
 
+/// An allgather of the program: brings the bytes of each rank, equally many, to all, one after the other by rank.
+pub type Exchange<'a> = dyn FnMut(&[u8], &mut [u8]) -> Result<()> + 'a;
+
 /// What ends the whole job at any time, also for a thread that must not wait for another one inside [`fence`](Launch::fence).
 enum Ender {
     /// A line on this descriptor, with a check where the connection has them; -1: none.
@@ -122,67 +134,7 @@ const GATHER: u64 = 64;
 /// Under which rank 0 publishes what the job's key is made from. Another name with each way of making it.
 const KEY: &str = "fmpl-key-2";
 
-/// What became of the launcher's descriptor, which a process takes over once.
-static DESCRIPTOR: Mutex<Descriptor> = Mutex::new(Descriptor::Untouched);
-
-enum Descriptor {
-    /// The process has not joined a job.
-    Untouched,
-    /// It has, and may not join again.
-    Used,
-    /// It has left its job, and its launcher lets it join again over this connection; the process's id, since a forked child has
-    /// the number but is not the rank.
-    Kept(OwnedFd, u32),
-}
-
 impl Launch {
-    /// Finds the launcher: the variables `FMPL_RANK` … `FMPL_SECRET`, or PMI-1 on the descriptor in `PMI_FD` (ours, Hydra, Slurm's pmi2), or
-    /// PMIx (Open MPI's, Slurm's pmix), else a job of one.
-    ///
-    /// Errors ([`Code::Launch`]): the launcher answers nonsense or hangs up; its variables contradict each other; it is one
-    /// that speaks only what this library does not (better than as many jobs of one as there are ranks); or this process
-    /// has joined a job before, and its launcher does not let it join again: `fmpl run` does, once it has left. [`Code::Setting`]: `FMPL_NODE` is no number.
-    ///
-    /// Collective in a job of several ranks: they find out which of them share a node.
-    pub fn find() -> Result<Launch> {
-        let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-        let node = Node::here()?;
-        if let Some(place) = environment::Place::find(&var)? {
-            return if place.size == 1 { Ok(Launch::alone(node)) } else { Launch::meet(place, node) };
-        }
-        let Some(fd) = var("PMI_FD") else {
-            if pmix::is_offered(&var) {
-                return Launch::by_pmix(node);
-            }
-            refuse_foreign_launchers(var)?;
-            return Ok(Launch::alone(node));
-        };
-        let bad = |what: String| Error::new(Code::Launch, what);
-        let number = |name: &str, value: Option<String>| {
-            let value = value.ok_or_else(|| bad(format!("the launcher set PMI_FD={fd} but not {name}")))?;
-            value
-                .trim()
-                .parse::<i32>()
-                .ok()
-                .filter(|n| *n >= 0)
-                .ok_or_else(|| bad(format!("{name}={value} is not a number")))
-        };
-        let (fd, rank, size) = (
-            number("PMI_FD", Some(fd.clone()))?,
-            number("PMI_RANK", var("PMI_RANK"))?,
-            number("PMI_SIZE", var("PMI_SIZE"))?,
-        );
-        if rank >= size {
-            return Err(bad(format!("the launcher says PMI_RANK={rank} of PMI_SIZE={size}")));
-        }
-        let (rank, size) = (rank as u32, size as u32);
-        let client = match take_descriptor(rank)? {
-            Some(socket) => pmi::Client::over(socket, rank, "the launcher".into(), None)?,
-            None => pmi::Client::join(fd, rank)?,
-        };
-        Launch::with_client(client, rank, size, node, None)
-    }
-
     fn alone(node: Node) -> Launch {
         Launch {
             rank: 0,
@@ -201,27 +153,6 @@ impl Launch {
     pub fn simulated(rank: u32, size: u32, values: HashMap<String, Vec<u8>>) -> Result<Launch> {
         let nodes = NodeMap::new(&(0..size).collect::<Vec<_>>());
         Ok(Launch { rank, size, nodes, way: Way::Alone(Mutex::new(values)), ..Launch::alone(Node::here()?) })
-    }
-
-    /// Joins a job started by variables.
-    fn meet(place: environment::Place, node: Node) -> Result<Launch> {
-        let (rank, size, root) = (place.rank, place.size, format!("rank 0 ({})", place.root()));
-        take_descriptor(rank)?;
-        let secret = place.secret.clone();
-        let Joined { socket, helper, keys } = if rank == 0 { place.open()? } else { place.join()? };
-        let last_word = keys.as_ref().map(|keys| keys.rank.clone());
-        let client = pmi::Client::over(socket, rank, root, keys)?;
-        Launch::with_client(client, rank, size, node, Some(Started { helper, secret, last_word }))
-    }
-
-    /// Joins the job of a PMIx server.
-    fn by_pmix(node: Node) -> Result<Launch> {
-        // Keys of PMIx are put once in the life of a job, whoever leaves it and comes again.
-        let rank = var_rank("PMIX_RANK");
-        take_descriptor(rank)?;
-        let client = pmix::Client::join(Config::from_environment()?.pmix.as_deref())?;
-        let (rank, size, ender) = (client.rank(), client.size(), Ender::Pmix(client.ender()));
-        Launch::joined(Box::new(client), ender, rank, size, node, None)
     }
 
     fn with_client(client: pmi::Client, rank: u32, size: u32, node: Node, started: Option<Started>) -> Result<Launch> {
@@ -386,11 +317,21 @@ impl Launch {
         }
         // The root serves until the others have left too.
         drop(lock(&self.helper).take());
+        if again.is_ok() {
+            beside::left();
+        }
         again.map(|_| ())
     }
 
     /// Asks the launcher to end the whole job with this exit code; does not return.
     pub fn abort(&self, code: i32) -> ! {
+        if !self.is_alone() {
+            // It knows its launcher best, and ends what is no rank of ours, too.
+            if let Some(mpi) = mpi::active() {
+                mpi.abort(code);
+            }
+            beside::abort(code);
+        }
         match &self.ender {
             Ender::Line(fd, last_word) => {
                 let fd = fd.load(Ordering::Acquire);
@@ -421,64 +362,9 @@ impl Launch {
     }
 }
 
-/// A rank as a launcher's variable says it, for messages.
-fn var_rank(name: &str) -> u32 {
-    std::env::var(name).ok().and_then(|v| v.trim().parse().ok()).unwrap_or(0)
-}
-
-/// Takes the launcher's descriptor: the first time (`None`), or again after finalize, where the launcher allows it.
-fn take_descriptor(rank: u32) -> Result<Option<OwnedFd>> {
-    let mut descriptor = lock(&DESCRIPTOR);
-    match &*descriptor {
-        Descriptor::Kept(_, pid) if *pid != std::process::id() => Err(Error::new(
-            Code::Fork,
-            "this is a child of a process that was a rank of a job; only the parent can join again",
-        )),
-        _ => match std::mem::replace(&mut *descriptor, Descriptor::Used) {
-            Descriptor::Untouched => Ok(None),
-            Descriptor::Kept(socket, _) => Ok(Some(socket)),
-            Descriptor::Used => Err(Error::new(
-                Code::Launch,
-                format!(
-                    "rank {rank} has joined its job before, and what started it lets it join once; `fmpl run` lets ranks join \
-                     again after finalize"
-                ),
-            )),
-        },
-    }
-}
-
 /// The lock; a thread that panicked with it held has not left anything half done that `broken` does not cover.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
-
-/// A job of one in every rank of somebody else's job would be a silent surprise.
-fn refuse_foreign_launchers(var: impl Fn(&str) -> Option<String>) -> Result<()> {
-    let many = |name: &str| var(name).and_then(|v| v.trim().parse::<u32>().ok()).filter(|n| *n > 1);
-    let no = |who: String, advice: &str| {
-        Err(Error::new(Code::Launch, format!("{who}, which speaks neither PMI-1 nor PMIx here: {advice}")))
-    };
-    let alone = "to run alone, unset this variable";
-    if let Some(n) = many("OMPI_COMM_WORLD_SIZE") {
-        return no(
-            format!("this is one of {n} processes of Open MPI's mpirun (OMPI_COMM_WORLD_SIZE)"),
-            &format!("use `fmpl run` or MPICH's mpiexec, or set FMPL_ROOT and FMPL_SECRET; {alone}"),
-        );
-    }
-    if let Some(n) = many("SLURM_STEP_NUM_TASKS") {
-        return no(
-            format!("this is one of {n} tasks of a Slurm step (SLURM_STEP_NUM_TASKS)"),
-            &format!("use `srun --mpi=pmix` or `srun --mpi=pmi2`, or set FMPL_ROOT and FMPL_SECRET; {alone}"),
-        );
-    }
-    if let Some(port) = var("PMI_PORT") {
-        return no(
-            format!("the launcher offers PMI_PORT={port} instead of PMI_FD"),
-            &format!("start without its option for ports; {alone}"),
-        );
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -498,21 +384,5 @@ mod tests {
         assert!(e.detail().contains("before"), "{e}");
         l.finalize().unwrap();
         l.finalize().unwrap();
-    }
-
-    #[test]
-    fn foreign_launchers_are_named() {
-        let with = |name: &'static str, value: &'static str| {
-            refuse_foreign_launchers(move |n| (n == name).then(|| value.to_owned()))
-        };
-        assert!(with("HOME", "/").is_ok() && with("OMPI_COMM_WORLD_SIZE", "1").is_ok());
-        for (name, value, advice) in [
-            ("OMPI_COMM_WORLD_SIZE", "4", "fmpl run"),
-            ("SLURM_STEP_NUM_TASKS", "2", "--mpi=pmi2"),
-            ("PMI_PORT", "h:1", "PMI_FD"),
-        ] {
-            let e = with(name, value).unwrap_err();
-            assert!(e.detail().contains(name) && e.detail().contains(advice), "{e}");
-        }
     }
 }

@@ -38,15 +38,7 @@ const PIECES_MAX: usize = 20_000;
 impl Client {
     /// Takes the descriptor over and says hello. From now on children that this process executes do not inherit it.
     pub(crate) fn join(fd: RawFd, rank: u32) -> Result<Client> {
-        if fd < 0 || !is_socket(fd) {
-            return Err(Error::new(
-                Code::Launch,
-                format!(
-                    "PMI_FD={fd} is not an open socket. Was this program started by a rank of a job instead of its launcher? \
-                     Then unset PMI_FD to run it alone, or start it with `fmpl run`"
-                ),
-            ));
-        }
+        check(fd)?;
         if close_on_exec(fd).is_err() {
             return Err(Error::system(format_args!("fcntl(PMI_FD={fd}, FD_CLOEXEC)")));
         }
@@ -220,6 +212,24 @@ impl Store for Client {
     }
 }
 
+/// Is it a socket? It may have been inherited without what it was a number of.
+fn check(fd: RawFd) -> Result<()> {
+    if fd >= 0 && is_socket(fd) {
+        return Ok(());
+    }
+    let text = format!(
+        "PMI_FD={fd} is not an open socket. Was this program started by a rank of a job instead of its launcher? \
+         Then unset PMI_FD to run it alone, or start it with `fmpl run`"
+    );
+    Err(Error::new(Code::Launch, text))
+}
+
+/// A descriptor of our own of the same connection.
+pub(crate) fn second(fd: RawFd) -> Result<OwnedFd> {
+    check(fd)?;
+    system::second(fd).map_err(|e| Error::new(Code::System, format!("a second descriptor of PMI_FD={fd}: {e}")))
+}
+
 #[cold]
 fn altered(launcher: &str, came: &[u8]) -> Error {
     let text = format!(
@@ -278,7 +288,7 @@ mod tests {
     #[test]
     fn hello() {
         joined_then(&[], |c| {
-            assert_eq!((c.kvsname.as_str(), c.key_max, c.value_max), ("kvs_1", 63, 920));
+            assert_eq!((c.kvsname.as_str(), c.key_max, c.value_max), ("kvs_1", 63, 919));
             // SAFETY: plain fcntl on an open descriptor.
             assert_eq!(unsafe { libc::fcntl(c.fd(), libc::F_GETFD) }, libc::FD_CLOEXEC);
         });

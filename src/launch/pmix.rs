@@ -11,7 +11,7 @@
 #[doc(hidden)]
 pub mod ffi;
 
-use super::Store;
+use super::{Store, beside, mpi};
 use crate::base::error::{Code, Error, Result};
 use ffi::{Bytes, Data, Info, Library, Proc, Status, Value};
 use std::ffi::{CStr, CString, c_char};
@@ -213,6 +213,15 @@ impl Store for Client {
     }
 
     fn finalize(&mut self) -> Result<bool> {
+        if mpi::find().is_some_and(|mpi| !mpi.was_initialized()) {
+            // Who leaves is not let in again. An MPI that comes later finds the server as it wants it.
+            let calls = self.calls;
+            beside::at_the_end(move || {
+                // SAFETY: takes nothing; the counterpart of the init in `join`.
+                unsafe { (calls.finalize)(ptr::null(), 0) };
+            });
+            return Ok(false);
+        }
         self.leave().map(|()| false)
     }
 }

@@ -1,15 +1,16 @@
-//! The root of a job started by environment variables: a thread of rank 0 that lets in who knows the secret, and serves PMI-1 to them.
+//! The root of a job started by environment variables, or by an identifier: a thread of rank 0, or of whoever has made that, which lets in who knows the secret, and serves PMI-1 to them.
 //!
 //! It serves until the job's end, since a rank asks for the card of another when it first needs it. What strangers can cost is bounded, see
 //! [`door`](super::door). A rank costs a connection and what it puts; the store's bounds are the [`Server`]'s.
 
 use super::door::{Door, Word};
-use super::environment::{self, Helper, Joined, MARGIN, Place, VERSION, is_nonce};
+use super::environment::{self, Helper, Joined, MARGIN, Place, Root as Where, Secret, VERSION, is_nonce};
 use super::place::ranges;
 use super::seal::{self, Keys, Seal};
 use super::server::{Server, Stage, Verdict};
 use super::wire::{self, Inbox, Line};
 use crate::base::error::{Code, Error, Result, say};
+use crate::base::key::Key;
 use crate::base::log::Level;
 use crate::base::system;
 use crate::base::thread;
@@ -24,27 +25,34 @@ const LINGER: Duration = Duration::from_secs(30);
 
 impl Place {
     /// Listens, and starts the thread that serves. The socket is rank 0's own connection to it.
-    pub(crate) fn open(self) -> Result<Joined> {
-        let door = Door::open(&self)?;
-        let failed = |e: io::Error| Error::new(Code::System, format!("rank 0: serving the start of the job: {e}"));
+    pub(crate) fn open(mut self) -> Result<Joined> {
+        let own = self.rank;
+        let (secret, sealed) = match &self.secret {
+            Secret::Known(secret) => (secret.clone(), None),
+            Secret::Sealed(seal) => seal.draw().map(|(secret, text)| (secret, Some(text)))?,
+        };
+        let door = Door::open(&mut self, sealed)?;
+        let failed = |e: io::Error| Error::new(Code::System, format!("rank {own}: serving the start of the job: {e}"));
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         ours.set_read_timeout(Some(self.patience + MARGIN)).map_err(failed)?;
         theirs.set_nonblocking(true).map_err(failed)?;
         let mut seats: Vec<Option<Seat>> = (0..self.size).map(|_| None).collect();
-        seats[0] = Some(Seat::new(Box::new(theirs), "this process".into(), None));
+        seats[own as usize] = Some(Seat::new(Box::new(theirs), "this process".into(), None));
         let root = Root {
             server: Server::new(&vec![0; self.size as usize]),
             seats,
+            own: own as usize,
             came: 1,
             door,
             complaints: BTreeSet::new(),
             until: Some(Instant::now() + self.patience),
             left: None,
+            secret: secret.clone(),
             place: self,
         };
         root.say_where();
         let thread = thread::spawn("fmpl-root", environment::STACK, move || root.run()).map_err(failed)?;
-        Ok(Joined { socket: ours.into(), helper: Helper::of_root(thread), keys: None })
+        Ok(Joined { socket: ours.into(), helper: Helper::of_root(thread), keys: None, secret })
     }
 }
 
@@ -104,6 +112,10 @@ impl Seat {
 
 struct Root {
     place: Place,
+    /// The job's.
+    secret: Key,
+    /// The rank whose thread this is.
+    own: usize,
     server: Server,
     /// By rank; none: has not come yet, or has gone.
     seats: Vec<Option<Seat>>,
@@ -114,7 +126,7 @@ struct Root {
     complaints: BTreeSet<&'static str>,
     /// Until when all ranks must have come; later, until when the fence that some wait in must be met.
     until: Option<Instant>,
-    /// When rank 0 left in good order.
+    /// When the own rank left in good order.
     left: Option<Instant>,
 }
 
@@ -149,10 +161,10 @@ impl Root {
         }
     }
 
-    /// The end: rank 0 has failed, or has left and the others have too, or had their time to.
+    /// The end: the own rank has failed, or has left and the others have too, or had their time to.
     fn serves(&self) -> bool {
-        let others = self.seats.iter().skip(1).flatten().count();
-        match (&self.seats[0], self.left) {
+        let others = self.seats.iter().flatten().count();
+        match (&self.seats[self.own], self.left) {
             (Some(_), _) => true,
             (None, Some(since)) => others > 0 && since.elapsed() < LINGER,
             (None, None) => false,
@@ -202,7 +214,7 @@ impl Root {
             };
             let (are, have) = if missing.len() == 1 { ("rank", "has") } else { ("ranks", "have") };
             let (missing, all, at) = (ranges(missing), self.seats.len(), self.door.at());
-            let why = format!("{are} {missing} of {all} {have} not {what} within {s} s; rank 0 listens at {at}");
+            let why = format!("{are} {missing} of {all} {have} not {what} within {s} s; rank {} listens at {at}", self.own);
             self.server.fail(&why.replace(' ', "_"));
         } else if all_here {
             match (self.server.in_fence(), self.until) {
@@ -266,11 +278,11 @@ impl Root {
     fn gone(&mut self, rank: usize) {
         let from = self.seats[rank].take().map(|s| s.from).unwrap_or_default();
         match self.server.stage(rank) {
-            Stage::Left if rank == 0 => self.left = Some(Instant::now()),
+            Stage::Left if rank == self.own => self.left = Some(Instant::now()),
             Stage::Left | Stage::Cut => {}
             Stage::Fresh | Stage::Joined => {
                 self.server.lose(rank, "has_left_without_finalize,_or_died");
-                if rank > 0 {
+                if rank != self.own {
                     self.say(&format!("rank {rank} ({from}) has left without finalize, or died"));
                 }
             }
@@ -278,7 +290,7 @@ impl Root {
         self.flush();
     }
 
-    /// The whole job ends, as `fmpl_abort` says: every rank is told. This process ends itself, or when it was rank 0 that asked, is
+    /// The whole job ends, as `fmpl_abort` says: every rank is told. This process ends itself, or when it was its own rank that asked, is
     /// ended by the caller when this thread is over.
     fn abort(&mut self, by: usize, code: i32) {
         let word = format!("cmd=abort exitcode={code} rank={by}");
@@ -288,10 +300,10 @@ impl Root {
             let _ = seat.stream.write(sealed.as_bytes());
             system::shutdown(&*seat.stream, libc::SHUT_WR);
         }
-        if by != 0
+        if by != self.own
             && let Some(line) = Line::parse(word.as_bytes())
         {
-            environment::obey_abort(&line, 0);
+            environment::obey_abort(&line, self.own as u32);
         }
         self.seats.iter_mut().for_each(|s| *s = None);
     }
@@ -316,20 +328,20 @@ impl Root {
         let said = || Some((line.number("rank")?, line.number("size")?, line.get("nonce")?, line.get("proof")?));
         let (rank, size, nonce, proof): (u32, u32, _, _) = said().filter(|s| is_nonce(s.2)).ok_or("sent_garbage")?;
         let nonces = [asked, nonce];
-        if !self.place.proves(proof, "rank", nonces, rank, size) {
+        if !environment::proves(&self.secret, proof, "rank", nonces, rank, size) {
             return Err("it_does_not_know_the_secret_of_this_job");
         }
         if size != self.place.size || rank >= size {
             return Err("it_is_of_a_job_of_another_size_(FMPL_SIZE)");
         }
-        if rank == 0 || self.seats[rank as usize].is_some() || self.server.stage(rank as usize) != Stage::Fresh {
+        if rank as usize == self.own || self.seats[rank as usize].is_some() || self.server.stage(rank as usize) != Stage::Fresh {
             return Err("another_process_has_the_same_rank");
         }
         if self.server.has_failed() {
             return Err("the_job_has_failed_to_start");
         }
-        let proof = self.place.proof("root", nonces, rank, size);
-        let keys = self.place.keys(nonces, rank, size);
+        let proof = environment::proof(&self.secret, "root", nonces, rank, size);
+        let keys = environment::keys(&self.secret, nonces, rank, size);
         Ok(Proved { rank: rank as usize, keys, welcome: format!("cmd=fmpl-welcome proof={proof}\n") })
     }
 
@@ -350,19 +362,23 @@ impl Root {
     /// A name may stand for another address here than elsewhere: many systems give the host's own name a loopback address.
     fn say_where(&self) {
         let (root, at) = (self.place.root(), self.door.at());
-        let named = self.place.host.parse::<std::net::IpAddr>().is_err() && self.place.host != "localhost";
+        let named = match &self.place.root {
+            Where::Named(host, _) => host.parse::<std::net::IpAddr>().is_err() && host != "localhost",
+            Where::At(_) => false,
+        };
         if named && self.door.is_local() {
             self.say(&format!(
                 "listens at {at}, which {root} (FMPL_ROOT) stands for here: no other machine can reach it"
             ));
         } else if self.place.log >= Level::Info {
-            self.say(&format!("listens at {at} (FMPL_ROOT={root})"));
+            let what = if named { "FMPL_ROOT=" } else { "" };
+            self.say(&format!("listens at {at} ({what}{root})"));
         }
     }
 
     fn say(&self, text: &str) {
         if self.place.log >= Level::Warn {
-            say(&format!("rank 0: {text}"));
+            say(&format!("rank {}: {text}", self.own));
         }
     }
 }
@@ -387,7 +403,7 @@ impl Complaints<'_> {
             let (to, why) = (self.place.root(), why.replace('_', " "));
             let text =
                 format!("turned away a connection from {from} to {to}: {why}{shown} (said once for each reason)");
-            say(&format!("rank 0: {text}"));
+            say(&format!("rank {}: {text}", self.place.rank));
         }
     }
 }

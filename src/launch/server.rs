@@ -364,7 +364,6 @@ impl Server {
         let (seat, alone) = (&self.seats[rank], self.branches.is_empty() && self.above.is_none());
         match () {
             () if !self.again => Err("this_rank_has_joined_before"),
-            () if seat.stage != Stage::Left => Err("this_rank_has_not_said_finalize"),
             () if self.seats.iter().any(|s| s.round < seat.round) || !(alone || self.rounds[seat.round & 1].met) => {
                 Err("not_all_ranks_have_joined_the_last_time")
             }
@@ -491,13 +490,16 @@ impl Server {
         }
         if line.cmd() == "init" {
             let fresh = self.seats[rank].stage == Stage::Fresh;
+            let joined = self.seats[rank].stage == Stage::Joined;
             let allowed = match () {
                 () if line.number::<u32>("pmi_version").is_none() && fresh => return None,
                 () if line.number::<u32>("pmi_version") != Some(1) => Err("only_version_1"),
-                () if fresh => Ok(()),
+                () if fresh || joined => Ok(()),
                 () => self.may_begin_again(rank),
             };
             let how = match allowed {
+                // An MPI in the same process says it too, over the same connection.
+                Ok(()) if joined => "0".to_owned(),
                 Ok(()) => {
                     self.begin(rank);
                     "0".to_owned()

@@ -26,6 +26,7 @@ use crate::lane::far::{FAR, Far, has_left};
 use crate::lane::map::{INDEX_MAX, LANE_BYTES, LANE_STRIDE, Map, SIDE_FINALIZED, SYSTEM_INDICES, UNIT_BYTES, UNITS};
 use crate::lane::{Lane, LaneTable, SPECIAL_GONE};
 use crate::launch::Launch;
+use crate::launch::find::How;
 use crate::p2p::any_source::{AnySource, share};
 use crate::p2p::context::{Context, Contexts};
 use crate::p2p::group::Group;
@@ -154,13 +155,13 @@ extern "C" fn in_forked_child() {
 
 impl Endpoint {
     /// Joins the job.
-    pub fn open(indices: usize) -> Result<&'static Endpoint> {
+    pub fn open(how: How<'_>, indices: usize) -> Result<&'static Endpoint> {
         check_indices(indices)?;
         if FORKED.load(Ordering::Relaxed) {
             return Err(absent());
         }
         let config = Config::from_environment()?;
-        let launch = Launch::find();
+        let launch = Launch::begin(how);
         log::configure(config.log, launch.as_ref().ok().map(Launch::rank));
         for name in Config::unknown_names() {
             tell(Level::Warn, || format!("{name} is no setting of FMPL; `fmpl info` lists them"));

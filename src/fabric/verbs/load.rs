@@ -85,7 +85,7 @@ fn found() -> &'static Result<Found, String> {
     static FOUND: OnceLock<Result<Found, String>> = OnceLock::new();
     FOUND.get_or_init(|| {
         // Never unloaded: drivers keep state.
-        let handle = crate::base::symbols::load(c"libibverbs.so.1")?.as_ptr();
+        let handle = crate::base::symbols::Library::load(c"libibverbs.so.1")?.handle();
         let calls = Library::find(handle)?;
         let table = symbol(handle, c"_ibv_query_gid_table", c"IBVERBS_1.11").ok();
         // SAFETY: the symbol of this name and version has this type.

@@ -2,6 +2,7 @@
 //! neither needs it to be built nor to start. A test compiles a C program against `<pmix.h>`, where that is installed, and compares
 //! [`LAYOUTS`] and [`NUMBERS`] with what it prints.
 
+use crate::base::symbols;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::offset_of;
 use std::sync::OnceLock;
@@ -135,10 +136,10 @@ macro_rules! functions {
         }
 
         impl Library {
-            fn find(handle: *mut c_void, name: &str) -> Result<Library, String> {
+            fn find(library: symbols::Library) -> Result<Library, String> {
                 Ok(Library { $(
                     // SAFETY: the function of this name has this type, in every version of the library with this number.
-                    $field: unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> $ret>(symbol(handle, name, $symbol)?) },
+                    $field: unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> $ret>(library.symbol($symbol)?) },
                 )* })
             }
         }
@@ -156,12 +157,6 @@ functions! {
     error_string = c"PMIx_Error_string": fn(Status) -> *const c_char;
 }
 
-fn symbol(handle: *mut c_void, library: &str, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: an open handle, and a string that ends with NUL.
-    let p = unsafe { libc::dlsym(handle, name.as_ptr()) };
-    if p.is_null() { Err(format!("{library} has no {}", name.to_string_lossy())) } else { Ok(p) }
-}
-
 /// The library, or why there is none: the first of the names that can be loaded. One that the process has already, since an MPI uses it,
 /// is found by the same name; it is never unloaded, since a thread of it goes on.
 pub(crate) fn library(names: &[&CStr]) -> Result<&'static Library, &'static str> {
@@ -169,8 +164,8 @@ pub(crate) fn library(names: &[&CStr]) -> Result<&'static Library, &'static str>
     let found = FOUND.get_or_init(|| {
         let mut why = Vec::new();
         for name in names {
-            match crate::base::symbols::load(name) {
-                Ok(handle) => return Library::find(handle.as_ptr(), &name.to_string_lossy()),
+            match symbols::Library::load(name) {
+                Ok(library) => return Library::find(library),
                 Err(text) => why.push(text),
             }
         }

@@ -56,7 +56,8 @@ fn rounds_follow_each_other_and_share_nothing() {
         assert_eq!(says(&mut s, 1, "cmd=barrier_in\n"), "cmd=barrier_out\n");
         assert_eq!(says(&mut s, 0, ""), "cmd=barrier_out\n");
         assert!(says(&mut s, 1, "cmd=get kvsname=fmpl key=k\n").ends_with(&format!("value={round}\n")));
-        assert!(says(&mut s, 1, init).contains("rc=-1 msg=this_rank_has_not_said_finalize"));
+        // An MPI in the same process says it too.
+        assert!(says(&mut s, 1, init).ends_with("rc=0\n"));
         assert_eq!(says(&mut s, 0, "cmd=finalize\n"), "cmd=finalize_ack again=1\n");
     }
     // One round ahead, not two.
