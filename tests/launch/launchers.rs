@@ -117,7 +117,7 @@ fn slurm_starts_our_programs() {
     }
 }
 
-/// Ranks that print their numbers, become a job, and wait for something that does not come.
+/// Tasks that print their process's number, and wait for something that does not come.
 const WAITING: &str = r#"rank() { echo 'echo $$; [ $SLURM_PROCID != 1 ] || (sleep 2; '"$1"') & exec "$WAIT" 1000'; }; "#;
 
 #[test]
