@@ -27,7 +27,9 @@ fn find(at: &Path) -> std::io::Result<Vec<u8>> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
-    let [_, directory, rank, size, how] = &args[..] else { return Err("outside DIRECTORY RANK SIZE exchange|id".into()) };
+    let [_, directory, rank, size, how] = &args[..] else {
+        return Err("outside DIRECTORY RANK SIZE exchange|id".into());
+    };
     let (directory, rank, size): (PathBuf, usize, usize) = (directory.into(), rank.parse()?, size.parse()?);
     let mut calls = 0;
     let job = match how.as_str() {

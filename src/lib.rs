@@ -62,8 +62,7 @@ pub use comm::{
     AnyLoanRequest, AnyRequest, Buffer, Channel, CollectiveRequest, Comm, Communicator, Counter, Event, FromAny,
     Global, Handle, Id, Job, Lent, Loan, LoanMut, LoanRequest, Max, MaxVal, Min, MinVal, Mode, PROC_NULL, Peer, Plain,
     Received, Receiver, RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, Strided, StridedMut,
-    Sum, Ticket, Transfer, Word, init, init_id,
-    init_with, initialized, wtime,
+    Sum, Ticket, Transfer, Word, init, init_id, init_with, initialized, wtime,
 };
 pub use lane::{Traffic, WayTaken};
 pub use rma::GlobalAddress;

@@ -9,8 +9,8 @@ use crate::base::unused::Unused;
 use crate::coll;
 use crate::comm::stats;
 use crate::lane::map::{FINALIZE_SLOT, SYSTEM_INDICES};
-use crate::launch::find::How;
 use crate::lane::{Lane, RECV_PENDING, SEND_PENDING};
+use crate::launch::find::How;
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::{self, Endpoint, endpoint};
 use crate::p2p::{receive, send, signal};
@@ -45,7 +45,8 @@ pub fn init_by(how: How<'_>, count: i32) -> Result<()> {
     match said.filter(|said| *said != (ep.rank, ep.size)) {
         None => ep.join_again(count as usize),
         Some((rank, size)) => {
-            let text = format!("init as rank {rank} of {size} in a process that is rank {} of {} already", ep.rank, ep.size);
+            let text =
+                format!("init as rank {rank} of {size} in a process that is rank {} of {} already", ep.rank, ep.size);
             Err(Error::new(Code::Argument, text))
         }
     }

@@ -58,8 +58,9 @@ pub fn init_with<E: std::fmt::Display>(
 ) -> Result<Job> {
     let (rank, size, count) = place(rank, size, count)?;
     let mut exchange = |mine: &[u8], all: &mut [u8]| {
-        exchange(mine, all)
-            .map_err(|e| Error::new(Code::Launch, format!("rank {rank}: the exchange that init was given has failed: {e}")))
+        exchange(mine, all).map_err(|e| {
+            Error::new(Code::Launch, format!("rank {rank}: the exchange that init was given has failed: {e}"))
+        })
     };
     job::init_by(How::With(rank, size, &mut exchange), count)?;
     begun()

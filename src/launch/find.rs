@@ -193,7 +193,8 @@ impl Launch {
                     1 => Ok(None),
                     _ => Launch::passed_round(rank, size, broadcast).map(Some),
                 })?;
-                return place.map_or_else(|| Ok(Launch::alone(node.clone())), |place| Launch::meet(place, node.clone()));
+                return place
+                    .map_or_else(|| Ok(Launch::alone(node.clone())), |place| Launch::meet(place, node.clone()));
             }
         }
         take_descriptor(rank)?;

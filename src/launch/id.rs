@@ -37,7 +37,8 @@ struct Made {
 
 /// Makes an identifier, and listens for those who will have it.
 pub fn create() -> Result<[u8; BYTES]> {
-    let failed = |what: &str, e: std::io::Error| Error::new(Code::System, format!("an identifier of a job: {what}: {e}"));
+    let failed =
+        |what: &str, e: std::io::Error| Error::new(Code::System, format!("an identifier of a job: {what}: {e}"));
     let secret = random::<SECRET>()?;
     let all = reachable(system::addresses().map_err(|e| failed("the addresses of this machine", e))?);
     let any = match all.first() {
@@ -109,9 +110,10 @@ pub(crate) fn exchanged(rank: u32, size: u32, exchange: &mut Exchange<'_>) -> Re
     let place = first.and(second).and_then(|()| place(&id, rank, size));
     let failed = well.chunks_exact(8).position(|word| word != 1u64.to_le_bytes());
     match (place, failed) {
-        (Ok(_), Some(other)) => {
-            Err(Error::new(Code::Launch, format!("rank {rank}: the exchange of rank {other} with all others has failed")))
-        }
+        (Ok(_), Some(other)) => Err(Error::new(
+            Code::Launch,
+            format!("rank {rank}: the exchange of rank {other} with all others has failed"),
+        )),
         (place, _) => place,
     }
 }

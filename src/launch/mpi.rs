@@ -143,7 +143,9 @@ impl Mpi {
         }
         let broadcast = |all: &mut [u8]| {
             // SAFETY: so many bytes that may be written.
-            said("MPI_Bcast", unsafe { (of.broadcast)(all.as_mut_ptr().cast(), all.len() as c_int, of.bytes, 0, world) })
+            said("MPI_Bcast", unsafe {
+                (of.broadcast)(all.as_mut_ptr().cast(), all.len() as c_int, of.bytes, 0, world)
+            })
         };
         let done = match (u32::try_from(rank), u32::try_from(size)) {
             (Ok(rank), Ok(size)) if rank < size => work(rank, size, &broadcast),
@@ -255,7 +257,8 @@ enum Kind {
 
 /// What an MPI is that is not Open MPI: by what it says of itself, and by the library that its functions are of.
 fn kind(library: Library) -> Option<Kind> {
-    let version: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int = function!(library, c"MPI_Get_library_version");
+    let version: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int =
+        function!(library, c"MPI_Get_library_version");
     if symbols::place(version as usize).contains("libmpi_abi") {
         return Some(Kind::Abi);
     }

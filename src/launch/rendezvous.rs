@@ -214,7 +214,8 @@ impl Root {
             };
             let (are, have) = if missing.len() == 1 { ("rank", "has") } else { ("ranks", "have") };
             let (missing, all, at) = (ranges(missing), self.seats.len(), self.door.at());
-            let why = format!("{are} {missing} of {all} {have} not {what} within {s} s; rank {} listens at {at}", self.own);
+            let why =
+                format!("{are} {missing} of {all} {have} not {what} within {s} s; rank {} listens at {at}", self.own);
             self.server.fail(&why.replace(' ', "_"));
         } else if all_here {
             match (self.server.in_fence(), self.until) {
@@ -334,7 +335,10 @@ impl Root {
         if size != self.place.size || rank >= size {
             return Err("it_is_of_a_job_of_another_size_(FMPL_SIZE)");
         }
-        if rank as usize == self.own || self.seats[rank as usize].is_some() || self.server.stage(rank as usize) != Stage::Fresh {
+        if rank as usize == self.own
+            || self.seats[rank as usize].is_some()
+            || self.server.stage(rank as usize) != Stage::Fresh
+        {
             return Err("another_process_has_the_same_rank");
         }
         if self.server.has_failed() {

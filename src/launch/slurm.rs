@@ -149,7 +149,8 @@ impl Seal {
 
     /// The secret of the step, in a greeting of its root.
     pub(crate) fn open(&self, text: &str) -> std::result::Result<Key, String> {
-        let (bytes, user) = self.munge.open(text).map_err(|why| format!("munge cannot read the root's secret: {why}"))?;
+        let (bytes, user) =
+            self.munge.open(text).map_err(|why| format!("munge cannot read the root's secret: {why}"))?;
         let (secret, step) = bytes.split_at_checked(32).ok_or("another job listens there")?;
         match () {
             () if user != system::user() => Err(format!("a job of user {user} listens there")),
@@ -228,7 +229,9 @@ impl Munge {
     fn seal(&self, bytes: &[u8]) -> std::result::Result<String, String> {
         let mut text: *mut c_char = std::ptr::null_mut();
         // SAFETY: so many bytes, and room for the address of the answer.
-        self.said(unsafe { (self.calls.encode)(&mut text, self.context, bytes.as_ptr().cast(), bytes.len() as c_int) })?;
+        self.said(unsafe {
+            (self.calls.encode)(&mut text, self.context, bytes.as_ptr().cast(), bytes.len() as c_int)
+        })?;
         // SAFETY: munge has stored a text that ends with NUL, which is ours to free.
         unsafe {
             let sealed = CStr::from_ptr(text).to_string_lossy().into_owned();
@@ -242,9 +245,8 @@ impl Munge {
         let text = CString::new(text).map_err(|_| "a NUL in it".to_owned())?;
         let (mut at, mut length, mut user, mut group): (*mut c_void, c_int, u32, u32) = (std::ptr::null_mut(), 0, 0, 0);
         // SAFETY: a text that ends with NUL, and room for the answers.
-        let code = unsafe {
-            (self.calls.decode)(text.as_ptr(), self.context, &mut at, &mut length, &mut user, &mut group)
-        };
+        let code =
+            unsafe { (self.calls.decode)(text.as_ptr(), self.context, &mut at, &mut length, &mut user, &mut group) };
         let mut bytes = Vec::new();
         if !at.is_null() {
             if let Ok(length @ 1..) = usize::try_from(length) {

@@ -191,7 +191,8 @@ fn declare(kind: &str, name: &str) -> String {
         "u64" => "uint64_t",
         "u32" => "uint32_t",
         "iovec" => "struct iovec",
-        "fmpl_comm" | "fmpl_block" | "fmpl_func" | "fmpl_exchange" | "fmpl_id" | "acp_ga_t" | "acp_atkey_t" | "acp_handle_t" => kind,
+        "fmpl_comm" | "fmpl_block" | "fmpl_func" | "fmpl_exchange" | "fmpl_id" | "acp_ga_t" | "acp_atkey_t"
+        | "acp_handle_t" => kind,
         _ => panic!("no C type for `{kind}`"),
     };
     format!("{constant}{c} {name}")

@@ -57,7 +57,9 @@ fn under(mpiexec: &Path, n: &str, program: &Path, args: &[&str]) -> Ran {
 fn mpi_and_fmpl_begin_and_end_in_any_order() {
     let all = mpis();
     if all.is_empty() {
-        return crate::skip::skip("neither MPICH nor Open MPI (Debian packages libmpich-dev, libopenmpi-dev) is installed");
+        return crate::skip::skip(
+            "neither MPICH nor Open MPI (Debian packages libmpich-dev, libopenmpi-dev) is installed",
+        );
     }
     let times: u32 = std::env::var("FMPL_TEST_TIMES").map_or(1, |n| n.parse().unwrap());
     let ms = std::env::var("FMPL_TEST_MS").unwrap_or("100".into());
@@ -76,7 +78,12 @@ fn mpi_and_fmpl_begin_and_end_in_any_order() {
             for time in 0..times {
                 let r = under(&mpi.mpiexec, "3", &program, &[begin, end, &ms]);
                 let name = format!("{} {begin} {end}, time {time}", mpi.mpiexec.display());
-                assert!(r.code == 0 && r.out.contains("fine: ") && r.out.contains(" 3 ranks"), "{name}: {}{}", r.out, r.err);
+                assert!(
+                    r.code == 0 && r.out.contains("fine: ") && r.out.contains(" 3 ranks"),
+                    "{name}: {}{}",
+                    r.out,
+                    r.err
+                );
                 println!("figure: {name}: {}", r.out.trim());
             }
         }
@@ -90,7 +97,9 @@ fn mpi_and_fmpl_begin_and_end_in_any_order() {
 #[test]
 fn fortran_brings_its_ranks() {
     let (Some(mpif90), Some(mpirun)) = (found("mpif90.openmpi"), found("mpirun.openmpi")) else {
-        return crate::skip::skip("Open MPI's Fortran compiler (Debian packages libopenmpi-dev, gfortran) is not installed");
+        return crate::skip::skip(
+            "Open MPI's Fortran compiler (Debian packages libopenmpi-dev, gfortran) is not installed",
+        );
     };
     let module = installed().join("include/fmpl.f90");
     let module = if module.exists() { module } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("include/fmpl.f90") };

@@ -105,7 +105,8 @@ const PMI: [&str; 3] = ["none", "pmi2", "pmix"];
 fn slurm_starts_our_programs() {
     let as_nodes = r#"in_node() { echo 'FMPL_NODE=$SLURM_NODEID exec "$PLACE" '"$*"; }; "#;
     for mpi in PMI {
-        let job = |args: &str| format!(r#"{as_nodes} srun -N 4 --ntasks-per-node=2 --mpi={mpi} bash -c "$(in_node {args})""#);
+        let job =
+            |args: &str| format!(r#"{as_nodes} srun -N 4 --ntasks-per-node=2 --mpi={mpi} bash -c "$(in_node {args})""#);
         let Some(r) = slurm("4", &job("700")) else { return };
         assert_eq!(r.code, 0, "{mpi}: {}{}", r.out, r.err);
         for k in 0..4 {
@@ -118,7 +119,8 @@ fn slurm_starts_our_programs() {
 }
 
 /// Tasks that print their process's number, and wait for something that does not come.
-const WAITING: &str = r#"rank() { echo 'echo $$; [ $SLURM_PROCID != 1 ] || (sleep 2; '"$1"') & exec "$WAIT" 1000'; }; "#;
+const WAITING: &str =
+    r#"rank() { echo 'echo $$; [ $SLURM_PROCID != 1 ] || (sleep 2; '"$1"') & exec "$WAIT" 1000'; }; "#;
 
 #[test]
 fn slurm_ends_jobs_and_leaves_nothing() {

@@ -34,7 +34,8 @@ pub unsafe extern "C" fn fmpl_init_with(
     let mut exchange = |mine: &[u8], all: &mut [u8]| {
         // SAFETY: so many bytes at each, as the function is described; the state is its own matter.
         let code = unsafe { call(state, mine.as_ptr().cast(), all.as_mut_ptr().cast(), mine.len()) };
-        let failed = || Error::new(Code::Launch, format!("rank {rank}: the exchange of fmpl_init_with has returned {code}"));
+        let failed =
+            || Error::new(Code::Launch, format!("rank {rank}: the exchange of fmpl_init_with has returned {code}"));
         if code == 0 { Ok(()) } else { Err(failed()) }
     };
     number(ranks(rank, size).and_then(|(rank, size)| comm::init_by(How::With(rank, size, &mut exchange), count)))
@@ -70,7 +71,8 @@ pub unsafe extern "C" fn fmpl_init_id(id: *const fmpl_id, rank: c_int, size: c_i
         return wrong("fmpl_init_id: id is NULL");
     }
     // SAFETY: not null, so the caller's; bytes may lie anywhere.
-    let bytes: [u8; id::BYTES] = unsafe { slice::from_raw_parts(id.cast::<u8>(), id::BYTES) }.try_into().unwrap_or([0; id::BYTES]);
+    let bytes: [u8; id::BYTES] =
+        unsafe { slice::from_raw_parts(id.cast::<u8>(), id::BYTES) }.try_into().unwrap_or([0; id::BYTES]);
     number(ranks(rank, size).and_then(|(rank, size)| comm::init_by(How::Id(&bytes, rank, size), count)))
 }
 
