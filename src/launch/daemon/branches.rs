@@ -266,6 +266,7 @@ impl Branch {
             match link.next() {
                 Ok(Some(bytes)) => match Up::decode(bytes) {
                     Some(Up::Done) => self.done = true,
+                    Some(Up::Beat(_)) => {}
                     Some(word) => said.push(word),
                     None => end = Some(End::Wrong("what is no word of a daemon".into())),
                 },

@@ -43,6 +43,9 @@ use words::{Down, Plan, Up};
 /// Bytes of output that a daemon may have said without hearing that they were taken.
 const OUTPUT_WINDOW: u32 = 256 << 10;
 
+/// Milliseconds after which a daemon that has nothing to say says so: to a machine that was switched off nothing else would ever be sent.
+const BEAT: i32 = 15_000;
+
 /// The name that this machine gives itself.
 pub(super) fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".into(), |h| h.trim().to_owned())
@@ -225,7 +228,9 @@ impl Daemon {
         }
         self.crew.interests(|_, _| self.credit > 0, |fd, events, w| add(fd, events, Happening::Crew(w)));
         self.branches.interests(|fd, events, w| add(fd, events, Happening::Branches(w)));
-        let _ = poll(&mut fds, -1);
+        if poll(&mut fds, BEAT).is_ok_and(|n| n == 0) {
+            self.say(&Up::Beat(self.number));
+        }
 
         let (mut news, mut ended) = (Vec::new(), Vec::new());
         for (p, what) in fds.iter().zip(what).filter(|(p, _)| p.revents != 0) {

@@ -51,6 +51,8 @@ pub(in crate::launch) enum Up {
     Say(String),
     /// The daemons of these numbers, first and last, are gone, for this reason.
     Lost(u32, u32, String),
+    /// Nothing to say. Where the other machine is gone without a word, this is what the system notices it by.
+    Beat(u32),
     /// Nothing more comes from here.
     Done,
 }
@@ -310,7 +312,8 @@ said_by_variants! {
         8 Taken(bytes)
         9 Say(text)
         10 Lost(first, last, why)
-        ; 11 Done
+        11 Beat(daemon)
+        ; 12 Done
     }
 }
 
@@ -393,6 +396,7 @@ mod tests {
             Up::Taken(9),
             Up::Say(text()),
             Up::Lost(1, 2, text()),
+            Up::Beat(3),
             Up::Done,
         ] {
             let mut bytes = word.encode();
