@@ -204,6 +204,8 @@ pub struct Config {
     pub contexts: usize,
     /// `FMPL_START_TIMEOUT`, seconds
     pub start_s: f64,
+    /// `FMPL_ERRORS`: does an error of a call of C or Fortran end the job?
+    pub errors_abort: bool,
     /// `FMPL_PMIX`
     pub pmix: Option<String>,
     /// `FMPL_BLACS_SPOOL`, bytes; read by `libfmpl_blacs`
@@ -276,6 +278,7 @@ impl Default for Config {
             copy: None,
             attach_s: 30.0,
             start_s: 120.0,
+            errors_abort: false,
             pmix: None,
             network: Network::Auto,
             verbs: true,

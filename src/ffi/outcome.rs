@@ -4,9 +4,13 @@
 
 use core::cell::RefCell;
 use core::ffi::{c_char, c_int};
+use std::backtrace::Backtrace;
 use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
 
-use crate::base::error::{Code, Error, Result};
+use crate::base::config::Config;
+use crate::base::error::{Code, Error, Result, say};
+use crate::{comm, p2p};
 
 thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
@@ -50,6 +54,9 @@ pub(super) unsafe fn hand_to<U, T: Into<U>>(at: *mut U, null: &str, call: impl F
 #[cold]
 #[inline(never)]
 pub(super) fn fail(error: Error) -> c_int {
+    if aborts() {
+        abort(&error);
+    }
     let mut text = error.to_string().into_bytes();
     text.retain(|byte| *byte != 0);
     if let Ok(text) = CString::new(text) {
@@ -57,6 +64,30 @@ pub(super) fn fail(error: Error) -> c_int {
         let _ = LAST.try_with(|last| *last.borrow_mut() = Some(text));
     }
     error.code() as c_int
+}
+
+/// `FMPL_ERRORS`, as it was at the first error.
+fn aborts() -> bool {
+    static ABORTS: OnceLock<bool> = OnceLock::new();
+    *ABORTS.get_or_init(|| Config::from_environment().is_ok_and(|config| config.errors_abort))
+}
+
+/// Says which call has failed and why, and ends the job.
+fn abort(error: &Error) -> ! {
+    let call = called(&Backtrace::force_capture().to_string()).unwrap_or_else(|| "a call of FMPL".into());
+    let rank = comm::comm_rank(p2p::COMM_WORLD).map_or_else(|_| String::new(), |rank| format!("rank {rank}: "));
+    say(&format!("{rank}{call}: {error} ({}); FMPL_ERRORS=abort ends the job", error.code().c_name()));
+    comm::abort(1)
+}
+
+/// The outermost function of the interface among the callers, which a backtrace names from the innermost on: a Fortran name calls that of C.
+fn called(backtrace: &str) -> Option<String> {
+    let name = |line: &str| {
+        let name = line.trim_start().split_once(": ")?.1.trim();
+        let of_interface = name.starts_with("fmpl_") || name.starts_with("acp_");
+        (of_interface && !name.contains("::")).then(|| name.trim_end_matches('_').to_owned())
+    };
+    backtrace.lines().rev().find_map(name)
 }
 
 /// An argument that only this layer can find wrong: `text` names the function and the argument.
@@ -104,6 +135,13 @@ mod tests {
         assert_eq!(number(Ok(())), 0);
         assert_eq!(text(), "rank out of range: rank 7 of 2");
         std::thread::spawn(|| assert_eq!(text(), "")).join().unwrap();
+    }
+
+    #[test]
+    fn the_call_that_failed_is_found_among_its_callers() {
+        let text = "   0: fmpl::ffi::outcome::fail\n             at ./src/x.rs:1:2\n   1: fmpl_send\n   2: fmpl_send_\n   3: main\n";
+        assert_eq!(called(text).as_deref(), Some("fmpl_send"));
+        assert_eq!(called("   0: main\n"), None);
     }
 
     #[test]

@@ -127,3 +127,17 @@ fn rust_brings_its_ranks() {
         let _ = std::fs::remove_dir_all(dir);
     }
 }
+
+#[test]
+fn programs_that_look_at_no_code_are_ended_with_the_call_that_failed() {
+    let Some(cc) = found("cc") else { return crate::skip::skip("there is no C compiler") };
+    let program = compiled(&cc, &[source("careless.c")], "careless");
+    let careless = |how: &[&str]| run(&[&["-n", "2"][..], how, &["--", program.to_str().unwrap()]].concat());
+    let r = careless(&[]);
+    assert!(r.code == 0 && r.out.lines().filter(|l| *l == "went on").count() == 2, "{}{}", r.out, r.err);
+    let r = careless(&["--env", "FMPL_ERRORS=abort"]);
+    let says = ["fmpl_send: ", "rank out of range", "FMPL_ERR_RANK", "rank "].iter().all(|w| r.err.contains(w));
+    assert!(r.code == 1 && says && !r.out.contains("went on"), "{}{}", r.out, r.err);
+    let r = careless(&["--env", "FMPL_ERRORS=perhaps"]);
+    assert!(r.code == 0 && r.out.contains("went on"), "init has failed, which it does not look at: {}{}", r.out, r.err);
+}

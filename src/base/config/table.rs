@@ -494,6 +494,13 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| v.parse().ok().filter(|s: &f64| *s > 0.0 && *s < 1e6).map(|s| c.start_s = s),
     },
     Setting {
+        name: "FMPL_ERRORS",
+        default: "return",
+        values: "return | abort",
+        meaning: "what a call of C or Fortran does with an error: returns its code, or says it and ends the job, for programs that look at no code",
+        set: |c, v| one_of(&[("return", false), ("abort", true)], v).map(|b| c.errors_abort = b),
+    },
+    Setting {
         name: "FMPL_PMIX",
         default: "libpmix.so.2, where the loader finds it",
         values: "a path",
