@@ -328,6 +328,14 @@ impl Far {
         let number = self.page().side.any.load(Ordering::Acquire) >> 1;
         number != 0 && self.any_seen.load(Ordering::Relaxed) != number
     }
+    /// It was not used: whoever comes next asks again.
+    pub fn leave_any_posting(&self) {
+        self.any_seen.store(0, Ordering::Relaxed);
+    }
+    /// Is everything up to this message of a slot received?
+    pub fn has_received(&self, slot: usize, seq: u64) -> bool {
+        self.slot(slot).is_some_and(|mine| mine.received.load(Ordering::Acquire) >= seq)
+    }
     /// It is being asked about: `false`: somebody else has.
     pub fn take_any_posting(&self) -> bool {
         let number = self.page().side.any.load(Ordering::Acquire) >> 1;

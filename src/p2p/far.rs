@@ -436,7 +436,8 @@ fn on_number(link: &Arc<Link>, number: u32) {
             }
             Ask::Claim => {
                 doorbell::barrier();
-                lane.is_some_and(|lane| super::any_index::grant(lane, slot, seq))
+                let used = lane.and_then(|lane| super::any_index::grant(lane, lane.far(), slot, seq));
+                return used.map(|used| [u64::from(used), 0]);
             }
         };
         yes.then_some([0; 2])

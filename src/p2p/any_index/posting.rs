@@ -1,6 +1,7 @@
 //! The posting of kind any-index: one word for the lane, which a synchronous message may claim.
 
 use super::*;
+use crate::lane::far::{Asked, Far};
 
 /// Is there a receive of any index that a synchronous message could claim?
 pub(in crate::p2p) fn is_posted(lane: &Lane) -> bool {
@@ -18,13 +19,36 @@ pub(in crate::p2p) fn claim(lane: &Lane, slot: usize, seq: u64) -> bool {
     }
     match lane.far() {
         None => grant_in(lane.any_posting(lane.out), slot, seq),
-        Some(far) => far.take_any_posting() && far.ask(Ask::Claim, slot, seq, || lane.gone().is_none()) == Some(true),
+        Some(far) => {
+            let asked = Asked { what: Ask::Claim, slot, seq, at: 0 };
+            let answer = far.take_any_posting().then(|| far.ask_for(asked, || lane.gone().is_none()));
+            let Some(Some(Some([used, _]))) = answer else { return false };
+            if used == 0 {
+                // The message had its receive already, and the posting is for another.
+                far.leave_any_posting();
+            }
+            true
+        }
     }
 }
 
-/// Gives the posted receive of any index to a message of a peer on another node.
-pub(in crate::p2p) fn grant(lane: &Lane, slot: usize, seq: u64) -> bool {
-    grant_in(lane.any_posting(lane.inn), slot, seq)
+/// Gives the posted receive of any index to a message of a peer on another node; was it used? A message that is received by now, which its
+/// sender does not know yet, must not take the posting that was made since: nobody would look at that before its receive is waited for.
+pub(in crate::p2p) fn grant(lane: &Lane, far: &Far, slot: usize, seq: u64) -> Option<bool> {
+    if far.has_received(slot, seq) {
+        return Some(false);
+    }
+    let posting = lane.any_posting(lane.inn);
+    if !grant_in(posting, slot, seq) {
+        return None;
+    }
+    // What its receiver had done before it posted is seen from here on.
+    doorbell::barrier();
+    let late = far.has_received(slot, seq);
+    if late {
+        let _ = posting.compare_exchange(any_claim(slot, seq), ANY_POSTED, Ordering::Relaxed, Ordering::Relaxed);
+    }
+    Some(!late)
 }
 
 fn grant_in(posting: &AtomicU64, slot: usize, seq: u64) -> bool {
