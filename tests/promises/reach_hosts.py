@@ -5,10 +5,10 @@
 def hosts_programs():
     """`fmpl` and the example `place`, released."""
     command = ["cargo", "build", "--locked", "-q", "--release", "--bin", "fmpl", "--example", "place"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=tests_env(), capture_output=True, text=True)
     if done.returncode:
         raise Missing(done.stderr[-300:])
-    return TARGET / "release/fmpl", TARGET / "release/examples/place"
+    return TARGET / "shows/release/fmpl", TARGET / "shows/release/examples/place"
 
 
 @functools.cache
