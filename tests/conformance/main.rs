@@ -351,7 +351,7 @@ fn writes_are_counted() {
 fn on_the_wire() {
     init(256);
     mode(10);
-    for scene in [wire::posted, wire::ping_pong, wire::long, wire::strided, wire::lasting] {
+    for scene in [wire::posted, wire::ping_pong, wire::instructions, wire::long, wire::strided, wire::lasting] {
         scene(rank());
     }
     finalize();

@@ -5,13 +5,17 @@ use crate::ranks;
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
 use crate::ranks::placed::*;
+use crate::ranks::stepped::{Stepper, Steps};
 use fmpl::Counter;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const LONG: usize = 1 << 20;
 /// On a busy machine a short message may find its landing taken; then it goes by the chain, whose block is fetched in pieces of some hundred
 /// bytes, which count. A long one that was copied would count eight times as much.
 const SHORT_COPIES: u64 = LONG as u64 / 8;
+
+/// In which a call that goes step by step is over, and its message there.
+const APART: Duration = Duration::from_millis(400);
 
 fn count(which: Counter) -> u64 {
     fmpl::comm::counter(which as i32).expect("a counter")
@@ -89,6 +93,45 @@ pub fn ping_pong(me: i32) {
     // A hop that took long enough for its receiver to lose its patience costs a posting more: any may, on a busy machine.
     assert!(writes < 2.1 && reads == 0.0, "{writes} writes and {reads} reads a hop");
     assert!(completions < 0.5, "{completions} completions a hop");
+    barrier();
+}
+
+/// The same, each call step by step: its instructions up to the network's own, and how many these are. Nobody waits, since the message is there when
+/// it is received.
+pub fn instructions(me: i32) {
+    const MESSAGES: usize = 9;
+    let stepper = match Stepper::new() {
+        Ok(stepper) if cfg!(target_arch = "x86_64") => stepper,
+        Ok(_) => return,
+        Err(e) => return ranks::skip::note("instructions", &e.to_string()),
+    };
+    let (mut got, mut counted) = ([0u8; 8], Vec::new());
+    for k in 0..MESSAGES + 2 {
+        let steps = if me == 0 {
+            let sent = stepper.count(|| send(&k.to_ne_bytes(), 1, 240));
+            std::thread::sleep(2 * APART);
+            recv(&mut got, 1, 240);
+            sent
+        } else {
+            std::thread::sleep(APART);
+            let received = stepper.count(|| recv(&mut got, 0, 240));
+            send(&k.to_ne_bytes(), 0, 240);
+            received
+        };
+        counted.push(steps.expect("it went before").0);
+        assert_eq!(got, k.to_ne_bytes());
+    }
+    // First ones make the acquaintance.
+    let median = |of: fn(&Steps) -> u64| {
+        let mut all: Vec<u64> = counted[2..].iter().map(of).collect();
+        all.sort();
+        all[MESSAGES / 2]
+    };
+    let (ours, foreign) = (median(|steps| steps.ours), median(|steps| steps.foreign));
+    let call = if me == 0 { "send" } else { "recv" };
+    println!("figure {call}_instructions {ours}");
+    println!("figure {call}_foreign_instructions {foreign}");
+    assert!(ours > 0);
     barrier();
 }
 

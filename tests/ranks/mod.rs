@@ -14,6 +14,7 @@ pub mod damage;
 pub mod placed;
 #[path = "../skip/mod.rs"]
 pub mod skip;
+pub mod stepped;
 
 pub use fmpl::launch::embedded::Nodes;
 use fmpl::launch::embedded::{Launcher, Outcome, Output};
