@@ -26,6 +26,7 @@ use unsaid::Unsaid;
 
 pub mod ask;
 pub mod front;
+mod short;
 mod unsaid;
 mod view;
 
@@ -219,6 +220,10 @@ impl Far {
     /// goes to the peer on this index, or when this side waits.
     pub fn acknowledge(&self, slot: usize, seq: u64, now: bool) {
         let Some(mine) = self.slot(slot) else { return };
+        self.acknowledge_on(mine, slot, seq, now);
+    }
+    #[inline(always)]
+    fn acknowledge_on(&self, mine: &FarSlot, slot: usize, seq: u64, now: bool) {
         // SYNC POINT: pairs with the acquire loads of whoever posts it.
         mine.received.store(seq, Ordering::Release);
         if now {
@@ -377,9 +382,7 @@ impl Far {
     }
 
     fn front(&self, slot: usize) -> Option<&Front> {
-        let chunk = self.chunk(slot)?;
-        // SAFETY: within the chunk's memory, which lives as long as self; a front is atomics only.
-        Some(unsafe { &*chunk.window.memory.as_ptr().cast::<Front>().add(slot % CHUNK_SLOTS) })
+        Some(self.chunk(slot)?.front(slot % CHUNK_SLOTS))
     }
 
     /// The posting for message `seq`, if it is there and whole.

@@ -12,6 +12,7 @@
 mod bulk;
 mod chain;
 pub(super) mod lend;
+mod short;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -36,6 +37,7 @@ use crate::p2p::transfer::Put;
 use crate::wait::doorbell;
 use bulk::{RUN_FROM, span, start};
 pub(super) use bulk::{Remote, fetch_into, fetch_words, registered, transfer};
+pub(super) use short::{recv_far, send_far};
 
 /// Receive buffers of fewer bytes are not registered: their messages come by landing or through the spool.
 const REGISTER_FROM: usize = 16 << 10;

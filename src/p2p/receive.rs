@@ -17,8 +17,9 @@ use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::p2p::far::recv_far;
 use crate::p2p::loan::Lent;
-use crate::p2p::send::wake;
+use crate::p2p::send::{find_far, wake};
 use crate::p2p::{PROC_NULL, TAG_ANY};
 use crate::wait::{Board, Operation, Scene, Waiter, Waits, YIELDS, doorbell, patience};
 
@@ -78,10 +79,16 @@ fn recv_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, run: Run) 
     if take_chained(lane, slot, run) { Ok(()) } else { recv_on(ep, lane, slot, run.into()) }
 }
 
-/// [`recv_slow`] of a run of bytes: so on the short path its parts need not go through memory.
-#[cold]
+/// A receive of a run of bytes off the short path of a node: perhaps it is from another node. (By the parts of the run, which need not go
+/// through memory.)
 #[inline(never)]
 fn recv_run(ep: &'static Endpoint, comm: i32, run: Run, src: i32, index: i32) -> Result<()> {
+    if let Some((lane, slot)) = find_far(ep, comm, src, index)
+        && !run.is_nowhere()
+        && recv_far(lane, slot, run, patience())
+    {
+        return Ok(());
+    }
     recv_slow(ep, comm, run.into(), src, index)
 }
 

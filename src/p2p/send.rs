@@ -15,11 +15,12 @@ use crate::base::layout::{Cursor, Form, Layout, Run};
 use crate::base::rules::{Rule, holds};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
+use crate::lane::far::FAR;
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
 use crate::p2p::endpoint::{Endpoint, endpoint};
-use crate::p2p::far::lend;
+use crate::p2p::far::{lend, send_far};
 use crate::p2p::transfer::Ring;
 use crate::p2p::tuning::Ways;
 use crate::p2p::{PROC_NULL, any_index};
@@ -128,11 +129,25 @@ pub(super) fn wake(lane: &Lane, slot: usize, sleep: u32) {
     }
 }
 
-/// [`send_slow`] of a run of bytes: so on the short path its parts need not go through memory.
-#[cold]
+/// A send of a run of bytes off the short path of a node: perhaps it is for another node. (By the parts of the run, which need not go through
+/// memory.)
 #[inline(never)]
 fn send_run(ep: &'static Endpoint, comm: i32, run: Run, dst: i32, index: i32) -> Result<()> {
+    if let Some((lane, slot)) = find_far(ep, comm, dst, index)
+        && !run.is_nowhere()
+        && send_far(lane, slot, run)
+    {
+        return Ok(());
+    }
     send_slow(ep, comm, run.into(), dst, index)
+}
+
+/// The lane with a rank of another node, and the slot of an index, if both are open.
+#[inline(always)]
+pub(super) fn find_far(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Option<(&'static Lane, usize)> {
+    let lane = ep.lanes.find(Lane::key_of(comm, peer as u32) | FAR)?;
+    let slot = index as u32 as usize + SYSTEM_INDICES;
+    (slot < lane.limit() as usize).then_some((lane, slot))
 }
 
 #[cold]

@@ -157,3 +157,15 @@ def _():
         found += re.findall(r"(\w+): exit status: (\d+)", said)
         held = held and well
     return f"{sum(code != '0' for _, code in found)} of {len(found)}", held and len(found) >= 20
+
+
+@line("house", "8 B between nodes (over verbs): instructions of ours from the call of send to the device's post; before: 1041", "<= 350")
+def _():
+    ours, whole, theirs = (rig.get(name) for name in ("send_instructions", "send_instructions_in_all", "send_foreign_instructions"))
+    return f"{ours:.0f} (to its return {whole:.0f}; the provider's {theirs:.0f})", ours <= 350
+
+
+@line("house", "8 B between nodes (over verbs): instructions of ours of a receive whose message is there; before: 1250", "<= 350")
+def _():
+    ours = rig.get("recv_instructions")
+    return f"{ours:.0f}", ours <= 350

@@ -18,6 +18,7 @@ const REFUSED: u32 = 5;
 struct Shared {
     state: AtomicU32,
     ours: AtomicU64,
+    before: AtomicU64,
     foreign: AtomicU64,
 }
 
@@ -26,6 +27,8 @@ struct Shared {
 pub struct Steps {
     /// Those of this program and of the C library on its behalf.
     pub ours: u64,
+    /// Those of them before another library was called first: all, if none was.
+    pub before: u64,
     /// Those of other libraries that it has called, and of the C library on theirs.
     pub foreign: u64,
 }
@@ -99,8 +102,8 @@ impl Stepper {
 
     /// Does it, step by step.
     pub fn count<T>(&self, piece: impl FnOnce() -> T) -> io::Result<(Steps, T)> {
-        let Shared { state, ours, foreign } = self.shared;
-        (ours.store(0, Ordering::Relaxed), foreign.store(0, Ordering::Relaxed));
+        let Shared { state, ours, before, foreign } = self.shared;
+        [ours, before, foreign].into_iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
         state.store(ASKED, Ordering::Release);
         loop {
             match state.load(Ordering::Acquire) {
@@ -115,10 +118,8 @@ impl Stepper {
         while state.load(Ordering::Acquire) != IDLE {
             core::hint::spin_loop();
         }
-        let steps = Steps {
-            ours: ours.load(Ordering::Relaxed).saturating_sub(self.empty),
-            foreign: foreign.load(Ordering::Relaxed),
-        };
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed).saturating_sub(self.empty);
+        let steps = Steps { ours: of(ours), before: of(before), foreign: foreign.load(Ordering::Relaxed) };
         Ok((steps, done))
     }
 }
@@ -173,6 +174,9 @@ unsafe fn trace(thread: libc::pid_t, shared: &Shared, code: &Code) -> ! {
                 elsewhere = !lies(&code.program) && (elsewhere || !lies(&code.c_library));
                 let count = if elsewhere { &shared.foreign } else { &shared.ours };
                 count.fetch_add(1, Ordering::Relaxed);
+                if shared.foreign.load(Ordering::Relaxed) == 0 {
+                    shared.before.fetch_add(1, Ordering::Relaxed);
+                }
             }
         }
         ptrace(libc::PTRACE_DETACH, 0);

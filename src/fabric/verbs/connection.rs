@@ -79,27 +79,13 @@ impl Connection {
             Ok(Sge { addr: to as u64, length: record.len() as u32, lkey: copies.region().lkey() })
         }
     }
-}
 
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.queue.name());
-    }
-}
-
-impl Pair for Connection {
-    fn number(&self) -> u32 {
-        self.qp.number()
-    }
-    fn end(&self) -> End {
-        self.end.encode()
-    }
-    fn connect(&self, to: &End) -> Result<()> {
-        self.qp.connect(&Remote::decode(to), self.end.psn)
-    }
-
-    #[inline]
-    unsafe fn post(&self, request: &Request<'_>) -> Result<bool> {
+    /// Posts any request.
+    ///
+    /// # Safety
+    /// As for [`Pair::post`].
+    #[inline(never)]
+    unsafe fn post_any(&self, request: &Request<'_>) -> Result<bool> {
         let Place { addr, rkey } = request.to;
         let rdma = Target { rdma: Rdma { remote_addr: addr, rkey } };
         let atomic = |compare_add, swap| Target { atomic: Atomic { remote_addr: addr, compare_add, swap, rkey } };
@@ -132,6 +118,49 @@ impl Pair for Connection {
         (wr.wr_id, wr.imm_data, wr.sg_list, wr.num_sge) = (request.id, number.to_be(), list, count);
         // SAFETY: the request is whole; its data is inline, copied, or as the caller promises.
         unsafe { self.qp.post(&mut wr) }.map(|()| true)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.queue.name());
+    }
+}
+
+impl Pair for Connection {
+    fn number(&self) -> u32 {
+        self.qp.number()
+    }
+    fn end(&self) -> End {
+        self.end.encode()
+    }
+    fn connect(&self, to: &End) -> Result<()> {
+        self.qp.connect(&Remote::decode(to), self.end.psn)
+    }
+
+    unsafe fn post(&self, request: &Request<'_>) -> Result<bool> {
+        // What short messages are made of goes first, and by itself.
+        let (code, number) = match request.what {
+            What::Write => (opcode::RDMA_WRITE, 0),
+            What::WriteWithNumber(number) => (opcode::RDMA_WRITE_WITH_IMM, number),
+            // SAFETY: as the caller promises.
+            _ => return unsafe { self.post_any(request) },
+        };
+        match request.data {
+            Data::Record(record) if record.len() <= self.qp.depth.inline as usize => {
+                let Place { addr, rkey } = request.to;
+                let mut one = Sge { addr: record.as_ptr() as u64, length: record.len() as u32, lkey: 0 };
+                let flags = if request.signaled { SendFlags::SIGNALED } else { SendFlags::empty() };
+                let target = Target { rdma: Rdma { remote_addr: addr, rkey } };
+                let mut wr = SendWr::new(code, flags | SendFlags::INLINE, target);
+                (wr.wr_id, wr.imm_data, wr.sg_list, wr.num_sge) =
+                    (request.id, number.to_be(), &raw mut one, !record.is_empty() as i32);
+                // SAFETY: the request is whole, its data inline.
+                unsafe { self.qp.post(&mut wr) }.map(|()| true)
+            }
+            // SAFETY: as the caller promises.
+            _ => unsafe { self.post_any(request) },
+        }
     }
 
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {

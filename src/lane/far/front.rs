@@ -202,11 +202,30 @@ pub const WITHDRAWN: FarPosting = FarPosting { addr: 0, cap: 0, meta: PostingKin
 /// first word would go with the old rest and the old sum whenever both have changed by the same bits.
 #[inline]
 pub fn sum(key: u64, words: &[u64]) -> u64 {
-    let take = |h: u64, w: u64| {
-        let h = (h ^ w).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        h ^ h >> 32
-    };
-    words.iter().fold(take(0x9e37_79b9_7f4a_7c15, key), |h, w| take(h, *w)) | 1
+    let mut sum = SumOf::key(key);
+    words.iter().for_each(|w| sum.take(*w));
+    sum.end()
+}
+
+/// The same, word by word.
+pub(super) struct SumOf(u64);
+
+impl SumOf {
+    #[inline(always)]
+    pub(super) fn key(key: u64) -> SumOf {
+        let mut sum = SumOf(0x9e37_79b9_7f4a_7c15);
+        sum.take(key);
+        sum
+    }
+    #[inline(always)]
+    pub(super) fn take(&mut self, word: u64) {
+        let h = (self.0 ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        self.0 = h ^ h >> 32;
+    }
+    #[inline(always)]
+    pub(super) fn end(self) -> u64 {
+        self.0 | 1
+    }
 }
 
 impl Chunk {
@@ -217,6 +236,17 @@ impl Chunk {
     pub(super) fn slot(&self, n: usize) -> &FarSlot {
         &self.slots[n / FEW].get_or_init(Box::default)[n % FEW]
     }
+    /// The same, of a slot that was used before.
+    #[inline(always)]
+    pub(super) fn known_slot(&self, n: usize) -> Option<&FarSlot> {
+        Some(&self.slots[n / FEW].get()?[n % FEW])
+    }
+    /// What the peer writes of a slot of the chunk.
+    #[inline(always)]
+    pub(super) fn front(&self, n: usize) -> &Front {
+        // SAFETY: within the window's memory, which lives as long as the chunk; a front is atomics only.
+        unsafe { &*self.window.memory.as_ptr().cast::<Front>().add(n % CHUNK_SLOTS) }
+    }
     fn bytes(&self) -> usize {
         self.slots.iter().filter(|few| few.get().is_some()).count() * FEW * size_of::<FarSlot>()
     }
@@ -224,6 +254,7 @@ impl Chunk {
 
 impl Chunks {
     /// The chunk of this number.
+    #[inline(always)]
     pub(super) fn get(&self, n: usize) -> Option<&Chunk> {
         self.0[n / ROW].get()?[n % ROW].get()
     }

@@ -63,7 +63,47 @@ impl Link {
     }
 
     /// Posts one request; `signal`: somebody will wait for it.
+    #[inline(never)]
     pub(super) fn post(&self, posted: &mut Posted, what: What, data: Data<'_>, to: Place, signal: bool) -> Result<u64> {
+        self.post_here(posted, what, data, to, signal)
+    }
+
+    /// The same, on the short path.
+    #[inline(always)]
+    fn post_here(&self, posted: &mut Posted, what: What, data: Data<'_>, to: Place, signal: bool) -> Result<u64> {
+        if posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
+            self.until_fewer(posted)?;
+        }
+        if self.has_ended() {
+            return Err(self.broken());
+        }
+        posted.silent += 1;
+        let signaled = signal || posted.silent >= SIGNAL_EVERY;
+        if signaled {
+            posted.silent = 0;
+        }
+        let Some(made) = &mut posted.made else { return Err(self.broken()) };
+        let request = Request { id: posted.last + 1, what, data, to, signaled };
+        // SAFETY: registered pieces stay so until their ticket is over, and there are fewer than DEPTH under way, see above.
+        match unsafe { made.pair.post(&request) } {
+            Ok(true) => {}
+            Ok(false) => self.post_later(&*made.pair, &request)?,
+            // What was posted before without asking for a completion gets one now.
+            Err(e) => return Err(self.cannot_post(&e)),
+        }
+        posted.last += 1;
+        // What is only noted comes behind the deed.
+        let now = made.room.now();
+        if now != made.used {
+            made.room.use_now(made.place, now);
+            made.used = now;
+        }
+        Ok(posted.last)
+    }
+
+    /// Waits until fewer requests are under way than there may be.
+    #[cold]
+    fn until_fewer(&self, posted: &mut Posted) -> Result<()> {
         let mut turns = 0u32;
         while posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
             if self.has_ended() {
@@ -80,30 +120,7 @@ impl Link {
             self.arrivals.collect();
             spin_loop();
         }
-        if self.has_ended() {
-            return Err(self.broken());
-        }
-        posted.silent += 1;
-        let signaled = signal || posted.silent >= SIGNAL_EVERY;
-        if signaled {
-            posted.silent = 0;
-        }
-        let Some(made) = &mut posted.made else { return Err(self.broken()) };
-        let now = made.room.now();
-        if now != made.used {
-            made.room.use_now(made.place, now);
-            made.used = now;
-        }
-        let request = Request { id: posted.last + 1, what, data, to, signaled };
-        // SAFETY: registered pieces stay so until their ticket is over, and there are fewer than DEPTH under way, see above.
-        match unsafe { made.pair.post(&request) } {
-            Ok(true) => {}
-            Ok(false) => self.post_later(&*made.pair, &request)?,
-            // What was posted before without asking for a completion gets one now.
-            Err(e) => return Err(self.cannot_post(&e)),
-        }
-        posted.last += 1;
-        Ok(posted.last)
+        Ok(())
     }
 
     #[cold]
@@ -178,6 +195,24 @@ impl Link {
             drop(posted);
             self.learn(window)?;
         }
+    }
+
+    /// Writes words into the peer's part of a window, if there is a connection and the window's key is known: otherwise `false`, as where it
+    /// fails. `imm` as for [`write_with`](Link::write_with).
+    #[inline(always)]
+    pub fn write_at_once(&self, window: &Window, at: usize, imm: impl FnOnce() -> Option<u32>, words: &[u64]) -> bool {
+        let mut posted = self.lock();
+        if !posted.hand.is_up() {
+            return false;
+        }
+        let Some(place) = window.place_in(self.peer_era()) else { return false };
+        let what = imm().map_or(What::Write, What::WriteWithNumber);
+        let to = Place { addr: place.addr.wrapping_add(at as u64), ..place };
+        // SAFETY: words are bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
+        let done = self.post_here(&mut posted, what, Data::Record(bytes), to, false).is_ok();
+        posted.count(false, bytes.len());
+        done
     }
 
     /// Waits until the peer has told the key of its memory since the connection was made, or the connection is another one.
