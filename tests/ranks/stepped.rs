@@ -140,19 +140,27 @@ impl Drop for Stepper {
 /// In a child that has just been forked.
 unsafe fn trace(thread: libc::pid_t, shared: &Shared, code: &Code) -> ! {
     let state = &shared.state;
+    // SAFETY: requests that neither read nor write memory of this process.
     let ptrace = |request, data: usize| unsafe { libc::ptrace(request, thread, 0usize, data) };
     let wait = || {
         let mut status = 0;
+        // SAFETY: plain call.
         unsafe { libc::waitpid(thread, &mut status, libc::__WALL) };
         status
     };
+    let pause = || {
+        // SAFETY: plain call.
+        unsafe { libc::usleep(50) };
+    };
+    // SAFETY: the child ends without what a process does at its end, which is the parent's.
+    let end = |code| -> ! { unsafe { libc::_exit(code) } };
     loop {
         while state.load(Ordering::Acquire) != ASKED {
-            unsafe { libc::usleep(50) };
+            pause();
         }
         if ptrace(libc::PTRACE_SEIZE, 0) != 0 {
             state.store(REFUSED, Ordering::Release);
-            unsafe { libc::_exit(0) }
+            end(0);
         }
         ptrace(libc::PTRACE_INTERRUPT, 0);
         wait();
@@ -162,7 +170,7 @@ unsafe fn trace(thread: libc::pid_t, shared: &Shared, code: &Code) -> ! {
             ptrace(libc::PTRACE_SINGLESTEP, signal);
             let status = wait();
             if !libc::WIFSTOPPED(status) {
-                unsafe { libc::_exit(1) }
+                end(1);
             }
             signal = match libc::WSTOPSIG(status) {
                 libc::SIGTRAP => 0,
