@@ -204,15 +204,19 @@ impl Supervisor {
 
     /// Waits for the next thing to happen, and sees to it.
     pub(super) fn turn(&mut self) {
+        let runs = self.members.iter().any(|m| m.end.is_none());
         let until = match (self.ending, &self.hands) {
+            // Nobody is left who could be late.
+            _ if !runs => None,
             (Ending::No, Hands::Away(fleet)) if !fleet.has_started() => {
                 self.deadline.into_iter().chain([fleet.patience()]).min()
             }
             (Ending::No, _) => self.deadline,
             (Ending::Asked(kill_at), _) => Some(kill_at),
-            (Ending::Killed, Hands::Away(fleet)) => fleet.gives_up_at(),
             (Ending::Killed, _) => None,
         };
+        let given_up = if let Hands::Away(fleet) = &self.hands { fleet.gives_up_at() } else { None };
+        let until = until.into_iter().chain(given_up).min();
         let (fds, what) = self.interests();
         let ready = self.poll(fds, what, until);
         let (mut typing, mut ended, mut news) = (true, Vec::new(), Vec::new());
@@ -393,6 +397,16 @@ impl Supervisor {
 
     fn look_at_the_clock(&mut self) {
         let now = Instant::now();
+        if let Hands::Away(fleet) = &mut self.hands
+            && fleet.give_up(now)
+        {
+            let mut news = Vec::new();
+            self.hear_fleet(&mut news);
+            self.judge(news);
+            if !self.running().is_empty() {
+                self.lose(0..=usize::MAX, "nobody has told how these ranks ended");
+            }
+        }
         let running = self.running();
         if running.is_empty() {
             return;
@@ -413,11 +427,6 @@ impl Supervisor {
                 // What they are at: of so many as one reads.
                 self.tell_activity(&running[..running.len().min(16)]);
                 self.end(None);
-            }
-            Ending::Killed => {
-                if let Hands::Away(fleet) = &mut self.hands {
-                    fleet.give_up(now);
-                }
             }
             _ => {}
         }

@@ -273,6 +273,21 @@ fn the_time_out_says_what_the_ranks_of_all_machines_are_at() {
     assert_gone(&pids);
 }
 
+/// An agent that stays, with its streams open, when its daemon has ended. That takes the launcher's patience, 40 s: with `FMPL_TEST_LONG=1` only.
+#[test]
+fn an_agent_that_does_not_end_is_given_up() {
+    if std::env::var_os("FMPL_TEST_LONG").is_none_or(|v| v != "1") {
+        return;
+    }
+    let stays = script("stays", "host=$1; shift; (FMPL_NODE=${host#n} exec \"$@\"); sleep 120");
+    let job = "echo $PMI_RANK; [ $PMI_RANK != 3 ] || exit 9; sleep 100";
+    for (command, code) in [("true", 0), (job, 9)] {
+        let r = run(&on(&stays, "n0:2,n1:2", &["sh", "-c", command]));
+        assert_eq!(r.code, code, "{}", r.err);
+        assert!(r.err.contains("node n1 does not answer and was given up"), "{}", r.err);
+    }
+}
+
 #[test]
 fn hosts_that_cannot_be_reached_are_named() {
     let gone = script("gone", "[ $1 = n2 ] && { echo \"no route to $1\" >&2; exit 255; }; shift; exec \"$@\"");

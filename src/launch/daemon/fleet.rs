@@ -18,6 +18,8 @@ pub(in crate::launch) use super::branches::Happening;
 
 /// So long a daemon may take to say that killed ranks have ended.
 const GIVE_UP: Duration = Duration::from_secs(10);
+/// Daemons that are to end, and from which nothing is heard for so long, are given up: a living one says something more often.
+const SILENT: Duration = Duration::from_secs(40);
 
 /// See the head of this file.
 pub(in crate::launch) struct Fleet {
@@ -136,7 +138,12 @@ impl Fleet {
         let branch = match what {
             Happening::Link(i) | Happening::Stderr(i) => i,
         };
-        for word in self.branches.hear(what, events) {
+        let said = self.branches.hear(what, events);
+        if self.finished && !said.is_empty() && self.give_up_at.is_some() {
+            // The rest of what ranks have printed may wait for its reader.
+            self.give_up_at = Some(Instant::now() + SILENT);
+        }
+        for word in said {
             self.take(branch, word);
         }
     }
@@ -278,9 +285,10 @@ impl Fleet {
         self.refused.take()
     }
 
-    /// All ranks have ended: the daemons clean up, and end.
+    /// All ranks have ended: the daemons clean up, and end; those that do not are given up.
     pub(in crate::launch) fn finish(&mut self) {
         self.finished = true;
+        self.give_up_at.get_or_insert(Instant::now() + SILENT);
         self.branches.say_to_all(&Down::Finish);
         self.branches.flush();
     }
@@ -297,14 +305,18 @@ impl Fleet {
         self.give_up_at
     }
 
-    pub(in crate::launch) fn give_up(&mut self, now: Instant) {
-        if self.give_up_at.is_some_and(|at| at <= now) {
-            for word in self.branches.give_up() {
-                if let Up::Lost(first, last, why) = word {
-                    self.said.push(Said::Lost(first as usize..=last as usize, why));
-                }
+    /// Gives up who has not ended, when the time for that is over. `true`: it is; nobody says anything from here on.
+    pub(in crate::launch) fn give_up(&mut self, now: Instant) -> bool {
+        if self.give_up_at.is_none_or(|at| at > now) {
+            return false;
+        }
+        self.give_up_at = None;
+        for word in self.branches.give_up() {
+            if let Up::Lost(first, last, why) = word {
+                self.said.push(Said::Lost(first as usize..=last as usize, why));
             }
         }
+        true
     }
 }
 
