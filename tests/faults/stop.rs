@@ -21,6 +21,17 @@ fn resume(pid: i32) {
     assert_eq!(unsafe { libc::kill(pid, libc::SIGCONT) }, 0);
 }
 
+/// Both have met when this returns: the acquaintance of who is stopped cannot be made.
+fn meet(other: i32) {
+    if other == 1 {
+        send(&[1], other, 9);
+        recv(&mut [0], other, 9);
+    } else {
+        recv(&mut [0], other, 9);
+        send(&[1], other, 9);
+    }
+}
+
 fn tell_pid(to: i32) {
     send(&std::process::id().to_le_bytes(), to, 7);
 }
@@ -35,6 +46,7 @@ pub fn stops_as_receiver() {
     init(16);
     let mode_ms: i32 = std::env::var("MODE").unwrap().parse().unwrap();
     sendbuf_set(16 << 20, mode_ms);
+    meet(1 - rank());
     if rank() == 0 {
         let pid = hear_pid(1);
         until_stopped(pid);
@@ -70,6 +82,7 @@ pub fn receiver_stopped() {
 
 pub fn stops_as_sender() {
     init(16);
+    meet(1 - rank());
     if rank() == 0 {
         sendbuf_set(16 << 20, 1);
         for (index, len) in [(0, 8), (1, 900), (2, 5000), (3, 1 << 20)] {
