@@ -244,11 +244,11 @@ pub fn uses_a_wrong_key() {
     };
     // The device that refuses puts its own end into the error state, and the word of the other end may come before that is noticed.
     if by_libfabric() {
-        // Over sockets it hangs up, which is all that is known.
+        // Over sockets it hangs up, which is all that is known; the provider may tell that its end cannot go on.
         return hurt(
             write,
-            &["does not answer", "did not answer"],
-            &["does not answer", "did not answer", "no answer over it"],
+            &["does not answer", "did not answer", "here cannot go on"],
+            &["does not answer", "did not answer", "no answer over it", "here cannot go on"],
         );
     }
     hurt(write, &["refused a key"], &["here is in the error state", "a request of its was refused here"]);
