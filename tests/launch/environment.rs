@@ -123,9 +123,9 @@ fn more_ranks_than_are_gathered_at_a_time() {
 #[test]
 fn who_is_missing_is_named_by_all() {
     let root = format!("127.0.0.1:{}", free_port("127.0.0.1"));
-    let ranks = [0, 1, 4].map(|r| Started::new(r, 5, &root, &[("FMPL_START_TIMEOUT", "1")]));
+    let ranks = [0, 1, 4].map(|r| Started::new(r, 5, &root, &[("FMPL_START_TIMEOUT", "4")]));
     for r in ranks.map(Started::wait) {
-        assert!(r.code != 0 && r.err.contains("ranks 2-3 of 5 have not come within 1 s"), "{}", r.err);
+        assert!(r.code != 0 && r.err.contains("ranks 2-3 of 5 have not come within 4 s"), "{}", r.err);
     }
     // Without the root.
     let r = Started::new(1, 2, &root, &[("FMPL_START_TIMEOUT", "0.5")]).wait();
