@@ -2,31 +2,9 @@
 
 use core::ffi::{CStr, c_char, c_void};
 
-/// What names are looked for in.
-#[derive(Clone, Copy, Debug)]
-pub struct Object(*mut c_void);
-
-impl Object {
-    /// All that the program's own calls find.
-    pub const PROGRAM: Object = Object(libc::RTLD_DEFAULT);
-
-    /// A library that is in the process already, by its name; it stays.
-    pub fn loaded(name: &CStr) -> Option<Object> {
-        // SAFETY: a name with a NUL; nothing is loaded.
-        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-        (!handle.is_null()).then_some(Object(handle))
-    }
-
-    /// Where it has what is called so; 0: nothing is.
-    pub fn address(self, name: &CStr) -> usize {
-        // SAFETY: a name with a NUL, and an object that is never closed, for a look into the linker's tables.
-        unsafe { libc::dlsym(self.0, name.as_ptr()) as usize }
-    }
-}
-
 /// Where the whole program has what is called so; 0: nothing is.
 pub fn address(name: &CStr) -> usize {
-    Object::PROGRAM.address(name)
+    Library::EVERYWHERE.address(name)
 }
 
 fn known(address: usize) -> Option<libc::Dl_info> {
@@ -89,6 +67,11 @@ impl Library {
         // SAFETY: a handle from above, and a name with a NUL.
         let p = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         if p.is_null() { Err(format!("it has no {}", name.to_string_lossy())) } else { Ok(p) }
+    }
+
+    /// The same; 0: it has nothing that is called so.
+    pub fn address(self, name: &CStr) -> usize {
+        self.symbol(name).map_or(0, |at| at as usize)
     }
 
     /// As the linker's own functions take it.

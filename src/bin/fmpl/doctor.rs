@@ -458,11 +458,11 @@ fn try_port(port: &fmpl::fabric::verbs::device::Port) -> fmpl::Result<()> {
     QueuePair::reliable(&protection, port, [&queue, &queue], &shared, depth).map(|_| ())
 }
 
-/// What later fabrics and launchers will use, looked for as they will: by name, at run time.
+/// What some networks and launchers need, looked for as they do: by name, at run time.
 fn libraries() -> Vec<Finding> {
     [
         ("libfabric", "libfabric.so.1", "networks other than InfiniBand and RoCE between nodes"),
-        ("libpmix", "libpmix.so.2", "starting under mpirun and PRRTE (not built in yet)"),
+        ("libpmix", "libpmix.so.2", "starting under mpirun and PRRTE"),
     ]
     .into_iter()
     .map(|(name, file, use_)| {

@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 use super::ffi::{FabricAttr, FidFabric, Info};
+use crate::base::symbols;
 
 /// Declares the table of functions and its loading from one list.
 macro_rules! functions {
@@ -17,10 +18,11 @@ macro_rules! functions {
         }
 
         impl Library {
-            fn find(handle: *mut c_void) -> Result<Library, String> {
+            fn find(library: symbols::Library) -> Result<Library, String> {
+                let symbol = |name: &CStr| library.symbol(name).map_err(|why| format!("libfabric.so.1: {why}"));
                 Ok(Library { $(
                     // SAFETY: the symbol of this name has this type in all versions of the library.
-                    $field: unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) $(-> $ret)?>(symbol(handle, $symbol)?) },
+                    $field: unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) $(-> $ret)?>(symbol($symbol)?) },
                 )* })
             }
         }
@@ -34,15 +36,6 @@ functions! {
     fabric = c"fi_fabric": fn(*mut FabricAttr, *mut *mut FidFabric, *mut c_void) -> c_int;
     strerror = c"fi_strerror": fn(c_int) -> *const c_char;
     version = c"fi_version": fn() -> u32;
-}
-
-fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: an open handle, and a string that ends with NUL.
-    let p = unsafe { libc::dlsym(handle, name.as_ptr()) };
-    if p.is_null() {
-        return Err(format!("libfabric.so.1 has no {}", name.to_string_lossy()));
-    }
-    Ok(p)
 }
 
 /// What a provider is told by variables that only it reads, unless the user has set them. Its layer of datagrams over connections
@@ -67,18 +60,8 @@ fn found() -> &'static Result<Library, String> {
     static FOUND: OnceLock<Result<Library, String>> = OnceLock::new();
     FOUND.get_or_init(|| {
         be_thrifty();
-        // SAFETY: the name ends with NUL. Constructors of the library run; it is never unloaded, since providers keep state.
-        let handle = unsafe { libc::dlopen(c"libfabric.so.1".as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if handle.is_null() {
-            // SAFETY: `dlerror` gives a string that ends with NUL, or null.
-            let why = unsafe { libc::dlerror() };
-            if why.is_null() {
-                return Err("libfabric.so.1 cannot be loaded".into());
-            }
-            // SAFETY: see above.
-            return Err(unsafe { CStr::from_ptr(why) }.to_string_lossy().into_owned());
-        }
-        Library::find(handle)
+        // It stays, since providers keep state.
+        Library::find(symbols::Library::load(c"libfabric.so.1")?)
     })
 }
 
