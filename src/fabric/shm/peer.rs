@@ -205,7 +205,7 @@ impl Peer {
     }
 
     /// Is there a connection that both keep?
-    #[cfg(all(test, not(miri)))]
+    #[cfg(test)]
     pub(super) fn keeps_a_line(&self) -> bool {
         self.lines().iter().any(|line| line.kept)
     }
