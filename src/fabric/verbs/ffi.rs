@@ -423,7 +423,8 @@ pub struct SendWr {
     pub imm_data: u32,
     pub wr: Target,
     _xrc: u32,
-    _bind: [u64; 6],
+    /// Read for requests of other kinds only.
+    _bind: std::mem::MaybeUninit<[u64; 6]>,
 }
 
 impl SendWr {
@@ -439,7 +440,7 @@ impl SendWr {
             imm_data: 0,
             wr,
             _xrc: 0,
-            _bind: [0; 6],
+            _bind: std::mem::MaybeUninit::uninit(),
         }
     }
 }
