@@ -198,7 +198,9 @@ module fmpl
     end subroutine fmpl_init
   end interface
 
-  !> Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it.
+  !> Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it. When
+  !! it fails the job is left all the same, and the process, if it would end with exit code 0, ends with 1 and
+  !! says why.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_PENDING naming the messages or requests that remain.
   interface
     subroutine fmpl_finalize(ier) bind(C, name="fmpl_finalize_")

@@ -303,7 +303,9 @@ enum fmpl_error {
 int fmpl_init(void *ma, void *fa, int count);
 
 /**
- * Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it.
+ * Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it. When it
+ * fails the job is left all the same, and the process, if it would end with exit code 0, ends with 1 and says
+ * why.
  *
  * @return FMPL_SUCCESS, or: FMPL_ERR_PENDING naming the messages or requests that remain.
  * @see FMPL paper, section 3.1.

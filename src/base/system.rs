@@ -299,6 +299,28 @@ pub(crate) fn at_exit(last: extern "C" fn()) -> bool {
     unsafe { libc::atexit(last) == 0 }
 }
 
+/// Makes a process fail that ends by `exit`, or by a return from `main`, with code 0 although it has failed: `why` is called then, and says
+/// what to tell the user; `None`: it has not failed after all.
+pub(crate) fn fail_at_exit(why: fn() -> Option<String>) -> bool {
+    unsafe extern "C" {
+        fn on_exit(last: extern "C" fn(c_int, *mut core::ffi::c_void), data: *mut core::ffi::c_void) -> c_int;
+        fn exit(code: c_int) -> !;
+    }
+    extern "C" fn last(code: c_int, why: *mut core::ffi::c_void) {
+        // SAFETY: what was handed to `on_exit` below.
+        let why: fn() -> Option<String> = unsafe { core::mem::transmute(why) };
+        if code == 0
+            && let Some(text) = why()
+        {
+            super::error::say(&text);
+            // SAFETY: within `exit` this goes on with what is left to do at the end, and with this code (exit(3), Linux).
+            unsafe { exit(1) }
+        }
+    }
+    // SAFETY: a function that stays as long as the program: the shared libraries are never unloaded (build.rs).
+    unsafe { on_exit(last, why as *mut core::ffi::c_void) == 0 }
+}
+
 /// Ends the process where it stands: nothing is cleaned up, since other threads may be in the middle of anything.
 pub(crate) fn exit_now(code: c_int) -> ! {
     // SAFETY: does not return.

@@ -1,10 +1,11 @@
 //! The life of a job: init, finalize, abort; and the calls that are about all of its ranks.
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, Once, PoisonError};
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Layout, Run};
+use crate::base::system;
 use crate::base::unused::Unused;
 use crate::coll;
 use crate::comm::stats;
@@ -54,7 +55,7 @@ pub fn init_by(how: How<'_>, count: i32) -> Result<()> {
 
 /// `fmpl_finalize`: leaves the job when it was called as often as init. Collective: it waits for all ranks, so that everything
 /// they will ever receive is received. `Pending` names the first message that nobody received, or request never completed; the
-/// job is left all the same.
+/// job is left all the same, and the process will not end with code 0.
 ///
 /// `unused`: before the last one all requests are completed or their memory stays for ever, and no other thread is in a call of the library.
 pub fn finalize_raw(unused: Unused) -> Result<()> {
@@ -80,7 +81,28 @@ pub(super) fn leave(ep: &'static Endpoint, unused: Unused) -> Result<()> {
     stats::end(ep);
     coll::close(&unused);
     let closed = ep.close();
-    met.and(left_over).and(closed)
+    met.and(left_over).and(closed).inspect_err(fail_at_exit)
+}
+
+/// What the first finalize that failed said, and in which process.
+static FAILED: Mutex<Option<(u32, String)>> = Mutex::new(None);
+
+/// A process whose finalize has failed does not end with code 0, whatever its program looks at: so its launcher, and whoever
+/// started the job, hear of it.
+#[cold]
+fn fail_at_exit(error: &Error) {
+    static ONCE: Once = Once::new();
+    let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    failed.get_or_insert_with(|| (std::process::id(), error.to_string()));
+    ONCE.call_once(|| {
+        system::fail_at_exit(|| {
+            let failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+            let (pid, text) = failed.as_ref()?;
+            // A forked child has nothing to do with it.
+            (*pid == std::process::id())
+                .then(|| format!("finalize has failed, so this process ends with code 1: {text}"))
+        });
+    });
 }
 
 /// Acknowledges what is received and was to be acknowledged by messages that will not be sent now.

@@ -183,7 +183,7 @@ impl Job {
     /// receive is received.
     ///
     /// [`Code::Pending`] names the first message that nobody has received; [`Code::Peer`] a rank that has died. The job is
-    /// left all the same.
+    /// left all the same, and the process, if it would end with exit code 0, ends with 1 and says why.
     pub fn finalize(mut self) -> Result<()> {
         self.end()
     }

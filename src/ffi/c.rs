@@ -222,7 +222,8 @@ pub unsafe extern "C" fn fmpl_init(ma: *mut c_void, fa: *mut c_void, count: c_in
     number(comm::init_raw(count))
 }
 
-/// Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it.
+/// Leaves the job; collective. Delivers what is spooled. With several inits the last finalize does it. When it fails the job is left
+/// all the same, and the process, if it would end with exit code 0, ends with 1 and says why.
 ///
 /// Returns: `FMPL_ERR_PENDING` naming the messages or requests that remain.
 ///

@@ -32,7 +32,7 @@ fn installed() -> PathBuf {
 }
 
 /// The program, compiled by this MPI's compiler.
-fn compiled(mpicc: &Path, sources: &[PathBuf], name: &str) -> PathBuf {
+pub(super) fn compiled(mpicc: &Path, sources: &[PathBuf], name: &str) -> PathBuf {
     let (prefix, mark) = (installed(), mpicc.to_str().unwrap().replace('/', "_"));
     let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{mark}"));
     let mut c = Command::new(mpicc);

