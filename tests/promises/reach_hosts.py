@@ -3,12 +3,12 @@
 
 @functools.cache
 def hosts_programs():
-    """`fmpl` and the example `place`, released."""
-    command = ["cargo", "build", "--locked", "-q", "--release", "--bin", "fmpl", "--example", "place"]
+    """`fmpl` and the directory of the examples, released."""
+    command = ["cargo", "build", "--locked", "-q", "--release", "--bin", "fmpl", "--examples"]
     done = subprocess.run(command, cwd=ROOT, env=tests_env(), capture_output=True, text=True)
     if done.returncode:
         raise Missing(done.stderr[-300:])
-    return TARGET / "shows/release/fmpl", TARGET / "shows/release/examples/place"
+    return TARGET / "shows/release/fmpl", TARGET / "shows/release/examples"
 
 
 @functools.cache
@@ -23,6 +23,7 @@ def hosts_over_ssh():
 
 for scene, limit in {
     "job of two machines": "as on one",
+    "messages between the machines": "as sent",
     "exit code from there": "7",
     "rank killed there": "137, named, nothing left",
     "daemon killed there": "1, node named, nothing left",
@@ -45,8 +46,8 @@ NODES, RANKS = 64, 1000
 @functools.cache
 def hosts_starts(rounds=5):
     """Seconds that a job of 1000 ranks takes which start, meet, exchange and end: {launcher: [seconds]}, by turns; and descriptors of ours."""
-    fmpl, place = hosts_programs()
-    ranks = [str(place), "20", "--few"]
+    fmpl, examples = hosts_programs()
+    ranks = [str(examples / "place"), "20", "--few"]
     with tempfile.TemporaryDirectory() as directory:
         agent = pathlib.Path(directory, "agent")
         agent.write_text("#!/bin/sh\nhost=$1; shift; FMPL_NODE=${host#n} exec \"$@\"\n")
