@@ -132,6 +132,7 @@ pub struct Launcher {
     pub(super) signals: bool,
     pub(super) quiet: bool,
     pub(super) verbose: bool,
+    pub(super) stats: Option<PathBuf>,
 }
 
 impl Launcher {
@@ -161,6 +162,7 @@ impl Launcher {
             signals: false,
             quiet: false,
             verbose: false,
+            stats: None,
         }
     }
 
@@ -259,6 +261,12 @@ impl Launcher {
     /// Reports are not printed; [`Outcome::reports`] has them in any case.
     pub fn quiet(mut self, yes: bool) -> Launcher {
         self.quiet = yes;
+        self
+    }
+
+    /// Each rank's numbers are left in this directory, in a file with the rank's number as its name; those of other machines too.
+    pub fn stats(mut self, dir: impl Into<PathBuf>) -> Launcher {
+        self.stats = Some(dir.into());
         self
     }
 

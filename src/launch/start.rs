@@ -27,6 +27,8 @@ use std::time::Instant;
 pub(super) struct Team<'a> {
     pub(super) programs: &'a [Program],
     pub(super) env: &'a [(OsString, OsString)],
+    /// Where the ranks leave their numbers.
+    pub(super) stats: Option<&'a Path>,
     pub(super) wdir: Option<&'a Path>,
     /// The number of ranks of the whole job.
     pub(super) size: usize,
@@ -77,6 +79,7 @@ impl Supervisor {
             let team = Team {
                 programs: &l.programs,
                 env: &l.env,
+                stats: l.stats.as_deref(),
                 wdir: l.wdir.as_deref(),
                 size: n,
                 ranks: &(0..).zip(ranks).collect::<Vec<_>>(),
@@ -214,6 +217,7 @@ impl Crew {
         if let Some(nodes) = team.nodes {
             env.push(("FMPL_NODE".into(), nodes.of(rank as usize, team.size).to_string().into()));
         }
+        env.extend(team.stats.map(|dir| ("FMPL_STATS".into(), dir.into())));
         env.extend(team.env.iter().chain(&p.env).cloned());
         env.push(("PMI_FD".into(), theirs.as_raw_fd().to_string().into()));
         let start = Start {

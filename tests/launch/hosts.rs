@@ -369,7 +369,6 @@ fn machines_come_from_files_and_batch_systems() {
         (&["-H", "n1", "--nodes", "2", "-n", "2"], "--nodes pretends"),
         (&["-H", "a b"], "cannot be the name of a host"),
         (&["--launch-agent", "x"], "none is named (-H)"),
-        (&["-H", "n1", "--launch-agent", "x", "--stats"], "--stats gathers"),
         (&["-H", "n1", "--ppn", "2", "--map-by", "ppr:2:node"], "say the same"),
     ] {
         let r = run(&[args, &["true"]].concat());

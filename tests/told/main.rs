@@ -24,6 +24,7 @@ const TESTS: &[Test] = &[
     ("messages_over_rdma_are_counted_by_way", counters::over_rdma),
     ("a_table_says_what_each_rank_has_sent", stats::table),
     ("a_table_of_many_ranks_sums_up", stats::table_of_many),
+    ("daemons_hand_the_numbers_on", stats::through_daemons),
     ("the_numbers_can_be_had_in_json", stats::in_json),
     ("there_are_numbers_of_a_rank_that_dies", stats::of_the_dead),
     #[cfg(feature = "trace")]

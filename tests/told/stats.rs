@@ -46,6 +46,18 @@ pub fn table_of_many() {
     assert!(text.contains("all 17") && text.contains("17000 (136.0 KB)"), "{text}");
 }
 
+/// The same through daemons, as on several machines: each hands on what its ranks have counted, also of one that dies.
+pub fn through_daemons() {
+    let machines = ["--launch-agent", "env -u", "-H", "a:2,b:2"];
+    let (code, text) = run(4, &[&machines[..], &["--stats"]].concat());
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(text.lines().filter(|l| l.contains("1000 (8000 B)")).count(), 4, "{text}");
+    let (code, text) = run(4, &[&machines[..], &["--stats", "--env", "DIES=1"]].concat());
+    assert_eq!(code, 137, "{text}");
+    let rows: Vec<&str> = text.lines().filter(|l| l.contains("1000 (8000 B)")).collect();
+    assert!(rows.len() == 4 && rows[3].contains("moments before its end: died of signal 9"), "{text}");
+}
+
 pub fn in_json() {
     let file = std::env::temp_dir().join(format!("fmpl-told-{}.json", std::process::id()));
     let (code, text) = run(2, &[&format!("--stats={}", file.display())]);

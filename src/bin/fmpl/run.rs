@@ -232,14 +232,11 @@ pub fn main(mut o: Options) -> ExitCode {
     for (name, value) in &o.first.env() {
         launcher = launcher.env(name, value);
     }
-    if o.stats.is_some() && launcher.spans_machines() {
-        return refused(2, "--stats gathers the numbers of ranks on this machine, not of others");
-    }
     let mut stats = None;
     if let Some(file) = &o.stats {
         match Place::new() {
             Ok(place) => {
-                launcher = launcher.env("FMPL_STATS", place.path());
+                launcher = launcher.stats(place.path());
                 stats = Some((place, file));
             }
             Err(e) => return refused(1, &format!("--stats: a directory for the numbers: {e}")),

@@ -11,7 +11,7 @@ use crate::launch::server::Server;
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::os::fd::RawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub(in crate::launch) use super::branches::Happening;
@@ -38,6 +38,8 @@ pub(in crate::launch) struct Fleet {
     /// Of a stream that nobody reads, said once.
     closed: [bool; 2],
     refused: Option<Refused>,
+    /// Where the ranks' numbers go.
+    stats: Option<PathBuf>,
     give_up_at: Option<Instant>,
     finished: bool,
     said: Vec<Said>,
@@ -123,6 +125,7 @@ impl Fleet {
             owed: vec![0; posts.len()],
             closed: [false; 2],
             refused: None,
+            stats: l.stats.clone(),
             give_up_at: None,
             finished: false,
             said: Vec::new(),
@@ -166,6 +169,13 @@ impl Fleet {
                 }
             }
             Up::Ended(rank, end, badly) if known(rank) => self.said.push(Said::News(News::Ended(rank, end, badly))),
+            Up::Stats(rank, text) if known(rank) => {
+                if let Some(dir) = &self.stats
+                    && let Err(e) = std::fs::write(dir.join(rank.to_string()), text)
+                {
+                    self.said.push(Said::Text(format!("the numbers of rank {rank}: {e}")));
+                }
+            }
             Up::Abort(rank, code) if known(rank) => self.said.push(Said::News(News::Abort(rank, code))),
             Up::Garbage(rank, what) if known(rank) => self.said.push(Said::News(News::Garbage(rank, what))),
             Up::Output(rank, stream, bytes) if known(rank) && stream < 2 => {
@@ -348,6 +358,7 @@ fn plan(l: &Launcher, posts: &[Post], size: u32, mapping: String) -> Result<Plan
         map: l.map,
         verbose: l.verbose,
         stdin: l.stdin,
+        stats: l.stats.is_some(),
         silent: [l.stdout == Output::Null, l.stderr == Output::Null],
         mapping,
         agent: Agent { words: agent, fmpl: fmpl.into() },

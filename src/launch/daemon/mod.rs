@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `link` | the connection to a daemon: who is there, and frames with a check |
 //! | `words` | what is said over it |
+//! | `numbers` | what the ranks here have counted |
 //! | `branches` | the daemons that were started from here, the tree |
 //! | [`fleet`] | the launcher's side |
 //! | here | the daemon's life |
@@ -22,6 +23,7 @@
 pub(super) mod branches;
 pub(super) mod fleet;
 mod link;
+mod numbers;
 pub(super) mod words;
 
 use super::activity;
@@ -34,6 +36,7 @@ use crate::base::system::signals::{blocked_now, mind_children};
 use crate::base::system::{above_stdio, poll, set_waiting, write};
 use branches::Branches;
 use link::Link;
+use numbers::Numbers;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -112,6 +115,8 @@ struct Daemon {
     number: u32,
     host: String,
     crew: Crew,
+    /// Where these ranks leave their numbers.
+    numbers: Option<Numbers>,
     branches: Branches,
     input: Option<OwnedFd>,
     /// For rank 0; what it has not read yet.
@@ -138,12 +143,15 @@ impl Daemon {
         let post = plan.posts[0].clone();
         let ranks: Vec<(u32, usize)> = post.ranks.iter().map(|(rank, program)| (*rank, *program as usize)).collect();
         let below = branches::groups(&plan.posts[1..]).len();
+        let mut numbers = None;
         let began = descriptors_for(ranks.len(), below).and_then(|limit| {
             let branches = Branches::start(&plan, 1, blocked_now(), limit)?;
+            numbers = plan.stats.then(Numbers::new).transpose()?;
             let server = Server::part(&ranks, plan.size as usize, below, true).map(plan.mapping.clone());
             let team = Team {
                 programs: &plan.programs,
                 env: &plan.env,
+                stats: numbers.as_ref().map(Numbers::dir),
                 wdir: plan.wdir.as_deref().map(Path::new),
                 size: plan.size as usize,
                 ranks: &ranks,
@@ -185,6 +193,7 @@ impl Daemon {
             number,
             host,
             crew,
+            numbers,
             branches,
             input,
             pending: Vec::new(),
@@ -255,7 +264,12 @@ impl Daemon {
             let word = match news {
                 News::Abort(rank, code) => Up::Abort(rank, code),
                 News::Garbage(rank, what) => Up::Garbage(rank, what),
-                News::Ended(rank, end, badly) => Up::Ended(rank, end, badly),
+                News::Ended(rank, end, badly) => {
+                    if let Some(text) = self.numbers.as_ref().and_then(|numbers| numbers.of(rank)) {
+                        self.say(&Up::Stats(rank, text));
+                    }
+                    Up::Ended(rank, end, badly)
+                }
             };
             self.say(&word);
         }

@@ -37,6 +37,8 @@ pub(in crate::launch) enum Up {
     Exchange(Word),
     /// A rank has ended, and did not leave the job in good order.
     Ended(u32, End, bool),
+    /// The numbers that a rank has left; before the news of its end.
+    Stats(u32, String),
     /// A rank asks for the end of the job, with this exit code.
     Abort(u32, i32),
     /// A rank has sent what is not PMI-1.
@@ -69,6 +71,8 @@ pub(in crate::launch) struct Plan {
     pub(in crate::launch) verbose: bool,
     /// Rank 0 reads what comes from above.
     pub(in crate::launch) stdin: bool,
+    /// The numbers of the ranks are wanted.
+    pub(in crate::launch) stats: bool,
     /// Standard output and error go nowhere.
     pub(in crate::launch) silent: [bool; 2],
     /// Where all ranks are, in PMI's words.
@@ -223,7 +227,7 @@ said_by_fields! {
     Program { n, argv, env, wdir }
     Agent { words, fmpl }
     Post { number, host, ranks }
-    Plan { size, programs, env, wdir, bind, map, verbose, stdin, silent, mapping, agent, posts }
+    Plan { size, programs, env, wdir, bind, map, verbose, stdin, stats, silent, mapping, agent, posts }
 }
 
 impl Said for std::path::PathBuf {
@@ -313,7 +317,8 @@ said_by_variants! {
         9 Say(text)
         10 Lost(first, last, why)
         11 Beat(daemon)
-        ; 12 Done
+        12 Stats(rank, text)
+        ; 13 Done
     }
 }
 
@@ -359,6 +364,7 @@ mod tests {
             map: Map::L3,
             verbose: true,
             stdin: false,
+            stats: true,
             silent: [false, true],
             mapping: "(vector,(0,1,5))".into(),
             agent: Agent { words: vec!["ssh".into(), "-T".into()], fmpl: "/opt/fmpl/bin/fmpl".into() },
@@ -389,6 +395,7 @@ mod tests {
             Up::Exchange(Word::Put(1, vec![("a".into(), "b".into())])),
             Up::Ended(1, End::Signal { signal: 9, core: true }, false),
             Up::Ended(1, End::Exit(-1), true),
+            Up::Stats(1, text()),
             Up::Abort(1, 2),
             Up::Garbage(3, text()),
             Up::Output(1, 2, vec![]),
@@ -408,7 +415,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_word_or_not(bytes in proptest::collection::vec(0u8..14, 0..60), cut in 0usize..200) {
+        fn any_bytes_are_a_word_or_not(bytes in proptest::collection::vec(0u8..15, 0..60), cut in 0usize..200) {
             for bytes in [&bytes[..], &plan_bytes()[..cut.min(plan_bytes().len())]] {
                 prop_assert!(Up::decode(bytes).is_none_or(|w| w.encode() == bytes));
                 prop_assert!(Down::decode(bytes).is_none_or(|w| w.encode() == bytes));
