@@ -145,6 +145,36 @@ fn slurm_ends_jobs_and_leaves_nothing() {
     let _ = std::fs::remove_dir_all(dir);
 }
 
+/// The scripts of the guide, as they stand: a job that sends messages ends well, and one that fails fails.
+#[test]
+fn slurm_runs_the_scripts_of_the_guide() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (ring, scripts) = (example("ring"), root.join("examples/slurm"));
+    let bin = Path::new(env!("CARGO_BIN_EXE_fmpl")).parent().unwrap().display();
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("scripts-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    // One Slurm for all: of each script the exit codes of two jobs, and what they leave behind.
+    let batch = r#"batch() { sbatch --wait -o out.%j "$@" >job; echo "code $?"; cat out.*; rm -f out.* job; }"#;
+    let mut script = format!("export PATH={bin}:$PATH; cd {}; {batch}; ", dir.display());
+    let ways =
+        [("srun.sh", "pmix"), ("srun.sh", "pmi2"), ("srun.sh", "none"), ("fmpl-run.sh", ""), ("variables.sh", "")];
+    for (name, way) in ways {
+        let job = scripts.join(name).display().to_string();
+        script +=
+            &format!("export MPI={way}; batch {job} {ring}; batch {job} bash -c 'sleep 1; exit 3'; ls; echo next; ");
+    }
+    let Some(r) = slurm("2", &script) else { return };
+    let said: Vec<&str> = r.out.split("next\n").collect();
+    assert_eq!(said.len(), ways.len() + 1, "{}{}", r.out, r.err);
+    for ((name, way), said) in ways.iter().zip(said) {
+        let codes: Vec<&str> = said.lines().filter_map(|l| l.strip_prefix("code ")).collect();
+        assert!(codes.len() == 2 && codes[0] == "0" && codes[1] != "0", "{name} {way}: {said}{}", r.err);
+        assert!(said.contains("the sum of 1 to 4 is 10"), "{name} {way}: {said}");
+        assert!(!said.contains("secret."), "{name} leaves files: {said}");
+    }
+    let _ = std::fs::remove_dir_all(dir);
+}
+
 #[test]
 fn plain_slurm_without_munge_is_refused_and_named() {
     let script = r#"grep -v AuthInfo "$SLURM_CONF" >"$SLURM_CONF.none"; srun -N 2 -n 2 bash -c 'SLURM_CONF=$SLURM_CONF.none exec "$PLACE"'"#;

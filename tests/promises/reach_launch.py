@@ -36,6 +36,16 @@ def _():
     return passes("launchers::slurm_ends_jobs_and_leaves_nothing")
 
 
+@line("reach", "a real Slurm: the scripts of the guide (examples/slurm), as they stand; a job that fails", "tests pass")
+def _():
+    return passes("launchers::slurm_runs_the_scripts_of_the_guide")
+
+
+@line("reach", "a finalize that fails: exit code of the job under every launcher; before: 0", "tests pass")
+def _():
+    return passes("finalize::a_finalize_that_fails_makes_the_exit_code_non_zero")
+
+
 @line("reach", "mpirun of Open MPI 4 and 5, prterun, mpiexec.hydra: the same job, abort, a killed rank; before: PMI-1 only", "tests pass")
 def _():
     return passes("launchers::pmix_starts_our_programs", "exchange::mpich_starts_our_programs")
