@@ -1,6 +1,7 @@
 //! What every layer stands on: errors, settings, atomics, the clock, keys.
 
 pub mod atomics;
+pub mod by_rank;
 pub mod bytes;
 pub mod clock;
 pub mod config;

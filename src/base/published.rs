@@ -44,6 +44,12 @@ impl<T: Send + Sync> Published<T> {
     }
 }
 
+impl<T: Send + Sync> Default for Published<T> {
+    fn default() -> Published<T> {
+        Published::nothing()
+    }
+}
+
 impl<T> Drop for Published<T> {
     fn drop(&mut self) {
         let there = self.0.load(Ordering::Relaxed);

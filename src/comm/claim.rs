@@ -21,6 +21,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{Arc, Mutex, Weak};
 
+use crate::base::by_rank::ByRank;
 use crate::base::error::{Code, Error, Result};
 use crate::base::published::Published;
 use crate::lane::map::INDEX_MAX;
@@ -81,7 +82,7 @@ impl OfPeer {
 
 /// All claims of this process. Shared by every [`Job`](super::Job) of the process, since all of them use the same indices.
 pub(crate) struct Claims {
-    peers: Box<[Published<OfPeer>]>,
+    peers: ByRank<Published<OfPeer>>,
     gate: AtomicBool,
     collective: AtomicBool,
 }
@@ -132,16 +133,12 @@ impl Claims {
     }
 
     fn new(size: usize) -> Claims {
-        Claims {
-            peers: (0..size).map(|_| Published::nothing()).collect(),
-            gate: AtomicBool::new(false),
-            collective: AtomicBool::new(false),
-        }
+        Claims { peers: ByRank::new(size as u32), gate: AtomicBool::new(false), collective: AtomicBool::new(false) }
     }
 
     #[inline]
     fn peer(&self, comm: i32, peer: i32, index: i32) -> Result<&OfPeer> {
-        match usize::try_from(peer).ok().and_then(|p| self.peers.get(p)) {
+        match u32::try_from(peer).ok().and_then(|p| self.peers.get_or_make(p)) {
             Some(slot) => Ok(slot.get_or_make(OfPeer::new)),
             None => Err(refused(comm, peer, index)),
         }
@@ -220,7 +217,7 @@ impl Claims {
             return Err(Error::new(Code::Busy, "another thread looks at the spool"));
         }
         let _gate = Claimed(&self.gate);
-        for slot in &self.peers {
+        for (_, slot) in self.peers.all() {
             if slot.get().is_some_and(|of_peer| !of_peer.is_free(Direction::Send)) {
                 return Err(Error::new(
                     Code::Busy,

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Mutex, Ordering};
+use crate::base::by_rank::ByRank;
 use crate::base::config::Config;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{self, Level, tell};
@@ -102,7 +103,7 @@ pub struct Endpoint {
     attach: OnceLock<Attach>,
     /// The fabric between nodes, or why there is none; nothing when all ranks are here.
     fabric: OnceLock<std::result::Result<Arc<Fabric>, String>>,
-    dead: Box<[AtomicBool]>,
+    dead: ByRank<AtomicBool>,
     deaths: AtomicU32,
     /// When the connections with other nodes were last tended for a wait for nobody in particular.
     tended_ns: AtomicU64,
@@ -237,7 +238,7 @@ impl Endpoint {
             event_making: Mutex::new(()),
             attach: OnceLock::new(),
             fabric: OnceLock::new(),
-            dead: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            dead: ByRank::new(size),
             deaths: AtomicU32::new(0),
             tended_ns: AtomicU64::new(0),
             bound: Mutex::new(()),

@@ -170,10 +170,16 @@ impl<T> core::ops::DerefMut for MutexGuard<'_, T> {
 }
 
 /// As [`std::sync::OnceLock`]. In a model the value stays from execution to execution, and each begins with it unset.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct OnceLock<T> {
     set: AtomicU8,
     value: real::OnceLock<T>,
+}
+
+impl<T> Default for OnceLock<T> {
+    fn default() -> OnceLock<T> {
+        OnceLock::new()
+    }
 }
 
 impl<T> OnceLock<T> {

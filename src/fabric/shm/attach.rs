@@ -36,6 +36,7 @@ use super::region::Region;
 use super::service::Service;
 use super::socket::{self, Name};
 use crate::base::atomics::{AtomicBool, AtomicU64, Mutex, MutexGuard, OnceLock, Ordering};
+use crate::base::by_rank::ByRank;
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::{self, CHECK, Key};
 use crate::base::log::{Level, tell};
@@ -68,7 +69,7 @@ pub(super) struct Shared {
     pub service: Service,
     pub stop: AtomicBool,
     options: Options,
-    peers: Box<[OnceLock<Arc<Peer>>]>,
+    peers: ByRank<OnceLock<Arc<Peer>>>,
     /// Held while a peer is made known, so that each becomes known once, and its death comes after it.
     installing: Mutex<()>,
     /// Peers that were dead when they became known.
@@ -77,8 +78,8 @@ pub(super) struct Shared {
     /// asks: a peer with little time would come to answer none of them.
     pub greetings: std::sync::Mutex<BTreeMap<u32, Greeting>>,
     probe: Box<Private>,
-    /// For each rank memory to try its writes on.
-    scratch: Box<[Private]>,
+    /// For each rank that was greeted memory to try its writes on.
+    scratch: ByRank<Private>,
     on_death: OnDeath,
     on_contact: OnContact,
     rejected: [AtomicU64; Reason::ALL.len()],
@@ -268,12 +269,12 @@ impl Shared {
             service: Service::new(listener).map_err(|e| failed("making the service thread's descriptors", e))?,
             stop: AtomicBool::new(false),
             options,
-            peers: (0..size).map(|_| OnceLock::new()).collect(),
+            peers: ByRank::new(size),
             installing: Mutex::new(()),
             born_dead: Default::default(),
             greetings: Default::default(),
             probe: Box::new(std::array::from_fn(|i| AtomicU64::new(word(i)))),
-            scratch: (0..size).map(|_| Private::default()).collect(),
+            scratch: ByRank::new(size),
             on_death: Box::new(on_death),
             on_contact: Box::new(on_contact),
             rejected: Default::default(),
@@ -285,7 +286,7 @@ impl Shared {
 
     #[inline]
     pub fn known(&self, peer: u32) -> Option<&Arc<Peer>> {
-        self.peers.get(peer as usize)?.get()
+        self.peers.get(peer)?.get()
     }
 
     /// The packet that introduces this rank to another.
@@ -302,7 +303,7 @@ impl Shared {
             flags,
             check: [0; CHECK],
             probe_at: (&raw const *self.probe) as u64,
-            scratch_at: (&raw const self.scratch[to as usize]) as u64,
+            scratch_at: self.scratch.get_or_make(to).map_or(0, |scratch| (&raw const *scratch) as u64),
             probe: self.probe_bytes(),
         }
         .sealed(secret)
@@ -330,7 +331,7 @@ impl Shared {
     /// Makes a peer known, unless it is, and begins to watch it.
     pub fn install(&self, peer: Arc<Peer>) -> io::Result<Arc<Peer>> {
         let _guard = self.lock_installing();
-        let slot = &self.peers[peer.rank as usize];
+        let Some(slot) = self.peers.get_or_make(peer.rank) else { return Err(io::ErrorKind::InvalidInput.into()) };
         if let Some(p) = slot.get() {
             return Ok(Arc::clone(p));
         }

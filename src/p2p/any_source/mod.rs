@@ -42,6 +42,7 @@ pub mod stake;
 use std::sync::{Arc, OnceLock};
 
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
+use crate::base::by_rank::ByRank;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
@@ -88,7 +89,7 @@ pub struct AnySource {
     /// Which tickets this process is trying for.
     pub stakes: Stakes,
     /// The spools of those who sent long messages, by rank.
-    spools: OnceLock<Box<[OnceLock<Mapping>]>>,
+    spools: ByRank<OnceLock<Mapping>>,
     /// Requests that only this process can move.
     waiting: request::Waiting,
     /// Multicasts sent, as their master.
@@ -177,7 +178,7 @@ impl AnySource {
             outgoing: Table::default(),
             incoming: Table::default(),
             stakes: Stakes::own(region)?,
-            spools: OnceLock::new(),
+            spools: ByRank::new(region.size()),
             waiting: Default::default(),
             multicasts: AtomicU64::new(0),
             left: Mutex::default(),
@@ -197,8 +198,7 @@ impl AnySource {
         if source == ep.rank {
             return Ok(ep.spool.as_peers());
         }
-        let all = self.spools.get_or_init(|| (0..ep.size).map(|_| OnceLock::new()).collect());
-        let slot = all.get(source as usize).ok_or_else(|| garbled(ep, source))?;
+        let slot = self.spools.get_or_make(source).ok_or_else(|| garbled(ep, source))?;
         if let Some(window) = slot.get() {
             return Ok(PeerSpool::new(window));
         }

@@ -26,7 +26,7 @@ impl Endpoint {
         let attach = Attach::in_model(self.region.clone(), self.hears_of_deaths(), answers)?;
         self.launch.put(&card_key(self.rank), &attach.card())?;
         let _ = self.attach.set(attach);
-        for dead in &self.dead {
+        for (_, dead) in self.dead.all() {
             share((&raw const *dead).cast(), size_of::<AtomicBool>());
         }
         share((&raw const self.deaths).cast(), size_of::<AtomicU32>());

@@ -404,7 +404,7 @@ impl Endpoint {
 
     /// Is this rank known to be dead?
     pub fn is_dead(&self, rank: u32) -> bool {
-        self.dead.get(rank as usize).is_some_and(|d| d.load(Ordering::Acquire))
+        self.dead.get(rank).is_some_and(|d| d.load(Ordering::Acquire))
     }
 
     /// A rank has written into a record what cannot be there: all that is done with it ends in an error from here on, and names it. `record`:
@@ -431,7 +431,7 @@ impl Endpoint {
     }
 
     fn count_death(&self, rank: u32) {
-        if !self.dead[rank as usize].swap(true, Ordering::AcqRel) {
+        if self.dead.get_or_make(rank).is_some_and(|dead| !dead.swap(true, Ordering::AcqRel)) {
             self.deaths.fetch_add(1, Ordering::AcqRel);
         }
     }

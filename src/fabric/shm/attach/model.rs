@@ -13,7 +13,7 @@ impl Attach {
         let _ = shared.answers.set(Box::new(answers));
         let attach = Attach { shared, card, thread: Mutex::new(None), pid: std::process::id(), _raised: None };
         crate::base::shadow::share_lock(&attach.shared.installing);
-        attach.shared.peers.iter().for_each(OnceLock::in_model);
+        attach.shared.peers.all().iter().for_each(|(_, peer)| peer.in_model());
         attach.shared.service.in_model();
         attach.open(&Key::of(&[0; 16]))?;
         Ok(attach)
