@@ -348,6 +348,19 @@ fn writes_are_counted() {
     (0..2).for_each(|rank| print!("{}", ranks::said(&outcome, rank)));
 }
 
+/// A short message on a node, step by step.
+fn steps_are_counted() {
+    let outcome = Job::new(2, "steps").env("FMPL_WAIT", "spin").run();
+    (0..2).for_each(|rank| print!("{}", ranks::said(&outcome, rank)));
+}
+
+fn in_steps() {
+    init(256);
+    mode(10);
+    wire::instructions(rank());
+    finalize();
+}
+
 fn on_the_wire() {
     init(256);
     mode(10);
@@ -364,6 +377,7 @@ const TESTS: &[Test] = &[
     ("random_traffic_goes_on_and_on_between_nodes", soak),
     ("little_locked_memory_will_do_between_nodes", little_locked_memory),
     ("what_goes_over_the_wire_is_counted", writes_are_counted),
+    ("instructions_on_a_node_are_counted", steps_are_counted),
     ("three_ranks_and_four", crowds),
     ("indices_by_the_ten_thousands", many_indices),
     ("messages_of_more_than_4_gib", long_messages),
@@ -371,6 +385,7 @@ const TESTS: &[Test] = &[
 const BODIES: &[Body] = &[
     ("scenes", scenes),
     ("wire", on_the_wire),
+    ("steps", in_steps),
     ("little locked memory", memlock::little),
     ("hardly any locked memory", memlock::hardly_any),
     ("no more locked memory", memlock::no_more),

@@ -169,3 +169,23 @@ def _():
 def _():
     ours = rig.get("recv_instructions")
     return f"{ours:.0f}", ours <= 350
+
+
+# Counted the same way at the commit before.
+ON_A_NODE = {"send": 128, "recv": 151}
+
+
+@functools.cache
+def on_a_node():
+    """Instructions of a call of 8 bytes on a node, by name."""
+    text, well = said(test_program("conformance"), "instructions_on_a_node")
+    found = {name: int(n) for name, n in re.findall(r"figure (\w+)_instructions (\d+)", text)}
+    if not well or found.keys() < ON_A_NODE.keys():
+        raise Missing(text[-300:])
+    return found
+
+
+for call, before in ON_A_NODE.items():
+    @line("house", f"8 B on a node: instructions of {call}, nobody waits", f"<= {before}, as before")
+    def _(call=call, before=before):
+        return f"{on_a_node()[call]}", on_a_node()[call] <= before

@@ -22,8 +22,7 @@ pub fn recv_inline<const OWE: bool>(lane: &Lane, slot: usize, run: Run) -> bool 
         return false;
     }
     // A small buffer gets a small message: it is worth a moment's patience before anything else is tried.
-    let patience = if run.len() <= POST_AT_ONCE { patience() } else { 1 };
-    take_short::<OWE>(lane, progress, slot, run, patience)
+    take_short::<OWE>(lane, progress, slot, run, || if run.len() <= POST_AT_ONCE { patience() } else { 1 })
 }
 
 /// Takes the chain's next record, if the last message came from the chain and that record is there within moments and fits. `false`:
@@ -82,25 +81,28 @@ pub(in crate::p2p) fn take_short<const OWE: bool>(
     progress: &Progress,
     slot: usize,
     run: Run,
-    patience: u32,
+    patience: impl FnOnce() -> u32,
 ) -> bool {
     let (theirs, mine) = lane.receiving(slot);
     let seq = progress.received.load(Ordering::Relaxed) + 1;
     let epoch = lane.epoch;
-    let mut turns = 1;
     let mut land = theirs.landing();
-    if patience > 1 && !land.is(seq, epoch) && is_acknowledged_first(lane, progress, slot) {
-        (0..ANSWER_PAUSES).for_each(|_| spin_loop());
-    }
-    while !land.is(seq, epoch) {
-        if turns >= patience {
-            return false;
+    if !land.is(seq, epoch) {
+        let patience = patience();
+        if patience > 1 && is_acknowledged_first(lane, progress, slot) {
+            (0..ANSWER_PAUSES).for_each(|_| spin_loop());
         }
-        // The pause matters: a poller without it takes the line away between the peer's acknowledgement and its next landing,
-        // and a ping-pong takes twice the time.
-        spin_loop();
-        land = theirs.landing();
-        turns += 1;
+        let mut turns = 1;
+        while !land.is(seq, epoch) {
+            if turns >= patience {
+                return false;
+            }
+            // The pause matters: a poller without it takes the line away between the peer's acknowledgement and its next landing,
+            // and a ping-pong takes twice the time.
+            spin_loop();
+            land = theirs.landing();
+            turns += 1;
+        }
     }
     let len = land.inline_len();
     if len > run.len() {

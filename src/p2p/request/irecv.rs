@@ -85,7 +85,7 @@ fn complete_short(lane: &Lane, slot: usize, patience: u32) -> bool {
     {
         fetch_annex(lane, next, its, run.len());
     }
-    if !take_short::<false>(lane, progress, slot, run, patience) {
+    if !take_short::<false>(lane, progress, slot, run, || patience) {
         return false;
     }
     flags.store(flags.load(Ordering::Relaxed) & !RECV_PENDING, Ordering::Release);
