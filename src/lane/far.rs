@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::map::{SIDE_FINALIZED, SLOTS, Side};
+use super::progress::Progress;
 use super::record::{Land, WANTS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
@@ -234,6 +235,12 @@ impl Far {
         if before != 0 && before != slot as u32 + 1 {
             self.send_ack(before as usize - 1);
         }
+    }
+    /// May the acknowledgement of message `seq` be left to an answer? Over a network that is driven only where there will be one: what a sender
+    /// does not know to be received costs more than a word that says so.
+    #[inline(always)]
+    pub fn waits_for_answer(&self, progress: &Progress, seq: u64, land: Land) -> bool {
+        !self.link.limits().is_driven || progress.alternates(seq, land)
     }
     /// A message of the chain has been received; its sender learns of it by the block.
     pub fn note_received(&self, slot: usize, seq: u64) {

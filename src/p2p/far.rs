@@ -39,7 +39,8 @@ use bulk::{RUN_FROM, span, start};
 pub(super) use bulk::{Remote, fetch_into, fetch_words, registered, transfer};
 pub(super) use short::{recv_far, send_far};
 
-/// Receive buffers of fewer bytes are not registered: their messages come by landing or through the spool.
+/// Receive buffers of fewer bytes are not registered, where registering costs more than a copy: their messages come by landing or through
+/// the spool.
 const REGISTER_FROM: usize = 16 << 10;
 
 impl Sender {
@@ -48,6 +49,9 @@ impl Sender {
         if self.len <= FAR_INLINE {
             let words: [u64; FAR_INLINE / 8] = Cursor::new(self.data, 0).gather_words();
             return self.land_far(far, Kind::FarInline, self.len, &words[..self.len.div_ceil(8)]);
+        }
+        if !self.request {
+            self.posted_soon();
         }
         if self.posting().is(self.seq) {
             // Who sends short messages takes them for sent.
@@ -179,7 +183,7 @@ impl Receiver {
     /// Posts at the peer, with the buffer registered if it is worth it.
     pub(super) fn post_far(&self, far: &Far) {
         let cap = self.posted_cap();
-        let span = span(self.data, 0, cap).filter(|_| cap >= REGISTER_FROM);
+        let span = span(self.data, 0, cap).filter(|_| cap >= REGISTER_FROM.min(far.link.limits().copy_most as usize));
         let region = span.and_then(|run| registered(far, run, true));
         let key = region.as_ref().map(|r| r.rkey());
         if let Some(mine) = far.slot(self.slot) {
@@ -248,7 +252,8 @@ impl Receiver {
     pub(super) fn acknowledge_far(&self, far: &Far, land: Option<Land>) {
         let Some(mine) = far.slot(self.slot) else { return };
         *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = None;
-        let now = land.is_some_and(|l| l.kind() == Kind::Spooled as u8 || l.is_now());
+        let soon = |land: Land| !far.waits_for_answer(self.lane.progress(self.slot), self.seq, land);
+        let now = land.is_some_and(|l| l.kind() == Kind::Spooled as u8 || l.is_now() || soon(l));
         match land {
             Some(_) => far.acknowledge(self.slot, self.seq, now),
             None => far.note_received(self.slot, self.seq),

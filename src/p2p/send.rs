@@ -15,7 +15,7 @@ use crate::base::layout::{Cursor, Form, Layout, Run};
 use crate::base::rules::{Rule, holds};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
-use crate::lane::far::FAR;
+use crate::lane::far::{FAR, Far};
 use crate::lane::map::{ANNEX_BYTES, SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;
@@ -49,6 +49,8 @@ const ACK_PATIENCE: u32 = if cfg!(loom) { 1 } else { 24 };
 const CHAIN_MOST: u64 = 1 << 22;
 /// The longest that a buffered send looks for its posting before it copies into memory that the spool has used before, or into new pages.
 const SPOOL_PATIENCE_NS: u64 = 50_000;
+/// What a fetch out of the spool takes over a network that the peer has to drive.
+const FETCH_NS: u64 = 20_000;
 const NEW_PAGES_PATIENCE_NS: u64 = 1_000_000;
 /// Shorter messages touch few of them.
 const NEW_PAGES: u64 = 64 << 10;
@@ -298,12 +300,32 @@ impl Sender {
         })
     }
 
+    /// Has a receiver on another node consumed everything before this message, or is just about to? Over a network that is driven that is
+    /// waited for as long as it would take to fetch the message, where one comes for each that goes: both sides send at once.
+    fn consumed_far(&self, far: &Far) -> bool {
+        let two_way = self.lane.progress(self.slot).is_two_way();
+        if self.consumed_all() || !two_way || !far.link.limits().is_driven {
+            return self.consumed_all() || two_way && self.consumed_soon();
+        }
+        far.pay();
+        let end = now_ns() + FETCH_NS;
+        while !self.consumed_all() {
+            if now_ns() >= end {
+                return false;
+            }
+            crate::wait::pause();
+        }
+        true
+    }
+
     /// In buffered mode: before a longer message is copied into the spool, and out of it again, looks for its posting for a quarter of
     /// the time that this would take, and for all of it where new pages are touched, each of which takes some 3 microseconds. An answer
     /// often comes while its receiver is on its way to the receive. Where both sides send before they receive it never comes: each
     /// look in vain halves the next.
-    fn posted_soon(&self) {
-        if cfg!(loom) || self.is_short() {
+    pub(super) fn posted_soon(&self) {
+        // Where it takes the receiver a fetch to get it out of the spool, a short one is waited for as long as that.
+        let fetched = self.lane.far().is_some_and(|far| far.link.limits().is_driven);
+        if cfg!(loom) || self.is_short() && !fetched {
             return;
         }
         let side = self.lane.send_side(self.slot);
@@ -314,6 +336,7 @@ impl Sender {
         let n = self.len as u64;
         // The last block of this index is the next one, if it is large enough. Where ranks share cores the receiver may need this one.
         let longest = match n < NEW_PAGES || side.block.get().size > n || patience() == 1 {
+            true if fetched => FETCH_NS.max(n / 16).min(SPOOL_PATIENCE_NS),
             true => (n / 16).min(SPOOL_PATIENCE_NS),
             false => n.min(NEW_PAGES_PATIENCE_NS),
         };
@@ -322,7 +345,7 @@ impl Sender {
             if now_ns() >= end {
                 return vain.set((vain.get() + 1).min(4));
             }
-            crate::base::atomics::spin_loop();
+            crate::wait::pause();
         }
         vain.set(0);
     }

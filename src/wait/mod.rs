@@ -85,6 +85,12 @@ fn turn() {
     }
 }
 
+/// A short pause, in which what comes from other nodes goes on.
+#[inline(always)]
+pub fn pause() {
+    if TURNS.get() == 0 { spin_loop() } else { turn() }
+}
+
 /// See [`PATIENCE`].
 #[inline(always)]
 pub fn patience() -> u32 {
@@ -238,11 +244,7 @@ impl Waiter {
     #[inline(always)]
     pub fn spin(&mut self) -> bool {
         self.turns += 1;
-        if TURNS.get() == 0 {
-            spin_loop();
-        } else {
-            turn();
-        }
+        pause();
         self.turns & (SPINS - 1) != 0
     }
 

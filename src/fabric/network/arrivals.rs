@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::device::{Arrived, DATAGRAM, Device};
-use crate::base::lock::{Mutex, MutexGuard};
+use crate::base::error::Result;
+use crate::base::lock::Mutex;
 
 /// Datagrams that are kept until somebody looks; more are lost, and repeated by their senders.
 const DATAGRAMS: usize = 128;
@@ -52,24 +53,26 @@ impl Arrivals {
     /// Notes what has come.
     pub fn collect(&self) {
         // Held over the collecting, so that what comes later is noted later.
-        self.take_in(self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_collected(self.device.collect(&mut |arrived| self.take_in(&mut pending, arrived)));
     }
 
-    fn take_in(&self, mut pending: MutexGuard<'_, VecDeque<Arrival>>) {
-        let collected = self.device.collect(&mut |arrived| {
-            if let Some(arrival) = self.note(arrived) {
-                put(&mut pending, arrival);
-            }
-        });
+    fn take_in(&self, pending: &mut VecDeque<Arrival>, arrived: Arrived<'_>) {
+        if let Some(arrival) = self.note(arrived) {
+            put(pending, arrival);
+        }
+    }
+
+    fn is_collected(&self, collected: Result<()>) {
         if let Err(e) = collected {
             let _ = self.broken.set(e.detail().to_owned());
         }
     }
 
-    /// The same, unless somebody is at it: what a thread does that waits, where nothing goes on otherwise.
+    /// A part of that, unless somebody is at it: what a thread does that waits, where nothing goes on otherwise.
     pub fn drive(&self) {
-        let Ok(pending) = self.pending.try_lock() else { return };
-        self.take_in(pending);
+        let Ok(mut pending) = self.pending.try_lock() else { return };
+        self.is_collected(self.device.drive(&mut |arrived| self.take_in(&mut pending, arrived)));
     }
 
     /// What comes by this pair is the peer's from now on, and its [`COUNTED`] are counted there.

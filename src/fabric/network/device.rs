@@ -117,6 +117,11 @@ pub enum Atomics {
 pub struct Limits {
     /// Longest request in bytes.
     pub longest: u32,
+    /// Bytes of a write of a long message at most. Each ends with a word from the peer's device; after a loss Soft-RoCE waits for one before
+    /// it believes in another loss: until then only its clock helps.
+    pub write_most: u32,
+    /// Up to so many bytes are copied through registered memory, where registering costs more.
+    pub copy_most: u32,
     /// Pieces of a request at most.
     pub pieces: u32,
     /// How it changes words.
@@ -189,6 +194,10 @@ pub trait Device: Send + Sync + fmt::Debug {
     fn pair(&self, depth: u32) -> Result<Arc<dyn Pair>>;
     /// Hands over what has come; one thread at a time. An error: nothing comes any more.
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()>;
+    /// A part of that, of which all comes in turn: what a turn of a wait does, so that what peers ask for goes on.
+    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
+        self.collect(with)
+    }
     /// The next to come ends a [sleep](Device::sleep). What came before is to be [collected](Device::collect) afterwards, once more.
     fn arm(&self) -> Result<()>;
     /// Sleeps until something comes, somebody [wakes](Device::wake) it, or the time is over; for a moment too long or too short. `true`:

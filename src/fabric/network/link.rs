@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use super::arrivals::Arrivals;
 pub use super::arrivals::COUNTED;
 use super::control::Shared;
-use super::device::{Device, End, Pair};
+use super::device::{Device, End, Limits, Pair};
 use super::handshake::Handshake;
 use super::hello::Card;
 use super::region::{Domain, Region};
@@ -35,9 +35,6 @@ mod under_way;
 const DEPTH: u32 = 256;
 /// Pieces of a request, where the device can.
 pub const PIECES: u32 = 16;
-/// Bytes of a bulk request at most. Each ends with a packet that the peer acknowledges, and an acknowledgement gives the connection all its
-/// repetitions back: so a link that loses packets is not taken for a dead one, as it would be by some devices in a request of many.
-const LONGEST: u32 = 32 << 10;
 /// A write that is there, and whose completion has not come after so long, was none.
 const UNCOUNTED_NS: u64 = 5_000_000_000;
 /// A wait that lasts longer than this since anything was posted tries the connection.
@@ -93,10 +90,7 @@ pub struct Link {
     /// Writes with [`COUNTED`] posted, and arrived.
     counted: AtomicU64,
     arrived: Arc<AtomicU64>,
-    longest: u32,
-    pieces: u32,
-    /// After so long without an answer the device gives a connection up.
-    silence_ns: u64,
+    limits: Limits,
     /// Answers that have come.
     answers: AtomicU32,
     posted: Mutex<Posted>,
@@ -138,9 +132,7 @@ impl Link {
             arrivals: home.arrivals.clone(),
             counted: AtomicU64::new(0),
             arrived: Arc::default(),
-            longest: limits.longest.min(LONGEST),
-            pieces: PIECES.min(limits.pieces),
-            silence_ns: limits.silence_ns,
+            limits,
             answers: AtomicU32::new(0),
             posted: Mutex::new(Posted {
                 last: 0,
@@ -289,13 +281,21 @@ impl Link {
         Ok(())
     }
 
+    /// What the device can.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
     /// Longest bulk request in bytes.
     pub fn longest(&self) -> usize {
-        self.longest as usize
+        self.limits.longest as usize
+    }
+    /// Longest write of bulk in bytes.
+    pub fn write_most(&self) -> usize {
+        self.limits.write_most.min(self.limits.longest) as usize
     }
     /// Most pieces of a bulk request.
     pub fn pieces(&self) -> usize {
-        self.pieces as usize
+        PIECES.min(self.limits.pieces) as usize
     }
 
     /// Writes and reads posted so far, their bytes, and completions taken.

@@ -501,7 +501,9 @@ impl Device for Simulated {
     fn limits(&self) -> Limits {
         let atomics = self.ether.lock().weather.atomics;
         Limits {
-            longest: 1 << 30,
+            longest: 32 << 10,
+            write_most: 16 << 10,
+            copy_most: 64 << 10,
             pieces: 16,
             atomics,
             silence_ns: SILENCE_NS + 1_000_000_000,

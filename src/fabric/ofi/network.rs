@@ -16,7 +16,7 @@ use super::domain::Net;
 use super::endpoint::{Contexts, Endpoint};
 use super::ffi::{CqEntry, cap};
 use super::provider::{ADDRESS_MOST, Offer};
-use super::queue::{Inlets, Queue};
+use super::queue::{Inlet, Inlets, Queue};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::thread::yield_core;
@@ -37,6 +37,10 @@ const LEAVES_WITHIN_NS: u64 = 5_000_000;
 const SILENCE_NS: u64 = 5_000_000_000;
 /// While threads that wait do the calling, the thread of the fabric looks only so often.
 const ASIDE: Duration = Duration::from_micros(250);
+/// Longest request in bytes: enough that its own cost does not count, and its answer comes before those behind it are posted.
+const LONGEST: usize = 256 << 10;
+/// Registering is little more than a note here.
+const COPY_MOST: u32 = 512;
 /// How often it looks where there is nothing to sleep on.
 const LOOKS: Duration = Duration::from_millis(1);
 
@@ -150,9 +154,51 @@ impl Ofi {
         Ok(())
     }
 
+    fn longest(&self) -> u32 {
+        let endpoint = self.net.offer.endpoint();
+        let in_order = if self.net.offer.is_ordered() { endpoint.max_order_waw_size } else { usize::MAX };
+        LONGEST.min(endpoint.max_msg_size).min(in_order) as u32
+    }
+
     /// Is the caller the thread that sleeps here?
     fn is_sleeper(&self) -> bool {
         self.sleeper.get() == Some(&std::thread::current().id())
+    }
+
+    /// Hands over what has come to a queue; was it anything?
+    fn collect_from(&self, (queue, connection): Inlet, with: &mut dyn FnMut(Arrived<'_>)) -> Result<bool> {
+        let mut entries = [CqEntry::NONE; 32];
+        let (mut n, mut some) = (entries.len(), false);
+        while n == entries.len() {
+            // A receive that has failed is posted again.
+            let mut failed = |f: super::queue::Failed| {
+                if let Some(connection) = &connection {
+                    connection.hears(f.context, 0);
+                } else if let Some(n) = self.receives.number(f.context) {
+                    self.unposted.lock().unwrap_or_else(PoisonError::into_inner).push(n);
+                }
+            };
+            n = queue.read(&mut entries, &mut failed)?;
+            for entry in &entries[..n] {
+                some |= self.take(entry, connection.as_deref(), with);
+            }
+        }
+        if let Some(connection) = connection {
+            connection.settle_up();
+        }
+        Ok(some)
+    }
+
+    /// What follows; `some`: something has come.
+    fn collected(&self, some: bool) -> Result<()> {
+        if !self.is_sleeper() {
+            self.driven.fetch_add(1, Ordering::Relaxed);
+            if some {
+                // It deals with what has come, and the descriptor does not tell it any more.
+                self.wake();
+            }
+        }
+        if some { self.post_receives() } else { Ok(()) }
     }
 
     /// Hands over what has come with one completion; was it anything?
@@ -198,7 +244,9 @@ impl Device for Ofi {
     }
     fn limits(&self) -> Limits {
         Limits {
-            longest: self.net.offer.endpoint().max_msg_size.min(1 << 30) as u32,
+            longest: self.longest(),
+            write_most: self.longest(),
+            copy_most: COPY_MOST,
             pieces: self.net.offer.tx().iov_limit.clamp(1, PIECES as usize) as u32,
             atomics: Atomics::Both,
             silence_ns: SILENCE_NS,
@@ -273,37 +321,20 @@ impl Device for Ofi {
     }
 
     fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
-        let mut entries = [CqEntry::NONE; 32];
         let mut some = false;
         for at in 0.. {
-            let Some((queue, connection)) = self.inlets.nth(at) else { break };
-            let mut n = entries.len();
-            while n == entries.len() {
-                // A receive that has failed is posted again.
-                let mut failed = |f: super::queue::Failed| {
-                    if let Some(connection) = &connection {
-                        connection.hears(f.context, 0);
-                    } else if let Some(n) = self.receives.number(f.context) {
-                        self.unposted.lock().unwrap_or_else(PoisonError::into_inner).push(n);
-                    }
-                };
-                n = queue.read(&mut entries, &mut failed)?;
-                for entry in &entries[..n] {
-                    some |= self.take(entry, connection.as_deref(), with);
-                }
-            }
-            if let Some(connection) = connection {
-                connection.settle_up();
-            }
+            let Some(inlet) = self.inlets.nth(at) else { break };
+            some |= self.collect_from(inlet, with)?;
         }
-        if !self.is_sleeper() {
-            self.driven.fetch_add(1, Ordering::Relaxed);
-            if some {
-                // It deals with what has come, and the descriptor does not tell it any more.
-                self.wake();
-            }
-        }
-        if some { self.post_receives() } else { Ok(()) }
+        self.collected(some)
+    }
+
+    /// Providers over sockets deal with all that has come, for whatever queue, when one of them is asked: so one is, in turn.
+    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
+        let turn = self.driven.load(Ordering::Relaxed) as usize;
+        let Some(inlet) = self.inlets.in_turn(turn) else { return Ok(()) };
+        let some = self.collect_from(inlet, with)?;
+        self.collected(some)
     }
 
     fn arm(&self) -> Result<()> {

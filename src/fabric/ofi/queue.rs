@@ -22,6 +22,9 @@ pub struct Queue {
     net: Arc<Net>,
 }
 
+/// A queue, and its connection if it has one.
+pub(super) type Inlet = (Arc<Queue>, Option<Arc<Connection>>);
+
 /// The queues of what comes, one for each endpoint.
 #[derive(Debug, Default)]
 pub struct Inlets(Mutex<Vec<(Arc<Queue>, Weak<Connection>)>>);
@@ -38,10 +41,16 @@ impl Inlets {
     pub(super) fn remove(&self, queue: &Arc<Queue>) {
         self.all().retain(|(q, _)| !Arc::ptr_eq(q, queue));
     }
-    /// One of them, and its connection if it has one; `None`: there are no more. Others may go and come in between.
-    pub(super) fn nth(&self, n: usize) -> Option<(Arc<Queue>, Option<Arc<Connection>>)> {
+    /// One of them; `None`: there are no more. Others may go and come in between.
+    pub(super) fn nth(&self, n: usize) -> Option<Inlet> {
         let all = self.all();
         let (queue, connection) = all.get(n)?;
+        Some((queue.clone(), connection.upgrade()))
+    }
+    /// The one whose turn it is.
+    pub(super) fn in_turn(&self, turn: usize) -> Option<Inlet> {
+        let all = self.all();
+        let (queue, connection) = all.get(turn.checked_rem(all.len())?)?;
         Some((queue.clone(), connection.upgrade()))
     }
     /// The descriptors of those that are open, to sleep on until one is readable; `None`: there is something to be done now. And is there

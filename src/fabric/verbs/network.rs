@@ -27,6 +27,9 @@ const DATAGRAMS: usize = 128;
 const NUMBERS: usize = 512;
 /// Bytes that a datagram's receive buffer has in front: the global route header.
 const GRH: usize = 40;
+/// Bytes of a request at most. Each ends with a packet that the peer acknowledges, and an acknowledgement gives the connection all its
+/// repetitions back: so a link that loses packets is not taken for a dead one, as it would be by some devices in a request of many.
+const LONGEST: u32 = 32 << 10;
 const STRIDE: usize = (GRH + DATAGRAM).next_multiple_of(64);
 
 /// See the head of this file.
@@ -166,7 +169,9 @@ impl Device for Verbs {
     }
     fn limits(&self) -> Limits {
         Limits {
-            longest: self.port.max_message,
+            longest: self.port.max_message.min(LONGEST),
+            write_most: 16 << 10,
+            copy_most: 64 << 10,
             pieces: self.port.device.attr().max_sge.max(1) as u32,
             atomics: self.protection.atomics(),
             silence_ns: SILENCE_MOST_NS,

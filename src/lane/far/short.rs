@@ -7,6 +7,7 @@ use super::front::{Chunk, FarSlot, Front, SumOf, sum};
 use super::{CHUNK_SLOTS, FAR_INLINE, Far};
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
+use crate::lane::progress::Progress;
 use crate::lane::record::{Kind, Land};
 
 /// A landing that has been taken.
@@ -130,7 +131,8 @@ impl Far {
 
     /// [`acknowledge`](Far::acknowledge) of a message that was taken so.
     #[inline(always)]
-    pub fn acknowledge_taken(&self, slot: usize, seq: u64, taken: &Taken<'_>) {
-        self.acknowledge_on(taken.mine, slot, seq, taken.land.is_now());
+    pub fn acknowledge_taken(&self, slot: usize, seq: u64, taken: &Taken<'_>, progress: &Progress) {
+        let now = taken.land.is_now() || !self.waits_for_answer(progress, seq, taken.land);
+        self.acknowledge_on(taken.mine, slot, seq, now);
     }
 }

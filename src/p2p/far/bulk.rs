@@ -15,9 +15,6 @@ use crate::p2p::endpoint::endpoint;
 pub(super) const RUN_FROM: usize = 1024;
 /// A block that reaches over more memory than so many times its bytes is not registered.
 const SPREAD_MOST: usize = 4;
-/// Bytes of a write at most. Each ends with a word from the peer's device, and after a loss Soft-RoCE waits for one before it believes in another
-/// loss: until then only its clock helps.
-const WRITE_MOST: usize = 16 << 10;
 
 /// A failure of the connection: what stands in the error.
 type Broken = Error;
@@ -132,7 +129,7 @@ pub(super) fn start<'a>(
     remote: Remote,
 ) -> Result<Started<'a>, Broken> {
     let link = &*far.link;
-    if n > BOUNCE_BYTES
+    if n > link.limits().copy_most as usize
         && let Some(whole) = span(local, at, n)
         && let Some(region) = registered(far, whole, !push)
     {
@@ -142,7 +139,7 @@ pub(super) fn start<'a>(
             }
             _ => Remote::run((whole.ptr() as u64).wrapping_sub(at as u64), region.lkey()),
         };
-        let request_most = if push { WRITE_MOST.min(link.longest()) } else { link.longest() };
+        let request_most = if push { link.write_most() } else { link.longest() };
         let ticket = link.post_all(n, |done| {
             link.until_room()?;
             // One run there, of one or several here.
@@ -182,7 +179,7 @@ fn by_bounce<'a>(
     let post = |k: usize, len: usize| -> Result<u64, Broken> {
         link.post_all(len, |done| {
             let (place, run) = remote.at(k * HALF + done);
-            let bytes = (len - done).min(run).min(if push { WRITE_MOST } else { HALF }).min(link.longest());
+            let bytes = (len - done).min(run).min(if push { link.write_most() } else { HALF }).min(link.longest());
             Ok((bytes, bounce.post(link, (push, done + bytes == len), (k & 1) * HALF + done, bytes, place)?))
         })
     };

@@ -54,6 +54,6 @@ pub(in crate::p2p) fn recv_far(lane: &Lane, slot: usize, run: Run, patience: u32
     progress.count_received(seq);
     lane.note_len(progress, slot, taken.len);
     traced!(lane.note_received(slot, taken.len, seq));
-    far.acknowledge_taken(slot, seq, &taken);
+    far.acknowledge_taken(slot, seq, &taken, progress);
     true
 }

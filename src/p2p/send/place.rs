@@ -7,13 +7,17 @@ impl Sender {
     pub fn place_short(&mut self) -> bool {
         let flags = self.flags();
         if flags & SEND_CHAIN != 0 {
-            let progress = self.lane.progress(self.slot);
-            if !progress.is_two_way() || !self.consumed_soon() {
+            let stays = match self.lane.far() {
+                None => !self.lane.progress(self.slot).is_two_way() || !self.consumed_soon(),
+                // Every record of a chain costs its receiver a fetch.
+                Some(far) => !self.consumed_far(far),
+            };
+            if stays {
                 return self.chain();
             }
             // The traffic goes both ways again: back to the landing, where a message costs one line.
             self.leave_chain();
-        } else if !self.consumed_all() {
+        } else if !self.lane.far().map_or_else(|| self.consumed_all(), |far| self.consumed_far(far)) {
             return self.chain();
         }
         if let Some(far) = self.lane.far() {

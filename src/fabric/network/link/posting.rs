@@ -17,10 +17,10 @@ use crate::fabric::network::record::Record;
 
 /// One request in so many asks for a completion.
 const SIGNAL_EVERY: u64 = 64;
-/// Bytes of writes that make a group, two of which are under way at a time: more than a fast network has on its way, and no more than that,
+/// Longest writes that make a group, two of which are under way at a time: more than a fast network has on its way, and no more than that,
 /// since what comes behind a lost packet is sent again. Of reads each is a group: a device that is slow to answer takes a longer queue for a
 /// loss, and repeats it all.
-const GROUP: usize = 96 << 10;
+const GROUP: usize = 6;
 /// A question for a key is repeated after so long at most.
 const LEARN_PATIENCE: Duration = Duration::from_millis(250);
 
@@ -149,7 +149,7 @@ impl Link {
             turns += 1;
             if turns.is_multiple_of(64) {
                 let home = self.home.upgrade();
-                let patience = home.as_ref().map_or(0, |home| home.patience_ns).max(self.silence_ns);
+                let patience = home.as_ref().map_or(0, |home| home.patience_ns).max(self.limits.silence_ns);
                 if now_ns() - since > patience {
                     let why = home.map_or_else(|| "takes nothing more".to_owned(), |home| home.no_answer());
                     self.fail(Reason::Silent, why);
@@ -226,7 +226,7 @@ impl Link {
             home.ask_where(self, lane, number.saturating_sub(1), patience, over);
             patience = (patience * 2).min(LEARN_PATIENCE);
             self.tend();
-            if now_ns() - since > home.patience_ns.max(self.silence_ns) {
+            if now_ns() - since > home.patience_ns.max(self.limits.silence_ns) {
                 self.is_late(home.no_answer());
             }
             self.check()?;
@@ -270,7 +270,7 @@ impl Link {
         let bytes = pieces.iter().map(|p| p.len as usize).sum();
         posted.count(!push, bytes);
         posted.group += bytes;
-        let ends = !push || posted.group >= GROUP;
+        let ends = !push || posted.group >= GROUP * self.write_most();
         let ticket = self.post(&mut posted, what, Data::Pieces(pieces), remote, last || ends)?;
         if ends {
             (posted.ends, posted.group) = ([posted.ends[1], ticket], 0);

@@ -194,7 +194,7 @@ impl Link {
         }
         let Some(home) = self.home.upgrade() else { return true };
         // A silent device is noticed by ours before that.
-        let patience_ns = home.patience_ns.max(self.silence_ns);
+        let patience_ns = home.patience_ns.max(self.limits.silence_ns);
         if now - stuck.since_ns > patience_ns + STUCK_NS {
             let seconds = patience_ns as f64 / 1e9;
             let why = format!(
