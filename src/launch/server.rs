@@ -10,7 +10,8 @@
 //!
 //! *Several machines.* The servers of the machines form a tree. Each has ranks of its own, *branches* below it and one *above*, or none of
 //! some of these. What its ranks have put goes up with the next fence, when all below have come to it; so each fence is one word
-//! for each connection, and what is asked for is found at once, or further up, and kept. What a fence cannot be met for goes everywhere.
+//! for each connection. What a fence makes known goes down before its release if it is not much; of more, what is asked for is found
+//! here, or further up, and kept. What a fence cannot be met for goes everywhere.
 
 use super::wire::{self, Inbox, Line};
 use std::collections::HashMap;
@@ -64,8 +65,10 @@ struct Seat {
 /// What the servers of two machines say to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// Up: what ranks have put, in this round.
+    /// Up: what ranks have put, in this round. Down: what a fence has made known.
     Put(usize, Vec<(String, String)>),
+    /// Down: with what came before, all that the fence has made known is known.
+    All(usize),
     /// Up: all ranks below are in the round's fence.
     Fence(usize),
     /// Up: what is the value of this key?
@@ -96,6 +99,8 @@ enum Asker {
 
 /// Bytes of puts that go in one word.
 const PUT_MAX: usize = 32 << 10;
+/// Bytes of puts that are made known everywhere in a round; of more each is asked for by whoever needs it.
+const KNOWN_MAX: usize = 1 << 20;
 
 /// What belongs to one init of all ranks, until they have all said finalize.
 #[derive(Default)]
@@ -103,8 +108,14 @@ struct Round {
     /// Which.
     number: usize,
     store: HashMap<String, String>,
-    /// What above has not been told yet.
+    /// What has been put since the last fence: above has not been told of it yet, nor has who is below.
     fresh: Vec<(String, String)>,
+    /// Bytes that were made known everywhere.
+    known: usize,
+    /// All that the next fence makes known has come from above.
+    told: bool,
+    /// A fence has made known more than came from above.
+    lacks: bool,
     asked: HashMap<String, Vec<Asker>>,
     /// Seats and branches.
     in_fence: usize,
@@ -323,21 +334,25 @@ impl Server {
         if let Some(why) = round.lost.clone() {
             self.release(parity, Some(&why));
         } else if round.in_fence == all {
-            let Some(above) = &mut self.above else { return self.release(parity, None) };
-            let (mut pairs, mut bytes) = (Vec::new(), 0);
-            for (key, value) in round.fresh.drain(..) {
-                bytes += key.len() + value.len();
-                pairs.push((key, value));
-                if bytes > PUT_MAX {
-                    above.push(Word::Put(round.number, std::mem::take(&mut pairs)));
-                    bytes = 0;
-                }
-            }
-            if !pairs.is_empty() {
-                above.push(Word::Put(round.number, pairs));
-            }
+            let Some(above) = &mut self.above else {
+                self.make_known(parity);
+                return self.release(parity, None);
+            };
+            above.extend(puts(round.number, std::mem::take(&mut round.fresh)));
             above.push(Word::Fence(round.number));
             round.waits = true;
+        }
+    }
+
+    /// At the root: what has been put since the last fence goes everywhere, if it is not much.
+    fn make_known(&mut self, parity: usize) {
+        let round = &mut self.rounds[parity];
+        let fresh = std::mem::take(&mut round.fresh);
+        round.known += fresh.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        if round.known <= KNOWN_MAX {
+            let mut words = puts(round.number, fresh);
+            words.push(Word::All(round.number));
+            self.branches.iter_mut().for_each(|branch| branch.words.extend(words.iter().cloned()));
         }
     }
 
@@ -395,12 +410,9 @@ impl Server {
     pub(crate) fn hear_below(&mut self, branch: usize, word: Word) -> bool {
         match word {
             Word::Put(number, pairs) => {
-                let goes_up = self.above.is_some();
                 if let Some(round) = self.round(number) {
                     for (key, value) in pairs {
-                        if goes_up {
-                            round.fresh.push((key.clone(), value.clone()));
-                        }
+                        round.fresh.push((key.clone(), value.clone()));
                         round.store.entry(key).or_insert(value);
                     }
                 }
@@ -415,7 +427,7 @@ impl Server {
                 let at_root = self.above.is_none();
                 let Some(round) = self.round(number) else { return true };
                 match round.store.get(&key).cloned() {
-                    None if !at_root => self.ask(number, key, Asker::Branch(branch)),
+                    None if !at_root && round.lacks => self.ask(number, key, Asker::Branch(branch)),
                     value => self.branches[branch].words.push(Word::Value(number, key, value)),
                 }
             }
@@ -425,7 +437,7 @@ impl Server {
                 }
             }
             Word::Lost(why) => self.fail(&why),
-            Word::Value(..) | Word::Release(..) => return false,
+            Word::Value(..) | Word::Release(..) | Word::All(_) => return false,
         }
         true
     }
@@ -435,9 +447,21 @@ impl Server {
     pub(crate) fn hear_above(&mut self, word: Word) -> bool {
         match word {
             Word::Release(number, why) => {
-                if self.round(number).is_some_and(|round| round.waits) {
+                if let Some(round) = self.round(number).filter(|round| round.waits) {
+                    round.lacks |= !std::mem::take(&mut round.told);
                     self.release(number & 1, why.as_deref());
                 }
+            }
+            Word::Put(number, pairs) => {
+                let Some(round) = self.round(number) else { return true };
+                round.store.extend(pairs.iter().cloned());
+                let word = Word::Put(number, pairs);
+                self.branches.iter_mut().for_each(|branch| branch.words.push(word.clone()));
+            }
+            Word::All(number) => {
+                let Some(round) = self.round(number) else { return true };
+                round.told = true;
+                self.branches.iter_mut().for_each(|branch| branch.words.push(Word::All(number)));
             }
             Word::Value(number, key, value) => {
                 let Some(round) = self.round(number) else { return true };
@@ -465,7 +489,7 @@ impl Server {
                 }
             }
             Word::Lost(why) => self.fail(&why),
-            Word::Put(..) | Word::Fence(..) | Word::Get(..) => return false,
+            Word::Fence(..) | Word::Get(..) => return false,
         }
         true
     }
@@ -510,6 +534,8 @@ impl Server {
             self.seats[rank].outbox.extend_from_slice(word.as_bytes());
             return Some(Verdict::Fine);
         }
+        // Is there anybody else who is to know what is put?
+        let shares = self.above.is_some() || !self.branches.is_empty();
         let seat = &mut self.seats[rank];
         let round = &mut self.rounds[seat.round & 1];
         let word = match (line.cmd(), seat.stage) {
@@ -518,14 +544,14 @@ impl Server {
             ("get_appnum", _) => format!("cmd=appnum appnum={}\n", seat.appnum),
             ("get_universe_size", _) => format!("cmd=universe_size size={}\n", self.size),
             ("get_my_kvsname", _) => "cmd=my_kvsname kvsname=fmpl\n".into(),
-            ("put", _) => match put(round, seat, line.get("key")?, line.get("value")?, self.above.is_some()) {
+            ("put", _) => match put(round, seat, line.get("key")?, line.get("value")?, shares) {
                 Ok(()) => "cmd=put_result rc=0 msg=success\n".into(),
                 Err(why) => format!("cmd=put_result rc=-1 msg={why}\n"),
             },
             ("get", _) => match line.get("key")? {
                 "PMI_process_mapping" => format!("cmd=get_result rc=0 msg=success value={}\n", self.mapping),
                 key => match round.store.get(key) {
-                    None if self.above.is_some() => {
+                    None if self.above.is_some() && round.lacks => {
                         seat.asks = true;
                         let number = seat.round;
                         self.ask(number, key.to_owned(), Asker::Seat(rank));
@@ -570,7 +596,24 @@ fn found(key: &str, value: Option<&str>) -> String {
     }
 }
 
-fn put(round: &mut Round, seat: &mut Seat, key: &str, value: &str, goes_up: bool) -> Result<(), &'static str> {
+/// What has been put, in words.
+fn puts(number: usize, fresh: Vec<(String, String)>) -> Vec<Word> {
+    let (mut words, mut pairs, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for (key, value) in fresh {
+        bytes += key.len() + value.len();
+        pairs.push((key, value));
+        if bytes > PUT_MAX {
+            words.push(Word::Put(number, std::mem::take(&mut pairs)));
+            bytes = 0;
+        }
+    }
+    if !pairs.is_empty() {
+        words.push(Word::Put(number, pairs));
+    }
+    words
+}
+
+fn put(round: &mut Round, seat: &mut Seat, key: &str, value: &str, shares: bool) -> Result<(), &'static str> {
     let bytes = key.len() + value.len();
     match () {
         () if key.len() >= KEY_MAX => Err("key_too_long"),
@@ -579,7 +622,7 @@ fn put(round: &mut Round, seat: &mut Seat, key: &str, value: &str, goes_up: bool
         () if seat.stored + bytes > STORE_MAX => Err("this_rank_has_put_too_much"),
         () => {
             seat.stored += bytes;
-            if goes_up {
+            if shares {
                 round.fresh.push((key.to_owned(), value.to_owned()));
             }
             round.store.insert(key.to_owned(), value.to_owned());

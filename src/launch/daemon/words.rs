@@ -293,6 +293,7 @@ said_by_variants! {
         4 Release(round, why)
         5 LostRound(round, why)
         6 Lost(why)
+        7 All(round)
     }
     Down {
         0 Start(plan)
@@ -392,6 +393,7 @@ mod tests {
             Up::Started(1, vec![2, i32::MAX]),
             Up::Refused(1, -2, text()),
             Up::Exchange(lost),
+            Up::Exchange(Word::All(4)),
             Up::Exchange(Word::Put(1, vec![("a".into(), "b".into())])),
             Up::Ended(1, End::Signal { signal: 9, core: true }, false),
             Up::Ended(1, End::Exit(-1), true),

@@ -235,12 +235,28 @@ fn a_fence_of_a_tree_is_one_word_for_each_connection() {
     for server in &mut t.servers[1..] {
         (0..8).for_each(|seat| drop(says(server, seat, "cmd=barrier_in\n")));
     }
-    assert_eq!(t.settle(), 2 * SHAPE.len() + 3, "and what one has put, on its three steps to the root");
-    // What all ask for is asked for once, by those who have not seen it pass.
-    for server in &mut t.servers[1..] {
-        (0..8).for_each(|seat| drop(says(server, seat, "cmd=get key=k\n")));
+    let down = 2 * SHAPE.len();
+    assert_eq!(
+        t.settle(),
+        2 * SHAPE.len() + 3 + down,
+        "and what one has put, on three steps to the root, and then everywhere"
+    );
+    let ask_all = |t: &mut Tree, what: &str| {
+        for server in &mut t.servers[1..] {
+            (0..8).for_each(|seat| drop(says(server, seat, what)));
+        }
+        t.settle()
+    };
+    assert_eq!((ask_all(&mut t, "cmd=get key=k\n"), ask_all(&mut t, "cmd=get key=none\n")), (0, 0), "all is known");
+    // Of much it goes up only. What all ask for is asked for once, by those who have not seen it pass.
+    let value = "v".repeat(VALUE_MAX - 1);
+    for (seat, k) in (0..KNOWN_MAX / VALUE_MAX + 8).map(|k| (k % 8, k)) {
+        assert!(t.says(3, seat, &format!("cmd=put key=k{k} value={value}\n")).contains("rc=0"));
     }
-    assert_eq!(t.settle(), 2 * 2);
+    ask_all(&mut t, "cmd=barrier_in\n");
+    assert_eq!(ask_all(&mut t, "cmd=get key=k7\n"), 2 * 2);
+    assert!(t.says(4, 0, "cmd=get key=k8\n").contains(&value));
+    assert!(t.says(4, 0, "cmd=get key=none\n").contains("key_none_not_found"));
 }
 
 #[test]
@@ -275,7 +291,9 @@ fn nobody_begins_again_before_all_have_joined() {
 #[test]
 fn words_that_nobody_says_there_are_noticed() {
     let mut s = Server::part(&[(0, 0)], 2, 1, true);
-    assert!(!s.hear_below(0, Word::Release(1, None)) && !s.hear_above(Word::Fence(1)));
+    assert!(
+        !s.hear_below(0, Word::Release(1, None)) && !s.hear_below(0, Word::All(1)) && !s.hear_above(Word::Fence(1))
+    );
     // Late ones are left alone.
     assert!(s.hear_above(Word::Release(7, None)) && s.hear_above(Word::Value(7, "k".into(), None)));
 }
