@@ -9,6 +9,7 @@ mod doctor;
 mod info;
 mod install;
 mod memory;
+mod model;
 mod run;
 mod stats;
 mod trace;
@@ -35,6 +36,8 @@ enum Command {
         #[arg(long, value_name = "RANKS", num_args = 0..=1, default_missing_value = "4")]
         memory: Option<u32>,
     },
+    /// What memory of a node message passing takes in a job of a million nodes, by the formulas of a paper
+    Model(model::Options),
     /// What is missing on this machine, and what that costs
     Doctor,
     /// Measure which way suits which message on this machine, for all programs that run here
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Bench(o) => bench::main(&o),
         Command::Info { memory: Some(ranks) } => memory::main(ranks),
         Command::Info { memory: None } => info::main(),
+        Command::Model(o) => model::main(&o),
         Command::Doctor => doctor::main(),
         Command::Tune(terms) => bench::tune::main(&terms),
         Command::Trace(o) => trace::main(&o),
