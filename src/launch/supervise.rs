@@ -46,7 +46,7 @@ pub(crate) struct Supervisor {
 /// Where the ranks are.
 pub(super) enum Hands {
     Here(Crew),
-    Away(Fleet),
+    Away(Box<Fleet>),
 }
 
 /// A rank, as the launcher knows it wherever it runs.
