@@ -71,7 +71,7 @@ impl Supervisor {
                 .iter()
                 .for_each(|p| p.ranks.iter().for_each(|(rank, _)| members[*rank as usize].host = p.number as usize));
             let hosts = posts.into_iter().map(|p| p.host).collect();
-            (Hands::Away(Box::new(fleet)), members, hosts, l.stdin.then(Typing::away))
+            (Hands::Away(fleet), members, hosts, l.stdin.then(Typing::away))
         } else {
             let programs = l.programs.iter().enumerate();
             let ranks: Vec<usize> = programs.flat_map(|(i, p)| std::iter::repeat_n(i, p.n)).collect();

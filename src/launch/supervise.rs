@@ -44,9 +44,10 @@ pub(crate) struct Supervisor {
 }
 
 /// Where the ranks are.
+#[allow(clippy::large_enum_variant)] // a launcher has one
 pub(super) enum Hands {
     Here(Crew),
-    Away(Box<Fleet>),
+    Away(Fleet),
 }
 
 /// A rank, as the launcher knows it wherever it runs.
