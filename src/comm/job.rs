@@ -65,7 +65,7 @@ pub fn finalize_raw(unused: Unused) -> Result<()> {
         ep.uses.fetch_sub(1, Ordering::AcqRel);
         return Ok(());
     }
-    leave(ep, unused)
+    leave(ep, unused).inspect_err(fail_at_exit)
 }
 
 /// The last finalize of a process.
@@ -81,7 +81,7 @@ pub(super) fn leave(ep: &'static Endpoint, unused: Unused) -> Result<()> {
     stats::end(ep);
     coll::close(&unused);
     let closed = ep.close();
-    met.and(left_over).and(closed).inspect_err(fail_at_exit)
+    met.and(left_over).and(closed)
 }
 
 /// What the first finalize that failed said, and in which process.
