@@ -178,7 +178,7 @@ ON_A_NODE = {"send": 128, "recv": 151}
 @functools.cache
 def on_a_node():
     """Instructions of a call of 8 bytes on a node, by name."""
-    text, well = said(test_program("conformance"), "instructions_on_a_node")
+    text, well = said(test_program("conformance"), "steps_of_a_short_message")
     found = {name: int(n) for name, n in re.findall(r"figure (\w+)_instructions (\d+)", text)}
     if not well or found.keys() < ON_A_NODE.keys():
         raise Missing(text[-300:])
