@@ -24,10 +24,15 @@ pub fn init() {
     // SAFETY: null pointers are allowed.
     ok(unsafe { acp_init(std::ptr::null_mut(), std::ptr::null_mut()) });
 }
+pub fn try_finalize() -> i32 {
+    // SAFETY: all is over that this rank has begun.
+    let code = unsafe { acp_finalize() };
+    crate::ranks::calls::FINALIZE_FAILED.fetch_or(code != 0, Ordering::Relaxed);
+    code
+}
 #[track_caller]
 pub fn finalize() {
-    // SAFETY: see above.
-    ok(unsafe { acp_finalize() });
+    ok(try_finalize());
 }
 #[track_caller]
 pub fn sync() {
