@@ -1,0 +1,95 @@
+"""Messages between pretended nodes over TCP, by libfabric, beside MPIs over the same: no device, no rights."""
+
+NETWORK = "tcp;ofi_rxm"
+# How each MPI is kept off its shared memory. Open MPI has two ways over TCP, each of which is a run of its own.
+OVER_TCP = {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self", "OMPI_MCA_btl_tcp_if_include": "lo"}
+WAYS = {
+    "btl tcp": {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"},
+    "mtl ofi": {"OMPI_MCA_pml": "cm", "OMPI_MCA_mtl": "ofi", "OMPI_MCA_mtl_ofi_provider_include": NETWORK},
+}
+NETWORK_ROUNDS = 10
+
+
+@functools.cache
+def over_tcp(*options):
+    """Blocks in ns by turns, ours and those of all MPIs that can be had: {(benchmark, label): {contestant: [blocks]}}."""
+    found = collections.defaultdict(dict)
+    for way, env in WAYS.items():
+        # An Open MPI over UCX is told by the benchmark which ways to take, and would take memory.
+        rivals = [r for r in all_rivals().split(",") if "ucx" not in r and (way == "btl tcp" or "openmpi" in r)]
+        with tempfile.TemporaryDirectory() as directory:
+            out = pathlib.Path(directory, "figures.json")
+            command = [bench.fmpl, "bench", *options, "--quiet", "--json", str(out), "--rounds", str(NETWORK_ROUNDS), "--blocks", "3",
+                       "--patience", "20", "--against", ",".join(rivals)]
+            env = {**os.environ, **OVER_TCP, **env, "FMPL_NETWORK": f"ofi:{NETWORK}"}
+            done = subprocess.run(command, env=env, capture_output=True, text=True)
+            if done.returncode or not out.exists():
+                raise Missing((done.stderr.strip() or done.stdout.strip())[-300:])
+            runs = json.loads(out.read_text())
+        for run in runs if isinstance(runs, list) else [runs]:
+            for case in run["cases"]:
+                for name, result in case["figures"][0]["results"].items():
+                    name = f"{name}, {way}" if "openmpi" in name else name
+                    found[run["benchmark"], case["label"]].setdefault(name, []).extend(result["blocks"])
+    return found
+
+
+def beside_best(case, limit):
+    """Ours over the best MPI's, by medians."""
+    middle = {name: statistics.median(blocks) for name, blocks in case.items() if blocks}
+    ours = middle.pop("fmpl", None)
+    if ours is None or not middle:
+        raise Missing("one side has no figures")
+    best = min(middle, key=middle.get)
+    text = f"{ours / middle[best]:.2f} ({ours / 1e3:.1f} us; {best}: {middle[best] / 1e3:.1f}; {len(case['fmpl'])} blocks)"
+    return text, ours / middle[best] <= limit
+
+
+PAIR = ("pingpong=8,64k,1M", "window=8", "--nodes", "2")
+FOUR = ("allreduce=8k", "--ranks", "4", "--nodes", "4")
+for name, label, what, options, limit in [
+    ("pingpong", "8 B", "8 B one way", PAIR, 1.0),
+    ("pingpong", "64 KB", "64 KB one way", PAIR, 1.0),
+    ("pingpong", "1 MB", "1 MB one way", PAIR, 1.0),
+    ("window", "8 B", "window of 64 x 8 B", PAIR, 0.8),
+    ("allreduce", "8 KB", "allreduce of 8 KB on 4 nodes", FOUR, 0.9),
+]:
+
+    @line("reach", f"{what} over {NETWORK} on this machine, beside the best MPI over TCP", f"<= {limit}")
+    def _(name=name, label=label, options=options, limit=limit):
+        return beside_best(over_tcp(*options)[name, label], limit)
+
+
+def fi_pingpong(size, turns=2000):
+    """One-way time in us of the library's own program, over the same provider."""
+    if not shutil.which("fi_pingpong"):
+        raise Missing("there is no fi_pingpong (libfabric-bin)")
+    command = ["fi_pingpong", "-p", NETWORK, "-e", "rdm", "-S", str(size), "-I", str(turns)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(3)
+        done = subprocess.run([*command, "127.0.0.1"], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        raise Missing("fi_pingpong does not come to its end") from None
+    finally:
+        server.kill()
+        server.wait()
+    rows = [text.split() for text in done.stdout.splitlines() if re.match(r"\d", text)]
+    if not rows:
+        raise Missing(done.stderr[-200:] or "fi_pingpong says nothing")
+    return float(rows[-1][6])
+
+
+@line("reach", f"8 B one way over {NETWORK}, beside fi_pingpong of the same provider, medians of 5 runs", "<= 1.25")
+def _():
+    theirs = statistics.median(fi_pingpong(8) for _ in range(5))
+    ours = statistics.median(over_tcp(*PAIR)["pingpong", "8 B"]["fmpl"]) / 1e3
+    return f"{ours / theirs:.2f} ({ours:.1f} us; {theirs:.1f})", ours / theirs <= 1.25
+
+
+@line("reach", f"conformance between pretended nodes over {NETWORK}: part `libfabric` of tests/run", "passes, < 240 s")
+def _():
+    since = time.time()
+    done = subprocess.run(["tests/run", "libfabric"], cwd=ROOT, env=tests_env(), capture_output=True, text=True)
+    took = time.time() - since
+    return (f"{took:.0f} s" if done.returncode == 0 else done.stdout[-200:]), done.returncode == 0 and took < 240
