@@ -89,7 +89,7 @@ pub struct AnySource {
     /// Which tickets this process is trying for.
     pub stakes: Stakes,
     /// The spools of those who sent long messages, by rank.
-    spools: ByRank<OnceLock<Mapping>>,
+    spools: OnceLock<ByRank<OnceLock<Mapping>>>,
     /// Requests that only this process can move.
     waiting: request::Waiting,
     /// Multicasts sent, as their master.
@@ -178,7 +178,7 @@ impl AnySource {
             outgoing: Table::default(),
             incoming: Table::default(),
             stakes: Stakes::own(region)?,
-            spools: ByRank::new(region.size()),
+            spools: OnceLock::new(),
             waiting: Default::default(),
             multicasts: AtomicU64::new(0),
             left: Mutex::default(),
@@ -198,7 +198,8 @@ impl AnySource {
         if source == ep.rank {
             return Ok(ep.spool.as_peers());
         }
-        let slot = self.spools.get_or_make(source).ok_or_else(|| garbled(ep, source))?;
+        let all = self.spools.get_or_init(|| ByRank::new(ep.size));
+        let slot = all.get_or_make(source).ok_or_else(|| garbled(ep, source))?;
         if let Some(window) = slot.get() {
             return Ok(PeerSpool::new(window));
         }

@@ -53,7 +53,8 @@ pub use super::multicast::MulticastBlock;
 impl AnySource {
     /// The other rank's spool as this one sees it.
     pub fn spool_in_model(&self, rank: u32, spool: Mapping) {
-        assert!(self.spools.get_or_make(rank).is_some_and(|slot| slot.set(spool).is_ok()));
+        let all = self.spools.get_or_init(|| super::ByRank::new(2));
+        assert!(all.get_or_make(rank).is_some_and(|slot| slot.set(spool).is_ok()));
     }
 
     /// Makes the rings of a model of two ranks by hand: `windows` by rank, and who the other is.
