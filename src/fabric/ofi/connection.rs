@@ -457,7 +457,7 @@ impl Pair for Connection {
                 if now - live.lost_ns < NO_WAY_NS {
                     return Ok(false);
                 }
-                live.failed = Some(Completion { id: request.id, status: Status::Silent, code: libc::ENOTCONN });
+                live.failed = Some(Completion { id: request.id, status: Status::Silent, code: libc::ETIMEDOUT });
             }
             Ok(false) => return Ok(false),
             Err(error) => live.failed = Some(Completion { id: request.id, status: status_of(error), code: error }),
@@ -493,7 +493,12 @@ impl Pair for Connection {
                     over = Some(Completion { id, status: Status::Done, code: 0 });
                 }
                 if let Some(f) = failed {
-                    told = Some(Completion { id: live.last, status: status_of(f.error), code: f.error });
+                    // What ends although this side has not broken it off ended with the other side's process, or the link.
+                    let status = match status_of(f.error) {
+                        Status::Flushed if live.endpoint.is_some() => Status::Silent,
+                        status => status,
+                    };
+                    told = Some(Completion { id: live.last, status, code: f.error });
                 } else if let Some(failed) = live.failed.take() {
                     told = Some(failed);
                 } else if live.endpoint.is_none() {

@@ -41,12 +41,27 @@ pub(super) struct Echo {
 pub(super) struct Stuck {
     /// So many had completed,
     completed: u64,
+    /// of so many that were posted then,
+    last: u64,
     /// since then,
     since_ns: u64,
     /// and the peer had given so many answers.
     answers: u32,
     /// When it was asked last.
     asked_ns: u64,
+}
+
+impl Stuck {
+    /// Since when the first request that is under way has been so for certain, while the peer has given no answer; `None`: nothing is, or
+    /// something has moved since this was asked last. Of the requests the number of those that have completed, and of those posted.
+    fn since(&mut self, (completed, last): (u64, u64), answers: u32, now: u64) -> Option<u64> {
+        // Where all that was posted then has completed, what is under way now was posted since.
+        if completed >= last.min(self.last) || completed != self.completed || answers != self.answers {
+            *self = Stuck { completed, last, answers, since_ns: now, asked_ns: 0 };
+            return None;
+        }
+        Some(self.since_ns)
+    }
 }
 
 /// What a completion without success says of the peer.
@@ -184,26 +199,22 @@ impl Link {
     /// of this side.)
     pub(super) fn is_stuck(&self, posted: &mut Posted, now: u64) -> bool {
         let (completed, answers) = (self.completed.load(Ordering::Acquire), self.answers());
-        let stuck = &mut posted.stuck;
-        if completed >= posted.last || completed != stuck.completed || answers != stuck.answers {
-            *stuck = Stuck { completed, answers, since_ns: now, asked_ns: 0 };
+        let under_way = (completed, posted.last);
+        let Some(since_ns) = posted.stuck.since(under_way, answers, now).filter(|since| now - since >= STUCK_NS) else {
             return false;
-        }
-        if now - stuck.since_ns < STUCK_NS {
-            return false;
-        }
+        };
         let Some(home) = self.home.upgrade() else { return true };
         // A silent device is noticed by ours before that.
         let patience_ns = home.patience_ns.max(self.limits.silence_ns);
-        if now - stuck.since_ns > patience_ns + STUCK_NS {
+        if now - since_ns > patience_ns + STUCK_NS {
             let seconds = patience_ns as f64 / 1e9;
             let why = format!(
                 "takes nothing more: its device asks to wait, and its process has not answered for {seconds:.1} s, so it is stopped \
                  (FMPL_ATTACH_TIMEOUT sets the time)"
             );
             self.fail(Reason::Stopped, why);
-        } else if now - stuck.asked_ns > PROBE_NS {
-            stuck.asked_ns = now;
+        } else if now - posted.stuck.asked_ns > PROBE_NS {
+            posted.stuck.asked_ns = now;
             home.ask_for_a_word(self);
         }
         true
@@ -238,5 +249,26 @@ impl Link {
             self.arrivals.collect();
             yield_core();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_posted_after_a_pause_is_not_stuck_since_before_it() {
+        let (mut stuck, second) = (Stuck::default(), 1_000_000_000);
+        // The first requests of all, long after the processor was started.
+        assert_eq!(stuck.since((0, 254), 0, 900 * second), None);
+        assert_eq!(stuck.since((0, 254), 0, 901 * second), Some(900 * second));
+        // They complete, and after a pause others are posted.
+        assert_eq!(stuck.since((254, 254), 0, 902 * second), None);
+        assert_eq!(stuck.since((254, 300), 0, 990 * second), None);
+        assert_eq!(stuck.since((254, 310), 0, 991 * second), Some(990 * second));
+        // One completes, or the peer gives an answer.
+        assert_eq!(stuck.since((255, 310), 0, 992 * second), None);
+        assert_eq!(stuck.since((255, 310), 1, 993 * second), None);
+        assert_eq!(stuck.since((255, 310), 1, 994 * second), Some(993 * second));
     }
 }

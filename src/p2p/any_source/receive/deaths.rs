@@ -106,12 +106,10 @@ impl Incoming {
                     of(*rank)
                 )
             }
-            Death::News(rank) => {
-                format!("rank {} has died; later receives go on with what the others send", of(*rank))
-            }
-            Death::Late(rank) => {
-                let why = ep.link_to(*rank).and_then(|link| link.lateness().map(str::to_owned));
-                let why = why.unwrap_or_else(|| "did not answer for long".to_owned());
+            Death::News(rank) | Death::Late(rank) => {
+                let why = ep.link_to(*rank).and_then(|link| link.failure().map(str::to_owned));
+                let news = if matches!(death, Death::News(_)) { "has died" } else { "did not answer for long" };
+                let why = why.unwrap_or_else(|| news.to_owned());
                 format!("rank {} {why}; later receives go on with what the others send", of(*rank))
             }
             Death::Alone => "every other rank has died".to_owned(),
