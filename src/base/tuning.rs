@@ -175,6 +175,8 @@ crossovers! {
     ring_chunks: Pair, Kind::Within(2, 16);
     /// Up to this many bytes a message to a waiting receiver goes through memory used in turn. 0: never.
     turn_max: Pair, Kind::Bytes;
+    /// From this many bytes on such a message is written by the processor's own instruction for strings.
+    turn_string: Pair, Kind::Bytes;
     /// From one byte more on such a message is written past the receiver's caches.
     turn_past: Pair, Kind::Bytes;
     /// From this many bytes on the copying is shared.

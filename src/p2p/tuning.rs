@@ -4,6 +4,7 @@
 //! cache ([`crate::lane::pair`]), and are looked up for long messages only.
 
 use crate::base::config::{Config, Way};
+use crate::base::copying::Copying;
 use crate::base::processor::Processor;
 use crate::base::tuning::{Case, Crossovers, Distance, Rows};
 use crate::lane::map::{ANNEX_BYTES, ANNEX_MOST, TURN_BYTES};
@@ -36,6 +37,8 @@ pub struct Ways {
     pub ring_max: usize,
     /// Up to this many bytes a message to a waiting receiver goes through memory used in turn. 0: never.
     pub turn_max: usize,
+    /// From this many bytes on such a message is written by the processor's own instruction for strings.
+    pub turn_string: usize,
     /// Of these, longer ones are written past the receiver's caches.
     pub turn_past: usize,
     /// log2 of the bytes of a chunk of the ring.
@@ -90,6 +93,11 @@ impl Tuning {
 }
 
 impl Ways {
+    /// How a message in turn is copied, but past the receiver's caches.
+    pub fn by_string(&self, n: usize) -> Copying {
+        if n >= self.turn_string { Copying::String } else { Copying::Cached }
+    }
+
     fn new(row: &Crossovers, config: &Config) -> Ways {
         let (mut ring_max, mut turn_max, mut coop_min) = (row.ring_max, row.turn_max, row.coop_min);
         match config.way {
@@ -102,6 +110,7 @@ impl Ways {
         Ways {
             ring_max: config.ring_max.unwrap_or(ring_max),
             turn_max: config.turn_max.unwrap_or(turn_max).min(TURN_BYTES),
+            turn_string: row.turn_string,
             turn_past: row.turn_past,
             ring_chunk_log: config.ring_chunk.unwrap_or(row.ring_chunk).trailing_zeros(),
             ring_chunks: config.ring_chunks.unwrap_or(row.ring_chunks),

@@ -90,7 +90,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_COPY",
         default: "the best that the processor runs; libc in unoptimised builds",
-        values: "avx2 | sse2 | portable | libc",
+        values: "avx512 | avx2 | sse2 | portable | libc",
         meaning: "the loop by which payloads of 128 bytes and more are copied; one that the processor does not run is passed over",
         set: |c, v| Loop::ALL.into_iter().find(|l| l.name() == v).map(|l| c.copy = Some(l)),
     },

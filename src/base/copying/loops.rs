@@ -53,8 +53,8 @@ impl Unit for u64 {
 mod vectors {
     use super::Unit;
     use core::arch::x86_64::{
-        __m128i, __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128, _mm256_loadu_si256, _mm256_storeu_si256,
-        _mm256_stream_si256,
+        __m128i, __m256i, __m512i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128, _mm256_loadu_si256,
+        _mm256_storeu_si256, _mm256_stream_si256, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_stream_si512,
     };
 
     macro_rules! unit {
@@ -80,9 +80,10 @@ mod vectors {
     }
     unit!(__m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_stream_si128);
     unit!(__m256i, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_stream_si256);
+    unit!(__m512i, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_stream_si512);
 }
 
-/// [`TURN`] bytes, four units loaded before they are stored.
+/// [`TURN`] bytes, four units loaded before they are stored, or the two that it has.
 ///
 /// # Safety
 /// So many readable and writable bytes; the processor has the unit's instructions.
@@ -95,11 +96,13 @@ unsafe fn two_lines<U: Unit>(from: *const u8, to: *mut u8) {
         unsafe {
             let (from, to) = (from.add(at), to.add(at));
             let (a, b) = (U::load(from), U::load(from.add(unit)));
-            let (c, d) = (U::load(from.add(2 * unit)), U::load(from.add(3 * unit)));
+            let rest = (2 * unit < TURN).then(|| (U::load(from.add(2 * unit)), U::load(from.add(3 * unit))));
             a.store(to);
             b.store(to.add(unit));
-            c.store(to.add(2 * unit));
-            d.store(to.add(3 * unit));
+            if let Some((c, d)) = rest {
+                c.store(to.add(2 * unit));
+                d.store(to.add(3 * unit));
+            }
         }
         at += 4 * unit;
     }
@@ -158,25 +161,49 @@ pub unsafe fn cached_portable(from: *const u8, to: *mut u8, n: usize) {
     unsafe { cached::<u64>(from, to, n) }
 }
 
-macro_rules! vectored {
-    ($unit:ident, $feature:literal, $cached:ident, $past:ident) => {
-        /// # Safety
-        /// As for [`cached`].
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = $feature)]
-        pub unsafe fn $cached(from: *const u8, to: *mut u8, n: usize) {
-            // SAFETY: as the caller promises.
-            unsafe { cached::<core::arch::x86_64::$unit>(from, to, n) }
+/// By the processor's own instruction for strings, which on some takes whole lines over from another core without having read them.
+///
+/// # Safety
+/// As for [`cached`].
+#[cfg(target_arch = "x86_64")]
+pub unsafe fn string(from: *const u8, to: *mut u8, n: usize) {
+    use core::arch::x86_64::__m128i;
+    // SAFETY: at + lines ≤ n, and the ends are within n.
+    unsafe {
+        let at = to.align_offset(LINE);
+        if at != 0 {
+            two_lines::<__m128i>(from, to);
         }
-        /// # Safety
-        /// As for [`cached`].
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = $feature)]
-        pub unsafe fn $past(from: *const u8, to: *mut u8, n: usize) {
-            // SAFETY: as the caller promises.
-            unsafe { past::<core::arch::x86_64::$unit>(from, to, n) }
+        let lines = (n - at) & !(LINE - 1);
+        core::arch::asm!(
+            "rep movsb",
+            inout("rcx") lines => _,
+            inout("rsi") from.add(at) => _,
+            inout("rdi") to.add(at) => _,
+            options(nostack, preserves_flags),
+        );
+        if at + lines < n {
+            two_lines::<__m128i>(from.add(n - TURN), to.add(n - TURN));
         }
-    };
+    }
 }
-vectored!(__m256i, "avx2", cached_avx2, past_avx2);
-vectored!(__m128i, "sse2", cached_sse2, past_sse2);
+
+macro_rules! vectored {
+    ($($unit:ident, $feature:literal: $loop:ident = $name:ident;)*) => { $(
+        /// # Safety
+        /// As for [`cached`].
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $feature)]
+        pub unsafe fn $name(from: *const u8, to: *mut u8, n: usize) {
+            // SAFETY: as the caller promises.
+            unsafe { $loop::<core::arch::x86_64::$unit>(from, to, n) }
+        }
+    )* };
+}
+vectored! {
+    __m512i, "avx512f": cached = cached_avx512;
+    __m256i, "avx2": cached = cached_avx2;
+    __m256i, "avx2": past = past_avx2;
+    __m128i, "sse2": cached = cached_sse2;
+    __m128i, "sse2": past = past_sse2;
+}

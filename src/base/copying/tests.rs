@@ -49,9 +49,13 @@ unsafe fn by(l: Loop, how: Copying, from: *const u8, to: *mut u8, n: usize) {
     unsafe {
         match (l, how) {
             #[cfg(target_arch = "x86_64")]
+            (_, Copying::String) => loops::string(from, to, n),
+            #[cfg(target_arch = "x86_64")]
+            (Loop::Avx512, Copying::Cached) => loops::cached_avx512(from, to, n),
+            #[cfg(target_arch = "x86_64")]
             (Loop::Avx2, Copying::Cached) => loops::cached_avx2(from, to, n),
             #[cfg(target_arch = "x86_64")]
-            (Loop::Avx2, Copying::Past) => loops::past_avx2(from, to, n),
+            (Loop::Avx2 | Loop::Avx512, Copying::Past) => loops::past_avx2(from, to, n),
             #[cfg(target_arch = "x86_64")]
             (Loop::Sse2, Copying::Cached) => loops::cached_sse2(from, to, n),
             #[cfg(target_arch = "x86_64")]

@@ -7,7 +7,7 @@
 //! stream in one direction finds none after its first message, and goes through the ring.
 //!
 //! ```text
-//!  area   | chunk 0 | chunk 1 | ...           written by its holder, then read by the other, who holds it then
+//!  area   | begin, chunk 0 | chunk 1 | ...    written by its holder, then read by the other, who holds it then
 //!  flags  | tag     | tag     | ...           lines of their own: the chunk of the message of that tag is there
 //! ```
 //!
@@ -18,7 +18,7 @@ use crate::base::atomics::Ordering;
 use crate::base::config::Way;
 use crate::base::copying::Copying;
 use crate::base::error::Result;
-use crate::base::layout::Cursor;
+use crate::base::layout::{Cursor, Form, Layout};
 use crate::lane::map::{PAGE, TURN_BYTES, TURN_CHUNKS, TURNS};
 use crate::lane::record::Kind;
 use crate::lane::{Lane, WayTaken};
@@ -30,8 +30,10 @@ use crate::wait::Waiter;
 /// log2 of the bytes of the smallest and the largest chunk. (A model's messages are short.)
 const CHUNK_LOGS: core::ops::RangeInclusive<u32> = if cfg!(loom) { 6..=17 } else { 11..=17 };
 
+/// The lines that copies are aligned to.
+const LINE: usize = 64;
 /// Up to so many bytes an area has memory at once.
-const AT_ONCE: u64 = 128 << 10;
+const AT_ONCE: u64 = (128 << 10) + PAGE as u64;
 /// More it gets when messages that are so many times as long as what it grows by could have gone there: a page that is touched for the first
 /// time costs some 30 times what a page is copied faster by.
 const EARNED: u64 = 32;
@@ -44,17 +46,28 @@ fn chunk_log(n: usize) -> u32 {
     log.saturating_sub(2).clamp(*CHUNK_LOGS.start(), most)
 }
 
+/// Where a message begins in an area: as far into a line as in its own memory, in whole words, so that lines are copied to lines; and where it
+/// is received at such a place, too, both times.
+fn begin(data: Layout, n: usize) -> usize {
+    match data.form() {
+        Form::Contiguous(run) if n <= TURN_BYTES - LINE => (run.ptr().addr() % LINE) & !7,
+        _ => 0,
+    }
+}
+
 impl Sender {
     /// Writes the message into an area that this side holds. `false`: it holds none.
     pub(super) fn in_turn(&mut self, n: usize) -> bool {
         let lane = self.lane;
-        let Some((area, tag)) = claim(self.ep, lane, n) else { return false };
+        let begin = begin(self.data, n);
+        let Some((area, tag)) = claim(self.ep, lane, begin + n) else { return false };
         let log = chunk_log(n);
         self.take_landing();
-        self.publish(WayTaken::Turn, Kind::Turn, self.len as u64, area as u64 | (log as u64) << 8 | tag << 16);
-        let mut from = Cursor::new(self.data, 0);
+        let at = area as u64 | (log as u64) << 8 | (begin as u64 / 8) << 13 | tag << 16;
+        self.publish(WayTaken::Turn, Kind::Turn, self.len as u64, at);
+        let mut from = Cursor::new(self.data, 0).by(self.ways().by_string(n));
         for (k, at) in (0..n).step_by(1 << log).enumerate() {
-            from.gather(lane.turn_data(area).part(at, (n - at).min(1 << log)));
+            from.gather(lane.turn_data(area).part(begin + at, (n - at).min(1 << log)));
             // SYNC POINT: pairs with the acquire in `Receiver::in_turn`.
             lane.turn_flag(area, k).n.store(tag, Ordering::Release);
         }
@@ -118,13 +131,14 @@ impl Receiver {
     /// Takes `n` bytes out of an area as they come, and holds it then.
     pub fn in_turn(&self, n: usize, at: u64) -> Result<()> {
         let lane = self.lane;
-        let (area, log, tag) = ((at & 0xff) as usize, (at >> 8 & 0xff) as u32, at >> 16);
-        if area >= TURNS || !CHUNK_LOGS.contains(&log) || n > TURN_BYTES {
+        let (area, log, begin, tag) =
+            ((at & 0xff) as usize, (at >> 8 & 0x1f) as u32, (at >> 13 & 7) as usize * 8, at >> 16);
+        if area >= TURNS || !CHUNK_LOGS.contains(&log) || n > TURN_BYTES - begin {
             return Err(self.garbled("a landing, which names memory in turn"));
         }
         // With the area and the sender's memory longer messages fill the outer cache.
-        let past = n > self.ep.tuning.pair(lane.distance()).turn_past;
-        let mut to = Cursor::new(self.data, 0).by(if past { Copying::Past } else { Copying::Cached });
+        let ways = self.ep.tuning.pair(lane.distance());
+        let mut to = Cursor::new(self.data, 0).by(if n > ways.turn_past { Copying::Past } else { ways.by_string(n) });
         for (k, at) in (0..n).step_by(1 << log).enumerate() {
             let flag = &lane.turn_flag(area, k).n;
             let mut waiter = Waiter::new();
@@ -134,7 +148,7 @@ impl Receiver {
                     waiter.slow(&Chunk { wait: self.awaiting(), ready: &|| flag.load(Ordering::Relaxed) == tag })?;
                 }
             }
-            to.scatter(lane.turn_data(area).part(at, (n - at).min(1 << log)));
+            to.scatter(lane.turn_data(area).part(begin + at, (n - at).min(1 << log)));
         }
         lane.turn_tags[area].store(tag, Ordering::Relaxed);
         lane.turn_last.store(area as u32, Ordering::Relaxed);
