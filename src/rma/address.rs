@@ -75,6 +75,9 @@ impl fmt::Display for GlobalAddress {
 pub struct Split {
     rank_bits: u32,
     key_bits: u32,
+    /// Where the rank lies, and the key's bits, as look-ups want them.
+    rank_at: u32,
+    key_mask: u32,
 }
 
 impl Split {
@@ -96,7 +99,7 @@ impl Split {
                 ),
             ));
         }
-        Ok(Split { rank_bits, key_bits })
+        Ok(Split { rank_bits, key_bits, rank_at: OFFSET_BITS + key_bits + COLOUR_BITS, key_mask: (1 << key_bits) - 1 })
     }
 
     /// Bits of rank, colour, key and offset.
@@ -117,30 +120,28 @@ impl Split {
     /// An address of its parts, each within its bits.
     pub(super) fn address(self, rank: u32, colour: u32, key: u32, offset: u64) -> GlobalAddress {
         debug_assert!(offset < 1 << OFFSET_BITS && (key as usize) < self.keys() && colour < 1 << COLOUR_BITS);
-        let key_at = OFFSET_BITS;
-        let colour_at = key_at + self.key_bits;
-        let rank_at = colour_at + COLOUR_BITS;
+        let (key_at, colour_at) = (OFFSET_BITS, self.rank_at - COLOUR_BITS);
         GlobalAddress(
-            (u64::from(rank) + 1) << rank_at | u64::from(colour) << colour_at | u64::from(key) << key_at | offset,
+            (u64::from(rank) + 1) << self.rank_at | u64::from(colour) << colour_at | u64::from(key) << key_at | offset,
         )
     }
 
     /// The rank; `None` of the null address, and of a number that has no rank.
     #[inline(always)]
     pub fn rank(self, ga: GlobalAddress) -> Option<u32> {
-        ((ga.0 >> (OFFSET_BITS + self.key_bits + COLOUR_BITS)) as u32).checked_sub(1)
+        ((ga.0 >> self.rank_at) as u32).checked_sub(1)
     }
 
     /// The colour.
     #[inline(always)]
     pub fn colour(self, ga: GlobalAddress) -> u32 {
-        (ga.0 >> (OFFSET_BITS + self.key_bits)) as u32 & ((1 << COLOUR_BITS) - 1)
+        (ga.0 >> (self.rank_at - COLOUR_BITS)) as u32 & ((1 << COLOUR_BITS) - 1)
     }
 
     /// The registration key.
     #[inline(always)]
     pub fn key(self, ga: GlobalAddress) -> u32 {
-        (ga.0 >> OFFSET_BITS) as u32 & ((1 << self.key_bits) - 1)
+        (ga.0 >> OFFSET_BITS) as u32 & self.key_mask
     }
 
     /// Bytes from the beginning of the registration.

@@ -112,10 +112,17 @@ impl Rma {
         order: i64,
     ) -> Result<i64> {
         let after = self.after(order, || format!("copy of {len} bytes from {src} to {dst}"))?;
-        if self.is_over(after)
-            && (!OWN && self.copy_short(dst, src, len).is_some()
-                || self.copy_at_once::<true>(dst, src, len)? == Done::Yes)
-        {
+        if !OWN && self.is_over(after) && self.copy_short(dst, src, len).is_some() {
+            self.views.sweep(&self.own);
+            return Ok(self.handle_of_done());
+        }
+        self.issue_longer_copy(dst, src, len, after)
+    }
+
+    /// The same where it is not short. Apart, so that a short one saves no registers for it.
+    #[inline(never)]
+    fn issue_longer_copy(&'static self, dst: GlobalAddress, src: GlobalAddress, len: usize, after: u64) -> Result<i64> {
+        if self.is_over(after) && self.copy_at_once::<true>(dst, src, len)? == Done::Yes {
             self.views.sweep(&self.own);
             return Ok(self.handle_of_done());
         }
@@ -140,6 +147,12 @@ impl Rma {
             self.views.sweep(&self.own);
             return Ok(self.handle_of_done());
         }
+        self.issue_longer_fetch(fetch, into, after)
+    }
+
+    /// The same where it is not short.
+    #[inline(never)]
+    fn issue_longer_fetch(&'static self, fetch: Fetch, into: Into, after: u64) -> Result<i64> {
         let what = fetch.op.name(fetch.wide);
         if let Into::Address(dst) = into {
             self.check_result(dst, &fetch)?;

@@ -4,7 +4,7 @@
 //! out by itself, and says, what it is.
 
 use super::Rma;
-use super::address::GlobalAddress;
+use super::address::{GlobalAddress, Split};
 use super::direct::Fetch;
 use super::record::{Entry, Window};
 use super::view::{Near, Using, using};
@@ -23,16 +23,16 @@ impl Rma {
     /// Copies, if one end is this rank's and the other in memory that both share. The caller does not end registrations of its own meanwhile.
     #[inline(always)]
     pub(super) fn copy_short(&self, dst: GlobalAddress, src: GlobalAddress, len: usize) -> Option<()> {
-        let me = self.rank();
-        if self.split.rank(src) == Some(me) {
-            let from = self.own_short(src, len)?;
-            let other = self.other(dst)?;
-            let to = self.here_short(&other, dst, len)?;
+        let (me, split) = (self.rank(), self.split);
+        if split.rank(src) == Some(me) {
+            let from = self.own_short(split, src, len)?;
+            let other = self.other(split, dst)?;
+            let to = self.here_short(split, &other, dst, len)?;
             to.copy_as_words(*from);
-        } else if self.split.rank(dst) == Some(me) {
-            let to = self.own_short(dst, len)?;
-            let other = self.other(src)?;
-            let from = self.here_short(&other, src, len)?;
+        } else if split.rank(dst) == Some(me) {
+            let to = self.own_short(split, dst, len)?;
+            let other = self.other(split, src)?;
+            let from = self.here_short(split, &other, src, len)?;
             to.copy_as_words(*from);
         } else {
             return None;
@@ -43,13 +43,14 @@ impl Rma {
     /// Does an atomic operation on a word of memory that both share; what was there goes to memory of this rank. As for `copy_short`.
     #[inline(always)]
     pub(super) fn fetch_short(&self, fetch: &Fetch, dst: GlobalAddress) -> Option<()> {
-        if self.split.rank(dst) != Some(self.rank()) {
+        let split = self.split;
+        if split.rank(dst) != Some(self.rank()) {
             return None;
         }
         let bytes = fetch.bytes();
-        let into = self.own_short(dst, bytes)?;
-        let other = self.other(fetch.at)?;
-        let at = self.here_short(&other, fetch.at, bytes)?;
+        let into = self.own_short(split, dst, bytes)?;
+        let other = self.other(split, fetch.at)?;
+        let at = self.here_short(split, &other, fetch.at, bytes)?;
         let aligned = at.is_word(bytes) && into.is_word(bytes) && fetch.at.bits().is_multiple_of(bytes as u64);
         if !other.words || !aligned {
             return None;
@@ -61,9 +62,9 @@ impl Rma {
 
     /// The rank of an address, if it is another one of this node.
     #[inline(always)]
-    fn other(&self, ga: GlobalAddress) -> Option<Other<'_>> {
-        let rank = self.split.rank(ga)?;
-        let usage = using(&self.own, rank, self.split.key(ga)).ok()?;
+    fn other(&self, split: Split, ga: GlobalAddress) -> Option<Other<'_>> {
+        let rank = split.rank(ga)?;
+        let usage = using(&self.own, rank, split.key(ga)).ok()?;
         let view = self.view_short(rank)?;
         let near = view.near()?;
         Some(Other { near, words: !view.changes, _use: usage })
@@ -71,12 +72,12 @@ impl Rma {
 
     /// Where this process has `len` bytes of another's shared memory.
     #[inline(always)]
-    fn here_short<'a>(&self, other: &Other<'a>, ga: GlobalAddress, len: usize) -> Option<Room<'a>> {
+    fn here_short<'a>(&self, split: Split, other: &Other<'a>, ga: GlobalAddress, len: usize) -> Option<Room<'a>> {
         let peer = other.near.peer.as_ref()?;
         if other.near.gone().is_some() {
             return None;
         }
-        let (addr, life) = self.entry_short(&other.near.window, ga, len)?;
+        let (addr, life) = entry_short(split, &other.near.window, ga, len)?;
         if life & Entry::SHARED == 0 {
             return None;
         }
@@ -84,29 +85,29 @@ impl Rma {
     }
 
     #[inline(always)]
-    fn own_short(&self, ga: GlobalAddress, len: usize) -> Option<Room<'_>> {
-        let entry = self.entries.of(self.split.key(ga));
+    fn own_short(&self, split: Split, ga: GlobalAddress, len: usize) -> Option<Room<'_>> {
+        let entry = self.entries.of(split.key(ga));
         // SAFETY: as this rank has registered it; the caller ends no registrations of its own meanwhile. See `resolve`.
-        self.fitting(entry, ga, len).map(|(addr, _)| unsafe { Room::known(addr as *mut u8, len) })
+        fitting(split, entry, ga, len).map(|(addr, _)| unsafe { Room::known(addr as *mut u8, len) })
     }
+}
 
-    /// What a table says about `len` bytes from an address on: the owner's address, and the entry's life.
-    #[inline(always)]
-    fn entry_short(&self, window: &Window, ga: GlobalAddress, len: usize) -> Option<(u64, u64)> {
-        let entry = window.entry(self.split.key(ga) as usize);
-        // SYNC POINT: as in `look_up`.
-        let life = entry.life.load(Ordering::Acquire);
-        let (base, have) = (entry.base.load(Ordering::Relaxed), entry.len.load(Ordering::Relaxed));
-        self.fitting([life, base, have], ga, len)
-    }
+/// What a table says about `len` bytes from an address on: the owner's address, and the entry's life.
+#[inline(always)]
+fn entry_short(split: Split, window: &Window, ga: GlobalAddress, len: usize) -> Option<(u64, u64)> {
+    let entry = window.entry(split.key(ga) as usize);
+    // SYNC POINT: as in `look_up`.
+    let life = entry.life.load(Ordering::Acquire);
+    let (base, have) = (entry.base.load(Ordering::Relaxed), entry.len.load(Ordering::Relaxed));
+    fitting(split, [life, base, have], ga, len)
+}
 
-    /// Is what an entry says what an address wants? The owner's address, and the entry's life.
-    #[inline(always)]
-    fn fitting(&self, [life, base, have]: [u64; 3], ga: GlobalAddress, len: usize) -> Option<(u64, u64)> {
-        let offset = self.split.offset(ga);
-        let (flags, want) =
-            (Entry::VALID | 1 << Entry::COLOUR_AT, Entry::VALID | u64::from(self.split.colour(ga)) << Entry::COLOUR_AT);
-        let fits = offset <= have && have - offset >= len as u64;
-        (life & flags == want && fits).then(|| (base.wrapping_add(offset), life))
-    }
+/// Is what an entry says what an address wants? The owner's address, and the entry's life.
+#[inline(always)]
+fn fitting(split: Split, [life, base, have]: [u64; 3], ga: GlobalAddress, len: usize) -> Option<(u64, u64)> {
+    let offset = split.offset(ga);
+    let (flags, want) =
+        (Entry::VALID | 1 << Entry::COLOUR_AT, Entry::VALID | u64::from(split.colour(ga)) << Entry::COLOUR_AT);
+    let fits = offset <= have && have - offset >= len as u64;
+    (life & flags == want && fits).then(|| (base.wrapping_add(offset), life))
 }
