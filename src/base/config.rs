@@ -184,6 +184,8 @@ pub struct Config {
     pub attach_s: f64,
     /// `FMPL_NETWORK`
     pub network: Network,
+    /// `FMPL_LIBFABRIC`: the file, if not the one that the system finds
+    pub libfabric: Option<String>,
     /// `FMPL_VERBS`
     pub verbs: bool,
     /// `FMPL_VERBS_DEVICE`
@@ -281,6 +283,7 @@ impl Default for Config {
             errors_abort: false,
             pmix: None,
             network: Network::Auto,
+            libfabric: None,
             verbs: true,
             verbs_devices: None,
             verbs_cache: true,

@@ -34,7 +34,7 @@ use crate::p2p::group::Group;
 use crate::p2p::spool::Spool;
 use crate::p2p::tuning::Tuning;
 use crate::wait::{Board, doorbell, event::Event, stall};
-use reach::{card_key, fabric_key};
+use reach::{NO_NETWORK, card_key, fabric_key};
 
 #[cfg(any(loom, all(test, not(miri))))]
 mod bare;
@@ -101,8 +101,8 @@ pub struct Endpoint {
     pub on_command: OnceLock<fn()>,
     event_making: Mutex<()>,
     attach: OnceLock<Attach>,
-    /// The fabric between nodes, or why there is none; nothing when all ranks are here.
-    fabric: OnceLock<std::result::Result<Arc<Fabric>, String>>,
+    /// The fabric between nodes; nothing when all ranks are here, or none is wanted.
+    fabric: OnceLock<Arc<Fabric>>,
     dead: ByRank<AtomicBool>,
     deaths: AtomicU32,
     /// When the connections with other nodes were last tended for a wait for nobody in particular.
@@ -261,17 +261,18 @@ impl Endpoint {
         let attach = Attach::start(self.region.clone(), options, self.hears_of_deaths(), |_| ())?;
         self.launch.draw_key()?;
         self.launch.put(&card_key(self.rank), &attach.card())?;
-        if let Some(fabric) = self.start_fabric()? {
-            self.launch.put(&fabric_key(self.rank), &fabric.card().encode())?;
+        if self.has_other_nodes() {
+            let published = self.start_fabric()?;
+            self.launch.put(&fabric_key(self.rank), &published)?;
         }
         self.launch.fence()?;
         let key = self.launch.key()?;
         attach.open(&key)?;
         let _ = self.attach.set(attach);
-        if let Some(Ok(fabric)) = self.fabric.get() {
+        if let Some(fabric) = self.fabric.get() {
             fabric.open(&key, super::far::hooks())?;
         }
-        Ok(())
+        self.probe_nodes()
     }
 
     /// What is done with the news of a death, from before the endpoint is published on.
@@ -279,11 +280,10 @@ impl Endpoint {
         |rank| self.bury(rank)
     }
 
-    /// Goes onto the fabric between nodes, if some ranks are elsewhere. A wrong setting is an error; a machine that has no such fabric is
-    /// none before somebody needs it.
-    fn start_fabric(&self) -> Result<Option<Arc<Fabric>>> {
-        if !networks::is_wanted(&self.config) || !self.has_other_nodes() {
-            return Ok(None);
+    /// Goes onto the fabric between nodes, if one is wanted: how this rank is reached, to be published.
+    fn start_fabric(&self) -> Result<Vec<u8>> {
+        if !networks::is_wanted(&self.config) {
+            return Ok(Card::default().encode(NO_NETWORK));
         }
         // The ranks of a node spread over its ports; pretended nodes too, which share them.
         let here = self.launch.local_ranks().iter().position(|r| *r == self.rank).unwrap_or(0);
@@ -299,22 +299,17 @@ impl Endpoint {
             };
             Fabric::start(self.region.clone(), device, terms)
         });
-        let fabric = match started {
-            Ok(fabric) => Ok(Arc::new(fabric)),
-            Err(e) if e.code() == Code::Setting => return Err(e),
-            Err(e) => Err(e.detail().to_owned()),
-        };
-        let fabric = self.fabric.get_or_init(|| fabric).as_ref().ok().cloned();
-        if let Some(fabric) = fabric.clone() {
-            let spool = fabric.clone();
-            let _ = self.spool.on_remove.set(Box::new(move |at, len| spool.forget_spool(at, len)));
-            if fabric.device().limits().is_driven {
-                let driven = fabric.clone();
-                crate::wait::drive_by(Some(Arc::new(move || driven.drive())));
-            }
-            let _ = self.heap.on_remove.set(Box::new(move |at, len| fabric.cache().forget(at, len)));
+        let fabric = Arc::new(started.map_err(|e| self.no_network(&e))?);
+        let _ = self.fabric.set(fabric.clone());
+        let published = fabric.card().encode(&fabric.device().network());
+        let spool = fabric.clone();
+        let _ = self.spool.on_remove.set(Box::new(move |at, len| spool.forget_spool(at, len)));
+        if fabric.device().limits().is_driven {
+            let driven = fabric.clone();
+            crate::wait::drive_by(Some(Arc::new(move || driven.drive())));
         }
-        Ok(fabric)
+        let _ = self.heap.on_remove.set(Box::new(move |at, len| fabric.cache().forget(at, len)));
+        Ok(published)
     }
 
     /// A further init: the largest count holds.
@@ -349,7 +344,7 @@ impl Endpoint {
     /// Ends the threads that look at this endpoint: afterwards nobody tells it of deaths any more.
     fn stop_threads(&self) {
         crate::wait::drive_by(None);
-        if let Some(Ok(fabric)) = self.fabric.get() {
+        if let Some(fabric) = self.fabric.get() {
             fabric.stop();
         }
         if let Some(attach) = self.attach.get() {

@@ -34,7 +34,7 @@ pub fn is_spoken_to_by_a_stranger() {
     let ep = fmpl::p2p::endpoint::endpoint().expect("in a job");
     let fabric = ep.fabric_here().expect("a device");
     let far = ep.lane(1 - me as u32).expect("a lane").far().expect("on another node");
-    std::fs::write(place.join(format!("new{me}")), fabric.card().encode()).expect("its card");
+    std::fs::write(place.join(format!("new{me}")), fabric.card().encode(&fabric.device().network())).expect("its card");
     std::fs::rename(place.join(format!("new{me}")), place.join(format!("card{me}"))).expect("its card");
     let mut rounds = 0u64;
     loop {
@@ -193,7 +193,7 @@ fn stranger(place: &Path) -> usize {
     let until = Instant::now() + Duration::from_secs(90);
     let card = |rank: usize| loop {
         match std::fs::read(place.join(format!("card{rank}"))) {
-            Ok(card) => break Card::decode(&card).expect("a card"),
+            Ok(card) => break Card::decode(&card).expect("a card").0,
             Err(_) => assert!(Instant::now() < until, "rank {rank} does not come"),
         }
         std::thread::sleep(Duration::from_millis(20));

@@ -415,14 +415,21 @@ pub static SETTINGS: &[Setting] = &[
         default: "auto",
         values: "auto | verbs | ofi | ofi:PROVIDER | none",
         meaning: "the network that reaches ranks on other nodes: InfiniBand and RoCE (libibverbs), or a provider of libfabric, such as \
-                  ofi:tcp;ofi_rxm; auto: RDMA if there is a port",
+                  ofi:tcp;ofi_rxm; auto: RDMA if there is a port, else the best provider of libfabric",
         set: |c, v| Network::named(v).map(|n| c.network = n),
+    },
+    Setting {
+        name: "FMPL_LIBFABRIC",
+        default: "libfabric.so.1",
+        values: "file",
+        meaning: "libfabric, loaded where ranks are on several nodes and no RDMA port is used: a name that the system looks for, or a path",
+        set: |c, v| (!v.is_empty()).then(|| c.libfabric = Some(v.to_owned())),
     },
     Setting {
         name: "FMPL_VERBS",
         default: "on",
         values: "on | off",
-        meaning: "reach ranks on other nodes by RDMA (libibverbs), where there are devices",
+        meaning: "auto looks for RDMA ports (libibverbs) first",
         set: |c, v| on_off(v).map(|b| c.verbs = b),
     },
     Setting {

@@ -406,33 +406,56 @@ fn rdma() -> Vec<Finding> {
     all
 }
 
-/// The network that a rank would use to reach other nodes, opened as it would be.
+/// The network that a job of several nodes would use, opened as a rank would, and what it takes.
 fn network() -> Finding {
+    use fmpl::fabric::network::link::DEPTH;
     use fmpl::fabric::networks;
     const NAME: &str = "between nodes";
+    const FAILS: &str = "a job whose ranks are on several nodes fails in init";
     let config = Config::from_environment().unwrap_or_default();
     if !networks::is_wanted(&config) {
         return Finding::good(NAME, "no network is wanted (FMPL_NETWORK=none)");
     }
-    let begin = std::time::Instant::now();
-    match networks::choose(&config, 0) {
-        Ok(device) => {
-            let why = match config.network {
-                fmpl::base::config::Network::Auto => "chosen by itself: there is a port",
-                _ => "as FMPL_NETWORK says",
-            };
-            let costs =
-                format!("{} KB, opened in {:.1} s", device.bytes().div_ceil(1024), begin.elapsed().as_secs_f64());
-            Finding::good(NAME, format!("{} ({why}; {costs})", device.describe()))
+    let (begin, before) = (std::time::Instant::now(), taken());
+    let device = match networks::choose(&config, 0) {
+        Ok(device) => device,
+        Err(e) if e.code() == fmpl::Code::Unsupported => {
+            return Finding::note(NAME, e.detail(), FAILS, "only where ranks are to be on several nodes");
         }
-        Err(e) if config.network == fmpl::base::config::Network::Auto => {
-            Finding::good(NAME, format!("{}; not needed within a node", e.detail()))
-        }
-        Err(e) => {
-            let costs = "init fails where ranks are on several nodes";
-            Finding::problem(NAME, e.detail(), costs, "unset FMPL_NETWORK, or install what it names")
-        }
-    }
+        Err(e) => return Finding::problem(NAME, e.detail(), FAILS, "unset the setting, or install what it names"),
+    };
+    let (seconds, opened) = (begin.elapsed().as_secs_f64(), taken());
+    let connection = device.pair(DEPTH);
+    let more = |before: (usize, usize), after: (usize, usize)| {
+        let (kb, files) = (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1));
+        format!("{kb} KB and {files} descriptors")
+    };
+    let each = match &connection {
+        Ok(_) => format!("each connection {}", more(opened, taken())),
+        Err(e) => return Finding::problem(NAME, format!("{}: {}", device.describe(), e.detail()), FAILS, ""),
+    };
+    let why = match &config.network {
+        fmpl::base::config::Network::Auto => "chosen by itself",
+        _ => "as FMPL_NETWORK says",
+    };
+    let takes = format!("each rank {}, opened in {seconds:.1} s; {each}", more(before, opened));
+    let found = format!("{}, {why}: {takes}", device.describe());
+    let costs = if device.limits().is_driven {
+        "all bytes pass through processors of both ends, and move while a rank calls FMPL or its thread is awake; RDMA takes neither"
+    } else {
+        ""
+    };
+    Finding { costs, ..Finding::good(NAME, found) }
+}
+
+/// What this process has: KB of memory, and descriptors.
+fn taken() -> (usize, usize) {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<usize>().ok()).unwrap_or(0);
+    (
+        pages * fmpl::fabric::shm::region::page_size() / 1024,
+        std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count),
+    )
 }
 
 /// Whether a multicast group can be joined by a port, tried.

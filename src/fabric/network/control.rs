@@ -2,7 +2,7 @@
 
 mod contact;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -186,6 +186,8 @@ pub(super) struct Links {
     pub by_peer: BTreeMap<u32, Arc<Link>>,
     /// Peers that refused, and why.
     refused: HashMap<u32, u32>,
+    /// Peers that have answered a probe.
+    probed: HashSet<u32>,
 }
 
 impl Fabric {

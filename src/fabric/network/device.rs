@@ -182,6 +182,8 @@ pub enum DeviceError {
 pub trait Device: Send + Sync + fmt::Debug {
     /// Device, port and address, for messages.
     fn describe(&self) -> String;
+    /// The network, as both ends must have it.
+    fn network(&self) -> String;
     /// What it can.
     fn limits(&self) -> Limits;
     /// Where memory is registered for it.
@@ -190,6 +192,10 @@ pub trait Device: Send + Sync + fmt::Debug {
     fn address(&self) -> Address;
     /// Sends a datagram, which may be lost. `false`: the network does not say now where that is; to be tried again.
     fn send(&self, to: &Address, datagram: &[u8; DATAGRAM]) -> Result<bool>;
+    /// Why somebody at this address may not have answered, as far as the network can tell; it may take a moment.
+    fn why_silent(&self, _of: &Address) -> Option<String> {
+        None
+    }
     /// One end of a connection, for so many requests under way.
     fn pair(&self, depth: u32) -> Result<Arc<dyn Pair>>;
     /// Hands over what has come; one thread at a time. An error: nothing comes any more.

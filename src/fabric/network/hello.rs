@@ -26,6 +26,10 @@ pub(super) enum Kind {
     Leave,
     /// The answer: "I know."
     Left,
+    /// "Are you there?"
+    Probe,
+    /// The answer: "Yes."
+    Probed,
     /// To a process of the same node: "I need one of your places."
     Yield(Which),
     /// "Our connection has failed here, for good", and why (in place of the turn). Not answered; said again whenever the peer speaks of the
@@ -33,7 +37,7 @@ pub(super) enum Kind {
     Broken,
 }
 
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 17] = [
     Kind::Open,
     Kind::Opened,
     Kind::Refuse,
@@ -49,27 +53,29 @@ const KINDS: [Kind; 15] = [
     Kind::Say(Say::Busy),
     Kind::Say(Say::Retire),
     Kind::Say(Say::Retired),
+    Kind::Probe,
+    Kind::Probed,
 ];
 
 /// Where a process answers datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Card {
     /// As its network has it.
     pub address: Address,
 }
 
 /// In front of a published card.
-const CARD: &[u8; 4] = b"FMv4";
+const CARD: &[u8; 4] = b"FMv5";
 
 impl Card {
-    /// As it is published with the launcher.
-    pub fn encode(&self) -> Vec<u8> {
-        [CARD.as_slice(), &self.address.0].concat()
+    /// As it is published with the launcher, beside the network on which it holds.
+    pub fn encode(&self, network: &str) -> Vec<u8> {
+        [CARD.as_slice(), &self.address.0, network.as_bytes()].concat()
     }
     /// As it was published, if it is a card.
-    pub fn decode(b: &[u8]) -> Option<Card> {
-        let address = b.strip_prefix(CARD)?.try_into().ok()?;
-        Some(Card { address: Address(address) })
+    pub fn decode(b: &[u8]) -> Option<(Card, String)> {
+        let (address, network) = b.strip_prefix(CARD)?.split_first_chunk()?;
+        Some((Card { address: Address(*address) }, String::from_utf8_lossy(network).into_owned()))
     }
 }
 
@@ -200,7 +206,7 @@ pub(super) mod tests {
         assert_eq!(Hello::decode(&b), Some(hello));
         assert_eq!(Hello::decode(&b[1..]), None);
         assert_eq!(Hello::decode(&[0; DATAGRAM]), None);
-        assert_eq!(Card::decode(&hello.card.encode()), Some(hello.card));
+        assert_eq!(Card::decode(&hello.card.encode("a network")), Some((hello.card, "a network".to_owned())));
         assert_eq!(Card::decode(b"garbage"), None);
     }
 

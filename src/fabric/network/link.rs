@@ -32,7 +32,7 @@ mod posting;
 mod under_way;
 
 /// Requests under way at most.
-const DEPTH: u32 = 256;
+pub const DEPTH: u32 = 256;
 /// Pieces of a request, where the device can.
 pub const PIECES: u32 = 16;
 /// A write that is there, and whose completion has not come after so long, was none.

@@ -498,6 +498,9 @@ impl Device for Simulated {
     fn describe(&self) -> String {
         format!("simulated:{}", self.rank)
     }
+    fn network(&self) -> String {
+        "simulated".into()
+    }
     fn limits(&self) -> Limits {
         let atomics = self.ether.lock().weather.atomics;
         Limits {

@@ -179,18 +179,19 @@ impl Shared {
         };
         drop(posted);
         if silent {
-            link.is_late(self.no_answer());
+            link.is_late(self.no_answer(link));
         }
         self.follow(link, after);
         due
     }
 
-    pub(super) fn no_answer(&self) -> String {
+    pub(super) fn no_answer(&self, link: &Link) -> String {
         format!(
-            "did not answer over {} within {:.1} s: it has died, it is stopped, or there is no way to its port (FMPL_ATTACH_TIMEOUT \
+            "did not answer over {} within {:.1} s: it has died, it is stopped, or there is no way to its port{} (FMPL_ATTACH_TIMEOUT \
              sets the time)",
             self.device.describe(),
-            self.patience_ns as f64 / 1e9
+            self.patience_ns as f64 / 1e9,
+            self.why_silent(link.card.get()),
         )
     }
 
@@ -299,7 +300,7 @@ impl Shared {
         if pinged != 0 && now - pinged > self.patience_ns {
             // Asked anew when it is tried again.
             posted.times.pinged = 0;
-            link.is_late(self.no_answer());
+            link.is_late(self.no_answer(link));
             return;
         }
         posted.times.pinged = if pinged == 0 { now } else { pinged };

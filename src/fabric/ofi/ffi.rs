@@ -24,6 +24,9 @@ pub const fn version(major: u32, minor: u32) -> u32 {
 // ---- what a provider offers: `fi_info` and what hangs on it
 
 /// `struct fi_info`, prefix; made by [`fi_dupinfo`](super::load::Library) only.
+/// Formats of addresses of the internet: `FI_SOCKADDR`, `_IN`, `_IN6`.
+pub const SOCKADDRS: [u32; 3] = [1, 2, 3];
+
 #[repr(C)]
 pub struct Info {
     pub next: *mut Info,
@@ -173,6 +176,8 @@ pub mod order {
     pub const WAW: u64 = 1 << 4;
     pub const RMA_RAW: u64 = 1 << 33;
     pub const RMA_WAW: u64 = 1 << 35;
+    /// Of completions: as what is completed came.
+    pub const STRICT: u64 = 0x1ff;
 }
 
 /// Errors of libfabric's own, beside those of the system.
@@ -533,6 +538,7 @@ pub const NUMBERS: &[(&str, u64)] = &[
     ("FI_ORDER_WAW", order::WAW),
     ("FI_ORDER_RMA_RAW", order::RMA_RAW),
     ("FI_ORDER_RMA_WAW", order::RMA_WAW),
+    ("FI_ORDER_STRICT", order::STRICT),
     ("FI_EAGAIN", error::AGAIN as u64),
     ("FI_EAVAIL", error::AVAIL as u64),
     ("FI_ECANCELED", error::CANCELED as u64),

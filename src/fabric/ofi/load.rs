@@ -2,7 +2,7 @@
 //!
 //! Few of its calls are symbols; all others go through the tables of functions that objects carry ([`ffi`](super::ffi)).
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 use super::ffi::{FabricAttr, FidFabric, Info};
@@ -19,7 +19,7 @@ macro_rules! functions {
 
         impl Library {
             fn find(library: symbols::Library) -> Result<Library, String> {
-                let symbol = |name: &CStr| library.symbol(name).map_err(|why| format!("libfabric.so.1: {why}"));
+                let symbol = |name: &CStr| library.symbol(name);
                 Ok(Library { $(
                     // SAFETY: the symbol of this name has this type in all versions of the library.
                     $field: unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) $(-> $ret)?>(symbol($symbol)?) },
@@ -56,27 +56,38 @@ fn be_thrifty() {
     }
 }
 
-fn found() -> &'static Result<Library, String> {
+/// As the system knows it.
+pub const USUAL: &str = "libfabric.so.1";
+
+/// The library, from this file the first time, or why there is none.
+pub fn library(file: &str) -> Result<&'static Library, &'static str> {
     static FOUND: OnceLock<Result<Library, String>> = OnceLock::new();
-    FOUND.get_or_init(|| {
+    let found = FOUND.get_or_init(|| {
+        let name = CString::new(file).map_err(|_| "its name has a NUL".to_owned())?;
         be_thrifty();
         // It stays, since providers keep state.
-        Library::find(symbols::Library::load(c"libfabric.so.1")?)
-    })
+        symbols::Library::load(&name).and_then(Library::find)
+    });
+    found.as_ref().map_err(String::as_str)
 }
 
-/// The library, or why there is none.
-pub fn library() -> Result<&'static Library, &'static str> {
-    found().as_ref().map_err(String::as_str)
+/// What the program does about each signal. A provider takes all of those that end a process for itself, when it is loaded (`psm2`), and hangs
+/// in what it does about one: they are given back, and what comes meanwhile waits until then.
+pub(super) struct Dispositions {
+    kept: Vec<(c_int, libc::sigaction)>,
+    mask: libc::sigset_t,
 }
-
-/// What the program does about each signal. A provider takes all of those that end a process for itself, when it is loaded (`psm2`): they are
-/// given back.
-pub(super) struct Dispositions(Vec<(c_int, libc::sigaction)>);
 
 impl Dispositions {
     /// As they are now.
     pub fn keep() -> Dispositions {
+        let (mut all, mut mask) = (std::mem::MaybeUninit::uninit(), std::mem::MaybeUninit::uninit());
+        // SAFETY: both are writable; the first is filled before it is looked at, the second by the call, which cannot fail.
+        let mask = unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), mask.as_mut_ptr());
+            mask.assume_init()
+        };
         let now = |signal| {
             let mut action = std::mem::MaybeUninit::uninit();
             // SAFETY: nothing is set, and the place is writable.
@@ -84,16 +95,18 @@ impl Dispositions {
             // SAFETY: written, as the call says.
             (r == 0).then(|| (signal, unsafe { action.assume_init() }))
         };
-        Dispositions((1..32).filter_map(now).collect())
+        Dispositions { kept: (1..32).filter_map(now).collect(), mask }
     }
 }
 
 impl Drop for Dispositions {
     fn drop(&mut self) {
-        for (signal, action) in &self.0 {
+        for (signal, action) in &self.kept {
             // SAFETY: what was there before.
             unsafe { libc::sigaction(*signal, action, std::ptr::null_mut()) };
         }
+        // SAFETY: as above.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };
     }
 }
 

@@ -5,6 +5,7 @@
 //! that wait call by themselves, and as long as they do the thread leaves it to them, since it would only get in their way.
 
 use std::collections::{HashMap, VecDeque};
+use std::net::TcpStream;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -41,6 +42,8 @@ const ASIDE: Duration = Duration::from_micros(250);
 const LONGEST: usize = 256 << 10;
 /// Registering is little more than a note here.
 const COPY_MOST: u32 = 512;
+/// How long the system is asked for the way to a port.
+const ASKS: Duration = Duration::from_millis(300);
 /// How often it looks where there is nothing to sleep on.
 const LOOKS: Duration = Duration::from_millis(1);
 
@@ -242,6 +245,9 @@ impl Device for Ofi {
     fn describe(&self) -> String {
         self.net.offer.to_string()
     }
+    fn network(&self) -> String {
+        self.net.offer.kind()
+    }
     fn limits(&self) -> Limits {
         Limits {
             longest: self.longest(),
@@ -310,6 +316,18 @@ impl Device for Ofi {
             }
             yield_core();
         }
+    }
+
+    /// Over TCP the system knows.
+    fn why_silent(&self, of: &Address) -> Option<String> {
+        let at = self.net.offer.internet(&of.0)?;
+        if self.net.offer.provider().starts_with("udp") {
+            return Some(format!("it is at {at}"));
+        }
+        Some(match TcpStream::connect_timeout(&at, ASKS) {
+            Ok(_) => format!("its port {at} can be reached"),
+            Err(e) => format!("its port {at} cannot be reached: {e}"),
+        })
     }
 
     fn pair(&self, depth: u32) -> Result<Arc<dyn Pair>> {

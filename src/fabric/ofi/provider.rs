@@ -5,14 +5,26 @@
 
 use std::ffi::{CStr, CString};
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
 use super::ffi::{self, Info, cap, mode, mr, order};
-use super::load::{Dispositions, Library, library};
+use super::load::{Dispositions, Library, USUAL, library};
 use crate::base::error::{Code, Error, Result};
+use crate::base::log::{Level, tell};
 use crate::fabric::network::device::OPAQUE;
 
-/// Those that are looked for when none is named, the best first.
-const BY_ITSELF: [&str; 2] = ["tcp", "tcp;ofi_rxm"];
+/// Those that are looked for when none is named, the best first, and what each is of use for. What is not here has to be named: `shm` reaches
+/// nobody elsewhere, `udp;ofi_rxd`, `net` and `sockets` are no better than `tcp`, `psm2` and `psm3` are there for sockets too, and were tried by nobody.
+pub const BY_ITSELF: [(&str, &str); 6] = [
+    ("verbs;ofi_rxm", "RDMA devices"),
+    ("efa", "Amazon's EFA"),
+    ("cxi", "Slingshot"),
+    ("opx", "Omni-Path"),
+    ("tcp", "any network with addresses of the internet, from libfabric 2.0 on"),
+    ("tcp;ofi_rxm", "the same, before"),
+];
+/// Those whose endpoints have a stream between them.
+const STREAMS: [&str; 3] = ["tcp", "tcp;ofi_rxm", "net"];
 /// The oldest interface that has all that is used.
 const API: u32 = ffi::version(1, 14);
 /// Requests under way, and receives, that an endpoint is asked for.
@@ -81,6 +93,10 @@ impl Offer {
         // SAFETY: as above; every entry has all its parts.
         unsafe { &*self.info().tx_attr }
     }
+    pub(super) fn rx(&self) -> &ffi::RxAttr {
+        // SAFETY: as above.
+        unsafe { &*self.info().rx_attr }
+    }
     pub(super) fn endpoint(&self) -> &ffi::EpAttr {
         // SAFETY: as above.
         unsafe { &*self.info().ep_attr }
@@ -99,30 +115,52 @@ impl Offer {
         text(self.domain().name)
     }
     /// The address of the port, if that is one of the internet.
-    fn host(&self) -> Option<std::net::IpAddr> {
+    fn host(&self) -> Option<IpAddr> {
         let info = self.info();
-        if info.src_addr.is_null() || info.src_addrlen < 8 {
+        if info.src_addr.is_null() {
             return None;
         }
         // SAFETY: so many bytes are there.
-        let b = unsafe { std::slice::from_raw_parts(info.src_addr.cast::<u8>(), info.src_addrlen) };
-        match i32::from(u16::from_ne_bytes([b[0], b[1]])) {
-            libc::AF_INET => Some(std::net::Ipv4Addr::new(b[4], b[5], b[6], b[7]).into()),
-            libc::AF_INET6 => Some(<[u8; 16]>::try_from(b.get(8..24)?).ok()?.into()),
-            _ => None,
-        }
+        let bytes = unsafe { std::slice::from_raw_parts(info.src_addr.cast::<u8>(), info.src_addrlen) };
+        self.internet(bytes).map(|address| address.ip())
+    }
+    /// An address of this provider's, if it is one of the internet.
+    pub(super) fn internet(&self, b: &[u8]) -> Option<SocketAddr> {
+        let is_internet = ffi::SOCKADDRS.contains(&self.info().addr_format);
+        let family = i32::from(u16::from_ne_bytes(b.get(..2)?.try_into().ok()?));
+        let port = u16::from_be_bytes(b.get(2..4)?.try_into().ok()?);
+        let ip: IpAddr = match family {
+            libc::AF_INET if is_internet => <[u8; 4]>::try_from(b.get(4..8)?).ok()?.into(),
+            libc::AF_INET6 if is_internet => <[u8; 16]>::try_from(b.get(8..24)?).ok()?.into(),
+            _ => return None,
+        };
+        Some(SocketAddr::new(ip, port))
+    }
+    /// What both ends must have in common to understand each other.
+    pub fn kind(&self) -> String {
+        let endpoint = self.endpoint();
+        let addresses = match self.info().addr_format {
+            2 => "IPv4".to_owned(),
+            3 => "IPv6".to_owned(),
+            n => format!("format {n}"),
+        };
+        let (provider, version) = (self.provider(), endpoint.protocol_version);
+        format!("{provider} (protocol {}.{version}, addresses {addresses})", endpoint.protocol)
     }
     /// Bytes of a write that the provider takes at once; `None`: none are given to it in this way. The layer of datagrams over connections ends
     /// the process when a connection ends with such writes under way.
     pub fn inject_most(&self) -> Option<usize> {
         (!self.provider().ends_with("ofi_rxm")).then_some(self.tx().inject_size)
     }
-    /// Do writes, and reads behind writes, take effect in the order in which they were posted?
+    /// Do writes, and reads behind writes, take effect in the order in which they were posted, and is the other end told in that order of
+    /// what has come? No provider over TCP promises the latter, but each pair of endpoints has one stream of it, of which all comes in turn.
+    /// `udp;ofi_rxd`, which promises as much, lets a short write overtake a long one.
     pub fn is_ordered(&self) -> bool {
         let promised = self.tx().msg_order;
         promised & (order::WAW | order::RMA_WAW) != 0
             && promised & (order::RAW | order::RMA_RAW) != 0
             && self.endpoint().max_order_waw_size >= super::LONGEST
+            && (self.rx().comp_order & order::STRICT == order::STRICT || STREAMS.contains(&&*self.provider()))
     }
 
     /// What it lacks, if it cannot be used.
@@ -155,10 +193,12 @@ impl Offer {
 pub struct Wishes {
     /// Only this provider.
     pub provider: Option<String>,
+    /// The library's file, if not the one that the system finds.
+    pub file: Option<String>,
 }
 
-/// Asks the library for what it has by this provider, registering memory like that.
-fn ask(lib: &'static Library, provider: &str, mr_mode: i32) -> Result<Vec<Offer>> {
+/// Asks the library for what it has by this provider, registering memory like that, with room for so many requests and receives.
+fn ask(lib: &'static Library, provider: &str, mr_mode: i32, (sends, receives): (usize, usize)) -> Result<Vec<Offer>> {
     // SAFETY: null asks for an empty one, with all its parts.
     let hints = unsafe { (lib.dupinfo)(std::ptr::null()) };
     if hints.is_null() {
@@ -172,8 +212,8 @@ fn ask(lib: &'static Library, provider: &str, mr_mode: i32) -> Result<Vec<Offer>
         info.caps = cap::MSG | cap::RMA;
         info.mode = mode::CONTEXT | mode::CONTEXT2;
         (*info.ep_attr).kind = ffi::EP_RDM;
-        (*info.tx_attr).size = SENDS;
-        (*info.rx_attr).size = RECEIVES;
+        (*info.tx_attr).size = sends;
+        (*info.rx_attr).size = receives;
         let domain = &mut *info.domain_attr;
         domain.threading = ffi::THREAD_SAFE;
         domain.data_progress = ffi::PROGRESS_MANUAL;
@@ -206,9 +246,11 @@ fn ask(lib: &'static Library, provider: &str, mr_mode: i32) -> Result<Vec<Offer>
 fn usable(lib: &'static Library, provider: &str) -> std::result::Result<Vec<Offer>, String> {
     let ways = mr::LOCAL | mr::VIRT_ADDR | mr::ALLOCATED | mr::PROV_KEY;
     let mut why = None;
-    // A provider that leaves the choice to its user takes none of the ways of which each would do, and is asked again in the old way.
-    for mr_mode in [ways, mr::BASIC] {
-        let offers = ask(lib, provider, mr_mode).map_err(|e| e.detail().to_owned())?;
+    // A provider that leaves the choice to its user takes none of the ways of which each would do, and is asked again in the old way. One that
+    // has less room says so by having none when a request is posted.
+    let wished = (SENDS, RECEIVES);
+    for (mr_mode, room) in [(ways, wished), (mr::BASIC, wished), (ways, (0, 0)), (mr::BASIC, (0, 0))] {
+        let offers = ask(lib, provider, mr_mode, room).map_err(|e| e.detail().to_owned())?;
         let mut usable = Vec::new();
         for offer in offers {
             match offer.lacks() {
@@ -220,33 +262,45 @@ fn usable(lib: &'static Library, provider: &str) -> std::result::Result<Vec<Offe
             return Ok(usable);
         }
     }
-    Err(why.unwrap_or_else(|| "is not there, or has no port".into()))
+    let nothing = "is not there, has no port, or no reliable datagrams with writes into the other end's memory (FI_EP_RDM, FI_RMA)";
+    Err(why.unwrap_or_else(|| nothing.into()))
 }
 
-/// Does an offer's port reach other machines?
+/// Does an offer's port reach other machines? The loopback does not, nor does an interface that is down, or a bridge between guests of this
+/// machine alone.
 fn leads_out(offer: &Offer) -> bool {
-    offer.host().is_none_or(|host| !host.is_loopback())
+    if offer.host().is_some_and(|host| host.is_loopback()) {
+        return false;
+    }
+    let of = std::path::Path::new("/sys/class/net").join(offer.port());
+    let is_down = std::fs::read_to_string(of.join("operstate")).is_ok_and(|state| state.trim() == "down");
+    let leaves = |member: std::fs::DirEntry| of.join("brif").join(member.file_name()).join("port/device").exists();
+    let is_inside = std::fs::read_dir(of.join("brif")).is_ok_and(|mut all| !all.any(|m| m.is_ok_and(leaves)));
+    !is_down && !is_inside
 }
 
 /// The best port of the best provider. `Unsupported`: there is none; the text says what was looked for. `Setting`: the named one cannot be
 /// had.
 pub fn choose(wishes: &Wishes) -> Result<Offer> {
-    let lib = library().map_err(|why| {
-        Error::new(
-            Code::Unsupported,
-            format!("libfabric cannot be used ({why}); it comes with the package libfabric1 of the distribution"),
-        )
+    let file = wishes.file.as_deref();
+    let lib = library(file.unwrap_or(USUAL)).map_err(|why| match file {
+        Some(file) => Error::new(Code::Setting, format!("FMPL_LIBFABRIC={file}: {why}")),
+        None => Error::new(Code::Unsupported, format!("libfabric cannot be used ({why})")),
     })?;
-    let mut names: Vec<&str> = BY_ITSELF.to_vec();
-    if let Some(name) = &wishes.provider {
-        names = vec![name];
-    }
+    let names = match &wishes.provider {
+        Some(name) => vec![name.as_str()],
+        None => BY_ITSELF.map(|(name, _)| name).to_vec(),
+    };
     let mut passed = Vec::new();
     for name in names {
         match usable(lib, name) {
             // Addresses of the internet's fourth version first: the others may be of a link only.
             Ok(mut offers) => {
-                offers.sort_by_key(|o| (!leads_out(o), !matches!(o.host(), None | Some(std::net::IpAddr::V4(_)))));
+                let is_fourth = |o: &Offer| matches!(o.host(), None | Some(IpAddr::V4(_)));
+                offers.sort_by_cached_key(|o| (!leads_out(o), !is_fourth(o)));
+                if !passed.is_empty() {
+                    tell(Level::Debug, || format!("providers of libfabric passed over: {}", passed.join("; ")));
+                }
                 return Ok(offers.swap_remove(0));
             }
             Err(why) => passed.push(format!("{name} {why}")),

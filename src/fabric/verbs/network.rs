@@ -167,6 +167,9 @@ impl Device for Verbs {
     fn describe(&self) -> String {
         self.port.to_string()
     }
+    fn network(&self) -> String {
+        if self.port.ethernet { "RoCE" } else { "InfiniBand" }.into()
+    }
     fn limits(&self) -> Limits {
         Limits {
             longest: self.port.max_message.min(LONGEST),

@@ -39,10 +39,9 @@ impl Endpoint {
     /// By what other nodes are reached.
     fn network(&self) -> String {
         match self.fabric.get() {
-            Some(Ok(fabric)) if fabric.device().limits().is_driven => fabric.device().describe(),
-            Some(Ok(fabric)) => format!("RDMA by {}", fabric.device().describe()),
-            Some(Err(why)) => format!("nothing: {why}"),
-            None if self.has_other_nodes() => "nothing: FMPL_NETWORK=none or FMPL_VERBS=off".to_owned(),
+            Some(fabric) if fabric.device().limits().is_driven => fabric.device().describe(),
+            Some(fabric) => format!("RDMA by {}", fabric.device().describe()),
+            None if self.has_other_nodes() => "nothing: FMPL_NETWORK=none".to_owned(),
             None => "no ranks elsewhere".to_owned(),
         }
     }

@@ -170,14 +170,14 @@ impl Endpoint {
     /// What was done on the fabric between nodes, see [`Fabric::done`].
     pub fn fabric_done(&self) -> [u64; 14] {
         match self.fabric.get() {
-            Some(Ok(fabric)) => fabric.done(),
+            Some(fabric) => fabric.done(),
             _ => [0; 14],
         }
     }
 
     /// The fabric between nodes, if this process is on it.
     pub fn fabric_here(&self) -> Option<&Arc<Fabric>> {
-        self.fabric.get().and_then(|fabric| fabric.as_ref().ok())
+        self.fabric.get()
     }
 
     /// Are there members on other nodes that this process can reach?
@@ -233,19 +233,70 @@ impl Endpoint {
     /// The fabric between nodes.
     fn fabric(&self, peer: u32) -> Result<&Arc<Fabric>> {
         match self.fabric.get() {
-            Some(Ok(fabric)) => Ok(fabric),
-            _ => Err(self.no_way_to(peer, &self.launch.get(peer, &card_key(peer))?)),
+            Some(fabric) => Ok(fabric),
+            None => Err(self.no_way_to(peer, &self.launch.get(peer, &card_key(peer))?)),
         }
     }
 
+    /// Where a rank of another node answers, which must be on the same network.
     fn fabric_card(&self, peer: u32) -> Result<Card> {
-        let value = self.launch.get(peer, &fabric_key(peer)).map_err(|_| {
-            let text = format!("rank {}: rank {peer} is on another node and has no RDMA device there", self.rank);
-            Error::new(Code::Unsupported, text)
-        })?;
-        Card::decode(&value).ok_or_else(|| {
+        let value = self.launch.get(peer, &fabric_key(peer))?;
+        let (card, theirs) = Card::decode(&value).ok_or_else(|| {
             Error::new(Code::Launch, format!("what rank {peer} published with the launcher is no card of FMPL"))
-        })
+        })?;
+        let mine = self.fabric.get().map_or(NO_NETWORK.to_owned(), |fabric| fabric.device().network());
+        if mine != theirs {
+            return Err(Error::new(
+                Code::Unsupported,
+                format!(
+                    "{} uses the network {mine}, and {} uses {theirs}: all ranks must use the same (FMPL_NETWORK names it)",
+                    self.named(self.rank),
+                    self.named(peer),
+                ),
+            ));
+        }
+        Ok(card)
+    }
+
+    /// A rank and its node, for messages.
+    fn named(&self, rank: u32) -> String {
+        let card = self.launch.get(rank, &card_key(rank)).unwrap_or_default();
+        let host = Attach::node_of(&card).unwrap_or_else(|| "unknown".into());
+        format!("rank {rank} on node {} ({host})", self.launch.nodes().node_of(rank))
+    }
+
+    /// Some ranks are elsewhere, and nothing leads there.
+    pub(super) fn no_network(&self, why: &Error) -> Error {
+        let (nodes, rank) = (self.launch.nodes(), self.rank);
+        let place =
+            format!("rank {rank} on node {} of {} ({})", nodes.node_of(rank), nodes.nodes(), self.launch.node());
+        Error::new(why.code(), format!("{place}: {} (fmpl doctor tells more)", why.detail()))
+    }
+
+    /// Finds in init what would be found at some first message: the first rank of each node asks those of two others, of the next node and of
+    /// one far away, for an answer over the network, which must be the same. What that takes does not grow with the job.
+    pub(super) fn probe_nodes(&self) -> Result<()> {
+        let nodes = self.launch.nodes();
+        if !self.has_other_nodes() || self.launch.local_ranks().first() != Some(&self.rank) {
+            return Ok(());
+        }
+        let (here, all) = (nodes.node_of(self.rank), nodes.nodes());
+        let mut others = vec![(here + 1) % all, (here + all / 2) % all];
+        others.dedup();
+        let first = |node: &u32| nodes.ranks_on(*node).next().expect("every node has a rank");
+        let card = |rank| Ok((rank, self.fabric_card(rank)?));
+        let peers: Vec<(u32, Card)> = others.iter().map(first).map(card).collect::<Result<_>>()?;
+        let (Some(fabric), timeout) = (self.fabric.get(), Duration::from_secs_f64(self.config.attach_s)) else {
+            return Ok(());
+        };
+        let Some((peer, why)) = fabric.probe(&peers, timeout)? else { return Ok(()) };
+        let text = format!(
+            "{} cannot reach {}: no answer over {why} within {:.1} s (FMPL_ATTACH_TIMEOUT sets the time)",
+            self.named(self.rank),
+            self.named(peer),
+            self.config.attach_s,
+        );
+        Err(Error::new(Code::Peer, text))
     }
 
     /// The world's lane to a peer on another node, made at first contact. Its view lies where this rank's region has room for that peer.
@@ -290,7 +341,7 @@ impl Endpoint {
     /// Sends the acknowledgements that are owed to other nodes, and sees to it that they have arrived: the news that this rank finalizes may
     /// go by other ranks.
     pub fn settle_fabric(&self) {
-        let Some(Ok(fabric)) = self.fabric.get() else { return };
+        let Some(fabric) = self.fabric.get() else { return };
         self.lanes.list().into_iter().filter_map(|lane| lane.far()).for_each(Far::pay);
         let until = crate::base::clock::now_ns() + 1_000_000_000;
         fabric.links().iter().for_each(|link| link.drain(until));
@@ -298,7 +349,7 @@ impl Endpoint {
 
     /// Tells the peers on other nodes that this rank has left, and sees to it that what was posted has gone out.
     pub(super) fn leave_fabric(&self) {
-        let Some(Ok(fabric)) = self.fabric.get() else { return };
+        let Some(fabric) = self.fabric.get() else { return };
         for lane in self.lanes.list() {
             if let Some(far) = lane.far().filter(|far| far.link.is_up()) {
                 far.say_side(lane.my_side());
@@ -370,9 +421,8 @@ impl Endpoint {
                 self.launch.node(),
                 nodes.node_of(peer),
                 match self.fabric.get() {
-                    Some(Ok(_)) => "this call does not go over RDMA",
-                    Some(Err(why)) => why,
-                    None => "no network is used, since FMPL_NETWORK=none or FMPL_VERBS=off",
+                    Some(_) => "this call does not go over a network",
+                    None => "no network is used, since FMPL_NETWORK=none",
                 },
             ),
         )
@@ -467,6 +517,9 @@ impl Endpoint {
         doorbell::ring(&board.event_bell, u32::MAX);
     }
 }
+
+/// What a rank publishes as its network that wants none.
+pub(super) const NO_NETWORK: &str = "none";
 
 pub(super) fn fabric_key(rank: u32) -> String {
     format!("fmpl-network-{rank}")

@@ -34,7 +34,7 @@ impl Endpoint {
         cards: &[Card],
     ) -> Result<&'static Endpoint> {
         let size = cards.len() as u32;
-        let values = (0..size).map(|r| (fabric_key(r), cards[r as usize].encode())).collect();
+        let values = (0..size).map(|r| (fabric_key(r), cards[r as usize].encode("simulated"))).collect();
         let ep: &'static Endpoint =
             Box::leak(Box::new(Endpoint::bare(rank, size, config, Launch::simulated(rank, size, values)?)?));
         ep.region.header().say_reached();
@@ -50,7 +50,7 @@ impl Endpoint {
         let fabric = Arc::new(Fabric::start(ep.region.clone(), device, terms)?);
         let spool = fabric.clone();
         let _ = ep.spool.on_remove.set(Box::new(move |at, len| spool.forget_spool(at, len)));
-        let _ = ep.fabric.set(Ok(fabric.clone()));
+        let _ = ep.fabric.set(fabric.clone());
         ep.region.header().state.store(ALIVE, Ordering::Release);
         fabric.open(&Key::of(b"a simulated job's"), crate::p2p::far::hooks())?;
         Ok(ep)

@@ -59,17 +59,14 @@ impl Fabric {
                 return Err(Error::new(Code::Peer, format!("rank {me}: rank {peer} {why}")));
             }
             if let Some(version) = shared.lock().refused.get(&peer) {
-                return Err(Error::new(
-                    Code::Version,
-                    format!("rank {peer} has layout version {version}; start all ranks with the same build of FMPL"),
-                ));
+                return Err(other_build(peer, *version));
             }
             if now_ns() >= deadline {
                 return Err(Error::new(
                     Code::Peer,
                     format!(
                         "rank {}: rank {peer} did not answer over {} within {:.1} s: it has died, it is stopped, or there is no way \
-                         to its port{} (FMPL_ATTACH_TIMEOUT sets the time)",
+                         to its port{}{} (FMPL_ATTACH_TIMEOUT sets the time)",
                         shared.rank,
                         shared.device.describe(),
                         timeout.as_secs_f64(),
@@ -77,7 +74,8 @@ impl Fabric {
                             ", whose address the network does not know"
                         } else {
                             ""
-                        }
+                        },
+                        shared.why_silent(Some(card)),
                     ),
                 ));
             }
@@ -89,9 +87,56 @@ impl Fabric {
             patience = (patience * 2).min(LAST_PATIENCE);
         }
     }
+
+    /// Asks processes whether they are there, until all have answered or the time is over; the first that has not, and why that may be.
+    /// Nothing is kept for them.
+    pub fn probe(&self, peers: &[(u32, Card)], timeout: Duration) -> Result<Option<(u32, String)>> {
+        let shared = &*self.shared;
+        let deadline = now_ns() + timeout.as_nanos() as u64;
+        let mut patience = FIRST_PATIENCE;
+        loop {
+            let (mut silent, mut refused) = (Vec::new(), None);
+            {
+                let links = shared.lock();
+                for (peer, card) in peers {
+                    refused = refused.or(links.refused.get(peer).map(|version| other_build(*peer, *version)));
+                    silent.extend((!links.probed.contains(peer)).then_some((*peer, *card)));
+                }
+            }
+            if let Some(error) = refused {
+                return Err(error);
+            }
+            let Some((peer, card)) = silent.first() else {
+                shared.lock().probed.clear();
+                return Ok(None);
+            };
+            if now_ns() >= deadline {
+                return Ok(Some((*peer, format!("{}{}", shared.device.describe(), shared.why_silent(Some(card))))));
+            }
+            for (peer, card) in &silent {
+                // An error here is one of the moment, or it stays until the time is over.
+                let _ = shared.send(card, &shared.hello(Kind::Probe, *peer));
+            }
+            let at_most = patience.min(Duration::from_nanos(deadline.saturating_sub(now_ns())));
+            shared.await_answer(at_most, |links| {
+                silent.iter().all(|(peer, _)| links.probed.contains(peer) || links.refused.contains_key(peer))
+            });
+            patience = (patience * 2).min(LAST_PATIENCE);
+        }
+    }
+}
+
+fn other_build(peer: u32, version: u32) -> Error {
+    let text = format!("rank {peer} has layout version {version}; start all ranks with the same build of FMPL");
+    Error::new(Code::Version, text)
 }
 
 impl Shared {
+    /// What the network says of a process that has not answered, to go on with a text.
+    pub fn why_silent(&self, card: Option<&Card>) -> String {
+        card.and_then(|card| self.device.why_silent(&card.address)).map_or(String::new(), |why| format!("; {why}"))
+    }
+
     /// A packet that says nothing yet but who sends it.
     pub fn hello(&self, kind: Kind, to: u32) -> Hello {
         Hello {
@@ -195,8 +240,18 @@ impl Shared {
             self.answered.notify_all();
             return;
         }
-        if let Kind::Yield(which) = hello.kind {
-            return self.make_room_for_others(which);
+        match hello.kind {
+            Kind::Yield(which) => return self.make_room_for_others(which),
+            Kind::Probe => {
+                let _ = self.send(&hello.card, &self.hello(Kind::Probed, hello.from));
+                return;
+            }
+            Kind::Probed => {
+                self.lock().probed.insert(hello.from);
+                self.answered.notify_all();
+                return;
+            }
+            _ => {}
         }
         let link = self.link(hello.from);
         let _ = link.card.set(hello.card);

@@ -151,7 +151,7 @@ impl Link {
                 let home = self.home.upgrade();
                 let patience = home.as_ref().map_or(0, |home| home.patience_ns).max(self.limits.silence_ns);
                 if now_ns() - since > patience {
-                    let why = home.map_or_else(|| "takes nothing more".to_owned(), |home| home.no_answer());
+                    let why = home.map_or_else(|| "takes nothing more".to_owned(), |home| home.no_answer(self));
                     self.fail(Reason::Silent, why);
                 }
             }
@@ -227,7 +227,7 @@ impl Link {
             patience = (patience * 2).min(LEARN_PATIENCE);
             self.tend();
             if now_ns() - since > home.patience_ns.max(self.limits.silence_ns) {
-                self.is_late(home.no_answer());
+                self.is_late(home.no_answer(self));
             }
             self.check()?;
         }

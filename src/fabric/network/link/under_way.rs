@@ -208,10 +208,17 @@ impl Link {
         let patience_ns = home.patience_ns.max(self.limits.silence_ns);
         if now - since_ns > patience_ns + STUCK_NS {
             let seconds = patience_ns as f64 / 1e9;
-            let why = format!(
-                "takes nothing more: its device asks to wait, and its process has not answered for {seconds:.1} s, so it is stopped \
-                 (FMPL_ATTACH_TIMEOUT sets the time)"
-            );
+            let why = if self.limits.is_driven {
+                let cause = home.why_silent(self.card.get());
+                format!(
+                    "its process has not answered for {seconds:.1} s, so it is stopped, or there is no way to it{cause}"
+                )
+            } else {
+                format!(
+                    "its device asks to wait, and its process has not answered for {seconds:.1} s, so it is stopped"
+                )
+            };
+            let why = format!("takes nothing more: {why} (FMPL_ATTACH_TIMEOUT sets the time)");
             self.fail(Reason::Stopped, why);
         } else if now - posted.stuck.asked_ns > PROBE_NS {
             posted.stuck.asked_ns = now;
