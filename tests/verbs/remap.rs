@@ -66,7 +66,7 @@ fn what_is_mapped_now_is_what_is_sent() {
     for port in ports().into_iter().take(1) {
         let protection = Protection::new(&port.device).expect("a domain");
         let domain = protection.domain();
-        let cache = Cache::new(&domain, true).expect("a cache");
+        let cache = Cache::new(&domain, true, Box::new(|| ())).expect("a cache");
         let device = Loop::new((&protection, &domain), &port);
         let at = map(std::ptr::null_mut(), 0);
         let rounds = if std::env::var_os("FMPL_TEST_LONG").is_some_and(|v| v == "1") { 10_000 } else { 1000u32 };
@@ -112,7 +112,7 @@ fn holes_in_files_are_met_too() {
     for port in ports().into_iter().take(1) {
         let protection = Protection::new(&port.device).expect("a domain");
         let domain = protection.domain();
-        let cache = Cache::new(&domain, true).expect("a cache");
+        let cache = Cache::new(&domain, true, Box::new(|| ())).expect("a cache");
         let device = Loop::new((&protection, &domain), &port);
         // SAFETY: a new descriptor and a new mapping, both this test's; both live until the end of the process.
         let (fd, at) = unsafe {

@@ -11,14 +11,15 @@
 //!   send:                                                        lock: the range is not there, is registered anew
 //! ```
 //! No faults are asked for, so nothing but these calls becomes slower, and no right is needed. Under the lock nothing is allocated or
-//! freed, since that might unmap and wait for the thread that waits for the lock. Where the kernel refuses (an old one, a container's
+//! freed, since that might unmap and wait for the thread that waits for the lock. Nor does that thread end a registration: whoever has the
+//! lock of the network's library that this takes may be unmapping something just now. Others do, as soon as they are woken. Where the kernel refuses (an old one, a container's
 //! rules) memory is registered for each message, and so is shared memory: whoever has its file can punch a hole into it, which is
 //! reported to nobody. Blocks of `fmpl_alloc` are kept whole all the same; their allocator tells when their pages go.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -60,6 +61,12 @@ struct Shared {
     pages: Option<File>,
     /// Registrations that were used again, made, and forgotten because their memory went away.
     counts: [AtomicU64; 3],
+    /// Registrations that are to be ended, and whether there are some. There are never more than its capacity: whoever makes another ends
+    /// these first.
+    over: Mutex<Vec<Arc<Region>>>,
+    some_over: AtomicBool,
+    /// Has another thread call [`Cache::end`].
+    wake: Box<dyn Fn() + Send + Sync>,
 }
 
 /// What the cache has done: registrations used again, made, forgotten because their memory went away.
@@ -111,8 +118,9 @@ fn reporter() -> Option<OwnedFd> {
 }
 
 impl Cache {
-    /// An empty cache; `keep`: false for one that keeps nothing.
-    pub fn new(domain: &Arc<Domain>, keep: bool) -> Result<Cache> {
+    /// An empty cache; `keep`: false for one that keeps nothing. `wake` is called when memory has gone, and has another thread call
+    /// [`end`](Cache::end); it allocates nothing.
+    pub fn new(domain: &Arc<Domain>, keep: bool, wake: Box<dyn Fn() + Send + Sync>) -> Result<Cache> {
         let mut cache = Cache { domain: domain.clone(), shared: None, thread: Mutex::new(None) };
         let Some(uffd) = keep.then(reporter).flatten() else { return Ok(cache) };
         // SAFETY: no memory is involved.
@@ -128,6 +136,9 @@ impl Cache {
             stop: unsafe { OwnedFd::from_raw_fd(stop) },
             pages: File::open("/proc/self/pagemap").ok(),
             counts: Default::default(),
+            over: Mutex::new(Vec::with_capacity(2 * ENTRIES)),
+            some_over: AtomicBool::new(false),
+            wake,
         });
         let run = shared.clone();
         let thread = crate::base::thread::spawn("fmpl-memory", 64 << 10, move || run.run(uffd));
@@ -174,6 +185,7 @@ impl Cache {
             shared.counts[0].fetch_add(1, Ordering::Relaxed);
             return Ok(region);
         }
+        self.end();
         let block = block();
         let (start, end) = block.map_or((start, end), |(at, len)| pages(at as u64, len));
         let mut range = [start, end - start, MODE_WRITE_PROTECT, 0];
@@ -202,6 +214,17 @@ impl Cache {
             drop(shared.keep(Entry { start, end, writable, used: 0, region: region.clone() }));
         }
         Ok(region)
+    }
+
+    /// Ends the registrations whose memory has gone.
+    pub fn end(&self) {
+        let Some(shared) = self.shared.as_ref().filter(|shared| shared.some_over.load(Ordering::Relaxed)) else {
+            return;
+        };
+        let mut over = Vec::with_capacity(2 * ENTRIES);
+        shared.some_over.store(false, Ordering::Relaxed);
+        std::mem::swap(&mut over, &mut *shared.over.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(over);
     }
 
     /// The pages of this memory go: what is registered of it is forgotten.
@@ -341,7 +364,21 @@ impl Shared {
                 };
                 n = self.take_out(&mut table, start, end, &mut gone);
             }
-            gone[..n].iter_mut().for_each(|e| *e = None);
+            if n > 0 {
+                self.hand_over(&mut gone[..n]);
+            }
         }
+    }
+
+    /// Registrations are to be ended by others.
+    fn hand_over(&self, gone: &mut [Option<Entry>]) {
+        let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        for region in gone.iter_mut().filter_map(Option::take).map(|entry| entry.region) {
+            // Nothing is allocated here either. What would be too many stays registered.
+            if over.len() < over.capacity() { over.push(region) } else { std::mem::forget(region) }
+        }
+        self.some_over.store(true, Ordering::Relaxed);
+        drop(over);
+        (self.wake)();
     }
 }

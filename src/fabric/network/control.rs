@@ -196,7 +196,8 @@ impl Fabric {
         let rank = region.rank();
         let arrivals = Arc::new(Arrivals::new(&device));
         let spool = Ranges::new(device.domain());
-        let cache = Cache::new(device.domain(), terms.keep)?;
+        let wakes = device.clone();
+        let cache = Cache::new(device.domain(), terms.keep, Box::new(move || wakes.wake()))?;
         device.domain().set_relief(cache.relief());
         let shared = Arc::new_cyclic(|this| Shared {
             this: this.clone(),
@@ -462,6 +463,7 @@ impl Shared {
         let _ = self.thread.set(thread::current());
         while !self.stop.load(Ordering::Acquire) {
             self.rest();
+            self.cache.end();
             loop {
                 self.arrivals.collect();
                 let Some(arrival) = self.arrivals.next() else { break };
