@@ -11,6 +11,7 @@
 pub mod bytes;
 pub mod calls;
 pub mod damage;
+pub mod links;
 pub mod placed;
 #[path = "../skip/mod.rs"]
 pub mod skip;
@@ -34,6 +35,7 @@ pub type Body = (&'static str, fn());
 pub fn main(tests: &[Test], bodies: &[Body]) {
     if let Ok(name) = std::env::var(BODY) {
         let body = bodies.iter().find(|b| b.0 == name).unwrap_or_else(|| panic!("there is no body {name}"));
+        links::enter();
         body.1();
         if calls::FINALIZE_FAILED.load(Ordering::Relaxed) {
             std::io::stdout().flush().unwrap();
@@ -87,8 +89,11 @@ pub fn in_rig() -> bool {
     std::env::var_os("RIG_NODES").is_some()
 }
 
-/// Does to the link of a node what is told, in the rig (tests/rig/link).
+/// Does to the link of a node what is told, in the rig (tests/rig/link) or where there are [`links`].
 pub fn link(node: u32, what: &str) {
+    if links::does(node, what) {
+        return;
+    }
     let words = what.split_whitespace().map(str::to_string);
     let done = std::process::Command::new("rig-link").arg(node.to_string()).args(words).status();
     assert!(done.as_ref().is_ok_and(|s| s.success()), "rig-link {node} {what}: {done:?}");
@@ -112,12 +117,18 @@ pub fn has_devices() -> bool {
     found
 }
 
-/// Are there links to break, as in the rig?
-pub fn has_links() -> bool {
-    if !in_rig() {
-        skipped("only in tests/rig there is a link to break");
+/// A test with links between two nodes that can be broken: those of the rig, or others, where TCP goes over them.
+pub fn with_links(test: impl FnOnce()) {
+    if in_rig() {
+        return test();
     }
-    in_rig()
+    if !by_libfabric() {
+        return skipped("only in tests/rig there is a link to break, and over TCP by libfabric");
+    }
+    match links::Links::new(2) {
+        Some(_links) => test(),
+        None => skip::skip("network namespaces can be made by root only, with `ip`"),
+    }
 }
 
 /// Does the kernel copy between processes here? Sandboxes refuse it, even of a process's own memory.
