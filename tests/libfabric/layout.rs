@@ -6,8 +6,7 @@ use std::process::Command;
 
 const HEADERS: [&str; 6] = ["fabric.h", "fi_domain.h", "fi_endpoint.h", "fi_eq.h", "fi_rma.h", "fi_cm.h"];
 
-#[test]
-fn declarations_are_those_of_the_headers() {
+pub fn declarations_are_those_of_the_headers() {
     let dir = std::env::temp_dir().join(format!("fmpl-libfabric-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a directory for the C program");
     let (source, program) = (dir.join("layout.c"), dir.join("layout"));
@@ -29,7 +28,7 @@ fn declarations_are_those_of_the_headers() {
     let header = std::path::Path::new("/usr/include/rdma/fabric.h").exists();
     let compiled = header.then(|| Command::new("cc").arg("-o").arg(&program).arg(&source).output().ok()).flatten();
     let Some(compiled) = compiled else {
-        crate::skip::skip("there is no <rdma/fabric.h>, or no C compiler");
+        crate::ranks::skip::skip("there is no <rdma/fabric.h>, or no C compiler");
         let _ = std::fs::remove_dir_all(&dir);
         return;
     };

@@ -23,6 +23,9 @@ pub const BY_ITSELF: [(&str, &str); 6] = [
     ("tcp", "any network with addresses of the internet, from libfabric 2.0 on"),
     ("tcp;ofi_rxm", "the same, before"),
 ];
+/// Those that are not used, even if they are named, and why.
+const UNFIT: [(&str, &str); 2] = [("shm", SAME_MACHINE), ("sm2", SAME_MACHINE)];
+const SAME_MACHINE: &str = "reaches processes of this machine only, whose memory FMPL shares by itself";
 /// Those whose endpoints have a stream between them.
 const STREAMS: [&str; 3] = ["tcp", "tcp;ofi_rxm", "net"];
 /// The oldest interface that has all that is used.
@@ -245,6 +248,9 @@ fn ask(lib: &'static Library, provider: &str, mr_mode: i32, (sends, receives): (
 /// What this provider offers that can be used, the library's order kept; otherwise why nothing can.
 fn usable(lib: &'static Library, provider: &str) -> std::result::Result<Vec<Offer>, String> {
     let ways = mr::LOCAL | mr::VIRT_ADDR | mr::ALLOCATED | mr::PROV_KEY;
+    if let Some((_, why)) = UNFIT.iter().find(|(name, _)| *name == provider) {
+        return Err((*why).into());
+    }
     let mut why = None;
     // A provider that leaves the choice to its user takes none of the ways of which each would do, and is asked again in the old way. One that
     // has less room says so by having none when a request is posted.
