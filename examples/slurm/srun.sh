@@ -11,7 +11,7 @@
 set -eu
 [ $# -gt 0 ] || { echo "which program?" >&2; exit 2; }
 
-# With InfiniBand or RoCE nothing is to be set; without: libfabric's TCP.
+# The network is chosen by itself: InfiniBand, RoCE, else libfabric's TCP. To name one for all:
 # export FMPL_NETWORK='ofi:tcp;ofi_rxm'
 # Registered memory is locked memory.
 ulimit -l unlimited 2>/dev/null || echo "locked memory: $(ulimit -l) KiB; RDMA may need more" >&2

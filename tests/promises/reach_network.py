@@ -93,3 +93,36 @@ def _():
     done = subprocess.run(["tests/run", "libfabric"], cwd=ROOT, env=tests_env(), capture_output=True, text=True)
     took = time.time() - since
     return (f"{took:.0f} s" if done.returncode == 0 else done.stdout[-200:]), done.returncode == 0 and took < 240
+
+
+def of_libfabric(word, long=False):
+    """What the tests of tests/libfabric, or those of faults between nodes, with this word print."""
+    program, network = ("faults", f"ofi:{NETWORK}") if word.endswith("another_node") else ("libfabric", "auto")
+    env = {**tests_env(), "FMPL_NETWORK": network, **({"FMPL_TEST_LONG": "1"} if long else {})}
+    command = ["cargo", "test", "--locked", "--test", program, "--", word]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    if "skipped:" in done.stdout:
+        raise Missing(done.stdout.split("skipped:")[1].splitlines()[0].strip())
+    return done.returncode == 0, done.stdout
+
+
+@line("reach", "incast from 64 pretended nodes over TCP: our own growth of the receiver, by component; the provider's for each connection", "0 B")
+def _():
+    well, text = of_libfabric("receiver_takes", long=True)
+    found = re.search(r"incast from 64 nodes: own (-?\d+) B more by component, (.*)", text)
+    if not found:
+        raise Missing(text[-300:])
+    return f"{found[1]} B; {found[2]}", well and int(found[1]) <= 0
+
+
+@line("reach", "the network: chosen by itself, none loaded on one node, differing ones and missing ones named in init", "tests pass")
+def _():
+    words = ["one_node_loads", "chosen_by_itself", "different_networks", "error_of_init", "used_or_refused"]
+    failed = [word for word in words if not of_libfabric(word)[0]]
+    return ", ".join(failed) or "all", not failed
+
+
+@line("reach", f"deaths, stops, cables pulled and no way over {NETWORK}, between two network namespaces", "tests pass")
+def _():
+    well, text = of_libfabric("another_node")
+    return f"{text.count('... ok')} tests pass", well
