@@ -124,8 +124,7 @@ pub fn cannot_be_had() {
         let outcome = Job::new(2, "fails in init").nodes(Nodes::Cyclic(2)).settings(settings).keep_going().outcome();
         for rank in 0..2 {
             let text = said(&outcome, rank);
-            let names =
-                text.contains(&format!("in init: ")) && text.contains(&format!("rank {rank} on node {rank} of 2 ("));
+            let names = text.contains("in init: ") && text.contains(&format!("rank {rank} on node {rank} of 2 ("));
             assert!(names && words.iter().all(|word| text.contains(word)), "{settings}: {}", story(&outcome));
         }
         // On one node nobody cares.
