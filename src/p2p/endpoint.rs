@@ -179,7 +179,9 @@ impl Endpoint {
         let shares = share::shares(config.spread, here, config.any_slots);
         region.header().any_slots.store(config.any_slots as u32, Ordering::Release);
         region.header().any_shares.store(shares as u32, Ordering::Release);
-        crate::wait::configure(&config, here, cores);
+        // Pretended nodes share this machine's cores.
+        let sharing = if launch.node().pretended().is_some() { size as usize } else { here };
+        crate::wait::configure(&config, sharing, cores);
         let (tuning, whence) = find_tuning(&config, here > cores, launch.local_ranks().first() == Some(&rank))?;
         crate::base::ownership::configure(tuning.take_over);
         crate::base::copying::configure(&config, tuning.past);
