@@ -1,5 +1,7 @@
 //! What ranks say and are answered, on one machine and on several.
 
+use super::answers::VALUE_MAX;
+use super::tree::KNOWN_MAX;
 use super::*;
 use proptest::prelude::*;
 

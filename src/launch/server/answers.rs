@@ -1,0 +1,154 @@
+//! What a rank is answered, line by line: joining, its keys, the fence, leaving.
+
+use super::tree::Asker;
+use super::{Round, Seat, Server, Stage, Verdict};
+use crate::launch::wire::Line;
+
+/// The limits that are announced; as with Hydra and Slurm they count the NUL of a C string.
+const KEY_MAX: usize = 64;
+pub(super) const VALUE_MAX: usize = 1024;
+/// What one rank may keep in the store, keys and values together.
+const STORE_MAX: usize = 1 << 20;
+
+impl Server {
+    /// `None`: not a line that a rank in this stage may send.
+    pub(super) fn answer(&mut self, rank: usize, line: &Line) -> Option<Verdict> {
+        let seat = &mut self.seats[rank];
+        let word = match (line.cmd(), seat.stage) {
+            ("abort", _) => return Some(Verdict::Abort(line.number("exitcode").unwrap_or(1))),
+            // One question at a time.
+            _ if seat.asks => return None,
+            ("init", _) => self.init(rank, line)?,
+            (_, Stage::Fresh | Stage::Left | Stage::Cut) => return None,
+            ("get_maxes", _) => format!("cmd=maxes kvsname_max=256 keylen_max={KEY_MAX} vallen_max={VALUE_MAX}\n"),
+            ("get_appnum", _) => format!("cmd=appnum appnum={}\n", seat.appnum),
+            ("get_universe_size", _) => format!("cmd=universe_size size={}\n", self.size),
+            ("get_my_kvsname", _) => "cmd=my_kvsname kvsname=fmpl\n".into(),
+            ("put", _) => match self.put(rank, line.get("key")?, line.get("value")?) {
+                Ok(()) => "cmd=put_result rc=0 msg=success\n".into(),
+                Err(why) => format!("cmd=put_result rc=-1 msg={why}\n"),
+            },
+            ("get", _) => match self.get(rank, line.get("key")?) {
+                Some(word) => word,
+                None => return Some(Verdict::Fine),
+            },
+            ("barrier_in", _) if seat.in_fence => return None,
+            ("barrier_in", _) => {
+                seat.in_fence = true;
+                let parity = seat.round & 1;
+                self.come(parity);
+                return Some(Verdict::Fine);
+            }
+            ("finalize", _) => {
+                self.finalize(rank);
+                return Some(Verdict::Fine);
+            }
+            (other, _) => format!("cmd={}_result rc=-1 msg=unknown_command\n", shown(other)),
+        };
+        self.seats[rank].outbox.extend_from_slice(word.as_bytes());
+        Some(Verdict::Fine)
+    }
+
+    fn init(&mut self, rank: usize, line: &Line) -> Option<String> {
+        let fresh = self.seats[rank].stage == Stage::Fresh;
+        let joined = self.seats[rank].stage == Stage::Joined;
+        let allowed = match line.number::<u32>("pmi_version") {
+            None if fresh => return None,
+            Some(1) if fresh || joined => Ok(()),
+            Some(1) => self.may_begin_again(rank),
+            _ => Err("only_version_1"),
+        };
+        // An MPI in the same process says it too, over the same connection.
+        if allowed.is_ok() && !joined {
+            self.begin(rank);
+        }
+        let how = allowed.map_or_else(|why| format!("-1 msg={why}"), |()| "0".to_owned());
+        Some(format!("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={how}\n"))
+    }
+
+    /// Begins a round for a rank that has said init.
+    fn begin(&mut self, rank: usize) {
+        let round = self.seats[rank].round + 1;
+        self.round(round);
+        let seat = &mut self.seats[rank];
+        (seat.stage, seat.round, seat.stored) = (Stage::Joined, round, 0);
+    }
+
+    /// May a rank say init again? Not where the launcher allows it to none, and not before all have come as far as it has.
+    fn may_begin_again(&self, rank: usize) -> Result<(), &'static str> {
+        let (seat, alone) = (&self.seats[rank], self.branches.is_empty() && self.above.is_none());
+        match () {
+            () if !self.again => Err("this_rank_has_joined_before"),
+            () if self.seats.iter().any(|s| s.round < seat.round) || !(alone || self.rounds[seat.round & 1].met) => {
+                Err("not_all_ranks_have_joined_the_last_time")
+            }
+            () => Ok(()),
+        }
+    }
+
+    fn put(&mut self, rank: usize, key: &str, value: &str) -> Result<(), &'static str> {
+        // Is there anybody else who is to know?
+        let shares = self.above.is_some() || !self.branches.is_empty();
+        let (seat, round) = self.seat_and_round(rank);
+        let bytes = key.len() + value.len();
+        match () {
+            () if key.len() >= KEY_MAX => return Err("key_too_long"),
+            () if value.len() >= VALUE_MAX => return Err("value_too_long"),
+            () if round.store.contains_key(key) => return Err("duplicate_key"),
+            () if seat.stored + bytes > STORE_MAX => return Err("this_rank_has_put_too_much"),
+            () => seat.stored += bytes,
+        }
+        if shares {
+            round.fresh.push((key.to_owned(), value.to_owned()));
+        }
+        round.store.insert(key.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    /// `None`: above is asked; the answer comes later.
+    fn get(&mut self, rank: usize, key: &str) -> Option<String> {
+        if key == "PMI_process_mapping" {
+            return Some(format!("cmd=get_result rc=0 msg=success value={}\n", self.mapping));
+        }
+        let below = self.above.is_some();
+        let (seat, round) = self.seat_and_round(rank);
+        match round.store.get(key) {
+            None if below && round.lacks => {
+                seat.asks = true;
+                let number = seat.round;
+                self.ask(number, key.to_owned(), Asker::Seat(rank));
+                None
+            }
+            value => Some(found(key, value.map(String::as_str))),
+        }
+    }
+
+    fn finalize(&mut self, rank: usize) {
+        let again = if self.again { " again=1" } else { "" };
+        let seat = &mut self.seats[rank];
+        seat.stage = Stage::Left;
+        seat.outbox.extend_from_slice(format!("cmd=finalize_ack{again}\n").as_bytes());
+        let (parity, why) = (seat.round & 1, format!("rank_{}_has_finalized", seat.rank));
+        self.leave_fence(rank);
+        self.fail_round(parity, &why);
+    }
+
+    fn seat_and_round(&mut self, rank: usize) -> (&mut Seat, &mut Round) {
+        let seat = &mut self.seats[rank];
+        let round = &mut self.rounds[seat.round & 1];
+        (seat, round)
+    }
+}
+
+/// The answer to who asks for a key.
+pub(super) fn found(key: &str, value: Option<&str>) -> String {
+    match value {
+        Some(value) => format!("cmd=get_result rc=0 msg=success value={value}\n"),
+        None => format!("cmd=get_result rc=-1 msg=key_{}_not_found value=unknown\n", shown(key)),
+    }
+}
+
+/// As much of a word as fits a message.
+fn shown(word: &str) -> String {
+    word.chars().take(KEY_MAX).collect()
+}
