@@ -8,7 +8,8 @@
 //! Where the process has no descriptors left the same holds for these: strangers give theirs back first, the last is a spare one, kept for
 //! this, and when that is in use the door stays shut for a moment.
 
-use super::environment::{self, Place, Root, VERSION};
+use super::environment::{Place, Root};
+use super::join::{self, VERSION};
 use super::wire::Inbox;
 use crate::base::error::{Code, Error, Result};
 use crate::base::system::{is_ready, lengthen_queue, limit};
@@ -159,8 +160,8 @@ impl Door {
     fn greet(&mut self, mut stream: TcpStream, from: SocketAddr) -> Result<()> {
         let failed = |e: io::Error| Error::new(Code::System, e.to_string());
         stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).map_err(failed)?;
-        let nonce = environment::nonce()?;
-        environment::keep_alive(&stream);
+        let nonce = join::nonce()?;
+        join::keep_alive(&stream);
         let sealed = self.sealed.as_ref().map_or_else(String::new, |text| format!(" sealed={text}"));
         stream
             .write_all(format!("cmd=fmpl-start version={VERSION} nonce={nonce}{sealed}\n").as_bytes())

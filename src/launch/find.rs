@@ -9,7 +9,8 @@
 //! | 5 | a plain Slurm step | at the root, by a secret that munge seals |
 //! | 6 | nobody | a job of one |
 
-use super::environment::{Joined, Place};
+use super::environment::Place;
+use super::join::Joined;
 use super::mpi::Mpi;
 use super::place::Node;
 use super::{Ender, Exchange, Launch, Started, Store, beside, id, lock, mpi, pmi, pmix, slurm, wire};

@@ -3,9 +3,8 @@
 //!
 //! A rank asks its launcher over PMI-1, a text protocol on an inherited socket that MPICH's `mpiexec` (Hydra), Slurm's pmi2
 //! plugin and our own `fmpl run` all speak, or over PMIx, the library that Open MPI's `mpirun`, `prterun` and Slurm's pmix plugin serve;
-//! so the same binary starts under each of them. Started with the variables `FMPL_RANK`,
-//! `FMPL_SIZE`, `FMPL_ROOT` and `FMPL_SECRET`, on any machines, the ranks find rank 0 at a port, where a thread of it speaks PMI-1
-//! likewise. Started by nobody it is a job of one.
+//! so the same binary starts under each of them. Started with the variables `FMPL_RANK`, `FMPL_SIZE`, `FMPL_ROOT` and `FMPL_SECRET`, on any
+//! machines, the ranks find rank 0 at a port, where a thread of it speaks PMI-1 likewise. Started alone it is a job of one rank.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -15,9 +14,10 @@
 //! | [`pmix`] | the rank's side of PMIx |
 //! | `mpi` | an MPI in the same process |
 //! | `beside` | a launcher's connection that such an MPI may need |
-//! | `environment` | meeting at a root: by variables; the rank's side |
+//! | `environment` | meeting at a root: by variables |
 //! | [`id`] | meeting at a root: by an identifier that the program passes round |
 //! | `slurm` | meeting at a root: plain steps of Slurm, with munge |
+//! | `join` | the rank's side of that: the proofs, the connection |
 //! | `rendezvous` | the root's side: the ranks that it serves |
 //! | `door` | where it listens, and those who have not shown yet that they know the secret |
 //! | `seal` | the check on each line between a rank and the root |
@@ -25,10 +25,9 @@
 //! | [`embedded`] | our own launcher, behind `fmpl run`: its interface |
 //! | `start`, `exec` | how a job begins: from names of programs to running ranks |
 //! | `crew` | the ranks on one machine |
-//! | `supervise`, `signals` | its loop, from the first question to the last end; Ctrl-C |
+//! | `supervise` | its loop, from the first question to the last end; Ctrl-C |
 //! | `daemon` | jobs on several machines: the daemon on each, what is said to it, the launcher's side |
 //! | `server` | its side of PMI-1: the key-value store, the fence |
-//! | `process` | the processes of ranks: how they end, leaving nothing behind |
 //! | `activity` | what they are at when the job has taken too long |
 //! | `relay` | what ranks print and read |
 //! | `bind` | cores for ranks |
@@ -46,6 +45,7 @@ mod exec;
 pub mod find;
 pub mod hosts;
 pub mod id;
+mod join;
 mod mpi;
 pub mod place;
 mod pmi;
@@ -80,7 +80,7 @@ pub struct Launch {
     nodes: NodeMap,
     way: Way,
     /// The thread of a job started by variables; after `way`, whose end it waits for.
-    helper: Mutex<Option<environment::Helper>>,
+    helper: Mutex<Option<join::Helper>>,
     /// Of whoever knows the secret of a job started by variables.
     secret: Option<Key>,
     ender: Ender,
@@ -88,7 +88,7 @@ pub struct Launch {
 
 /// What a job started by variables has beside its connection.
 struct Started {
-    helper: environment::Helper,
+    helper: join::Helper,
     secret: Key,
     last_word: Option<Key>,
 }
@@ -347,7 +347,7 @@ impl Launch {
         }
         // The root's own thread tells the others, and is then over.
         if let Ok(mut helper) = self.helper.try_lock()
-            && helper.as_ref().is_some_and(environment::Helper::is_root)
+            && helper.as_ref().is_some_and(join::Helper::is_root)
         {
             drop(helper.take());
         }

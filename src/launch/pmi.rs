@@ -113,7 +113,7 @@ impl Client {
                     };
                     let line = Line::parse(answer);
                     if let Some(abort) = line.as_ref().filter(|l| l.cmd() == "abort") {
-                        super::environment::obey_abort(abort, self.rank);
+                        super::join::obey_abort(abort, self.rank);
                     }
                     let line = line.filter(|l| l.cmd() == expected);
                     // An answer of the right kind that says no leaves the two sides in step.

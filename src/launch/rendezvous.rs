@@ -4,7 +4,8 @@
 //! [`door`](super::door). A rank costs a connection and what it puts; the store's bounds are the [`Server`]'s.
 
 use super::door::{Door, Word};
-use super::environment::{self, Helper, Joined, MARGIN, Place, Root as Where, Secret, VERSION, is_nonce};
+use super::environment::{Place, Root as Where, Secret};
+use super::join::{self, Helper, Joined, MARGIN, VERSION, is_nonce};
 use super::place::ranges;
 use super::seal::{self, Keys, Seal};
 use super::server::{Server, Stage, Verdict};
@@ -51,7 +52,7 @@ impl Place {
             place: self,
         };
         root.say_where();
-        let thread = thread::spawn("fmpl-root", environment::STACK, move || root.run()).map_err(failed)?;
+        let thread = thread::spawn("fmpl-root", join::STACK, move || root.run()).map_err(failed)?;
         Ok(Joined { socket: ours.into(), helper: Helper::of_root(thread), keys: None, secret })
     }
 }
@@ -304,7 +305,7 @@ impl Root {
         if by != self.own
             && let Some(line) = Line::parse(word.as_bytes())
         {
-            environment::obey_abort(&line, self.own as u32);
+            join::obey_abort(&line, self.own as u32);
         }
         self.seats.iter_mut().for_each(|s| *s = None);
     }
@@ -329,7 +330,7 @@ impl Root {
         let said = || Some((line.number("rank")?, line.number("size")?, line.get("nonce")?, line.get("proof")?));
         let (rank, size, nonce, proof): (u32, u32, _, _) = said().filter(|s| is_nonce(s.2)).ok_or("sent_garbage")?;
         let nonces = [asked, nonce];
-        if !environment::proves(&self.secret, proof, "rank", nonces, rank, size) {
+        if !join::proves(&self.secret, proof, "rank", nonces, rank, size) {
             return Err("it_does_not_know_the_secret_of_this_job");
         }
         if size != self.place.size || rank >= size {
@@ -344,8 +345,8 @@ impl Root {
         if self.server.has_failed() {
             return Err("the_job_has_failed_to_start");
         }
-        let proof = environment::proof(&self.secret, "root", nonces, rank, size);
-        let keys = environment::keys(&self.secret, nonces, rank, size);
+        let proof = join::proof(&self.secret, "root", nonces, rank, size);
+        let keys = join::keys(&self.secret, nonces, rank, size);
         Ok(Proved { rank: rank as usize, keys, welcome: format!("cmd=fmpl-welcome proof={proof}\n") })
     }
 
