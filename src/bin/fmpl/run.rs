@@ -144,10 +144,12 @@ impl Part {
 
     fn program(mut self) -> Result<Program, String> {
         let env = self.env();
-        let n = self.n.ok_or("of several programs each needs its number of ranks (-n)")?;
+        let n = self.n.ok_or(NUMBERLESS)?;
         Ok(Program { n: n as usize, argv: self.program, env, wdir: self.wdir })
     }
 }
+
+const NUMBERLESS: &str = "of several programs each needs its number of ranks (-n)";
 
 /// The words of the command line behind `run`, in our own spellings.
 pub fn spelled(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
@@ -165,79 +167,17 @@ pub fn spelled(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
 
 /// Runs the job; its exit code is ours.
 pub fn main(mut o: Options) -> ExitCode {
-    let mut parts = split(std::mem::take(&mut o.first.program)).into_iter();
-    o.first.program = parts.next().unwrap_or_default();
-    // A wrong command line ends here, with clap's own message.
-    let further: Result<Vec<Program>, String> = parts.map(|p| Further::parse_from(p).part.program()).collect();
-    let further = match further {
-        Ok(further) if further.is_empty() || o.first.n.is_some() => further,
-        Ok(_) => return refused(2, "of several programs each needs its number of ranks (-n)"),
+    let stats = o.stats.take();
+    let mut launcher = match o.launcher() {
+        Ok(launcher) => launcher,
         Err(text) => return refused(2, &text),
     };
-    let more: usize = further.iter().map(|p| p.n).sum();
-    let wanted = o.first.n.map(|n| n + more as u32);
-    let hosts = match o.fits_together().and_then(|()| o.hosts(wanted)) {
-        Ok(hosts) => hosts,
-        Err(text) => return refused(2, &text),
-    };
-    let placed: usize = hosts.iter().map(|(_, ranks)| ranks.len()).sum();
-    let n = match (o.first.n, placed) {
-        (Some(n), _) => n as usize,
-        (None, 0) => fmpl::launch::cores(),
-        (None, placed) => placed,
-    };
-    // --env and --wdir of the first part are the job's: they stand in front of everything.
-    let first = Program::new(n, std::mem::take(&mut o.first.program));
-    let programs = std::iter::once(first).chain(further).collect();
-
-    let output = if o.tag_output { Output::Tagged } else { Output::Inherit };
-    let mut launcher = Launcher::of(programs)
-        .bind(match o.bind {
-            None => Bind::Auto,
-            Some(To::Core) => Bind::Core,
-            Some(To::L3) => Bind::L3,
-            Some(To::Numa) => Bind::Numa,
-            Some(To::Socket) => Bind::Socket,
-            Some(To::None) => Bind::None,
-        })
-        .map(o.map_by.map_or(Map::Core, |by| by.map))
-        .hosts(hosts)
-        .stdin_to_rank_0(true)
-        .stdout(output)
-        .stderr(output)
-        .keep_going(o.keep_going)
-        .obey_signals(true)
-        .verbose(o.verbose);
-    if let Some(agent) = &o.launch_agent {
-        launcher = launcher.agent(agent.split_whitespace().map(Into::into).collect());
-    }
-    if let Some(dir) = &o.prefix {
-        launcher = launcher.prefix(dir);
-    }
-    if let Some(nodes) = o.nodes {
-        launcher = launcher.nodes(nodes);
-    }
-    if let Some(time) = o.timeout {
-        launcher = launcher.timeout(time);
-    }
-    if let Some(dir) = &o.first.wdir {
-        launcher = launcher.wdir(dir);
-    }
-    if let Some(library) = &o.preload {
-        match preload(library) {
-            Ok(value) => launcher = launcher.env("LD_PRELOAD", value),
-            Err(text) => return refused(2, &text),
-        }
-    }
-    for (name, value) in &o.first.env() {
-        launcher = launcher.env(name, value);
-    }
-    let mut stats = None;
-    if let Some(file) = &o.stats {
+    let mut told = None;
+    if let Some(file) = &stats {
         match Place::new() {
             Ok(place) => {
                 launcher = launcher.stats(place.path());
-                stats = Some((place, file));
+                told = Some((place, file));
             }
             Err(e) => return refused(1, &format!("--stats: a directory for the numbers: {e}")),
         }
@@ -246,7 +186,7 @@ pub fn main(mut o: Options) -> ExitCode {
         Ok(outcome) => outcome,
         Err(e) => return refused(e.code, &e.text),
     };
-    if let Some((place, file)) = &stats
+    if let Some((place, file)) = &told
         && let Err(text) = place.tell(&outcome, file)
     {
         eprintln!("fmpl run: {text}");
@@ -255,6 +195,68 @@ pub fn main(mut o: Options) -> ExitCode {
 }
 
 impl Options {
+    /// What is to be run where, and how.
+    fn launcher(mut self) -> Result<Launcher, String> {
+        let further = self.further_programs()?;
+        let more: usize = further.iter().map(|p| p.n).sum();
+        self.fits_together()?;
+        let hosts = self.hosts(self.first.n.map(|n| n + more as u32))?;
+        let placed: usize = hosts.iter().map(|(_, ranks)| ranks.len()).sum();
+        let n = match (self.first.n, placed) {
+            (Some(n), _) => n as usize,
+            (None, 0) => fmpl::launch::cores(),
+            (None, placed) => placed,
+        };
+        // --env and --wdir of the first part are the job's: they stand in front of everything.
+        let env = self.first.env();
+        let first = Program::new(n, self.first.program);
+        let output = if self.tag_output { Output::Tagged } else { Output::Inherit };
+        let mut launcher = Launcher::of(std::iter::once(first).chain(further).collect())
+            .bind(match self.bind {
+                None => Bind::Auto,
+                Some(To::Core) => Bind::Core,
+                Some(To::L3) => Bind::L3,
+                Some(To::Numa) => Bind::Numa,
+                Some(To::Socket) => Bind::Socket,
+                Some(To::None) => Bind::None,
+            })
+            .map(self.map_by.map_or(Map::Core, |by| by.map))
+            .hosts(hosts)
+            .stdin_to_rank_0(true)
+            .stdout(output)
+            .stderr(output)
+            .keep_going(self.keep_going)
+            .obey_signals(true)
+            .verbose(self.verbose);
+        if let Some(agent) = &self.launch_agent {
+            launcher = launcher.agent(agent.split_whitespace().map(Into::into).collect());
+        }
+        if let Some(dir) = &self.prefix {
+            launcher = launcher.prefix(dir);
+        }
+        if let Some(nodes) = self.nodes {
+            launcher = launcher.nodes(nodes);
+        }
+        if let Some(time) = self.timeout {
+            launcher = launcher.timeout(time);
+        }
+        if let Some(dir) = &self.first.wdir {
+            launcher = launcher.wdir(dir);
+        }
+        if let Some(library) = &self.preload {
+            launcher = launcher.env("LD_PRELOAD", preload(library)?);
+        }
+        Ok(env.iter().fold(launcher, |launcher, (name, value)| launcher.env(name, value)))
+    }
+
+    /// The programs behind each ':', which are taken off the first one's words. A wrong command line ends here, with clap's own message.
+    fn further_programs(&mut self) -> Result<Vec<Program>, String> {
+        let mut parts = split(std::mem::take(&mut self.first.program)).into_iter();
+        self.first.program = parts.next().unwrap_or_default();
+        let further: Vec<Program> = parts.map(|p| Further::parse_from(p).part.program()).collect::<Result<_, _>>()?;
+        if further.is_empty() || self.first.n.is_some() { Ok(further) } else { Err(NUMBERLESS.into()) }
+    }
+
     /// Refuses options of which one makes another senseless.
     fn fits_together(&self) -> Result<(), String> {
         if self.bind == Some(To::None) && self.map_by.is_some_and(|by| by.map != Map::Core) {
