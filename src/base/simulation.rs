@@ -81,6 +81,8 @@ struct World {
     threads: Vec<Thread>,
     current: Option<usize>,
     dead: Vec<u32>,
+    /// A rank that is stopped, and until when.
+    stopped: Option<(u32, u64)>,
     /// Once in so many steps the network's thread of events, or another thread, has its turn.
     pace: u64,
     hand_on: u64,
@@ -224,6 +226,11 @@ pub fn kill(rank: u32) {
     }
 }
 
+/// A rank does nothing for so long; what others do to its memory is done.
+pub fn stop(rank: u32, for_ns: u64) {
+    with(|w| w.stopped = Some((rank, NOW_NS.get() + for_ns)));
+}
+
 /// Starts a thread of the caller's rank; its number.
 pub fn spawn(run: impl FnOnce() + Send + 'static) -> usize {
     let rank = rank().expect("started by a simulated thread");
@@ -265,8 +272,19 @@ pub fn run(seed: u64, events: &dyn Events, ranks: Vec<Box<dyn FnOnce() + Send>>,
     let mut lot = Lot::new(seed);
     let (pace, hand_on) = (lot.one_of(&[2, 2, 4, 16, 64]), lot.one_of(&[0, 2, 4, 16]));
     let (threads, dead) = (Vec::new(), Vec::new());
-    let world =
-        World { lot, threads, current: None, dead, pace, hand_on, vain: 0, turns: 0, path: 0, own: HashMap::new() };
+    let world = World {
+        lot,
+        threads,
+        current: None,
+        dead,
+        stopped: None,
+        pace,
+        hand_on,
+        vain: 0,
+        turns: 0,
+        path: 0,
+        own: HashMap::new(),
+    };
     WORLD.with(|w| *w.borrow_mut() = Some(world));
     NOW_NS.set(BEGIN_NS);
     for (rank, run) in ranks.into_iter().enumerate() {
@@ -287,11 +305,16 @@ fn schedule(events: &dyn Events, most: u64) -> Result<Run, String> {
             w.turns += 1;
             runnable.clear();
             let (mut next, mut all_over) = (u64::MAX, true);
+            w.stopped = w.stopped.filter(|(_, until)| *until > now);
             for (n, t) in w.threads.iter_mut().enumerate() {
                 if t.is_over || w.dead.contains(&t.rank) {
                     continue;
                 }
                 all_over = false;
+                if let Some((_, until)) = w.stopped.filter(|(rank, _)| *rank == t.rank) {
+                    next = next.min(until);
+                    continue;
+                }
                 if t.sleeps.is_some_and(|(_, until)| until <= now) {
                     t.sleeps = None;
                     t.vain = false;

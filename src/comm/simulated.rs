@@ -15,13 +15,13 @@ use crate::base::log::{self, Level};
 use crate::base::simulation::{self, Lot, Run};
 use crate::base::unused::Unused;
 use crate::fabric::network::Card;
-use crate::fabric::network::simulated::fate::Fate;
+use crate::fabric::network::simulated::fate::{Fate, Faults};
 use crate::fabric::network::simulated::{Ether, Weather};
 use crate::p2p::endpoint::Endpoint;
 use crate::{Error, wait};
 
 /// Turns of all threads together until a run counts as one that does not end.
-const TURNS: u64 = 1_000_000;
+const TURNS: u64 = 4_000_000;
 
 /// How a world is.
 #[derive(Clone, Copy, Debug)]
@@ -38,10 +38,7 @@ struct Plan {
     wait: WaitMode,
     /// How much of what the scene does.
     rounds: u64,
-    /// A rank that is killed, and after so many events.
-    dies: Option<(u32, u64)>,
-    /// A rank whose device cannot go on with some of its connections, after so many events.
-    breaks: Option<(u32, u64)>,
+    faults: Faults,
 }
 
 impl Plan {
@@ -59,8 +56,7 @@ impl Plan {
             timeout_ms: lot.one_of(&[0, 0, 1, 10]),
             wait: lot.one_of(&[WaitMode::Block, WaitMode::Block, WaitMode::Adaptive]),
             rounds: lot.one_of(&[2, 4, 8]),
-            dies: None,
-            breaks: None,
+            faults: Faults::default(),
         }
     }
 
@@ -77,14 +73,23 @@ impl Plan {
     /// The same, and a rank is killed in the middle of it.
     fn with_a_death(seed: u64) -> Plan {
         let (mut plan, lot) = (Plan::of(seed), &mut Lot::new(seed ^ 1 << 60));
-        plan.dies = Some((lot.below(u64::from(plan.ranks)) as u32, lot.below(600)));
+        plan.faults.dies = Some((lot.below(u64::from(plan.ranks)) as u32, lot.below(600)));
         plan
     }
 
     /// The same, and connections of a rank break.
     fn with_breaks(seed: u64) -> Plan {
         let (mut plan, lot) = (Plan::of(seed), &mut Lot::new(seed ^ 1 << 61));
-        plan.breaks = Some((lot.below(u64::from(plan.ranks)) as u32, lot.below(600)));
+        plan.faults.breaks = Some((lot.below(u64::from(plan.ranks)) as u32, lot.below(600)));
+        plan
+    }
+
+    /// The same, and a rank is stopped for a while: for less than others wait for it, or for more.
+    fn with_a_stop(seed: u64) -> Plan {
+        let (mut plan, lot) = (Plan::of(seed), &mut Lot::new(seed ^ 1 << 62));
+        let rank = lot.below(u64::from(plan.ranks)) as u32;
+        let seconds = lot.one_of(&[1, 3, 9, 11, 13, 30]);
+        plan.faults.stops = Some((rank, lot.below(600), seconds * 1_000_000_000));
         plan
     }
 
@@ -175,7 +180,7 @@ fn play(plan: Plan, program: fn(&Rank)) -> (Vec<Option<End>>, Run) {
         };
         Box::new(run) as Box<dyn FnOnce() + Send>
     });
-    let fate = Fate::new(ether.clone(), plan.dies, plan.breaks);
+    let fate = Fate::new(ether.clone(), plan.faults);
     let run =
         simulation::run(plan.seed, &fate, programs.collect(), TURNS).unwrap_or_else(|why| panic!("{why}\n{plan:?}"));
     let ends = ends.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -189,12 +194,14 @@ fn all_is_well(plan: Plan, program: fn(&Rank)) {
     assert!(ends.iter().all(well), "{plan:?}\nof each rank: {ends:#?}");
 }
 
-/// Plays a world in which only those calls fail that have to do with a rank that dies, or that loses connections, or with one that has left
-/// for that reason: it waits for nobody then. Their errors name the peer.
+/// Plays a world in which only those calls fail that have to do with a rank that dies, is stopped or loses connections, or with one that has
+/// left for that reason: it waits for nobody then. Their errors name the peer.
 fn the_fault_is_named(plan: Plan, program: fn(&Rank)) {
     let (ends, _) = play(plan, program);
     let has_fled = |rank: u32| ends[rank as usize].as_ref().is_some_and(|end| end.left.is_err());
-    let (dead, breaks) = (plan.dies.map(|d| d.0), plan.breaks.map(|b| b.0));
+    let Faults { dies, breaks, stops } = plan.faults;
+    let dead = dies.map(|d| d.0);
+    let impaired = breaks.map(|b| b.0).or(stops.map(|s| s.0));
     for (me, end) in ends.iter().enumerate().map(|(me, end)| (me as u32, end)) {
         let Some(end) = end else {
             assert_eq!(dead, Some(me), "rank {me} has no end");
@@ -206,7 +213,7 @@ fn the_fault_is_named(plan: Plan, program: fn(&Rank)) {
                 assert!(text.contains("rank "), "rank {me}: {call}: {text}");
                 continue;
             };
-            let concerned = dead == Some(*peer) || breaks == Some(*peer) || breaks == Some(me) || has_fled(*peer);
+            let concerned = dead == Some(*peer) || impaired == Some(*peer) || impaired == Some(me) || has_fled(*peer);
             assert!(concerned, "rank {me}: {call} with rank {peer}: {text}");
             assert!(
                 text.contains(&format!("rank {peer}")),

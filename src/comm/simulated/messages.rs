@@ -206,9 +206,8 @@ impl With<'_> {
             Some(true) => {
                 // A connection that breaks, or a peer that dies, leaves a part of what was on its way.
                 let left = bytes.clone();
-                let (plan, untouched) = (&self.rank.plan, left.iter().all(|b| *b == 0xa5));
-                let faults = plan.breaks.is_some() || plan.dies.is_some();
-                assert!(untouched || faults, "a receive was withdrawn, and something came");
+                let (faults, untouched) = (&self.rank.plan.faults, left.iter().all(|b| *b == 0xa5));
+                assert!(untouched || faults.are_some(), "a receive was withdrawn, and something came");
                 let done = self.recv(index, number, len);
                 assert!(bytes == left, "a receive was withdrawn, and something came afterwards");
                 done
@@ -272,6 +271,10 @@ fn program(rank: &Rank) {
             _ => with.any_index(&mut lot, &mut own, number),
         };
         over[peer as usize] = done.is_none();
+        // Who was given up lives, and waits for what is not said to it any more: maybe all others with it.
+        if done.is_none() && plan.faults.stops.is_some() {
+            return rank.gives_up();
+        }
     }
 }
 
@@ -288,6 +291,11 @@ fn one_dies(seed: u64) {
 /// A connection that breaks is told to those who use it.
 fn one_breaks(seed: u64) {
     the_fault_is_named(Plan::with_breaks(seed), program);
+}
+
+/// A rank that is stopped is waited for, or told of; when it goes on, it does so with those that have waited.
+fn one_stops(seed: u64) {
+    the_fault_is_named(Plan::with_a_stop(seed), program);
 }
 
 /// The same seed gives the same run.
@@ -323,6 +331,10 @@ mod runs {
     #[test]
     fn messages_amid_breaks() {
         batch("messages_amid_breaks", 10, super::one_breaks);
+    }
+    #[test]
+    fn messages_amid_a_stop() {
+        batch("messages_amid_a_stop", 10, super::one_stops);
     }
     #[test]
     fn messages_again() {

@@ -288,7 +288,7 @@ fn run(rank: &Rank) -> Option<()> {
     let mut lot = Lot::new(plan.seed ^ 0xdef);
     let own = Lot::new(plan.seed ^ u64::from(rank.me + 1) << 40);
     let mut world = With { rank, all: Members::new(COMM_WORLD, 0, (0..plan.ranks).collect(), rank.me), own };
-    if plan.dies.is_some() || plan.breaks.is_some() {
+    if plan.faults.are_some() {
         world.meet()?;
     }
     for round in 0..plan.rounds {
@@ -345,6 +345,10 @@ fn one_breaks(seed: u64) {
     the_fault_is_named(Plan::with_breaks(seed).for_all(), program);
 }
 
+fn one_stops(seed: u64) {
+    the_fault_is_named(Plan::with_a_stop(seed).for_all(), program);
+}
+
 fn twice(seed: u64) {
     let [one, other] = [(); 2].map(|()| play(Plan::of(seed).for_all(), program).1);
     assert_eq!(one, other, "seed {seed}");
@@ -373,6 +377,10 @@ mod runs {
     #[test]
     fn breaks_amid_calls_of_all() {
         batch("breaks_amid_calls_of_all", 10, super::one_breaks);
+    }
+    #[test]
+    fn a_stop_amid_calls_of_all() {
+        batch("a_stop_amid_calls_of_all", 10, super::one_stops);
     }
     #[test]
     fn repeated_calls_of_all() {

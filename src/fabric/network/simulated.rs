@@ -49,7 +49,7 @@ impl Weather {
             tears: lot.one_of(&[0, 1, 2, 8]),
             overtakes: lot.one_of(&[0, 1, 4]),
             numbers: lot.one_of(&[1, 2, 8, 64]),
-            room: lot.one_of(&[32, 300]),
+            room: lot.one_of(&[1, 4, 32, 300]),
             atomics: Atomics::Device,
         }
     }

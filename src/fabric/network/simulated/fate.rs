@@ -1,4 +1,4 @@
-//! What happens in a world: what its network does, and beside that a rank is killed, or a connection breaks.
+//! What happens in a world: what its network does, and beside that a rank is killed or stopped, or a connection breaks.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -6,19 +6,35 @@ use std::sync::Arc;
 use super::Ether;
 use crate::base::simulation::{self, Events, Lot};
 
+/// What is to happen to ranks: to which, and after so many events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// It is killed.
+    pub dies: Option<(u32, u64)>,
+    /// Its device cannot go on with some of its connections, from then on.
+    pub breaks: Option<(u32, u64)>,
+    /// It is stopped; and for so many nanoseconds.
+    pub stops: Option<(u32, u64, u64)>,
+}
+
+impl Faults {
+    /// Does anything happen?
+    pub fn are_some(&self) -> bool {
+        self.dies.is_some() || self.breaks.is_some() || self.stops.is_some()
+    }
+}
+
 /// The network, and what happens to ranks.
 pub struct Fate {
     ether: Arc<Ether>,
-    dies: Option<(u32, u64)>,
-    breaks: Option<(u32, u64)>,
+    faults: Faults,
     happened: Cell<u64>,
 }
 
 impl Fate {
-    /// `dies`: a rank that is killed, and after so many events; `breaks`: one whose device cannot go on with some of its connections, from so
-    /// many events on.
-    pub fn new(ether: Arc<Ether>, dies: Option<(u32, u64)>, breaks: Option<(u32, u64)>) -> Fate {
-        Fate { ether, dies, breaks, happened: Cell::new(0) }
+    /// Nothing has happened yet.
+    pub fn new(ether: Arc<Ether>, faults: Faults) -> Fate {
+        Fate { ether, faults, happened: Cell::new(0) }
     }
 }
 
@@ -31,10 +47,12 @@ impl Events for Fate {
     }
     fn happen(&self, now: u64, lot: &mut Lot) {
         let n = self.happened.replace(self.happened.get() + 1);
-        if let Some((rank, _)) = self.dies.filter(|(_, at)| *at == n) {
+        if let Some((rank, _)) = self.faults.dies.filter(|(_, at)| *at == n) {
             self.ether.bury(rank);
             simulation::kill(rank);
-        } else if let Some((rank, at)) = self.breaks.filter(|(_, at)| n >= *at)
+        } else if let Some((rank, _, ns)) = self.faults.stops.filter(|(_, at, _)| *at == n) {
+            simulation::stop(rank, ns);
+        } else if let Some((rank, at)) = self.faults.breaks.filter(|(_, at)| n >= *at)
             && n < at + 200
             && lot.once_in(10)
         {

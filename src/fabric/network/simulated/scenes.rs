@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::batches::LeftOut;
-use super::fate::Fate;
+use super::fate::{Fate, Faults};
 use super::{Ether, Weather};
 use crate::base::clock::now_ns;
 use crate::base::key::Key;
@@ -36,10 +36,7 @@ struct Plan {
     /// Connections and contexts that a node may have.
     places: [usize; 2],
     weather: Weather,
-    /// A rank that is killed, and after so many events.
-    dies: Option<(u32, u64)>,
-    /// A rank whose device cannot go on with one of its connections, after so many events.
-    breaks: Option<(u32, u64)>,
+    faults: Faults,
 }
 
 /// What a rank has with another one.
@@ -228,7 +225,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
         };
         Box::new(run) as Box<dyn FnOnce() + Send>
     });
-    let fate = Fate::new(ether.clone(), terms.dies, terms.breaks);
+    let fate = Fate::new(ether.clone(), terms.faults);
     let run = simulation::run(seed, &fate, programs.collect(), TURNS).unwrap_or_else(|why| panic!("{why}"));
     let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner).clone();
     (outcomes, run)
@@ -239,7 +236,7 @@ fn plan(lot: &mut Lot) -> Plan {
     let pairs = 1 + lot.below(u64::from(ranks)) as usize;
     let contexts = pairs + lot.below(2) as usize;
     let weather = Weather::of(lot);
-    Plan { ranks, records: lot.one_of(&[3, 10, 30]), places: [pairs, contexts], weather, dies: None, breaks: None }
+    Plan { ranks, records: lot.one_of(&[3, 10, 30]), places: [pairs, contexts], weather, faults: Faults::default() }
 }
 
 /// All that is sent comes, once and in order, whatever places there are and whatever becomes of datagrams.
@@ -256,7 +253,7 @@ fn a_rank_dies(seed: u64) {
     let mut lot = Lot::new(seed);
     let mut terms = plan(&mut lot);
     let dead = lot.below(u64::from(terms.ranks)) as u32;
-    terms.dies = Some((dead, lot.below(400)));
+    terms.faults.dies = Some((dead, lot.below(400)));
     let (outcomes, _) = play(seed, terms);
     for (me, outcome) in outcomes.iter().enumerate().filter(|(me, _)| *me as u32 != dead) {
         let ends = outcome.as_ref().expect("its end");
@@ -271,7 +268,7 @@ fn a_connection_breaks(seed: u64) {
     let mut lot = Lot::new(seed);
     let mut terms = plan(&mut lot);
     let rank = lot.below(u64::from(terms.ranks)) as u32;
-    terms.breaks = Some((rank, lot.below(400)));
+    terms.faults.breaks = Some((rank, lot.below(400)));
     let (outcomes, _) = play(seed, terms);
     for (me, outcome) in outcomes.iter().enumerate() {
         let ends = outcome.as_ref().expect("its end");
