@@ -16,7 +16,8 @@ use core::ptr::null_mut;
 use std::sync::OnceLock;
 
 use fmpl::base::bytes::{Bytes, Room};
-use fmpl::base::symbols::{self, home};
+use fmpl::base::library;
+use fmpl::base::symbols::home;
 use fmpl::ffi::c as own;
 pub use fmpl::ffi::c::{FMPL_COMM_NULL, FMPL_COMM_WORLD, fmpl_block, fmpl_comm, fmpl_func, iovec};
 
@@ -42,7 +43,7 @@ macro_rules! library {
 
             /// What an object has, if it is all there and all of one library.
             #[allow(clippy::missing_transmute_annotations, reason = "the types are those of the fields")]
-            fn of(object: symbols::Library) -> Option<Library> {
+            fn of(object: library::Library) -> Option<Library> {
                 let mut of = None;
                 let mut find = |name: &str| -> Option<usize> {
                     let at = object.address(CStr::from_bytes_with_nul(name.as_bytes()).ok()?);
@@ -208,8 +209,8 @@ pub fn fmpl() -> &'static Library {
 #[cold]
 fn find() -> &'static Library {
     LIBRARY.get_or_init(|| {
-        let elsewhere = || symbols::Library::loaded(c"libfmpl.so.0").and_then(Library::of);
-        let library = Library::of(symbols::Library::EVERYWHERE).or_else(elsewhere).unwrap_or_else(Library::own);
+        let elsewhere = || library::Library::loaded(c"libfmpl.so.0").and_then(Library::of);
+        let library = Library::of(library::Library::EVERYWHERE).or_else(elsewhere).unwrap_or_else(Library::own);
         let version = library.version();
         // Before 1.0 the second number tells interfaces apart.
         if version / 100 != own::FMPL_VERSION / 100 {

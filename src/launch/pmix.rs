@@ -13,6 +13,7 @@ pub mod ffi;
 
 use super::{Store, beside, mpi};
 use crate::base::error::{Code, Error, Result};
+use crate::base::library::text;
 use ffi::{Bytes, Data, Info, Library, Proc, Status, Value};
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
@@ -93,9 +94,7 @@ impl Client {
     }
 
     fn leave(&self) -> Result<()> {
-        // SAFETY: takes nothing; the counterpart of the init in `join`.
-        let status = unsafe { (self.calls.finalize)(ptr::null(), 0) };
-        self.said(status, || "leaving the job".into())
+        self.said(leave(self.calls), || "leaving the job".into())
     }
 
     /// What ends the job, for a thread that cannot wait for the others.
@@ -147,12 +146,8 @@ impl Client {
 
     fn text(&self, status: Status) -> String {
         // SAFETY: any number may be asked for; the answer is a constant that ends with NUL, or null.
-        let text = unsafe { (self.calls.error_string)(status) };
-        if text.is_null() {
-            return status.to_string();
-        }
-        // SAFETY: see above.
-        format!("{} ({status})", unsafe { CStr::from_ptr(text) }.to_string_lossy())
+        let text = unsafe { text((self.calls.error_string)(status)) };
+        text.map_or_else(|| status.to_string(), |text| format!("{text} ({status})"))
     }
 }
 
@@ -217,13 +212,18 @@ impl Store for Client {
             // Who leaves is not let in again. An MPI that comes later finds the server as it wants it.
             let calls = self.calls;
             beside::at_the_end(move || {
-                // SAFETY: takes nothing; the counterpart of the init in `join`.
-                unsafe { (calls.finalize)(ptr::null(), 0) };
+                leave(calls);
             });
             return Ok(false);
         }
         self.leave().map(|()| false)
     }
+}
+
+/// The counterpart of the init in [`Client::join`].
+fn leave(calls: &Library) -> Status {
+    // SAFETY: takes nothing.
+    unsafe { (calls.finalize)(ptr::null(), 0) }
 }
 
 /// See [`Client::ender`].

@@ -190,9 +190,8 @@ impl Endpoint {
         let endpoint = Box::leak(Box::new(Endpoint::new(launch, config, region, tuning, shares, here > cores)?));
         let endpoint: &'static Endpoint = endpoint;
         if let Err(e) = endpoint.wire_up() {
-            endpoint.stop_threads();
-            // SAFETY: leaked above; nothing else has it, since it was not published and no thread of its own runs any more.
-            drop(unsafe { Box::from_raw(std::ptr::from_ref(endpoint).cast_mut()) });
+            // Nobody else has it: it was not published.
+            endpoint.free();
             return Err(e);
         }
         static AT_FORK: std::sync::Once = std::sync::Once::new();
@@ -337,12 +336,16 @@ impl Endpoint {
         stall::set_job(None);
         #[cfg(all(test, not(any(loom, miri))))]
         simulated::leave(self.rank);
-        self.stop_threads();
-        // SAFETY: leaked in `open`, and no longer to be found; the interface forbids calls at the same time as the last finalize, and the
-        // library's own threads have ended.
-        let endpoint = unsafe { Box::from_raw(std::ptr::from_ref(self).cast_mut()) };
-        drop(endpoint);
+        self.free();
         left
+    }
+
+    /// Ends the threads that look at it, and gives its memory back.
+    fn free(&'static self) {
+        self.stop_threads();
+        // SAFETY: leaked in `open`, and not, or no longer, to be found; the interface forbids calls at the same time as the last finalize, and
+        // the library's own threads have ended.
+        drop(unsafe { Box::from_raw(std::ptr::from_ref(self).cast_mut()) });
     }
 
     /// Ends the threads that look at this endpoint: afterwards nobody tells it of deaths any more.

@@ -21,6 +21,8 @@ mod endings;
 mod environment;
 mod exchange;
 mod finalize;
+#[path = "../headers/mod.rs"]
+mod headers;
 mod hosts;
 mod launchers;
 mod nodes;

@@ -9,6 +9,8 @@
 //!
 //! What messages promise over it the other programs show: `tests/run libfabric` runs them between pretended nodes.
 
+#[path = "../headers/mod.rs"]
+mod headers;
 #[path = "../ranks/mod.rs"]
 mod ranks;
 
@@ -17,7 +19,7 @@ mod claim;
 mod incast;
 mod layout;
 
-use ranks::{Body, Test};
+use ranks::{Body, Test, skip};
 
 const TESTS: &[Test] = &[
     ("declarations_are_those_of_the_headers", layout::declarations_are_those_of_the_headers),

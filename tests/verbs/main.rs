@@ -11,6 +11,8 @@
 
 #[cfg(feature = "ibverbs")]
 mod against_crate;
+#[path = "../headers/mod.rs"]
+mod headers;
 mod layout;
 mod remap;
 mod resources;

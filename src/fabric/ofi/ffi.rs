@@ -14,6 +14,8 @@ use std::ffi::{c_char, c_int, c_void};
 
 use libc::iovec;
 
+use crate::base::library::layouts;
+
 type Unused = *mut c_void;
 
 /// `FI_VERSION(major, minor)`.
@@ -436,21 +438,6 @@ pub struct MsgRma {
     pub rma_iov_count: usize,
     pub context: *mut c_void,
     pub data: u64,
-}
-
-/// A structure: its name in C, its size (0: declared as a prefix), and where its fields lie.
-pub type Layout = (&'static str, usize, &'static [(&'static str, usize)]);
-
-/// Declares what is checked, here and against the headers.
-macro_rules! layouts {
-    ($( $t:ty = $c:literal, $size:expr, { $($f:ident $(as $cf:literal)? : $at:expr),* $(,)? } )*) => {
-        $( $( static_assertions::const_assert!(core::mem::offset_of!($t, $f) == $at); )*
-           static_assertions::const_assert!($size == 0 || size_of::<$t>() == $size); )*
-        /// Every declared structure.
-        pub const LAYOUTS: &[Layout] = &[ $( ($c, $size, &[ $( (layouts!(@name $f $($cf)?), $at) ),* ]) ),* ];
-    };
-    (@name $f:ident) => { stringify!($f) };
-    (@name $f:ident $cf:literal) => { $cf };
 }
 
 layouts! {

@@ -8,6 +8,7 @@
 
 #![expect(missing_docs, reason = "the fields and constants are those of the C header, which documents them")]
 
+use crate::base::library::layouts;
 use bitflags::bitflags;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -518,21 +519,6 @@ pub mod event {
     pub const QP_ACCESS_ERR: c_int = 3;
     pub const DEVICE_FATAL: c_int = 8;
     pub const SRQ_ERR: c_int = 14;
-}
-
-/// Name, size and field offsets of a structure, as C names them. Size 0: only a prefix is declared.
-pub type Layout = (&'static str, usize, &'static [(&'static str, usize)]);
-
-/// Asserts layouts when compiled and lists them for the comparison with C.
-macro_rules! layouts {
-    ($( $t:ty = $c:literal, $size:expr, { $($f:ident $(as $cf:literal)? : $at:expr),* $(,)? } )*) => {
-        $( $( static_assertions::const_assert!(core::mem::offset_of!($t, $f) == $at); )*
-           static_assertions::const_assert!($size == 0 || size_of::<$t>() == $size); )*
-        /// Every declared structure.
-        pub const LAYOUTS: &[Layout] = &[ $( ($c, $size, &[ $( (layouts!(@name $f $($cf)?), $at) ),* ]) ),* ];
-    };
-    (@name $f:ident) => { stringify!($f) };
-    (@name $f:ident $cf:literal) => { $cf };
 }
 
 layouts! {

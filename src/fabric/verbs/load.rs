@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use super::ffi::*;
-use crate::base::symbols::Library as Loaded;
+use crate::base::library::Library as Loaded;
 
 /// Where a function is: the one of this name and version in the library that was loaded.
 #[cfg(not(feature = "ibverbs"))]

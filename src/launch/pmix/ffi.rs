@@ -2,9 +2,8 @@
 //! neither needs it to be built nor to start. A test compiles a C program against `<pmix.h>`, where that is installed, and compares
 //! [`LAYOUTS`] and [`NUMBERS`] with what it prints.
 
-use crate::base::symbols;
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::mem::offset_of;
+use crate::base::library::{self, functions, layouts};
+use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
 
 /// `pmix_status_t`
@@ -82,33 +81,12 @@ pub(crate) const COLLECT_DATA: &CStr = c"pmix.collect";
 /// What is not on this node yet is not waited for.
 pub(crate) const IMMEDIATE: &CStr = c"pmix.immediate";
 
-/// Name and size of a structure of C, and names and places of its members.
-pub type Layout = (&'static str, usize, &'static [(&'static str, usize)]);
-
-/// The declarations above as `<pmix.h>` has them.
-pub const LAYOUTS: &[Layout] = &[
-    ("pmix_proc_t", size_of::<Proc>(), &[("nspace", offset_of!(Proc, nspace)), ("rank", offset_of!(Proc, rank))]),
-    (
-        "pmix_byte_object_t",
-        size_of::<Bytes>(),
-        &[("bytes", offset_of!(Bytes, bytes)), ("size", offset_of!(Bytes, size))],
-    ),
-    (
-        "pmix_value_t",
-        size_of::<Value>(),
-        &[
-            ("type", offset_of!(Value, kind)),
-            ("data.flag", offset_of!(Value, data)),
-            ("data.uint32", offset_of!(Value, data)),
-            ("data.bo", offset_of!(Value, data)),
-        ],
-    ),
-    (
-        "pmix_info_t",
-        size_of::<Info>(),
-        &[("key", offset_of!(Info, key)), ("flags", offset_of!(Info, flags)), ("value", offset_of!(Info, value))],
-    ),
-];
+layouts! {
+    Proc = "pmix_proc_t", 260, { nspace: 0, rank: 256 }
+    Bytes = "pmix_byte_object_t", 16, { bytes: 0, size: 8 }
+    Value = "pmix_value_t", 32, { kind as "type": 0, data as "data.flag": 8, data as "data.uint32": 8, data as "data.bo": 8 }
+    Info = "pmix_info_t", 552, { key: 0, flags: 512, value: 520 }
+}
 
 /// The numbers above, by their names in C.
 pub const NUMBERS: &[(&str, i64)] = &[
@@ -128,33 +106,18 @@ pub const NUMBERS: &[(&str, i64)] = &[
 pub const TEXTS: &[(&str, &CStr)] =
     &[("PMIX_JOB_SIZE", JOB_SIZE), ("PMIX_COLLECT_DATA", COLLECT_DATA), ("PMIX_IMMEDIATE", IMMEDIATE)];
 
-macro_rules! functions {
-    ($( $field:ident = $symbol:literal : fn($($arg:ty),*) -> $ret:ty ; )*) => {
-        /// The functions that are used.
-        pub(crate) struct Library {
-            $( pub(crate) $field: unsafe extern "C" fn($($arg),*) -> $ret, )*
-        }
-
-        impl Library {
-            fn find(library: symbols::Library) -> Result<Library, String> {
-                Ok(Library { $(
-                    // SAFETY: the function of this name has this type, in every version of the library with this number.
-                    $field: unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) -> $ret>(library.symbol($symbol)?) },
-                )* })
-            }
-        }
-    };
-}
-
 functions! {
-    init = c"PMIx_Init": fn(*mut Proc, *const Info, usize) -> Status;
-    finalize = c"PMIx_Finalize": fn(*const Info, usize) -> Status;
-    abort = c"PMIx_Abort": fn(c_int, *const c_char, *const Proc, usize) -> Status;
-    put = c"PMIx_Put": fn(u8, *const c_char, *mut Value) -> Status;
-    commit = c"PMIx_Commit": fn() -> Status;
-    fence = c"PMIx_Fence": fn(*const Proc, usize, *const Info, usize) -> Status;
-    get = c"PMIx_Get": fn(*const Proc, *const c_char, *const Info, usize, *mut *mut Value) -> Status;
-    error_string = c"PMIx_Error_string": fn(Status) -> *const c_char;
+    /// Those that are used, of every version of the library with this number.
+    pub(crate) struct Library {
+        init = c"PMIx_Init": fn(*mut Proc, *const Info, usize) -> Status;
+        finalize = c"PMIx_Finalize": fn(*const Info, usize) -> Status;
+        abort = c"PMIx_Abort": fn(c_int, *const c_char, *const Proc, usize) -> Status;
+        put = c"PMIx_Put": fn(u8, *const c_char, *mut Value) -> Status;
+        commit = c"PMIx_Commit": fn() -> Status;
+        fence = c"PMIx_Fence": fn(*const Proc, usize, *const Info, usize) -> Status;
+        get = c"PMIx_Get": fn(*const Proc, *const c_char, *const Info, usize, *mut *mut Value) -> Status;
+        error_string = c"PMIx_Error_string": fn(Status) -> *const c_char;
+    }
 }
 
 /// The library, or why there is none: the first of the names that can be loaded. One that the process has already, since an MPI uses it,
@@ -164,7 +127,7 @@ pub(crate) fn library(names: &[&CStr]) -> Result<&'static Library, &'static str>
     let found = FOUND.get_or_init(|| {
         let mut why = Vec::new();
         for name in names {
-            match symbols::Library::load(name) {
+            match library::Library::load(name) {
                 Ok(library) => return Library::find(library),
                 Err(text) => why.push(text),
             }
