@@ -25,7 +25,7 @@ use crate::fabric::shm::region::{NODE_AT, Region};
 const PLACES: u64 = 8;
 const PLACE: usize = 256;
 /// Turns of all threads together until a run counts as one that does not end.
-const TURNS: u64 = 400_000;
+const TURNS: u64 = 4_000_000;
 
 /// How a run is.
 #[derive(Clone, Copy, Debug)]
