@@ -37,6 +37,8 @@ pub enum Network {
     Verbs,
     /// By libfabric; by this provider of it, or the best.
     Ofi(Option<String>),
+    /// TCP, by the system's sockets; by this interface or address, or the best.
+    Tcp(Option<String>),
     /// None.
     None,
 }
@@ -47,8 +49,13 @@ impl Network {
             "auto" => Network::Auto,
             "verbs" => Network::Verbs,
             "ofi" => Network::Ofi(None),
+            "tcp" => Network::Tcp(None),
             "none" => Network::None,
-            _ => Network::Ofi(Some(name.strip_prefix("ofi:").filter(|name| !name.is_empty())?.to_owned())),
+            _ => match name.split_once(':').filter(|(_, which)| !which.is_empty())? {
+                ("ofi", provider) => Network::Ofi(Some(provider.to_owned())),
+                ("tcp", port) => Network::Tcp(Some(port.to_owned())),
+                _ => return None,
+            },
         })
     }
 }

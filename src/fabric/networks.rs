@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::network::device::Device;
 use super::ofi::network::Ofi;
 use super::ofi::provider::{self, Wishes};
+use super::tcp::network::Tcp;
+use super::tcp::port;
 use super::verbs::device::{self as verbs, Port};
 use super::verbs::network::Verbs;
 use crate::base::config::{Config, Network};
@@ -23,6 +25,7 @@ pub fn choose(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
     match &config.network {
         Network::Verbs => by_verbs(config, turn),
         Network::Ofi(provider) => by_libfabric(config, provider.clone()),
+        Network::Tcp(wish) => Ok(Arc::new(Tcp::open(port::Port::choose(wish.as_deref())?)?)),
         Network::None => Err(Error::new(Code::Unsupported, "no network is wanted (FMPL_NETWORK)")),
         Network::Auto => {
             let no_port = match config.verbs.then(|| by_verbs(config, turn)) {

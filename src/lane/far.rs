@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::map::{SIDE_FINALIZED, SLOTS, Side};
 use super::progress::Progress;
-use super::record::{Land, WANTS};
+use super::record::{Kind, Land, WANTS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
 use crate::base::rules::{Rule, holds};
@@ -44,6 +44,17 @@ pub const FAR_INLINE: usize = 104;
 pub const NAPS: u32 = 8;
 /// Posting hint: the memory is registered, and the key is in the posting.
 pub const HINT_KEYED: u8 = 4;
+
+/// When a sender is told that its message is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// It waits for that.
+    Now,
+    /// With other words that go there about now.
+    Soon,
+    /// With the next thing that goes there on this index, or when this side waits.
+    WithNext,
+}
 
 /// The far part of a lane.
 pub struct Far {
@@ -174,6 +185,18 @@ impl Far {
         )?;
         Ok(())
     }
+    /// The same, where nobody waits for it at this moment.
+    fn write_later(&self, slot: usize, at: usize, words: impl FnOnce(&FarSlot, &mut Record)) -> Result<()> {
+        let Some(chunk) = self.chunk(slot) else { return Err(self.closed(slot)) };
+        let n = slot % CHUNK_SLOTS;
+        self.link.write_into_later(
+            &chunk.window,
+            n * size_of::<Front>() + at,
+            || self.wakes(),
+            |record| words(chunk.slot(n), record),
+        )?;
+        Ok(())
+    }
     fn write_word(&self, slot: usize, at: usize, word: u64) -> Result<()> {
         self.write(slot, at, |_, record| record.put(&[word]))
     }
@@ -217,30 +240,37 @@ impl Far {
         Ok(())
     }
 
-    /// A message has been received and its memory read. `now`: its sender is told at once; otherwise with the next thing that
-    /// goes to the peer on this index, or when this side waits.
-    pub fn acknowledge(&self, slot: usize, seq: u64, now: bool) {
+    /// A message has been received and its memory read. `when`: its sender is told.
+    pub fn acknowledge(&self, slot: usize, seq: u64, when: When) {
         let Some(mine) = self.slot(slot) else { return };
-        self.acknowledge_on(mine, slot, seq, now);
+        self.acknowledge_on(mine, slot, seq, when);
     }
     #[inline(always)]
-    fn acknowledge_on(&self, mine: &FarSlot, slot: usize, seq: u64, now: bool) {
+    fn acknowledge_on(&self, mine: &FarSlot, slot: usize, seq: u64, when: When) {
         // SYNC POINT: pairs with the acquire loads of whoever posts it.
         mine.received.store(seq, Ordering::Release);
-        if now {
-            self.send_ack(slot);
-            return;
+        match when {
+            When::Now => return self.send_ack(slot),
+            When::Soon => return self.send_ack_soon(slot),
+            When::WithNext => {}
         }
         let before = self.owed.swap(slot as u32 + 1, Ordering::AcqRel);
         if before != 0 && before != slot as u32 + 1 {
             self.send_ack(before as usize - 1);
         }
     }
-    /// May the acknowledgement of message `seq` be left to an answer? Over a network that is driven only where there will be one: what a sender
-    /// does not know to be received costs more than a word that says so.
+    /// When the sender of message `seq` is told that it is received. May that be left to an answer? Over a network that is driven only where
+    /// there will be one: what a sender does not know to be received costs more than a word that says so.
     #[inline(always)]
-    pub fn waits_for_answer(&self, progress: &Progress, seq: u64, land: Land) -> bool {
-        !self.link.limits().is_driven || progress.alternates(seq, land)
+    pub fn acknowledges(&self, progress: &Progress, seq: u64, land: Land) -> When {
+        if land.is_now() {
+            When::Now
+        } else if land.kind() == Kind::Spooled as u8 || self.link.limits().is_driven && !progress.alternates(seq, land)
+        {
+            When::Soon
+        } else {
+            When::WithNext
+        }
     }
     /// A message of the chain has been received; its sender learns of it by the block.
     pub fn note_received(&self, slot: usize, seq: u64) {
@@ -251,13 +281,16 @@ impl Far {
     fn write_ack(&self, slot: usize) -> Result<()> {
         self.write(slot, ACK_AT, |mine, record| record.put(&[mine.received.load(Ordering::Acquire)]))
     }
+    fn write_ack_later(&self, slot: usize) -> Result<()> {
+        self.write_later(slot, ACK_AT, |mine, record| record.put(&[mine.received.load(Ordering::Acquire)]))
+    }
     /// Sends the acknowledgement that is owed, and what else is unsaid.
     pub fn pay(&self) {
         self.say_unsaid();
         if self.owed.load(Ordering::Relaxed) != 0 && holds(Rule::OwedIsPaid) {
             let slot = self.owed.swap(0, Ordering::AcqRel);
             if slot != 0 {
-                self.send_ack(slot as usize - 1);
+                self.send_ack_soon(slot as usize - 1);
             }
         }
     }
@@ -272,11 +305,17 @@ impl Far {
 
     fn write_posting(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
         let FarPosting { addr, cap, meta, shape } = *posting;
-        self.write(slot, POSTING_AT, |_, record| {
-            let words = [addr, cap as u64, meta, seq, shape[0], shape[1], shape[2]];
+        let words = [addr, cap as u64, meta, seq, shape[0], shape[1], shape[2]];
+        let put = |_: &FarSlot, record: &mut Record| {
             record.put(&words);
             record.put(&[sum(POSTING_AT as u64, &words)]);
-        })
+        };
+        // A message that fits its landing waits for no posting.
+        if seq != 0 && cap <= FAR_INLINE {
+            self.write_later(slot, POSTING_AT, put)
+        } else {
+            self.write(slot, POSTING_AT, put)
+        }
     }
     /// Marks the message that this side wants to put. `pending`: nobody here looks, so the peer is to call when it posts.
     pub fn mark(&self, slot: usize, seq: u64, pending: bool) {

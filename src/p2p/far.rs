@@ -25,7 +25,7 @@ use crate::base::rules::{Rule, holds};
 use crate::fabric::network::Place;
 use crate::fabric::network::control::Hooks;
 use crate::fabric::network::link::ending::Reason;
-use crate::fabric::network::link::{COMMANDED, Link};
+use crate::fabric::network::link::{COMMANDED, Last, Link};
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::far::{self, Ask, Asked, Call, ChainStart, FAR_INLINE, Far, FarPosting, HINT_KEYED, WITHDRAWN};
 use crate::lane::record::*;
@@ -128,7 +128,7 @@ impl Sender {
             }
             remote.shape = Shaped { run: run as usize, count: count as usize, stride: stride as isize };
         }
-        let mut started = match start(far, true, self.data, 0, n, remote) {
+        let mut started = match start(far, true, self.data, 0, n, remote, Last::Followed) {
             Ok(started) => started,
             Err(e) => return Put::Failed(e),
         };
@@ -157,7 +157,7 @@ impl Sender {
             core::mem::forget(started);
             return Put::Done;
         }
-        match started.finish().and_then(|()| if landed { Ok(()) } else { far.link.check() }) {
+        match started.finish_reading().and_then(|()| if landed { Ok(()) } else { far.link.check() }) {
             Err(e) => Put::Failed(e),
             Ok(()) => Put::Done,
         }
@@ -170,10 +170,10 @@ impl Sender {
         let Some(mine) = far.slot(self.slot) else { return Ok(true) };
         let mut read = mine.read.lock().unwrap_or_else(|e| e.into_inner());
         let Some((ticket, _)) = *read else { return Ok(true) };
-        if !wait && !far.link.is_over(ticket) && !far.link.has_ended() {
+        if !wait && !far.link.is_read(ticket) && !far.link.has_ended() {
             return Ok(false);
         }
-        let ended = far.link.wait(ticket);
+        let ended = far.link.wait_read(ticket);
         *read = None;
         ended.map(|()| true)
     }
@@ -252,10 +252,11 @@ impl Receiver {
     pub(super) fn acknowledge_far(&self, far: &Far, land: Option<Land>) {
         let Some(mine) = far.slot(self.slot) else { return };
         *mine.buffer.lock().unwrap_or_else(|e| e.into_inner()) = None;
-        let soon = |land: Land| !far.waits_for_answer(self.lane.progress(self.slot), self.seq, land);
-        let now = land.is_some_and(|l| l.kind() == Kind::Spooled as u8 || l.is_now() || soon(l));
         match land {
-            Some(_) => far.acknowledge(self.slot, self.seq, now),
+            Some(land) => {
+                let when = far.acknowledges(self.lane.progress(self.slot), self.seq, land);
+                far.acknowledge(self.slot, self.seq, when);
+            }
             None => far.note_received(self.slot, self.seq),
         }
     }

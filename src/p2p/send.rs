@@ -407,6 +407,7 @@ impl Sender {
         };
         let mut waiter = Waiter::until((deadline != u64::MAX && deadline != 0).then_some(deadline));
         let mut wants = false;
+        let mut late = false;
         let mut tight = false;
         loop {
             let patience =
@@ -416,7 +417,8 @@ impl Sender {
                 SendState::Unconfirmed => return self.until_confirmed(),
                 _ => return Ok(()),
             }
-            if !wants {
+            // Between nodes it is a write, and most postings are on their way: a receiver that subscribes meanwhile sees it later.
+            if !wants && (self.lane.far().is_none() || late || self.lane.is_subscribed()) {
                 // An any-index receiver finds this message by its announcement, and posts for it; one that begins later looks
                 // through all indices that were ever touched.
                 self.lane.touch(self.slot);
@@ -431,6 +433,10 @@ impl Sender {
                 wants = true;
             }
             if waiter.spin() {
+                continue;
+            }
+            if !wants && !late {
+                late = true;
                 continue;
             }
             // Between nodes once is enough: whoever subscribes later sees the mark.

@@ -31,7 +31,7 @@ use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::device::Atomics;
-use crate::fabric::network::link::Link;
+use crate::fabric::network::link::{Last, Link};
 use crate::fabric::network::own::Own;
 use crate::fabric::network::region::{Arena, Region};
 use crate::fabric::network::{Access, Change, Piece, Place};
@@ -400,7 +400,7 @@ impl Device {
             let piece = Piece { addr: at as u64 + done as u64, len: bytes as u32, lkey: region.lkey() };
             let place = Place { addr: to.place.addr.wrapping_add(done as u64), rkey: to.place.rkey };
             // SAFETY: registered as long as the flight lives, which waits for the last ticket.
-            flight.ticket = unsafe { link.bulk(push, done + bytes == len, &[piece], place)? };
+            flight.ticket = unsafe { link.bulk(push, Last::of(done + bytes == len), &[piece], place)? };
             done += bytes;
         }
         Ok(flight)

@@ -1,7 +1,7 @@
 //! Between nodes that share no memory; see `tests/rig`. Emulated processors are slow, so a short run does each thing once.
 
 use crate::faults::well;
-use crate::ranks::{Job, by_libfabric, has_devices, said, story};
+use crate::ranks::{Job, has_devices, in_software, said, story};
 use fmpl::launch::embedded::Nodes;
 
 fn rig_link(arguments: &[&str]) {
@@ -55,7 +55,7 @@ pub fn over_rdma() {
     run("requests", &|| drop(apart(2, "requests", "FMPL_ANY_SLOTS=64").run()));
     // A provider in software does nothing in a process that is stopped.
     run("stopped", &|| {
-        if by_libfabric() {
+        if in_software() {
             return;
         }
         apart(4, "stopped", "FMPL_ANY_SLOTS=64 LIMIT=5 FMPL_WAIT=block").run();

@@ -2,7 +2,7 @@
 
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
-use crate::ranks::{Job, by_libfabric, complaints, has_devices, said, story};
+use crate::ranks::{Job, complaints, has_devices, in_software, said, story};
 use fmpl::ffi::c::*;
 use fmpl::launch::embedded::{End, Nodes};
 use std::time::Instant;
@@ -106,7 +106,7 @@ fn job(ranks: i32, nodes: Nodes, calls: usize, most: usize, settings: &str) -> J
 }
 
 pub fn over_rdma() {
-    if by_libfabric() || !has_devices() {
+    if in_software() || !has_devices() {
         return;
     }
     let short = std::env::var_os("RIG_SHORT").is_some();

@@ -1,7 +1,7 @@
 //! What goes wrong between nodes. Needs RDMA devices: see `tests/rig`.
 
 use crate::ranks::calls::*;
-use crate::ranks::{Job, by_libfabric, has_devices, in_rig, link, story, with_links};
+use crate::ranks::{Job, by_libfabric, has_devices, in_rig, in_software, link, story, with_links};
 use fmpl::launch::embedded::{End, Nodes};
 
 /// The call that has given this code, just now, has failed: its text names the peer and one of these causes.
@@ -73,7 +73,13 @@ pub fn wrong_wishes() {
         ("FMPL_VERBS_PKEY=0x1234", "has 0xffff"),
     ];
     let of_libfabric: &[_] = &[("FMPL_NETWORK=ofi:nobody", "nobody is not there")];
-    for (wish, answer) in if by_libfabric() { of_libfabric } else { of_verbs } {
+    let of_tcp: &[_] = &[("FMPL_NETWORK=tcp:nobody", "no interface or address nobody that is up; there are: ")];
+    let of_this = match () {
+        () if by_libfabric() => of_libfabric,
+        () if in_software() => of_tcp,
+        () => of_verbs,
+    };
+    for (wish, answer) in of_this {
         let outcome = Job::new(2, "forks").nodes(Nodes::Cyclic(2)).settings(wish).outcome();
         let text = story(&outcome);
         assert!(outcome.code != 0 && text.contains(wish) && text.contains(answer), "{wish}: {text}");
@@ -352,7 +358,7 @@ pub fn overruns_its_queue() {
         let place = link.place_of(&pages[0]).expect("a page that the peer has told of");
         for _ in 0..64 {
             // SAFETY: nothing is written, and no memory of this side is named. After the overrun nothing more is taken.
-            let _ = unsafe { link.bulk(true, true, &[], place) };
+            let _ = unsafe { link.bulk(true, fmpl::fabric::network::link::Last::Yes, &[], place) };
         }
     };
     hurt(
@@ -405,7 +411,7 @@ pub fn connections_break() {
     let rounds = if crate::ranks::long() { 20 } else { 1 };
     let by_chance = [("uses a wrong key", false), ("breaks its queue pair", false)].repeat(rounds);
     for (body, dies) in by_chance.into_iter().chain([("overruns its queue", false), ("takes nothing more", true)]) {
-        if by_libfabric() && body == "overruns its queue" {
+        if in_software() && body == "overruns its queue" {
             continue;
         }
         let since = std::time::Instant::now();

@@ -104,9 +104,14 @@ pub fn by_libfabric() -> bool {
     std::env::var("FMPL_NETWORK").is_ok_and(|name| name.starts_with("ofi"))
 }
 
+/// Does the network between nodes do its part only in processes that run: by libfabric, or TCP?
+pub fn in_software() -> bool {
+    by_libfabric() || std::env::var("FMPL_NETWORK").is_ok_and(|name| name.starts_with("tcp"))
+}
+
 /// Are there RDMA devices here, or another network is named, so that pretended nodes can reach each other? See `tests/rig`.
 pub fn has_devices() -> bool {
-    if by_libfabric() {
+    if in_software() {
         return true;
     }
     use fmpl::fabric::verbs::device::{Wishes, survey};

@@ -1,6 +1,6 @@
 //! The same on several nodes, by RDMA: in a short form, since the processors of the rig are emulated.
 
-use crate::ranks::{Job, by_libfabric, has_devices, long, said, skipped, story};
+use crate::ranks::{Job, has_devices, in_software, long, said, skipped, story};
 use fmpl::launch::embedded::Nodes;
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ pub fn nodes() {
     let only = std::env::var("BODY").unwrap_or_default();
     let more: &[_] = if long() { &LONG } else { &[] };
     for (body, ranks, nodes, way) in JOBS.iter().chain(more).copied().filter(|j| j.0.contains(&only)) {
-        if by_libfabric() && body == "leaves" {
+        if in_software() && body == "leaves" {
             skipped("a stopped process answers nobody over a provider in software");
             continue;
         }

@@ -2,7 +2,7 @@ use fmpl::WayTaken;
 use fmpl::ffi::c::*;
 
 use crate::ranks::calls::*;
-use crate::ranks::{Job, Nodes, by_libfabric, complaints, has_devices, kernel_copies};
+use crate::ranks::{Job, Nodes, complaints, has_devices, in_software, kernel_copies};
 
 /// What the counter with this number has.
 fn counter(which: i32) -> u64 {
@@ -204,7 +204,7 @@ pub fn over_rdma() {
         let outcome =
             Job::new(2, "goes far").nodes(Nodes::Cyclic(2)).settings("FMPL_LOG=debug FMPL_TIMEOUT=1000").run();
         let text = complaints(&outcome);
-        let network = if by_libfabric() { "between nodes: " } else { "between nodes: RDMA by " };
+        let network = if in_software() { "between nodes: " } else { "between nodes: RDMA by " };
         for piece in [network, "by RDMA, 8 indices", "connected with rank 0", "bytes at 0x"] {
             assert!(text.contains(piece), "{piece}: {text}");
         }

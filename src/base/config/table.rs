@@ -413,9 +413,10 @@ pub static SETTINGS: &[Setting] = &[
     Setting {
         name: "FMPL_NETWORK",
         default: "auto",
-        values: "auto | verbs | ofi | ofi:PROVIDER | none",
-        meaning: "the network that reaches ranks on other nodes: InfiniBand and RoCE (libibverbs), or a provider of libfabric, such as \
-                  ofi:tcp;ofi_rxm; auto: RDMA if there is a port, else the best provider of libfabric",
+        values: "auto | verbs | tcp | tcp:INTERFACE | ofi | ofi:PROVIDER | none",
+        meaning: "the network that reaches ranks on other nodes: InfiniBand and RoCE (libibverbs), TCP by an interface or address of this \
+                  machine, or a provider of libfabric, such as ofi:tcp;ofi_rxm; auto: RDMA if there is a port, else the best provider of \
+                  libfabric",
         set: |c, v| Network::named(v).map(|n| c.network = n),
     },
     Setting {

@@ -11,8 +11,8 @@ use super::arrivals::{Arrival, Arrivals};
 use super::cache::Cache;
 use super::device::{Access, Change, Device, DeviceError, Piece, Place};
 use super::hello::{Card, Kind};
-use super::link::Link;
 use super::link::ending::Reason;
+use super::link::{Last, Link};
 use super::multicast::{self, Group, Name};
 use super::region::{Arena, Domain, Ranges};
 use super::room::Room;
@@ -148,7 +148,7 @@ impl Bounce<'_> {
         remote: Place,
     ) -> Result<u64> {
         // SAFETY: a part of the buffer, which is registered.
-        unsafe { link.bulk(push, last, &[self.piece(at, len)], remote) }
+        unsafe { link.bulk(push, Last::of(last), &[self.piece(at, len)], remote) }
     }
     /// [`Link::atomic`], to its end: what was there.
     pub(crate) fn change(&self, link: &Link, change: Change, remote: Place) -> Result<u64> {

@@ -131,6 +131,8 @@ pub struct Limits {
     /// Memory that is registered can be reached although it is unmapped meanwhile: its pages are held. Otherwise who asks for it is never
     /// answered.
     pub holds_pages: bool,
+    /// [`Pair::has_read`] tells of a write before it has completed.
+    pub reads_early: bool,
     /// What peers ask of this process is done only while somebody calls [`Device::collect`]: so whoever waits does.
     pub is_driven: bool,
 }
@@ -232,6 +234,9 @@ pub struct Request<'a> {
     pub to: Place,
     /// It completes in any case, otherwise only if it fails.
     pub signaled: bool,
+    /// Nobody waits for it at this moment: where each request takes its time it may go with the next one, or when this side waits, or within
+    /// a fraction of a millisecond.
+    pub later: bool,
 }
 
 /// What is to be done.
@@ -301,6 +306,10 @@ pub trait Pair: Send + Sync + fmt::Debug {
     unsafe fn post(&self, request: &Request<'_>) -> Result<bool>;
     /// Hands over the completions that have come; one thread at a time. An error: none come any more.
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()>;
+    /// Has this side's part of the request been read, and of all before it, so that it may change? Otherwise it has when it has completed.
+    fn has_read(&self, _id: u64) -> bool {
+        false
+    }
     /// Puts it into the error state: what is under way is flushed, and the other end can reach nothing by it any more.
     fn break_off(&self) -> Result<()>;
     /// What a [`Completion::code`] means.

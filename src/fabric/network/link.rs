@@ -29,6 +29,7 @@ use under_way::{Echo, Stuck};
 pub mod ending;
 pub mod memory;
 mod posting;
+pub use posting::Last;
 mod under_way;
 
 /// Requests under way at most.

@@ -50,7 +50,14 @@ impl Own {
         state.last += 1;
         let (id, old) = (state.last, &state.old);
         let piece = [Piece { addr: old.as_ptr() as u64, len: 8, lkey: old.region().lkey() }];
-        let request = Request { id, what: What::Change(change), data: Data::Pieces(&piece), to: at, signaled: true };
+        let request = Request {
+            id,
+            what: What::Change(change),
+            data: Data::Pieces(&piece),
+            to: at,
+            signaled: true,
+            later: false,
+        };
         // SAFETY: the memory is this call's until the request has completed, and afterwards nobody else's; there is one at a time.
         let mut posted = unsafe { self.pair.post(&request)? };
         let (mut done, since) = (None, now_ns());

@@ -511,6 +511,7 @@ impl Device for Simulated {
             atomics,
             silence_ns: SILENCE_NS + 1_000_000_000,
             holds_pages: true,
+            reads_early: false,
             is_driven: false,
         }
     }

@@ -257,6 +257,7 @@ impl Device for Ofi {
             atomics: Atomics::Both,
             silence_ns: SILENCE_NS,
             holds_pages: false,
+            reads_early: false,
             is_driven: true,
         }
     }

@@ -179,6 +179,7 @@ impl Device for Verbs {
             atomics: self.protection.atomics(),
             silence_ns: SILENCE_MOST_NS,
             holds_pages: true,
+            reads_early: false,
             is_driven: false,
         }
     }

@@ -95,7 +95,7 @@ impl Far {
             if turns >= patience {
                 return None;
             }
-            crate::base::atomics::spin_loop();
+            crate::wait::pause();
             turns += 1;
         };
         let len = land.inline_len();
@@ -132,7 +132,6 @@ impl Far {
     /// [`acknowledge`](Far::acknowledge) of a message that was taken so.
     #[inline(always)]
     pub fn acknowledge_taken(&self, slot: usize, seq: u64, taken: &Taken<'_>, progress: &Progress) {
-        let now = taken.land.is_now() || !self.waits_for_answer(progress, seq, taken.land);
-        self.acknowledge_on(taken.mine, slot, seq, now);
+        self.acknowledge_on(taken.mine, slot, seq, self.acknowledges(progress, seq, taken.land));
     }
 }

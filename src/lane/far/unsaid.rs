@@ -79,7 +79,14 @@ impl Far {
 
     /// Tells the sender how far this side has received; one that is late learns of it when it answers.
     pub fn send_ack(&self, slot: usize) {
-        let said = self.write_ack(slot);
+        self.ack_was(slot, self.write_ack(slot));
+    }
+    /// The same with other words, where nobody waits for it.
+    pub(super) fn send_ack_soon(&self, slot: usize) {
+        self.ack_was(slot, self.write_ack_later(slot));
+    }
+    #[inline]
+    fn ack_was(&self, slot: usize, said: Result<()>) {
         // An error of a connection that has ended is everybody's who waits, and is seen there.
         let _ = said.or_else(|e| self.later(e, |what| _ = what.acknowledgements.insert(slot)));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::base::error::Error;
 use crate::base::layout::{Block as Shaped, Cursor, Form, Layout, Run};
 use crate::fabric::network::control::BOUNCE_BYTES;
-use crate::fabric::network::link::{Link, PIECES};
+use crate::fabric::network::link::{Last, Link, PIECES};
 use crate::fabric::network::region::Region;
 use crate::fabric::network::{Piece, Place};
 use crate::lane::far::Far;
@@ -77,7 +77,7 @@ pub(in crate::p2p) fn transfer(
     n: usize,
     remote: Remote,
 ) -> Result<(), Broken> {
-    start(far, push, local, at, n, remote)?.finish()
+    start(far, push, local, at, n, remote, Last::Yes)?.finish()
 }
 
 /// Fetches words of the peer's memory.
@@ -102,9 +102,16 @@ impl Started<'_> {
     pub fn finish(self) -> Result<(), Broken> {
         self.link.wait(self.ticket)
     }
-    /// What is still under way, for somebody else to wait for: its ticket and its memory. `None`: nothing is.
+    /// Only until this side's memory may change again, which is written to the peer.
+    pub fn finish_reading(mut self) -> Result<(), Broken> {
+        self.link.wait_read(self.ticket)?;
+        self.ticket = 0;
+        Ok(())
+    }
+    /// What is still under way, for somebody else to wait until it is read: its ticket and its memory. `None`: nothing is.
     pub fn leave(&mut self) -> Option<(u64, Arc<Region>)> {
-        if self.link.is_over(self.ticket) {
+        if self.link.is_read(self.ticket) {
+            self.ticket = 0;
             return None;
         }
         let region = self.region.take()?;
@@ -119,7 +126,7 @@ impl Drop for Started<'_> {
     }
 }
 
-/// As [`transfer`], but the last requests may be under way when it returns.
+/// As [`transfer`], but the last requests may be under way when it returns. `last`: of these the last one.
 pub(super) fn start<'a>(
     far: &'a Far,
     push: bool,
@@ -127,6 +134,7 @@ pub(super) fn start<'a>(
     at: usize,
     n: usize,
     remote: Remote,
+    last: Last,
 ) -> Result<Started<'a>, Broken> {
     let link = &*far.link;
     if n > link.limits().copy_most as usize
@@ -154,7 +162,8 @@ pub(super) fn start<'a>(
                 (bytes, count) = (bytes + len, count + 1);
             }
             // SAFETY: registered until the last ticket is over.
-            Ok((bytes, unsafe { link.bulk(push, done + bytes == n, &pieces[..count], place)? }))
+            let last = if done + bytes == n { last } else { Last::No };
+            Ok((bytes, unsafe { link.bulk(push, last, &pieces[..count], place)? }))
         })?;
         return Ok(Started { link, ticket, region: Some(region) });
     }

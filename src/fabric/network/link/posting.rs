@@ -27,6 +27,35 @@ const LEARN_PATIENCE: Duration = Duration::from_millis(250);
 /// From one attempt to the next of posting what there is no room for, after the first ones.
 const DOZE: Duration = Duration::from_micros(100);
 
+/// How a request is posted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// Nobody asks when it is over.
+    Silent,
+    /// Somebody will wait for it.
+    Asking,
+    /// Nobody waits for it at the other end at this moment ([`Request::later`]).
+    Later,
+}
+
+/// Is a bulk request the last one of its transfer?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// Others follow.
+    No,
+    /// Somebody waits for it.
+    Yes,
+    /// Somebody waits until it is read, and a record follows at once.
+    Followed,
+}
+
+impl Last {
+    /// One that nothing need follow.
+    pub fn of(last: bool) -> Last {
+        if last { Last::Yes } else { Last::No }
+    }
+}
+
 impl Posted {
     fn count(&mut self, read: bool, bytes: usize) {
         self.done[read as usize] += 1;
@@ -62,15 +91,15 @@ impl Link {
         }
     }
 
-    /// Posts one request; `signal`: somebody will wait for it.
+    /// Posts one request.
     #[inline(never)]
-    pub(super) fn post(&self, posted: &mut Posted, what: What, data: Data<'_>, to: Place, signal: bool) -> Result<u64> {
-        self.post_here(posted, what, data, to, signal)
+    pub(super) fn post(&self, posted: &mut Posted, what: What, data: Data<'_>, to: Place, how: How) -> Result<u64> {
+        self.post_here(posted, what, data, to, how)
     }
 
     /// The same, on the short path.
     #[inline(always)]
-    fn post_here(&self, posted: &mut Posted, what: What, data: Data<'_>, to: Place, signal: bool) -> Result<u64> {
+    fn post_here(&self, posted: &mut Posted, what: What, data: Data<'_>, to: Place, how: How) -> Result<u64> {
         if posted.last - self.completed.load(Ordering::Acquire) >= DEPTH as u64 - 1 {
             self.until_fewer(posted)?;
         }
@@ -78,12 +107,12 @@ impl Link {
             return Err(self.broken());
         }
         posted.silent += 1;
-        let signaled = signal || posted.silent >= SIGNAL_EVERY;
+        let signaled = how == How::Asking || posted.silent >= SIGNAL_EVERY;
         if signaled {
             posted.silent = 0;
         }
         let Some(made) = &mut posted.made else { return Err(self.broken()) };
-        let request = Request { id: posted.last + 1, what, data, to, signaled };
+        let request = Request { id: posted.last + 1, what, data, to, signaled, later: how == How::Later };
         // SAFETY: registered pieces stay so until their ticket is over, and there are fewer than DEPTH under way, see above.
         match unsafe { made.pair.post(&request) } {
             Ok(true) => {}
@@ -175,7 +204,7 @@ impl Link {
         fill: impl FnOnce(&mut Record),
     ) -> Result<u64> {
         let posted = self.lock_up()?;
-        self.post_record(posted, to, at, imm, fill)
+        self.post_record(posted, to, at, imm, How::Silent, fill)
     }
 
     /// As [`write_with`](Link::write_with), into the peer's part of a window.
@@ -187,10 +216,34 @@ impl Link {
         imm: impl FnOnce() -> Option<u32>,
         fill: impl FnOnce(&mut Record),
     ) -> Result<u64> {
+        self.write_into_as(How::Silent, window, at, imm, fill)
+    }
+
+    /// The same, where nobody waits for it at this moment: it may go with something else.
+    #[inline]
+    pub fn write_into_later(
+        &self,
+        window: &Window,
+        at: usize,
+        imm: impl FnOnce() -> Option<u32>,
+        fill: impl FnOnce(&mut Record),
+    ) -> Result<u64> {
+        self.write_into_as(How::Later, window, at, imm, fill)
+    }
+
+    #[inline]
+    fn write_into_as(
+        &self,
+        how: How,
+        window: &Window,
+        at: usize,
+        imm: impl FnOnce() -> Option<u32>,
+        fill: impl FnOnce(&mut Record),
+    ) -> Result<u64> {
         loop {
             let posted = self.lock_up()?;
             if let Some(place) = window.place_in(self.peer_era()) {
-                return self.post_record(posted, place, at, imm, fill);
+                return self.post_record(posted, place, at, imm, how, fill);
             }
             drop(posted);
             self.learn(window)?;
@@ -210,7 +263,7 @@ impl Link {
         let to = Place { addr: place.addr.wrapping_add(at as u64), ..place };
         // SAFETY: words are bytes.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
-        let done = self.post_here(&mut posted, what, Data::Record(bytes), to, false).is_ok();
+        let done = self.post_here(&mut posted, what, Data::Record(bytes), to, How::Silent).is_ok();
         posted.count(false, bytes.len());
         done
     }
@@ -241,6 +294,7 @@ impl Link {
         to: Place,
         at: usize,
         imm: impl FnOnce() -> Option<u32>,
+        how: How,
         fill: impl FnOnce(&mut Record),
     ) -> Result<u64> {
         let mut record = Record::new();
@@ -249,7 +303,9 @@ impl Link {
         let what = imm.map_or(What::Write, What::WriteWithNumber);
         let to = Place { addr: to.addr.wrapping_add(at as u64), ..to };
         posted.count(false, record.bytes().len());
-        self.post(&mut posted, what, Data::Record(record.bytes()), to, false)
+        // Whom it wakes waits for it.
+        let how = if imm.is_some() { How::Silent } else { how };
+        self.post(&mut posted, what, Data::Record(record.bytes()), to, how)
     }
 
     /// Waits until no more than the last group of bulk requests, and what has been added to it, is under way.
@@ -260,18 +316,26 @@ impl Link {
 
     /// Starts an RDMA write (`push`) of registered pieces to the peer, or a read of the peer's memory into them. At most
     /// [`pieces`](Link::pieces), together at most [`longest`](Link::longest) bytes. Returns the ticket, which is over only after that of the
-    /// last request of a transfer (`last`).
+    /// last request of a transfer (`last`). A last write that a [record](Link::write) follows at once ends [read](Link::is_read) only, where the
+    /// network tells that early.
     ///
     /// # Safety
     /// The pieces stay registered, and unchanged or unread, until the ticket is over.
-    pub unsafe fn bulk(&self, push: bool, last: bool, pieces: &[Piece], remote: Place) -> Result<u64> {
+    pub unsafe fn bulk(&self, push: bool, last: Last, pieces: &[Piece], remote: Place) -> Result<u64> {
         let what = if push { What::Write } else { What::Read };
         let mut posted = self.lock_up()?;
         let bytes = pieces.iter().map(|p| p.len as usize).sum();
         posted.count(!push, bytes);
         posted.group += bytes;
         let ends = !push || posted.group >= GROUP * self.write_most();
-        let ticket = self.post(&mut posted, what, Data::Pieces(pieces), remote, last || ends)?;
+        let how = match last {
+            _ if ends => How::Asking,
+            Last::Yes => How::Asking,
+            Last::Followed if self.limits.reads_early => How::Later,
+            Last::Followed => How::Asking,
+            Last::No => How::Silent,
+        };
+        let ticket = self.post(&mut posted, what, Data::Pieces(pieces), remote, how)?;
         if ends {
             (posted.ends, posted.group) = ([posted.ends[1], ticket], 0);
         }
@@ -296,6 +360,6 @@ impl Link {
     pub unsafe fn atomic(&self, change: Change, old: Piece, remote: Place) -> Result<u64> {
         let mut posted = self.lock_up()?;
         posted.count(true, 8);
-        self.post(&mut posted, What::Change(change), Data::Pieces(&[Piece { len: 8, ..old }]), remote, true)
+        self.post(&mut posted, What::Change(change), Data::Pieces(&[Piece { len: 8, ..old }]), remote, How::Asking)
     }
 }

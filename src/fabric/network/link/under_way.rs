@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::ending::Reason;
+use super::posting::How;
 use super::{Link, PROBE_NS, Posted};
 use crate::base::atomics::spin_loop;
 use crate::base::clock::now_ns;
@@ -113,12 +114,30 @@ impl Link {
         }
     }
 
+    /// Has this side's memory of this request been read, so that it may change?
+    pub fn is_read(&self, ticket: u64) -> bool {
+        let has_read = || {
+            let one = self.queue.try_lock();
+            one.is_ok_and(|one| one.as_ref().is_some_and(|pair| pair.has_read(ticket)))
+        };
+        self.completed.load(Ordering::Acquire) >= ticket || has_read() || self.is_over(ticket)
+    }
+
     /// Waits for a request of [`bulk`](Link::bulk): when it returns the device is done with its memory. It ends: the device reports
     /// success or, within about four seconds of silence, failure.
     pub fn wait(&self, ticket: u64) -> Result<()> {
+        self.wait_until(ticket, || self.is_over(ticket))
+    }
+
+    /// The same for a write, of which only this side's memory counts.
+    pub fn wait_read(&self, ticket: u64) -> Result<()> {
+        self.wait_until(ticket, || self.is_read(ticket))
+    }
+
+    fn wait_until(&self, ticket: u64, over: impl Fn() -> bool) -> Result<()> {
         let mut turns = 0u32;
         let mut failed_ns = 0;
-        while !self.is_over(ticket) {
+        while !over() {
             if self.has_ended() && turns.is_multiple_of(64) {
                 let now = now_ns();
                 failed_ns = if failed_ns == 0 { now } else { failed_ns };
@@ -230,7 +249,7 @@ impl Link {
     /// Posts a request that does nothing but complete after all before it.
     pub(in crate::fabric::network) fn post_empty(&self, posted: &mut Posted) -> Result<u64> {
         let place = self.any_place().unwrap_or(Place { addr: 0, rkey: 0 });
-        self.post(posted, What::Write, Data::Pieces(&[]), place, true)
+        self.post(posted, What::Write, Data::Pieces(&[]), place, How::Asking)
     }
 
     /// Is all that was posted known to be over?

@@ -1,0 +1,146 @@
+//! What goes over a connection: a header of 32 bytes, and the bytes that it announces.
+//!
+//! ```text
+//!   kind 1 | completes 1 | 0 | length 4 | key 4 | number 4 | address 8 | request 8
+//! ```
+//! Before the first one the end that has dialled says which connection this is: see [`Greeting`].
+
+/// Bytes of a header.
+pub(super) const HEADER: usize = 32;
+/// Bytes of a [`Greeting`].
+pub(super) const GREETING: usize = 32;
+const GREETS: u64 = u64::from_le_bytes(*b"FMPL tcp");
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The bytes behind it are written there.
+    Write,
+    /// The same, and the number is told.
+    WriteWithNumber,
+    /// So many bytes from there are wanted.
+    Read,
+    /// A word there is changed: by the first of two words behind the header, which is added,
+    Add,
+    /// or which is replaced by the second.
+    Swap,
+    /// What a read or a change wanted is behind it.
+    Answer,
+    /// The request, and all before it, are over.
+    Over,
+    /// The request was refused: it used a wrong key or address.
+    Refused,
+}
+
+const KINDS: [Kind; 8] =
+    [Kind::Write, Kind::WriteWithNumber, Kind::Read, Kind::Add, Kind::Swap, Kind::Answer, Kind::Over, Kind::Refused];
+
+/// See the head of this file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub kind: Kind,
+    /// The other end says when it is over.
+    pub asks: bool,
+    pub len: u32,
+    pub rkey: u32,
+    pub number: u32,
+    pub addr: u64,
+    /// Number of the request.
+    pub id: u64,
+}
+
+impl Header {
+    /// With nothing but the number of a request.
+    pub fn bare(kind: Kind, id: u64) -> Header {
+        Header { kind, asks: false, len: 0, rkey: 0, number: 0, addr: 0, id }
+    }
+    #[inline]
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut b = [0; HEADER];
+        (b[0], b[1]) = (KINDS.iter().position(|k| *k == self.kind).unwrap_or(0) as u8 + 1, self.asks as u8);
+        b[4..8].copy_from_slice(&self.len.to_le_bytes());
+        b[8..12].copy_from_slice(&self.rkey.to_le_bytes());
+        b[12..16].copy_from_slice(&self.number.to_le_bytes());
+        b[16..24].copy_from_slice(&self.addr.to_le_bytes());
+        b[24..].copy_from_slice(&self.id.to_le_bytes());
+        b
+    }
+    /// `None`: it is none.
+    #[inline]
+    pub fn decode(b: &[u8; HEADER]) -> Option<Header> {
+        let half = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
+        let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
+        let kind = *KINDS.get(usize::from(b[0]).checked_sub(1)?)?;
+        let asks = match b[1] {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
+        Some(Header { kind, asks, len: half(4), rkey: half(8), number: half(12), addr: word(16), id: word(24) })
+    }
+    /// Bytes that follow it.
+    #[inline]
+    pub fn follows(&self) -> usize {
+        match self.kind {
+            Kind::Write | Kind::WriteWithNumber | Kind::Answer => self.len as usize,
+            Kind::Add | Kind::Swap => 16,
+            Kind::Read | Kind::Over | Kind::Refused => 0,
+        }
+    }
+}
+
+/// One end of a connection as the other knows it: its number in its process, and a word that nobody could have guessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    pub number: u32,
+    pub token: u64,
+}
+
+/// What the end that dials says first: with whom it wants to speak, and who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Greeting {
+    pub to: Name,
+    pub from: Name,
+}
+
+impl Greeting {
+    pub fn encode(&self) -> [u8; GREETING] {
+        let mut b = [0; GREETING];
+        b[..8].copy_from_slice(&GREETS.to_le_bytes());
+        b[8..12].copy_from_slice(&self.to.number.to_le_bytes());
+        b[12..16].copy_from_slice(&self.from.number.to_le_bytes());
+        b[16..24].copy_from_slice(&self.to.token.to_le_bytes());
+        b[24..].copy_from_slice(&self.from.token.to_le_bytes());
+        b
+    }
+    /// `None`: somebody else has dialled.
+    pub fn decode(b: &[u8; GREETING]) -> Option<Greeting> {
+        let half = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
+        let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
+        let name = |number: usize, token: usize| Name { number: half(number), token: word(token) };
+        (word(0) == GREETS).then(|| Greeting { to: name(8, 16), from: name(12, 24) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_comes_as_it_went() {
+        for kind in KINDS {
+            for asks in [false, true] {
+                let header = Header { kind, asks, len: 1 << 31 | 5, rkey: !7, number: 9, addr: !11, id: 1 << 63 | 13 };
+                assert_eq!(Header::decode(&header.encode()), Some(header));
+            }
+        }
+        for (at, byte) in [(0, 0), (0, KINDS.len() as u8 + 1), (1, 2)] {
+            let mut bytes = Header::bare(Kind::Over, 1).encode();
+            bytes[at] = byte;
+            assert_eq!(Header::decode(&bytes), None);
+        }
+        let greeting = Greeting { to: Name { number: 1, token: !2 }, from: Name { number: !3, token: 4 } };
+        assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
+        assert_eq!(Greeting::decode(&[b'G'; GREETING]), None);
+    }
+}

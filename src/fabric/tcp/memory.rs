@@ -1,0 +1,209 @@
+//! What peers may reach: registered memory, by keys that are given out in turn. And the copies by which short writes get there, whose words are
+//! seen whole.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::fabric::network::device::{Access, Change, Place, Registrar, Registration};
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(super) struct Memory(RwLock<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    all: HashMap<u32, Entry>,
+    last: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: u64,
+    len: usize,
+    access: Access,
+}
+
+impl Memory {
+    /// Does something with memory that peers may use like this, which stays registered meanwhile. `None`: they may not.
+    #[inline]
+    pub fn reach<R>(&self, place: Place, len: usize, access: Access, use_it: impl FnOnce(*mut u8) -> R) -> Option<R> {
+        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = table.all.get(&place.rkey)?;
+        let from = place.addr.checked_sub(entry.at)?;
+        if !entry.access.contains(access) || from.checked_add(len as u64)? > entry.len as u64 {
+            return None;
+        }
+        Some(use_it(place.addr as *mut u8))
+    }
+
+    /// Changes a word, and gives what was there. `None`: it may not be changed.
+    pub fn change(&self, place: Place, change: Change) -> Option<u64> {
+        if !place.addr.is_multiple_of(8) {
+            return None;
+        }
+        self.reach(place, 8, Access::REMOTE_ATOMIC, |at| {
+            // SAFETY: registered, so mapped, to be changed by others, who use atomics; aligned.
+            let word = unsafe { &*at.cast::<AtomicU64>() };
+            match change {
+                Change::Add(n) => word.fetch_add(n, Ordering::AcqRel),
+                Change::Swap(expected, new) => {
+                    match word.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire) {
+                        Ok(old) | Err(old) => old,
+                    }
+                }
+            }
+        })
+    }
+}
+
+impl Registrar for Memory {
+    unsafe fn register(self: Arc<Self>, at: *mut u8, len: usize, access: Access) -> io::Result<Box<dyn Registration>> {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let entry = Entry { at: at as u64, len, access };
+        loop {
+            table.last = table.last.wrapping_add(1);
+            let key = table.last;
+            if key != 0 && !table.all.contains_key(&key) {
+                table.all.insert(key, entry);
+                drop(table);
+                return Ok(Box::new(Registered { memory: self, key }));
+            }
+        }
+    }
+    fn name(&self) -> String {
+        "tcp".into()
+    }
+}
+
+#[derive(Debug)]
+struct Registered {
+    memory: Arc<Memory>,
+    key: u32,
+}
+
+impl Registration for Registered {
+    fn lkey(&self) -> u32 {
+        self.key
+    }
+    fn rkey(&self) -> u32 {
+        self.key
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // Whoever is at it for a peer is waited for.
+        self.memory.0.write().unwrap_or_else(PoisonError::into_inner).all.remove(&self.key);
+    }
+}
+
+/// Copies bytes to where others look meanwhile: aligned words, of eight bytes or of four where no eight are, are seen whole; and whoever sees one
+/// sees what was written before.
+///
+/// # Safety
+/// So many bytes can be read there, and written here by nobody else without atomics.
+#[inline]
+pub(super) unsafe fn show(from: &[u8], to: *mut u8) {
+    // SYNC POINT: pairs with the acquire loads of whoever looks at fronts.
+    fence(Ordering::Release);
+    let mut at = 0;
+    while at < from.len() {
+        // SAFETY: within what the caller promises; aligned as each case asks for.
+        unsafe {
+            let (source, place) = (from.as_ptr().add(at), to.add(at));
+            let left = from.len() - at;
+            if left >= 8 && (place as usize).is_multiple_of(8) {
+                (*place.cast::<AtomicU64>()).store(source.cast::<u64>().read_unaligned(), Ordering::Relaxed);
+                at += 8;
+            } else if left >= 4 && (place as usize).is_multiple_of(4) {
+                (*place.cast::<AtomicU32>()).store(source.cast::<u32>().read_unaligned(), Ordering::Relaxed);
+                at += 4;
+            } else {
+                (*place.cast::<AtomicU8>()).store(*source, Ordering::Relaxed);
+                at += 1;
+            }
+        }
+    }
+}
+
+/// The other way: words are read whole.
+///
+/// # Safety
+/// So many bytes can be read there, and are written by nobody without atomics.
+#[inline]
+pub(super) unsafe fn look(from: *const u8, to: &mut [u8]) {
+    let (mut at, n) = (0, to.len());
+    while at < n {
+        // SAFETY: within what the caller promises; aligned as each case asks for.
+        unsafe {
+            let (source, place) = (from.add(at), to.as_mut_ptr().add(at));
+            if n - at >= 8 && (source as usize).is_multiple_of(8) {
+                place.cast::<u64>().write_unaligned((*source.cast::<AtomicU64>()).load(Ordering::Relaxed));
+                at += 8;
+            } else if n - at >= 4 && (source as usize).is_multiple_of(4) {
+                place.cast::<u32>().write_unaligned((*source.cast::<AtomicU32>()).load(Ordering::Relaxed));
+                at += 4;
+            } else {
+                *place = (*source.cast::<AtomicU8>()).load(Ordering::Relaxed);
+                at += 1;
+            }
+        }
+    }
+    fence(Ordering::Acquire);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_key_allows_is_reached() {
+        let words = [const { AtomicU64::new(5) }; 4];
+        let (at, memory) = (words.as_ptr() as u64, Arc::<Memory>::default());
+        let register = |access| {
+            // SAFETY: lives longer.
+            unsafe { memory.clone().register((at + 8) as *mut u8, 16, access) }.expect("registered")
+        };
+        let all = register(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC);
+        let read = register(Access::REMOTE_READ);
+        let reached = |addr, rkey, len, access| memory.reach(Place { addr, rkey }, len, access, |_| ()).is_some();
+        assert!(reached(at + 8, all.rkey(), 16, Access::REMOTE_WRITE));
+        assert!(reached(at + 23, read.rkey(), 1, Access::REMOTE_READ));
+        assert!(!reached(at + 8, read.rkey(), 16, Access::REMOTE_WRITE));
+        for (addr, len) in [(at + 8, 17), (at + 7, 1), (at + 24, 1), (u64::MAX, 2), (at + 8, usize::MAX)] {
+            assert!(!reached(addr, all.rkey(), len, Access::REMOTE_WRITE), "{addr} {len}");
+        }
+        let change = |addr, rkey, change| memory.change(Place { addr, rkey }, change);
+        assert_eq!(change(at + 8, all.rkey(), Change::Add(2)), Some(5));
+        assert_eq!(change(at + 8, all.rkey(), Change::Swap(5, 9)), Some(7));
+        assert_eq!(change(at + 8, all.rkey(), Change::Swap(7, 9)), Some(7));
+        assert_eq!(change(at + 12, all.rkey(), Change::Add(1)), None);
+        assert_eq!(change(at + 8, read.rkey(), Change::Add(1)), None);
+        let key = all.rkey();
+        drop(all);
+        assert_eq!(change(at + 8, key, Change::Add(1)), None);
+        assert_eq!(words.each_ref().map(|w| w.load(Ordering::Relaxed)), [5, 9, 5, 5]);
+    }
+
+    #[test]
+    fn copies_that_are_seen_are_whole() {
+        let from: Vec<u8> = (1..=64).collect();
+        for n in 0..40 {
+            for begin in 0..9 {
+                let (mut there, mut back) = ([0u64; 8], [0; 64]);
+                let at = there.as_mut_ptr().cast::<u8>();
+                // SAFETY: 64 bytes.
+                let bytes = unsafe {
+                    show(&from[..n], at.add(begin));
+                    look(at.add(begin), &mut back[..n]);
+                    *at.cast::<[u8; 64]>()
+                };
+                assert_eq!(bytes[begin..][..n], from[..n]);
+                assert!(bytes[..begin].iter().chain(&bytes[begin + n..]).all(|b| *b == 0));
+                assert_eq!(back[..n], from[..n]);
+            }
+        }
+    }
+}

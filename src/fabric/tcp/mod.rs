@@ -1,0 +1,21 @@
+//! TCP by the system's own sockets: a network as [`network::device`](super::network::device) wants it, which every machine has.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | [`port`] | the address that is used, and how ends are named |
+//! | `memory` | what peers may reach, by keys; words that are seen whole |
+//! | `frame` | what goes over a connection |
+//! | `socket` | calls of the system |
+//! | `connection` | one end of a connection, as the protocol between nodes wants it |
+//! | [`network`] | a port, as the protocol between nodes wants it |
+//!
+//! A connection of the protocol is one of TCP. A request is a frame with its bytes behind it, and one call of the system sends both; the other
+//! end's process does what the frame asks for, as a device would: it receives long writes right into the memory that they are for. That is
+//! done by whoever waits there, or by the thread of the fabric. What was posted is executed in order, since the frames come in order.
+
+mod connection;
+mod frame;
+mod memory;
+pub mod network;
+pub mod port;
+mod socket;

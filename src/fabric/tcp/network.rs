@@ -1,0 +1,460 @@
+//! A port that a process uses, as the protocol between nodes wants it: its datagrams by UDP, its connections by TCP, and what comes.
+//!
+//! What a peer asks for is done only while somebody of this process calls. Threads that wait do; the thread of the fabric sleeps on all sockets
+//! together, and stays aside for a moment whenever others have called since it looked last, since it would only get in their way.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{ErrorKind, Read};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use super::connection::Connection;
+use super::frame::{GREETING, Greeting, Name};
+use super::memory::Memory;
+use super::port::{Port, Reached};
+use super::socket::{self, Watch};
+use crate::base::error::{Code, Error, Result};
+use crate::base::key::random;
+use crate::base::system::{event, hear, lengthen_queue, tell};
+use crate::fabric::network::device::{Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, Pair};
+use crate::fabric::network::link::PIECES;
+use crate::fabric::network::multicast::{Counts, Group, Name as GroupName};
+use crate::fabric::network::region::Domain;
+
+/// After so long without an answer a connection has failed.
+const SILENCE_NS: u64 = 5_000_000_000;
+/// While threads that wait do the calling, the thread of the fabric looks only so often.
+const ASIDE: Duration = Duration::from_micros(250);
+/// Longest request in bytes.
+const LONGEST: u32 = 256 << 10;
+/// Registering is little more than a note here.
+const COPY_MOST: u32 = 512;
+/// Up to so many connections are asked themselves what has come; of more the system is asked which have anything.
+const FEW: usize = 2;
+/// Turns after which it is asked in any case.
+const TURNS: u64 = 32;
+/// Who has dialled and does not say whom within so long is hung up on, as is the first of more than so many.
+const GREETS_WITHIN: Duration = Duration::from_secs(5);
+const STRANGERS: usize = 256;
+/// Connections that may be dialled before anybody has looked.
+const CALLS: i32 = 4096;
+/// Datagrams that are taken at a time.
+const DATAGRAMS: usize = 64;
+
+/// Names of sockets, of which connections have their numbers.
+const OF_DATAGRAMS: u64 = 1 << 32;
+const OF_CALLS: u64 = 2 << 32;
+const OF_STRANGERS: u64 = 3 << 32;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What all connections of a process share.
+#[derive(Debug)]
+pub(super) struct Home {
+    pub memory: Arc<Memory>,
+    pub watch: Watch,
+    pub reached: Reached,
+    pub silence_ms: u32,
+    /// Connections that owe their other ends a word, or hold something back; and does the thread look within a moment, so that they may?
+    pub owing: AtomicUsize,
+    looks: AtomicBool,
+    /// By their numbers; and all of them where they are few.
+    all: RwLock<BTreeMap<u32, Weak<Connection>>>,
+    /// Numbers that have come.
+    numbers: Mutex<VecDeque<(u32, u32)>>,
+    has_numbers: AtomicBool,
+    /// The thread was called for them.
+    called: AtomicBool,
+    errors: Mutex<VecDeque<DeviceError>>,
+    wake: OwnedFd,
+}
+
+impl Home {
+    /// A number has come by a connection.
+    pub fn tell_number(&self, connection: u32, number: u32) {
+        lock(&self.numbers).push_back((connection, number));
+        self.has_numbers.store(true, Ordering::Release);
+    }
+    /// Numbers that have come by the way are looked at by the thread.
+    #[inline]
+    pub fn call_for_numbers(&self) {
+        if self.has_numbers.load(Ordering::Acquire) && !self.called.swap(true, Ordering::AcqRel) {
+            tell(&self.wake);
+        }
+    }
+    /// May what nobody waits for be held back? Asked when that is counted among what is owed.
+    #[inline]
+    pub fn lets_wait(&self) -> bool {
+        // SYNC POINT: pairs with `sleep`: the thread sees that something is owed, or this that it sleeps.
+        self.looks.load(Ordering::SeqCst)
+    }
+    pub fn tell_error(&self, error: DeviceError) {
+        lock(&self.errors).push_back(error);
+        tell(&self.wake);
+    }
+    /// A connection is gone.
+    pub fn forget(&self, number: u32) {
+        self.all.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
+    }
+    fn of(&self, number: u32) -> Option<Arc<Connection>> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner).get(&number)?.upgrade()
+    }
+    /// The connections, if they are few.
+    fn few(&self) -> Option<[Option<Arc<Connection>>; FEW]> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let mut few = [const { None }; FEW];
+        if all.len() > FEW {
+            return None;
+        }
+        few.iter_mut().zip(all.values()).for_each(|(to, one)| *to = one.upgrade());
+        Some(few)
+    }
+    fn everyone(&self) -> Vec<Arc<Connection>> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// Somebody who has dialled, and what he has said.
+#[derive(Debug)]
+struct Stranger {
+    stream: TcpStream,
+    said: [u8; GREETING],
+    n: usize,
+    since: Instant,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct Tcp {
+    port: Port,
+    home: Arc<Home>,
+    domain: Arc<Domain>,
+    datagrams: UdpSocket,
+    calls: TcpListener,
+    strangers: Mutex<Vec<Stranger>>,
+    last: AtomicU32,
+    /// Who sleeps.
+    sleeper: OnceLock<ThreadId>,
+    /// Calls by others, and how many there were when the thread slept last.
+    driven: AtomicU64,
+    seen: AtomicU64,
+}
+
+impl Tcp {
+    /// Uses this port from now on.
+    pub fn open(port: Port) -> Result<Tcp> {
+        let system = |what: &str| {
+            let what = format!("{what} at {}", port.ip);
+            move |e: std::io::Error| Error::new(Code::System, format!("{what}: {e}"))
+        };
+        let datagrams = UdpSocket::bind((port.ip, 0)).map_err(system("a socket for datagrams"))?;
+        let calls = TcpListener::bind((port.ip, 0)).map_err(system("a socket for connections"))?;
+        lengthen_queue(&calls, CALLS);
+        let ready = || {
+            datagrams.set_nonblocking(true)?;
+            calls.set_nonblocking(true)?;
+            let watch = Watch::new()?;
+            watch.add(datagrams.as_raw_fd(), OF_DATAGRAMS, false)?;
+            watch.add(calls.as_raw_fd(), OF_CALLS, false)?;
+            let ports = (datagrams.local_addr()?.port(), calls.local_addr()?.port());
+            Ok((watch, ports, event()?))
+        };
+        let (watch, (of_datagrams, of_connections), wake) = ready().map_err(system("the sockets"))?;
+        let memory = Arc::<Memory>::default();
+        let domain = Domain::new(memory.clone(), Atomics::Both);
+        let home = Home {
+            memory,
+            watch,
+            reached: Reached { ip: port.ip, datagrams: of_datagrams, connections: of_connections },
+            silence_ms: (SILENCE_NS / 1_000_000) as u32,
+            owing: AtomicUsize::new(0),
+            looks: AtomicBool::new(false),
+            all: RwLock::default(),
+            numbers: Mutex::default(),
+            has_numbers: AtomicBool::new(false),
+            called: AtomicBool::new(false),
+            errors: Mutex::default(),
+            wake,
+        };
+        Ok(Tcp {
+            port,
+            home: Arc::new(home),
+            domain,
+            datagrams,
+            calls,
+            strangers: Mutex::default(),
+            last: AtomicU32::new(0),
+            sleeper: OnceLock::new(),
+            driven: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes calls, and has those who have called say whom they want.
+    fn take_calls(&self) {
+        while let Ok((stream, _)) = self.calls.accept() {
+            let fd = stream.as_raw_fd();
+            let mut strangers = lock(&self.strangers);
+            strangers.retain(|s| s.since.elapsed() < GREETS_WITHIN);
+            if strangers.len() >= STRANGERS {
+                strangers.remove(0);
+            }
+            let watched =
+                stream.set_nonblocking(true).and_then(|()| self.home.watch.add(fd, OF_STRANGERS | fd as u64, false));
+            if watched.is_ok() {
+                strangers.push(Stranger { stream, said: [0; GREETING], n: 0, since: Instant::now() });
+            }
+        }
+    }
+
+    /// Somebody who has called says whom he wants.
+    fn hear(&self, fd: RawFd) {
+        let mut strangers = lock(&self.strangers);
+        let Some(at) = strangers.iter().position(|s| s.stream.as_raw_fd() == fd) else { return };
+        let one = &mut strangers[at];
+        match one.stream.read(&mut one.said[one.n..]) {
+            Ok(n) if n > 0 => one.n += n,
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return,
+            _ => {
+                strangers.swap_remove(at);
+                return;
+            }
+        }
+        if one.n < GREETING {
+            return;
+        }
+        let one = strangers.swap_remove(at);
+        drop(strangers);
+        self.home.watch.remove(fd);
+        let Some(greeting) = Greeting::decode(&one.said) else { return };
+        if let Some(connection) = self.home.of(greeting.to.number) {
+            let socket = OwnedFd::from(one.stream);
+            socket::settle(&socket, self.home.silence_ms);
+            connection.is_called(socket, greeting);
+        }
+    }
+
+    /// Takes datagrams; was there any?
+    fn take_datagrams(&self, with: &mut dyn FnMut(Arrived<'_>)) -> bool {
+        let mut some = false;
+        for _ in 0..DATAGRAMS {
+            let mut bytes = [0; DATAGRAM + 1];
+            match self.datagrams.recv(&mut bytes) {
+                Ok(DATAGRAM) => {
+                    if let Some(datagram) = bytes.first_chunk() {
+                        with(Arrived::Datagram(datagram));
+                    }
+                }
+                Ok(_) => with(Arrived::Damaged),
+                // One that was sent before has come back: nobody was there.
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused => continue,
+                Err(_) => break,
+            }
+            some = true;
+        }
+        some
+    }
+
+    /// Asks the system which sockets have something, and deals with it. `all`: whoever calls goes away. Were there datagrams?
+    fn look(&self, all: bool, with: &mut dyn FnMut(Arrived<'_>)) -> bool {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
+        let mut some = false;
+        for event in self.home.watch.look(&mut events) {
+            let (name, what) = (event.u64, event.events);
+            match name {
+                OF_DATAGRAMS => some |= self.take_datagrams(with),
+                OF_CALLS => self.take_calls(),
+                _ if name & !0xffff_ffff == OF_STRANGERS => self.hear(name as u32 as RawFd),
+                _ => {
+                    let Some(connection) = self.home.of(name as u32) else { continue };
+                    if what & libc::EPOLLOUT as u32 != 0 {
+                        connection.flush();
+                    }
+                    if what & !(libc::EPOLLOUT as u32) != 0 {
+                        connection.receive(all);
+                    }
+                }
+            }
+        }
+        some
+    }
+
+    /// Hands over the numbers that have come; were there any?
+    fn tell_numbers(&self, with: &mut dyn FnMut(Arrived<'_>)) -> bool {
+        let home = &self.home;
+        if !home.has_numbers.load(Ordering::Acquire) {
+            return false;
+        }
+        let mut numbers = lock(&home.numbers);
+        home.has_numbers.store(false, Ordering::Release);
+        home.called.store(false, Ordering::Release);
+        let some = !numbers.is_empty();
+        numbers.drain(..).for_each(|(connection, number)| with(Arrived::Number(connection, number)));
+        some
+    }
+
+    /// Sends what is owed or held back.
+    fn pay_all(&self) {
+        self.home.everyone().iter().for_each(|connection| {
+            connection.pay();
+            connection.flush_or_watch();
+        });
+    }
+
+    /// Is the caller the thread that sleeps here?
+    fn is_sleeper(&self) -> bool {
+        self.sleeper.get() == Some(&std::thread::current().id())
+    }
+
+    /// What follows; `some`: something has come that the thread deals with.
+    fn collected(&self, some: bool) {
+        if some && !self.is_sleeper() {
+            self.wake();
+        }
+    }
+
+    /// Sleeps until one of them is readable, or the time.
+    fn nap(&self, fds: &mut [libc::pollfd], at_most: Option<Duration>) {
+        let time = at_most.map(|t| libc::timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
+        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: an array of that length, and a time or none.
+        unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, std::ptr::null()) };
+    }
+}
+
+impl Device for Tcp {
+    fn describe(&self) -> String {
+        self.port.to_string()
+    }
+    fn limits(&self) -> Limits {
+        Limits {
+            longest: LONGEST,
+            write_most: LONGEST,
+            copy_most: COPY_MOST,
+            pieces: PIECES,
+            atomics: Atomics::Both,
+            silence_ns: SILENCE_NS,
+            holds_pages: false,
+            reads_early: true,
+            is_driven: true,
+        }
+    }
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+    fn address(&self) -> Address {
+        self.home.reached.address()
+    }
+
+    fn send(&self, to: &Address, datagram: &[u8; DATAGRAM]) -> Result<bool> {
+        let reached = Reached::of(to);
+        Ok(self.datagrams.send_to(datagram, reached.at(reached.datagrams)).is_ok())
+    }
+
+    fn pair(&self, _depth: u32) -> Result<Arc<dyn Pair>> {
+        let token = u64::from_le_bytes(random()?);
+        let mut all = self.home.all.write().unwrap_or_else(PoisonError::into_inner);
+        let number = loop {
+            let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+            if number != 0 && !all.contains_key(&number) {
+                break number;
+            }
+        };
+        let connection = Arc::new(Connection::new(&self.home, Name { number, token }));
+        all.insert(number, Arc::downgrade(&connection));
+        Ok(connection)
+    }
+
+    fn collect(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
+        let mut some = self.look(true, with);
+        if self.home.owing.load(Ordering::Relaxed) > 0 {
+            self.pay_all();
+        }
+        some |= self.tell_numbers(with);
+        if !self.is_sleeper() {
+            self.driven.fetch_add(1, Ordering::Relaxed);
+        }
+        self.collected(some);
+        Ok(())
+    }
+
+    fn drive(&self, with: &mut dyn FnMut(Arrived<'_>)) -> Result<()> {
+        let turn = self.driven.fetch_add(1, Ordering::Relaxed);
+        let few = if turn.is_multiple_of(TURNS) { None } else { self.home.few() };
+        let mut some = false;
+        match few {
+            Some(few) => few.into_iter().flatten().for_each(|connection| {
+                connection.flush();
+                connection.receive(false);
+            }),
+            None => {
+                if self.home.owing.load(Ordering::Relaxed) > 0 {
+                    self.home.everyone().iter().for_each(|connection| connection.flush());
+                }
+                some |= self.look(false, with);
+            }
+        }
+        some |= self.tell_numbers(with);
+        self.collected(some);
+        Ok(())
+    }
+
+    fn arm(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn sleep(&self, at_most: Option<Duration>) -> bool {
+        let _ = self.sleeper.set(std::thread::current().id());
+        let told = || !lock(&self.home.errors).is_empty();
+        let readable = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let wake = readable(self.home.wake.as_raw_fd());
+        let until = at_most.map(|t| Instant::now() + t);
+        // As long as others call there is nothing to be done here.
+        while !told() {
+            let driven = self.driven.load(Ordering::Relaxed);
+            if driven == self.seen.swap(driven, Ordering::Relaxed) {
+                break;
+            }
+            self.home.looks.store(true, Ordering::Relaxed);
+            let left = until.map_or(ASIDE, |t| t.saturating_duration_since(Instant::now()).min(ASIDE));
+            let mut fds = [wake];
+            self.nap(&mut fds, Some(left));
+            if fds[0].revents != 0 || left < ASIDE {
+                let _ = hear(&self.home.wake);
+                return told();
+            }
+        }
+        if !told() {
+            // SYNC POINT: pairs with `lets_wait`.
+            self.home.looks.store(false, Ordering::SeqCst);
+            if self.home.owing.load(Ordering::SeqCst) > 0 {
+                self.pay_all();
+            }
+            self.nap(&mut [wake, readable(self.home.watch.as_raw_fd())], at_most);
+        }
+        let _ = hear(&self.home.wake);
+        told()
+    }
+
+    fn wake(&self) {
+        tell(&self.home.wake);
+    }
+
+    fn next_error(&self) -> Option<DeviceError> {
+        lock(&self.home.errors).pop_front()
+    }
+
+    fn join(&self, _name: GroupName, _counts: &Arc<Counts>) -> Result<Box<dyn Group>> {
+        Err(Error::new(Code::Unsupported, format!("{} has no multicast groups", self.port)))
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+}

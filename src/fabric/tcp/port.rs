@@ -1,0 +1,144 @@
+//! The address that a process uses, and how it and the ends of its connections are named.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+use super::frame::Name;
+use crate::base::error::{Code, Error, Result};
+use crate::base::system::addresses;
+use crate::fabric::network::device::{Address, End, OPAQUE};
+
+/// An address of this machine, and its interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The interface.
+    pub name: String,
+    /// Its address.
+    pub ip: IpAddr,
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tcp on {} ({})", self.name, self.ip)
+    }
+}
+
+impl Port {
+    /// The one that is named, by its interface or address; otherwise the best. `Setting`: there is none of that name.
+    pub fn choose(wish: Option<&str>) -> Result<Port> {
+        let all = addresses().map_err(|e| {
+            Error::new(Code::System, format!("asking for the addresses of this machine (getifaddrs): {e}"))
+        })?;
+        let ports = all.into_iter().map(|(name, ip)| Port { name, ip }).collect();
+        Port::best(ports, wish)
+    }
+
+    fn best(mut ports: Vec<Port>, wish: Option<&str>) -> Result<Port> {
+        // An address of a link is none without the link's number, which the others count differently.
+        ports.retain(|p| !matches!(p.ip, IpAddr::V6(ip) if ip.is_unicast_link_local()));
+        let there: Vec<String> = ports.iter().map(|p| format!("{} ({})", p.name, p.ip)).collect();
+        if let Some(wish) = wish {
+            ports.retain(|p| p.name == wish || p.ip.to_string() == wish);
+        }
+        // What leads to other machines before what does not, the fourth version before the sixth; the system's order otherwise.
+        let best = ports.into_iter().min_by_key(|p| (p.ip.is_loopback(), p.ip.is_ipv6()));
+        best.ok_or_else(|| match wish {
+            Some(wish) => Error::new(
+                Code::Setting,
+                format!(
+                    "FMPL_NETWORK=tcp:{wish}: no interface or address {wish} that is up; there are: {}",
+                    there.join(", ")
+                ),
+            ),
+            None => Error::new(Code::Unsupported, "this machine has no interface that is up"),
+        })
+    }
+}
+
+/// Where a process is reached: its sockets of datagrams and of connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub ip: IpAddr,
+    pub datagrams: u16,
+    pub connections: u16,
+}
+
+/// ip 16 | ports 2, 2
+const REACHED: usize = 20;
+
+impl Reached {
+    fn encode(&self) -> [u8; REACHED] {
+        let mut b = [0; REACHED];
+        let ip = match self.ip {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        b[..16].copy_from_slice(&ip.octets());
+        b[16..18].copy_from_slice(&self.datagrams.to_le_bytes());
+        b[18..].copy_from_slice(&self.connections.to_le_bytes());
+        b
+    }
+    fn decode(b: &[u8]) -> Reached {
+        let mut ip = [0; 16];
+        ip.copy_from_slice(&b[..16]);
+        let half = |at: usize| u16::from_le_bytes([b[at], b[at + 1]]);
+        Reached { ip: Ipv6Addr::from(ip).to_canonical(), datagrams: half(16), connections: half(18) }
+    }
+    pub fn address(&self) -> Address {
+        let mut b = [0; OPAQUE];
+        b[..REACHED].copy_from_slice(&self.encode());
+        Address(b)
+    }
+    pub fn of(address: &Address) -> Reached {
+        Reached::decode(&address.0)
+    }
+    /// The socket at one of its ports.
+    pub fn at(&self, port: u16) -> SocketAddr {
+        match self.ip {
+            IpAddr::V4(ip) => (ip, port).into(),
+            IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, 0).into(),
+        }
+    }
+    /// The end of a connection there: where | number 4 | token 8
+    pub fn end(&self, name: Name) -> End {
+        let mut b = [0; OPAQUE];
+        b[..REACHED].copy_from_slice(&self.encode());
+        b[REACHED..][..4].copy_from_slice(&name.number.to_le_bytes());
+        b[REACHED + 4..][..8].copy_from_slice(&name.token.to_le_bytes());
+        End(b)
+    }
+    pub fn of_end(end: &End) -> (Reached, Name) {
+        let half = |at: usize| u32::from_le_bytes([end.0[at], end.0[at + 1], end.0[at + 2], end.0[at + 3]]);
+        let token = u64::from(half(REACHED + 4)) | u64::from(half(REACHED + 8)) << 32;
+        (Reached::decode(&end.0), Name { number: half(REACHED), token })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_as_they_went() {
+        for ip in ["192.0.2.7", "2001:db8::9"] {
+            let reached = Reached { ip: ip.parse().expect("an address"), datagrams: 0x1234, connections: 0xfedc };
+            let name = Name { number: 1 << 31 | 3, token: !5 };
+            assert_eq!(Reached::of(&reached.address()), reached);
+            assert_eq!(Reached::of_end(&reached.end(name)), (reached, name));
+        }
+    }
+
+    #[test]
+    fn what_leads_to_others_is_used() {
+        let port = |name: &str, ip: &str| Port { name: name.into(), ip: ip.parse().expect("an address") };
+        let all =
+            || vec![port("lo", "127.0.0.1"), port("a", "fe80::1"), port("b", "2001:db8::1"), port("c", "192.0.2.1")];
+        let best = |ports: Vec<Port>, wish| Port::best(ports, wish).map(|p| p.name).map_err(|e| e.code());
+        assert_eq!(best(all(), None), Ok("c".into()));
+        assert_eq!(best(all(), Some("lo")), Ok("lo".into()));
+        assert_eq!(best(all(), Some("2001:db8::1")), Ok("b".into()));
+        assert_eq!(best(all(), Some("d")), Err(Code::Setting));
+        assert_eq!(best(all()[..1].to_vec(), None), Ok("lo".into()));
+        assert_eq!(best(Vec::new(), None), Err(Code::Unsupported));
+    }
+}
