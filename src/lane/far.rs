@@ -319,7 +319,11 @@ impl Far {
     }
     /// Marks the message that this side wants to put. `pending`: nobody here looks, so the peer is to call when it posts.
     pub fn mark(&self, slot: usize, seq: u64, pending: bool) {
-        let _ = self.write_word(slot, MARK_AT, seq << 2 | if pending { PENDING } else { WANTS });
+        let word = seq << 2 | if pending { PENDING } else { WANTS };
+        let _ = match pending {
+            true => self.write_word(slot, MARK_AT, word),
+            false => self.write_later(slot, MARK_AT, |_, record| record.put(&[word])),
+        };
     }
     /// Has the peer a pending send that waits for a posting of this message?
     pub fn is_pending(&self, slot: usize, seq: u64) -> bool {

@@ -335,6 +335,11 @@ pub(super) fn take_back(receiver: &Receiver, far: &Far) -> bool {
 pub(super) fn hooks() -> Hooks {
     Hooks {
         on_number: Box::new(on_number),
+        moves_on: Box::new(|| {
+            if let Ok(ep) = endpoint() {
+                ep.waiting_sends.push(ep);
+            }
+        }),
         came_up: Box::new(|link| {
             let Ok(ep) = endpoint() else { return };
             let lanes = ep.lanes.hold_far(|_, far| is_of(far, link));

@@ -13,7 +13,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Form, Layout, Run};
 use crate::base::prefetch::{prefetch, prefetch_to_write};
 use crate::base::unwinding::NoWayOut;
-use crate::lane::far::Call;
+use crate::lane::far::{Call, Far};
 use crate::lane::map::{SPLIT_BYTES, SYSTEM_INDICES};
 use crate::lane::record::*;
 use crate::lane::*;

@@ -180,7 +180,7 @@ pub fn has_a_loose_cable() {
 
 pub fn link_back() {
     // A device gives up before that.
-    if by_libfabric() {
+    if in_software() {
         with_links(|| _ = Job::new(3, "has a loose cable").nodes(Nodes::Cyclic(2)).run());
     }
 }
@@ -233,7 +233,7 @@ pub fn no_way_there() {
         };
         assert!(named(0, 1) || named(1, 0), "{text}");
         assert!(text.contains("no answer over ") && text.contains("within 3.0 s"), "{text}");
-        assert!(!by_libfabric() || text.contains("cannot be reached: "), "{text}");
+        assert!(!in_software() || text.contains("cannot be reached: "), "{text}");
     });
 }
 
@@ -268,8 +268,8 @@ pub fn stops_on_another_node() {
                 isend_wait(1, 2);
             }
         };
-        if by_libfabric() {
-            // A provider in software does nothing in a process that is stopped, so these wait, for longer than silence is taken for an answer.
+        if in_software() {
+            // A network in software does nothing in a process that is stopped, so these wait, for longer than silence is taken for an answer.
             std::thread::scope(|scope| {
                 scope.spawn(|| go_on(8000));
                 send_all();
@@ -482,7 +482,7 @@ pub fn late_there() {
         let job = |body: &str| Job::new(2, body).nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=2");
         job("is late on another node").run();
         // TCP is back only after as long again as it was away: the wait is over by then.
-        if !by_libfabric() {
+        if !in_software() {
             job("hears of a posting late").run();
         }
     });

@@ -127,8 +127,8 @@ pub fn with_links(test: impl FnOnce()) {
     if in_rig() {
         return test();
     }
-    if !by_libfabric() {
-        return skipped("only in tests/rig there is a link to break, and over TCP by libfabric");
+    if !in_software() {
+        return skipped("only in tests/rig there is a link to break, and over TCP");
     }
     match links::Links::new(2) {
         Some(_links) => test(),

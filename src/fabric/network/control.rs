@@ -46,6 +46,8 @@ pub type OnNumber = Box<dyn Fn(&Arc<Link>, u32) + Send + Sync>;
 pub struct Hooks {
     /// A number came with a write.
     pub on_number: OnNumber,
+    /// Something may have come that a pending send of this process waits for; asked on a network that is driven.
+    pub moves_on: Box<dyn Fn() + Send + Sync>,
     /// The connection has come about, or the peer has left: whoever sleeps may want to look.
     pub came_up: Box<dyn Fn(&Link) + Send + Sync>,
     /// The connection is about to be given up: what is owed over it is sent.
@@ -461,6 +463,7 @@ impl Shared {
 
     fn run(&self) {
         let _ = self.thread.set(thread::current());
+        let is_driven = self.device.limits().is_driven;
         while !self.stop.load(Ordering::Acquire) {
             self.rest();
             self.cache.end();
@@ -478,6 +481,9 @@ impl Shared {
             }
             if self.is_broken() {
                 return;
+            }
+            if is_driven && let Some(hooks) = self.hooks.get() {
+                (hooks.moves_on)();
             }
             if self.due_ns.load(Ordering::Acquire) <= now_ns() {
                 self.tick();

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::frame::{Greeting, HEADER, Header, Kind, Name};
@@ -32,6 +32,8 @@ const AT_A_TIME: usize = 512 << 10;
 const READS_MOST: usize = 2 << 20;
 /// Bytes of records that are held back at most until something else goes.
 const HELD: usize = 8 << 10;
+/// Turns of a wait in which what nobody waits for is left alone.
+const LEFT_ALONE: u32 = 4;
 /// Parts of what is queued that leave by one call.
 const PARTS: usize = 16;
 
@@ -126,8 +128,9 @@ pub(super) struct Connection {
     /// Who has dialled.
     caller: OnceLock<Name>,
     out: Mutex<Out>,
-    /// Something has not left.
+    /// Something has not left; and in so many turns of waits it was left alone.
     holds: AtomicBool,
+    turns: AtomicU32,
     /// The last request whose bytes have all left.
     read: AtomicU64,
     inn: Mutex<In>,
@@ -176,6 +179,7 @@ impl Connection {
             caller: OnceLock::new(),
             out: Mutex::default(),
             holds: AtomicBool::new(false),
+            turns: AtomicU32::new(0),
             read: AtomicU64::new(0),
             inn: Mutex::new(inn),
             reads: Mutex::default(),
@@ -223,7 +227,7 @@ impl Connection {
         out.queue.push_back(Part::Bytes(greeting.encode().to_vec()));
         self.has(socket);
         self.wait_for_room(out, true);
-        self.has_left_over(out);
+        self.has_left_over(out, false);
         Ok(())
     }
 
@@ -237,9 +241,13 @@ impl Connection {
     }
 
     /// Something has not left. It does when somebody calls next, which the thread does within a moment, or now.
-    fn has_left_over(&self, out: &mut Out) {
+    fn has_left_over(&self, out: &mut Out, later: bool) {
         if !self.holds.swap(true, Ordering::AcqRel) {
+            self.turns.store(0, Ordering::Relaxed);
             self.home.owing.fetch_add(1, Ordering::SeqCst);
+        }
+        if !later {
+            self.turns.store(LEFT_ALONE, Ordering::Relaxed);
         }
         if !self.home.lets_wait() {
             self.send_queue(out);
@@ -290,7 +298,7 @@ impl Connection {
                 out.queue.push_back(Part::Memory(at, len));
             }
         }
-        self.leave(out, holds && !later);
+        self.leave(out, holds && !later, later);
     }
 
     /// The same for bytes that are the caller's again.
@@ -309,17 +317,17 @@ impl Connection {
             }
         }
         out.held.extend_from_slice(&bytes[gone..]);
-        self.leave(out, holds && !later || out.held.len() > HELD);
+        self.leave(out, holds && !later || out.held.len() > HELD, later);
     }
 
     /// What was queued leaves, `now` or when somebody calls.
-    fn leave(&self, out: &mut Out, now: bool) {
+    fn leave(&self, out: &mut Out, now: bool, later: bool) {
         if out.queue.is_empty() && out.held.is_empty() {
             self.read.store(out.last, Ordering::Release);
         } else if now {
             self.send_queue(out);
         } else {
-            self.has_left_over(out);
+            self.has_left_over(out, later);
         }
     }
 
@@ -336,6 +344,14 @@ impl Connection {
     pub fn flush(&self) {
         if self.holds.load(Ordering::Acquire) {
             self.send_queue(&mut lock(&self.out));
+        }
+    }
+
+    /// The same at a turn of a wait. What nobody waits for is left alone for some, since what the wait brings may go along.
+    #[inline]
+    pub fn turn(&self) {
+        if self.holds.load(Ordering::Acquire) && self.turns.fetch_add(1, Ordering::Relaxed) >= LEFT_ALONE {
+            self.flush();
         }
     }
 
@@ -382,7 +398,10 @@ impl Connection {
         if out.queue.is_empty() {
             self.has_nothing(out);
             self.read.store(out.last, Ordering::Release);
-        } else if !self.home.lets_wait() {
+            return;
+        }
+        self.turns.store(LEFT_ALONE, Ordering::Relaxed);
+        if !self.home.lets_wait() {
             self.wait_for_room(out, true);
         }
     }
@@ -661,7 +680,7 @@ impl Connection {
             let skipped = gone.saturating_sub(head.len());
             // Half of it has left, so nothing else can be said.
             socket::copy(at as usize + skipped, len - skipped, &mut out.held).ok_or(Ends::Damaged)?;
-            self.leave(out, holds);
+            self.leave(out, holds, false);
         }
         Ok(())
     }

@@ -45,6 +45,9 @@ const CALLS: i32 = 4096;
 /// Datagrams that are taken at a time.
 const DATAGRAMS: usize = 64;
 
+/// How long somebody who has not answered is called for to find out why.
+const ASKS: Duration = Duration::from_millis(500);
+
 /// Names of sockets, of which connections have their numbers.
 const OF_DATAGRAMS: u64 = 1 << 32;
 const OF_CALLS: u64 = 2 << 32;
@@ -332,6 +335,9 @@ impl Device for Tcp {
     fn describe(&self) -> String {
         self.port.to_string()
     }
+    fn network(&self) -> String {
+        "tcp".into()
+    }
     fn limits(&self) -> Limits {
         Limits {
             longest: LONGEST,
@@ -355,6 +361,16 @@ impl Device for Tcp {
     fn send(&self, to: &Address, datagram: &[u8; DATAGRAM]) -> Result<bool> {
         let reached = Reached::of(to);
         Ok(self.datagrams.send_to(datagram, reached.at(reached.datagrams)).is_ok())
+    }
+
+    /// The system knows.
+    fn why_silent(&self, of: &Address) -> Option<String> {
+        let reached = Reached::of(of);
+        let at = reached.at(reached.connections);
+        Some(match TcpStream::connect_timeout(&at, ASKS) {
+            Ok(_) => format!("its port {at} can be reached"),
+            Err(e) => format!("its port {at} cannot be reached: {e}"),
+        })
     }
 
     fn pair(&self, _depth: u32) -> Result<Arc<dyn Pair>> {
@@ -390,14 +406,14 @@ impl Device for Tcp {
         let mut some = false;
         match few {
             Some(few) => few.into_iter().flatten().for_each(|connection| {
-                connection.flush();
                 connection.receive(false);
+                connection.turn();
             }),
             None => {
-                if self.home.owing.load(Ordering::Relaxed) > 0 {
-                    self.home.everyone().iter().for_each(|connection| connection.flush());
-                }
                 some |= self.look(false, with);
+                if self.home.owing.load(Ordering::Relaxed) > 0 {
+                    self.home.everyone().iter().for_each(|connection| connection.turn());
+                }
             }
         }
         some |= self.tell_numbers(with);
@@ -419,6 +435,11 @@ impl Device for Tcp {
         while !told() {
             let driven = self.driven.load(Ordering::Relaxed);
             if driven == self.seen.swap(driven, Ordering::Relaxed) {
+                // SYNC POINT: pairs with `lets_wait`.
+                if self.home.looks.swap(false, Ordering::SeqCst) {
+                    // They may have left something.
+                    return false;
+                }
                 break;
             }
             self.home.looks.store(true, Ordering::Relaxed);
@@ -431,8 +452,6 @@ impl Device for Tcp {
             }
         }
         if !told() {
-            // SYNC POINT: pairs with `lets_wait`.
-            self.home.looks.store(false, Ordering::SeqCst);
             if self.home.owing.load(Ordering::SeqCst) > 0 {
                 self.pay_all();
             }

@@ -101,7 +101,7 @@ pub(in crate::p2p) fn isend_on(
         mark.store(sender.seq << 2 | WANTS, Ordering::Relaxed);
         if let Some(far) = lane.far() {
             // Before the announcement: who finds that looks for this.
-            far.mark(slot, sender.seq, true);
+            far.mark(slot, sender.seq, calls(far));
         }
         doorbell::light_barrier();
         if lane.is_subscribed() {
@@ -113,7 +113,7 @@ pub(in crate::p2p) fn isend_on(
         ep.waiting_sends.add(lane, slot);
     }
     if state == SendState::Waits
-        && let Some(far) = lane.far()
+        && let Some(far) = lane.far().filter(|far| calls(far))
     {
         // In the list first: the peer's call comes to the fabric's thread, which moves on what it finds there.
         far.call(Call::Marks);
@@ -122,6 +122,11 @@ pub(in crate::p2p) fn isend_on(
         arm_send(ep, lane, slot, state, len);
     }
     Ok(())
+}
+
+/// Does a peer have to call for a pending send when it posts? Where this process does the network's part, it sees the posting come.
+fn calls(far: &Far) -> bool {
+    !far.link.limits().is_driven
 }
 
 /// With an event descriptor, asks the receiver to ring when it posts or acknowledges.

@@ -205,6 +205,7 @@ fn play(seed: u64, terms: Plan) -> (Vec<Option<Vec<Option<String>>>>, simulation
             let tables = region.clone();
             let hooks = Hooks {
                 on_number: Box::new(|_, _| ()),
+                moves_on: Box::new(|| ()),
                 came_up: Box::new(|_| ()),
                 settle: Box::new(|_| ()),
                 card_of: Box::new(move |rank| Ok(cards.cards[rank as usize])),
