@@ -421,8 +421,8 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "FMPL_LIBFABRIC",
-        default: "libfabric.so.1 of the system",
-        values: "file",
+        default: "libfabric.so.1, where the loader finds it",
+        values: "a path",
         meaning: "libfabric, loaded where ranks are on several nodes and no RDMA port is used: a name that the system looks for, or a path",
         set: |c, v| (!v.is_empty()).then(|| c.libfabric = Some(v.to_owned())),
     },
