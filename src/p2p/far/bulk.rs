@@ -161,8 +161,8 @@ pub(super) fn start<'a>(
                 (pieces[count].addr, pieces[count].len) = (from.addr, len as u32);
                 (bytes, count) = (bytes + len, count + 1);
             }
-            // SAFETY: registered until the last ticket is over.
             let last = if done + bytes == n { last } else { Last::No };
+            // SAFETY: registered until the last ticket is over.
             Ok((bytes, unsafe { link.bulk(push, last, &pieces[..count], place)? }))
         })?;
         return Ok(Started { link, ticket, region: Some(region) });
