@@ -20,7 +20,7 @@ use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
 use crate::fabric::network::Record;
 use crate::fabric::network::control::Fabric;
-use crate::fabric::network::link::{COUNTED, Link, Window};
+use crate::fabric::network::link::{COUNTED, How, Link, Window};
 use ask::UNTOLD;
 use front::*;
 use unsaid::Unsaid;
@@ -175,30 +175,21 @@ impl Far {
 
     /// Writes words to the peer's front of a slot, composed while the connection is locked.
     fn write(&self, slot: usize, at: usize, words: impl FnOnce(&FarSlot, &mut Record)) -> Result<()> {
+        self.write_as(How::Silent, slot, at, words)
+    }
+    /// The same, posted like this.
+    #[inline]
+    fn write_as(&self, how: How, slot: usize, at: usize, words: impl FnOnce(&FarSlot, &mut Record)) -> Result<()> {
         let Some(chunk) = self.chunk(slot) else { return Err(self.closed(slot)) };
         let n = slot % CHUNK_SLOTS;
-        self.link.write_into(
+        self.link.write_into_as(
+            how,
             &chunk.window,
             n * size_of::<Front>() + at,
             || self.wakes(),
             |record| words(chunk.slot(n), record),
         )?;
         Ok(())
-    }
-    /// The same, where nobody waits for it at this moment.
-    fn write_later(&self, slot: usize, at: usize, words: impl FnOnce(&FarSlot, &mut Record)) -> Result<()> {
-        let Some(chunk) = self.chunk(slot) else { return Err(self.closed(slot)) };
-        let n = slot % CHUNK_SLOTS;
-        self.link.write_into_later(
-            &chunk.window,
-            n * size_of::<Front>() + at,
-            || self.wakes(),
-            |record| words(chunk.slot(n), record),
-        )?;
-        Ok(())
-    }
-    fn write_word(&self, slot: usize, at: usize, word: u64) -> Result<()> {
-        self.write(slot, at, |_, record| record.put(&[word]))
     }
 
     /// Publishes: the landing of a message with up to [`FAR_INLINE`] bytes of data. It carries the slot's acknowledgement.
@@ -251,7 +242,7 @@ impl Far {
         mine.received.store(seq, Ordering::Release);
         match when {
             When::Now => return self.send_ack(slot),
-            When::Soon => return self.send_ack_soon(slot),
+            When::Soon => return self.send_ack_as(How::Later, slot),
             When::WithNext => {}
         }
         let before = self.owed.swap(slot as u32 + 1, Ordering::AcqRel);
@@ -278,11 +269,8 @@ impl Far {
             mine.received.store(seq, Ordering::Release);
         }
     }
-    fn write_ack(&self, slot: usize) -> Result<()> {
-        self.write(slot, ACK_AT, |mine, record| record.put(&[mine.received.load(Ordering::Acquire)]))
-    }
-    fn write_ack_later(&self, slot: usize) -> Result<()> {
-        self.write_later(slot, ACK_AT, |mine, record| record.put(&[mine.received.load(Ordering::Acquire)]))
+    fn write_ack(&self, how: How, slot: usize) -> Result<()> {
+        self.write_as(how, slot, ACK_AT, |mine, record| record.put(&[mine.received.load(Ordering::Acquire)]))
     }
     /// Sends the acknowledgement that is owed, and what else is unsaid.
     pub fn pay(&self) {
@@ -290,7 +278,7 @@ impl Far {
         if self.owed.load(Ordering::Relaxed) != 0 && holds(Rule::OwedIsPaid) {
             let slot = self.owed.swap(0, Ordering::AcqRel);
             if slot != 0 {
-                self.send_ack_soon(slot as usize - 1);
+                self.send_ack_as(How::Later, slot as usize - 1);
             }
         }
     }
@@ -306,24 +294,17 @@ impl Far {
     fn write_posting(&self, slot: usize, seq: u64, posting: &FarPosting) -> Result<()> {
         let FarPosting { addr, cap, meta, shape } = *posting;
         let words = [addr, cap as u64, meta, seq, shape[0], shape[1], shape[2]];
-        let put = |_: &FarSlot, record: &mut Record| {
+        // A message that fits its landing waits for no posting.
+        let how = if seq != 0 && cap <= FAR_INLINE { How::Later } else { How::Silent };
+        self.write_as(how, slot, POSTING_AT, |_, record| {
             record.put(&words);
             record.put(&[sum(POSTING_AT as u64, &words)]);
-        };
-        // A message that fits its landing waits for no posting.
-        if seq != 0 && cap <= FAR_INLINE {
-            self.write_later(slot, POSTING_AT, put)
-        } else {
-            self.write(slot, POSTING_AT, put)
-        }
+        })
     }
     /// Marks the message that this side wants to put. `pending`: nobody here looks, so the peer is to call when it posts.
     pub fn mark(&self, slot: usize, seq: u64, pending: bool) {
-        let word = seq << 2 | if pending { PENDING } else { WANTS };
-        let _ = match pending {
-            true => self.write_word(slot, MARK_AT, word),
-            false => self.write_later(slot, MARK_AT, |_, record| record.put(&[word])),
-        };
+        let (state, how) = if pending { (PENDING, How::Silent) } else { (WANTS, How::Later) };
+        let _ = self.write_as(how, slot, MARK_AT, |_, record| record.put(&[seq << 2 | state]));
     }
     /// Has the peer a pending send that waits for a posting of this message?
     pub fn is_pending(&self, slot: usize, seq: u64) -> bool {
@@ -331,7 +312,7 @@ impl Far {
     }
     /// Message `seq` is in the chain.
     pub fn tail(&self, slot: usize, seq: u64) -> Result<()> {
-        self.write_word(slot, TAIL_AT, seq)
+        self.write(slot, TAIL_AT, |_, record| record.put(&[seq]))
     }
     /// A chain begins.
     pub fn begin_chain(&self, slot: usize, start: ChainStart) -> Result<()> {

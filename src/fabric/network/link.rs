@@ -24,12 +24,12 @@ use crate::base::thread::yield_core;
 use ending::Ending;
 pub use memory::Window;
 use memory::Windows;
+pub use posting::{How, Last};
 use under_way::{Echo, Stuck};
 
 pub mod ending;
 pub mod memory;
 mod posting;
-pub use posting::Last;
 mod under_way;
 
 /// Requests under way at most.

@@ -11,6 +11,7 @@ use super::{Far, FarPosting};
 use crate::base::error::{Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::fabric::network::Place;
+use crate::fabric::network::link::How;
 
 /// See the head of this file.
 #[derive(Debug, Default)]
@@ -79,14 +80,12 @@ impl Far {
 
     /// Tells the sender how far this side has received; one that is late learns of it when it answers.
     pub fn send_ack(&self, slot: usize) {
-        self.ack_was(slot, self.write_ack(slot));
+        self.send_ack_as(How::Silent, slot);
     }
-    /// The same with other words, where nobody waits for it.
-    pub(super) fn send_ack_soon(&self, slot: usize) {
-        self.ack_was(slot, self.write_ack_later(slot));
-    }
+    /// The same, posted like this.
     #[inline]
-    fn ack_was(&self, slot: usize, said: Result<()>) {
+    pub(super) fn send_ack_as(&self, how: How, slot: usize) {
+        let said = self.write_ack(how, slot);
         // An error of a connection that has ended is everybody's who waits, and is seen there.
         let _ = said.or_else(|e| self.later(e, |what| _ = what.acknowledgements.insert(slot)));
     }
@@ -116,7 +115,7 @@ impl Far {
             let up = || self.link.is_up();
             let put = |to: Place, word| self.link.write(to, 0, |record| record.put_halves(&[word])).is_ok();
             what.words.retain(|(to, word)| !(up() && put(*to, *word)));
-            what.acknowledgements.retain(|slot| !(up() && self.write_ack(*slot).is_ok()));
+            what.acknowledgements.retain(|slot| !(up() && self.write_ack(How::Silent, *slot).is_ok()));
             what.postings.retain(|slot, (seq, posting)| !(up() && self.write_posting(*slot, *seq, posting).is_ok()));
             let left = !(what.words.is_empty() && what.acknowledgements.is_empty() && what.postings.is_empty());
             // SYNC POINT: pairs with the acquire in `is_empty`.

@@ -28,8 +28,8 @@ const LEARN_PATIENCE: Duration = Duration::from_millis(250);
 const DOZE: Duration = Duration::from_micros(100);
 
 /// How a request is posted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum How {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
     /// Nobody asks when it is over.
     Silent,
     /// Somebody will wait for it.
@@ -219,20 +219,9 @@ impl Link {
         self.write_into_as(How::Silent, window, at, imm, fill)
     }
 
-    /// The same, where nobody waits for it at this moment: it may go with something else.
+    /// The same, posted like this.
     #[inline]
-    pub fn write_into_later(
-        &self,
-        window: &Window,
-        at: usize,
-        imm: impl FnOnce() -> Option<u32>,
-        fill: impl FnOnce(&mut Record),
-    ) -> Result<u64> {
-        self.write_into_as(How::Later, window, at, imm, fill)
-    }
-
-    #[inline]
-    fn write_into_as(
+    pub fn write_into_as(
         &self,
         how: How,
         window: &Window,
@@ -329,11 +318,9 @@ impl Link {
         posted.group += bytes;
         let ends = !push || posted.group >= GROUP * self.write_most();
         let how = match last {
-            _ if ends => How::Asking,
-            Last::Yes => How::Asking,
-            Last::Followed if self.limits.reads_early => How::Later,
-            Last::Followed => How::Asking,
-            Last::No => How::Silent,
+            Last::No if !ends => How::Silent,
+            Last::Followed if !ends && self.limits.reads_early => How::Later,
+            _ => How::Asking,
         };
         let ticket = self.post(&mut posted, what, Data::Pieces(pieces), remote, how)?;
         if ends {
