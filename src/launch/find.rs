@@ -13,9 +13,10 @@ use super::environment::Place;
 use super::join::Joined;
 use super::mpi::Mpi;
 use super::place::Node;
-use super::{Ender, Exchange, Launch, Started, Store, beside, id, lock, mpi, pmi, pmix, slurm, wire};
+use super::{Ender, Exchange, Launch, Started, Store, beside, id, mpi, pmi, pmix, slurm, wire};
 use crate::base::config::Config;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::lock;
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 

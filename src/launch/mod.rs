@@ -62,13 +62,14 @@ mod wire;
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::{Key, random};
+use crate::base::lock::lock;
 pub use bind::{cores, last_cache};
 use find::{DESCRIPTOR, Descriptor};
 use place::{Gathered, Node, NodeMap};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 /// The connection to whatever started this process.
 ///
@@ -360,11 +361,6 @@ impl Launch {
             None => Err(Error::new(Code::Launch, format!("rank {} has left its job (finalize)", self.rank))),
         }
     }
-}
-
-/// The lock; a thread that panicked with it held has not left anything half done that `broken` does not cover.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 #[cfg(test)]

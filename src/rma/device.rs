@@ -22,13 +22,14 @@ mod word;
 
 use crate::base::atomics::{AtomicU64, Ordering};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Rma;
 use super::record::Window;
 use super::view::View;
 use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
+use crate::base::lock::lock;
 use crate::fabric::network::control::Fabric;
 use crate::fabric::network::device::Atomics;
 use crate::fabric::network::link::{Last, Link};
@@ -240,10 +241,6 @@ impl Drop for Flight {
         // Whatever comes of it: the memory is the device's until then.
         let _ = self.link.wait(self.ticket);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const ALL_ACCESS: Access =
