@@ -11,6 +11,16 @@ pub(super) const HEADER: usize = 32;
 pub(super) const GREETING: usize = 32;
 const GREETS: u64 = u64::from_le_bytes(*b"FMPL tcp");
 
+/// Four bytes, and eight, as a number.
+#[inline]
+pub(super) fn half(b: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+}
+#[inline]
+pub(super) fn word(b: &[u8], at: usize) -> u64 {
+    u64::from(half(b, at)) | u64::from(half(b, at + 4)) << 32
+}
+
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -68,15 +78,14 @@ impl Header {
     /// `None`: it is none.
     #[inline]
     pub fn decode(b: &[u8; HEADER]) -> Option<Header> {
-        let half = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
-        let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
         let kind = *KINDS.get(usize::from(b[0]).checked_sub(1)?)?;
         let asks = match b[1] {
             0 => false,
             1 => true,
             _ => return None,
         };
-        Some(Header { kind, asks, len: half(4), rkey: half(8), number: half(12), addr: word(16), id: word(24) })
+        let [len, rkey, number] = [4, 8, 12].map(|at| half(b, at));
+        Some(Header { kind, asks, len, rkey, number, addr: word(b, 16), id: word(b, 24) })
     }
     /// Bytes that follow it.
     #[inline]
@@ -115,10 +124,8 @@ impl Greeting {
     }
     /// `None`: somebody else has dialled.
     pub fn decode(b: &[u8; GREETING]) -> Option<Greeting> {
-        let half = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
-        let word = |at: usize| u64::from(half(at)) | u64::from(half(at + 4)) << 32;
-        let name = |number: usize, token: usize| Name { number: half(number), token: word(token) };
-        (word(0) == GREETS).then(|| Greeting { to: name(8, 16), from: name(12, 24) })
+        let name = |number: usize, token: usize| Name { number: half(b, number), token: word(b, token) };
+        (word(b, 0) == GREETS).then(|| Greeting { to: name(8, 16), from: name(12, 24) })
     }
 }
 

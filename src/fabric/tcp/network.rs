@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use super::port::{Port, Reached};
 use super::socket::{self, Watch};
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::random;
+use crate::base::lock::lock;
 use crate::base::system::{event, hear, lengthen_queue, tell};
 use crate::fabric::network::device::{Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, Pair};
 use crate::fabric::network::link::PIECES;
@@ -52,10 +53,6 @@ const ASKS: Duration = Duration::from_millis(500);
 const OF_DATAGRAMS: u64 = 1 << 32;
 const OF_CALLS: u64 = 2 << 32;
 const OF_STRANGERS: u64 = 3 << 32;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What all connections of a process share.
 #[derive(Debug)]

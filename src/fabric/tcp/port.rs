@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-use super::frame::Name;
+use super::frame::{Name, half, word};
 use crate::base::error::{Code, Error, Result};
 use crate::base::system::addresses;
 use crate::fabric::network::device::{Address, End, OPAQUE};
@@ -108,9 +108,8 @@ impl Reached {
         End(b)
     }
     pub fn of_end(end: &End) -> (Reached, Name) {
-        let half = |at: usize| u32::from_le_bytes([end.0[at], end.0[at + 1], end.0[at + 2], end.0[at + 3]]);
-        let token = u64::from(half(REACHED + 4)) | u64::from(half(REACHED + 8)) << 32;
-        (Reached::decode(&end.0), Name { number: half(REACHED), token })
+        let name = Name { number: half(&end.0, REACHED), token: word(&end.0, REACHED + 4) };
+        (Reached::decode(&end.0), name)
     }
 }
 

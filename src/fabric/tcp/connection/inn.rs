@@ -1,0 +1,404 @@
+//! What comes in: whoever calls takes it, one thread at a time, and does what the frames ask for, as a device would.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::Ordering;
+
+use super::out::{Out, iov};
+use super::{Connection, code_of};
+use crate::base::lock::lock;
+use crate::fabric::network::device::{Access, Change, Completion, DeviceError, Piece, Place, RECORD_MOST, Status};
+use crate::fabric::network::link::PIECES;
+use crate::fabric::tcp::frame::{HEADER, Header, Kind, word};
+use crate::fabric::tcp::memory::{look, show};
+use crate::fabric::tcp::socket;
+
+/// Bytes that are received before it is known what they are for.
+pub(super) const BUFFER: usize = 8 << 10;
+/// What follows a header is taken whole up to so many bytes; of more the rest is received to where it belongs.
+const WHOLE: usize = 1 << 10;
+/// Bytes that are taken at a call at most, so that whoever waits sees what has come before.
+const AT_A_TIME: usize = 512 << 10;
+
+/// A read or a change that waits for its answer, and where that goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub id: u64,
+    pub len: usize,
+    pub pieces: [Piece; PIECES as usize],
+}
+
+/// Bytes under way to where they belong.
+#[derive(Debug)]
+enum Rest {
+    /// Of a write: the next one's place, and how many there are.
+    Write(Header, Place, usize),
+    /// Of an answer: how many there are.
+    Answer(Box<Asked>, usize),
+}
+
+/// What comes in.
+#[derive(Debug)]
+pub(super) struct In {
+    buffer: Box<[u8; BUFFER]>,
+    /// What has come and was not looked at.
+    begin: usize,
+    end: usize,
+    rest: Option<Rest>,
+    /// The last thing that has come asks to be told of.
+    asks: bool,
+    /// Nothing more is taken.
+    over: bool,
+}
+
+impl Default for In {
+    fn default() -> In {
+        In { buffer: Box::new([0; BUFFER]), begin: 0, end: 0, rest: None, asks: false, over: false }
+    }
+}
+
+impl In {
+    /// Nothing more is taken.
+    pub fn stop(&mut self) {
+        self.over = true;
+        self.rest = None;
+    }
+}
+
+/// Why nothing more comes.
+enum Ends {
+    /// The other end has hung up, or the system says so.
+    Silent(i32),
+    /// A request was refused.
+    Refused(u64),
+    /// It is no frame.
+    Damaged,
+}
+
+impl Connection {
+    /// Takes what has come. `all`: whoever calls goes away, so the other end is told at once of what is over.
+    pub fn receive(&self, all: bool) {
+        let Some(fd) = self.fd() else { return };
+        let Ok(mut inn) = self.inn.try_lock() else { return };
+        if inn.over {
+            return;
+        }
+        let mut taken = 0;
+        let ends = loop {
+            let (got, room) = self.receive_some(&mut inn, fd);
+            let n = match got {
+                Ok(None) => break None,
+                Ok(Some(0)) => break Some(Ends::Silent(libc::ECONNRESET)),
+                Ok(Some(n)) => n,
+                Err(e) if e.raw_os_error() == Some(libc::ENOTCONN) => break None,
+                // Memory of a request's that is not there any more.
+                Err(e) if e.raw_os_error() == Some(libc::EFAULT) => {
+                    break Some(match &inn.rest {
+                        Some(Rest::Write(header, ..)) => Ends::Refused(header.id),
+                        _ => Ends::Damaged,
+                    });
+                }
+                Err(e) => break Some(Ends::Silent(code_of(&e))),
+            };
+            if let Err(ends) = self.took(&mut inn, n).and_then(|()| self.take_frames(&mut inn)) {
+                break Some(ends);
+            }
+            taken += n;
+            // The socket had no more.
+            if n < room || taken >= AT_A_TIME {
+                break None;
+            }
+        };
+        if self.owed.load(Ordering::Relaxed) != 0 && (all || inn.asks || taken == 0) {
+            self.pay();
+        }
+        if let Some(ends) = ends {
+            self.ends(&mut inn, ends);
+        }
+    }
+
+    /// Receives to where the next bytes belong. And how many might have come?
+    fn receive_some(&self, inn: &mut In, fd: RawFd) -> (io::Result<Option<usize>>, usize) {
+        let mut parts = [iov(0, 0); PIECES as usize + 1];
+        let mut n = 0;
+        let rest = match &inn.rest {
+            None => {
+                let end = inn.end;
+                return (socket::receive(fd, &mut inn.buffer[end..]), BUFFER - end);
+            }
+            Some(rest) => rest,
+        };
+        let bytes = match rest {
+            Rest::Write(.., left) => *left,
+            Rest::Answer(asked, left) => {
+                let mut skip = asked.len - left;
+                for piece in &asked.pieces {
+                    let skipped = skip.min(piece.len as usize);
+                    skip -= skipped;
+                    if piece.len as usize > skipped {
+                        parts[n] = iov(piece.addr + skipped as u64, piece.len as usize - skipped);
+                        n += 1;
+                    }
+                }
+                *left
+            }
+        };
+        // What comes behind it goes to the buffer, which is empty.
+        let behind = iov(inn.buffer.as_mut_ptr() as u64, BUFFER);
+        let receive = |parts: &mut [libc::iovec]| {
+            // SAFETY: memory that is registered, or that of a request that is not over; and the buffer.
+            unsafe { socket::receive_all(fd, parts) }
+        };
+        let got = match rest {
+            Rest::Write(_, place, left) => {
+                let reached = self.home.memory.reach(*place, *left, Access::REMOTE_WRITE, |at| {
+                    (parts[0], parts[1]) = (iov(at as u64, *left), behind);
+                    receive(&mut parts[..2])
+                });
+                reached.unwrap_or_else(|| Err(io::Error::from_raw_os_error(libc::EFAULT)))
+            }
+            Rest::Answer(..) => {
+                parts[n] = behind;
+                receive(&mut parts[..=n])
+            }
+        };
+        (got, bytes + BUFFER)
+    }
+
+    /// So many bytes have come.
+    fn took(&self, inn: &mut In, n: usize) -> std::result::Result<(), Ends> {
+        let Some(rest) = &mut inn.rest else {
+            inn.end += n;
+            return Ok(());
+        };
+        let (Rest::Write(.., left) | Rest::Answer(_, left)) = rest;
+        let taken = n.min(*left);
+        *left -= taken;
+        let more = *left > 0;
+        if let Rest::Write(_, place, _) = rest {
+            place.addr += taken as u64;
+        }
+        if !more {
+            (inn.begin, inn.end) = (0, n - taken);
+            match inn.rest.take() {
+                Some(Rest::Write(header, ..)) => self.wrote(inn, &header),
+                Some(Rest::Answer(asked, _)) => self.is_over(inn, asked.id),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at what is in the buffer, as far as it is whole.
+    fn take_frames(&self, inn: &mut In) -> std::result::Result<(), Ends> {
+        while let Some(header) = inn.buffer[inn.begin..inn.end].first_chunk::<HEADER>() {
+            let header = Header::decode(header).ok_or(Ends::Damaged)?;
+            let (from, follows) = (inn.begin + HEADER, header.follows());
+            let there = (inn.end - from).min(follows);
+            if there == follows {
+                inn.begin = from + follows;
+                self.take(inn, &header, from)?;
+                continue;
+            }
+            if follows <= WHOLE {
+                break;
+            }
+            // The rest is received to where it belongs.
+            inn.begin = from + there;
+            inn.rest = Some(match header.kind {
+                Kind::Answer => {
+                    let asked = self.answered(&header)?;
+                    self.fill(inn, &asked, from, there);
+                    Rest::Answer(Box::new(asked), follows - there)
+                }
+                _ => {
+                    let Header { addr, rkey, id, .. } = header;
+                    self.write(inn, Place { addr, rkey }, from, there, id)?;
+                    Rest::Write(header, Place { addr: addr + there as u64, rkey }, follows - there)
+                }
+            });
+        }
+        let (begin, end) = (inn.begin, inn.end);
+        if begin == end {
+            (inn.begin, inn.end) = (0, 0);
+        } else if begin > 0 {
+            inn.buffer.copy_within(begin..end, 0);
+            (inn.begin, inn.end) = (0, end - begin);
+        }
+        Ok(())
+    }
+
+    /// Does what a frame asks for whose bytes are in the buffer.
+    fn take(&self, inn: &mut In, header: &Header, from: usize) -> std::result::Result<(), Ends> {
+        let (place, len) = (Place { addr: header.addr, rkey: header.rkey }, header.len as usize);
+        match header.kind {
+            Kind::Write | Kind::WriteWithNumber => {
+                if len > 0 {
+                    self.write(inn, place, from, len, header.id)?;
+                }
+                self.wrote(inn, header);
+            }
+            Kind::Read => self.answer(header, place, len)?,
+            Kind::Add | Kind::Swap => {
+                let (a, b) = (word(&inn.buffer[..], from), word(&inn.buffer[..], from + 8));
+                let change = if header.kind == Kind::Add { Change::Add(a) } else { Change::Swap(a, b) };
+                let old = self.home.memory.change(place, change).ok_or(Ends::Refused(header.id))?;
+                let mut bytes = [0; HEADER + 8];
+                bytes[..HEADER].copy_from_slice(&Header { len: 8, ..Header::bare(Kind::Answer, header.id) }.encode());
+                bytes[HEADER..].copy_from_slice(&old.to_ne_bytes());
+                self.push_bytes(&mut lock(&self.out), &bytes, false);
+            }
+            Kind::Answer => {
+                let asked = self.answered(header)?;
+                self.fill(inn, &asked, from, len);
+                self.is_over(inn, asked.id);
+            }
+            Kind::Over => self.is_over(inn, header.id),
+            Kind::Refused => {
+                let mut out = lock(&self.out);
+                out.failed = Some(Completion { id: out.last, status: Status::Refused, code: libc::EACCES });
+                self.speaks.store(true, Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes from the buffer to where a peer wants it.
+    fn write(&self, inn: &In, place: Place, from: usize, len: usize, id: u64) -> std::result::Result<(), Ends> {
+        let bytes = &inn.buffer[from..from + len];
+        // SAFETY: registered to be written by peers, which other threads know.
+        let wrote = self.home.memory.reach(place, len, Access::REMOTE_WRITE, |at| unsafe { put(bytes, at) });
+        wrote.ok_or(Ends::Refused(id))
+    }
+
+    /// A write is in memory.
+    fn wrote(&self, inn: &mut In, header: &Header) {
+        if header.kind == Kind::WriteWithNumber {
+            self.home.tell_number(self.name.number, header.number);
+        }
+        inn.asks = header.asks;
+        if header.asks && self.owed.swap(header.id, Ordering::AcqRel) == 0 {
+            self.home.owing.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A request of this end is over, and all before it.
+    fn is_over(&self, inn: &mut In, id: u64) {
+        inn.asks = false;
+        // SYNC POINT: pairs with the acquire in `poll`.
+        self.done.fetch_max(id, Ordering::Release);
+    }
+
+    /// What has been answered.
+    fn answered(&self, header: &Header) -> std::result::Result<Asked, Ends> {
+        let mut reads = lock(&self.reads);
+        let asked = reads.0.pop_front().ok_or(Ends::Damaged)?;
+        reads.1 -= asked.len;
+        if asked.id != header.id || asked.len != header.len as usize { Err(Ends::Damaged) } else { Ok(asked) }
+    }
+
+    /// The first bytes of an answer go where they belong.
+    fn fill(&self, inn: &In, asked: &Asked, from: usize, len: usize) {
+        let mut bytes = &inn.buffer[from..from + len];
+        for piece in &asked.pieces {
+            let (now, later) = bytes.split_at(bytes.len().min(piece.len as usize));
+            // SAFETY: the request's, which is not over.
+            unsafe { put(now, piece.addr as *mut u8) };
+            bytes = later;
+        }
+    }
+
+    /// Sends what a peer reads here.
+    fn answer(&self, header: &Header, place: Place, len: usize) -> std::result::Result<(), Ends> {
+        let head = Header { len: header.len, ..Header::bare(Kind::Answer, header.id) }.encode();
+        let mut out = lock(&self.out);
+        let sent = self.home.memory.reach(place, len, Access::REMOTE_READ, |at| {
+            if len <= RECORD_MOST {
+                let mut bytes = [0; HEADER + RECORD_MOST];
+                bytes[..HEADER].copy_from_slice(&head);
+                // SAFETY: registered to be read by peers.
+                unsafe { look(at, &mut bytes[HEADER..][..len]) };
+                self.push_bytes(&mut out, &bytes[..HEADER + len], false);
+                Ok(())
+            } else {
+                self.answer_long(&mut out, &head, at, len)
+            }
+        });
+        sent.unwrap_or(Err(Ends::Refused(header.id)))
+    }
+
+    /// The same of more than a record. The memory may change or go as soon as this is over, so that what the socket does not take is copied.
+    fn answer_long(&self, out: &mut Out, head: &[u8], at: *mut u8, len: usize) -> std::result::Result<(), Ends> {
+        let (mut gone, whole) = (0, head.len() + len);
+        let holds = self.holds.load(Ordering::Acquire);
+        if let Some(fd) = self.fd().filter(|_| !holds) {
+            // SAFETY: registered to be read by peers.
+            match unsafe { socket::send_all(fd, &[iov(head.as_ptr() as u64, head.len()), iov(at as u64, len)]) } {
+                Ok(n) => gone = n.unwrap_or(0),
+                Err(e) => {
+                    self.cannot_send(out, code_of(&e));
+                    return Ok(());
+                }
+            }
+        }
+        if gone < whole {
+            out.held.extend_from_slice(&head[gone.min(head.len())..]);
+            let skipped = gone.saturating_sub(head.len());
+            // Half of it has left, so nothing else can be said.
+            socket::copy(at as usize + skipped, len - skipped, &mut out.held).ok_or(Ends::Damaged)?;
+            self.leave(out, holds, false);
+        }
+        Ok(())
+    }
+
+    /// Tells the other end what is over.
+    pub fn pay(&self) {
+        let id = self.owed.swap(0, Ordering::AcqRel);
+        if id != 0 {
+            self.home.owing.fetch_sub(1, Ordering::Relaxed);
+            self.push_bytes(&mut lock(&self.out), &Header::bare(Kind::Over, id).encode(), false);
+        }
+    }
+
+    /// Nothing more is taken.
+    #[cold]
+    fn ends(&self, inn: &mut In, why: Ends) {
+        let number = self.name.number;
+        inn.stop();
+        if let Some(fd) = self.fd() {
+            self.home.watch.remove(fd);
+        }
+        match why {
+            Ends::Silent(code) => {
+                let _ = self.gone.compare_exchange(0, code, Ordering::AcqRel, Ordering::Relaxed);
+            }
+            Ends::Refused(id) => {
+                let mut out = lock(&self.out);
+                self.push_bytes(&mut out, &Header::bare(Kind::Refused, id).encode(), false);
+                out.broken = true;
+                drop(out);
+                self.home.tell_error(DeviceError::Refused(number));
+            }
+            Ends::Damaged => {
+                lock(&self.out).broken = true;
+                self.home.tell_error(DeviceError::Pair(number));
+            }
+        }
+        self.speaks.store(true, Ordering::Release);
+    }
+}
+
+/// Copies to memory that others look at.
+///
+/// # Safety
+/// So many bytes may be written there.
+#[inline]
+unsafe fn put(bytes: &[u8], to: *mut u8) {
+    if bytes.len() <= WHOLE {
+        // SAFETY: as the caller promises.
+        unsafe { show(bytes, to) };
+    } else {
+        // SAFETY: as the caller promises; of longer ones no word is looked at before a later one says that they are there.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+    }
+}
