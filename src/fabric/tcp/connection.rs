@@ -24,6 +24,8 @@ use out::{Out, Part, iov};
 
 mod inn;
 mod out;
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests;
 
 /// Bytes of reads under way: what an answerer whose socket is full keeps.
 const READS_MOST: usize = 2 << 20;

@@ -253,6 +253,8 @@ impl Connection {
                 self.fill(inn, &asked, from, len);
                 self.is_over(inn, asked.id);
             }
+            // Who says that what was never posted is over would have us take back memory too early.
+            Kind::Over if header.id > lock(&self.out).last => return Err(Ends::Damaged),
             Kind::Over => self.is_over(inn, header.id),
             Kind::Refused => {
                 let mut out = lock(&self.out);

@@ -1,0 +1,101 @@
+//! A connection whose other end is a socket of the test's, which says what it likes.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::frame::{Greeting, HEADER, Header, Kind, Name};
+use super::super::network::Tcp;
+use super::super::port::{Port, Reached};
+use crate::fabric::network::device::{Completion, Data, Device, DeviceError, Pair, Place, Request, Status, What};
+
+/// A process, an end of a connection there, and the other end.
+fn connected() -> (Tcp, Arc<dyn Pair>, TcpStream) {
+    let device = Tcp::open(Port { name: "lo".into(), ip: IpAddr::V4(Ipv4Addr::LOCALHOST) }).expect("sockets");
+    let pair = device.pair(256).expect("a connection");
+    let (reached, to) = Reached::of_end(&pair.end());
+    // Its address comes first, so it is the one that dials.
+    let from = Name { number: 7, token: 9 };
+    let other = Reached { ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED), datagrams: 0, connections: 0 };
+    pair.connect(&other.end(from)).expect("it waits for a call");
+    let mut stream = TcpStream::connect(reached.at(reached.connections)).expect("a socket");
+    stream.write_all(&Greeting { to, from }.encode()).expect("a greeting");
+    (device, pair, stream)
+}
+
+/// Looks until something is there.
+fn until<T>(device: &Tcp, mut look: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        device.collect(&mut |_| ()).expect("it works");
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(since.elapsed() < Duration::from_secs(30), "nothing comes");
+        std::thread::yield_now();
+    }
+}
+
+fn completion(device: &Tcp, pair: &dyn Pair) -> Completion {
+    until(device, || {
+        let mut found = None;
+        pair.poll(&mut |c| found = Some(c)).expect("it works");
+        found
+    })
+}
+
+/// Posts a write that asks to be told, once there is a connection.
+fn write(device: &Tcp, pair: &dyn Pair, id: u64) {
+    let to = Place { addr: 0x1000, rkey: 5 };
+    let request = Request { id, what: What::Write, data: Data::Record(&[3; 8]), to, signaled: true, later: false };
+    // SAFETY: a record is copied.
+    until(device, || unsafe { pair.post(&request) }.expect("it takes requests").then_some(()));
+}
+
+#[test]
+fn what_is_over_is_told() {
+    let (device, pair, mut stream) = connected();
+    write(&device, &*pair, 1);
+    let mut bytes = [0; HEADER + 8];
+    stream.read_exact(&mut bytes).expect("a frame");
+    let header = Header::decode(bytes.first_chunk().expect("a header")).expect("a header");
+    assert_eq!((header.kind, header.asks, header.len, header.id), (Kind::Write, true, 8, 1));
+    stream.write_all(&Header::bare(Kind::Over, 1).encode()).expect("an answer");
+    let Completion { id, status, .. } = completion(&device, &*pair);
+    assert_eq!((id, status), (1, Status::Done));
+}
+
+#[test]
+fn what_was_never_posted_is_not_over() {
+    for id in [2, u64::MAX] {
+        let (device, pair, mut stream) = connected();
+        write(&device, &*pair, 1);
+        stream.write_all(&Header::bare(Kind::Over, id).encode()).expect("a lie");
+        let number = pair.number();
+        let error = until(&device, || device.next_error());
+        assert!(matches!(error, DeviceError::Pair(n) if n == number), "{error:?}");
+        let Completion { id, status, .. } = completion(&device, &*pair);
+        assert_eq!((id, status), (1, Status::Flushed));
+    }
+}
+
+#[test]
+fn what_is_no_frame_and_what_no_key_allows_ends_the_connection() {
+    let garbage = [0xff; HEADER];
+    let answer = Header { len: 8, ..Header::bare(Kind::Answer, 1) }.encode();
+    let write = Header { len: 8, rkey: 77, addr: 0x1000, ..Header::bare(Kind::Write, 1) }.encode();
+    let read = Header { len: 8, rkey: 77, addr: 0x1000, ..Header::bare(Kind::Read, 1) }.encode();
+    for (what, is_refused) in [(garbage, false), (answer, false), (write, true), (read, true)] {
+        let (device, pair, mut stream) = connected();
+        let number = pair.number();
+        stream.write_all(&[what.as_slice(), &[0; 8]].concat()).expect("a lie");
+        let error = until(&device, || device.next_error());
+        let expected = match error {
+            DeviceError::Refused(n) => is_refused && n == number,
+            DeviceError::Pair(n) => !is_refused && n == number,
+            _ => false,
+        };
+        assert!(expected, "{error:?}");
+    }
+}
