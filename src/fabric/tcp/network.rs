@@ -43,6 +43,8 @@ const GREETS_WITHIN: Duration = Duration::from_secs(5);
 const STRANGERS: usize = 256;
 /// Connections that may be dialled before anybody has looked.
 const CALLS: i32 = 4096;
+/// Without descriptors calls are tried again so often.
+const DEAF: Duration = Duration::from_millis(100);
 /// Datagrams that are taken at a time.
 const DATAGRAMS: usize = 64;
 
@@ -138,6 +140,8 @@ pub struct Tcp {
     datagrams: UdpSocket,
     calls: TcpListener,
     strangers: Mutex<Vec<Stranger>>,
+    /// No calls are taken for now.
+    is_deaf: AtomicBool,
     last: AtomicU32,
     /// Who sleeps.
     sleeper: OnceLock<ThreadId>,
@@ -189,6 +193,7 @@ impl Tcp {
             datagrams,
             calls,
             strangers: Mutex::default(),
+            is_deaf: AtomicBool::new(false),
             last: AtomicU32::new(0),
             sleeper: OnceLock::new(),
             driven: AtomicU64::new(0),
@@ -198,7 +203,16 @@ impl Tcp {
 
     /// Takes calls, and has those who have called say whom they want.
     fn take_calls(&self) {
-        while let Ok((stream, _)) = self.calls.accept() {
+        loop {
+            let stream = match self.calls.accept() {
+                Ok((stream, _)) => stream,
+                Err(e) => match e.raw_os_error() {
+                    Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS) => return self.be_deaf(),
+                    // Who has called has hung up already.
+                    Some(libc::ECONNABORTED | libc::EINTR) => continue,
+                    _ => return,
+                },
+            };
             let fd = stream.as_raw_fd();
             let mut strangers = lock(&self.strangers);
             strangers.retain(|s| s.since.elapsed() < GREETS_WITHIN);
@@ -210,6 +224,23 @@ impl Tcp {
             if watched.is_ok() {
                 strangers.push(Stranger { stream, said: [0; GREETING], n: 0, since: Instant::now() });
             }
+        }
+    }
+
+    /// There is nothing to take calls with: who calls waits, and would keep the thread awake in vain.
+    #[cold]
+    pub(super) fn be_deaf(&self) {
+        if !self.is_deaf.swap(true, Ordering::AcqRel) {
+            self.home.watch.remove(self.calls.as_raw_fd());
+        }
+    }
+
+    /// Calls are tried again.
+    fn hear_again(&self) {
+        if self.is_deaf.swap(false, Ordering::AcqRel) {
+            // Where that fails they are tried for ever.
+            let heard = self.home.watch.add(self.calls.as_raw_fd(), OF_CALLS, false);
+            self.is_deaf.fetch_or(heard.is_err(), Ordering::AcqRel);
         }
     }
 
@@ -452,7 +483,10 @@ impl Device for Tcp {
             if self.home.owing.load(Ordering::SeqCst) > 0 {
                 self.pay_all();
             }
+            let deaf = self.is_deaf.load(Ordering::Acquire);
+            let at_most = if deaf { Some(at_most.map_or(DEAF, |t| t.min(DEAF))) } else { at_most };
             self.nap(&mut [wake, readable(self.home.watch.as_raw_fd())], at_most);
+            self.hear_again();
         }
         let _ = hear(&self.home.wake);
         told()

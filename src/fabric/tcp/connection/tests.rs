@@ -12,7 +12,14 @@ use crate::fabric::network::device::{Completion, Data, Device, DeviceError, Pair
 
 /// A process, an end of a connection there, and the other end.
 fn connected() -> (Tcp, Arc<dyn Pair>, TcpStream) {
-    let device = Tcp::open(Port { name: "lo".into(), ip: IpAddr::V4(Ipv4Addr::LOCALHOST) }).expect("sockets");
+    connected_to(device())
+}
+
+fn device() -> Tcp {
+    Tcp::open(Port { name: "lo".into(), ip: IpAddr::V4(Ipv4Addr::LOCALHOST) }).expect("sockets")
+}
+
+fn connected_to(device: Tcp) -> (Tcp, Arc<dyn Pair>, TcpStream) {
     let pair = device.pair(256).expect("a connection");
     let (reached, to) = Reached::of_end(&pair.end());
     // Its address comes first, so it is the one that dials.
@@ -98,4 +105,24 @@ fn what_is_no_frame_and_what_no_key_allows_ends_the_connection() {
         };
         assert!(expected, "{error:?}");
     }
+}
+
+/// As when there are no descriptors for a moment.
+#[test]
+fn who_calls_in_vain_is_heard_later_and_keeps_nobody_awake() {
+    let device = device();
+    // From here on this thread is the one that sleeps there.
+    device.sleep(Some(Duration::ZERO));
+    device.be_deaf();
+    let (device, pair, _stream) = connected_to(device);
+    let to = Place { addr: 0x1000, rkey: 5 };
+    let request = Request { id: 1, what: What::Write, data: Data::Record(&[3; 8]), to, signaled: true, later: false };
+    device.collect(&mut |_| ()).expect("it works");
+    // SAFETY: a record is copied.
+    assert!(!unsafe { pair.post(&request) }.expect("it takes requests"), "nobody has taken the call");
+    // The call is there, and does not end the sleep before calls are tried again.
+    let since = Instant::now();
+    device.sleep(Some(Duration::from_millis(20)));
+    assert!(since.elapsed() >= Duration::from_millis(20));
+    write(&device, &*pair, 1);
 }
