@@ -35,6 +35,8 @@ pub struct Weather {
     pub numbers: usize,
     /// Requests that a pair has room for; more have to wait.
     pub room: usize,
+    /// A write's memory may change before it has completed, and its device tells so.
+    pub reads_early: bool,
     /// What devices can.
     pub atomics: Atomics,
 }
@@ -50,6 +52,7 @@ impl Weather {
             overtakes: lot.one_of(&[0, 1, 4]),
             numbers: lot.one_of(&[1, 2, 8, 64]),
             room: lot.one_of(&[1, 4, 32, 300]),
+            reads_early: lot.once_in(3),
             atomics: Atomics::Device,
         }
     }
@@ -502,7 +505,7 @@ impl Device for Simulated {
         "simulated".into()
     }
     fn limits(&self) -> Limits {
-        let atomics = self.ether.lock().weather.atomics;
+        let Weather { atomics, reads_early, .. } = self.ether.lock().weather;
         Limits {
             longest: 32 << 10,
             write_most: 16 << 10,
@@ -511,7 +514,7 @@ impl Device for Simulated {
             atomics,
             silence_ns: SILENCE_NS + 1_000_000_000,
             holds_pages: true,
-            reads_early: false,
+            reads_early,
             is_driven: false,
         }
     }
@@ -657,6 +660,10 @@ impl Pair for Wire {
             done(completion);
         }
         Ok(())
+    }
+    fn has_read(&self, id: u64) -> bool {
+        let early = self.ether.lock().weather.reads_early;
+        early && self.with(|line| line.queue.iter().all(|p| p.over || p.id > id)).unwrap_or(true)
     }
     fn break_off(&self) -> Result<()> {
         self.with(|line| line.state = State::Broken);
