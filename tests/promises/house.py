@@ -97,8 +97,8 @@ def _():
         lines = text.splitlines()
         for k, l in enumerate(lines):
             head = re.match(r"(\s*)(pub(\(.*?\))? )?(const )?(async )?(unsafe )?(extern \"C\" )?fn (\w+)", l)
-            if not head:
-                continue
+            if not head or next((m for m in lines[k:] if m.rstrip().endswith(("{", ";", "}"))), "").rstrip().endswith(";"):
+                continue  # no function, or one of a trait without a body
             end = next((n for n in range(k, len(lines)) if lines[n].rstrip() in (head[1] + "}", head[1] + "};")), k)
             if end - k + 1 > 80 and not reasoned(text, k + 1):
                 long.append((end - k + 1, f"{p} {head[8]}"))
