@@ -4,10 +4,12 @@
 //! | module | |
 //! |---|---|
 //! | `cpus` | sets of processors |
+//! | `epoll` | which of many descriptors have something |
 //! | `exec`, `process` | starting processes, how they end, and leaving none behind |
 //! | `signals` | signals that are read instead of interrupting anything |
 
 pub mod cpus;
+pub(crate) mod epoll;
 pub(crate) mod exec;
 pub mod process;
 pub(crate) mod signals;
@@ -65,6 +67,15 @@ pub(crate) fn peek(socket: &(impl AsRawFd + ?Sized), into: &mut [u8]) -> Result<
 pub fn poll(fds: &mut [libc::pollfd], ms: c_int) -> Result<usize> {
     // SAFETY: the array is as long as said.
     check(unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, ms) }).map(|n| n as usize)
+}
+
+/// The same for so long at most, to the nanosecond.
+pub(crate) fn poll_for(fds: &mut [libc::pollfd], at_most: Option<std::time::Duration>) -> Result<usize> {
+    let time = at_most.map(|t| libc::timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
+    let time = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+    // SAFETY: the array is as long as said, and the time is one or none.
+    check(unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, core::ptr::null()) })
+        .map(|n| n as usize)
 }
 
 /// Has something of this happened to a descriptor by now?

@@ -27,6 +27,7 @@ use super::device::Access;
 use super::region::{Domain, Region};
 use crate::base::error::{Error, Result};
 use crate::base::log::{Level, tell};
+use crate::base::system;
 use crate::fabric::shm::region::page_size;
 
 /// Registrations that are kept at most.
@@ -123,17 +124,12 @@ impl Cache {
     pub fn new(domain: &Arc<Domain>, keep: bool, wake: Box<dyn Fn() + Send + Sync>) -> Result<Cache> {
         let mut cache = Cache { domain: domain.clone(), shared: None, thread: Mutex::new(None) };
         let Some(uffd) = keep.then(reporter).flatten() else { return Ok(cache) };
-        // SAFETY: no memory is involved.
-        let stop = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-        if stop < 0 {
-            return Err(Error::system("a descriptor to end a thread (eventfd)"));
-        }
+        let stop = system::event().map_err(|_| Error::system("a descriptor to end a thread (eventfd)"))?;
         let table = Table { entries: (0..ENTRIES).map(|_| None).collect(), clock: 0 };
         let shared = Arc::new(Shared {
             table: Mutex::new(table),
             uffd: uffd.as_raw_fd(),
-            // SAFETY: a new descriptor that nobody else has.
-            stop: unsafe { OwnedFd::from_raw_fd(stop) },
+            stop,
             pages: File::open("/proc/self/pagemap").ok(),
             counts: Default::default(),
             over: Mutex::new(Vec::with_capacity(2 * ENTRIES)),
@@ -250,9 +246,7 @@ impl Cache {
     pub fn stop(&self) {
         let Some(shared) = &self.shared else { return };
         let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-        let one = 1u64;
-        // SAFETY: eight readable bytes, an open descriptor.
-        unsafe { libc::write(shared.stop.as_raw_fd(), (&raw const one).cast(), 8) };
+        system::tell(&shared.stop);
         let _ = thread.join();
     }
 }
@@ -343,8 +337,7 @@ impl Shared {
         // Taken out under the lock, dropped without it.
         let mut gone: [Option<Entry>; ENTRIES] = [const { None }; ENTRIES];
         loop {
-            // SAFETY: an array of that length.
-            unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, -1) };
+            let _ = system::poll(&mut fds, -1);
             if fds[1].revents != 0 {
                 return;
             }

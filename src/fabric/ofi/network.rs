@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::TcpStream;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::ThreadId;
@@ -20,6 +20,7 @@ use super::provider::{ADDRESS_MOST, Offer};
 use super::queue::{Inlet, Inlets, Queue};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::system::{self, poll_for};
 use crate::base::thread::yield_core;
 use crate::fabric::network::device::{
     Access, Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair,
@@ -100,11 +101,8 @@ impl Ofi {
             free: (0..LEAVING).collect(),
             ways: HashMap::new(),
         };
-        // SAFETY: no memory is involved.
-        let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if wake < 0 {
-            return Err(Error::system("a descriptor to wake the thread between nodes (eventfd)"));
-        }
+        let wake =
+            system::event().map_err(|_| Error::system("a descriptor to wake the thread between nodes (eventfd)"))?;
         let ofi = Ofi {
             datagrams,
             address,
@@ -118,8 +116,7 @@ impl Ofi {
             unposted: Mutex::new((0..DATAGRAMS).collect()),
             pairs: Arc::default(),
             errors: Mutex::default(),
-            // SAFETY: a new descriptor that nobody else has.
-            wake: unsafe { OwnedFd::from_raw_fd(wake) },
+            wake,
             sleeper: OnceLock::new(),
             driven: AtomicU64::new(0),
             seen: AtomicU64::new(0),
@@ -231,13 +228,6 @@ impl Ofi {
             }
         }
         true
-    }
-
-    fn nap(&self, fds: &mut [libc::pollfd], at_most: Option<Duration>) {
-        let time = at_most.map(|t| libc::timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
-        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: an array of that length, and a time or none.
-        unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, std::ptr::null()) };
     }
 }
 
@@ -367,26 +357,24 @@ impl Device for Ofi {
         let readable = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let driven = self.driven.load(Ordering::Relaxed);
         if driven != self.seen.swap(driven, Ordering::Relaxed) {
-            self.nap(&mut [readable(wake)], Some(at_most.map_or(ASIDE, |t| t.min(ASIDE))));
+            let _ = poll_for(&mut [readable(wake)], Some(at_most.map_or(ASIDE, |t| t.min(ASIDE))));
         } else {
             let mut fds = vec![readable(wake)];
-            match self.inlets.sleep_on(&self.net, &mut fds) {
-                _ if told() => {}
-                Some(true) => self.nap(&mut fds, Some(at_most.map_or(LOOKS, |t| t.min(LOOKS)))),
-                Some(false) => self.nap(&mut fds, at_most),
-                None => {}
+            let at_most = match self.inlets.sleep_on(&self.net, &mut fds) {
+                Some(true) => Some(Some(at_most.map_or(LOOKS, |t| t.min(LOOKS)))),
+                Some(false) => Some(at_most),
+                None => None,
+            };
+            if let Some(at_most) = at_most.filter(|_| !told()) {
+                let _ = poll_for(&mut fds, at_most);
             }
         }
-        let mut count = 0u64;
-        // SAFETY: eight writable bytes, and the descriptor does not block.
-        unsafe { libc::read(wake, (&raw mut count).cast(), 8) };
+        let _ = system::hear(&self.wake);
         told()
     }
 
     fn wake(&self) {
-        let one = 1u64;
-        // SAFETY: eight readable bytes, an open descriptor.
-        unsafe { libc::write(self.wake.as_raw_fd(), (&raw const one).cast(), 8) };
+        system::tell(&self.wake);
     }
 
     fn next_error(&self) -> Option<DeviceError> {

@@ -4,7 +4,7 @@
 //! many for only so long. Who says nothing makes room for others; a genuine peer that had to make room tries again.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,7 +17,8 @@ use super::region::PeerRegion;
 use super::socket;
 use crate::base::atomics::Ordering;
 use crate::base::error::Code;
-use crate::base::system;
+use crate::base::system::epoll::{Epoll, Event};
+use crate::base::system::{self, event, hear, tell};
 use crate::base::thread;
 
 /// The thread's stack: it calls nothing deep.
@@ -40,7 +41,7 @@ const LINE: u64 = 4 << 32;
 
 /// The descriptors that the thread sleeps on.
 pub(super) struct Service {
-    epoll: OwnedFd,
+    epoll: Epoll,
     wake: OwnedFd,
     listener: OwnedFd,
     /// In a model: what the kernel has told the thread.
@@ -76,10 +77,7 @@ impl Service {
 
 impl Service {
     pub fn new(listener: OwnedFd) -> io::Result<Service> {
-        // SAFETY: no memory is involved.
-        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: as above.
-        let wake = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        let (epoll, wake) = (Epoll::new()?, event()?);
         let service = Service {
             epoll,
             wake,
@@ -87,41 +85,32 @@ impl Service {
             #[cfg(loom)]
             news: Default::default(),
         };
-        service.control(libc::EPOLL_CTL_ADD, service.wake.as_fd(), libc::EPOLLIN, WAKE)?;
+        service.epoll.add(service.wake.as_raw_fd(), libc::EPOLLIN, WAKE)?;
         Ok(service)
-    }
-
-    fn control(&self, operation: i32, fd: BorrowedFd<'_>, events: i32, data: u64) -> io::Result<()> {
-        let mut e = libc::epoll_event { events: events as u32, u64: data };
-        // SAFETY: both descriptors are open, e is an event.
-        if unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd.as_raw_fd(), &mut e) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
     }
 
     /// Contacts are answered from now on.
     pub fn listen(&self) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, self.listener.as_fd(), libc::EPOLLIN, LISTENER)
+        self.epoll.add(self.listener.as_raw_fd(), libc::EPOLLIN, LISTENER)
     }
 
     fn listen_again(&self, yes: bool) {
         // It is registered, so this cannot fail for a reason that matters.
-        let _ = self.control(libc::EPOLL_CTL_MOD, self.listener.as_fd(), if yes { libc::EPOLLIN } else { 0 }, LISTENER);
+        let _ = self.epoll.change(self.listener.as_raw_fd(), if yes { libc::EPOLLIN } else { 0 }, LISTENER);
     }
 
     /// The end of this process is news.
     pub fn watch(&self, pidfd: BorrowedFd<'_>, rank: u32) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, pidfd, libc::EPOLLIN, PROCESS | u64::from(rank))
+        self.epoll.add(pidfd.as_raw_fd(), libc::EPOLLIN, PROCESS | u64::from(rank))
     }
 
     /// What this peer says on a connection is news, and that it closes it.
     pub fn watch_line(&self, line: BorrowedFd<'_>, rank: u32) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, line, libc::EPOLLIN | libc::EPOLLRDHUP, LINE | u64::from(rank))
+        self.epoll.add(line.as_raw_fd(), libc::EPOLLIN | libc::EPOLLRDHUP, LINE | u64::from(rank))
     }
 
     pub fn unwatch(&self, fd: BorrowedFd<'_>) {
-        let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, 0);
+        self.epoll.remove(fd.as_raw_fd());
     }
 
     /// A descriptor that is there for its number.
@@ -133,26 +122,14 @@ impl Service {
     pub fn wake(&self) {
         #[cfg(loom)]
         self.tell(WOKEN);
-        let one = 1u64;
-        // SAFETY: eight bytes, as an eventfd takes them. A full counter wakes as well.
-        unsafe { libc::write(self.wake.as_raw_fd(), (&raw const one).cast(), 8) };
+        tell(&self.wake);
     }
 
-    fn wait(&self, events: &mut [libc::epoll_event], timeout: Option<Duration>) -> usize {
+    fn wait(&self, events: &mut [Event], timeout: Option<Duration>) -> usize {
         // Rounded up, so as not to wake just before the time and find nothing to do.
         let ms = timeout.map_or(-1, |t| t.as_millis().min(60_000) as i32 + 1);
-        // SAFETY: events is writable for its length.
-        let n = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, ms) };
-        usize::try_from(n).unwrap_or(0)
+        self.epoll.wait(events, ms).len()
     }
-}
-
-fn owned(fd: i32) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call made a new descriptor, which nobody else knows.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn lacks_descriptors(e: &io::Error) -> bool {
@@ -187,7 +164,7 @@ struct Thread<'a> {
 impl Thread<'_> {
     fn run(mut self) {
         let service = &self.shared.service;
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
+        let mut events = [Event { events: 0, u64: 0 }; 64];
         while !self.shared.stop.load(Ordering::Acquire) {
             let n = service.wait(&mut events, self.time_left());
             for event in &events[..n] {
@@ -214,9 +191,7 @@ impl Thread<'_> {
     }
 
     fn woken(&self) {
-        let mut count = 0u64;
-        // SAFETY: eight bytes, as an eventfd gives them.
-        unsafe { libc::read(self.shared.service.wake.as_raw_fd(), (&raw mut count).cast(), 8) };
+        let _ = hear(&self.shared.service.wake);
         let dead = std::mem::take(&mut *self.shared.born_dead.lock().unwrap_or_else(PoisonError::into_inner));
         dead.into_iter().for_each(|rank| self.shared.announce_death(rank));
     }
@@ -244,12 +219,7 @@ impl Thread<'_> {
                 continue;
             }
             let slot = self.free_slot();
-            if self
-                .shared
-                .service
-                .control(libc::EPOLL_CTL_ADD, fd.as_fd(), libc::EPOLLIN, CONNECTION | slot as u64)
-                .is_ok()
-            {
+            if self.shared.service.epoll.add(fd.as_raw_fd(), libc::EPOLLIN, CONNECTION | slot as u64).is_ok() {
                 self.pending[slot] = Some(Pending { fd, pid: them.pid, since: Instant::now() });
             }
         }
@@ -315,7 +285,7 @@ impl Thread<'_> {
     /// and then closing ours would not end it.
     fn close(&mut self, slot: usize) -> Option<Pending> {
         let p = self.pending[slot].take()?;
-        let _ = self.shared.service.control(libc::EPOLL_CTL_DEL, p.fd.as_fd(), 0, 0);
+        self.shared.service.unwatch(p.fd.as_fd());
         Some(p)
     }
 

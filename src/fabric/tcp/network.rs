@@ -20,7 +20,8 @@ use super::socket::{self, Watch};
 use crate::base::error::{Code, Error, Result};
 use crate::base::key::random;
 use crate::base::lock::lock;
-use crate::base::system::{event, hear, lengthen_queue, tell};
+use crate::base::system::epoll::Event;
+use crate::base::system::{event, hear, lengthen_queue, poll_for, tell};
 use crate::fabric::network::device::{Address, Arrived, Atomics, DATAGRAM, Device, DeviceError, Limits, Pair};
 use crate::fabric::network::link::PIECES;
 use crate::fabric::network::multicast::{Counts, Group, Name as GroupName};
@@ -294,7 +295,7 @@ impl Tcp {
 
     /// Asks the system which sockets have something, and deals with it. `all`: whoever calls goes away. Were there datagrams?
     fn look(&self, all: bool, with: &mut dyn FnMut(Arrived<'_>)) -> bool {
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 32];
+        let mut events = [Event { events: 0, u64: 0 }; 32];
         let mut some = false;
         for event in self.home.watch.look(&mut events) {
             let (name, what) = (event.u64, event.events);
@@ -348,14 +349,6 @@ impl Tcp {
         if some && !self.is_sleeper() {
             self.wake();
         }
-    }
-
-    /// Sleeps until one of them is readable, or the time.
-    fn nap(&self, fds: &mut [libc::pollfd], at_most: Option<Duration>) {
-        let time = at_most.map(|t| libc::timespec { tv_sec: t.as_secs() as i64, tv_nsec: i64::from(t.subsec_nanos()) });
-        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: an array of that length, and a time or none.
-        unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, time, std::ptr::null()) };
     }
 }
 
@@ -473,7 +466,7 @@ impl Device for Tcp {
             self.home.looks.store(true, Ordering::Relaxed);
             let left = until.map_or(ASIDE, |t| t.saturating_duration_since(Instant::now()).min(ASIDE));
             let mut fds = [wake];
-            self.nap(&mut fds, Some(left));
+            let _ = poll_for(&mut fds, Some(left));
             if fds[0].revents != 0 || left < ASIDE {
                 let _ = hear(&self.home.wake);
                 return told();
@@ -485,7 +478,7 @@ impl Device for Tcp {
             }
             let deaf = self.is_deaf.load(Ordering::Acquire);
             let at_most = if deaf { Some(at_most.map_or(DEAF, |t| t.min(DEAF))) } else { at_most };
-            self.nap(&mut [wake, readable(self.home.watch.as_raw_fd())], at_most);
+            let _ = poll_for(&mut [wake, readable(self.home.watch.as_raw_fd())], at_most);
             self.hear_again();
         }
         let _ = hear(&self.home.wake);

@@ -1,28 +1,35 @@
 //! Calls of the system, on sockets that do not wait.
 
 use std::io::{Error, ErrorKind, Result};
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use crate::base::system::set_option;
+use crate::base::system::epoll::{Epoll, Event};
+use crate::base::system::{self, set_option};
 
 /// What a socket has taken or given; `None`: nothing now.
-pub(super) fn done(r: isize) -> Result<Option<usize>> {
-    if r >= 0 {
-        return Ok(Some(r as usize));
-    }
-    let error = Error::last_os_error();
-    match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(None),
-        _ => Err(error),
+fn done(r: Result<usize>) -> Result<Option<usize>> {
+    match r {
+        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+        r => r.map(Some),
     }
 }
 
 /// Sends bytes.
 #[inline]
 pub(super) fn send(fd: RawFd, bytes: &[u8]) -> Result<Option<usize>> {
-    // SAFETY: the bytes are there.
-    done(unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })
+    done(system::send(&fd, bytes, libc::MSG_DONTWAIT))
+}
+
+/// Receives into a buffer.
+#[inline]
+pub(super) fn receive(fd: RawFd, into: &mut [u8]) -> Result<Option<usize>> {
+    done(system::read(&fd, into))
+}
+
+/// A call that goes through many parts: how many bytes.
+fn counted(r: isize) -> Result<usize> {
+    usize::try_from(r).map_err(|_| Error::last_os_error())
 }
 
 /// Sends what lies at several places.
@@ -30,18 +37,12 @@ pub(super) fn send(fd: RawFd, bytes: &[u8]) -> Result<Option<usize>> {
 /// # Safety
 /// It can be read, except that memory may be unmapped: that is an error.
 pub(super) unsafe fn send_all(fd: RawFd, parts: &[libc::iovec]) -> Result<Option<usize>> {
-    // SAFETY: a message that is all zero is an empty one.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    (message.msg_iov, message.msg_iovlen) = (parts.as_ptr().cast_mut(), parts.len());
-    // SAFETY: as the caller promises.
-    done(unsafe { libc::sendmsg(fd, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })
-}
-
-/// Receives into a buffer.
-#[inline]
-pub(super) fn receive(fd: RawFd, into: &mut [u8]) -> Result<Option<usize>> {
-    // SAFETY: the buffer is as long as said.
-    done(unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), libc::MSG_DONTWAIT) })
+    // SAFETY: a message that is all zero is an empty one; otherwise as the caller promises.
+    done(counted(unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        (message.msg_iov, message.msg_iovlen) = (parts.as_ptr().cast_mut(), parts.len());
+        libc::sendmsg(fd, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+    }))
 }
 
 /// Receives to several places.
@@ -49,11 +50,8 @@ pub(super) fn receive(fd: RawFd, into: &mut [u8]) -> Result<Option<usize>> {
 /// # Safety
 /// They may be written, except that memory may be unmapped: that is an error.
 pub(super) unsafe fn receive_all(fd: RawFd, parts: &mut [libc::iovec]) -> Result<Option<usize>> {
-    // SAFETY: as in `send_all`.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    (message.msg_iov, message.msg_iovlen) = (parts.as_mut_ptr(), parts.len());
     // SAFETY: as the caller promises.
-    done(unsafe { libc::recvmsg(fd, &mut message, libc::MSG_DONTWAIT) })
+    done(counted(unsafe { libc::readv(fd, parts.as_ptr(), parts.len() as libc::c_int) }))
 }
 
 /// Copies memory of this process that may be unmapped behind what is there. `None`: it is.
@@ -87,29 +85,30 @@ pub(super) fn dial(to: SocketAddr) -> Result<OwnedFd> {
         }
         OwnedFd::from_raw_fd(fd)
     };
-    let r = match to {
-        SocketAddr::V4(v4) => {
-            let a = libc::sockaddr_in {
+    let (v4, v6);
+    let (at, len): (*const libc::sockaddr, usize) = match to {
+        SocketAddr::V4(to) => {
+            v4 = libc::sockaddr_in {
                 sin_family: libc::AF_INET as u16,
-                sin_port: v4.port().to_be(),
-                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(v4.ip().octets()) },
+                sin_port: to.port().to_be(),
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(to.ip().octets()) },
                 sin_zero: [0; 8],
             };
-            // SAFETY: an address as long as said.
-            unsafe { libc::connect(socket.as_raw_fd(), (&raw const a).cast(), size_of_val(&a) as u32) }
+            ((&raw const v4).cast(), size_of_val(&v4))
         }
-        SocketAddr::V6(v6) => {
-            let a = libc::sockaddr_in6 {
+        SocketAddr::V6(to) => {
+            v6 = libc::sockaddr_in6 {
                 sin6_family: libc::AF_INET6 as u16,
-                sin6_port: v6.port().to_be(),
+                sin6_port: to.port().to_be(),
                 sin6_flowinfo: 0,
-                sin6_addr: libc::in6_addr { s6_addr: Ipv6Addr::octets(v6.ip()) },
-                sin6_scope_id: v6.scope_id(),
+                sin6_addr: libc::in6_addr { s6_addr: to.ip().octets() },
+                sin6_scope_id: to.scope_id(),
             };
-            // SAFETY: an address as long as said.
-            unsafe { libc::connect(socket.as_raw_fd(), (&raw const a).cast(), size_of_val(&a) as u32) }
+            ((&raw const v6).cast(), size_of_val(&v6))
         }
     };
+    // SAFETY: an address as long as said.
+    let r = unsafe { libc::connect(socket.as_raw_fd(), at, len as libc::socklen_t) };
     match r {
         0 => Ok(socket),
         _ => match Error::last_os_error() {
@@ -121,40 +120,33 @@ pub(super) fn dial(to: SocketAddr) -> Result<OwnedFd> {
 
 /// Says which of many sockets have something to be done.
 #[derive(Debug)]
-pub(super) struct Watch(OwnedFd);
+pub(super) struct Watch(Epoll);
+
+/// What is told of: that something has come; with `room` also that it takes more.
+fn events(room: bool) -> libc::c_int {
+    libc::EPOLLIN | if room { libc::EPOLLOUT } else { 0 }
+}
 
 impl Watch {
     pub fn new() -> Result<Watch> {
-        // SAFETY: takes numbers; what it makes is this call's own.
-        let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        // SAFETY: a new descriptor that nobody else has.
-        if fd < 0 { Err(Error::last_os_error()) } else { Ok(Watch(unsafe { OwnedFd::from_raw_fd(fd) })) }
+        Epoll::new().map(Watch)
     }
-    fn set(&self, what: libc::c_int, fd: RawFd, name: u64, room: bool) -> Result<()> {
-        let events = libc::EPOLLIN | if room { libc::EPOLLOUT } else { 0 };
-        let mut event = libc::epoll_event { events: events as u32, u64: name };
-        // SAFETY: takes numbers and a structure.
-        let r = unsafe { libc::epoll_ctl(self.0.as_raw_fd(), what, fd, &mut event) };
-        if r < 0 { Err(Error::last_os_error()) } else { Ok(()) }
-    }
-    /// From now on this socket is told of by this name, when something has come; with `room` also when it takes more.
+    /// From now on this socket is told of by this name.
     pub fn add(&self, fd: RawFd, name: u64, room: bool) -> Result<()> {
-        self.set(libc::EPOLL_CTL_ADD, fd, name, room)
+        self.0.add(fd, events(room), name)
     }
     /// The same for one that is told of already.
     pub fn change(&self, fd: RawFd, name: u64, room: bool) -> Result<()> {
-        self.set(libc::EPOLL_CTL_MOD, fd, name, room)
+        self.0.change(fd, events(room), name)
     }
     /// No more.
     pub fn remove(&self, fd: RawFd) {
-        let _ = self.set(libc::EPOLL_CTL_DEL, fd, 0, false);
+        self.0.remove(fd);
     }
     /// Those that have something now.
     #[inline]
-    pub fn look<'a>(&self, events: &'a mut [libc::epoll_event]) -> &'a [libc::epoll_event] {
-        // SAFETY: room for as many as said.
-        let n = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, 0) };
-        &events[..n.max(0) as usize]
+    pub fn look<'a>(&self, into: &'a mut [Event]) -> &'a [Event] {
+        self.0.wait(into, 0)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Each datagram and each write with a number uses up a receive, which is posted again as soon as it has been looked at.
 
 use std::collections::HashMap;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use super::multicast;
 use super::protection::Protection;
 use super::queue_pair::{AddressHandle, Depth, QueuePair, SILENCE_MOST_NS, SharedReceives};
 use crate::base::error::{Code, Error, Result};
+use crate::base::system;
 use crate::fabric::network::device::{Access, Address, Arrived, DATAGRAM, Device, DeviceError, Limits, OPAQUE, Pair};
 use crate::fabric::network::multicast::{Counts, Group, Name};
 use crate::fabric::network::region::{Arena, Domain};
@@ -82,11 +83,8 @@ impl Verbs {
         let datagrams = QueuePair::datagrams(&protection, &port, [&sent, &queue], depth, QKEY)?;
         let memory = Arena::new(&domain, DATAGRAMS * STRIDE, Access::LOCAL_WRITE)?;
         let sending = Sending { memory: Arena::new(&domain, DATAGRAM, Access::LOCAL_WRITE)?, on_its_way: None };
-        // SAFETY: no memory is involved.
-        let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if wake < 0 {
-            return Err(Error::system("a descriptor to wake the thread between nodes (eventfd)"));
-        }
+        let wake =
+            system::event().map_err(|_| Error::system("a descriptor to wake the thread between nodes (eventfd)"))?;
         let verbs = Verbs {
             datagrams,
             errors: port.device.watch_errors(),
@@ -101,8 +99,7 @@ impl Verbs {
             memory,
             ways: Mutex::default(),
             queues: Arc::default(),
-            // SAFETY: a new descriptor that nobody else has.
-            wake: unsafe { OwnedFd::from_raw_fd(wake) },
+            wake,
         };
         (0..DATAGRAMS).try_for_each(|n| verbs.post_receive(n))?;
         Ok(verbs)
@@ -238,19 +235,14 @@ impl Device for Verbs {
         let mut fds =
             [self.channel.fd(), wake, self.errors].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
         let patience = at_most.map_or(-1, |time| time.as_millis().min(1 << 20) as i32);
-        // SAFETY: an array of that length.
-        unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, patience) };
-        let mut count = 0u64;
-        // SAFETY: eight writable bytes, and the descriptor does not block.
-        unsafe { libc::read(wake, (&raw mut count).cast(), 8) };
+        let _ = system::poll(&mut fds, patience);
+        let _ = system::hear(&self.wake);
         self.channel.take_events();
         fds[2].revents != 0
     }
 
     fn wake(&self) {
-        let one = 1u64;
-        // SAFETY: eight readable bytes, an open descriptor.
-        unsafe { libc::write(self.wake.as_raw_fd(), (&raw const one).cast(), 8) };
+        system::tell(&self.wake);
     }
 
     fn next_error(&self) -> Option<DeviceError> {
