@@ -131,7 +131,8 @@ of_atomics! { Record:
         peer: AtomicU32,
         index: AtomicU32,
         comm: AtomicU32,
-        _pad: AtomicU32,
+        /// How often the thread has found nothing since.
+        looks: AtomicU32,
         bytes: AtomicU64,
         since_ns: AtomicU64,
         _pad1: [AtomicU64; 2],
@@ -169,6 +170,7 @@ impl Board {
                 entry.comm.store(w.comm as u32, Ordering::Relaxed);
                 entry.bytes.store(w.bytes, Ordering::Relaxed);
                 entry.since_ns.store(w.since_ns, Ordering::Relaxed);
+                entry.looks.store(0, Ordering::Relaxed);
                 // SYNC POINT: pairs with the load in `read`.
                 entry.state.store(2, Ordering::Release);
                 return Some(Notice(entry));
@@ -185,6 +187,12 @@ impl Board {
     /// What the threads of this process wait for now.
     pub fn read(&self) -> Vec<Waits> {
         self.entries.iter().filter_map(Entry::read).collect()
+    }
+
+    /// How often the wait that began at this time has found nothing, see [`Notice::look`]; `None`: it has ended.
+    pub fn looks(&self, since_ns: u64) -> Option<u32> {
+        let is_it = |e: &&Entry| e.read().is_some_and(|w| w.since_ns == since_ns);
+        self.entries.iter().find(is_it).map(|e| e.looks.load(Ordering::Acquire))
     }
 }
 
@@ -210,6 +218,14 @@ impl Entry {
 /// A notice on the board; dropping it takes it down.
 pub struct Notice<'a>(&'a Entry);
 
+impl Notice<'_> {
+    /// The thread has looked again, and done what it can do for others, and found nothing.
+    pub fn look(&self) {
+        // SYNC POINT: pairs with the load in `looks`. Only this thread writes it.
+        self.0.looks.store(self.0.looks.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+    }
+}
+
 impl Drop for Notice<'_> {
     fn drop(&mut self) {
         self.0.state.store(0, Ordering::Release);
@@ -227,11 +243,14 @@ mod tests {
         let w = Waits { operation: Operation::Recv, peer: 3, index: -1, comm: 0, bytes: 8, since_ns: 77 };
         let first = board.hang(&w).unwrap();
         assert_eq!(board.read(), vec![w]);
+        first.look();
+        assert_eq!((board.looks(77), board.looks(78)), (Some(1), None));
         let others: Vec<_> = (1..ENTRIES).map(|_| board.hang(&w).unwrap()).collect();
         assert!(board.hang(&w).is_none());
         drop(first);
         assert_eq!(board.read().len(), ENTRIES - 1);
         drop(others);
         assert!(board.read().is_empty());
+        assert_eq!(board.looks(77), None);
     }
 }

@@ -210,6 +210,7 @@ pub struct Waiter {
     started_ns: u64,
     sleeps: u32,
     stalled: bool,
+    suspicion: Option<Box<stall::Suspicion>>,
     /// The peer is gone, and what it left has been looked at.
     looked: bool,
     deadline_ns: Option<u64>,
@@ -226,6 +227,7 @@ impl Waiter {
             started_ns: 0,
             sleeps: 0,
             stalled: false,
+            suspicion: None,
             looked: false,
             deadline_ns: None,
             notice: None,
@@ -280,8 +282,11 @@ impl Waiter {
         if waited < spin && waited < NOTICE_NS {
             return Ok(Turn::Again);
         }
-        if self.notice.is_none() && waited > NOTICE_NS {
-            self.notice = scene.board().hang(&Waits { since_ns: self.started_ns, ..scene.waits() });
+        let waits = || Waits { since_ns: self.started_ns, ..scene.waits() };
+        match &self.notice {
+            Some(notice) => notice.look(),
+            None if waited > NOTICE_NS => self.notice = scene.board().hang(&waits()),
+            None => {}
         }
         if waited >= spin && waited - spin < yields.min(scene.yields_ns()) {
             // Where ranks share cores, the turns themselves yield.
@@ -294,7 +299,10 @@ impl Waiter {
         }
         if !self.stalled && waited > STALL_NS.get() {
             self.stalled = true;
-            stall::report(&Waits { since_ns: self.started_ns, ..scene.waits() });
+            self.suspicion = stall::report(&waits());
+        }
+        if self.suspicion.as_mut().is_some_and(|suspicion| !suspicion.goes_on(&waits(), now)) {
+            self.suspicion = None;
         }
         if scene.may_end()
             && let Some(error) = stall::verdict(scene.board(), self.started_ns)

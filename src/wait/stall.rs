@@ -1,7 +1,8 @@
 //! The stall report: who waits for whom, and whether it is a deadlock.
 //!
 //! A wait that outlives `FMPL_STALL` says so once, with what the peer waits for in turn, as far as the chain goes. When the chain
-//! comes back to this process, no process in it has another thread, and nothing has changed on a second look, it is a deadlock.
+//! comes back to this process and no process in it has another thread, it is a [`Suspicion`]: a deadlock, if the same waits go on
+//! though each of their threads has looked for what it waits for since.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,13 +39,21 @@ type Known = Option<(&'static dyn Job, OnDeadlock)>;
 static JOB: OnceLock<std::sync::Mutex<Known>> = OnceLock::new();
 static NAMED: AtomicBool = AtomicBool::new(false);
 
-/// From the first look at a cycle to the second: longer than the longest sleep, so that whatever still moves has moved.
-const SECOND_LOOK: std::time::Duration = std::time::Duration::from_millis(300);
+/// From one look at a cycle to the next: longer than the longest sleep.
+const NEXT_LOOK_NS: u64 = 300_000_000;
+/// Rounds in which each wait of a cycle has looked twice, so once from beginning to end: in the first, threads may still have done
+/// for each other what lay about (a buffered message, an answer); in the second they would have found it. However late a thread
+/// of a busy machine gets its turn, a message that is there for it is never taken for none.
+const ROUNDS: u32 = 2;
 
 /// Tells the report about the job; `None` when it has ended.
 pub fn set_job(job: Known) {
     *JOB.get_or_init(Default::default).lock().unwrap_or_else(|e| e.into_inner()) = job;
     NAMED.store(false, Ordering::Relaxed);
+}
+
+fn job() -> Known {
+    *JOB.get_or_init(Default::default).lock().unwrap_or_else(|e| e.into_inner())
 }
 
 fn describe(rank: u32, w: &Waits, now: u64) -> String {
@@ -64,35 +73,85 @@ fn describe(rank: u32, w: &Waits, now: u64) -> String {
     format!("rank {rank}: {seconds:.1} s in {what}")
 }
 
-/// Prints the report of a wait of this process. With `FMPL_DEADLOCK=abort` the waits of a deadlock are condemned: see [`verdict`].
-pub fn report(mine: &Waits) {
-    let Some((job, on_deadlock)) = *JOB.get_or_init(Default::default).lock().unwrap_or_else(|e| e.into_inner()) else {
-        return;
-    };
+/// Prints the report of a wait of this process; the cycle that it is part of, when it is in one.
+pub fn report(mine: &Waits) -> Option<Box<Suspicion>> {
+    let (job, _) = job()?;
     let now = now_ns();
     let mut lines = vec![describe(job.rank(), mine, now)];
-    let chain = follow(job, mine, Some((&mut lines, now)));
+    let cycle = follow(job, mine, Some((&mut lines, now)));
     log::report(&format!("stalled: {}", lines.join("; ")));
     traced!(crate::base::trace::write(Some("stalled")));
-    let Some(cycle) = chain else { return };
-    std::thread::sleep(SECOND_LOOK);
-    if follow(job, mine, None).as_ref() != Some(&cycle) {
-        return;
+    Suspicion::of(job, cycle?)
+}
+
+/// A wait of a process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Member {
+    rank: u32,
+    since_ns: u64,
+}
+
+/// A cycle of waits that may be a deadlock.
+pub struct Suspicion {
+    cycle: Vec<Member>,
+    /// How often each has looked at the beginning of the round.
+    looks: Vec<u32>,
+    rounds: u32,
+    next_ns: u64,
+}
+
+impl Suspicion {
+    fn of(job: &dyn Job, cycle: Vec<Member>) -> Option<Box<Suspicion>> {
+        let looks = looks(job, &cycle)?;
+        Some(Box::new(Suspicion { cycle, looks, rounds: 0, next_ns: now_ns() + NEXT_LOOK_NS }))
     }
-    let names: Vec<String> = cycle.iter().map(|(rank, _)| rank.to_string()).collect();
-    let text = format!("ranks {} wait for each other in a cycle", names.join(" -> "));
-    // One voice for the cycle: who began to wait last, and so is the only one sure to find it closed when its time has come.
-    let last = cycle.iter().max_by_key(|(rank, since)| (*since, *rank)).map(|(rank, _)| *rank);
-    if last == Some(job.rank()) && !NAMED.swap(true, Ordering::Relaxed) {
-        log::report(&format!("deadlock: {text}"));
+
+    /// A later look, by the thread that suspects; `false`: it is known what it is. A deadlock is named, and with `FMPL_DEADLOCK=abort`
+    /// its waits are condemned: see [`verdict`].
+    pub fn goes_on(&mut self, mine: &Waits, now: u64) -> bool {
+        if now < self.next_ns {
+            return true;
+        }
+        self.next_ns = now + NEXT_LOOK_NS;
+        let Some((job, on_deadlock)) = job() else { return false };
+        if follow(job, mine, None).as_ref() != Some(&self.cycle) {
+            return false;
+        }
+        let Some(looks) = looks(job, &self.cycle) else { return false };
+        if looks.iter().zip(&self.looks).all(|(new, old)| new.wrapping_sub(*old) >= 2) {
+            self.looks = looks;
+            self.rounds += 1;
+        }
+        if self.rounds < ROUNDS {
+            return true;
+        }
+        self.name(job, on_deadlock, now);
+        false
     }
-    if last == Some(job.rank()) && on_deadlock == OnDeadlock::Abort {
-        // All of them: once one has left the cycle, the others could not find it any more.
-        for board in cycle.iter().filter_map(|(rank, _)| job.board(*rank)) {
-            board.condemned_ns.fetch_max(now, Ordering::AcqRel);
-            doorbell::ring(&board.bell, u32::MAX);
+
+    fn name(&self, job: &dyn Job, on_deadlock: OnDeadlock, now: u64) {
+        // One voice for the cycle: who began to wait last, and so is the only one sure to find it closed when its time has come.
+        let last = self.cycle.iter().max_by_key(|m| (m.since_ns, m.rank)).map(|m| m.rank);
+        if last != Some(job.rank()) {
+            return;
+        }
+        if !NAMED.swap(true, Ordering::Relaxed) {
+            let names: Vec<String> = self.cycle.iter().map(|m| m.rank.to_string()).collect();
+            log::report(&format!("deadlock: ranks {} wait for each other in a cycle", names.join(" -> ")));
+        }
+        if on_deadlock == OnDeadlock::Abort {
+            // All of them: once one has left the cycle, the others could not find it any more.
+            for board in self.cycle.iter().filter_map(|m| job.board(m.rank)) {
+                board.condemned_ns.fetch_max(now, Ordering::AcqRel);
+                doorbell::ring(&board.bell, u32::MAX);
+            }
         }
     }
+}
+
+/// How often each wait of a cycle has looked; `None`: one of them has ended.
+fn looks(job: &dyn Job, cycle: &[Member]) -> Option<Vec<u32>> {
+    cycle.iter().map(|m| job.board(m.rank)?.looks(m.since_ns)).collect()
 }
 
 /// The error of a wait of this process that is part of a deadlock, with `FMPL_DEADLOCK=abort`.
@@ -106,15 +165,15 @@ pub fn verdict(board: &Board, started_ns: u64) -> Option<Error> {
 }
 
 /// Follows the waits from `mine` on; the cycle, when they come back here.
-fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>) -> Option<Vec<(u32, u64)>> {
-    let mut cycle = vec![(job.rank(), mine.since_ns)];
+fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>) -> Option<Vec<Member>> {
+    let mut cycle = vec![Member { rank: job.rank(), since_ns: mine.since_ns }];
     let mut certain = job.threads(job.rank()) <= 1;
     let mut rank = mine.peer;
     let of_many = |o| matches!(o, Operation::RecvAnySource | Operation::Multicast | Operation::Global);
     if of_many(mine.operation) {
         return None; // Anybody may end it.
     }
-    while !cycle.iter().any(|(r, _)| *r == rank) {
+    while !cycle.iter().any(|m| m.rank == rank) {
         let Some(board) = job.board(rank) else {
             if let Some((lines, _)) = &mut out {
                 lines.push(format!("rank {rank} cannot be seen"));
@@ -136,9 +195,9 @@ fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>)
         if of_many(next.operation) {
             return None;
         }
-        cycle.push((rank, next.since_ns));
+        cycle.push(Member { rank, since_ns: next.since_ns });
         rank = next.peer;
     }
-    let start = cycle.iter().position(|(r, _)| *r == rank)?;
+    let start = cycle.iter().position(|m| m.rank == rank)?;
     (certain && start == 0).then_some(cycle)
 }

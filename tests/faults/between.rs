@@ -53,6 +53,38 @@ pub fn killed_there() {
     }
 }
 
+/// Ranks 0 and 2 on one node, 1 on another, which dies before anybody has met it; 2 dies, too. Rank 0 waits for a message of anybody.
+pub fn dies_unmet() {
+    init(8);
+    if rank() != 0 {
+        sleep_ms(300);
+        // SAFETY: ends this process.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+    let mut got = [0; 8];
+    let mut receives = || match try_recv_any(&mut got, 0).0 {
+        0 => panic!("a message of nobody"),
+        code => (code, last_error()),
+    };
+    let mut of_the_node = 0;
+    for _ in 0..3 {
+        let (code, text) = receives();
+        assert_eq!(code, PEER, "{text}");
+        of_the_node += text.contains("rank 2 has died") as u32;
+        assert!(text.contains("rank 1 ") || text.contains("rank 2 has died"), "{text}");
+    }
+    assert_eq!(of_the_node, 1, "told once");
+    assert_eq!(try_finalize(), PEER, "{}", last_error());
+}
+
+pub fn killed_unmet() {
+    if has_devices() {
+        let job = Job::new(3, "dies unmet").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=2").keep_going();
+        let outcome = job.outcome();
+        assert!(matches!(&outcome.ends[0], End::Exit(0)), "{}", story(&outcome));
+    }
+}
+
 /// `fork`, `system` and `popen` between nodes, with memory registered and receives posted.
 pub fn forked_there() {
     if has_devices() {

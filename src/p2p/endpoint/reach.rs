@@ -447,6 +447,35 @@ impl Endpoint {
         group.members().filter(here).filter(|rank| !self.is_dead(*rank)).for_each(|rank| drop(self.contact_soon(rank)));
     }
 
+    /// Of a member that nobody here has met no death is told. As long as none is known to live, one more of those on other nodes is met: it
+    /// answers when its link is tended, or it is late.
+    #[cold]
+    pub fn meet_elsewhere(&self, group: &Group) {
+        let Some(fabric) = self.fabric_here() else { return };
+        let (links, nodes) = (fabric.links(), self.launch.nodes());
+        let link_of = |rank: u32| links.iter().find(|link| link.peer == rank);
+        let is_here = |rank: u32| nodes.node_of(rank) == nodes.node_of(self.rank);
+        let lives = |rank: u32| match link_of(rank) {
+            Some(link) => !link.has_ended() && !has_left(link) && link.lateness().is_none(),
+            None => is_here(rank) && !self.is_dead(rank),
+        };
+        let others = || group.members().filter(|rank| *rank != self.rank);
+        if others().any(lives) {
+            return;
+        }
+        let unmet = |rank: &u32| !is_here(*rank) && link_of(*rank).is_none();
+        if let Some(rank) = others().find(unmet)
+            && let Ok(card) = self.fabric_card(rank)
+        {
+            fabric.acquaint(rank, &card);
+        }
+    }
+
+    /// The ranks on other nodes with whom there is a connection now.
+    pub fn connected_elsewhere(&self) -> Vec<u32> {
+        self.elsewhere(|link| link.is_up())
+    }
+
     /// The peer, if there has been contact.
     pub fn known(&self, peer: u32) -> Option<Arc<Peer>> {
         self.attach.get()?.known(peer).cloned()

@@ -88,6 +88,11 @@ impl Fabric {
         }
     }
 
+    /// A link with a peer that nothing is said over yet: whoever tends it hears whether the peer is there.
+    pub fn acquaint(&self, peer: u32, card: &Card) {
+        let _ = self.shared.link(peer).card.set(*card);
+    }
+
     /// Asks processes whether they are there, until all have answered or the time is over; the first that has not, and why that may be.
     /// Nothing is kept for them.
     pub fn probe(&self, peers: &[(u32, Card)], timeout: Duration) -> Result<Option<(u32, String)>> {

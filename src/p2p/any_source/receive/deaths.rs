@@ -89,6 +89,16 @@ impl Incoming {
         if let Some(rank) = self.domain.group.members().find(untold) {
             return Some(Death::Late(rank));
         }
+        // Told again where nobody is left who is known to live, each time that it has not answered: there is nothing else to wait for.
+        if let Some(rank) = late.first()
+            && ep.single_threaded()
+        {
+            let connected = ep.connected_elsewhere();
+            let is_silent = |r: u32| told_late.contains(&r) && !connected.contains(&r);
+            if self.domain.group.members().all(|r| r == ep.rank || dead.contains(&r) || is_silent(r)) {
+                return Some(Death::Late(*rank));
+            }
+        }
         (dead.len() as u32 + 1 >= self.domain.group.size() && ep.single_threaded()).then_some(Death::Alone)
     }
 
@@ -155,7 +165,16 @@ impl Incoming {
                 drop(ep.contact_soon(*rank));
             }
             // All are known.
-            None => self.meets_ns.store(now + ACQUAINTANCE_NS, Ordering::Relaxed),
+            None => {
+                self.meets_ns.store(now + ACQUAINTANCE_NS, Ordering::Relaxed);
+                self.meet_elsewhere(ep);
+            }
+        }
+    }
+
+    pub(super) fn meet_elsewhere(&self, ep: &'static Endpoint) {
+        if self.spans() {
+            ep.meet_elsewhere(&self.domain.group);
         }
     }
 

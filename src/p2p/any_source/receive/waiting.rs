@@ -19,7 +19,8 @@ pub(super) struct Waiting<'a> {
 
 /// From the acquaintance of one member to that of the next, of a request that is only tested.
 pub(super) const MEETING_NS: u64 = 10_000_000;
-/// A receive that waits so long makes the acquaintance of all members on this node: of who is not known no death would be told.
+/// A receive that waits so long makes the acquaintance of all members on this node: of who is not known no death would be told. And of one on
+/// another node, as long as none is known to live.
 pub(super) const ACQUAINTANCE_NS: u64 = 200_000_000;
 
 impl Waiting<'_> {
@@ -28,6 +29,7 @@ impl Waiting<'_> {
         let next = self.next_ns.get();
         if next != 0 && now >= next {
             self.ep.meet_members(&self.inc.domain.group);
+            self.inc.meet_elsewhere(self.ep);
         }
         if now >= next {
             self.next_ns.set(now + ACQUAINTANCE_NS);
