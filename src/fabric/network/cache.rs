@@ -190,7 +190,7 @@ impl Cache {
         let told = block.is_some() || reported();
         // For writing in any case: a page that was never written may be one that all such pages share, and the first write would put
         // another in its place.
-        let reading = Access::LOCAL_WRITE | Access::REMOTE_READ;
+        let reading = Access::LOCAL_WRITE | Access::REMOTE_READ | Access::MAY_GO;
         let access = if writable { reading | Access::REMOTE_WRITE } else { reading };
         // SAFETY: as the caller promises.
         let kept = unsafe { self.domain.register(start as *mut u8, (end - start) as usize, access) };
@@ -238,6 +238,7 @@ impl Cache {
 
     unsafe fn register(&self, start: u64, end: u64, writable: bool) -> Result<Region> {
         let access = if writable { Access::LOCAL_WRITE | Access::REMOTE_WRITE } else { Access::REMOTE_READ };
+        let access = access | Access::MAY_GO;
         // SAFETY: as the caller promises.
         unsafe { self.domain.register(start as *mut u8, (end - start) as usize, access) }
     }

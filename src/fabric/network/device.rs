@@ -98,6 +98,9 @@ bitflags! {
         const REMOTE_READ = 1 << 2;
         /// Peers change words there.
         const REMOTE_ATOMIC = 1 << 3;
+        /// The program may unmap it at any moment: a peer that comes too late with a key must not end this process. (A device has its own hold
+        /// on the pages.)
+        const MAY_GO = 1 << 4;
     }
 }
 

@@ -6,11 +6,15 @@ use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::unsure::Unsure;
 use crate::fabric::network::device::{Access, Change, Place, Registrar, Registration};
 
 /// See the head of this file.
 #[derive(Debug, Default)]
-pub(super) struct Memory(RwLock<Table>);
+pub(super) struct Memory {
+    table: RwLock<Table>,
+    unsure: Unsure,
+}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -26,16 +30,56 @@ struct Entry {
 }
 
 impl Memory {
-    /// Does something with memory that peers may use like this, which stays registered meanwhile. `None`: they may not.
+    /// Does something with memory that peers may use like this, which stays registered meanwhile. `None`: they may not. What
+    /// [may go](Access::MAY_GO) is used by calls of the system only.
     #[inline]
-    pub fn reach<R>(&self, place: Place, len: usize, access: Access, use_it: impl FnOnce(*mut u8) -> R) -> Option<R> {
-        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+    pub fn reach<R>(
+        &self,
+        place: Place,
+        len: usize,
+        access: Access,
+        use_it: impl FnOnce(*mut u8, Access) -> R,
+    ) -> Option<R> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let entry = table.all.get(&place.rkey)?;
         let from = place.addr.checked_sub(entry.at)?;
         if !entry.access.contains(access) || from.checked_add(len as u64)? > entry.len as u64 {
             return None;
         }
-        Some(use_it(place.addr as *mut u8))
+        Some(use_it(place.addr as *mut u8, entry.access))
+    }
+
+    /// Writes bytes where a peer wants them. `None`: it may not.
+    #[inline]
+    pub fn write(&self, place: Place, bytes: &[u8]) -> Option<()> {
+        self.reach(place, bytes.len(), Access::REMOTE_WRITE, |at, access| {
+            // SAFETY: registered to be written by peers, which other threads know.
+            unsafe {
+                if access.contains(Access::MAY_GO) {
+                    return self.unsure.write(bytes, at);
+                }
+                put(bytes, at);
+            }
+            Some(())
+        })?
+    }
+
+    /// Reads what a peer wants. `None`: it may not.
+    #[inline]
+    pub fn read(&self, place: Place, into: &mut [u8]) -> Option<()> {
+        self.reach(place, into.len(), Access::REMOTE_READ, |at, access| {
+            if access.contains(Access::MAY_GO) {
+                return self.unsure.read(at, into);
+            }
+            // SAFETY: registered to be read by peers.
+            unsafe { look(at, into) };
+            Some(())
+        })?
+    }
+
+    /// Reads memory that may have gone. `None`: it has.
+    pub fn read_unsure(&self, from: *const u8, into: &mut [u8]) -> Option<()> {
+        self.unsure.read(from, into)
     }
 
     /// Changes a word, and gives what was there. `None`: it may not be changed.
@@ -43,7 +87,7 @@ impl Memory {
         if !place.addr.is_multiple_of(8) {
             return None;
         }
-        self.reach(place, 8, Access::REMOTE_ATOMIC, |at| {
+        self.reach(place, 8, Access::REMOTE_ATOMIC, |at, _| {
             // SAFETY: registered, so mapped, to be changed by others, who use atomics; aligned.
             let word = unsafe { &*at.cast::<AtomicU64>() };
             match change {
@@ -60,7 +104,7 @@ impl Memory {
 
 impl Registrar for Memory {
     unsafe fn register(self: Arc<Self>, at: *mut u8, len: usize, access: Access) -> io::Result<Box<dyn Registration>> {
-        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let entry = Entry { at: at as u64, len, access };
         loop {
             table.last = table.last.wrapping_add(1);
@@ -95,7 +139,25 @@ impl Registration for Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         // Whoever is at it for a peer is waited for.
-        self.memory.0.write().unwrap_or_else(PoisonError::into_inner).all.remove(&self.key);
+        self.memory.table.write().unwrap_or_else(PoisonError::into_inner).all.remove(&self.key);
+    }
+}
+
+/// Writes of more bytes than this are not seen word by word: a later one says that they are there.
+const WHOLE: usize = 1 << 10;
+
+/// Copies to memory that others look at.
+///
+/// # Safety
+/// So many bytes may be written there.
+#[inline]
+pub(super) unsafe fn put(bytes: &[u8], to: *mut u8) {
+    if bytes.len() <= WHOLE {
+        // SAFETY: as the caller promises.
+        unsafe { show(bytes, to) };
+    } else {
+        // SAFETY: as the caller promises.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
     }
 }
 
@@ -105,7 +167,7 @@ impl Drop for Registered {
 /// # Safety
 /// So many bytes can be read there, and written here by nobody else without atomics.
 #[inline]
-pub(super) unsafe fn show(from: &[u8], to: *mut u8) {
+unsafe fn show(from: &[u8], to: *mut u8) {
     // SYNC POINT: pairs with the acquire loads of whoever looks at fronts.
     fence(Ordering::Release);
     let mut at = 0;
@@ -133,7 +195,7 @@ pub(super) unsafe fn show(from: &[u8], to: *mut u8) {
 /// # Safety
 /// So many bytes can be read there, and are written by nobody without atomics.
 #[inline]
-pub(super) unsafe fn look(from: *const u8, to: &mut [u8]) {
+unsafe fn look(from: *const u8, to: &mut [u8]) {
     let (mut at, n) = (0, to.len());
     while at < n {
         // SAFETY: within what the caller promises; aligned as each case asks for.
@@ -168,7 +230,7 @@ mod tests {
         };
         let all = register(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC);
         let read = register(Access::REMOTE_READ);
-        let reached = |addr, rkey, len, access| memory.reach(Place { addr, rkey }, len, access, |_| ()).is_some();
+        let reached = |addr, rkey, len, access| memory.reach(Place { addr, rkey }, len, access, |_, _| ()).is_some();
         assert!(reached(at + 8, all.rkey(), 16, Access::REMOTE_WRITE));
         assert!(reached(at + 23, read.rkey(), 1, Access::REMOTE_READ));
         assert!(!reached(at + 8, read.rkey(), 16, Access::REMOTE_WRITE));

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`port`] | the address that is used, and how ends are named |
 //! | `memory` | what peers may reach, by keys; words that are seen whole |
+//! | `unsure` | copies to and from memory of the program, which may go at any moment |
 //! | `frame` | what goes over a connection |
 //! | `socket` | calls of the system |
 //! | `connection` | one end of a connection, as the protocol between nodes wants it |
@@ -19,3 +20,4 @@ mod memory;
 pub mod network;
 pub mod port;
 mod socket;
+mod unsure;

@@ -54,17 +54,6 @@ pub(super) unsafe fn receive_all(fd: RawFd, parts: &mut [libc::iovec]) -> Result
     done(counted(unsafe { libc::readv(fd, parts.as_ptr(), parts.len() as libc::c_int) }))
 }
 
-/// Copies memory of this process that may be unmapped behind what is there. `None`: it is.
-pub(super) fn copy(at: usize, len: usize, to: &mut Vec<u8>) -> Option<()> {
-    let before = to.len();
-    to.resize(before + len, 0);
-    let from = libc::iovec { iov_base: at as *mut _, iov_len: len };
-    let into = libc::iovec { iov_base: to[before..].as_mut_ptr().cast(), iov_len: len };
-    // SAFETY: the system writes to the buffer, which is as long as said, and looks whether the rest can be read.
-    let n = unsafe { libc::process_vm_readv(libc::getpid(), &into, 1, &from, 1, 0) };
-    (n == len as isize).then_some(())
-}
-
 /// What every connection is set to: nothing is held back, and silence is noticed after so many milliseconds.
 pub(super) fn settle(socket: &OwnedFd, silence_ms: u32) {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1);

@@ -10,7 +10,7 @@ use crate::base::lock::lock;
 use crate::fabric::network::device::{Access, Change, Completion, DeviceError, Piece, Place, RECORD_MOST, Status};
 use crate::fabric::network::link::PIECES;
 use crate::fabric::tcp::frame::{HEADER, Header, Kind, word};
-use crate::fabric::tcp::memory::{look, show};
+use crate::fabric::tcp::memory::put;
 use crate::fabric::tcp::socket;
 
 /// Bytes that are received before it is known what they are for.
@@ -151,7 +151,7 @@ impl Connection {
         };
         let got = match rest {
             Rest::Write(_, place, left) => {
-                let reached = self.home.memory.reach(*place, *left, Access::REMOTE_WRITE, |at| {
+                let reached = self.home.memory.reach(*place, *left, Access::REMOTE_WRITE, |at, _| {
                     (parts[0], parts[1]) = (iov(at as u64, *left), behind);
                     receive(&mut parts[..2])
                 });
@@ -268,9 +268,7 @@ impl Connection {
     /// Writes from the buffer to where a peer wants it.
     fn write(&self, inn: &In, place: Place, from: usize, len: usize, id: u64) -> std::result::Result<(), Ends> {
         let bytes = &inn.buffer[from..from + len];
-        // SAFETY: registered to be written by peers, which other threads know.
-        let wrote = self.home.memory.reach(place, len, Access::REMOTE_WRITE, |at| unsafe { put(bytes, at) });
-        wrote.ok_or(Ends::Refused(id))
+        self.home.memory.write(place, bytes).ok_or(Ends::Refused(id))
     }
 
     /// A write is in memory.
@@ -313,30 +311,34 @@ impl Connection {
     /// Sends what a peer reads here.
     fn answer(&self, header: &Header, place: Place, len: usize) -> std::result::Result<(), Ends> {
         let head = Header { len: header.len, ..Header::bare(Kind::Answer, header.id) }.encode();
+        let refused = Ends::Refused(header.id);
+        if len <= RECORD_MOST {
+            let mut bytes = [0; HEADER + RECORD_MOST];
+            bytes[..HEADER].copy_from_slice(&head);
+            self.home.memory.read(place, &mut bytes[HEADER..][..len]).ok_or(refused)?;
+            self.push_bytes(&mut lock(&self.out), &bytes[..HEADER + len], false);
+            return Ok(());
+        }
         let mut out = lock(&self.out);
-        let sent = self.home.memory.reach(place, len, Access::REMOTE_READ, |at| {
-            if len <= RECORD_MOST {
-                let mut bytes = [0; HEADER + RECORD_MOST];
-                bytes[..HEADER].copy_from_slice(&head);
-                // SAFETY: registered to be read by peers.
-                unsafe { look(at, &mut bytes[HEADER..][..len]) };
-                self.push_bytes(&mut out, &bytes[..HEADER + len], false);
-                Ok(())
-            } else {
-                self.answer_long(&mut out, &head, at, len)
-            }
-        });
-        sent.unwrap_or(Err(Ends::Refused(header.id)))
+        let answer = |at, _| self.answer_long(&mut out, (&head, header.id), at, len);
+        self.home.memory.reach(place, len, Access::REMOTE_READ, answer).unwrap_or(Err(refused))
     }
 
     /// The same of more than a record. The memory may change or go as soon as this is over, so that what the socket does not take is copied.
-    fn answer_long(&self, out: &mut Out, head: &[u8], at: *mut u8, len: usize) -> std::result::Result<(), Ends> {
+    fn answer_long(
+        &self,
+        out: &mut Out,
+        (head, id): (&[u8], u64),
+        at: *mut u8,
+        len: usize,
+    ) -> std::result::Result<(), Ends> {
         let (mut gone, whole) = (0, head.len() + len);
         let holds = self.holds.load(Ordering::Acquire);
         if let Some(fd) = self.fd().filter(|_| !holds) {
             // SAFETY: registered to be read by peers.
             match unsafe { socket::send_all(fd, &[iov(head.as_ptr() as u64, head.len()), iov(at as u64, len)]) } {
                 Ok(n) => gone = n.unwrap_or(0),
+                Err(e) if e.raw_os_error() == Some(libc::EFAULT) => return Err(Ends::Refused(id)),
                 Err(e) => {
                     self.cannot_send(out, code_of(&e));
                     return Ok(());
@@ -347,7 +349,9 @@ impl Connection {
             out.held.extend_from_slice(&head[gone.min(head.len())..]);
             let skipped = gone.saturating_sub(head.len());
             // Half of it has left, so nothing else can be said.
-            socket::copy(at as usize + skipped, len - skipped, &mut out.held).ok_or(Ends::Damaged)?;
+            let begin = out.held.len();
+            out.held.resize(begin + len - skipped, 0);
+            self.home.memory.read_unsure(at.wrapping_add(skipped), &mut out.held[begin..]).ok_or(Ends::Damaged)?;
             self.leave(out, holds, false);
         }
         Ok(())
@@ -387,20 +391,5 @@ impl Connection {
             }
         }
         self.speaks.store(true, Ordering::Release);
-    }
-}
-
-/// Copies to memory that others look at.
-///
-/// # Safety
-/// So many bytes may be written there.
-#[inline]
-unsafe fn put(bytes: &[u8], to: *mut u8) {
-    if bytes.len() <= WHOLE {
-        // SAFETY: as the caller promises.
-        unsafe { show(bytes, to) };
-    } else {
-        // SAFETY: as the caller promises; of longer ones no word is looked at before a later one says that they are there.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
     }
 }

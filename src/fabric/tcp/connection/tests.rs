@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use super::super::frame::{Greeting, HEADER, Header, Kind, Name};
 use super::super::network::Tcp;
 use super::super::port::{Port, Reached};
-use crate::fabric::network::device::{Completion, Data, Device, DeviceError, Pair, Place, Request, Status, What};
+use crate::fabric::network::device::{
+    Access, Completion, Data, Device, DeviceError, Pair, Place, Request, Status, What,
+};
 
 /// A process, an end of a connection there, and the other end.
 fn connected() -> (Tcp, Arc<dyn Pair>, TcpStream) {
@@ -104,6 +106,42 @@ fn what_is_no_frame_and_what_no_key_allows_ends_the_connection() {
             _ => false,
         };
         assert!(expected, "{error:?}");
+    }
+}
+
+#[test]
+fn memory_that_the_program_has_unmapped_is_refused() {
+    let bytes = 1 << 16;
+    for (kind, len) in
+        [(Kind::Write, 8), (Kind::Write, 5000), (Kind::Write, bytes), (Kind::Read, 8), (Kind::Read, 5000)]
+    {
+        let (device, pair, mut stream) = connected();
+        // SAFETY: memory of the test's own; the registration is told that it may go.
+        let region = unsafe {
+            let at = libc::mmap(
+                std::ptr::null_mut(),
+                bytes as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(at, libc::MAP_FAILED);
+            let access = Access::REMOTE_READ | Access::REMOTE_WRITE | Access::MAY_GO;
+            let region = device.domain().register(at.cast(), bytes as usize, access).expect("registered");
+            // As good as unmapped; but nobody else gets it.
+            libc::mprotect(at, bytes as usize, libc::PROT_NONE);
+            region
+        };
+        let header = Header { len, rkey: region.rkey(), addr: region.addr(), ..Header::bare(kind, 1) };
+        stream.write_all(&header.encode()).expect("a request");
+        if kind == Kind::Write {
+            let _ = stream.write_all(&vec![1; len as usize]);
+        }
+        let number = pair.number();
+        let error = until(&device, || device.next_error());
+        let is_told = matches!(error, DeviceError::Refused(n) | DeviceError::Pair(n) if n == number);
+        assert!(is_told, "{kind:?} of {len}: {error:?}");
     }
 }
 
