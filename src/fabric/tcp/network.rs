@@ -52,6 +52,9 @@ const DATAGRAMS: usize = 64;
 /// How long somebody who has not answered is called for to find out why.
 const ASKS: Duration = Duration::from_millis(500);
 
+/// Numbers that wait for the thread at most: then nothing more is taken, and the other ends' sockets fill up.
+const NUMBERS: usize = 1 << 16;
+
 /// Names of sockets, of which connections have their numbers.
 const OF_DATAGRAMS: u64 = 1 << 32;
 const OF_CALLS: u64 = 2 << 32;
@@ -83,6 +86,11 @@ impl Home {
     pub fn tell_number(&self, connection: u32, number: u32) {
         lock(&self.numbers).push_back((connection, number));
         self.has_numbers.store(true, Ordering::Release);
+    }
+    /// Do so many numbers wait that nothing more is to come?
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.has_numbers.load(Ordering::Relaxed) && lock(&self.numbers).len() >= NUMBERS
     }
     /// Numbers that have come by the way are looked at by the thread.
     #[inline]

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 
 use super::out::{Out, iov};
-use super::{Connection, code_of};
+use super::{Connection, READS_MOST, code_of};
 use crate::base::lock::lock;
 use crate::fabric::network::device::{Access, Change, Completion, DeviceError, Piece, Place, RECORD_MOST, Status};
 use crate::fabric::network::link::PIECES;
@@ -19,6 +19,9 @@ pub(super) const BUFFER: usize = 8 << 10;
 const WHOLE: usize = 1 << 10;
 /// Bytes that are taken at a call at most, so that whoever waits sees what has come before.
 const AT_A_TIME: usize = 512 << 10;
+
+/// Bytes that are kept for a peer whose socket is full at most: more than answers to all that it may have asked for, and records.
+const COPIES: usize = 2 * READS_MOST;
 
 /// A read or a change that waits for its answer, and where that goes.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +83,7 @@ impl Connection {
     pub fn receive(&self, all: bool) {
         let Some(fd) = self.fd() else { return };
         let Ok(mut inn) = self.inn.try_lock() else { return };
-        if inn.over {
+        if inn.over || self.home.is_full() {
             return;
         }
         let mut taken = 0;
@@ -246,7 +249,7 @@ impl Connection {
                 let mut bytes = [0; HEADER + 8];
                 bytes[..HEADER].copy_from_slice(&Header { len: 8, ..Header::bare(Kind::Answer, header.id) }.encode());
                 bytes[HEADER..].copy_from_slice(&old.to_ne_bytes());
-                self.push_bytes(&mut lock(&self.out), &bytes, false);
+                self.push_answer(&mut lock(&self.out), &bytes)?;
             }
             Kind::Answer => {
                 let asked = self.answered(header)?;
@@ -316,12 +319,17 @@ impl Connection {
             let mut bytes = [0; HEADER + RECORD_MOST];
             bytes[..HEADER].copy_from_slice(&head);
             self.home.memory.read(place, &mut bytes[HEADER..][..len]).ok_or(refused)?;
-            self.push_bytes(&mut lock(&self.out), &bytes[..HEADER + len], false);
-            return Ok(());
+            return self.push_answer(&mut lock(&self.out), &bytes[..HEADER + len]);
         }
         let mut out = lock(&self.out);
         let answer = |at, _| self.answer_long(&mut out, (&head, header.id), at, len);
         self.home.memory.reach(place, len, Access::REMOTE_READ, answer).unwrap_or(Err(refused))
+    }
+
+    /// An answer leaves. Who asks for more and more and takes none is damaged.
+    fn push_answer(&self, out: &mut Out, bytes: &[u8]) -> std::result::Result<(), Ends> {
+        self.push_bytes(out, bytes, false);
+        if self.holds.load(Ordering::Relaxed) && out.copies() > COPIES { Err(Ends::Damaged) } else { Ok(()) }
     }
 
     /// The same of more than a record. The memory may change or go as soon as this is over, so that what the socket does not take is copied.
@@ -346,6 +354,9 @@ impl Connection {
             }
         }
         if gone < whole {
+            if out.copies() > COPIES {
+                return Err(Ends::Damaged);
+            }
             out.held.extend_from_slice(&head[gone.min(head.len())..]);
             let skipped = gone.saturating_sub(head.len());
             // Half of it has left, so nothing else can be said.

@@ -57,6 +57,14 @@ pub(super) struct Out {
     pub broken: bool,
 }
 
+impl Out {
+    /// Bytes that are kept here until the socket takes them.
+    pub fn copies(&self) -> usize {
+        let of = |part: &Part| if let Part::Bytes(bytes) = part { bytes.len() } else { 0 };
+        self.held.len() + self.queue.iter().map(of).sum::<usize>()
+    }
+}
+
 impl Connection {
     /// Something has not left. It does when somebody calls next, which the thread does within a moment, or now.
     pub(super) fn has_left_over(&self, out: &mut Out, later: bool) {

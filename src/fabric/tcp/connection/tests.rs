@@ -145,6 +145,27 @@ fn memory_that_the_program_has_unmapped_is_refused() {
     }
 }
 
+#[test]
+fn who_asks_and_takes_nothing_is_given_up() {
+    let (device, pair, mut stream) = connected();
+    let memory = vec![0u8; 1 << 18];
+    // SAFETY: lives longer.
+    let region = unsafe { device.domain().register(memory.as_ptr().cast_mut(), memory.len(), Access::REMOTE_READ) }
+        .expect("registered");
+    let header = Header { rkey: region.rkey(), addr: region.addr(), len: 1 << 18, ..Header::bare(Kind::Read, 1) };
+    let (number, mut error) = (pair.number(), None);
+    for _ in 0..1 << 10 {
+        // Until it has hung up, or takes nothing any more.
+        if stream.write_all(&header.encode()).is_err() || error.is_some() {
+            break;
+        }
+        device.collect(&mut |_| ()).expect("it works");
+        error = device.next_error();
+    }
+    let error = error.unwrap_or_else(|| until(&device, || device.next_error()));
+    assert!(matches!(error, DeviceError::Pair(n) if n == number), "{error:?}");
+}
+
 /// As when there are no descriptors for a moment.
 #[test]
 fn who_calls_in_vain_is_heard_later_and_keeps_nobody_awake() {
