@@ -42,6 +42,7 @@ mod bare;
 #[cfg(loom)]
 pub(super) mod model;
 
+mod elsewhere;
 mod found;
 mod lives;
 mod reach;

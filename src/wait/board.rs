@@ -192,7 +192,7 @@ impl Board {
     /// How often the wait that began at this time has found nothing, see [`Notice::look`]; `None`: it has ended.
     pub fn looks(&self, since_ns: u64) -> Option<u32> {
         let is_it = |e: &&Entry| e.read().is_some_and(|w| w.since_ns == since_ns);
-        self.entries.iter().find(is_it).map(|e| e.looks.load(Ordering::Acquire))
+        self.entries.iter().find(is_it).map(|e| e.looks.load(Ordering::Relaxed))
     }
 }
 
@@ -221,8 +221,8 @@ pub struct Notice<'a>(&'a Entry);
 impl Notice<'_> {
     /// The thread has looked again, and done what it can do for others, and found nothing.
     pub fn look(&self) {
-        // SYNC POINT: pairs with the load in `looks`. Only this thread writes it.
-        self.0.looks.store(self.0.looks.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        // Only this thread writes it, and who reads it reads nothing else by it.
+        self.0.looks.store(self.0.looks.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 }
 

@@ -8,6 +8,7 @@ HOUSE_MOVED = ["examples/incast"]
 # same, such as the rows of settings and the launcher's part for other machines, is not taken out.
 HOUSE_NEW = [
     ("src/fabric/ofi/", "networks other than InfiniBand and RoCE, by libfabric"),
+    ("src/fabric/tcp/", "TCP by sockets of the system"),
     ("src/launch/daemon/", "jobs on several machines: the daemons"),
     ("src/launch/hosts.rs", "the same: lists of machines"),
     ("src/launch/server/tree.rs", "the same: servers that form a tree"),

@@ -36,6 +36,9 @@ pub enum Call {
 
 /// How long an answer may look torn.
 const TORN_NS: u64 = 1_000_000_000;
+/// A question that has no answer is asked again, after so long and then twice as long: the peer may have taken this process for late when it
+/// answered, and has said nothing.
+const AGAIN_NS: [u64; 2] = [1_000_000_000, 8_000_000_000];
 
 impl Call {
     fn number(self, lane: u64) -> u32 {
@@ -142,11 +145,14 @@ impl Far {
         *asked += 1;
         let n = *asked;
         let call = || Some(Call::Asks.number(self.number));
-        let posted = self.link.write_into(&self.page, REQUEST_AT, call, |record| {
-            record.put(&[n, what.what as u64, what.slot as u64, what.seq, what.at]);
-        });
-        posted.ok()?;
+        let ask = || {
+            self.link.write_into(&self.page, REQUEST_AT, call, |record| {
+                record.put(&[n, what.what as u64, what.slot as u64, what.seq, what.at]);
+            })
+        };
+        ask().ok()?;
         let (mut turns, mut torn_ns) = (0u32, 0);
+        let (mut again_ns, mut patience_ns) = (now_ns() + AGAIN_NS[0], AGAIN_NS[0]);
         loop {
             let page = self.page();
             let (answer, found) =
@@ -157,9 +163,14 @@ impl Far {
             }
             turns += 1;
             if turns.is_multiple_of(64) {
+                let now = now_ns();
+                if now >= again_ns {
+                    patience_ns = (2 * patience_ns).min(AGAIN_NS[1]);
+                    again_ns = now + patience_ns;
+                    let _ = ask();
+                }
                 // What it has written may overtake each other, but not for so long.
                 if taken == Answered::Torn {
-                    let now = now_ns();
                     torn_ns = if torn_ns == 0 { now } else { torn_ns };
                     if now - torn_ns > TORN_NS {
                         self.link.damaged("an answer");
@@ -201,16 +212,19 @@ fn take_answer(n: u64, answer: u64, found: impl Fn() -> [u64; 3]) -> Answered {
 }
 
 /// Answers a request of the peer of `link` about the lane of this number; called by the thread that got its number. `decide` does
-/// what is asked for.
+/// what is asked for, once: who asks again gets the same answer.
 pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Asked) -> Answer) {
     let Some(window) = link.find_window(|lane| lane as u32 & 0xfff_ffff == number) else { return };
     // SAFETY: the memory is longer and lives as long as the window; a page is atomics only.
     let page = unsafe { &*window.memory.as_ptr().cast::<Page>() };
     let [n, what, slot, seq, at] = [0, 1, 2, 3, 4].map(|i| page.request[i].load(Ordering::Acquire));
-    let answer = match Ask::of(what) {
-        Some(what) if slot < SLOTS as u64 => decide(Asked { what, slot: slot as usize, seq, at }),
+    let mut answered = window.answered.lock().unwrap_or_else(|e| e.into_inner());
+    let answer = match (&*answered, Ask::of(what)) {
+        (Some((number, answer)), _) if *number == n => *answer,
+        (_, Some(what)) if slot < SLOTS as u64 => decide(Asked { what, slot: slot as usize, seq, at }),
         _ => None,
     };
+    *answered = Some((n, answer));
     let none = || None;
     if let Some([first, second]) = answer {
         let _ = link.write_into(&window, FOUND_AT, none, |record| {

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use super::{Link, Posted};
 use crate::base::error::Result;
-use crate::base::lock::MutexGuard;
+use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
 use crate::fabric::network::control::CHUNKS_MOST;
@@ -34,11 +34,19 @@ pub struct Window {
     there: OnceLock<u64>,
     /// The peer's key: era 32 | key 32.
     key: AtomicU64,
+    /// What the peer has asked for by this window last, by its number there, and what it was answered.
+    pub answered: Mutex<Option<(u64, Option<[u64; 2]>)>>,
 }
 
 impl Window {
     fn new(name: Name, bytes: usize) -> Result<Window> {
-        Ok(Window { name, memory: Ground::new(bytes)?, there: OnceLock::new(), key: AtomicU64::new(0) })
+        Ok(Window {
+            name,
+            memory: Ground::new(bytes)?,
+            there: OnceLock::new(),
+            key: AtomicU64::new(0),
+            answered: Mutex::default(),
+        })
     }
     fn open(&self, domain: &Arc<Domain>) -> Result<()> {
         self.memory.open(domain, Access::LOCAL_WRITE | Access::REMOTE_WRITE)
