@@ -2,16 +2,11 @@
 //! certainly keeps the other end from this process's memory.
 //!
 //! Libfabric's reliable datagrams need no connection, and so tell of none that is lost: a provider over sockets makes a new one by itself,
-//! and what had left by the old one may be gone without a word. So every write brings a number along, one more than the write before, and an
-//! end that misses one is broken off:
-//!
-//! ```text
-//!   data of a write   | pair 16 | with a number 1 | which write 15 | the number 32 |
-//! ```
-//! The other end has told its pair. A completion is asked for with the write's delivery, so it stands for this write, and for those before
+//! and what had left by the old one may be gone without a word. So every write is counted, and an end that misses one is broken off: see
+//! [`pairs`](super::pairs). The other end has told its pair. A completion is asked for with the write's delivery, so it stands for this write, and for those before
 //! it where the provider keeps their order; where it does not, one request is under way at a time.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,12 +15,13 @@ use super::changes::{SAID, Said};
 use super::domain::Net;
 use super::endpoint::{Contexts, Endpoint, Write};
 use super::ffi::CqEntry;
+use super::pairs::{Pairs, WRITES, data};
 use super::provider::ADDRESS_MOST;
 use super::queue::{Inlets, Queue};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::fabric::network::device::{
-    Access, Completion, Data, End, OPAQUE, Pair, Piece, RECORD_MOST, Request, Status, What,
+    Access, Change, Completion, Data, End, OPAQUE, Pair, Piece, Place, RECORD_MOST, Request, Status, What,
 };
 use crate::fabric::network::link::PIECES;
 use crate::fabric::network::region::{Arena, Domain};
@@ -36,58 +32,8 @@ const MESSAGES: usize = 4;
 const SAYS: usize = 4;
 /// Bytes of a place for one.
 const MESSAGE: usize = 64;
-/// Writes are counted up to this.
-const WRITES: u16 = 1 << 15;
 /// There was a way to the other end, and for so long there has been none: its process has gone, or the link.
 const NO_WAY_NS: u64 = 500_000_000;
-
-/// The pairs of a process, by their numbers: which write is the next to come.
-#[derive(Debug, Default)]
-pub(super) struct Pairs {
-    next: HashMap<u16, u16>,
-    last: u16,
-}
-
-/// What has come with a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
-    /// Nothing but the write; or it is of a pair that is gone.
-    Nothing,
-    /// A number, by this pair.
-    Number(u32, u32),
-    /// By this pair, and one before it has not come.
-    Missed(u32),
-}
-
-impl Pairs {
-    /// A number for a new pair.
-    fn add(&mut self) -> Option<u16> {
-        for _ in 0..=u16::MAX {
-            self.last = self.last.wrapping_add(1);
-            if self.last != 0 && !self.next.contains_key(&self.last) {
-                self.next.insert(self.last, 0);
-                return Some(self.last);
-            }
-        }
-        None
-    }
-    /// Notes what has come with a write.
-    pub fn note(&mut self, data: u64) -> Came {
-        let (pair, counted, number) = ((data >> 48) as u16, (data >> 32) as u16, data as u32);
-        let Some(next) = self.next.get_mut(&pair) else { return Came::Nothing };
-        if *next != counted % WRITES {
-            return Came::Missed(u32::from(pair));
-        }
-        *next = (*next + 1) % WRITES;
-        if counted & WRITES != 0 { Came::Number(u32::from(pair), number) } else { Came::Nothing }
-    }
-}
-
-/// What comes with a write.
-fn data(pair: u16, count: u16, number: Option<u32>) -> u64 {
-    let count = count | if number.is_some() { WRITES } else { 0 };
-    u64::from(pair) << 48 | u64::from(count) << 32 | u64::from(number.unwrap_or(0))
-}
 
 /// What changes as requests are posted and complete.
 #[derive(Debug)]
@@ -303,6 +249,45 @@ impl Connection {
         Piece { addr: to as u64, len: record.len() as u32, lkey: self.copies.region().lkey() }
     }
 
+    /// Asks for a change of a word at `to`; what was there goes to `old`. `false`: not now.
+    #[cold]
+    fn post_change(&self, live: &mut Live, (id, to): (u64, Place), change: Change, old: u64) -> bool {
+        let (Some((there, pair)), Some(endpoint)) = (live.other, &live.endpoint) else { return false };
+        let own = self.is_own(pair);
+        let asks = Said::Asks(id, to, change);
+        if !own && (!live.unsaid.is_empty() || self.say(endpoint, &mut live.says, &asks, there) == Ok(false)) {
+            return false;
+        }
+        live.changing = Some((id, old));
+        live.under_way.push_back((id, false));
+        (live.last, live.was_there) = (id, true);
+        if own {
+            let was = self.net.words.change(to, change);
+            self.changed(live, id, was);
+        }
+        true
+    }
+
+    /// The library takes nothing now. That lasts: there is no way any more, and the request has failed. `false`: not yet.
+    #[cold]
+    fn has_no_way(&self, live: &mut Live, id: u64) -> bool {
+        let now = now_ns();
+        if live.was_there && live.lost_ns == 0 {
+            live.lost_ns = now;
+        }
+        let is_lost = live.was_there && now - live.lost_ns >= NO_WAY_NS;
+        is_lost && self.cannot_post(live, Completion { id, status: Status::Silent, code: libc::ETIMEDOUT })
+    }
+
+    /// It is told of as if it had failed later.
+    #[cold]
+    fn cannot_post(&self, live: &mut Live, failed: Completion) -> bool {
+        live.last = failed.id;
+        live.failed = Some(failed);
+        self.speaks.store(true, Ordering::Release);
+        true
+    }
+
     /// Posts what is more than a few bytes, or tells of its end.
     ///
     /// # Safety
@@ -351,7 +336,7 @@ impl Drop for Connection {
         if let Some((other, _)) = live.other.take() {
             self.net.forget(other);
         }
-        self.pairs.lock().unwrap_or_else(PoisonError::into_inner).next.remove(&self.number);
+        self.pairs.lock().unwrap_or_else(PoisonError::into_inner).remove(self.number);
     }
 }
 
@@ -387,35 +372,23 @@ impl Pair for Connection {
         let Some((to, pair)) = live.other else {
             return Err(Error::new(Code::Peer, "the other end is not known"));
         };
-        let Some(endpoint) = &live.endpoint else {
+        if live.endpoint.is_none() {
             // Broken off: it is flushed.
             live.last = request.id;
             self.speaks.store(true, Ordering::Release);
             return Ok(true);
-        };
+        }
         // A write behind a change could be there before.
         if live.changing.is_some() {
             return Ok(false);
         }
         if let (What::Change(change), Data::Pieces([old, ..])) = (request.what, request.data) {
-            let asks = Said::Asks(request.id, request.to, change);
-            let own = self.is_own(pair);
-            if !own && (!live.unsaid.is_empty() || self.say(endpoint, &mut live.says, &asks, to) == Ok(false)) {
-                return Ok(false);
-            }
-            live.changing = Some((request.id, old.addr));
-            live.under_way.push_back((request.id, false));
-            (live.last, live.was_there) = (request.id, true);
-            if own {
-                let old = self.net.words.change(request.to, change);
-                self.changed(live, request.id, old);
-            }
-            return Ok(true);
+            return Ok(self.post_change(live, (request.id, request.to), change, old.addr));
         }
         let signaled = request.signaled || request.what == What::Read || !self.ordered;
-        if !self.ordered && !live.under_way.is_empty() {
+        let Some(endpoint) = live.endpoint.as_ref().filter(|_| self.ordered || live.under_way.is_empty()) else {
             return Ok(false);
-        }
+        };
         let number = if let What::WriteWithNumber(n) = request.what { Some(n) } else { None };
         let context = signaled.then(|| self.contexts.of((request.id % u64::from(self.depth)) as usize));
         let along = (to, data(pair, live.count, number), context);
@@ -449,23 +422,13 @@ impl Pair for Connection {
                 if over {
                     self.speaks.store(true, Ordering::Release);
                 }
-                return Ok(true);
+                Ok(true)
             }
-            Ok(false) if live.was_there => {
-                let now = now_ns();
-                live.lost_ns = if live.lost_ns == 0 { now } else { live.lost_ns };
-                if now - live.lost_ns < NO_WAY_NS {
-                    return Ok(false);
-                }
-                live.failed = Some(Completion { id: request.id, status: Status::Silent, code: libc::ETIMEDOUT });
+            Ok(false) => Ok(self.has_no_way(live, request.id)),
+            Err(error) => {
+                Ok(self.cannot_post(live, Completion { id: request.id, status: status_of(error), code: error }))
             }
-            Ok(false) => return Ok(false),
-            Err(error) => live.failed = Some(Completion { id: request.id, status: status_of(error), code: error }),
         }
-        // Told of as if it had failed later.
-        live.last = request.id;
-        self.speaks.store(true, Ordering::Release);
-        Ok(true)
     }
 
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {
@@ -531,25 +494,5 @@ impl Pair for Connection {
     }
     fn shorten_queue(&self, _entries: u32) -> Result<()> {
         Err(Error::new(Code::Unsupported, "a completion queue of libfabric cannot be made shorter"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_write_that_is_missed_is_noticed() {
-        let mut pairs = Pairs::default();
-        let (a, b) = (pairs.add().expect("a number"), pairs.add().expect("another"));
-        assert_ne!(a, b);
-        for n in 0..3 * u32::from(WRITES) {
-            let count = (n % u32::from(WRITES)) as u16;
-            assert_eq!(pairs.note(data(a, count, Some(n))), Came::Number(u32::from(a), n));
-            assert_eq!(pairs.note(data(b, count, None)), Came::Nothing);
-        }
-        assert_eq!(pairs.note(data(a, 1, None)), Came::Missed(u32::from(a)));
-        assert_eq!(pairs.note(data(b, 0, Some(u32::MAX))), Came::Number(u32::from(b), u32::MAX));
-        assert_eq!(pairs.note(data(999, 0, None)), Came::Nothing);
     }
 }

@@ -9,6 +9,7 @@
 //! | [`queue`] | completion queues |
 //! | [`endpoint`] | endpoints, and what is posted by them |
 //! | `changes` | changes of words, by the processor of whose they are |
+//! | `pairs` | which connection a write has come by, and that none is missed |
 //! | `connection` | one end of a connection, as the protocol between nodes wants it |
 //! | [`network`] | a port, as the protocol between nodes wants it |
 //!
@@ -24,6 +25,7 @@ pub mod endpoint;
 pub mod ffi;
 pub mod load;
 pub mod network;
+mod pairs;
 pub mod provider;
 pub mod queue;
 

@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use super::connection::{Came, Connection, Pairs};
+use super::connection::Connection;
 use super::domain::Net;
 use super::endpoint::{Contexts, Endpoint};
 use super::ffi::{CqEntry, cap};
+use super::pairs::{Came, Pairs};
 use super::provider::{ADDRESS_MOST, Offer};
 use super::queue::{Inlet, Inlets, Queue};
 use crate::base::clock::now_ns;

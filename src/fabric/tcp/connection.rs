@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::frame::{Greeting, HEADER, Header, Kind, Name};
-use super::network::Home;
+use super::home::Home;
 use super::port::Reached;
 use super::socket;
 use crate::base::error::{Code, Error, Result};

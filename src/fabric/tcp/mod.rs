@@ -8,6 +8,7 @@
 //! | `frame` | what goes over a connection |
 //! | `socket` | calls of the system |
 //! | `connection` | one end of a connection, as the protocol between nodes wants it |
+//! | `home` | what all connections of a process share |
 //! | [`network`] | a port, as the protocol between nodes wants it |
 //!
 //! A connection of the protocol is one of TCP. A request is a frame with its bytes behind it, and one call of the system sends both; the other
@@ -16,6 +17,7 @@
 
 mod connection;
 mod frame;
+mod home;
 mod memory;
 pub mod network;
 pub mod port;

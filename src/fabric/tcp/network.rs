@@ -3,17 +3,17 @@
 //! What a peer asks for is done only while somebody of this process calls. Threads that wait do; the thread of the fabric sleeps on all sockets
 //! together, and stays aside for a moment whenever others have called since it looked last, since it would only get in their way.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use super::connection::Connection;
 use super::frame::{GREETING, Greeting, Name};
+use super::home::Home;
 use super::memory::Memory;
 use super::port::{Port, Reached};
 use super::socket::{self, Watch};
@@ -35,8 +35,6 @@ const ASIDE: Duration = Duration::from_micros(250);
 const LONGEST: u32 = 256 << 10;
 /// Registering is little more than a note here.
 const COPY_MOST: u32 = 512;
-/// Up to so many connections are asked themselves what has come; of more the system is asked which have anything.
-const FEW: usize = 2;
 /// Turns after which it is asked in any case.
 const TURNS: u64 = 32;
 /// Who has dialled and does not say whom within so long is hung up on, as is the first of more than so many.
@@ -52,84 +50,10 @@ const DATAGRAMS: usize = 64;
 /// How long somebody who has not answered is called for to find out why.
 const ASKS: Duration = Duration::from_millis(500);
 
-/// Numbers that wait for the thread at most: then nothing more is taken, and the other ends' sockets fill up.
-const NUMBERS: usize = 1 << 16;
-
 /// Names of sockets, of which connections have their numbers.
 const OF_DATAGRAMS: u64 = 1 << 32;
 const OF_CALLS: u64 = 2 << 32;
 const OF_STRANGERS: u64 = 3 << 32;
-
-/// What all connections of a process share.
-#[derive(Debug)]
-pub(super) struct Home {
-    pub memory: Arc<Memory>,
-    pub watch: Watch,
-    pub reached: Reached,
-    pub silence_ms: u32,
-    /// Connections that owe their other ends a word, or hold something back; and does the thread look within a moment, so that they may?
-    pub owing: AtomicUsize,
-    looks: AtomicBool,
-    /// By their numbers; and all of them where they are few.
-    all: RwLock<BTreeMap<u32, Weak<Connection>>>,
-    /// Numbers that have come.
-    numbers: Mutex<VecDeque<(u32, u32)>>,
-    has_numbers: AtomicBool,
-    /// The thread was called for them.
-    called: AtomicBool,
-    errors: Mutex<VecDeque<DeviceError>>,
-    wake: OwnedFd,
-}
-
-impl Home {
-    /// A number has come by a connection.
-    pub fn tell_number(&self, connection: u32, number: u32) {
-        lock(&self.numbers).push_back((connection, number));
-        self.has_numbers.store(true, Ordering::Release);
-    }
-    /// Do so many numbers wait that nothing more is to come?
-    #[inline]
-    pub fn is_full(&self) -> bool {
-        self.has_numbers.load(Ordering::Relaxed) && lock(&self.numbers).len() >= NUMBERS
-    }
-    /// Numbers that have come by the way are looked at by the thread.
-    #[inline]
-    pub fn call_for_numbers(&self) {
-        if self.has_numbers.load(Ordering::Acquire) && !self.called.swap(true, Ordering::AcqRel) {
-            tell(&self.wake);
-        }
-    }
-    /// May what nobody waits for be held back? Asked when that is counted among what is owed.
-    #[inline]
-    pub fn lets_wait(&self) -> bool {
-        // SYNC POINT: pairs with `sleep`: the thread sees that something is owed, or this that it sleeps.
-        self.looks.load(Ordering::SeqCst)
-    }
-    pub fn tell_error(&self, error: DeviceError) {
-        lock(&self.errors).push_back(error);
-        tell(&self.wake);
-    }
-    /// A connection is gone.
-    pub fn forget(&self, number: u32) {
-        self.all.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
-    }
-    fn of(&self, number: u32) -> Option<Arc<Connection>> {
-        self.all.read().unwrap_or_else(PoisonError::into_inner).get(&number)?.upgrade()
-    }
-    /// The connections, if they are few.
-    fn few(&self) -> Option<[Option<Arc<Connection>>; FEW]> {
-        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
-        let mut few = [const { None }; FEW];
-        if all.len() > FEW {
-            return None;
-        }
-        few.iter_mut().zip(all.values()).for_each(|(to, one)| *to = one.upgrade());
-        Some(few)
-    }
-    fn everyone(&self) -> Vec<Arc<Connection>> {
-        self.all.read().unwrap_or_else(PoisonError::into_inner).values().filter_map(Weak::upgrade).collect()
-    }
-}
 
 /// Somebody who has dialled, and what he has said.
 #[derive(Debug)]
@@ -181,20 +105,8 @@ impl Tcp {
         let (watch, (of_datagrams, of_connections), wake) = ready().map_err(system("the sockets"))?;
         let memory = Arc::<Memory>::default();
         let domain = Domain::new(memory.clone(), Atomics::Both);
-        let home = Home {
-            memory,
-            watch,
-            reached: Reached { ip: port.ip, datagrams: of_datagrams, connections: of_connections },
-            silence_ms: (SILENCE_NS / 1_000_000) as u32,
-            owing: AtomicUsize::new(0),
-            looks: AtomicBool::new(false),
-            all: RwLock::default(),
-            numbers: Mutex::default(),
-            has_numbers: AtomicBool::new(false),
-            called: AtomicBool::new(false),
-            errors: Mutex::default(),
-            wake,
-        };
+        let reached = Reached { ip: port.ip, datagrams: of_datagrams, connections: of_connections };
+        let home = Home::new(memory, (watch, wake), reached, (SILENCE_NS / 1_000_000) as u32);
         Ok(Tcp {
             port,
             home: Arc::new(home),
@@ -327,16 +239,7 @@ impl Tcp {
 
     /// Hands over the numbers that have come; were there any?
     fn tell_numbers(&self, with: &mut dyn FnMut(Arrived<'_>)) -> bool {
-        let home = &self.home;
-        if !home.has_numbers.load(Ordering::Acquire) {
-            return false;
-        }
-        let mut numbers = lock(&home.numbers);
-        home.has_numbers.store(false, Ordering::Release);
-        home.called.store(false, Ordering::Release);
-        let some = !numbers.is_empty();
-        numbers.drain(..).for_each(|(connection, number)| with(Arrived::Number(connection, number)));
-        some
+        self.home.take_numbers(|connection, number| with(Arrived::Number(connection, number)))
     }
 
     /// Sends what is owed or held back.
