@@ -1,15 +1,8 @@
 use super::*;
 use fmpl::launch::embedded::{self, End, Launcher};
-use std::io::Read;
 
 /// A rank that ends only when told, with a child of its own; it prints both pids. Rank 1 does `$1` first.
 const FAMILY: &str = "[ $PMI_RANK = 1 ] && eval \"$0\"; sleep 1000 & echo $$ $!; wait";
-
-fn rest(child: &mut Child) -> (i32, String) {
-    let mut err = String::new();
-    child.stderr.as_mut().unwrap().read_to_string(&mut err).unwrap();
-    (child.wait().unwrap().code().unwrap_or(-1), err)
-}
 
 #[test]
 fn the_first_failure_ends_the_job_and_names_itself() {
@@ -106,16 +99,8 @@ fn ctrl_c_leaves_no_process() {
 
 #[test]
 fn a_second_ctrl_c_kills_at_once() {
-    let mut job = spawn(&["-n", "2", "--", "sh", "-c", "trap 'echo 0' TERM; echo $$; while :; do sleep 0.1; done"]);
-    let pids = numbers(&mut job, 2);
-    signal(&job, libc::SIGINT);
-    // The ranks have heard of the first.
-    numbers(&mut job, 1);
-    signal(&job, libc::SIGINT);
-    let (code, err) = rest(&mut job);
-    assert!(code == 130 && err.contains(": killing rank"), "{code} {err}");
-    assert!(!err.contains("did not end within"), "{err}");
-    assert_gone(&pids);
+    let mut job = spawn(&["-n", "2", "--", "sh", "-c", DEAF]);
+    ends_by_the_second_ctrl_c(&mut job);
 }
 
 #[test]

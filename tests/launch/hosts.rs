@@ -2,7 +2,7 @@
 //! ones, `ssh` and a network, is in `tests/shows reach`.
 
 use super::*;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
 /// A script, by its name and its lines.
@@ -34,13 +34,6 @@ fn run_on(hosts: &str, rest: &[&str]) -> Ran {
 
 fn spawn_on(hosts: &str, rest: &[&str]) -> Child {
     spawn(&on(&agent(), hosts, rest))
-}
-
-/// The exit code, and what is said on standard error.
-fn rest(child: &mut Child) -> (i32, String) {
-    let mut err = String::new();
-    child.stderr.as_mut().unwrap().read_to_string(&mut err).unwrap();
-    (child.wait().unwrap().code().unwrap_or(-1), err)
 }
 
 fn sorted(text: &str) -> Vec<&str> {
@@ -236,15 +229,7 @@ fn signals_for_the_launcher_reach_all_machines() {
         assert_gone(&pids);
     }
     // Who does not listen is killed by the second.
-    let mut job =
-        spawn_on("n1,n2", &["--", "sh", "-c", "trap 'echo 0' TERM; echo $$ $PPID; while :; do sleep 0.1; done"]);
-    let pids = numbers(&mut job, 2);
-    signal(&job, libc::SIGINT);
-    numbers(&mut job, 1);
-    signal(&job, libc::SIGINT);
-    let (code, err) = rest(&mut job);
-    assert!(code == 130 && err.contains(": killing rank"), "{code} {err}");
-    assert_gone(&pids);
+    ends_by_the_second_ctrl_c(&mut spawn_on("n1,n2", &["--", "sh", "-c", DEAF]));
 }
 
 #[test]

@@ -32,7 +32,7 @@ mod pmix;
 mod skip;
 mod strangers;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -91,6 +91,29 @@ fn numbers(child: &mut Child, lines: usize) -> Vec<i32> {
         numbers.extend(line.split_whitespace().map(|w| w.parse::<i32>().unwrap()));
     }
     numbers
+}
+
+/// The exit code, and what is said on standard error.
+fn rest(child: &mut Child) -> (i32, String) {
+    let mut err = String::new();
+    child.stderr.as_mut().unwrap().read_to_string(&mut err).unwrap();
+    (child.wait().unwrap().code().unwrap_or(-1), err)
+}
+
+/// Says its process's number, and its parent's, and does not end when it is told to.
+const DEAF: &str = "trap 'echo 0' TERM; echo $$ $PPID; while :; do sleep 0.1; done";
+
+/// A job of two ranks that are [`DEAF`] is killed by the second Ctrl-C, and leaves nothing.
+fn ends_by_the_second_ctrl_c(job: &mut Child) {
+    let pids = numbers(job, 2);
+    signal(job, libc::SIGINT);
+    // The ranks have heard of the first.
+    numbers(job, 1);
+    signal(job, libc::SIGINT);
+    let (code, err) = rest(job);
+    assert!(code == 130 && err.contains(": killing rank"), "{code} {err}");
+    assert!(!err.contains("did not end within"), "{err}");
+    assert_gone(&pids);
 }
 
 fn is_alive(pid: i32) -> bool {
