@@ -20,6 +20,7 @@ HOUSE_NEW = [
     ("src/launch/id.rs", "identifiers that the program passes round"),
     ("src/ffi/c/outside.rs", "the same: the calls"),
     ("src/launch/slurm.rs", "plain steps of Slurm"),
+    ("src/base/munge.rs", "the same: munge"),
     ("src/bin/fmpl/run/spelling.rs", "options of mpirun and mpiexec"),
     ("src/lane/traffic.rs", "counters by way"),
     ("src/comm/stats.rs", "fmpl run --stats: a rank's part"),
