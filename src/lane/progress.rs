@@ -161,7 +161,7 @@ pub struct SendSide {
     /// Is the pending request in the process's list of those that any wait moves on?
     pub waiting: Cell<bool>,
     /// How often in turn, at most four times, no posting came while a buffered send looked for it.
-    pub vain: Cell<u8>,
+    pub misses: Cell<u8>,
     /// Messages that went through the spool, ever.
     pub(super) spooled: AtomicU64,
     /// Number of the last message whose landing said spooled.

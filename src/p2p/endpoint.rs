@@ -281,7 +281,7 @@ impl Endpoint {
 
     /// What is done with the news of a death, from before the endpoint is published on.
     fn hears_of_deaths(&'static self) -> impl Fn(u32) + Send + Sync + 'static {
-        |rank| self.bury(rank)
+        |rank| self.mark_dead(rank)
     }
 
     /// Goes onto the fabric between nodes, if one is wanted: how this rank is reached, to be published.

@@ -329,9 +329,9 @@ impl Sender {
             return;
         }
         let side = self.lane.send_side(self.slot);
-        let vain = &side.vain;
+        let misses = &side.misses;
         if self.posting().is(self.seq) {
-            return vain.set(vain.get().saturating_sub(1));
+            return misses.set(misses.get().saturating_sub(1));
         }
         let n = self.len as u64;
         // The last block of this index is the next one, if it is large enough. Where ranks share cores the receiver may need this one.
@@ -340,14 +340,14 @@ impl Sender {
             true => (n / 16).min(SPOOL_PATIENCE_NS),
             false => n.min(NEW_PAGES_PATIENCE_NS),
         };
-        let end = now_ns() + (longest >> vain.get());
+        let end = now_ns() + (longest >> misses.get());
         while !self.posting().is(self.seq) {
             if now_ns() >= end {
-                return vain.set((vain.get() + 1).min(4));
+                return misses.set((misses.get() + 1).min(4));
             }
             crate::wait::pause();
         }
-        vain.set(0);
+        misses.set(0);
     }
 
     /// Publishes by the landing what has gone by a way that is counted, or is about to.

@@ -3,7 +3,7 @@
 
 use super::Rma;
 use super::address::GlobalAddress;
-use super::errand::ERRAND_MOST;
+use super::delegated::DELEGATED_MOST;
 use super::view::{Place, Using};
 use crate::base::atomics::{Ordering, fence};
 use crate::base::bytes::{Bytes, Room};
@@ -138,7 +138,7 @@ impl Rma {
                 to.copy_as_words(*from);
                 Ok(Done::Yes)
             }
-            (None, None) if ASKS && len <= ERRAND_MOST && len != 0 => {
+            (None, None) if ASKS && len <= DELEGATED_MOST && len != 0 => {
                 if let Some(done) = self.have_copied([&to, &from], [dst, src], len) {
                     return done;
                 }

@@ -59,15 +59,15 @@ impl Rma {
 
     fn help(&'static self) {
         let header = self.own.header();
-        // `eager`: an errand was there, and the next one may come within moments.
+        // `eager`: a copy was made for somebody, and the next one may come within moments.
         let (mut idle, mut eager) = (0, false);
         while !self.stop.load(Ordering::Acquire) {
             let mut attended = header.attended.load(Ordering::Relaxed) != 0;
             if !attended {
                 self.own.look_out(true);
-                let errand = self.run_errand();
-                eager |= errand;
-                if errand || self.serve() | self.drive() {
+                let made = self.run_delegated();
+                eager |= made;
+                if made || self.serve() | self.drive() {
                     idle = 0;
                     continue;
                 }
@@ -85,8 +85,8 @@ impl Rma {
             }
             if !attended {
                 self.own.look_out(false);
-                self.run_errand();
-                self.forget_errand();
+                self.run_delegated();
+                self.forget_delegated();
             }
             (eager, attended) = (false, false);
             self.own.sleep(|| {

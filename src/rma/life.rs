@@ -147,7 +147,7 @@ impl Rma {
             oldest: AtomicU64::new(u64::MAX),
             failed: AtomicU32::new(0),
             said: AtomicU32::new(0),
-            errands: AtomicU64::new(0),
+            delegations: AtomicU64::new(0),
             queue: Mutex::new(Queue::new()),
             served: Mutex::new(served),
             helper: Mutex::new(None),

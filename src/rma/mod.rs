@@ -26,7 +26,7 @@
 //! | `view` | other ranks' registrations: the seam to the fabric |
 //! | `short` | what is done most: with memory that both ranks share |
 //! | `direct` | all else that can be done at once |
-//! | `errand` | what whoever is awake does for a third rank |
+//! | `delegated` | what whoever is awake does for a third rank |
 //! | `device` | what the RDMA device does |
 //! | `queue`, `progress` | handles, order, what has to wait; how that moves on |
 //! | `command`, `served`, `helper` | what only the owner can do: asked for, done, by whom |
@@ -34,9 +34,9 @@
 
 pub mod address;
 mod command;
+mod delegated;
 mod device;
 mod direct;
-mod errand;
 mod helper;
 mod life;
 #[cfg(loom)]
@@ -100,8 +100,8 @@ pub struct Rma {
     failed: AtomicU32,
     /// Kinds of refused operations of which something has been said: see [`Rma::refuse`].
     said: AtomicU32,
-    /// Errands that this process has asked for.
-    errands: AtomicU64,
+    /// Delegated copies that this process has asked for.
+    delegations: AtomicU64,
     queue: Mutex<Queue>,
     served: Mutex<Served>,
     helper: Mutex<Option<JoinHandle<()>>>,

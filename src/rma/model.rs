@@ -20,7 +20,7 @@ pub fn window(ep: &Endpoint) -> &'static Window {
     share((&raw const *window.usage(0)).cast(), 2 * 64);
     share((&raw const *window.entry(KEY as usize)).cast(), size_of::<Entry>());
     share((&raw const *window.reply(0)).cast(), 16);
-    share((&raw const *window.errand()).cast(), 64);
+    share((&raw const *window.delegated()).cast(), 64);
     window
 }
 

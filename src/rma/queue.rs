@@ -360,7 +360,7 @@ impl Rma {
                 break Ok(());
             }
             self.own.look_out(true);
-            self.run_errand();
+            self.run_delegated();
             self.serve();
             if !waiter.spin()
                 && let Err(error) = waiter.slow(&scene)

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  0        header      which split, who is the rank of this number, who sleeps
-//!  128      awake       where a thread looks for errands
-//!  192      errand      a copy that somebody asks whoever is awake for
+//!  128      awake       where a thread looks for delegated copies
+//!  192      delegated   a copy that somebody asks whoever is awake for
 //!  4 KiB    uses        a line for each thread that is in an operation: whose key it is using just now
 //!  64 KiB   table       32 B a key: what is registered under it
 //!  3 MiB    holders     a bit for each rank that has mapped this window, and so may use a key
@@ -12,7 +12,7 @@
 //!                       shares
 //! ```
 //! Written by the owner, except `rank_claim` of the header (renumbering), the holders, `replied` and the replies, which
-//! whoever served a command writes, the errand, and the ring.
+//! whoever served a command writes, the delegated copy, and the ring.
 
 use crate::base::record::of_atomics;
 use static_assertions::const_assert;
@@ -28,7 +28,7 @@ pub const USES: usize = 64;
 pub const REPLIES: usize = 4096;
 
 const AWAKE_AT: usize = 128;
-const ERRAND_AT: usize = 192;
+const DELEGATED_AT: usize = 192;
 const USES_AT: usize = 4096;
 const TABLE_AT: usize = 64 << 10;
 const HOLDERS_AT: usize = 3 << 20;
@@ -78,7 +78,7 @@ pub struct Header {
 
 const_assert!(size_of::<Header>() == 128 && core::mem::offset_of!(Header, replied) == 64);
 
-/// Whether a thread of the owner looks for errands just now.
+/// Whether a thread of the owner looks for delegated copies just now.
 #[repr(C, align(64))]
 pub struct Awake {
     /// The processor that it runs on, + 1; 0: none does. Written by the owner.
@@ -86,10 +86,10 @@ pub struct Awake {
     _pad: [AtomicU32; 15],
 }
 
-/// A copy that a rank asks this one for, as long as it is awake: see [`super::errand`].
+/// A copy that a rank asks this one for, as long as it is awake: see [`super::delegated`].
 #[repr(C, align(64))]
-pub struct Errand {
-    /// Who asks, from bit 32 on: rank in the world + 1; a number of its own; and how far it is, [`Errand::WRITTEN`] and so on. 0: free.
+pub struct DelegatedCopy {
+    /// Who asks, from bit 32 on: rank in the world + 1; a number of its own; and how far it is, [`DelegatedCopy::WRITTEN`] and so on. 0: free.
     pub word: AtomicU64,
     /// The copy's addresses.
     pub dst: AtomicU64,
@@ -100,9 +100,9 @@ pub struct Errand {
     _pad: [AtomicU64; 4],
 }
 
-const_assert!(size_of::<Awake>() == 64 && size_of::<Errand>() == 64);
+const_assert!(size_of::<Awake>() == 64 && size_of::<DelegatedCopy>() == 64);
 
-impl Errand {
+impl DelegatedCopy {
     /// It is being written.
     pub const WRITTEN: u64 = 0;
     /// Whoever is awake may take it.
@@ -114,10 +114,10 @@ impl Errand {
     /// Bits of how far it is.
     pub const STATE: u64 = 3;
 
-    /// Asks for a copy, as `asker`, a word whose state is [`Errand::WRITTEN`]; `false`: another's is there.
+    /// Asks for a copy, as `asker`, a word whose state is [`DelegatedCopy::WRITTEN`]; `false`: another's is there.
     #[inline]
     pub fn ask(&self, asker: u64, dst: u64, src: u64, len: u64) -> bool {
-        // SYNC POINT: pairs with the release in `clear`: the last one has read how its errand went.
+        // SYNC POINT: pairs with the release in `clear`: the last one has read how its copy went.
         if self.word.load(Ordering::Relaxed) != 0
             || self.word.compare_exchange(0, asker, Ordering::Acquire, Ordering::Relaxed).is_err()
         {
@@ -127,20 +127,20 @@ impl Errand {
         self.src.store(src, Ordering::Relaxed);
         self.len.store(len, Ordering::Relaxed);
         // SYNC POINT: pairs with the acquire in `take`: the copy sees what the asker has done before.
-        self.word.store(asker | Errand::ASKED, Ordering::Release);
+        self.word.store(asker | DelegatedCopy::ASKED, Ordering::Release);
         true
     }
 
-    /// How far an asker's errand is.
+    /// How far an asker's copy is.
     #[inline(always)]
     pub fn state(&self) -> u64 {
         // SYNC POINT: pairs with the release in `done`.
-        self.word.load(Ordering::Acquire) & Errand::STATE
+        self.word.load(Ordering::Acquire) & DelegatedCopy::STATE
     }
 
     /// The asker will have it no more; `false`: somebody makes the copy already.
     pub fn withdraw(&self, asker: u64) -> bool {
-        self.word.compare_exchange(asker | Errand::ASKED, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.word.compare_exchange(asker | DelegatedCopy::ASKED, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// The asker has seen that it is over: 0, or the number of an error.
@@ -150,14 +150,14 @@ impl Errand {
         code
     }
 
-    /// Takes an errand that somebody asks for: its word, destination, source and length.
+    /// Takes a copy that somebody asks for: its word, destination, source and length.
     #[inline(always)]
     pub fn take(&self) -> Option<[u64; 4]> {
         let word = self.word.load(Ordering::Relaxed);
-        if word & Errand::STATE != Errand::ASKED {
+        if word & DelegatedCopy::STATE != DelegatedCopy::ASKED {
             return None;
         }
-        let taken = word ^ Errand::ASKED ^ Errand::TAKEN;
+        let taken = word ^ DelegatedCopy::ASKED ^ DelegatedCopy::TAKEN;
         self.word.compare_exchange(word, taken, Ordering::Acquire, Ordering::Relaxed).ok()?;
         let [dst, src, len] = [&self.dst, &self.src, &self.len].map(|w| w.load(Ordering::Relaxed));
         Some([taken, dst, src, len])
@@ -166,7 +166,7 @@ impl Errand {
     /// The copy is made (0), or could not be.
     pub fn done(&self, taken: u64, code: u64) {
         self.len.store(code, Ordering::Relaxed);
-        self.word.store(taken | Errand::DONE, Ordering::Release);
+        self.word.store(taken | DelegatedCopy::DONE, Ordering::Release);
     }
 }
 
@@ -242,17 +242,17 @@ impl Window {
         self.at(0)
     }
 
-    /// Whether a thread of the owner looks for errands.
+    /// Whether a thread of the owner looks for delegated copies.
     #[inline(always)]
     pub fn awake(&self) -> &AtomicU32 {
         let awake: &Awake = self.at(AWAKE_AT);
         &awake.at
     }
 
-    /// The errand.
+    /// The delegated copy.
     #[inline(always)]
-    pub fn errand(&self) -> &Errand {
-        self.at(ERRAND_AT)
+    pub fn delegated(&self) -> &DelegatedCopy {
+        self.at(DELEGATED_AT)
     }
 
     /// What is registered under a key; `n` below [`ENTRIES_MOST`].

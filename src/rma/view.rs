@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex};
 
 use super::Rma;
 use super::address::GlobalAddress;
+use super::delegated::Watch;
 use super::device::Far;
-use super::errand::Watch;
 use super::record::{COMMANDS_AT, ENTRIES_MOST, Entry, USES, WINDOW_BYTES, Window, ring};
 use crate::base::atomics::{AtomicU64, AtomicUsize, Ordering, fence, spin_loop};
 use crate::base::bytes::Room;

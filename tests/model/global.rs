@@ -7,7 +7,7 @@ use fmpl::p2p::any_source::ring::{Claimed, Ring};
 use fmpl::p2p::endpoint::WORLD_EPOCH;
 use fmpl::p2p::model::{Terms, World};
 use fmpl::rma::model::{KEY, uses, with_use};
-use fmpl::rma::record::{Entry, Errand};
+use fmpl::rma::record::{DelegatedCopy, Entry};
 
 /// Rank 0 reads what rank 1 has registered, if it is; rank 1 ends the registration and has the memory to itself. `threads`: of rank 0.
 fn ends_a_registration(name: &'static str, threads: usize) {
@@ -96,16 +96,16 @@ fn global_command_and_reply() {
 
 /// Rank 0 asks rank 1 for a copy, and takes that back if rank 1 has not begun with it.
 #[test]
-fn global_errand() {
-    model("global_errand", Terms::default(), |w| {
+fn global_delegated_copy() {
+    model("global_delegated_copy", Terms::default(), |w| {
         let asks = w.spawn(0, move || {
-            let (buffer, errand, asker) = (Buffer::new(w, 0, 0, 8).fill(3), w.window(1).errand(), 1 << 32);
-            assert!(errand.ask(asker, 0, 0, 8));
+            let (buffer, copy, asker) = (Buffer::new(w, 0, 0, 8).fill(3), w.window(1).delegated(), 1 << 32);
+            assert!(copy.ask(asker, 0, 0, 8));
             let mut looks = 0;
             loop {
-                match errand.state() {
-                    Errand::DONE => break,
-                    Errand::ASKED if looks > 0 && errand.withdraw(asker) => {
+                match copy.state() {
+                    DelegatedCopy::DONE => break,
+                    DelegatedCopy::ASKED if looks > 0 && copy.withdraw(asker) => {
                         // The memory is the asker's alone again.
                         buffer.fill(5);
                         return;
@@ -114,15 +114,15 @@ fn global_errand() {
                 }
                 looks += 1;
             }
-            assert_eq!(errand.clear(), 0);
+            assert_eq!(copy.clear(), 0);
             Buffer::new(w, 1, 512, 8).holds(3, 8);
         });
         let runs = w.spawn(1, move || {
             for _ in 0..2 {
-                if let Some([taken, ..]) = w.window(1).errand().take() {
+                if let Some([taken, ..]) = w.window(1).delegated().take() {
                     Buffer::new(w, 0, 0, 8).holds(3, 8);
                     Buffer::new(w, 1, 512, 8).fill(3);
-                    w.window(1).errand().done(taken, 0);
+                    w.window(1).delegated().done(taken, 0);
                     return;
                 }
                 spin_loop();

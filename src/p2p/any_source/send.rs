@@ -16,7 +16,7 @@ mod waiting;
 
 use std::sync::Arc;
 
-use super::far::{FarRoad, Goods};
+use super::far::{FarRoad, Payload};
 use super::key_of;
 use super::offer::{Fetch, Offered};
 use super::request::Request;

@@ -94,7 +94,7 @@ impl Endpoint {
             Ok(lane)
         })?;
         self.tell_lane(lane);
-        self.bury_if_dead(peer);
+        self.mark_if_dead(peer);
         if known.is_some_and(|p| p.broken().is_some()) {
             lane.special.fetch_or(SPECIAL_GONE, Ordering::AcqRel);
         }
@@ -259,18 +259,18 @@ impl Endpoint {
 
     /// A death between contact and the lane's coming into the table was not seen by the lane.
     #[cfg_attr(loom, track_caller)]
-    fn bury_if_dead(&self, rank: u32) {
+    fn mark_if_dead(&self, rank: u32) {
         #[cfg(loom)]
         if crate::base::shadow::is_lost() {
             return;
         }
         if self.is_dead(rank) {
-            self.bury(rank);
+            self.mark_dead(rank);
         }
     }
 
     /// A peer has died: its lanes say so from now on, and whoever sleeps looks.
-    pub(super) fn bury(&self, rank: u32) {
+    pub(super) fn mark_dead(&self, rank: u32) {
         let _one = self.bound.lock().unwrap_or_else(|e| e.into_inner());
         self.count_death(rank);
         for lane in self.lanes.all().iter().filter(|l| l.world == rank) {

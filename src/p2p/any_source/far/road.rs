@@ -286,15 +286,15 @@ impl FarRoad {
     }
 
     /// The same for a message that lies with this process.
-    pub fn place_away(&self, ep: &Endpoint, goods: &Goods) -> Result<Option<u64>> {
+    pub fn place_away(&self, ep: &Endpoint, payload: &Payload) -> Result<Option<u64>> {
         let mut known = self.lock();
         let Some(ticket) = self.claim(ep, &mut known)? else { return Ok(None) };
-        let words = goods.away.encode();
+        let words = payload.away.encode();
         let fill = |to: &mut [u64]| {
             to[..words.len()].copy_from_slice(&words);
             size_of_val(&words)
         };
-        let kind = if goods.is_offered() { Kind::Offered } else { Kind::Spooled };
+        let kind = if payload.is_offered() { Kind::Offered } else { Kind::Spooled };
         self.publish(ep, &mut known, ticket, kind, 0, &fill)?;
         Ok(Some(ticket))
     }
@@ -344,11 +344,11 @@ impl FarRoad {
     }
 
     /// Prepares a long message. `None`: there is no room in the spool now. `copy`: it must not stay where it is.
-    pub fn pack(&self, ep: &Endpoint, comm: i32, message: Run, timeout: i32) -> Result<Option<Goods>> {
+    pub fn pack(&self, ep: &Endpoint, comm: i32, message: Run, timeout: i32) -> Result<Option<Payload>> {
         let (far, len) = (self.far(), message.len());
-        let copy = || -> Result<Option<Goods>> {
+        let copy = || -> Result<Option<Payload>> {
             let Some(block) = copy_into_spool(ep, comm, message) else { return Ok(None) };
-            self.goods(ep, block, None, message).map(Some)
+            self.payload(ep, block, None, message).map(Some)
         };
         // Where the network would follow the program into memory that it has unmapped, the message cannot be withdrawn while it is being read.
         let stays = far.fabric().device().limits().holds_pages || len > ep.spool.budget(comm).limit();
@@ -356,8 +356,8 @@ impl FarRoad {
             return copy();
         }
         let Some(region) = registered(far, message, false) else {
-            let goods = copy()?;
-            if goods.is_none() && len > ep.spool.budget(comm).limit() {
+            let payload = copy()?;
+            if payload.is_none() && len > ep.spool.budget(comm).limit() {
                 return Err(Error::new(
                     Code::Memory,
                     format!(
@@ -368,13 +368,13 @@ impl FarRoad {
                     ),
                 ));
             }
-            return Ok(goods);
+            return Ok(payload);
         };
         let Some(block) = ep.spool.take(comm, 64, 0) else { return Ok(None) };
-        self.goods(ep, block, Some(region), message).map(Some)
+        self.payload(ep, block, Some(region), message).map(Some)
     }
 
-    fn goods(&self, ep: &Endpoint, block: BlockRef, region: Option<Arc<Region>>, message: Run) -> Result<Goods> {
+    fn payload(&self, ep: &Endpoint, block: BlockRef, region: Option<Arc<Region>>, message: Run) -> Result<Payload> {
         let keys = keys_of(ep, self.far(), block).inspect_err(|_| _ = ep.spool.give_back(block))?;
         let rkey = keys as u32;
         let start = ep.spool.bytes(block.at) as u64;
@@ -384,48 +384,54 @@ impl FarRoad {
         };
         let generation = (keys >> 32) as u32;
         let away = Away { len: message.len() as u64, data, block: Place { addr: start, rkey }, generation };
-        let goods = Goods { block, away, region };
-        if goods.is_offered() {
-            say_where(ep, &goods, data);
+        let payload = Payload { block, away, region };
+        if payload.is_offered() {
+            say_where(ep, &payload, data);
         }
-        Ok(goods)
+        Ok(payload)
     }
 
-    /// Copies an offered message into the spool, so that its memory is the program's again. The goods come back if there is no room.
-    pub fn withdraw(&self, ep: &Endpoint, comm: i32, message: Run, goods: Goods) -> std::result::Result<(), Goods> {
+    /// Copies an offered message into the spool, so that its memory is the program's again. It comes back if there is no room.
+    pub fn withdraw(
+        &self,
+        ep: &Endpoint,
+        comm: i32,
+        message: Run,
+        payload: Payload,
+    ) -> std::result::Result<(), Payload> {
         let copy = copy_into_spool(ep, comm, message);
-        let Some(copy) = copy else { return Err(goods) };
+        let Some(copy) = copy else { return Err(payload) };
         let Some(keys) = keys_of(ep, self.far(), copy).ok().filter(|keys| is_whole(*keys)) else {
             ep.spool.give_back(copy);
-            return Err(goods);
+            return Err(payload);
         };
         let rkey = keys as u32;
-        say_where(ep, &goods, Place { addr: ep.spool.bytes(copy.at) as u64 + BLOCK_HEADER as u64, rkey });
-        ep.any_source.add_moved(Moved { goods, copy: Some(copy) });
+        say_where(ep, &payload, Place { addr: ep.spool.bytes(copy.at) as u64 + BLOCK_HEADER as u64, rkey });
+        ep.any_source.add_moved(Moved { payload, copy: Some(copy) });
         Ok(())
     }
 }
 
 /// Writes the record of an offer.
-fn say_where(ep: &Endpoint, goods: &Goods, data: Place) {
+fn say_where(ep: &Endpoint, payload: &Payload, data: Place) {
     let words = [data.addr, data.rkey as u64];
-    let check = sum(goods.away.generation as u64, &words);
+    let check = sum(payload.away.generation as u64, &words);
     for (n, word) in (0..).zip([words[0], words[1], check]) {
-        ep.spool.word(goods.block.at + BLOCK_HEADER as u64 + 8 * n).store(word, Ordering::SeqCst);
+        ep.spool.word(payload.block.at + BLOCK_HEADER as u64 + 8 * n).store(word, Ordering::SeqCst);
     }
     // What the program does with the message's memory comes after.
     crate::base::atomics::fence(crate::base::atomics::Ordering::SeqCst);
 }
 
-/// Goods of a long message, ready to be published or published.
-pub struct Goods {
+/// What is published of a long message in place of its bytes, ready or out already.
+pub struct Payload {
     block: BlockRef,
     away: Away,
     /// The program's memory, registered: the message is offered.
     region: Option<Arc<Region>>,
 }
 
-impl Goods {
+impl Payload {
     /// Is the message where the program has it?
     pub fn is_offered(&self) -> bool {
         self.region.is_some()
@@ -436,7 +442,7 @@ impl Goods {
     }
     /// Gives an offered message up, of whose sending an error has been told. The receiver may be reading it.
     pub fn abandon(self, ep: &Endpoint) {
-        ep.any_source.add_moved(Moved { goods: self, copy: None });
+        ep.any_source.add_moved(Moved { payload: self, copy: None });
     }
     /// Has the receiver the message?
     pub fn is_done(&self, ep: &Endpoint) -> bool {
@@ -446,7 +452,7 @@ impl Goods {
 
 /// A message whose offer was moved into the spool: what must stay until the receiver has it.
 pub struct Moved {
-    goods: Goods,
+    payload: Payload,
     /// None: a message that was given up, whose memory stays registered.
     copy: Option<BlockRef>,
 }
@@ -454,10 +460,10 @@ pub struct Moved {
 impl Moved {
     /// Gives back what is not needed any more. `true`: it still is.
     pub fn stays(&self, ep: &Endpoint) -> bool {
-        let stays = !self.goods.is_done(ep);
+        let stays = !self.payload.is_done(ep);
         if !stays {
             self.copy.map(|copy| ep.spool.give_back(copy));
-            ep.spool.give_back(self.goods.block);
+            ep.spool.give_back(self.payload.block);
         }
         stays
     }

@@ -14,7 +14,7 @@ pub(in crate::p2p::any_source) enum Stage {
     /// Its offer is under way.
     Offered(Offered),
     /// The same between nodes.
-    FarOffered(Goods),
+    FarOffered(Payload),
 }
 
 /// A message that is not sent at once.
@@ -27,9 +27,9 @@ pub(in crate::p2p::any_source) struct Message {
     tried: bool,
     pub stage: Stage,
     /// A long message's block, ready to be published.
-    pub(super) goods: Option<(Kind, BlockRef)>,
+    pub(super) payload: Option<(Kind, BlockRef)>,
     /// The same between nodes.
-    far_goods: Option<Goods>,
+    far_payload: Option<Payload>,
     /// It is handed over: the words that name its memory.
     loan: Option<[u64; 2]>,
 }
@@ -45,8 +45,8 @@ impl Message {
     }
 
     fn made(out: &'static Outgoing, data: Run, timeout: i32, deadline_ns: u64) -> Message {
-        let (stage, goods, far_goods) = (Stage::Waits, None, None);
-        Message { out, data, timeout, deadline_ns, tried: false, stage, goods, far_goods, loan: None }
+        let (stage, payload, far_payload) = (Stage::Waits, None, None);
+        Message { out, data, timeout, deadline_ns, tried: false, stage, payload, far_payload, loan: None }
     }
 
     /// It is handed over, under these words: sent when it is in its slot, in synchronous mode too.
@@ -74,7 +74,7 @@ impl Message {
             Stage::FarOffered(_) => Ok(false),
             Stage::Waits => {
                 let Some(ticket) = self.try_place(ep)? else { return Ok(false) };
-                match self.goods.take() {
+                match self.payload.take() {
                     Some((Kind::Offered, block)) => self.stage = Stage::Offered(Offered::new(block)),
                     _ if self.timeout < 0 => self.stage = Stage::Unconfirmed(ticket),
                     _ => return Ok(true),
@@ -93,11 +93,11 @@ impl Message {
     fn step_far(&mut self, ep: &'static Endpoint, road: &FarRoad) -> Result<bool> {
         match &mut self.stage {
             Stage::Waits => {
-                if self.is_long() && self.far_goods.is_none() {
-                    self.far_goods = road.pack(ep, self.out.comm, self.data, self.timeout)?;
+                if self.is_long() && self.far_payload.is_none() {
+                    self.far_payload = road.pack(ep, self.out.comm, self.data, self.timeout)?;
                 }
-                let ticket = match &self.far_goods {
-                    Some(goods) => road.place_away(ep, goods)?,
+                let ticket = match &self.far_payload {
+                    Some(payload) => road.place_away(ep, payload)?,
                     None if self.is_long() => None,
                     None => road.place(ep, self.data)?,
                 };
@@ -105,30 +105,30 @@ impl Message {
                     return if self.timeout == 0 { Err(self.no_room(ep)) } else { Ok(false) };
                 };
                 traced!(self.out.note("any source, far", self.data.len(), ticket));
-                match self.far_goods.take() {
-                    Some(goods) if goods.is_offered() => self.stage = Stage::FarOffered(goods),
+                match self.far_payload.take() {
+                    Some(payload) if payload.is_offered() => self.stage = Stage::FarOffered(payload),
                     _ if self.timeout < 0 => self.stage = Stage::Unconfirmed(ticket),
                     _ => return Ok(true),
                 }
                 Ok(false)
             }
             Stage::Unconfirmed(ticket) => road.is_taken(*ticket),
-            Stage::FarOffered(goods) => {
-                let (done, late) = (goods.is_done(ep), self.timeout >= 0 && now_ns() >= self.deadline_ns);
+            Stage::FarOffered(payload) => {
+                let (done, late) = (payload.is_done(ep), self.timeout >= 0 && now_ns() >= self.deadline_ns);
                 if !(done || late) {
                     return Ok(false);
                 }
-                let Stage::FarOffered(goods) = std::mem::replace(&mut self.stage, Stage::Waits) else {
+                let Stage::FarOffered(payload) = std::mem::replace(&mut self.stage, Stage::Waits) else {
                     return Ok(false);
                 };
                 if done {
-                    goods.give_back(ep);
+                    payload.give_back(ep);
                     return Ok(true);
                 }
-                match road.withdraw(ep, self.out.comm, self.data, goods) {
+                match road.withdraw(ep, self.out.comm, self.data, payload) {
                     Ok(()) => Ok(true),
-                    Err(goods) => {
-                        self.stage = Stage::FarOffered(goods);
+                    Err(payload) => {
+                        self.stage = Stage::FarOffered(payload);
                         Ok(false)
                     }
                 }
@@ -142,10 +142,10 @@ impl Message {
         let ticket = if let Some([len, at]) = self.loan {
             self.out.place_away(ep, Kind::Loan, Away { len, at, generation: 0 })
         } else if self.is_long() {
-            if self.goods.is_none() {
-                self.goods = self.pack(ep);
+            if self.payload.is_none() {
+                self.payload = self.pack(ep);
             }
-            match self.goods {
+            match self.payload {
                 Some((kind, block)) => {
                     let away = Away { len: self.data.len() as u64, at: block.at, generation: block.generation };
                     self.out.place_away(ep, kind, away)
@@ -185,15 +185,15 @@ impl Message {
 
     /// Gives back what was prepared and not published. What another node may be reading stays registered.
     pub fn drop_goods(&mut self, ep: &Endpoint) {
-        if let Some(goods) = self.far_goods.take() {
-            goods.give_back(ep);
+        if let Some(payload) = self.far_payload.take() {
+            payload.give_back(ep);
         }
         if matches!(self.stage, Stage::FarOffered(_))
-            && let Stage::FarOffered(goods) = std::mem::replace(&mut self.stage, Stage::Waits)
+            && let Stage::FarOffered(payload) = std::mem::replace(&mut self.stage, Stage::Waits)
         {
-            goods.abandon(ep);
+            payload.abandon(ep);
         }
-        if let Some((_, block)) = self.goods.take() {
+        if let Some((_, block)) = self.payload.take() {
             ep.any_source.take_back(block);
             ep.spool.give_back(block);
         }
@@ -202,7 +202,7 @@ impl Message {
     #[cold]
     fn no_room(&self, ep: &Endpoint) -> Error {
         let budget = ep.spool.budget(self.out.comm);
-        let what = if self.is_long() && self.goods.is_none() && self.far_goods.is_none() {
+        let what = if self.is_long() && self.payload.is_none() && self.far_payload.is_none() {
             format!("{} of {} bytes of the spool are taken", budget.used(), budget.limit())
         } else {
             format!("all {} places at the receiver are taken", self.out.limit())

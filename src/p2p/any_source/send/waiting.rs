@@ -70,7 +70,7 @@ impl Scene for Waiting<'_> {
                 word.store(word.load(Ordering::Relaxed) | ASLEEP, Ordering::Relaxed);
             }
             // Nobody rings for room in the spool.
-            Stage::Waits if self.message.is_long() && self.message.goods.is_none() => return false,
+            Stage::Waits if self.message.is_long() && self.message.payload.is_none() => return false,
             // The receiver takes it away when it rings.
             Stage::Waits => {
                 ring.header().wanted.fetch_or(ROOM, Ordering::AcqRel);
@@ -97,7 +97,7 @@ impl Scene for Waiting<'_> {
             (Stage::Offered(offered), _) => {
                 matches!(offered.fetch(self.ep), Fetch::Asked | Fetch::Done | Fetch::Streaming) || late()
             }
-            (Stage::FarOffered(goods), _) => goods.is_done(self.ep) || late(),
+            (Stage::FarOffered(payload), _) => payload.is_done(self.ep) || late(),
             (_, Way::Far(road)) => road.is_due(),
             (Stage::Waits, Way::Near(near)) => near.ring.header().sent.load(Ordering::Relaxed) < near.ring.room(),
             (Stage::Unconfirmed(ticket), Way::Near(near)) => near.ring.is_taken(*ticket),

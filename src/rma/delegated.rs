@@ -1,4 +1,4 @@
-//! Errands: a copy from one rank's private memory to another's, which a third one has made by one of the two, if that is awake.
+//! Delegated copies: from one rank's private memory to another's, which a third one has made by one of the two, if that is awake.
 //!
 //! No system call copies between two processes for a third. By itself it needs two calls and two copies; either of the two ranks needs one.
 //! Up to some ten KiB a call costs as much as a copy, and so does waking a rank up. So whoever is awake is asked, and nobody is waited for who
@@ -20,7 +20,7 @@
 use super::Rma;
 use super::address::GlobalAddress;
 use super::direct::Done;
-use super::record::{Errand, Window};
+use super::record::{DelegatedCopy, Window};
 use super::view::{Place, View};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, spin_loop};
 use crate::base::clock::now_ns;
@@ -29,7 +29,7 @@ use crate::base::thread;
 use crate::wait::stall::Job;
 
 /// Most bytes that are asked for: the caller waits meanwhile.
-pub(super) const ERRAND_MOST: usize = 1 << 20;
+pub(super) const DELEGATED_MOST: usize = 1 << 20;
 /// How long somebody who is awake may take until it begins.
 const BEGIN_NS: u64 = 3_000;
 /// Looks before the clock is asked.
@@ -37,7 +37,7 @@ const LOOKS: u32 = 20;
 /// Looks at a copy that is being made before the wait becomes an ordinary one: some 200 us, in which a copy is made.
 const PATIENCE: u32 = 12_000;
 /// Copies that a rank makes by itself after one that nobody began with, though somebody was awake: at first, and at most.
-const SULK: [u32; 2] = [4, 256];
+const BACKOFF: [u32; 2] = [4, 256];
 /// Copies that follow each other within this time may be worth waking somebody up for …
 const TOGETHER_NS: u64 = 20_000;
 /// … if there were so many.
@@ -47,9 +47,9 @@ const MANY: u32 = 8;
 #[derive(Default)]
 pub(super) struct Watch {
     /// It is not asked for so many copies.
-    sulk: AtomicU32,
+    backoff: AtomicU32,
     /// And for how many after the last one that it did not begin with; 0: it has begun with the last one.
-    sulked: AtomicU32,
+    backed_off: AtomicU32,
     /// When the last pair of copies was over, and how many there were, one soon after the other.
     copied_ns: AtomicU64,
     copied: AtomicU32,
@@ -61,7 +61,7 @@ fn processor() -> u32 {
 }
 
 impl Window {
-    /// The calling thread looks for errands (`true`), or will not any more.
+    /// The calling thread looks for delegated copies (`true`), or will not any more.
     #[inline]
     pub(super) fn look_out(&self, looks: bool) {
         let at = if looks { processor() } else { 0 };
@@ -86,19 +86,19 @@ impl Rma {
         };
         let view = [from, to].map(|place| place.view).into_iter().find(is_awake)?;
         let near = view.near()?;
-        let sulk = near.watch.sulk.load(Ordering::Relaxed);
-        if sulk != 0 {
-            near.watch.sulk.store(sulk - 1, Ordering::Relaxed);
+        let backoff = near.watch.backoff.load(Ordering::Relaxed);
+        if backoff != 0 {
+            near.watch.backoff.store(backoff - 1, Ordering::Relaxed);
             return None;
         }
-        let number = self.errands.fetch_add(1, Ordering::Relaxed) & 0x3fff_ffff;
+        let number = self.delegations.fetch_add(1, Ordering::Relaxed) & 0x3fff_ffff;
         let asker = (u64::from(self.ep.rank) + 1) << 32 | number << 2;
-        let errand = near.window.errand();
-        if !errand.ask(asker, dst.bits(), src.bits(), len as u64) {
+        let copy = near.window.delegated();
+        if !copy.ask(asker, dst.bits(), src.bits(), len as u64) {
             return None;
         }
         let (mut looks, mut until_ns) = (0, 0);
-        while errand.state() == Errand::ASKED {
+        while copy.state() == DelegatedCopy::ASKED {
             spin_loop();
             looks += 1;
             if looks % LOOKS != 0 {
@@ -107,29 +107,29 @@ impl Rma {
             let now = now_ns();
             if until_ns == 0 {
                 until_ns = now + BEGIN_NS;
-            } else if now > until_ns && errand.withdraw(asker) {
-                let sulk = (2 * near.watch.sulked.load(Ordering::Relaxed)).clamp(SULK[0], SULK[1]);
-                near.watch.sulked.store(sulk, Ordering::Relaxed);
-                near.watch.sulk.store(sulk, Ordering::Relaxed);
+            } else if now > until_ns && copy.withdraw(asker) {
+                let backoff = (2 * near.watch.backed_off.load(Ordering::Relaxed)).clamp(BACKOFF[0], BACKOFF[1]);
+                near.watch.backed_off.store(backoff, Ordering::Relaxed);
+                near.watch.backoff.store(backoff, Ordering::Relaxed);
                 return None;
             }
         }
         looks = 0;
-        while errand.state() != Errand::DONE && looks < PATIENCE {
+        while copy.state() != DelegatedCopy::DONE && looks < PATIENCE {
             spin_loop();
             looks += 1;
         }
-        if errand.state() != Errand::DONE {
-            if let Err(error) = self.attend(|| errand.state() == Errand::DONE || view.gone().is_some()) {
+        if copy.state() != DelegatedCopy::DONE {
+            if let Err(error) = self.attend(|| copy.state() == DelegatedCopy::DONE || view.gone().is_some()) {
                 return Some(Err(error));
             }
-            if errand.state() != Errand::DONE {
+            if copy.state() != DelegatedCopy::DONE {
                 return Some(Err(self.peer_error(view.rank, "has died", "copy")));
             }
         }
-        near.watch.sulked.store(0, Ordering::Relaxed);
+        near.watch.backed_off.store(0, Ordering::Relaxed);
         // What is wrong with it is found out by whoever asked.
-        (errand.clear() == 0).then_some(Ok(Done::Yes))
+        (copy.clear() == 0).then_some(Ok(Done::Yes))
     }
 
     /// Two copies were made of one: is it worth waking somebody up for the next ones?
@@ -154,19 +154,19 @@ impl Rma {
 
     /// Makes a copy that somebody asks for. `true`: there was one.
     #[inline]
-    pub(super) fn run_errand(&'static self) -> bool {
-        let Some([taken, dst, src, len]) = self.own.errand().take() else { return false };
+    pub(super) fn run_delegated(&'static self) -> bool {
+        let Some([taken, dst, src, len]) = self.own.delegated().take() else { return false };
         let (dst, src) = (GlobalAddress::from_bits(dst), GlobalAddress::from_bits(src));
         let done = self.copy_at_once::<false>(dst, src, len as usize);
-        self.own.errand().done(taken, if matches!(done, Ok(Done::Yes)) { 0 } else { 1 });
+        self.own.delegated().done(taken, if matches!(done, Ok(Done::Yes)) { 0 } else { 1 });
         true
     }
 
-    /// Frees the errand's place of one whose asker has died.
-    pub(super) fn forget_errand(&self) {
-        let word = &self.own.errand().word;
+    /// Frees the place of a copy whose asker has died.
+    pub(super) fn forget_delegated(&self) {
+        let word = &self.own.delegated().word;
         let there = word.load(Ordering::Acquire);
-        let idle = matches!(there & Errand::STATE, Errand::WRITTEN | Errand::DONE);
+        let idle = matches!(there & DelegatedCopy::STATE, DelegatedCopy::WRITTEN | DelegatedCopy::DONE);
         if there != 0 && idle && self.ep.is_dead(((there >> 32) as u32).wrapping_sub(1)) {
             let _ = word.compare_exchange(there, 0, Ordering::AcqRel, Ordering::Relaxed);
         }
