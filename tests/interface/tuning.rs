@@ -44,7 +44,11 @@ impl Places {
     fn meet(&self, settings: &[(&str, &str)]) -> Output {
         let me = built_command();
         let mut command = self.command(me);
-        command.args(["run", "-n", "2", "--"]).arg(me).args(["bench", "--startup"]).envs(settings.iter().copied());
+        command
+            .args(["run", "-n", "2", "--"])
+            .arg(me)
+            .args(["bench-part", "rank", "64"])
+            .envs(settings.iter().copied());
         command.output().expect("it starts")
     }
 }

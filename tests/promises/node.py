@@ -148,7 +148,7 @@ def steady(iterations, prefix=(), env=None):
         raise Missing(done.stderr.strip()[-300:])
 
 
-RANK = re.compile(r'execve\("[^"]*", \["[^"]*", "bench", [^\]]*"--rank"')
+RANK = re.compile(r'execve\("[^"]*", \["[^"]*", "bench-part", "rank"')
 CLONE = re.compile(r"clone3?\(.*\) = (\d+)")
 
 

@@ -50,6 +50,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let mut words: Vec<_> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|w| w == bench::PART) {
+        return bench::part(&words[2..]);
+    }
     if words.get(1).is_some_and(|w| w == "run") {
         match run::spelled(words.split_off(2)) {
             Ok(ours) => words.extend(ours),

@@ -26,11 +26,8 @@ fn fmpl_run(name: &str, settings: &[(&str, String)], bind: bool) -> Contestant {
         c.args(["--bind", "core"].iter().filter(|_| bind));
         c.args(s.nodes.map(|n| format!("--nodes={n}")));
         c.arg("--");
-        c.arg(&me).args(["bench", "--indices", &s.indices.to_string()]);
-        match s.dir {
-            Some(dir) => c.arg("--rank").arg(dir),
-            None => c.arg("--startup"),
-        };
+        c.arg(&me).args([super::PART, "rank", &s.indices.to_string()]);
+        c.args(s.dir);
         c.envs(settings.iter().map(|(k, v)| (k, v)));
         c
     };

@@ -45,7 +45,7 @@ impl Hop {
             (c, "a C program of its own")
         } else {
             let mut c = Command::new(std::env::current_exe().map_err(|e| e.to_string())?);
-            c.args(["bench", "--hop", &format!("{a},{b}")]);
+            c.args([super::PART, "hop", &a.to_string(), &b.to_string()]);
             (c, "a loop in this command")
         };
         let mut child =

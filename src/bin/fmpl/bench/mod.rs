@@ -10,8 +10,9 @@
 //! Each benchmark has a file: its plan (the cases, run by the driver) and its block (run by the ranks). `peer.c` holds the same
 //! blocks in MPI calls.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -232,18 +233,6 @@ pub struct Options {
     /// No progress line
     #[arg(long, short)]
     quiet: bool,
-    /// (the driver starts its ranks with this)
-    #[arg(long, hide = true, value_name = "DIR")]
-    rank: Option<PathBuf>,
-    /// (the driver starts its ranks with this)
-    #[arg(long, hide = true)]
-    startup: bool,
-    /// (the driver starts its ranks with this)
-    #[arg(long, hide = true, default_value_t = 64)]
-    indices: i32,
-    /// (the driver starts the measure of the raw hop with this)
-    #[arg(long, hide = true, value_delimiter = ',')]
-    hop: Vec<usize>,
 }
 
 impl Options {
@@ -331,18 +320,36 @@ static BLOCKS: &[(&str, Block)] = &[
     ("memory", memory::block),
 ];
 
+/// The first word of a command line by which the driver starts a part of itself. The words behind it are looked at by nobody but
+/// [`part`]: a rank whose memory is measured has not made the tables of all options before.
+pub const PART: &str = "bench-part";
+
+/// `rank INDICES [DIR]`: a rank, which has its orders from there; without it starts and ends. `hop A B`: the raw hop between two cores.
+pub fn part(words: &[OsString]) -> ExitCode {
+    let number = |n: usize| words.get(n)?.to_str()?.parse().ok();
+    let done = match (words.first().and_then(|word| word.to_str()), number(1), words.get(2)) {
+        (Some("rank"), Some(indices), Some(dir)) => rank::main(Path::new(dir), indices),
+        (Some("rank"), Some(indices), None) => rank::startup(indices),
+        (Some("hop"), Some(a), Some(_)) => {
+            number(2).map_or(Err("which core?".into()), |b| hop::main(a as usize, b as usize))
+        }
+        _ => Err(format!("{PART} is for the driver of the benchmarks")),
+    };
+    ended(done)
+}
+
 /// The command.
 pub fn main(o: &Options) -> ExitCode {
-    let done = match (&o.rank, o.startup, &o.hop[..], &o.names[..]) {
-        (Some(dir), ..) => rank::main(dir, o.indices),
-        (None, true, ..) => rank::startup(o.indices),
-        (None, false, [a, b], _) => hop::main(*a, *b),
-        (_, _, _, []) => {
+    ended(match &o.names[..] {
+        [] => {
             list();
             Ok(())
         }
-        (.., names) => drive(names, o),
-    };
+        names => drive(names, o),
+    })
+}
+
+fn ended(done: Result<(), String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
