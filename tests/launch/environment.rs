@@ -44,6 +44,10 @@ impl Started {
 impl Drop for Started {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
+            // `timeout` leads a group, of which the rank may be stopped: where the first process has the same session, as in containers,
+            // the system does not end that.
+            // SAFETY: no memory is involved; the child has not been waited for, so the number is its own.
+            unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -108,6 +108,28 @@ unsafe fn two_lines<U: Unit>(from: *const u8, to: *mut u8) {
     }
 }
 
+/// At most a line, by two copies that may overlap, and nothing beyond it but where it is shorter than 16 bytes: a store over the end of a line
+/// takes two, over the end of a page more than ten.
+///
+/// # Safety
+/// 0 < `n` ≤ [`LINE`] readable and writable bytes; if fewer than 16, so many there, or with `end` before the end.
+#[inline(always)]
+unsafe fn part_line(from: *const u8, to: *mut u8, n: usize, end: bool) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        if n > 32 {
+            copy_nonoverlapping(from, to, 32);
+            copy_nonoverlapping(from.add(n - 32), to.add(n - 32), 32);
+        } else if n > 16 {
+            copy_nonoverlapping(from, to, 16);
+            copy_nonoverlapping(from.add(n - 16), to.add(n - 16), 16);
+        } else {
+            let back = if end { 16 - n } else { 0 };
+            copy_nonoverlapping(from.sub(back), to.sub(back), 16);
+        }
+    }
+}
+
 /// # Safety
 /// `n` ≥ [`TURN`] readable and writable bytes that do not overlap; the processor has the unit's instructions.
 #[inline(always)]
@@ -116,14 +138,18 @@ unsafe fn cached<U: Unit>(from: *const u8, to: *mut u8, n: usize) {
     unsafe {
         let mut at = to.align_offset(LINE);
         if at != 0 {
-            two_lines::<U>(from, to);
+            part_line(from, to, at, false);
         }
         while at + TURN <= n {
             two_lines::<U>(from.add(at), to.add(at));
             at += TURN;
         }
+        if at + LINE <= n {
+            part_line(from.add(at), to.add(at), LINE, false);
+            at += LINE;
+        }
         if at < n {
-            two_lines::<U>(from.add(n - TURN), to.add(n - TURN));
+            part_line(from.add(at), to.add(at), n - at, true);
         }
     }
 }
