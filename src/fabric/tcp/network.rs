@@ -32,7 +32,7 @@ const SILENCE_NS: u64 = 5_000_000_000;
 /// While threads that wait do the calling, the thread of the fabric looks only so often.
 const ASIDE: Duration = Duration::from_micros(250);
 /// Longest request in bytes.
-const LONGEST: u32 = 256 << 10;
+const LONGEST: u32 = 1 << 20;
 /// Registering is little more than a note here.
 const COPY_MOST: u32 = 512;
 /// Turns after which it is asked in any case.
