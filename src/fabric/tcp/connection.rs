@@ -43,6 +43,8 @@ pub(super) struct Connection {
     /// Something has not left; and in so many turns of waits it was left alone.
     holds: AtomicBool,
     turns: AtomicU32,
+    /// Somebody has waited since a record was posted last.
+    waited: AtomicBool,
     /// The last request whose bytes have all left.
     read: AtomicU64,
     inn: Mutex<In>,
@@ -87,6 +89,7 @@ impl Connection {
             out: Mutex::default(),
             holds: AtomicBool::new(false),
             turns: AtomicU32::new(0),
+            waited: AtomicBool::new(true),
             read: AtomicU64::new(0),
             inn: Mutex::default(),
             reads: Mutex::default(),
@@ -286,7 +289,11 @@ impl Pair for Connection {
         match data {
             Data::Record(record) => {
                 bytes[n..][..len].copy_from_slice(record);
-                self.push_bytes(out, &bytes[..n + len], later);
+                let burst = self.is_in_a_burst(out);
+                self.push_bytes(out, &bytes[..n + len], later || burst);
+                if burst {
+                    self.is_waited_for();
+                }
             }
             Data::Pieces(pieces) => {
                 let mut parts = [iov(0, 0); PIECES as usize + 1];
@@ -302,6 +309,7 @@ impl Pair for Connection {
     }
 
     fn poll(&self, done: &mut dyn FnMut(Completion)) -> Result<()> {
+        self.waited.store(true, Ordering::Relaxed);
         self.flush();
         self.receive(false);
         self.home.call_for_numbers();

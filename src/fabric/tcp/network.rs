@@ -30,7 +30,7 @@ use crate::fabric::network::region::Domain;
 /// After so long without an answer a connection has failed.
 const SILENCE_NS: u64 = 5_000_000_000;
 /// While threads that wait do the calling, the thread of the fabric looks only so often.
-const ASIDE: Duration = Duration::from_micros(250);
+const ASIDE: Duration = Duration::from_micros(500);
 /// Longest request in bytes.
 const LONGEST: u32 = 1 << 20;
 /// Registering is little more than a note here.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use super::{Connection, code_of};
+use crate::base::clock::now_ns;
 use crate::base::lock::lock;
 use crate::fabric::network::device::Completion;
 use crate::fabric::tcp::frame::Name;
@@ -12,6 +13,8 @@ use crate::fabric::tcp::socket;
 
 /// Bytes of records that are held back at most until something else goes.
 const HELD: usize = 8 << 10;
+/// A record that comes so soon behind another, with no wait between them, is one of many, and goes with the next.
+const BURST_NS: u64 = 10_000;
 /// Turns of a wait in which what nobody waits for is left alone.
 const LEFT_ALONE: u32 = 4;
 /// Parts of what is queued that leave by one call.
@@ -50,6 +53,8 @@ pub(super) struct Out {
     pub held: Vec<u8>,
     /// Bytes of its first part that have left.
     pub left: usize,
+    /// When a record was posted last.
+    pub posted_ns: u64,
     /// The system is asked to tell when the socket takes more.
     pub watched: bool,
     pub failed: Option<Completion>,
@@ -66,6 +71,21 @@ impl Out {
 }
 
 impl Connection {
+    /// Is what is posted now one of many? They go together: a call of the system takes longer than to make ten of them. The first goes at once,
+    /// the rest when they are many, when somebody waits, or within a moment.
+    #[inline]
+    pub(super) fn is_in_a_burst(&self, out: &mut Out) -> bool {
+        let now = now_ns();
+        let soon = now.saturating_sub(std::mem::replace(&mut out.posted_ns, now)) < BURST_NS;
+        !self.waited.swap(false, Ordering::Relaxed) && soon
+    }
+
+    /// What is held back leaves at the first turn of who waits next.
+    #[inline]
+    pub(super) fn is_waited_for(&self) {
+        self.turns.store(LEFT_ALONE, Ordering::Relaxed);
+    }
+
     /// Something has not left. It does when somebody calls next, which the thread does within a moment, or now.
     pub(super) fn has_left_over(&self, out: &mut Out, later: bool) {
         if !self.holds.swap(true, Ordering::AcqRel) {
@@ -73,7 +93,7 @@ impl Connection {
             self.home.owing.fetch_add(1, Ordering::SeqCst);
         }
         if !later {
-            self.turns.store(LEFT_ALONE, Ordering::Relaxed);
+            self.is_waited_for();
         }
         if !self.home.lets_wait() {
             self.send_queue(out);
@@ -176,6 +196,7 @@ impl Connection {
     /// The same at a turn of a wait. What nobody waits for is left alone for some, since what the wait brings may go along.
     #[inline]
     pub fn turn(&self) {
+        self.waited.store(true, Ordering::Relaxed);
         if self.holds.load(Ordering::Acquire) && self.turns.fetch_add(1, Ordering::Relaxed) >= LEFT_ALONE {
             self.flush();
         }
@@ -226,7 +247,7 @@ impl Connection {
             self.read.store(out.last, Ordering::Release);
             return;
         }
-        self.turns.store(LEFT_ALONE, Ordering::Relaxed);
+        self.is_waited_for();
         if !self.home.lets_wait() {
             self.wait_for_room(out, true);
         }
