@@ -41,6 +41,8 @@ static NAMED: AtomicBool = AtomicBool::new(false);
 
 /// From one look at a cycle to the next: longer than the longest sleep.
 const NEXT_LOOK_NS: u64 = 300_000_000;
+/// And where there is no cycle, at last.
+const LAST_LOOK_NS: u64 = 10_000_000_000;
 /// Rounds in which each wait of a cycle has looked twice, so once from beginning to end: in the first, threads may still have done
 /// for each other what lay about (a buffered message, an answer); in the second they would have found it. However late a thread
 /// of a busy machine gets its turn, a message that is there for it is never taken for none.
@@ -73,7 +75,7 @@ fn describe(rank: u32, w: &Waits, now: u64) -> String {
     format!("rank {rank}: {seconds:.1} s in {what}")
 }
 
-/// Prints the report of a wait of this process; the cycle that it is part of, when it is in one.
+/// Prints the report of a wait of this process, which is looked at again from then on: see [`Suspicion`].
 pub fn report(mine: &Waits) -> Option<Box<Suspicion>> {
     let (job, _) = job()?;
     let now = now_ns();
@@ -81,7 +83,9 @@ pub fn report(mine: &Waits) -> Option<Box<Suspicion>> {
     let cycle = follow(job, mine, Some((&mut lines, now)));
     log::report(&format!("stalled: {}", lines.join("; ")));
     traced!(crate::base::trace::write(Some("stalled")));
-    Suspicion::of(job, cycle?)
+    let mut suspicion = Box::new(Suspicion::default());
+    suspicion.begin(job, cycle, now);
+    Some(suspicion)
 }
 
 /// A wait of a process.
@@ -91,33 +95,49 @@ struct Member {
     since_ns: u64,
 }
 
-/// A cycle of waits that may be a deadlock.
+/// Waits that may be a deadlock, as the thread sees them whose own wait has been reported.
+#[derive(Default)]
 pub struct Suspicion {
+    /// The cycle; empty: there is none that is certain.
     cycle: Vec<Member>,
     /// How often each has looked at the beginning of the round.
     looks: Vec<u32>,
     rounds: u32,
     next_ns: u64,
+    pause_ns: u64,
 }
 
 impl Suspicion {
-    fn of(job: &dyn Job, cycle: Vec<Member>) -> Option<Box<Suspicion>> {
-        let looks = looks(job, &cycle)?;
-        Some(Box::new(Suspicion { cycle, looks, rounds: 0, next_ns: now_ns() + NEXT_LOOK_NS }))
+    /// The chain of waits is this one from now on. Where it is no cycle it is looked at ever more seldom: some process may not have been seen,
+    /// or have had another thread for a moment.
+    fn begin(&mut self, job: &dyn Job, cycle: Option<Vec<Member>>, now: u64) {
+        self.cycle = cycle.unwrap_or_default();
+        self.looks = looks(job, &self.cycle).unwrap_or_default();
+        if self.looks.is_empty() {
+            self.cycle.clear();
+        }
+        self.rounds = 0;
+        self.pause_ns = match self.cycle.is_empty() {
+            true => (2 * self.pause_ns).clamp(NEXT_LOOK_NS, LAST_LOOK_NS),
+            false => NEXT_LOOK_NS,
+        };
+        self.next_ns = now + self.pause_ns;
     }
 
-    /// A later look, by the thread that suspects; `false`: it is known what it is. A deadlock is named, and with `FMPL_DEADLOCK=abort`
-    /// its waits are condemned: see [`verdict`].
+    /// A later look, by the thread that suspects; `false`: it has been named. A deadlock is named, and with `FMPL_DEADLOCK=abort` its waits are
+    /// condemned: see [`verdict`].
     pub fn goes_on(&mut self, mine: &Waits, now: u64) -> bool {
         if now < self.next_ns {
             return true;
         }
-        self.next_ns = now + NEXT_LOOK_NS;
         let Some((job, on_deadlock)) = job() else { return false };
-        if follow(job, mine, None).as_ref() != Some(&self.cycle) {
-            return false;
-        }
-        let Some(looks) = looks(job, &self.cycle) else { return false };
+        let cycle = follow(job, mine, None);
+        let looks = looks(job, &self.cycle).filter(|_| cycle.as_ref() == Some(&self.cycle));
+        let Some(looks) = looks else {
+            self.begin(job, cycle, now);
+            return true;
+        };
+        self.next_ns = now + NEXT_LOOK_NS;
         if looks.iter().zip(&self.looks).all(|(new, old)| new.wrapping_sub(*old) >= 2) {
             self.looks = looks;
             self.rounds += 1;

@@ -3,11 +3,11 @@
 //! ```text
 //!            |<- head ->|  whole lines of the destination, two at a time   |<- tail ->|
 //!  to     ...|..........|================|================|================|..........|
-//!              128 bytes                                           the last 128 bytes
+//!             < 1 line                                                < 1 line
 //! ```
 //!
-//! The head and the tail are two lines each, which overlap with what lies between: some bytes are written twice, with the same value
-//! unless somebody writes the source meanwhile. So nothing is copied by the byte, and there is one branch for each end.
+//! Head and tail go by two copies that may overlap: some bytes are written twice, with the same value unless somebody writes the source
+//! meanwhile. So nothing is copied by the byte.
 
 use core::ptr::{copy_nonoverlapping, read_unaligned, write_unaligned};
 

@@ -293,6 +293,10 @@ impl Fabric {
     pub fn links(&self) -> Vec<Arc<Link>> {
         self.shared.links()
     }
+    /// That with this rank, if there is one.
+    pub fn known(&self, peer: u32) -> Option<Arc<Link>> {
+        self.shared.known(peer)
+    }
     /// What was done on all connections so far: writes, reads, their bytes, bytes of messages that were copied, completions taken;
     /// connections that there are, of this process and of the node; how many were given up; packets sent to multicast groups, packets of
     /// these that were sent again, groups that this process is in; contexts that there are, of this process and of the node, and how many of

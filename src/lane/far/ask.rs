@@ -147,7 +147,9 @@ impl Far {
         let call = || Some(Call::Asks.number(self.number));
         let ask = || {
             self.link.write_into(&self.page, REQUEST_AT, call, |record| {
-                record.put(&[n, what.what as u64, what.slot as u64, what.seq, what.at]);
+                let words = [what.what as u64, what.slot as u64, what.seq, what.at];
+                let [what, slot, seq, at] = words;
+                record.put(&[n, what, slot, seq, at, sum(n, &words)]);
             })
         };
         ask().ok()?;
@@ -217,7 +219,11 @@ pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Asked) -> Answer) {
     let Some(window) = link.find_window(|lane| lane as u32 & 0xfff_ffff == number) else { return };
     // SAFETY: the memory is longer and lives as long as the window; a page is atomics only.
     let page = unsafe { &*window.memory.as_ptr().cast::<Page>() };
-    let [n, what, slot, seq, at] = [0, 1, 2, 3, 4].map(|i| page.request[i].load(Ordering::Acquire));
+    let [n, what, slot, seq, at, check] = [0, 1, 2, 3, 4, 5].map(|i| page.request[i].load(Ordering::Acquire));
+    // It is being written just now: this call was of the one before, and its own call follows.
+    if check != sum(n, &[what, slot, seq, at]) {
+        return;
+    }
     let mut answered = window.answered.lock().unwrap_or_else(|e| e.into_inner());
     let answer = match (&*answered, Ask::of(what)) {
         (Some((number, answer)), _) if *number == n => *answer,
@@ -227,9 +233,13 @@ pub fn answer(link: &Link, number: u32, decide: impl FnOnce(Asked) -> Answer) {
     *answered = Some((n, answer));
     let none = || None;
     if let Some([first, second]) = answer {
-        let _ = link.write_into(&window, FOUND_AT, none, |record| {
+        let found = link.write_into(&window, FOUND_AT, none, |record| {
             record.put(&[first, second, sum(n, &[first, second])]);
         });
+        // Asked again, it is all said again.
+        if found.is_err() {
+            return;
+        }
     }
     let _ = link.write_into(&window, ANSWER_AT, none, |record| record.put(&[n << 1 | answer.is_some() as u64]));
 }

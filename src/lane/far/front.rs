@@ -55,7 +55,7 @@ pub(super) struct Page {
     /// The peer knows that what all members do together can never be completed: a rank of the world that has died, plus one.
     pub(super) broken: AtomicU64,
     _pad: [AtomicU64; 6],
-    /// number of the request, what, slot, seq, an address
+    /// number of the request, what, slot, seq, an address, their sum
     pub(super) request: [AtomicU64; 8],
     /// number of the request << 1 | yes
     pub(super) answer: AtomicU64,

@@ -5,7 +5,7 @@ mod either;
 mod waiting;
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::key_of;
 use super::offer::Fetching;
@@ -78,8 +78,8 @@ pub struct Incoming {
     told: Mutex<BTreeSet<u32>>,
     /// The loan that was taken last, or one that a message is being received into. For the thread that has the ring claimed.
     pub(super) lent: Cell<Option<Lent>>,
-    /// The same of ranks that have not answered for long.
-    told_late: Mutex<BTreeSet<u32>>,
+    /// The same of ranks that have not answered for long: until when they were late when that was told.
+    told_late: Mutex<BTreeMap<u32, u64>>,
     /// A request that is tested again and again: when it makes the acquaintance of a member next; 0: it has just begun. And of which.
     meets_ns: AtomicU64,
     meets: AtomicU32,

@@ -1,5 +1,7 @@
 //! Ranks on other nodes: the network that leads there, connections and lanes, who is known to live.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 impl Endpoint {
@@ -48,6 +50,11 @@ impl Endpoint {
     /// Those that have not answered for long, and may again.
     pub fn late_elsewhere(&self) -> Vec<u32> {
         self.elsewhere(|link| !link.has_ended() && link.lateness().is_some())
+    }
+
+    /// Until when a rank on another node is late, in nanoseconds, or was before it was tried again; 0: it has been heard since, or never was.
+    pub fn late_until(&self, rank: u32) -> u64 {
+        self.fabric_here().and_then(|fabric| fabric.known(rank)).map_or(0, |link| link.late_until())
     }
 
     fn elsewhere(&self, is: impl Fn(&Link) -> bool) -> Vec<u32> {
@@ -238,32 +245,27 @@ impl Endpoint {
         fabric.leave(until);
     }
 
-    /// Of a member that nobody here has met no death is told. As long as none is known to live, one more of those on other nodes is met: it
-    /// answers when its link is tended, or it is late.
+    /// Of a member that nobody here has met no death is told. As long as none is known to live, one more of those on other nodes is met, the
+    /// next behind this rank first, so that not all meet the same: it answers when its link is tended, or it is late.
     #[cold]
     pub fn meet_elsewhere(&self, group: &Group) {
         let Some(fabric) = self.fabric_here() else { return };
         let (links, nodes) = (fabric.links(), self.launch.nodes());
-        let link_of = |rank: u32| links.iter().find(|link| link.peer == rank);
-        let is_here = |rank: u32| nodes.node_of(rank) == nodes.node_of(self.rank);
-        let lives = |rank: u32| match link_of(rank) {
-            Some(link) => !link.has_ended() && !has_left(link) && link.lateness().is_none(),
-            None => is_here(rank) && !self.is_dead(rank),
-        };
-        let others = || group.members().filter(|rank| *rank != self.rank);
-        if others().any(lives) {
+        let is_member = |rank: u32| group.rank_of(rank).is_some();
+        let answers = |link: &Link| !link.has_ended() && !has_left(link) && link.lateness().is_none();
+        let has_gone = |rank: u32| self.is_dead(rank) || self.known(rank).is_some_and(|peer| peer.gone().is_some());
+        let lives_here = |rank: &u32| *rank != self.rank && is_member(*rank) && !has_gone(*rank);
+        let lives = links.iter().any(|link| answers(link) && is_member(link.peer));
+        if lives || self.launch.local_ranks().iter().any(lives_here) {
             return;
         }
-        let unmet = |rank: &u32| !is_here(*rank) && link_of(*rank).is_none();
-        if let Some(rank) = others().find(unmet)
-            && let Ok(card) = self.fabric_card(rank)
-        {
-            fabric.acquaint(rank, &card);
+        let met: BTreeSet<u32> = links.iter().map(|link| link.peer).collect();
+        let is_here = |rank: u32| nodes.node_of(rank) == nodes.node_of(self.rank);
+        let behind = (1..group.size()).map(|k| group.world_rank((group.rank() + k) % group.size()));
+        for rank in behind.filter(|rank| !is_here(*rank) && !met.contains(rank)) {
+            if let Ok(card) = self.fabric_card(rank) {
+                return fabric.acquaint(rank, &card);
+            }
         }
-    }
-
-    /// The ranks on other nodes with whom there is a connection now.
-    pub fn connected_elsewhere(&self) -> Vec<u32> {
-        self.elsewhere(|link| link.is_up())
     }
 }

@@ -111,6 +111,10 @@ impl Link {
         let until = self.ending.late_ns.load(Ordering::Acquire);
         if until == 0 { None } else { self.lateness_until(until) }
     }
+    /// Until when the peer is late, or was before it was tried again, in nanoseconds; 0: it has been heard since, or never was.
+    pub fn late_until(&self) -> u64 {
+        self.ending.late_ns.load(Ordering::Acquire)
+    }
     #[cold]
     fn lateness_until(&self, until: u64) -> Option<&str> {
         let texts = || self.ending.late.lock().unwrap_or_else(PoisonError::into_inner).last().copied();

@@ -112,11 +112,11 @@ impl Connection {
                 break None;
             }
         };
-        if self.owed.load(Ordering::Relaxed) != 0 && (all || inn.asks || taken == 0) {
-            self.pay();
-        }
         if let Some(ends) = ends {
             self.ends(&mut inn, ends);
+        }
+        if self.owed.load(Ordering::Relaxed) != 0 && (all || inn.asks || taken == 0) {
+            self.pay();
         }
     }
 
@@ -360,9 +360,13 @@ impl Connection {
             out.held.extend_from_slice(&head[gone.min(head.len())..]);
             let skipped = gone.saturating_sub(head.len());
             // Half of it has left, so nothing else can be said.
-            let begin = out.held.len();
+            let (begin, before) = (out.held.len(), out.held.len() - head.len().saturating_sub(gone));
             out.held.resize(begin + len - skipped, 0);
-            self.home.memory.read_unsure(at.wrapping_add(skipped), &mut out.held[begin..]).ok_or(Ends::Damaged)?;
+            if self.home.memory.read_unsure(at.wrapping_add(skipped), &mut out.held[begin..]).is_none() {
+                // Of what cannot be read nothing is sent. If half of it has left nothing else can be said.
+                out.held.truncate(before);
+                return Err(if gone == 0 { Ends::Refused(id) } else { Ends::Damaged });
+            }
             self.leave(out, holds, false);
         }
         Ok(())
@@ -373,7 +377,10 @@ impl Connection {
         let id = self.owed.swap(0, Ordering::AcqRel);
         if id != 0 {
             self.home.owing.fetch_sub(1, Ordering::Relaxed);
-            self.push_bytes(&mut lock(&self.out), &Header::bare(Kind::Over, id).encode(), false);
+            let mut out = lock(&self.out);
+            if !out.broken {
+                self.push_bytes(&mut out, &Header::bare(Kind::Over, id).encode(), false);
+            }
         }
     }
 
@@ -397,7 +404,10 @@ impl Connection {
                 self.home.tell_error(DeviceError::Refused(number));
             }
             Ends::Damaged => {
-                lock(&self.out).broken = true;
+                let mut out = lock(&self.out);
+                out.broken = true;
+                self.has_nothing(&mut out);
+                drop(out);
                 self.home.tell_error(DeviceError::Pair(number));
             }
         }

@@ -10,8 +10,8 @@ pub(super) enum Death {
     FarHole(usize, u32),
     /// This rank has died; others may still send.
     News(u32),
-    /// This rank has not answered for long; it may again.
-    Late(u32),
+    /// This rank has not answered for long, and counts as late until then; it may answer again.
+    Late(u32, u64),
     /// Nobody is left who could send.
     Alone,
     /// The counters of this share are damaged: which messages it has cannot be told any more.
@@ -25,7 +25,7 @@ impl Incoming {
         self.shares().position(damaged).map(Death::Damaged)
     }
 
-    /// What deaths mean for a receive that finds nothing. Changes nothing.
+    /// What deaths mean for a receive that finds nothing.
     pub(super) fn look_for_the_dead(&self, ep: &'static Endpoint) -> Option<Death> {
         if ep.deaths() != 0
             && let Some(found) = self.look_for_damage()
@@ -84,20 +84,21 @@ impl Incoming {
         if let Some(rank) = dead.iter().find(|r| !told.contains(r)) {
             return Some(Death::News(*rank));
         }
-        let told_late = self.told_late.lock().unwrap_or_else(|e| e.into_inner());
-        let untold = |r: &u32| late.contains(r) && !told_late.contains(r);
-        if let Some(rank) = self.domain.group.members().find(untold) {
-            return Some(Death::Late(rank));
+        let mut told = self.told_late.lock().unwrap_or_else(|e| e.into_inner());
+        // Who was heard since is told of anew when it is late again.
+        told.retain(|rank, _| ep.late_until(*rank) != 0);
+        let of_group = || late.iter().copied().filter(|rank| self.domain.group.rank_of(*rank).is_some());
+        if let Some(rank) = of_group().find(|rank| !told.contains_key(rank)) {
+            return Some(Death::Late(rank, ep.late_until(rank)));
         }
-        // Told again where nobody is left who is known to live, each time that it has not answered: there is nothing else to wait for.
-        if let Some(rank) = late.first()
+        // Where nobody is left who is known to live there is nothing else to wait for: told each time that one has not answered.
+        let again =
+            of_group().map(|rank| (rank, ep.late_until(rank))).find(|(rank, until)| told.get(rank) != Some(until));
+        if let Some((rank, until)) = again
             && ep.single_threaded()
+            && self.domain.group.members().all(|r| r == ep.rank || dead.contains(&r) || told.contains_key(&r))
         {
-            let connected = ep.connected_elsewhere();
-            let is_silent = |r: u32| told_late.contains(&r) && !connected.contains(&r);
-            if self.domain.group.members().all(|r| r == ep.rank || dead.contains(&r) || is_silent(r)) {
-                return Some(Death::Late(*rank));
-            }
+            return Some(Death::Late(rank, until));
         }
         (dead.len() as u32 + 1 >= self.domain.group.size() && ep.single_threaded()).then_some(Death::Alone)
     }
@@ -116,7 +117,7 @@ impl Incoming {
                     of(*rank)
                 )
             }
-            Death::News(rank) | Death::Late(rank) => {
+            Death::News(rank) | Death::Late(rank, _) => {
                 let why = ep.link_to(*rank).and_then(|link| link.failure().map(str::to_owned));
                 let news = if matches!(death, Death::News(_)) { "has died" } else { "did not answer for long" };
                 let why = why.unwrap_or_else(|| news.to_owned());
@@ -190,7 +191,9 @@ impl Incoming {
                 self.pass_over_far(share);
             }
             Death::News(rank) => drop(self.told.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
-            Death::Late(rank) => drop(self.told_late.lock().unwrap_or_else(|e| e.into_inner()).insert(rank)),
+            Death::Late(rank, until) => {
+                self.told_late.lock().unwrap_or_else(|e| e.into_inner()).insert(rank, until);
+            }
             Death::Alone | Death::Damaged(_) => {}
         }
         self.death_error(ep, &death)
