@@ -305,7 +305,9 @@ fn hosts_that_cannot_be_reached_are_named() {
         assert!(r.code == code && r.err.contains(says) && (code == 2 || r.err.contains("node n")), "{}", r.err);
     }
     let r = run(&on(&silent, "n1,n2", &["--timeout", "1", "true"]));
-    assert!(r.code == 124 && r.err.contains("node n2 has not started before the time-out"), "{} {}", r.code, r.err);
+    // On a slow machine neither has.
+    let says = ["node n2 has not started before the time-out", "nodes n1, n2 have not started before the time-out"];
+    assert!(r.code == 124 && says.iter().any(|says| r.err.contains(says)), "{} {}", r.code, r.err);
 }
 
 #[test]

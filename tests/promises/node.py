@@ -180,7 +180,7 @@ def allocations(iterations, library):
     with tempfile.TemporaryDirectory() as d:
         steady(iterations, env={"LD_PRELOAD": str(library), "FMPL_TEST_COUNT_DIR": d})
         counts = [p.read_text().split(" ", 1) for p in pathlib.Path(d).iterdir()]
-        ranks = [int(n) for n, command in counts if re.match(r"\S+ bench .*--rank ", command)]
+        ranks = [int(n) for n, command in counts if re.match(r"\S+ bench-part rank ", command)]
         if len(ranks) != 2:
             raise Missing(f"{len(ranks)} ranks have counted")
         return sum(ranks)

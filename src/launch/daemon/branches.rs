@@ -14,8 +14,7 @@ use crate::launch::exec;
 use crate::launch::relay::{Sink, Source};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 
 /// From so many machines on they form a tree.
@@ -225,9 +224,13 @@ impl Branch {
         let path = std::env::var_os("PATH");
         let program: PathBuf = exec::find(&argv[0], path.as_deref())
             .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", argv[0].display())))?;
-        let (ours, theirs) = UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
+        // A pipe each way and not one socket: the daemon does not wait at its output, and whatever else the agent has started may read the input
+        // in its own way.
+        let (input, to) = pipe()?;
+        let (from, output) = pipe()?;
         let (read, write) = pipe()?;
+        set_waiting(&to, false)?;
+        set_waiting(&from, false)?;
         set_waiting(&read, false)?;
         let start = Start {
             program: &program,
@@ -235,14 +238,14 @@ impl Branch {
             env: exec::variables(Vec::new()),
             wdir: None,
             bind: None,
-            stdio: [Some(theirs.try_clone()?.into()), Some(theirs.into()), Some(write)],
+            stdio: [Some(input), Some(output), Some(write)],
             blocked,
             descriptors,
             handed: None,
             leash: warden.leash(),
         };
         let agent = Process::of(fork(number, &start, news)?)?;
-        let mut link = Link::below(OwnedFd::from(ours)).map_err(|e| io::Error::other(e.detail().to_owned()))?;
+        let mut link = Link::below(from, to).map_err(|e| io::Error::other(e.detail().to_owned()))?;
         let plan = Plan { posts: posts.to_vec(), ..plan.clone() };
         link.say(&Down::Start(Box::new(plan)).encode());
         let _ = link.flush();

@@ -39,8 +39,7 @@ impl Stamp {
 /// See the head of this file.
 pub(super) struct Link {
     from: OwnedFd,
-    /// `None`: the same.
-    to: Option<OwnedFd>,
+    to: OwnedFd,
     says: Stamp,
     hears: Stamp,
     proof: Key,
@@ -62,17 +61,17 @@ pub(super) enum End {
 }
 
 impl Link {
-    fn new(from: OwnedFd, to: Option<OwnedFd>, secret: &Key, [own, other]: [&str; 2]) -> Link {
+    fn new(from: OwnedFd, to: OwnedFd, secret: &Key, [own, other]: [&str; 2]) -> Link {
         let (says, hears) = (Stamp::new(secret, own), Stamp::new(secret, other));
         let proof = secret.derive("proof of the daemon", &[]);
         let (came, going) = (Vec::new(), Vec::new());
         Link { from, to, says, hears, proof, greeted: false, came, taken: 0, going, sent: 0 }
     }
 
-    /// To a daemon that is being started, over a socket that does not block.
-    pub(super) fn below(socket: OwnedFd) -> Result<Link> {
+    /// To a daemon that is being started. Neither may block.
+    pub(super) fn below(from: OwnedFd, to: OwnedFd) -> Result<Link> {
         let secret = random::<32>()?;
-        let mut link = Link::new(socket, None, &Key::of(&secret), ["above", "below"]);
+        let mut link = Link::new(from, to, &Key::of(&secret), ["above", "below"]);
         link.going = format!("cmd=fmpl-daemon version={VERSION} secret={}\n", wire::hex(&secret)).into_bytes();
         Ok(link)
     }
@@ -85,7 +84,7 @@ impl Link {
         let (version, secret) =
             parsed.ok_or("what is on the standard input is not what `fmpl run` says to a daemon")?;
         let secret = wire::unhex(secret).filter(|s| s.len() == 32).ok_or("the secret is none")?;
-        let mut link = Link::new(from, Some(to), &Key::of(&secret), ["below", "above"]);
+        let mut link = Link::new(from, to, &Key::of(&secret), ["below", "above"]);
         let proof = wire::hex(&link.proof.check(&[version.as_bytes(), VERSION.as_bytes()]));
         link.going = format!("cmd=fmpl-daemon version={VERSION} proof={proof}\n").into_bytes();
         link.greeted = true;
@@ -103,7 +102,7 @@ impl Link {
     }
 
     pub(super) fn to(&self) -> RawFd {
-        self.to.as_ref().unwrap_or(&self.from).as_raw_fd()
+        self.to.as_raw_fd()
     }
 
     /// Says a frame, which [`flush`](Link::flush) sends.
@@ -229,7 +228,7 @@ mod tests {
 
     fn both() -> (Link, Link) {
         let (ours, theirs) = pair();
-        let mut above = Link::below(ours.into()).unwrap();
+        let mut above = Link::below(ours.try_clone().unwrap().into(), ours.into()).unwrap();
         above.flush().unwrap();
         let line = first_line(&theirs).unwrap();
         theirs.set_nonblocking(true).unwrap();
@@ -269,7 +268,7 @@ mod tests {
     #[test]
     fn what_a_login_script_prints_is_passed_over() {
         let (ours, mut theirs) = pair();
-        let mut above = Link::below(ours.into()).unwrap();
+        let mut above = Link::below(ours.try_clone().unwrap().into(), ours.into()).unwrap();
         above.flush().unwrap();
         theirs.write_all(b"Welcome to b!\ncmd=nothing\n\xff\n").unwrap();
         let line = first_line(&theirs).unwrap();
@@ -286,7 +285,7 @@ mod tests {
     fn another_version_and_another_secret_are_noticed() {
         let answer = |with: &dyn Fn(&str) -> String| {
             let (ours, mut theirs) = pair();
-            let mut above = Link::below(ours.into()).unwrap();
+            let mut above = Link::below(ours.try_clone().unwrap().into(), ours.into()).unwrap();
             above.flush().unwrap();
             let line = String::from_utf8(first_line(&theirs).unwrap()).unwrap();
             theirs.write_all(with(&line).as_bytes()).unwrap();
@@ -316,7 +315,10 @@ mod tests {
             |b: &mut Vec<u8>| b.splice(0..0, b[..25].to_vec()).for_each(drop),
         ] {
             let (mut above, below) = both();
-            let mut said = Link::new(below.from.try_clone().unwrap(), None, &Key::of(b"none"), ["below", "above"]);
+            let mut said = {
+                let own = || below.to.try_clone().unwrap();
+                Link::new(own(), own(), &Key::of(b"none"), ["below", "above"])
+            };
             said.says = Stamp { key: below.says.key.clone(), next: 0 };
             said.say(b"first");
             said.say(b"later");
