@@ -109,6 +109,28 @@ pub fn long_wait() {
     }
 }
 
+/// Both send first, wait for a receive for longer than a deadlock takes to be named, and buffer then.
+pub fn waits_until_it_buffers() {
+    init(8);
+    let other = other();
+    mode(4000);
+    barrier();
+    let (data, mut got) = (vec![1; 1 << 20], vec![0; 1 << 20]);
+    send(&data, other, 1);
+    recv(&mut got, other, 1);
+    assert!(got == data);
+    finalize();
+}
+
+pub fn buffered() {
+    for settings in ["FMPL_WAIT=adaptive", "FMPL_WAIT=spin"] {
+        let job =
+            Job::new(2, "waits until it buffers").settings(settings).settings("FMPL_DEADLOCK=abort FMPL_STALL=0.4");
+        let text = complaints(&job.seconds(20).run());
+        assert!(text.contains("stalled: ") && !text.contains("deadlock"), "{settings}: {text}");
+    }
+}
+
 /// Its standard error is a pipe that keeps what is written at a time together: a report must come as one line, whole.
 pub fn reads_its_own_report() {
     let mut ends = [0; 2];
