@@ -75,8 +75,7 @@ mod tests {
 
     #[test]
     fn memory_that_is_gone_is_told_of() {
-        // SAFETY: takes a number.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let page = crate::fabric::shm::region::page_size();
         // SAFETY: pages of the test's own.
         let at = unsafe {
             let both = libc::mmap(

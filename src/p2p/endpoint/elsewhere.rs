@@ -54,7 +54,7 @@ impl Endpoint {
 
     /// Until when a rank on another node is late, in nanoseconds, or was before it was tried again; 0: it has been heard since, or never was.
     pub fn late_until(&self, rank: u32) -> u64 {
-        self.fabric_here().and_then(|fabric| fabric.known(rank)).map_or(0, |link| link.late_until())
+        self.link_to(rank).map_or(0, |link| link.late_until())
     }
 
     fn elsewhere(&self, is: impl Fn(&Link) -> bool) -> Vec<u32> {
@@ -71,7 +71,7 @@ impl Endpoint {
 
     /// The connection with a rank on another node, if there is one.
     pub fn link_to(&self, rank: u32) -> Option<Arc<Link>> {
-        self.fabric_here()?.links().into_iter().find(|l| l.peer == rank)
+        self.fabric_here()?.known(rank)
     }
 
     /// What a wait for nobody in particular does for the connections, now and then: a peer that died silently is noticed.

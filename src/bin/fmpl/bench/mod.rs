@@ -326,13 +326,16 @@ pub const PART: &str = "bench-part";
 
 /// `rank INDICES [DIR]`: a rank, which has its orders from there; without it starts and ends. `hop A B`: the raw hop between two cores.
 pub fn part(words: &[OsString]) -> ExitCode {
-    let number = |n: usize| words.get(n)?.to_str()?.parse().ok();
-    let done = match (words.first().and_then(|word| word.to_str()), number(1), words.get(2)) {
+    let word = |n: usize| words.get(n).and_then(|word| word.to_str());
+    let indices = || word(1)?.parse().ok();
+    let core = |n| word(n)?.parse().ok();
+    let done = match (word(0), indices(), words.get(2)) {
         (Some("rank"), Some(indices), Some(dir)) => rank::main(Path::new(dir), indices),
         (Some("rank"), Some(indices), None) => rank::startup(indices),
-        (Some("hop"), Some(a), Some(_)) => {
-            number(2).map_or(Err("which core?".into()), |b| hop::main(a as usize, b as usize))
-        }
+        (Some("hop"), ..) => match (core(1), core(2)) {
+            (Some(a), Some(b)) => hop::main(a, b),
+            _ => Err("which cores?".into()),
+        },
         _ => Err(format!("{PART} is for the driver of the benchmarks")),
     };
     ended(done)

@@ -108,10 +108,11 @@ impl Link {
     /// What is said of a peer that is late, if it is.
     #[inline]
     pub fn lateness(&self) -> Option<&str> {
-        let until = self.ending.late_ns.load(Ordering::Acquire);
+        let until = self.late_until();
         if until == 0 { None } else { self.lateness_until(until) }
     }
     /// Until when the peer is late, or was before it was tried again, in nanoseconds; 0: it has been heard since, or never was.
+    #[inline]
     pub fn late_until(&self) -> u64 {
         self.ending.late_ns.load(Ordering::Acquire)
     }
