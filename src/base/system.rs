@@ -63,6 +63,12 @@ pub(crate) fn peek(socket: &(impl AsRawFd + ?Sized), into: &mut [u8]) -> Result<
     counted(unsafe { libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) })
 }
 
+/// A pipe that nobody reads any more ends this process without a word, as in programs that are not Rust's: for a command that only prints.
+pub fn end_with_reader() {
+    // SAFETY: no handler is put in, only the usual end.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 /// Waits until something happens to one of the descriptors: to how many.
 pub fn poll(fds: &mut [libc::pollfd], ms: c_int) -> Result<usize> {
     // SAFETY: the array is as long as said.

@@ -16,7 +16,7 @@ pub fn main() -> ExitCode {
     println!("target               {}-{}", std::env::consts::ARCH, std::env::consts::OS);
     println!("shared records       layout {}", fmpl::fabric::shm::region::LAYOUT_VERSION);
     println!(
-        "fabrics              shm (shared memory within a node), verbs (RDMA between nodes), ofi (libfabric between nodes)"
+        "fabrics              shm (shared memory within a node), verbs (RDMA), ofi (libfabric), tcp (sockets) between nodes"
     );
     rdma();
     println!("cores                {} may be used", doctor::available_cores());

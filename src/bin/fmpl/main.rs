@@ -59,7 +59,11 @@ fn main() -> ExitCode {
             Err(text) => return run::refused(2, &text),
         }
     }
-    match Cli::parse_from(words).command {
+    let command = Cli::parse_from(words).command;
+    if matches!(command, Command::Info { memory: None } | Command::Model(_) | Command::Doctor) {
+        fmpl::base::system::end_with_reader();
+    }
+    match command {
         Command::Run(o) => run::main(*o),
         Command::Daemon => ExitCode::from(fmpl::launch::embedded::daemon() as u8),
         Command::Bench(o) => bench::main(&o),

@@ -79,6 +79,7 @@ impl Arrivals {
     pub fn know(&self, pair: u32, peer: u32, counted: &Arc<AtomicU64>) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(pair, (peer, counted.clone()));
     }
+
     /// Nothing comes by this pair any more: what has come is noted first.
     pub fn forget(&self, pair: u32) {
         self.collect();
