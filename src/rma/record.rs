@@ -1,16 +1,19 @@
 //! What a rank shows of its global memory: the records in its region, drawn and asserted.
 //!
 //! ```text
-//!  0        header      which split, who is the rank of this number, who sleeps
-//!  128      awake       where a thread looks for delegated copies
-//!  192      delegated   a copy that somebody asks whoever is awake for
-//!  4 KiB    uses        a line for each thread that is in an operation: whose key it is using just now
-//!  64 KiB   table       32 B a key: what is registered under it
-//!  3 MiB    holders     a bit for each rank that has mapped this window, and so may use a key
-//!  4 MiB    replies     16 B for each remote command under way: how it went
-//!  8 MiB    commands    the ring in which remote commands arrive (the ring of messages of any source, `p2p::any_source::ring`), or its
-//!                       shares
+//!  2 KiB      header      which split, who is the rank of this number, who sleeps
+//!  + 128      awake       where a thread looks for delegated copies
+//!  + 192      delegated   a copy that somebody asks whoever is awake for
+//!  6.5 KiB    uses        a line for each thread that is in an operation: whose key it is using just now
+//!  67 KiB     table       32 B a key: what is registered under it
+//!  3 MiB      holders     a bit for each rank that has mapped this window, and so may use a key
+//!  4 MiB      replies     16 B for each remote command under way: how it went
+//!  8 MiB      commands    the ring in which remote commands arrive (the ring of messages of any source, `p2p::any_source::ring`), or its
+//!                         shares
 //! ```
+//! What every operation touches lies in different lines of the middle of a page: the innermost cache of a core keeps eight lines of one place
+//! in a page, and at a page's beginning lie the ends of the buffers that are copied.
+//!
 //! Written by the owner, except `rank_claim` of the header (renumbering), the holders, `replied` and the replies, which
 //! whoever served a command writes, the delegated copy, and the ring.
 
@@ -27,10 +30,11 @@ pub const USES: usize = 64;
 /// Remote commands of a process under way.
 pub const REPLIES: usize = 4096;
 
-const AWAKE_AT: usize = 128;
-const DELEGATED_AT: usize = 192;
-const USES_AT: usize = 4096;
-const TABLE_AT: usize = 64 << 10;
+const HEADER_AT: usize = 2048;
+const AWAKE_AT: usize = HEADER_AT + 128;
+const DELEGATED_AT: usize = HEADER_AT + 192;
+const USES_AT: usize = 4096 + 2560;
+const TABLE_AT: usize = (64 << 10) + 3072;
 const HOLDERS_AT: usize = 3 << 20;
 const REPLIES_AT: usize = 4 << 20;
 const RING_AT: usize = 8 << 20;
@@ -239,7 +243,7 @@ impl Window {
     /// What concerns everything.
     #[inline(always)]
     pub fn header(&self) -> &Header {
-        self.at(0)
+        self.at(HEADER_AT)
     }
 
     /// Whether a thread of the owner looks for delegated copies.

@@ -36,10 +36,10 @@ fn record_at(offset: u64, owner: u32, me: u32) -> Option<&'static str> {
         LIVES_AT..RMA_AT => mine("lives"),
         RMA_AT..RMA_END => match offset - RMA_AT {
             // In others' windows: the delegated copy, the holders, the replies and the ring.
-            0..128 => mine("global memory: header"),
-            192..256 => Some("global memory: delegated copy"),
-            4096..0x10000 => mine("global memory: uses"),
-            0x10000..0x30_0000 => mine("global memory: table"),
+            2048..2176 => mine("global memory: header"),
+            2240..2304 => Some("global memory: delegated copy"),
+            6656..0x10c00 => mine("global memory: uses"),
+            0x10c00..0x30_0000 => mine("global memory: table"),
             0x30_0000..0x40_0000 => Some("global memory: holders"),
             0x40_0000..0x80_0000 => Some("global memory: replies"),
             0x80_0000.. => Some("global memory: commands"),

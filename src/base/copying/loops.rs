@@ -108,24 +108,28 @@ unsafe fn two_lines<U: Unit>(from: *const u8, to: *mut u8) {
     }
 }
 
-/// At most a line, by two copies that may overlap, and nothing beyond it but where it is shorter than 16 bytes: a store over the end of a line
-/// takes two, over the end of a page more than ten.
+/// At most a line, by two copies that may overlap, and nothing beyond it: a store over the end of a line takes two, over the end of a page more
+/// than ten.
 ///
 /// # Safety
-/// 0 < `n` ≤ [`LINE`] readable and writable bytes; if fewer than 16, so many there, or with `end` before the end.
+/// 0 < `n` ≤ [`LINE`] readable and writable bytes.
 #[inline(always)]
-unsafe fn part_line(from: *const u8, to: *mut u8, n: usize, end: bool) {
+unsafe fn part_line(from: *const u8, to: *mut u8, n: usize) {
+    macro_rules! ends {
+        ($half:literal) => {{
+            copy_nonoverlapping(from, to, $half);
+            copy_nonoverlapping(from.add(n - $half), to.add(n - $half), $half);
+        }};
+    }
     // SAFETY: as the caller promises.
     unsafe {
-        if n > 32 {
-            copy_nonoverlapping(from, to, 32);
-            copy_nonoverlapping(from.add(n - 32), to.add(n - 32), 32);
-        } else if n > 16 {
-            copy_nonoverlapping(from, to, 16);
-            copy_nonoverlapping(from.add(n - 16), to.add(n - 16), 16);
-        } else {
-            let back = if end { 16 - n } else { 0 };
-            copy_nonoverlapping(from.sub(back), to.sub(back), 16);
+        match n {
+            33.. => ends!(32),
+            17.. => ends!(16),
+            9.. => ends!(8),
+            5.. => ends!(4),
+            3.. => ends!(2),
+            _ => ends!(1),
         }
     }
 }
@@ -138,18 +142,18 @@ unsafe fn cached<U: Unit>(from: *const u8, to: *mut u8, n: usize) {
     unsafe {
         let mut at = to.align_offset(LINE);
         if at != 0 {
-            part_line(from, to, at, false);
+            part_line(from, to, at);
         }
         while at + TURN <= n {
             two_lines::<U>(from.add(at), to.add(at));
             at += TURN;
         }
         if at + LINE <= n {
-            part_line(from.add(at), to.add(at), LINE, false);
+            part_line(from.add(at), to.add(at), LINE);
             at += LINE;
         }
         if at < n {
-            part_line(from.add(at), to.add(at), n - at, true);
+            part_line(from.add(at), to.add(at), n - at);
         }
     }
 }
