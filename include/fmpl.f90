@@ -24,6 +24,8 @@ module fmpl
   integer(c_int), parameter :: FMPL_COMM_NULL = -1
   !> As the index of a receive: any index of this one source.
   integer(c_int), parameter :: FMPL_TAG_ANY = -1
+  !> The same by another name: what MPI calls a tag is an index here.
+  integer(c_int), parameter :: FMPL_INDEX_ANY = -1
   !> As a peer: nobody. The call succeeds and nothing happens.
   integer(c_int), parameter :: FMPL_PROC_NULL = -2
   !> As a time-out (synchronous mode): a send completes once its receive is known to have been posted, and not
@@ -2633,7 +2635,7 @@ module fmpl
 
   !> int: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
   interface
-    subroutine fmpl_imax(inout, input, count) bind(C, name="fmpl_imax_")
+    subroutine fmpl_iamax(inout, input, count) bind(C, name="fmpl_iamax_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
@@ -2644,12 +2646,12 @@ module fmpl
       !DIR$ IGNORE_TKR input
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
-    end subroutine fmpl_imax
+    end subroutine fmpl_iamax
   end interface
 
   !> float: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
   interface
-    subroutine fmpl_smax(inout, input, count) bind(C, name="fmpl_smax_")
+    subroutine fmpl_samax(inout, input, count) bind(C, name="fmpl_samax_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
@@ -2660,12 +2662,12 @@ module fmpl
       !DIR$ IGNORE_TKR input
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
-    end subroutine fmpl_smax
+    end subroutine fmpl_samax
   end interface
 
   !> double: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
   interface
-    subroutine fmpl_dmax(inout, input, count) bind(C, name="fmpl_dmax_")
+    subroutine fmpl_damax(inout, input, count) bind(C, name="fmpl_damax_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
@@ -2676,13 +2678,13 @@ module fmpl
       !DIR$ IGNORE_TKR input
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
-    end subroutine fmpl_dmax
+    end subroutine fmpl_damax
   end interface
 
   !> complex float: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
   !! the larger real part, then imaginary part.
   interface
-    subroutine fmpl_cmax(inout, input, count) bind(C, name="fmpl_cmax_")
+    subroutine fmpl_camax(inout, input, count) bind(C, name="fmpl_camax_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
@@ -2693,13 +2695,13 @@ module fmpl
       !DIR$ IGNORE_TKR input
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
-    end subroutine fmpl_cmax
+    end subroutine fmpl_camax
   end interface
 
   !> complex double: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
   !! the larger real part, then imaginary part.
   interface
-    subroutine fmpl_zmax(inout, input, count) bind(C, name="fmpl_zmax_")
+    subroutine fmpl_zamax(inout, input, count) bind(C, name="fmpl_zamax_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
@@ -2710,12 +2712,12 @@ module fmpl
       !DIR$ IGNORE_TKR input
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
-    end subroutine fmpl_zmax
+    end subroutine fmpl_zamax
   end interface
 
   !> int: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
   interface
-    subroutine fmpl_imin(inout, input, count) bind(C, name="fmpl_imin_")
+    subroutine fmpl_iamin(inout, input, count) bind(C, name="fmpl_iamin_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
@@ -2726,12 +2728,12 @@ module fmpl
       !DIR$ IGNORE_TKR input
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
-    end subroutine fmpl_imin
+    end subroutine fmpl_iamin
   end interface
 
   !> float: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
   interface
-    subroutine fmpl_smin(inout, input, count) bind(C, name="fmpl_smin_")
+    subroutine fmpl_samin(inout, input, count) bind(C, name="fmpl_samin_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
@@ -2742,12 +2744,12 @@ module fmpl
       !DIR$ IGNORE_TKR input
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
-    end subroutine fmpl_smin
+    end subroutine fmpl_samin
   end interface
 
   !> double: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
   interface
-    subroutine fmpl_dmin(inout, input, count) bind(C, name="fmpl_dmin_")
+    subroutine fmpl_damin(inout, input, count) bind(C, name="fmpl_damin_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
@@ -2758,13 +2760,13 @@ module fmpl
       !DIR$ IGNORE_TKR input
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
-    end subroutine fmpl_dmin
+    end subroutine fmpl_damin
   end interface
 
   !> complex float: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal ones
   !! the smaller real part, then imaginary part.
   interface
-    subroutine fmpl_cmin(inout, input, count) bind(C, name="fmpl_cmin_")
+    subroutine fmpl_camin(inout, input, count) bind(C, name="fmpl_camin_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
@@ -2775,13 +2777,13 @@ module fmpl
       !DIR$ IGNORE_TKR input
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
-    end subroutine fmpl_cmin
+    end subroutine fmpl_camin
   end interface
 
   !> complex double: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal
   !! ones the smaller real part, then imaginary part.
   interface
-    subroutine fmpl_zmin(inout, input, count) bind(C, name="fmpl_zmin_")
+    subroutine fmpl_zamin(inout, input, count) bind(C, name="fmpl_zamin_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
@@ -2792,7 +2794,7 @@ module fmpl
       !DIR$ IGNORE_TKR input
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
-    end subroutine fmpl_zmin
+    end subroutine fmpl_zamin
   end interface
 
   !> int: of inout[k] and in[k] the larger one.
@@ -2889,6 +2891,168 @@ module fmpl
       type(*), dimension(*), intent(in) :: input
       integer(c_int), intent(in) :: count
     end subroutine fmpl_dminval
+  end interface
+
+  ! ---- The same by the paper's names: by absolute value ----------------------------------------------------
+
+  !> The paper's name for fmpl_iamax: by absolute value.
+  interface
+    subroutine fmpl_imax(inout, input, count) bind(C, name="fmpl_imax_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_imax
+  end interface
+
+  !> The paper's name for fmpl_samax: by absolute value.
+  interface
+    subroutine fmpl_smax(inout, input, count) bind(C, name="fmpl_smax_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_smax
+  end interface
+
+  !> The paper's name for fmpl_damax: by absolute value.
+  interface
+    subroutine fmpl_dmax(inout, input, count) bind(C, name="fmpl_dmax_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_dmax
+  end interface
+
+  !> The paper's name for fmpl_camax: by absolute value.
+  interface
+    subroutine fmpl_cmax(inout, input, count) bind(C, name="fmpl_cmax_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_cmax
+  end interface
+
+  !> The paper's name for fmpl_zamax: by absolute value.
+  interface
+    subroutine fmpl_zmax(inout, input, count) bind(C, name="fmpl_zmax_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_zmax
+  end interface
+
+  !> The paper's name for fmpl_iamin: by absolute value.
+  interface
+    subroutine fmpl_imin(inout, input, count) bind(C, name="fmpl_imin_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_imin
+  end interface
+
+  !> The paper's name for fmpl_samin: by absolute value.
+  interface
+    subroutine fmpl_smin(inout, input, count) bind(C, name="fmpl_smin_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_smin
+  end interface
+
+  !> The paper's name for fmpl_damin: by absolute value.
+  interface
+    subroutine fmpl_dmin(inout, input, count) bind(C, name="fmpl_dmin_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_dmin
+  end interface
+
+  !> The paper's name for fmpl_camin: by absolute value.
+  interface
+    subroutine fmpl_cmin(inout, input, count) bind(C, name="fmpl_cmin_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_cmin
+  end interface
+
+  !> The paper's name for fmpl_zamin: by absolute value.
+  interface
+    subroutine fmpl_zmin(inout, input, count) bind(C, name="fmpl_zmin_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_zmin
   end interface
 
   ! ---- Global memory (ACP): infrastructure -----------------------------------------------------------------

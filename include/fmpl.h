@@ -123,6 +123,9 @@ enum fmpl_error {
 /** As the index of a receive: any index of this one source. */
 #define FMPL_TAG_ANY (-1)
 
+/** The same by another name: what MPI calls a tag is an index here. */
+#define FMPL_INDEX_ANY (-1)
+
 /** As a peer: nobody. The call succeeds and nothing happens. */
 #define FMPL_PROC_NULL (-2)
 
@@ -1554,46 +1557,46 @@ void fmpl_csum(void *inout, const void *input, int count);
 void fmpl_zsum(void *inout, const void *input, int count);
 
 /** int: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger. */
-void fmpl_imax(void *inout, const void *input, int count);
+void fmpl_iamax(void *inout, const void *input, int count);
 
 /** float: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger. */
-void fmpl_smax(void *inout, const void *input, int count);
+void fmpl_samax(void *inout, const void *input, int count);
 
 /** double: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger. */
-void fmpl_dmax(void *inout, const void *input, int count);
+void fmpl_damax(void *inout, const void *input, int count);
 
 /**
  * complex float: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
  * the larger real part, then imaginary part.
  */
-void fmpl_cmax(void *inout, const void *input, int count);
+void fmpl_camax(void *inout, const void *input, int count);
 
 /**
  * complex double: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
  * the larger real part, then imaginary part.
  */
-void fmpl_zmax(void *inout, const void *input, int count);
+void fmpl_zamax(void *inout, const void *input, int count);
 
 /** int: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller. */
-void fmpl_imin(void *inout, const void *input, int count);
+void fmpl_iamin(void *inout, const void *input, int count);
 
 /** float: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller. */
-void fmpl_smin(void *inout, const void *input, int count);
+void fmpl_samin(void *inout, const void *input, int count);
 
 /** double: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller. */
-void fmpl_dmin(void *inout, const void *input, int count);
+void fmpl_damin(void *inout, const void *input, int count);
 
 /**
  * complex float: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal ones
  * the smaller real part, then imaginary part.
  */
-void fmpl_cmin(void *inout, const void *input, int count);
+void fmpl_camin(void *inout, const void *input, int count);
 
 /**
  * complex double: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal ones
  * the smaller real part, then imaginary part.
  */
-void fmpl_zmin(void *inout, const void *input, int count);
+void fmpl_zamin(void *inout, const void *input, int count);
 
 /** int: of inout[k] and in[k] the larger one. */
 void fmpl_imaxval(void *inout, const void *input, int count);
@@ -1612,6 +1615,42 @@ void fmpl_sminval(void *inout, const void *input, int count);
 
 /** double: of inout[k] and in[k] the smaller one. */
 void fmpl_dminval(void *inout, const void *input, int count);
+
+/* ---- The same by the paper's names, which readers of MPI take for other functions ---------------------- */
+
+#ifdef FMPL_PAPER_NAMES
+
+/** The paper's name for fmpl_iamax: by absolute value. */
+void fmpl_imax(void *inout, const void *input, int count);
+
+/** The paper's name for fmpl_samax: by absolute value. */
+void fmpl_smax(void *inout, const void *input, int count);
+
+/** The paper's name for fmpl_damax: by absolute value. */
+void fmpl_dmax(void *inout, const void *input, int count);
+
+/** The paper's name for fmpl_camax: by absolute value. */
+void fmpl_cmax(void *inout, const void *input, int count);
+
+/** The paper's name for fmpl_zamax: by absolute value. */
+void fmpl_zmax(void *inout, const void *input, int count);
+
+/** The paper's name for fmpl_iamin: by absolute value. */
+void fmpl_imin(void *inout, const void *input, int count);
+
+/** The paper's name for fmpl_samin: by absolute value. */
+void fmpl_smin(void *inout, const void *input, int count);
+
+/** The paper's name for fmpl_damin: by absolute value. */
+void fmpl_dmin(void *inout, const void *input, int count);
+
+/** The paper's name for fmpl_camin: by absolute value. */
+void fmpl_cmin(void *inout, const void *input, int count);
+
+/** The paper's name for fmpl_zamin: by absolute value. */
+void fmpl_zmin(void *inout, const void *input, int count);
+
+#endif
 
 #ifdef __cplusplus
 }

@@ -25,6 +25,9 @@
 ! As the index of a receive: any index of this one source.
       integer FMPL_TAG_ANY
       parameter (FMPL_TAG_ANY = -1)
+! The same by another name: what MPI calls a tag is an index here.
+      integer FMPL_INDEX_ANY
+      parameter (FMPL_INDEX_ANY = -1)
 ! As a peer: nobody. The call succeeds and nothing happens.
       integer FMPL_PROC_NULL
       parameter (FMPL_PROC_NULL = -2)
@@ -405,6 +408,22 @@
       external fmpl_dsum
       external fmpl_csum
       external fmpl_zsum
+      external fmpl_iamax
+      external fmpl_samax
+      external fmpl_damax
+      external fmpl_camax
+      external fmpl_zamax
+      external fmpl_iamin
+      external fmpl_samin
+      external fmpl_damin
+      external fmpl_camin
+      external fmpl_zamin
+      external fmpl_imaxval
+      external fmpl_smaxval
+      external fmpl_dmaxval
+      external fmpl_iminval
+      external fmpl_sminval
+      external fmpl_dminval
       external fmpl_imax
       external fmpl_smax
       external fmpl_dmax
@@ -415,12 +434,6 @@
       external fmpl_dmin
       external fmpl_cmin
       external fmpl_zmin
-      external fmpl_imaxval
-      external fmpl_smaxval
-      external fmpl_dmaxval
-      external fmpl_iminval
-      external fmpl_sminval
-      external fmpl_dminval
       external acp_init
       external acp_finalize
       external acp_reset

@@ -59,8 +59,8 @@ pub mod wait;
 pub use base::error::{Code, Error, Result};
 #[cfg(not(loom))]
 pub use comm::{
-    AnyLoanRequest, AnyRequest, Buffer, Channel, CollectiveRequest, Comm, Communicator, Counter, Event, FromAny,
-    Global, Handle, Id, Job, Lent, Loan, LoanMut, LoanRequest, Max, MaxVal, Min, MinVal, Mode, PROC_NULL, Peer, Plain,
+    AbsMax, AbsMin, AnyLoanRequest, AnyRequest, Buffer, Channel, CollectiveRequest, Comm, Communicator, Counter, Event,
+    FromAny, Global, Handle, Id, Job, Lent, Loan, LoanMut, LoanRequest, MaxVal, MinVal, Mode, PROC_NULL, Peer, Plain,
     Received, Receiver, RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, Strided, StridedMut,
     Sum, Ticket, Transfer, Word, init, init_id, init_with, initialized, wtime,
 };

@@ -23,22 +23,25 @@ pub const ELEMENT_MOST: usize = CELL_BYTES;
 /// A predefined function.
 #[derive(Clone, Copy)]
 pub struct Predefined {
-    /// Its name in C, with a NUL.
-    pub name: &'static str,
+    /// Its names in C, each with a NUL; the second is empty where it has only one.
+    pub names: [&'static str; 2],
     /// Bytes of an element.
     pub size: usize,
 }
 
 macro_rules! predefined {
-    ($($name:literal $size:literal),*) => {
+    ($($name:literal $(= $paper:literal)? $size:literal),*) => {
         /// The predefined functions, in the order of the kernels.
-        pub static PREDEFINED: &[Predefined] = &[$(Predefined { name: concat!($name, "\0"), size: $size }),*];
+        pub static PREDEFINED: &[Predefined] =
+            &[$(Predefined { names: [concat!($name, "\0"), concat!($($paper,)? "\0")], size: $size }),*];
     };
 }
 predefined!(
     "fmpl_isum" 4, "fmpl_ssum" 4, "fmpl_dsum" 8, "fmpl_csum" 8, "fmpl_zsum" 16,
-    "fmpl_imax" 4, "fmpl_smax" 4, "fmpl_dmax" 8, "fmpl_cmax" 8, "fmpl_zmax" 16,
-    "fmpl_imin" 4, "fmpl_smin" 4, "fmpl_dmin" 8, "fmpl_cmin" 8, "fmpl_zmin" 16,
+    "fmpl_iamax" = "fmpl_imax" 4, "fmpl_samax" = "fmpl_smax" 4, "fmpl_damax" = "fmpl_dmax" 8,
+    "fmpl_camax" = "fmpl_cmax" 8, "fmpl_zamax" = "fmpl_zmax" 16,
+    "fmpl_iamin" = "fmpl_imin" 4, "fmpl_samin" = "fmpl_smin" 4, "fmpl_damin" = "fmpl_dmin" 8,
+    "fmpl_camin" = "fmpl_cmin" 8, "fmpl_zamin" = "fmpl_zmin" 16,
     "fmpl_imaxval" 4, "fmpl_smaxval" 4, "fmpl_dmaxval" 8,
     "fmpl_iminval" 4, "fmpl_sminval" 4, "fmpl_dminval" 8
 );
@@ -246,10 +249,10 @@ pub fn find(function: usize) -> Result<Function<'static>> {
     Ok(Function { size: found.size, how: How::Foreign(foreign) })
 }
 
-static OWN: OnceLock<Vec<[usize; 2]>> = OnceLock::new();
+static OWN: OnceLock<Vec<(usize, [usize; 2])>> = OnceLock::new();
 
-/// Tells the addresses that the predefined functions have in this library, in C and in Fortran, in the order of [`PREDEFINED`].
-pub fn introduce(addresses: impl FnOnce() -> Vec<[usize; 2]>) {
+/// Tells the addresses that the predefined functions have in this library, by their places in [`PREDEFINED`]: in C and in Fortran.
+pub fn introduce(addresses: impl FnOnce() -> Vec<(usize, [usize; 2])>) {
     OWN.get_or_init(addresses);
 }
 
@@ -258,12 +261,13 @@ fn table() -> &'static HashMap<usize, usize> {
     static TABLE: OnceLock<HashMap<usize, usize>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let mut map = HashMap::new();
-        for (n, own) in OWN.get().into_iter().flatten().enumerate() {
-            own.iter().for_each(|a| _ = map.insert(*a, n));
+        for (n, own) in OWN.get().into_iter().flatten() {
+            own.iter().for_each(|a| _ = map.insert(*a, *n));
         }
-        for (n, p) in PREDEFINED.iter().enumerate() {
-            let fortran = format!("{}_\0", p.name.trim_end_matches('\0'));
-            for name in [p.name, &fortran] {
+        let names = |p: &Predefined| p.names.into_iter().filter(|name| name.len() > 1);
+        for (n, name) in PREDEFINED.iter().enumerate().flat_map(|(n, p)| names(p).map(move |name| (n, name))) {
+            let fortran = format!("{}_\0", name.trim_end_matches('\0'));
+            for name in [name, &fortran] {
                 // What the linker knows under it for the whole program is this function or its entry in the program's linkage table:
                 // the names are this library's.
                 let at = CStr::from_bytes_with_nul(name.as_bytes()).map_or(0, symbols::address);
@@ -288,7 +292,7 @@ mod tests {
     use crate::base::plain::Plain;
 
     fn run<T: Plain>(name: &str, a: T, b: T) -> T {
-        let n = PREDEFINED.iter().position(|p| p.name.trim_end_matches('\0') == name).unwrap();
+        let n = PREDEFINED.iter().position(|p| p.names.iter().any(|n| n.trim_end_matches('\0') == name)).unwrap();
         assert_eq!(PREDEFINED[n].size, size_of::<T>());
         let results = Kernel::all(n).map(|kernel| {
             let (mut x, mut y, mut z) = ([a; 37], [b; 37], [a; 37]);

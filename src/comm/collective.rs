@@ -8,7 +8,7 @@ use crate::coll::{self, Function};
 use crate::comm::communicator::number;
 use crate::comm::{Comm, Plain};
 
-/// How two elements are combined: [`Sum`], [`Max`] and so on, or a closure of two elements.
+/// How two elements are combined: [`Sum`], [`MaxVal`] and so on, or a closure of two elements.
 ///
 /// The elements are combined in the order of the ranks, ((x0 ∘ x1) ∘ x2) ∘ …, so a closure need not commute. Ranks must give functions that do
 /// the same.
@@ -58,10 +58,10 @@ impl<T: Plain, F: Fn(T, T) -> T> Reduce<T> for F {
 pub struct Sum;
 /// The element with the larger absolute value, with its sign (complex: by |re| + |im|).
 #[derive(Clone, Copy, Debug)]
-pub struct Max;
+pub struct AbsMax;
 /// The element with the smaller absolute value, with its sign.
 #[derive(Clone, Copy, Debug)]
-pub struct Min;
+pub struct AbsMin;
 /// The larger element.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxVal;
@@ -87,8 +87,8 @@ macro_rules! predefined {
 // The places in `coll::function::PREDEFINED`.
 predefined! {
     Sum: i32 = 0, f32 = 1, f64 = 2, [f32; 2] = 3, [f64; 2] = 4;
-    Max: i32 = 5, f32 = 6, f64 = 7, [f32; 2] = 8, [f64; 2] = 9;
-    Min: i32 = 10, f32 = 11, f64 = 12, [f32; 2] = 13, [f64; 2] = 14;
+    AbsMax: i32 = 5, f32 = 6, f64 = 7, [f32; 2] = 8, [f64; 2] = 9;
+    AbsMin: i32 = 10, f32 = 11, f64 = 12, [f32; 2] = 13, [f64; 2] = 14;
     MaxVal: i32 = 15, f32 = 16, f64 = 17;
     MinVal: i32 = 18, f32 = 19, f64 = 20;
 }

@@ -41,7 +41,7 @@ mod stats;
 
 pub use buffer::Buffer;
 pub use channel::{Channel, Receiver, Sender};
-pub use collective::{Max, MaxVal, Min, MinVal, Reduce, Sum};
+pub use collective::{AbsMax, AbsMin, MaxVal, MinVal, Reduce, Sum};
 pub use communicator::{Comm, FromAny, PROC_NULL, Peer, Received, Ticket};
 pub use counter::{BY_WAY, BY_WAY_BYTES, Counter, counter, traffic};
 pub use create::*;

@@ -76,6 +76,8 @@ pub const FMPL_COMM_WORLD: fmpl_comm = p2p::COMM_WORLD;
 pub const FMPL_COMM_NULL: fmpl_comm = p2p::COMM_NULL;
 /// As the index of a receive: any index of this one source.
 pub const FMPL_TAG_ANY: c_int = p2p::TAG_ANY;
+/// The same by another name: what MPI calls a tag is an index here.
+pub const FMPL_INDEX_ANY: c_int = p2p::TAG_ANY;
 /// As a peer: nobody. The call succeeds and nothing happens.
 pub const FMPL_PROC_NULL: c_int = p2p::PROC_NULL;
 /// As a time-out (synchronous mode): a send completes once its receive is known to have been posted, and not before, however long

@@ -323,7 +323,7 @@ impl Rma {
 /// Is this true at any rank? Collective.
 fn is_true_anywhere(here: bool) -> Result<bool> {
     let mut sum = [i32::from(here)];
-    let name = |n: &usize| PREDEFINED[*n].name.trim_end_matches('\0') == "fmpl_isum";
+    let name = |n: &usize| PREDEFINED[*n].names[0].trim_end_matches('\0') == "fmpl_isum";
     let function = Function::predefined((0..PREDEFINED.len()).find(name).unwrap_or(0));
     coll::allreduce(COMM_WORLD, Room::of(&mut sum), 1, &function)?;
     Ok(sum != [0])

@@ -72,9 +72,9 @@ impl Kind {
         Some(match self {
             Kind::IntSum => fmpl_isum,
             Kind::DoubleSum => fmpl_dsum,
-            Kind::DoubleMax => fmpl_dmax,
+            Kind::DoubleMax => fmpl_damax,
             Kind::DoubleMin => fmpl_dmin,
-            Kind::ComplexMax => fmpl_zmax,
+            Kind::ComplexMax => fmpl_zamax,
             Kind::FloatMinval => fmpl_sminval,
             Kind::Product => product,
             Kind::Large => large,

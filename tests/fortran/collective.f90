@@ -55,12 +55,12 @@ program collective
   call check(ier)
   call fmpl_allreduce(s, n, fmpl_sminval, FMPL_COMM_WORLD, FMPL_NULL, ier)
   call check(ier)
-  call fmpl_allreduce(i, n, fmpl_imax, FMPL_COMM_WORLD, FMPL_NULL, ier)
+  call fmpl_allreduce(i, n, fmpl_iamax, FMPL_COMM_WORLD, FMPL_NULL, ier)
   call check(ier)
   if (any(abs(d - dble(ranks * (ranks - 1) / 2)) > 0)) error stop 'dsum'
   if (any(abs(z - cmplx(ranks - 1, -(ranks - 1), kind(1d0))) > 0)) error stop 'zmax'
   if (any(abs(s) > 0)) error stop 'sminval'
-  if (any(i /= [(k * ranks, k = 1, n)])) error stop 'imax'
+  if (any(i /= [(k * ranks, k = 1, n)])) error stop 'iamax'
   call fmpl_isum(i(1), i(2), 1)
   call fmpl_allreduce(d, n, join, FMPL_COMM_WORLD, FMPL_NULL, ier)
   call check(ier)

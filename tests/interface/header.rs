@@ -63,7 +63,7 @@ extern "C" {
 /// Names and values of the constants that the source documents.
 pub fn constants() -> Vec<(&'static str, i64)> {
     macro_rules! table { ($($name:ident)*) => { vec![$((stringify!($name), c::$name as i64)),*] } }
-    table!(FMPL_SUCCESS FMPL_COMM_WORLD FMPL_COMM_NULL FMPL_TAG_ANY FMPL_PROC_NULL FMPL_TIMEOUT_INFINITE
+    table!(FMPL_SUCCESS FMPL_COMM_WORLD FMPL_COMM_NULL FMPL_TAG_ANY FMPL_INDEX_ANY FMPL_PROC_NULL FMPL_TIMEOUT_INFINITE
         FMPL_MA_BYTES FMPL_FA_BYTES FMPL_COUNTER_SHM_PEERS FMPL_COUNTER_SHM_MESSAGES FMPL_COUNTER_SHM_BYTES FMPL_COUNTER_RDMA_WRITES FMPL_COUNTER_RDMA_READS
         FMPL_COUNTER_RDMA_BYTES FMPL_COUNTER_RDMA_COPIED FMPL_COUNTER_RDMA_COMPLETIONS
         FMPL_COUNTER_RDMA_PAIRS FMPL_COUNTER_RDMA_NODE_PAIRS FMPL_COUNTER_RDMA_RETIRED FMPL_COUNTER_MULTICAST_PACKETS FMPL_COUNTER_MULTICAST_AGAIN
@@ -94,9 +94,16 @@ pub fn functions() -> Vec<Function> {
 pub fn write() -> String {
     let mut out = PREAMBLE.to_owned();
     let mut constants = constants().into_iter();
+    let mut only_if = None;
     for item in read(SOURCE) {
         match item {
             Item::Part(title) => {
+                out.push_str(if only_if.take().is_some() { "\n#endif\n" } else { "" });
+                // `// # Title: MACRO declares them`
+                let (title, condition) = match title.strip_suffix(" declares them").and_then(|t| t.rsplit_once(": ")) {
+                    Some((title, name)) => (title.to_owned(), Some(name.to_owned())),
+                    None => (title, None),
+                };
                 if title == "Constants" {
                     types(&mut out);
                 }
@@ -107,6 +114,10 @@ pub fn write() -> String {
                 if title == "Constants" {
                     error_codes(&mut out);
                 }
+                if let Some(name) = &condition {
+                    out.push_str(&format!("\n#ifdef {name}\n"));
+                }
+                only_if = condition;
             }
             Item::Constant { name, doc } => {
                 let (expected, value) = constants.next().expect("a constant that the table of constants() lacks");
@@ -118,6 +129,7 @@ pub fn write() -> String {
             Item::Function(function) => prototype(&mut out, &function),
         }
     }
+    out.push_str(if only_if.is_some() { "\n#endif\n" } else { "" });
     out.push_str("\n#ifdef __cplusplus\n}\n#endif\n\n#endif /* FMPL_H */\n");
     out
 }

@@ -33,7 +33,7 @@ fn every_function_links_from_both_libraries() {
     let declared: String = fortran.iter().map(|name| format!("void {name}(void);\n")).collect();
     let taken: String = c.iter().chain(&fortran).map(|name| format!("    (any){name},\n")).collect();
     let source = format!(
-        "#include <fmpl.h>\n#include <acp.h>\n{declared}typedef void (*any)(void);\nstatic const any all[] = {{\n{taken}}};\n\
+        "#define FMPL_PAPER_NAMES\n#include <fmpl.h>\n#include <acp.h>\n{declared}typedef void (*any)(void);\nstatic const any all[] = {{\n{taken}}};\n\
          int main(void) {{\n    unsigned k;\n    for (k = 0; k < sizeof all / sizeof *all; k++)\n        if (!all[k]) return 1;\n    \
          return fmpl_version() == FMPL_VERSION ? 0 : 2;\n}}\n"
     );

@@ -1,4 +1,4 @@
-use fmpl::{Buffer, Code, Max, Min, MinVal, Sum};
+use fmpl::{AbsMax, AbsMin, Buffer, Code, MinVal, Sum};
 
 use crate::{filled, on_ranks};
 
@@ -16,14 +16,14 @@ on_ranks!(collective_calls_of_slices, [1, 2, 3], 1, |job, world| {
         }
         let sign = if me % 2 == 0 { 1.0 } else { -1.0 };
         let mut most = vec![[sign * me as f64, 0.0]; len];
-        world.allreduce(&mut most, Max)?;
+        world.allreduce(&mut most, AbsMax)?;
         let last = if ranks % 2 == 1 { 1.0 } else { -1.0 } * (ranks - 1) as f64;
         assert!(most.iter().all(|z| *z == [last, 0.0]));
         let mut least = vec![me as i32 - 1; len];
         world.allreduce(&mut least, MinVal)?;
         assert!(least.iter().all(|x| *x == -1));
         let mut nearest = vec![me as f32 + 2.0; len];
-        world.allreduce(&mut nearest, Min)?;
+        world.allreduce(&mut nearest, AbsMin)?;
         assert!(nearest.iter().all(|x| *x == 2.0));
         // The first of the left and the last of the right: the order of the ranks.
         let mut ends = vec![[me as u64; 2]; len];

@@ -26,7 +26,7 @@ macro_rules! functions {
         /// Tells the reductions where the predefined functions are, in C and in Fortran.
         pub(in crate::ffi) fn introduce() {
             crate::coll::function::introduce(|| {
-                vec![$([$name as *const () as usize, fortran::$fortran as *const () as usize]),*]
+                vec![$(($number, [$name as *const () as usize, fortran::$fortran as *const () as usize])),*]
             });
         }
 
@@ -55,25 +55,25 @@ functions! {
     /// complex double: inout[k] = inout[k] + in[k].
     fmpl_zsum = 4, fmpl_zsum_;
     /// int: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
-    fmpl_imax = 5, fmpl_imax_;
+    fmpl_iamax = 5, fmpl_iamax_;
     /// float: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
-    fmpl_smax = 6, fmpl_smax_;
+    fmpl_samax = 6, fmpl_samax_;
     /// double: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
-    fmpl_dmax = 7, fmpl_dmax_;
+    fmpl_damax = 7, fmpl_damax_;
     /// complex float: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones the larger real part, then imaginary part.
-    fmpl_cmax = 8, fmpl_cmax_;
+    fmpl_camax = 8, fmpl_camax_;
     /// complex double: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones the larger real part, then imaginary part.
-    fmpl_zmax = 9, fmpl_zmax_;
+    fmpl_zamax = 9, fmpl_zamax_;
     /// int: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
-    fmpl_imin = 10, fmpl_imin_;
+    fmpl_iamin = 10, fmpl_iamin_;
     /// float: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
-    fmpl_smin = 11, fmpl_smin_;
+    fmpl_samin = 11, fmpl_samin_;
     /// double: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
-    fmpl_dmin = 12, fmpl_dmin_;
+    fmpl_damin = 12, fmpl_damin_;
     /// complex float: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal ones the smaller real part, then imaginary part.
-    fmpl_cmin = 13, fmpl_cmin_;
+    fmpl_camin = 13, fmpl_camin_;
     /// complex double: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal ones the smaller real part, then imaginary part.
-    fmpl_zmin = 14, fmpl_zmin_;
+    fmpl_zamin = 14, fmpl_zamin_;
     /// int: of inout[k] and in[k] the larger one.
     fmpl_imaxval = 15, fmpl_imaxval_;
     /// float: of inout[k] and in[k] the larger one.
@@ -86,4 +86,27 @@ functions! {
     fmpl_sminval = 19, fmpl_sminval_;
     /// double: of inout[k] and in[k] the smaller one.
     fmpl_dminval = 20, fmpl_dminval_;
+
+    // # The same by the paper's names, which readers of MPI take for other functions: FMPL_PAPER_NAMES declares them
+
+    /// The paper's name for `fmpl_iamax`: by absolute value.
+    fmpl_imax = 5, fmpl_imax_;
+    /// The paper's name for `fmpl_samax`: by absolute value.
+    fmpl_smax = 6, fmpl_smax_;
+    /// The paper's name for `fmpl_damax`: by absolute value.
+    fmpl_dmax = 7, fmpl_dmax_;
+    /// The paper's name for `fmpl_camax`: by absolute value.
+    fmpl_cmax = 8, fmpl_cmax_;
+    /// The paper's name for `fmpl_zamax`: by absolute value.
+    fmpl_zmax = 9, fmpl_zmax_;
+    /// The paper's name for `fmpl_iamin`: by absolute value.
+    fmpl_imin = 10, fmpl_imin_;
+    /// The paper's name for `fmpl_samin`: by absolute value.
+    fmpl_smin = 11, fmpl_smin_;
+    /// The paper's name for `fmpl_damin`: by absolute value.
+    fmpl_dmin = 12, fmpl_dmin_;
+    /// The paper's name for `fmpl_camin`: by absolute value.
+    fmpl_cmin = 13, fmpl_cmin_;
+    /// The paper's name for `fmpl_zamin`: by absolute value.
+    fmpl_zmin = 14, fmpl_zmin_;
 }

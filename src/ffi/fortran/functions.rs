@@ -21,6 +21,25 @@ functions! {
     fmpl_dsum_ = fmpl_dsum;
     fmpl_csum_ = fmpl_csum;
     fmpl_zsum_ = fmpl_zsum;
+    fmpl_iamax_ = fmpl_iamax;
+    fmpl_samax_ = fmpl_samax;
+    fmpl_damax_ = fmpl_damax;
+    fmpl_camax_ = fmpl_camax;
+    fmpl_zamax_ = fmpl_zamax;
+    fmpl_iamin_ = fmpl_iamin;
+    fmpl_samin_ = fmpl_samin;
+    fmpl_damin_ = fmpl_damin;
+    fmpl_camin_ = fmpl_camin;
+    fmpl_zamin_ = fmpl_zamin;
+    fmpl_imaxval_ = fmpl_imaxval;
+    fmpl_smaxval_ = fmpl_smaxval;
+    fmpl_dmaxval_ = fmpl_dmaxval;
+    fmpl_iminval_ = fmpl_iminval;
+    fmpl_sminval_ = fmpl_sminval;
+    fmpl_dminval_ = fmpl_dminval;
+
+    // # The same by the paper's names: by absolute value
+
     fmpl_imax_ = fmpl_imax;
     fmpl_smax_ = fmpl_smax;
     fmpl_dmax_ = fmpl_dmax;
@@ -31,10 +50,4 @@ functions! {
     fmpl_dmin_ = fmpl_dmin;
     fmpl_cmin_ = fmpl_cmin;
     fmpl_zmin_ = fmpl_zmin;
-    fmpl_imaxval_ = fmpl_imaxval;
-    fmpl_smaxval_ = fmpl_smaxval;
-    fmpl_dmaxval_ = fmpl_dmaxval;
-    fmpl_iminval_ = fmpl_iminval;
-    fmpl_sminval_ = fmpl_sminval;
-    fmpl_dminval_ = fmpl_dminval;
 }

@@ -173,7 +173,7 @@ calls! {
                WORLD => c_int, std::ptr::null_mut() => *mut c_void);
         /// The largest double.
         fmpl_allreduce as largest(value: &mut f64) -> c_int
-            = ((&raw mut *value).cast() => *mut c_void, 1 => c_int, Some(c::fmpl_dmax) => c::fmpl_func,
+            = ((&raw mut *value).cast() => *mut c_void, 1 => c_int, Some(c::fmpl_dmaxval) => c::fmpl_func,
                WORLD => c_int, std::ptr::null_mut() => *mut c_void);
         fmpl_scan as scan(p: Room<'_>) -> c_int
             = (p.as_mut_ptr().cast() => *mut c_void, doubles(p) => c_int, Some(c::fmpl_dsum) => c::fmpl_func,
