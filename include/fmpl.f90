@@ -31,6 +31,26 @@ module fmpl
   !> As a time-out (synchronous mode): a send completes once its receive is known to have been posted, and not
   !! before, however long that takes. Only then may what is left of it go through the spool.
   integer(c_int), parameter :: FMPL_TIMEOUT_INFINITE = -1
+  !> A kind of request: none, or one that is over.
+  integer(c_int), parameter :: FMPL_REQUEST_NONE = 0
+  !> A kind of request: of fmpl_isend and its relatives; peer, index, comm.
+  integer(c_int), parameter :: FMPL_REQUEST_SEND = 1
+  !> A kind of request: of fmpl_irecv and its relatives; peer, index (or FMPL_INDEX_ANY), comm.
+  integer(c_int), parameter :: FMPL_REQUEST_RECV = 2
+  !> A kind of request: of fmpl_isend_any; peer, index, comm.
+  integer(c_int), parameter :: FMPL_REQUEST_SEND_ANY = 3
+  !> A kind of request: of fmpl_irecv_any; index, comm.
+  integer(c_int), parameter :: FMPL_REQUEST_RECV_ANY = 4
+  !> A kind of request: of fmpl_mcast; ticket.
+  integer(c_int), parameter :: FMPL_REQUEST_MCAST = 5
+  !> A kind of request: of fmpl_mcast_irecv; comm.
+  integer(c_int), parameter :: FMPL_REQUEST_MCAST_RECV = 6
+  !> A kind of request: of fmpl_ibarrier; comm.
+  integer(c_int), parameter :: FMPL_REQUEST_BARRIER = 7
+  !> A kind of request: of fmpl_ibcast; comm.
+  integer(c_int), parameter :: FMPL_REQUEST_BCAST = 8
+  !> A kind of request: of fmpl_iallreduce; comm.
+  integer(c_int), parameter :: FMPL_REQUEST_ALLREDUCE = 9
   !> Bytes of matching area for each index, for a caller that brings its own area to fmpl_init.
   integer(c_int), parameter :: FMPL_MA_BYTES = 64
   !> Bytes of completion-flag area for each index, for a caller that brings its own area to fmpl_init.
@@ -169,6 +189,13 @@ module fmpl
   integer(c_int64_t), parameter :: ACP_HANDLE_CONT = -2_c_int64_t
   integer(c_int64_t), parameter :: ACP_HANDLE_NULL = 0_c_int64_t
   integer(c_int64_t), parameter :: ACP_HANDLE_REFUSED = 4611686018427387904_c_int64_t
+  !> A request by its name, for calls that complete several at a time: what began it (FMPL_REQUEST_SEND and so
+  !! on) in kind, and the arguments by which the call that completes it alone names it. Other members mean
+  !! nothing.
+type, bind(C) :: fmpl_request
+    integer(c_int) :: kind = FMPL_REQUEST_NONE, peer = FMPL_PROC_NULL, index = 0, comm = FMPL_COMM_WORLD
+    integer(c_int64_t) :: ticket = 0
+  end type fmpl_request
 
   ! ---- Life of the job -------------------------------------------------------------------------------------
 
@@ -1680,6 +1707,78 @@ module fmpl
       integer(c_int), intent(in) :: comm
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_mcast_irecv_cancel
+  end interface
+
+  ! ---- Several requests at a time --------------------------------------------------------------------------
+
+  !> Waits until all of several requests are over, whatever becomes of each. Of a request that is over kind is
+  !! FMPL_REQUEST_NONE; of a receive, peer, index and ticket are the message's source, index and bytes.
+  !! @param requests which; those of kind FMPL_REQUEST_NONE are over.
+  !! @param n their number.
+  !! @param codes set to what the call that completes each alone would return.
+  !! @param ier FMPL_SUCCESS, or: the code of the first that failed; FMPL_ERR_ARGUMENT for a negative number,
+  !!     no requests, or a kind that there is not.
+  interface
+    subroutine fmpl_waitall(requests, n, codes, ier) bind(C, name="fmpl_waitall_")
+      import :: c_int, c_int64_t, c_ptr, c_double, fmpl_request
+      type(fmpl_request), dimension(*), intent(inout) :: requests
+      integer(c_int), intent(in) :: n
+      integer(c_int), dimension(*), intent(inout) :: codes
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_waitall
+  end interface
+
+  !> Completes those of several requests that need no waiting, and says whether that leaves none.
+  !! @param requests as for fmpl_waitall.
+  !! @param n their number.
+  !! @param done set to 1 when all are over, else to 0.
+  !! @param codes set for those that this call has completed, as by fmpl_waitall.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_waitall.
+  interface
+    subroutine fmpl_testall(requests, n, done, codes, ier) bind(C, name="fmpl_testall_")
+      import :: c_int, c_int64_t, c_ptr, c_double, fmpl_request
+      type(fmpl_request), dimension(*), intent(inout) :: requests
+      integer(c_int), intent(in) :: n
+      integer(c_int), intent(out) :: done
+      integer(c_int), dimension(*), intent(inout) :: codes
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_testall
+  end interface
+
+  !> Waits until one of several requests is over, whichever.
+  !! places count from 1, and 0 means that all are over already.
+  !! @param requests which; those of kind FMPL_REQUEST_NONE are over.
+  !! @param n their number.
+  !! @param which set to the place of the one that is over.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_waitany(requests, n, which, ier) bind(C, name="fmpl_waitany_")
+      import :: c_int, c_int64_t, c_ptr, c_double, fmpl_request
+      type(fmpl_request), dimension(*), intent(inout) :: requests
+      integer(c_int), intent(in) :: n
+      integer(c_int), intent(out) :: which
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_waitany
+  end interface
+
+  !> Waits until one of several requests is over, and completes all that are over then.
+  !! places count from 1.
+  !! @param requests which; those of kind FMPL_REQUEST_NONE are over.
+  !! @param n their number.
+  !! @param count set to how many this call has completed.
+  !! @param which set to their places; room for n.
+  !! @param codes set to the code of each of these, in the same order.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_waitsome(requests, n, count, which, codes, ier) bind(C, name="fmpl_waitsome_")
+      import :: c_int, c_int64_t, c_ptr, c_double, fmpl_request
+      type(fmpl_request), dimension(*), intent(inout) :: requests
+      integer(c_int), intent(in) :: n
+      integer(c_int), intent(out) :: count
+      integer(c_int), dimension(*), intent(inout) :: which
+      integer(c_int), dimension(*), intent(inout) :: codes
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_waitsome
   end interface
 
   ! ---- Messages that are handed over -----------------------------------------------------------------------

@@ -67,6 +67,17 @@ typedef struct {
     unsigned char bytes[128];
 } fmpl_id;
 
+/**
+ * A request by its name, for calls that complete several at a time: what began it (FMPL_REQUEST_SEND and so
+ * on) in kind, and the arguments by which the call that completes it alone names it. Other members mean
+ * nothing.
+ */
+typedef struct {
+    int kind, peer, index;
+    fmpl_comm comm;
+    uint64_t ticket;
+} fmpl_request;
+
 /* ---- Constants ----------------------------------------------------------------------------------------- */
 
 /** What went wrong. The numbers never change their meaning. */
@@ -134,6 +145,36 @@ enum fmpl_error {
  * before, however long that takes. Only then may what is left of it go through the spool.
  */
 #define FMPL_TIMEOUT_INFINITE (-1)
+
+/** A kind of request: none, or one that is over. */
+#define FMPL_REQUEST_NONE 0
+
+/** A kind of request: of fmpl_isend and its relatives; peer, index, comm. */
+#define FMPL_REQUEST_SEND 1
+
+/** A kind of request: of fmpl_irecv and its relatives; peer, index (or FMPL_INDEX_ANY), comm. */
+#define FMPL_REQUEST_RECV 2
+
+/** A kind of request: of fmpl_isend_any; peer, index, comm. */
+#define FMPL_REQUEST_SEND_ANY 3
+
+/** A kind of request: of fmpl_irecv_any; index, comm. */
+#define FMPL_REQUEST_RECV_ANY 4
+
+/** A kind of request: of fmpl_mcast; ticket. */
+#define FMPL_REQUEST_MCAST 5
+
+/** A kind of request: of fmpl_mcast_irecv; comm. */
+#define FMPL_REQUEST_MCAST_RECV 6
+
+/** A kind of request: of fmpl_ibarrier; comm. */
+#define FMPL_REQUEST_BARRIER 7
+
+/** A kind of request: of fmpl_ibcast; comm. */
+#define FMPL_REQUEST_BCAST 8
+
+/** A kind of request: of fmpl_iallreduce; comm. */
+#define FMPL_REQUEST_ALLREDUCE 9
 
 /** Bytes of matching area for each index, for a caller that brings its own area to fmpl_init. */
 #define FMPL_MA_BYTES 64
@@ -1094,6 +1135,58 @@ int fmpl_mcast_irecv_test(fmpl_comm comm, int *done, size_t *size, int *master);
  * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such request; FMPL_ERR_COMM.
  */
 int fmpl_mcast_irecv_cancel(fmpl_comm comm);
+
+/* ---- Several requests at a time ------------------------------------------------------------------------ */
+
+/**
+ * Waits until all of several requests are over, whatever becomes of each. Of a request that is over kind is
+ * FMPL_REQUEST_NONE; of a receive, peer, index and ticket are the message's source, index and bytes.
+ *
+ * @param[in,out] requests which; those of kind FMPL_REQUEST_NONE are over.
+ * @param[in] n their number.
+ * @param[out] codes set to what the call that completes each alone would return; may be NULL.
+ * @return the code of the first that failed; FMPL_ERR_ARGUMENT for a negative number, no requests, or a kind
+ *     that there is not.
+ * @see MPI_Waitall.
+ */
+int fmpl_waitall(fmpl_request *requests, int n, int *codes);
+
+/**
+ * Completes those of several requests that need no waiting, and says whether that leaves none.
+ *
+ * @param[in,out] requests as for fmpl_waitall.
+ * @param[in] n their number.
+ * @param[out] done set to 1 when all are over, else to 0.
+ * @param[out] codes set for those that this call has completed, as by fmpl_waitall; may be NULL.
+ * @return as fmpl_waitall; FMPL_ERR_ARGUMENT for a NULL pointer.
+ * @see MPI_Testall, which completes none unless all are done.
+ */
+int fmpl_testall(fmpl_request *requests, int n, int *done, int *codes);
+
+/**
+ * Waits until one of several requests is over, whichever.
+ *
+ * @param[in,out] requests as for fmpl_waitall.
+ * @param[in] n their number.
+ * @param[out] which set to the place of the one that is over, from 0 on; to -1 when all are over already.
+ * @return what the call that completes it alone would return; FMPL_ERR_ARGUMENT as for fmpl_waitall, and for
+ *     a NULL pointer.
+ * @see MPI_Waitany.
+ */
+int fmpl_waitany(fmpl_request *requests, int n, int *which);
+
+/**
+ * Waits until one of several requests is over, and completes all that are over then.
+ *
+ * @param[in,out] requests as for fmpl_waitall.
+ * @param[in] n their number.
+ * @param[out] count set to how many this call has completed; 0: all were over already.
+ * @param[out] which set to their places, from 0 on; room for n.
+ * @param[out] codes set to the code of each of these, in the same order; may be NULL.
+ * @return the code of the first that failed; FMPL_ERR_ARGUMENT as for fmpl_waitall, and for a NULL pointer.
+ * @see MPI_Waitsome.
+ */
+int fmpl_waitsome(fmpl_request *requests, int n, int *count, int *which, int *codes);
 
 /* ---- Messages that are handed over --------------------------------------------------------------------- */
 

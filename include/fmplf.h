@@ -36,6 +36,37 @@
 ! Only then may what is left of it go through the spool.
       integer FMPL_TIMEOUT_INFINITE
       parameter (FMPL_TIMEOUT_INFINITE = -1)
+! A kind of request: none, or one that is over.
+      integer FMPL_REQUEST_NONE
+      parameter (FMPL_REQUEST_NONE = 0)
+! A kind of request: of fmpl_isend and its relatives; peer, index, comm.
+      integer FMPL_REQUEST_SEND
+      parameter (FMPL_REQUEST_SEND = 1)
+! A kind of request: of fmpl_irecv and its relatives; peer, index (or
+! FMPL_INDEX_ANY), comm.
+      integer FMPL_REQUEST_RECV
+      parameter (FMPL_REQUEST_RECV = 2)
+! A kind of request: of fmpl_isend_any; peer, index, comm.
+      integer FMPL_REQUEST_SEND_ANY
+      parameter (FMPL_REQUEST_SEND_ANY = 3)
+! A kind of request: of fmpl_irecv_any; index, comm.
+      integer FMPL_REQUEST_RECV_ANY
+      parameter (FMPL_REQUEST_RECV_ANY = 4)
+! A kind of request: of fmpl_mcast; ticket.
+      integer FMPL_REQUEST_MCAST
+      parameter (FMPL_REQUEST_MCAST = 5)
+! A kind of request: of fmpl_mcast_irecv; comm.
+      integer FMPL_REQUEST_MCAST_RECV
+      parameter (FMPL_REQUEST_MCAST_RECV = 6)
+! A kind of request: of fmpl_ibarrier; comm.
+      integer FMPL_REQUEST_BARRIER
+      parameter (FMPL_REQUEST_BARRIER = 7)
+! A kind of request: of fmpl_ibcast; comm.
+      integer FMPL_REQUEST_BCAST
+      parameter (FMPL_REQUEST_BCAST = 8)
+! A kind of request: of fmpl_iallreduce; comm.
+      integer FMPL_REQUEST_ALLREDUCE
+      parameter (FMPL_REQUEST_ALLREDUCE = 9)
 ! Bytes of matching area for each index, for a caller that brings its
 ! own area to fmpl_init.
       integer FMPL_MA_BYTES
@@ -352,6 +383,10 @@
       external fmpl_mcast_wait
       external fmpl_mcast_test
       external fmpl_mcast_irecv_cancel
+      external fmpl_waitall
+      external fmpl_testall
+      external fmpl_waitany
+      external fmpl_waitsome
       external fmpl_loan
       external fmpl_loan8
       external fmpl_send_loan

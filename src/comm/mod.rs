@@ -7,6 +7,7 @@
 //! | `session` | [`init`], [`Job`]: the same with a lifetime |
 //! | `communicator` | [`Comm`]: the blocking calls |
 //! | `scope` | [`Comm::scope`]: non-blocking calls whose buffers are borrowed until they are over |
+//! | [`requests`] | requests of all kinds by their names, several at a time |
 //! | `collective` | the collective calls; [`Reduce`]: what elements are combined with |
 //! | `group` | [`Communicator`]: one beside the world, freed when dropped |
 //! | `channel` | [`Channel`]: a (peer, index) for one owner, without a claim for each call |
@@ -32,6 +33,7 @@ pub(crate) mod job;
 mod loan;
 mod memory;
 mod plain;
+pub mod requests;
 mod scope;
 mod session;
 mod shape;

@@ -16,6 +16,7 @@ mod functions;
 mod groups;
 mod loans;
 mod outside;
+mod requests;
 mod shapes;
 
 use core::ffi::{c_char, c_double, c_int, c_void};
@@ -26,6 +27,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
 use crate::base::unused::Unused;
 use crate::comm;
+use crate::comm::requests::What;
 use crate::lane::WayTaken;
 use crate::p2p;
 
@@ -37,6 +39,7 @@ pub use functions::*;
 pub use groups::*;
 pub use loans::*;
 pub use outside::*;
+pub use requests::*;
 pub use shapes::*;
 
 /// A communicator: a group of ranks with a space of indices of its own.
@@ -63,6 +66,10 @@ pub struct fmpl_id {
     pub bytes: [u8; 128],
 }
 
+/// A request by its name, for calls that complete several at a time: what began it (`FMPL_REQUEST_SEND` and so on) in `kind`, and the
+/// arguments by which the call that completes it alone names it. Other members mean nothing.
+pub type fmpl_request = comm::requests::Request;
+
 /// `struct iovec` of `<sys/uio.h>`
 pub type iovec = libc::iovec;
 
@@ -83,6 +90,26 @@ pub const FMPL_PROC_NULL: c_int = p2p::PROC_NULL;
 /// As a time-out (synchronous mode): a send completes once its receive is known to have been posted, and not before, however long
 /// that takes. Only then may what is left of it go through the spool.
 pub const FMPL_TIMEOUT_INFINITE: c_int = p2p::TIMEOUT_INFINITE;
+/// A kind of request: none, or one that is over.
+pub const FMPL_REQUEST_NONE: c_int = 0;
+/// A kind of request: of `fmpl_isend` and its relatives; peer, index, comm.
+pub const FMPL_REQUEST_SEND: c_int = What::Send as c_int;
+/// A kind of request: of `fmpl_irecv` and its relatives; peer, index (or `FMPL_INDEX_ANY`), comm.
+pub const FMPL_REQUEST_RECV: c_int = What::Receive as c_int;
+/// A kind of request: of `fmpl_isend_any`; peer, index, comm.
+pub const FMPL_REQUEST_SEND_ANY: c_int = What::SendAny as c_int;
+/// A kind of request: of `fmpl_irecv_any`; index, comm.
+pub const FMPL_REQUEST_RECV_ANY: c_int = What::ReceiveAny as c_int;
+/// A kind of request: of `fmpl_mcast`; ticket.
+pub const FMPL_REQUEST_MCAST: c_int = What::Multicast as c_int;
+/// A kind of request: of `fmpl_mcast_irecv`; comm.
+pub const FMPL_REQUEST_MCAST_RECV: c_int = What::ReceiveMulticast as c_int;
+/// A kind of request: of `fmpl_ibarrier`; comm.
+pub const FMPL_REQUEST_BARRIER: c_int = What::Barrier as c_int;
+/// A kind of request: of `fmpl_ibcast`; comm.
+pub const FMPL_REQUEST_BCAST: c_int = What::Bcast as c_int;
+/// A kind of request: of `fmpl_iallreduce`; comm.
+pub const FMPL_REQUEST_ALLREDUCE: c_int = What::Allreduce as c_int;
 /// Bytes of matching area for each index, for a caller that brings its own area to `fmpl_init`.
 pub const FMPL_MA_BYTES: c_int = 64;
 /// Bytes of completion-flag area for each index, for a caller that brings its own area to `fmpl_init`.

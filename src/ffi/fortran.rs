@@ -18,6 +18,7 @@ mod entry;
 mod functions;
 mod lists;
 mod loans;
+mod requests;
 mod shapes;
 
 use core::ffi::{c_char, c_int, c_void};

@@ -4,6 +4,7 @@
 mod irecv;
 mod isend;
 mod pending;
+mod several;
 
 use core::cell::Cell;
 
@@ -28,6 +29,7 @@ pub use irecv::*;
 pub use isend::*;
 pub use pending::WaitingSends;
 pub(super) use pending::{abandon_send, complete_send};
+pub use several::Several;
 
 #[inline]
 fn find(ep: &'static Endpoint, comm: i32, peer: i32, index: i32) -> Result<(&'static Lane, usize)> {

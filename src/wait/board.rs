@@ -53,6 +53,8 @@ pub enum Operation {
     Scan = 17,
     /// The completion of operations on global memory; its peer serves them by itself.
     Global = 18,
+    /// Several requests, of which any ends the wait; peer and index are one's.
+    Several = 19,
 }
 
 impl Operation {
@@ -76,6 +78,7 @@ impl Operation {
             Operation::ReduceScatter,
             Operation::Scan,
             Operation::Global,
+            Operation::Several,
         ]
         .into_iter()
         .find(|o| *o as u32 == n)
@@ -101,6 +104,7 @@ impl Operation {
             Operation::ReduceScatter => "reduce_scatter",
             Operation::Scan => "scan",
             Operation::Global => "global memory",
+            Operation::Several => "waitany",
         }
     }
 }

@@ -68,6 +68,7 @@ fn describe(rank: u32, w: &Waits, now: u64) -> String {
         Operation::Finalize => format!("finalize, for rank {}", w.peer),
         Operation::RecvAnySource => format!("recv_any(index {})", w.index),
         Operation::Global => format!("complete (global memory), for rank {}", w.peer),
+        Operation::Several => format!("waitany, one of them for rank {}, index {}", w.peer, w.index),
         Operation::Multicast => "mcast_wait, for its members".to_owned(),
         Operation::SendAny => format!("send_any(dst {}, index {}, {} bytes)", w.peer, w.index, w.bytes),
         collective => format!("{}(comm {}, {} bytes), for rank {}", collective.name(), w.comm, w.bytes, w.peer),
@@ -189,7 +190,8 @@ fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>)
     let mut cycle = vec![Member { rank: job.rank(), since_ns: mine.since_ns }];
     let mut certain = job.threads(job.rank()) <= 1;
     let mut rank = mine.peer;
-    let of_many = |o| matches!(o, Operation::RecvAnySource | Operation::Multicast | Operation::Global);
+    let of_many =
+        |o| matches!(o, Operation::RecvAnySource | Operation::Multicast | Operation::Global | Operation::Several);
     if of_many(mine.operation) {
         return None; // Anybody may end it.
     }

@@ -4,12 +4,14 @@ use fmpl::ffi::fortran::FMPL_NULL;
 
 use crate::acp;
 use crate::header;
-use crate::source::{Doc, Function, Item, read};
+use crate::source::{Doc, Function, Item, doc_before, read};
 
+const C: &str = include_str!("../../src/ffi/c.rs");
 const SOURCE: &str = concat!(
     include_str!("../../src/ffi/fortran.rs"),
     include_str!("../../src/ffi/fortran/shapes.rs"),
     include_str!("../../src/ffi/fortran/any.rs"),
+    include_str!("../../src/ffi/fortran/requests.rs"),
     include_str!("../../src/ffi/fortran/loans.rs"),
     include_str!("../../src/ffi/fortran/collective.rs"),
     include_str!("../../src/ffi/fortran/functions.rs"),
@@ -55,6 +57,13 @@ module fmpl
 
 ";
 
+const REQUEST: &str = "\
+  type, bind(C) :: fmpl_request
+    integer(c_int) :: kind = FMPL_REQUEST_NONE, peer = FMPL_PROC_NULL, index = 0, comm = FMPL_COMM_WORLD
+    integer(c_int64_t) :: ticket = 0
+  end type fmpl_request
+";
+
 /// The Fortran subroutines and functions, by their symbols.
 pub fn functions() -> Vec<Function> {
     read(SOURCE).into_iter().filter_map(|item| if let Item::Function(f) = item { Some(f) } else { None }).collect()
@@ -62,7 +71,7 @@ pub fn functions() -> Vec<Function> {
 
 /// The constants: name, value, meaning.
 fn constants() -> Vec<(&'static str, i64, String)> {
-    let c: Vec<Item> = read(include_str!("../../src/ffi/c.rs"));
+    let c: Vec<Item> = read(C);
     let meaning = |wanted: &str| {
         c.iter()
             .find_map(|item| match item {
@@ -117,6 +126,9 @@ pub fn module() -> String {
     for (name, value) in acp::constants() {
         out.push_str(&format!("  integer(c_int64_t), parameter :: {name} = {}_c_int64_t\n", value as i64));
     }
+
+    fill(&mut out, "  !> ", "  !! ", &doc_before(C, "pub type fmpl_request").paragraphs().join(" "), 110);
+    out.push_str(REQUEST);
 
     let c = header::functions();
     let functions = functions();
@@ -207,7 +219,8 @@ fn interface(out: &mut String, function: &Function) {
         None => ("subroutine", ""),
     };
     out.push_str(&format!("    {kind} {name}({}){binding}{result}\n", names.join(", ")));
-    out.push_str("      import :: c_int, c_int64_t, c_ptr, c_double\n");
+    let request = if function.parameters.iter().any(|(_, kind)| kind == "Requests") { ", fmpl_request" } else { "" };
+    out.push_str(&format!("      import :: c_int, c_int64_t, c_ptr, c_double{request}\n"));
     let pending = matches!(name.strip_prefix("fmpl_"), Some(rest) if rest.starts_with("isend") || rest.starts_with("irecv"))
         || name.contains("sendbuf_set")
         || name == "acp_register_memory";
@@ -218,6 +231,8 @@ fn interface(out: &mut String, function: &Function) {
             "In8" => "integer(c_int64_t), intent(in)",
             "Out8" => "integer(c_int64_t), intent(out)",
             "Array8" | "Members" => "integer(c_int64_t), dimension(*), intent(in)",
+            "Requests" => "type(fmpl_request), dimension(*), intent(inout)",
+            "Codes" => "integer(c_int), dimension(*), intent(inout)",
             "*mut c_char" => "character(len=*), intent(out)",
             "*const c_char" => "character(len=*), intent(in)",
             "NewAddress" | "Lent" => "type(c_ptr), intent(out)",

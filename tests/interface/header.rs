@@ -12,6 +12,7 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c/groups.rs"),
     include_str!("../../src/ffi/c/shapes.rs"),
     include_str!("../../src/ffi/c/any.rs"),
+    include_str!("../../src/ffi/c/requests.rs"),
     include_str!("../../src/ffi/c/loans.rs"),
     include_str!("../../src/ffi/c/counters.rs"),
     include_str!("../../src/ffi/c/collective.rs"),
@@ -63,8 +64,8 @@ extern "C" {
 /// Names and values of the constants that the source documents.
 pub fn constants() -> Vec<(&'static str, i64)> {
     macro_rules! table { ($($name:ident)*) => { vec![$((stringify!($name), c::$name as i64)),*] } }
-    table!(FMPL_SUCCESS FMPL_COMM_WORLD FMPL_COMM_NULL FMPL_TAG_ANY FMPL_INDEX_ANY FMPL_PROC_NULL FMPL_TIMEOUT_INFINITE
-        FMPL_MA_BYTES FMPL_FA_BYTES FMPL_COUNTER_SHM_PEERS FMPL_COUNTER_SHM_MESSAGES FMPL_COUNTER_SHM_BYTES FMPL_COUNTER_RDMA_WRITES FMPL_COUNTER_RDMA_READS
+    table!(FMPL_SUCCESS FMPL_COMM_WORLD FMPL_COMM_NULL FMPL_TAG_ANY FMPL_INDEX_ANY FMPL_PROC_NULL FMPL_TIMEOUT_INFINITE FMPL_REQUEST_NONE FMPL_REQUEST_SEND FMPL_REQUEST_RECV FMPL_REQUEST_SEND_ANY FMPL_REQUEST_RECV_ANY
+        FMPL_REQUEST_MCAST FMPL_REQUEST_MCAST_RECV FMPL_REQUEST_BARRIER FMPL_REQUEST_BCAST FMPL_REQUEST_ALLREDUCE FMPL_MA_BYTES FMPL_FA_BYTES FMPL_COUNTER_SHM_PEERS FMPL_COUNTER_SHM_MESSAGES FMPL_COUNTER_SHM_BYTES FMPL_COUNTER_RDMA_WRITES FMPL_COUNTER_RDMA_READS
         FMPL_COUNTER_RDMA_BYTES FMPL_COUNTER_RDMA_COPIED FMPL_COUNTER_RDMA_COMPLETIONS
         FMPL_COUNTER_RDMA_PAIRS FMPL_COUNTER_RDMA_NODE_PAIRS FMPL_COUNTER_RDMA_RETIRED FMPL_COUNTER_MULTICAST_PACKETS FMPL_COUNTER_MULTICAST_AGAIN
         FMPL_COUNTER_MULTICAST_GROUPS FMPL_COUNTER_RDMA_CONTEXTS FMPL_COUNTER_RDMA_NODE_CONTEXTS FMPL_COUNTER_RDMA_PUT_AWAY FMPL_COUNTER_GLOBAL_REFUSED
@@ -152,6 +153,10 @@ fn types(out: &mut String) {
     out.push_str("typedef int (*fmpl_exchange)(void *state, const void *mine, void *all, size_t size);\n");
     comment(out, "", &doc_before(SOURCE, "pub struct fmpl_id"), &[]);
     out.push_str("typedef struct {\n    unsigned char bytes[128];\n} fmpl_id;\n");
+    comment(out, "", &doc_before(SOURCE, "pub type fmpl_request"), &[]);
+    out.push_str(
+        "typedef struct {\n    int kind, peer, index;\n    fmpl_comm comm;\n    uint64_t ticket;\n} fmpl_request;\n",
+    );
 }
 
 fn error_codes(out: &mut String) {
@@ -203,8 +208,8 @@ fn declare(kind: &str, name: &str) -> String {
         "u64" => "uint64_t",
         "u32" => "uint32_t",
         "iovec" => "struct iovec",
-        "fmpl_comm" | "fmpl_block" | "fmpl_func" | "fmpl_exchange" | "fmpl_id" | "acp_ga_t" | "acp_atkey_t"
-        | "acp_handle_t" => kind,
+        "fmpl_comm" | "fmpl_block" | "fmpl_func" | "fmpl_exchange" | "fmpl_id" | "fmpl_request" | "acp_ga_t"
+        | "acp_atkey_t" | "acp_handle_t" => kind,
         _ => panic!("no C type for `{kind}`"),
     };
     format!("{constant}{c} {name}")
@@ -214,6 +219,7 @@ fn declare(kind: &str, name: &str) -> String {
 fn direction(name: &str, kind: &str) -> &'static str {
     match kind.strip_prefix("*mut ") {
         Some("c_void") if name == "inout" => "[in,out]",
+        Some("fmpl_request") => "[in,out]",
         Some("c_int" | "*mut *mut c_char") if matches!(name, "argc" | "argv") => "[in,out]",
         Some("c_void") if !matches!(name, "buf" | "rbuf") => "[in]",
         Some(_) => "[out]",

@@ -159,6 +159,22 @@ fn collective_calls_from_fortran() {
 }
 
 #[test]
+fn several_requests_at_a_time() {
+    let program = c_program("tests/c/requests.c", "c11");
+    run_alone(&program);
+    for ranks in 1..=4 {
+        run(&program, ranks);
+    }
+    if !have("gfortran") {
+        return;
+    }
+    let program = fortran_program("tests/fortran/requests.f90");
+    for ranks in 1..=3 {
+        run(&program, ranks);
+    }
+}
+
+#[test]
 fn global_memory_from_c() {
     let program = c_program("tests/c/acp.c", "c11");
     run_alone(&program);

@@ -5,7 +5,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 
-use crate::ffi::c::fmpl_func;
+use crate::ffi::c::{fmpl_func, fmpl_request};
 use crate::ffi::outcome::wrong;
 
 /// Default INTEGER
@@ -33,6 +33,10 @@ pub(super) type NewAddress = *mut *mut c_void;
 pub(super) type Lent = *mut *const c_void;
 /// An external subroutine (inout, in, count), as Fortran passes it: the subroutine's address
 pub(super) type Function = fmpl_func;
+/// An array of TYPE(FMPL_REQUEST), intent(inout)
+pub(super) type Requests = *mut fmpl_request;
+/// An array of INTEGER, of which elements are set
+pub(super) type Codes = *mut Code;
 /// An array of INTEGER(8)
 pub(super) type Array8 = *const Element;
 /// The same, as a bitmap: bit mod(r, 64) of element r / 64 + 1 for rank r
@@ -43,6 +47,9 @@ pub(super) type Members = *const Word;
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub(super) struct Bytes<T>(T);
+
+#[repr(transparent)]
+pub(super) struct Code(Int);
 
 #[repr(transparent)]
 pub(super) struct Element(Long);
@@ -100,6 +107,8 @@ plain! {
     Address => *mut c_void, at: *at;
     Lent => Lent, at: at;
     Function => Function, at: at;
+    Requests => Requests, at: at;
+    Codes => *mut Int, at: at.cast();
     Array8 => *const Long, at: at.cast();
     Members => *const u64, at: at.cast();
 }

@@ -1,0 +1,202 @@
+//! Requests of all kinds by their names, completed several at a time.
+
+use crate::base::error::{Code, Error, Result};
+use crate::coll::{self, Kind};
+use crate::p2p::any_source::{self, multicast};
+use crate::p2p::request::Several;
+use crate::p2p::{self, PROC_NULL};
+use crate::wait::Waiter;
+
+/// A request by its name, as C has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its [`What`] as a number; 0: there is none, or no more.
+    pub kind: i32,
+    /// The peer; of a receive that is completed, the source.
+    pub peer: i32,
+    /// The index; of a receive of any index that is completed, that of the message.
+    pub index: i32,
+    /// The communicator.
+    pub comm: i32,
+    /// Of a multicast its ticket; of a receive that is completed, the bytes of the message.
+    pub ticket: u64,
+}
+
+/// What a request is.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A send to an index.
+    Send = 1,
+    /// A receive from a rank, on an index or on any.
+    Receive,
+    /// A send to a receiver of any source.
+    SendAny,
+    /// A receive of any source.
+    ReceiveAny,
+    /// A multicast, at its master.
+    Multicast,
+    /// A receive of a multicast.
+    ReceiveMulticast,
+    /// A barrier that does not wait.
+    Barrier,
+    /// A broadcast that does not wait.
+    Bcast,
+    /// A reduction to all ranks that does not wait.
+    Allreduce,
+}
+
+impl What {
+    fn of(kind: i32) -> Option<What> {
+        use What::*;
+        [Send, Receive, SendAny, ReceiveAny, Multicast, ReceiveMulticast, Barrier, Bcast, Allreduce]
+            .into_iter()
+            .find(|what| *what as i32 == kind)
+    }
+}
+
+impl Request {
+    /// No request.
+    pub const NONE: Request = Request { kind: 0, peer: PROC_NULL, index: 0, comm: 0, ticket: 0 };
+
+    fn what(&self) -> Result<Option<What>> {
+        if self.kind == 0 {
+            return Ok(None);
+        }
+        let wrong = || Error::new(Code::Argument, format!("{} is no kind of request", self.kind));
+        What::of(self.kind).map(Some).ok_or_else(wrong)
+    }
+
+    /// Completes it, `wait`ing if need be. `Ok(false)`: it is not over. An error ends it as well, but [`Code::Busy`], by which nothing has
+    /// happened.
+    pub fn complete(&mut self, wait: bool) -> Result<bool> {
+        let Some(what) = self.what()? else { return Ok(true) };
+        let result = self.complete_as(what, wait);
+        if !matches!(&result, Ok(false)) && !result.as_ref().is_err_and(|e| e.code() == Code::Busy) {
+            self.kind = 0;
+        }
+        result
+    }
+
+    fn complete_as(&mut self, what: What, wait: bool) -> Result<bool> {
+        let Request { peer, index, comm, ticket, .. } = *self;
+        let collective = |kind| if wait { coll::wait(comm, kind).map(|()| true) } else { coll::test(comm, kind) };
+        match what {
+            What::Send if wait => p2p::isend_wait(comm, peer, index).map(|()| true),
+            What::Send => p2p::isend_test(comm, peer, index),
+            What::Receive => {
+                let done = if wait {
+                    p2p::irecv_wait(comm, peer, index).map(|()| true)
+                } else {
+                    p2p::irecv_test(comm, peer, index)
+                };
+                if !matches!(done, Ok(false))
+                    && let Ok(received) = p2p::received(comm, peer, index)
+                {
+                    (self.index, self.ticket) = (received.index, received.len as u64);
+                }
+                done
+            }
+            What::SendAny if wait => any_source::isend_any_wait(comm, peer, index).map(|()| true),
+            What::SendAny => any_source::isend_any_test(comm, peer, index),
+            What::ReceiveAny => {
+                let arrived = if wait {
+                    Some(any_source::irecv_any_wait(comm, index)?)
+                } else {
+                    any_source::irecv_any_test(comm, index)?
+                };
+                let Some(arrived) = arrived else { return Ok(false) };
+                (self.peer, self.ticket) = (arrived.source, arrived.len as u64);
+                arrived.whole(index).map(|()| true)
+            }
+            What::Multicast if wait => multicast::mcast_wait(ticket).map(|()| true),
+            What::Multicast => multicast::mcast_test(ticket),
+            What::ReceiveMulticast => {
+                let Some(arrived) = multicast::mcast_irecv_end(comm, wait)? else { return Ok(false) };
+                (self.peer, self.ticket) = (arrived.source, arrived.len as u64);
+                arrived.whole(-1).map(|()| true)
+            }
+            What::Barrier => collective(Kind::Barrier),
+            What::Bcast => collective(Kind::Bcast),
+            What::Allreduce => collective(Kind::Allreduce),
+        }
+    }
+}
+
+/// How one of several requests ended: its place, and its error if it has one.
+pub type Ended = (usize, Result<()>);
+
+/// Waits for all of them, in order; `told` of the end of each. The first error, which keeps none of the others from its end.
+pub fn wait_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<()> {
+    let mut first = Ok(());
+    for (at, request) in requests.iter_mut().enumerate() {
+        let ended = request.complete(true).map(|_| ());
+        told(at, &ended);
+        first = first.and(ended);
+    }
+    first
+}
+
+/// Completes those that are done, and says whether that leaves none; the rest as [`wait_all`].
+pub fn test_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<bool> {
+    let (mut all, mut first) = (true, Ok(()));
+    for (at, request) in requests.iter_mut().enumerate() {
+        match request.complete(false) {
+            Ok(false) => all = false,
+            ended => {
+                let ended = ended.map(|_| ());
+                told(at, &ended);
+                first = first.and(ended);
+            }
+        }
+    }
+    first.map(|()| all)
+}
+
+/// Waits until one of them is over; `None`: all are.
+pub fn wait_any(requests: &mut [Request]) -> Result<Option<Ended>> {
+    let mut waiter = Waiter::new();
+    loop {
+        let mut left = false;
+        for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.kind != 0) {
+            match request.complete(false) {
+                Ok(false) => left = true,
+                ended => return Ok(Some((at, ended.map(|_| ())))),
+            }
+        }
+        if !left {
+            return Ok(None);
+        }
+        if !waiter.spin() {
+            waiter.slow(&scene(requests)?)?;
+        }
+    }
+}
+
+/// The same, and completes all that are over then; `told` of each of them. The first error.
+pub fn wait_some(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<()> {
+    let Some((first, mut result)) = wait_any(requests)? else { return Ok(()) };
+    told(first, &result);
+    for (at, request) in requests.iter_mut().enumerate().skip(first + 1).filter(|(_, request)| request.kind != 0) {
+        let ended = request.complete(false);
+        if !matches!(ended, Ok(false)) {
+            let ended = ended.map(|_| ());
+            told(at, &ended);
+            result = result.and(ended);
+        }
+    }
+    result
+}
+
+fn scene(requests: &[Request]) -> Result<Several> {
+    let mut several = Several::new()?;
+    for request in requests {
+        match request.what()? {
+            Some(What::Receive) => several.add_receive(request.comm, request.peer, request.index),
+            Some(_) => several.add_other(),
+            None => {}
+        }
+    }
+    Ok(several)
+}

@@ -1,0 +1,156 @@
+//! Requests of all kinds, completed several at a time.
+
+#![allow(clippy::missing_safety_doc)] // what `c.rs` says of safety holds here too
+
+use core::ffi::c_int;
+
+use super::fmpl_request;
+use crate::base::error::Result;
+use crate::comm::requests::{self, Request};
+use crate::ffi::outcome::{fail, number, wrong};
+
+/// The requests of a call, if there are some; else the call is wrong, as `text` says.
+unsafe fn several<'a>(at: *mut fmpl_request, n: c_int, text: &str) -> core::result::Result<&'a mut [Request], c_int> {
+    match usize::try_from(n) {
+        Ok(0) => Ok(&mut []),
+        // SAFETY: so many, as the caller promises, which are its own until the call is over.
+        Ok(n) if !at.is_null() => Ok(unsafe { core::slice::from_raw_parts_mut(at, n) }),
+        _ => Err(wrong(text)),
+    }
+}
+
+/// Notes the code of one of them, where codes are wanted.
+unsafe fn note(codes: *mut c_int, at: usize, ended: &Result<()>) {
+    if !codes.is_null() {
+        // SAFETY: as many as requests, as the caller promises.
+        unsafe { *codes.add(at) = ended.as_ref().map_or_else(|error| error.code() as c_int, |()| 0) };
+    }
+}
+
+// # Several requests at a time
+
+/// Waits until all of several requests are over, whatever becomes of each. Of a request that is over `kind` is `FMPL_REQUEST_NONE`;
+/// of a receive, `peer`, `index` and `ticket` are the message's source, index and bytes.
+///
+/// * requests: which; those of kind `FMPL_REQUEST_NONE` are over.
+/// * n: their number.
+/// * codes: set to what the call that completes each alone would return; may be NULL.
+///
+/// Returns: the code of the first that failed; `FMPL_ERR_ARGUMENT` for a negative number, no requests, or a kind that there is not.
+///
+/// Source: `MPI_Waitall`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_waitall(requests: *mut fmpl_request, n: c_int, codes: *mut c_int) -> c_int {
+    // SAFETY: as described.
+    unsafe {
+        match several(requests, n, "fmpl_waitall: n is negative, or requests is NULL") {
+            Ok(all) => number(requests::wait_all(all, |at, ended| note(codes, at, ended))),
+            Err(code) => code,
+        }
+    }
+}
+
+/// Completes those of several requests that need no waiting, and says whether that leaves none.
+///
+/// * requests: as for `fmpl_waitall`.
+/// * n: their number.
+/// * done: set to 1 when all are over, else to 0.
+/// * codes: set for those that this call has completed, as by `fmpl_waitall`; may be NULL.
+///
+/// Returns: as `fmpl_waitall`; `FMPL_ERR_ARGUMENT` for a NULL pointer.
+///
+/// Source: `MPI_Testall`, which completes none unless all are done.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_testall(
+    requests: *mut fmpl_request,
+    n: c_int,
+    done: *mut c_int,
+    codes: *mut c_int,
+) -> c_int {
+    if done.is_null() {
+        return wrong("fmpl_testall: done is NULL");
+    }
+    // SAFETY: as described, and not null.
+    unsafe {
+        *done = 0;
+        let all = match several(requests, n, "fmpl_testall: n is negative, or requests is NULL") {
+            Ok(all) => all,
+            Err(code) => return code,
+        };
+        let result = requests::test_all(all, |at, ended| note(codes, at, ended));
+        *done = all.iter().all(|request| request.kind == 0).into();
+        number(result.map(|_| ()))
+    }
+}
+
+/// Waits until one of several requests is over, whichever.
+///
+/// * requests: as for `fmpl_waitall`.
+/// * n: their number.
+/// * which: set to the place of the one that is over, from 0 on; to -1 when all are over already.
+///
+/// Returns: what the call that completes it alone would return; `FMPL_ERR_ARGUMENT` as for `fmpl_waitall`, and for a NULL pointer.
+///
+/// Source: `MPI_Waitany`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_waitany(requests: *mut fmpl_request, n: c_int, which: *mut c_int) -> c_int {
+    if which.is_null() {
+        return wrong("fmpl_waitany: which is NULL");
+    }
+    // SAFETY: as described, and not null.
+    unsafe {
+        *which = -1;
+        let all = match several(requests, n, "fmpl_waitany: n is negative, or requests is NULL") {
+            Ok(all) => all,
+            Err(code) => return code,
+        };
+        match requests::wait_any(all) {
+            Ok(None) => 0,
+            Ok(Some((at, ended))) => {
+                *which = at as c_int;
+                number(ended)
+            }
+            Err(error) => fail(error),
+        }
+    }
+}
+
+/// Waits until one of several requests is over, and completes all that are over then.
+///
+/// * requests: as for `fmpl_waitall`.
+/// * n: their number.
+/// * count: set to how many this call has completed; 0: all were over already.
+/// * which: set to their places, from 0 on; room for n.
+/// * codes: set to the code of each of these, in the same order; may be NULL.
+///
+/// Returns: the code of the first that failed; `FMPL_ERR_ARGUMENT` as for `fmpl_waitall`, and for a NULL pointer.
+///
+/// Source: `MPI_Waitsome`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_waitsome(
+    requests: *mut fmpl_request,
+    n: c_int,
+    count: *mut c_int,
+    which: *mut c_int,
+    codes: *mut c_int,
+) -> c_int {
+    if count.is_null() || which.is_null() {
+        return wrong("fmpl_waitsome: count or which is NULL");
+    }
+    // SAFETY: as described, and not null.
+    unsafe {
+        *count = 0;
+        let all = match several(requests, n, "fmpl_waitsome: n is negative, or requests is NULL") {
+            Ok(all) => all,
+            Err(code) => return code,
+        };
+        let mut ended = 0;
+        let result = requests::wait_some(all, |at, outcome| {
+            *which.add(ended) = at as c_int;
+            note(codes, ended, outcome);
+            ended += 1;
+        });
+        *count = ended as c_int;
+        number(result)
+    }
+}

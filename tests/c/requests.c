@@ -1,0 +1,205 @@
+/* Requests of every kind, several at a time: all, any, some, those that are done; wrong ones; and a rank that is late. */
+#define _POSIX_C_SOURCE 200809L
+#include "check.h"
+
+#include <time.h>
+
+enum { N = 12, LONG = 200000 };
+
+static void nap(int ms)
+{
+    struct timespec t = {0, ms * 1000000L};
+    nanosleep(&t, NULL);
+}
+
+static fmpl_request of(int kind, int peer, int index)
+{
+    fmpl_request r = {0, 0, 0, FMPL_COMM_WORLD, 0};
+    r.kind = kind;
+    r.peer = peer;
+    r.index = index;
+    return r;
+}
+
+/* Each rank sends N messages of different lengths to the next one, and waits for all at once. */
+static void all_at_once(void)
+{
+    static unsigned char out[N][LONG], in[N][LONG];
+    fmpl_request r[2 * N];
+    int codes[2 * N], k, done = 0, next = (rank + 1) % size, before = (rank + size - 1) % size;
+    size_t length[N];
+    for (k = 0; k < N; k++) {
+        length[k] = k % 3 == 2 ? LONG : k % 3 == 1 ? 3000 : (size_t)k + 1;
+        fill(out[k], length[k], rank, k);
+        OK(fmpl_irecv(in[k], LONG, before, k, FMPL_COMM_WORLD));
+        r[k] = of(FMPL_REQUEST_RECV, before, k);
+    }
+    for (k = 0; k < N; k++) {
+        OK(fmpl_isend(out[k], length[k], next, k, FMPL_COMM_WORLD));
+        r[N + k] = of(FMPL_REQUEST_SEND, next, k);
+    }
+    OK(fmpl_waitall(r, 2 * N, codes));
+    for (k = 0; k < 2 * N; k++) CHECK(codes[k] == 0 && r[k].kind == FMPL_REQUEST_NONE);
+    for (k = 0; k < N; k++) {
+        CHECK(r[k].peer == before && r[k].index == k && r[k].ticket == length[k]);
+        CHECK(filled(in[k], length[k], before, k));
+    }
+    /* All are over already. */
+    OK(fmpl_testall(r, 2 * N, &done, NULL));
+    CHECK(done == 1);
+    OK(fmpl_waitall(NULL, 0, NULL));
+}
+
+/* Rank 0 gets one message of every other rank, each late by another time, in the order in which they come. */
+static void as_they_come(int some)
+{
+    enum { MOST = 8 };
+    fmpl_request r[MOST];
+    int got[MOST], k, left = size - 1, which[MOST], codes[MOST], count = 0, seen[MOST] = {0};
+    if (rank != 0) {
+        nap(rank % 2 ? 1 : 30);
+        OK(fmpl_send(&rank, sizeof rank, 0, 3, FMPL_COMM_WORLD));
+        return;
+    }
+    for (k = 1; k < size; k++) {
+        OK(fmpl_irecv(&got[k], sizeof got[k], k, 3, FMPL_COMM_WORLD));
+        r[k - 1] = of(FMPL_REQUEST_RECV, k, 3);
+    }
+    while (left > 0) {
+        if (some) {
+            OK(fmpl_waitsome(r, size - 1, &count, which, codes));
+        } else {
+            OK(fmpl_waitany(r, size - 1, which));
+            count = 1;
+            codes[0] = 0;
+        }
+        CHECK(count >= 1 && count <= left);
+        for (k = 0; k < count; k++) {
+            CHECK(codes[k] == 0 && which[k] >= 0 && which[k] < size - 1 && !seen[which[k]]);
+            CHECK(got[which[k] + 1] == which[k] + 1 && r[which[k]].ticket == sizeof(int));
+            seen[which[k]] = 1;
+        }
+        left -= count;
+    }
+    OK(fmpl_waitany(r, size - 1, which));
+    CHECK(which[0] == -1);
+    OK(fmpl_waitsome(r, size - 1, &count, which, codes));
+    CHECK(count == 0);
+}
+
+/* One of each kind. */
+static void of_every_kind(void)
+{
+    fmpl_comm other;
+    fmpl_request r[9];
+    int n = 0, here = rank, from_any = -1, any_index = -1, sum = 1, of_all = rank, of_master = -1, done = 0, turns = 0, k;
+    int next = (rank + 1) % size, before = (rank + size - 1) % size;
+    uint64_t members = ~(uint64_t)0 >> (64 - size), ticket = 0;
+    members &= ~(uint64_t)1;
+    OK(fmpl_comm_dup(FMPL_COMM_WORLD, &other));
+    OK(fmpl_irecv_any(&from_any, sizeof from_any, 5, FMPL_COMM_WORLD));
+    r[n++] = of(FMPL_REQUEST_RECV_ANY, FMPL_PROC_NULL, 5);
+    OK(fmpl_irecv(&any_index, sizeof any_index, before, FMPL_INDEX_ANY, FMPL_COMM_WORLD));
+    r[n++] = of(FMPL_REQUEST_RECV, before, FMPL_INDEX_ANY);
+    OK(fmpl_isend_any(&here, sizeof here, next, 5, FMPL_COMM_WORLD));
+    r[n++] = of(FMPL_REQUEST_SEND_ANY, next, 5);
+    OK(fmpl_isend(&here, sizeof here, next, 7, FMPL_COMM_WORLD));
+    r[n++] = of(FMPL_REQUEST_SEND, next, 7);
+    OK(fmpl_iallreduce(&sum, 1, fmpl_isum, FMPL_COMM_WORLD, NULL));
+    r[n++] = of(FMPL_REQUEST_ALLREDUCE, 0, 0);
+    OK(fmpl_ibcast(&of_all, sizeof of_all, size - 1, other));
+    r[n] = of(FMPL_REQUEST_BCAST, 0, 0);
+    r[n++].comm = other;
+    if (size > 1 && rank == 0) {
+        OK(fmpl_mcast(&here, sizeof here, &members, FMPL_COMM_WORLD, &ticket));
+        r[n] = of(FMPL_REQUEST_MCAST, 0, 0);
+        r[n++].ticket = ticket;
+    } else if (size > 1) {
+        OK(fmpl_mcast_irecv(&of_master, sizeof of_master, FMPL_COMM_WORLD));
+        r[n++] = of(FMPL_REQUEST_MCAST_RECV, 0, 0);
+    }
+    for (; !done; turns++) OK(fmpl_testall(r, n, &done, NULL));
+    CHECK(from_any == before && r[0].peer == before && r[0].ticket == sizeof(int));
+    CHECK(any_index == before && r[1].index == 7);
+    CHECK(sum == size && of_all == size - 1 && (rank == 0 || of_master == 0));
+    for (k = 0; k < n; k++) CHECK(r[k].kind == FMPL_REQUEST_NONE);
+    OK(fmpl_ibarrier(other));
+    r[0] = of(FMPL_REQUEST_BARRIER, 0, 0);
+    r[0].comm = other;
+    OK(fmpl_waitany(r, 1, &k));
+    CHECK(k == 0);
+    OK(fmpl_comm_free(&other));
+}
+
+/* What fails does not keep the others from their end. */
+static void what_fails(void)
+{
+    char two[2];
+    fmpl_request r[3];
+    int codes[3] = {-1, -1, -1}, which, done = -1;
+    OK(fmpl_barrier(FMPL_COMM_WORLD));
+    OK(fmpl_send("long", 5, rank, 8, FMPL_COMM_WORLD));
+    OK(fmpl_send("x", 1, rank, 9, FMPL_COMM_WORLD));
+    OK(fmpl_irecv(two, 2, rank, 8, FMPL_COMM_WORLD));
+    OK(fmpl_irecv(two + 1, 1, rank, 9, FMPL_COMM_WORLD));
+    r[0] = of(FMPL_REQUEST_RECV, rank, 8);
+    r[1] = of(FMPL_REQUEST_SEND, rank, 10);
+    r[2] = of(FMPL_REQUEST_RECV, rank, 9);
+    FAILS(fmpl_waitall(r, 3, codes), FMPL_ERR_TRUNCATE);
+    CHECK(codes[0] == FMPL_ERR_TRUNCATE && codes[1] == FMPL_ERR_REQUEST && codes[2] == 0);
+    CHECK(r[0].kind == 0 && r[1].kind == 0 && r[2].kind == 0 && two[1] == 'x');
+    r[0] = of(77, 0, 0);
+    FAILS(fmpl_waitany(r, 1, &which), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_waitall(r, -1, NULL), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_waitall(NULL, 1, NULL), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_waitany(r, 1, NULL), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_testall(r, 1, NULL, NULL), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_waitsome(r, 1, NULL, &which, NULL), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_testall(NULL, 1, &done, NULL), FMPL_ERR_ARGUMENT);
+    CHECK(done == 0);
+}
+
+/* A wait for any sleeps, and is woken by its message. */
+static void asleep(void)
+{
+    fmpl_request r[2];
+    int got = -1, other = -1, which;
+    clock_t before = clock();
+    if (size < 3) return;
+    if (rank == 1) {
+        nap(800);
+        OK(fmpl_send(&rank, sizeof rank, 0, 11, FMPL_COMM_WORLD));
+    } else if (rank == 0) {
+        OK(fmpl_irecv(&other, sizeof other, 2, 11, FMPL_COMM_WORLD));
+        OK(fmpl_irecv(&got, sizeof got, 1, 11, FMPL_COMM_WORLD));
+        r[0] = of(FMPL_REQUEST_RECV, 2, 11);
+        r[1] = of(FMPL_REQUEST_RECV, 1, 11);
+        OK(fmpl_waitany(r, 2, &which));
+        CHECK(which == 1 && got == 1 && r[0].kind == FMPL_REQUEST_RECV);
+        CHECK((double)(clock() - before) / CLOCKS_PER_SEC < 0.4);
+        OK(fmpl_send(&rank, sizeof rank, 2, 11, FMPL_COMM_WORLD));
+        OK(fmpl_waitall(r, 2, NULL));
+        CHECK(other == 2);
+    } else if (rank == 2) {
+        OK(fmpl_recv(&got, sizeof got, 0, 11, FMPL_COMM_WORLD));
+        OK(fmpl_send(&rank, sizeof rank, 0, 11, FMPL_COMM_WORLD));
+    }
+}
+
+int main(void)
+{
+    fmpl_request none = {FMPL_REQUEST_SEND, 0, 0, 0, 0};
+    FAILS(fmpl_waitall(&none, 1, NULL), FMPL_ERR_INIT);
+    OK(fmpl_init(NULL, NULL, 16));
+    OK(fmpl_comm_rank(FMPL_COMM_WORLD, &rank));
+    OK(fmpl_comm_size(FMPL_COMM_WORLD, &size));
+    all_at_once();
+    as_they_come(0);
+    as_they_come(1);
+    of_every_kind();
+    what_fails();
+    OK(fmpl_barrier(FMPL_COMM_WORLD));
+    asleep();
+    OK(fmpl_finalize());
+    return 0;
+}
