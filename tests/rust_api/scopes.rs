@@ -231,3 +231,37 @@ fn a_dead_peer_ends_the_wait_of_a_scope() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("rank 0 goes on") && said.contains("rank 1 has died"), "{output:?}");
 }
+
+on_ranks!(
+    /// Each other rank sends to rank 0, late by its own time; a receive that is truncated is told of at its place, and keeps none of the others.
+    a_scope_waits_for_any_of_several_receives, [2, 3, 4], 5, |_job, world| {
+        if world.rank() != 0 {
+            std::thread::sleep(std::time::Duration::from_millis(if world.rank() == 1 { 60 } else { 0 }));
+            let numbers = [world.rank() as u32; 2];
+            world.send(if world.rank() == 2 { &numbers[..] } else { &numbers[..1] }, 0, 4)?;
+            return Ok(());
+        }
+        let mut got = vec![0u32; world.size()];
+        let others = 1..world.size();
+        let mut ended = Vec::new();
+        world.scope(|s| {
+            let mut open = Vec::new();
+            for (rank, into) in got.chunks_mut(1).enumerate().skip(1) {
+                open.push(s.irecv(into, rank, 4)?);
+            }
+            while let Some((at, outcome)) = s.wait_any(&mut open) {
+                match outcome {
+                    Ok(received) => assert_eq!((received.len, received.index), (1, 4)),
+                    Err(error) => assert_eq!((at + 1, error.code()), (2, fmpl::Code::Truncate)),
+                }
+                ended.push(at + 1);
+            }
+            Ok(())
+        })?;
+        assert!(got.iter().enumerate().all(|(rank, n)| rank == 0 || *n == rank as u32));
+        if world.size() == 4 {
+            assert_eq!(ended.last(), Some(&1), "the late one comes last: {ended:?}");
+        }
+        ended.sort_unstable();
+        assert!(ended.into_iter().eq(others));
+});

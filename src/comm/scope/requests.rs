@@ -7,6 +7,8 @@ use super::{Open, Scope};
 use crate::base::error::{Code, Error, Result};
 use crate::comm::{FromAny, Plain, Received};
 use crate::p2p::any_source;
+use crate::p2p::request::Several;
+use crate::wait::Waiter;
 
 /// A request's place in its scope; `None` when it is over.
 pub(super) struct Record<'scope, 'env> {
@@ -165,6 +167,66 @@ impl<D> RecvRequest<'_, '_, D> {
         match self.record.with(|open| open.cancel(), |cancelled| *cancelled)? {
             true => Ok(None),
             false => self.complete().map(Some),
+        }
+    }
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Waits until one of several receives is over, whichever: its place, and what came. `None`: all are over already.
+    ///
+    /// ```
+    /// # let job = fmpl::init(4)?;
+    /// # let world = job.world();
+    /// let mut numbers = [0u64; 3];
+    /// world.scope(|s| {
+    ///     let one = |(k, n)| s.irecv(n, 0, k);
+    ///     let mut open: Vec<_> = numbers.chunks_mut(1).enumerate().map(one).collect::<Result<_, _>>()?;
+    ///     for k in [2, 0, 1] {
+    ///         world.send(&[k as u64], 0, k)?;
+    ///         let (which, received) = s.wait_any(&mut open).expect("one is left");
+    ///         assert_eq!((which, received?.len), (k, 1));
+    ///     }
+    ///     assert!(s.wait_any(&mut open).is_none());
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(numbers, [0, 1, 2]);
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    pub fn wait_any<D>(&self, requests: &mut [RecvRequest<'scope, 'env, D>]) -> Option<(usize, Result<Received>)> {
+        let mut waiter = Waiter::new();
+        loop {
+            let mut left = None;
+            for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| !request.is_over()) {
+                match request.test().transpose() {
+                    Some(outcome) => return Some((at, outcome)),
+                    None => left = Some(at),
+                }
+            }
+            let left = left?;
+            if waiter.spin() {
+                continue;
+            }
+            let slow = Several::new().and_then(|mut several| {
+                requests.iter().for_each(|request| request.is_awaited(&mut several));
+                waiter.slow(&several)
+            });
+            if let Err(error) = slow {
+                return Some((left, Err(error)));
+            }
+        }
+    }
+}
+
+impl<D> RecvRequest<'_, '_, D> {
+    fn is_over(&self) -> bool {
+        self.outcome.is_some() || self.record.id.is_none()
+    }
+
+    /// Adds it to a wait, unless it is over.
+    fn is_awaited(&self, several: &mut Several) {
+        let open = self.record.scope.open.borrow();
+        if let Some(open) = self.record.id.filter(|_| !self.is_over()).and_then(|id| open.get(id)) {
+            several.add_receive(open.comm, open.peer, open.index);
         }
     }
 }
