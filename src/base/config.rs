@@ -347,6 +347,29 @@ impl Config {
     }
 }
 
+/// Says of a variable that looks like a setting that it is none, and which was meant, if one is like it.
+pub fn unknown(name: &str) -> String {
+    let like = SETTINGS.iter().map(|s| (distance(name, s.name), s.name)).min();
+    match like.filter(|(distance, _)| *distance <= 3) {
+        Some((_, meant)) => format!("{name} is no setting of FMPL; did you mean {meant}?"),
+        None => format!("{name} is no setting of FMPL; `fmpl info` lists them"),
+    }
+}
+
+/// How many letters must be put in, taken out or changed to make one word of another.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let changed = before + usize::from(x != y);
+            before = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(before + 1);
+        }
+    }
+    row[b.len()]
+}
+
 /// A number of bytes: `4096`, `64k`, `16M`, `1G`.
 pub fn bytes(v: &str) -> Option<usize> {
     let v = v.trim();
@@ -363,6 +386,18 @@ pub fn bytes(v: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_misspelt_setting_is_known_by_its_likeness() {
+        for (name, meant) in [("FMPL_EAGRE", "FMPL_EAGER"), ("FMPL_NETWORKS", "FMPL_NETWORK"), ("FMPL_Spin_us", "")] {
+            let text = unknown(name);
+            match meant {
+                "" => assert!(text.contains("fmpl info"), "{text}"),
+                _ => assert!(text.ends_with(&format!("did you mean {meant}?")), "{text}"),
+            }
+        }
+        assert_eq!((distance("kitten", "sitting"), distance("", "abc"), distance("abc", "abc")), (3, 3, 0));
+    }
 
     #[test]
     fn sizes() {

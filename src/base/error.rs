@@ -135,10 +135,10 @@ impl Code {
 /// An error: its [`Code`], and a text that names what was being done, with which peer and index, and what to do about it.
 ///
 /// One pointer wide, so that the `Result<()>` of a call on the path of a message travels in a register.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Inner {
     code: Code,
     detail: Box<str>,
@@ -189,6 +189,13 @@ impl fmt::Display for Error {
     }
 }
 
+/// The sentence and the code's name in C: what a `main` prints that ends with an error.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} ({})", self.code().c_name())
+    }
+}
+
 impl std::error::Error for Error {}
 
 /// Says something on standard error, after the library's name: a line, by one call of the system, so that the lines of several
@@ -223,5 +230,11 @@ mod tests {
         }
         assert_eq!(Code::from_number(0), None);
         assert_eq!(Code::from_number(999), None);
+    }
+
+    #[test]
+    fn what_a_main_prints_is_a_sentence() {
+        let error = Error::new(Code::Setting, "FMPL_EAGER=much: not a number");
+        assert_eq!(format!("{error:?}"), format!("{error} (FMPL_ERR_SETTING)"));
     }
 }

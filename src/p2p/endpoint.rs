@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::base::atomics::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Mutex, Ordering};
 use crate::base::by_rank::ByRank;
-use crate::base::config::Config;
+use crate::base::config::{self, Config};
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{self, Level, tell};
 use crate::base::processor::Processor;
@@ -167,8 +167,10 @@ impl Endpoint {
         let config = Config::from_environment()?;
         let launch = Launch::begin(how);
         log::configure(config.log, launch.as_ref().ok().map(Launch::rank));
+        // Once for a node, whose ranks have the same environment mostly.
+        let first = launch.as_ref().map_or(true, |launch| launch.local_ranks().first() == Some(&launch.rank()));
         for name in Config::unknown_names() {
-            tell(Level::Warn, || format!("{name} is no setting of FMPL; `fmpl info` lists them"));
+            tell(if first { Level::Warn } else { Level::Info }, || config::unknown(&name));
         }
         let launch = launch?;
         let (rank, size) = (launch.rank(), launch.size());

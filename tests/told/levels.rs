@@ -18,9 +18,11 @@ pub fn is_made_wait() {
 }
 
 /// A piece of text that a level tells, and the first level that does.
-const TOLD: [(&str, usize); 6] = [
+const TOLD: [(&str, usize); 8] = [
     ("stalled: rank 0: ", 1),
-    ("rank 1: FMPL_NONSENSE is no setting", 2),
+    ("rank 0: FMPL_NONSENSE is no setting", 2),
+    ("rank 0: FMPL_NETWORKS is no setting of FMPL; did you mean FMPL_NETWORK?", 2),
+    ("rank 1: FMPL_NONSENSE is no setting", 3),
     ("rank 1: 2 ranks; node 0 of 1", 3),
     ("; settings: ", 3),
     ("rank 0: lane to rank 1 in communicator 0 by shared memory with process ", 4),
@@ -29,7 +31,7 @@ const TOLD: [(&str, usize); 6] = [
 
 pub fn each_level() {
     for (level, name) in ["off", "error", "warn", "info", "debug"].into_iter().enumerate() {
-        let settings = format!("FMPL_STALL=0.3 FMPL_NONSENSE=1 FMPL_LOG={name}");
+        let settings = format!("FMPL_STALL=0.3 FMPL_NONSENSE=1 FMPL_NETWORKS=none FMPL_LOG={name}");
         let outcome = Job::new(2, "is made wait").settings(&settings).run();
         let text = complaints(&outcome);
         for (piece, first) in TOLD {

@@ -8,7 +8,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::process::ExitCode;
 
-use fmpl::base::config::Config;
+use fmpl::base::config::{self, Config};
 use fmpl::base::processor::Processor;
 use fmpl::base::system;
 use fmpl::base::tuning::{Whence, find};
@@ -346,7 +346,7 @@ fn settings() -> Finding {
     }
     Finding::problem(
         NAME,
-        format!("no such setting: {}", unknown.join(", ")),
+        unknown.iter().map(|name| config::unknown(name)).collect::<Vec<_>>().join("; "),
         "it has no effect",
         "fmpl info lists the settings",
     )
