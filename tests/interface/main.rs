@@ -7,6 +7,7 @@ mod acp;
 mod fortran;
 mod header;
 mod installed;
+mod machine;
 mod programs;
 #[path = "../skip/mod.rs"]
 mod skip;

@@ -12,6 +12,7 @@ use fmpl::base::config::{self, Config};
 use fmpl::base::processor::Processor;
 use fmpl::base::system;
 use fmpl::base::tuning::{Whence, find};
+use serde_json::{Value, json};
 
 mod network;
 
@@ -63,10 +64,28 @@ impl Finding {
 }
 
 /// The command.
-pub fn main() -> ExitCode {
+pub fn main(json: bool) -> ExitCode {
     let findings = examine();
+    let count = |level| findings.iter().filter(|f| f.level == level).count();
+    let (problems, notes) = (count(Level::Problem), count(Level::Note));
+    if json {
+        println!("{:#}", json!({ "findings": as_json(&findings), "problems": problems, "notes": notes }));
+    } else {
+        print(&findings);
+        println!("\n{problems} problems, {notes} notes.");
+    }
+    if problems > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// What was found, for programs.
+pub fn as_json(findings: &[Finding]) -> Vec<Value> {
+    let one = |f: &Finding| json!({ "name": f.name, "level": f.level.to_string().to_lowercase(), "found": f.found, "costs": f.costs, "mend": f.mend });
+    findings.iter().map(one).collect()
+}
+
+fn print(findings: &[Finding]) {
     let width = findings.iter().map(|f| f.name.len()).max().unwrap_or(0);
-    for f in &findings {
+    for f in findings {
         println!("{:<7}  {:<width$}  {}", f.level.to_string(), f.name, f.found);
         for (word, text) in [("costs", f.costs), ("mend", f.mend)] {
             if !text.is_empty() {
@@ -74,10 +93,6 @@ pub fn main() -> ExitCode {
             }
         }
     }
-    let count = |level| findings.iter().filter(|f| f.level == level).count();
-    let (problems, notes) = (count(Level::Problem), count(Level::Note));
-    println!("\n{problems} problems, {notes} notes.");
-    if problems > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// Everything that is looked at.

@@ -2,16 +2,83 @@
 
 use std::process::ExitCode;
 
-use fmpl::base::config::{Config, SETTINGS};
+use fmpl::base::config::{Config, SETTINGS, Setting};
 use fmpl::base::copying::{self, Loop};
 use fmpl::base::processor::Processor;
-use fmpl::base::tuning::{Case, Distance, Whence, find};
+use fmpl::base::tuning::{Case, Distance, Found, Whence, find};
 use fmpl::fabric::shm::region::page_size;
+use serde_json::{Value, json};
 
 use super::doctor::{self, Level};
 
-/// The command.
-pub fn main() -> ExitCode {
+/// The command: everything, or the settings that have one of these texts in their names.
+pub fn main(names: &[String], json: bool) -> ExitCode {
+    if names.is_empty() {
+        match json {
+            true => println!("{:#}", as_json()),
+            false => all(),
+        }
+        return ExitCode::SUCCESS;
+    }
+    let has = |s: &&Setting| names.iter().any(|name| s.name.contains(&name.to_uppercase()));
+    let found: Vec<&Setting> = SETTINGS.iter().filter(has).collect();
+    match json {
+        true => println!("{:#}", json!({ "settings": found.iter().map(|s| setting_as_json(s)).collect::<Vec<_>>() })),
+        false => found.iter().for_each(|s| setting(s)),
+    }
+    if found.is_empty() {
+        eprintln!("fmpl info: no setting has {} in its name; without a name all are listed", names.join(" or "));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn value_of(s: &Setting) -> Option<String> {
+    std::env::var_os(s.name).map(|value| value.to_string_lossy().into_owned())
+}
+
+fn setting(s: &Setting) {
+    println!("  {:<20} {}", s.name, s.meaning);
+    let value = value_of(s).unwrap_or_else(|| "not set".into());
+    println!("  {:<20} default {}; now {value}; values: {}", "", s.default, s.values);
+}
+
+fn setting_as_json(s: &Setting) -> Value {
+    json!({ "name": s.name, "meaning": s.meaning, "default": s.default, "value": value_of(s), "values": s.values })
+}
+
+/// The same as the text, for programs.
+fn as_json() -> Value {
+    let processor = Processor::here();
+    copies();
+    let numbers = Config::from_environment().and_then(|config| find(&config, &processor)).map(|found| {
+        let [near, far] = explained(&found, &processor);
+        let one = |(near, far): (&Number<'_>, &Number<'_>)| {
+            (near.0.to_owned(), json!({ "near": near.1, "far": far.1, "near_from": near.2, "far_from": far.2 }))
+        };
+        let file = match &found.whence {
+            Whence::BuiltIn => Value::Null,
+            Whence::File(path) => json!(path),
+        };
+        json!({ "file": file, "numbers": Value::Object(near.iter().zip(&far).map(one).collect()) })
+    });
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "build": if cfg!(debug_assertions) { "debug" } else { "release" },
+        "target": format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+        "layout": fmpl::fabric::shm::region::LAYOUT_VERSION,
+        "cores": doctor::available_cores(),
+        "page_size": page_size(),
+        "copies": copying::chosen().name(),
+        "processor": processor.to_string(),
+        "tuning": numbers.unwrap_or(Value::Null),
+        "machine": doctor::as_json(&doctor::examine()),
+        "settings": SETTINGS.iter().map(setting_as_json).collect::<Vec<_>>(),
+        "unknown_settings": Config::unknown_names(),
+    })
+}
+
+fn all() {
     println!("fmpl {}, {} build", env!("CARGO_PKG_VERSION"), if cfg!(debug_assertions) { "debug" } else { "release" });
     println!("target               {}-{}", std::env::consts::ARCH, std::env::consts::OS);
     println!("shared records       layout {}", fmpl::fabric::shm::region::LAYOUT_VERSION);
@@ -30,16 +97,11 @@ pub fn main() -> ExitCode {
         println!("{mark} {:<24} {}", f.name, f.found);
     }
     println!("\nSettings (environment variables):");
-    for s in SETTINGS {
-        let value = std::env::var(s.name).unwrap_or_else(|_| "not set".into());
-        println!("  {:<20} {}", s.name, s.meaning);
-        println!("  {:<20} default {}; now {value}; values: {}", "", s.default, s.values);
-    }
+    SETTINGS.iter().for_each(setting);
     let unknown = Config::unknown_names();
     if !unknown.is_empty() {
         println!("\nNo settings of ours, so without effect: {}", unknown.join(", "));
     }
-    ExitCode::SUCCESS
 }
 
 /// The loop by which payloads are copied, and those that this processor runs.
@@ -60,14 +122,22 @@ fn tuning() {
         Whence::BuiltIn => println!("tuning               what is built in (fmpl tune measures this machine)"),
         Whence::File(path) => println!("tuning               {}, after what is built in", path.display()),
     }
-    let take_over = found.rows.take_over(&processor);
-    let of = |distance| Case { processor: &processor, distance, members: 2, crowded: false, take_over };
-    let (near, far) = (found.rows.explain(&of(Distance::Shared)), found.rows.explain(&of(Distance::Apart)));
+    let [near, far] = explained(&found, &processor);
     println!("  {:<28} {:<10} {:<10} by the section", "numbers (of two ranks)", "near", "far");
     for (near, far) in near.iter().zip(&far) {
         let from = if near.2 == far.2 { format!("[{}]", near.2) } else { format!("[{}], [{}]", near.2, far.2) };
         println!("  {:<28} {:<10} {:<10} {from}", near.0, near.1, far.1);
     }
+}
+
+/// A number of the tuning file: its name, its value, and the section from which that comes.
+type Number<'a> = (&'static str, String, &'a str);
+
+/// The numbers of two ranks, on near and on far cores.
+fn explained<'a>(found: &'a Found, processor: &Processor) -> [Vec<Number<'a>>; 2] {
+    let take_over = found.rows.take_over(processor);
+    let of = |distance| found.rows.explain(&Case { processor, distance, members: 2, crowded: false, take_over });
+    [of(Distance::Shared), of(Distance::Apart)]
 }
 
 /// The RDMA ports, and what a rank that used one would choose of it.

@@ -32,6 +32,12 @@ enum Command {
     Bench(Box<bench::Options>),
     /// What this build and machine offer, and every setting
     Info {
+        /// Only the settings with this in their names, such as FMPL_EAGER or spool
+        #[arg(value_name = "SETTING")]
+        settings: Vec<String>,
+        /// As JSON, for programs
+        #[arg(long, conflicts_with = "memory")]
+        json: bool,
         /// Instead: what memory a rank takes that talks to three others, by component; of a job of so many ranks
         #[arg(long, value_name = "RANKS", num_args = 0..=1, default_missing_value = "4")]
         memory: Option<u32>,
@@ -39,7 +45,11 @@ enum Command {
     /// What memory of a node message passing takes in a job of a million nodes, by the formulas of a paper
     Model(model::Options),
     /// What is missing on this machine, and what that costs
-    Doctor,
+    Doctor {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
     /// Measure which way suits which message on this machine, for all programs that run here
     Tune(bench::tune::Terms),
     /// The events of all ranks (FMPL_TRACE) in one file, on one clock
@@ -60,17 +70,17 @@ fn main() -> ExitCode {
         }
     }
     let command = Cli::parse_from(words).command;
-    if matches!(command, Command::Info { memory: None } | Command::Model(_) | Command::Doctor) {
+    if matches!(command, Command::Info { memory: None, .. } | Command::Model(_) | Command::Doctor { .. }) {
         fmpl::base::system::end_with_reader();
     }
     match command {
         Command::Run(o) => run::main(*o),
         Command::Daemon => ExitCode::from(fmpl::launch::embedded::daemon() as u8),
         Command::Bench(o) => bench::main(&o),
-        Command::Info { memory: Some(ranks) } => memory::main(ranks),
-        Command::Info { memory: None } => info::main(),
+        Command::Info { memory: Some(ranks), .. } => memory::main(ranks),
+        Command::Info { memory: None, settings, json } => info::main(&settings, json),
         Command::Model(o) => model::main(&o),
-        Command::Doctor => doctor::main(),
+        Command::Doctor { json } => doctor::main(json),
         Command::Tune(terms) => bench::tune::main(&terms),
         Command::Trace(o) => trace::main(&o),
         Command::Install(o) => install::main(&o),

@@ -1,0 +1,72 @@
+//! What `fmpl info` and `fmpl doctor` say, to people and to programs.
+
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::programs::built_command;
+
+fn fmpl(words: &[&str]) -> Output {
+    Command::new(built_command()).args(words).env("FMPL_EAGER", "2k").output().expect("it starts")
+}
+
+fn json(words: &[&str]) -> Value {
+    let output = fmpl(words);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{words:?}: {e}: {output:?}"))
+}
+
+#[test]
+fn info_is_for_programs_too() {
+    let all = json(&["info", "--json"]);
+    assert_eq!(all["version"], env!("CARGO_PKG_VERSION"));
+    assert!(all["page_size"].as_u64().is_some_and(u64::is_power_of_two), "{all}");
+    let settings = all["settings"].as_array().expect("settings");
+    let eager = settings.iter().find(|s| s["name"] == "FMPL_EAGER").expect("a setting");
+    assert_eq!(eager["value"], "2k");
+    assert!(settings.iter().any(|s| s["value"].is_null()), "{settings:?}");
+    let text = String::from_utf8(fmpl(&["info"]).stdout).expect("a text");
+    for s in settings {
+        assert!(text.contains(s["name"].as_str().expect("a name")), "{s}");
+    }
+    assert!(all["tuning"]["numbers"]["take_over"]["near"].is_string(), "{}", all["tuning"]);
+}
+
+#[test]
+fn info_of_some_settings() {
+    for name in ["FMPL_EAGER", "eager"] {
+        let output = fmpl(&["info", name]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("FMPL_EAGER") && text.contains("now 2k"), "{text}");
+        assert!(!text.contains("FMPL_SPOOL "), "{text}");
+        assert_eq!(json(&["info", "--json", name])["settings"][0]["value"], "2k");
+    }
+    let none = fmpl(&["info", "nonsense"]);
+    assert!(!none.status.success() && String::from_utf8_lossy(&none.stderr).contains("no setting has nonsense"));
+}
+
+#[test]
+fn doctor_is_for_programs_too() {
+    let all = json(&["doctor", "--json"]);
+    let findings = all["findings"].as_array().expect("findings");
+    assert!(findings.len() > 10, "{all}");
+    let count = |level| findings.iter().filter(|f| f["level"] == level).count() as u64;
+    assert_eq!((all["problems"].as_u64(), all["notes"].as_u64()), (Some(count("problem")), Some(count("note"))));
+    assert!(findings.iter().all(|f| f["name"].is_string() && f["found"].is_string()), "{all}");
+}
+
+/// As under `| head -1`.
+#[test]
+fn nobody_reads_to_the_end() {
+    let mut info = Command::new(built_command())
+        .arg("info")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(info.stdout.take());
+    let mut said = String::new();
+    info.stderr.take().expect("a pipe").read_to_string(&mut said).expect("a text");
+    info.wait().expect("its end");
+    assert_eq!(said, "");
+}
