@@ -920,6 +920,22 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_comm_split
   end interface
 
+  !> Makes a communicator of the ranks of each node, which share memory; all ranks of the communicator call
+  !! it.
+  !! @param comm the communicator to split.
+  !! @param order where in the new one; where it is equal the ranks in comm decide.
+  !! @param newcomm set to that of this rank's node.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_comm_split.
+  interface
+    subroutine fmpl_comm_split_node(comm, order, newcomm, ier) bind(C, name="fmpl_comm_split_node_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(in) :: order
+      integer(c_int), intent(out) :: newcomm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_split_node
+  end interface
+
   !> Makes a communicator of the same ranks in the same order, with indices of its own; all of them call it.
   !! @param comm the communicator.
   !! @param newcomm set to the new one.

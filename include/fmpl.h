@@ -741,6 +741,17 @@ int fmpl_comm_create(fmpl_comm *comm, int key);
 int fmpl_comm_split(fmpl_comm comm, int colour, int order, fmpl_comm *newcomm);
 
 /**
+ * Makes a communicator of the ranks of each node, which share memory; all ranks of the communicator call it.
+ *
+ * @param[in] comm the communicator to split.
+ * @param[in] order where in the new one; where it is equal the ranks in comm decide.
+ * @param[out] newcomm set to that of this rank's node.
+ * @return as fmpl_comm_split.
+ * @see MPI_Comm_split_type with MPI_COMM_TYPE_SHARED.
+ */
+int fmpl_comm_split_node(fmpl_comm comm, int order, fmpl_comm *newcomm);
+
+/**
  * Makes a communicator of the same ranks in the same order, with indices of its own; all of them call it.
  *
  * @param[in] comm the communicator.

@@ -339,6 +339,7 @@
       external fmpl_init_id
       external fmpl_comm_create
       external fmpl_comm_split
+      external fmpl_comm_split_node
       external fmpl_comm_dup
       external fmpl_comm_free
       external fmpl_comm_translate

@@ -28,6 +28,13 @@ pub fn comm_split(comm: i32, colour: i32, order: i32) -> Result<Option<i32>> {
     make(comm, Call::Split, colour, order)
 }
 
+/// `fmpl_comm_split_node`: a communicator of the ranks of `comm` that share this one's memory.
+pub fn comm_split_node(comm: i32, order: i32) -> Result<i32> {
+    let ep = endpoint()?;
+    let node = ep.launch.nodes().node_of(ep.rank);
+    make(comm, Call::Split, node as i32, order)?.ok_or_else(|| Error::new(Code::System, "a node without this rank"))
+}
+
 /// `fmpl_comm_dup`: a communicator of the same ranks in the same order.
 pub fn comm_dup(comm: i32) -> Result<i32> {
     make(comm, Call::Dup, 0, 0)?.ok_or_else(|| Error::new(Code::System, "a duplicate without this rank"))

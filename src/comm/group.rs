@@ -119,6 +119,11 @@ impl<'job> Comm<'job> {
         create::comm_split(self.id, number(colour)?, order)?.map(Communicator::new).transpose()
     }
 
+    /// Makes a communicator of the ranks of each node, which share memory; all ranks call it. Ordered as by [`Comm::split`].
+    pub fn split_node(&self, order: i32) -> Result<Communicator<'job>> {
+        Communicator::new(create::comm_split_node(self.id, order)?)
+    }
+
     /// A communicator of the same ranks in the same order, all of which call it.
     pub fn duplicate(&self) -> Result<Communicator<'job>> {
         Communicator::new(create::comm_dup(self.id)?)

@@ -204,6 +204,7 @@ entries! {
 
     fmpl_comm_create_(comm: Out, key: In) = fmpl_comm_create;
     fmpl_comm_split_(comm: In, colour: In, order: In, newcomm: Out) = fmpl_comm_split;
+    fmpl_comm_split_node_(comm: In, order: In, newcomm: Out) = fmpl_comm_split_node;
     fmpl_comm_dup_(comm: In, newcomm: Out) = fmpl_comm_dup;
     fmpl_comm_free_(comm: Out) = fmpl_comm_free;
     fmpl_comm_translate_(from: In, rank: In, to: In, result: Out) = fmpl_comm_translate;

@@ -548,7 +548,7 @@ static void multicast(void) {
 }
 
 static void communicators(void) {
-    fmpl_comm parity, reversed, twin, none, freed;
+    fmpl_comm parity, reversed, twin, none, freed, node;
     int r, s, there;
     long word, got;
     OK(fmpl_comm_create(&parity, rank % 2));
@@ -560,6 +560,11 @@ static void communicators(void) {
     OK(fmpl_comm_split(FMPL_COMM_WORLD, 5, -rank, &reversed));
     OK(fmpl_comm_rank(reversed, &r));
     CHECK(r == size - 1 - rank);
+    OK(fmpl_comm_split_node(FMPL_COMM_WORLD, 0, &node));
+    OK(fmpl_comm_size(node, &s));
+    CHECK(s == size);
+    OK(fmpl_comm_free(&node));
+    OK(fmpl_comm_size(parity, &s));
     OK(fmpl_comm_dup(parity, &twin));
     OK(fmpl_comm_translate(FMPL_COMM_WORLD, rank, twin, &there));
     CHECK(there == rank / 2);

@@ -17,8 +17,9 @@ mod wrong;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 10] = [
+const TESTS: [Test; 11] = [
     ("everybody_finds_their_place", members::everybody),
+    ("nodes_have_communicators", members::of_nodes),
     ("messages_of_different_communicators_never_mix", members::never_mix),
     ("many_indices_of_many_ranks", members::many_indices),
     ("ten_thousand_leave_nothing_behind", come_and_go::ten_thousand),
@@ -30,8 +31,9 @@ const TESTS: [Test; 10] = [
     ("random_programs", programs::random),
 ];
 
-const BODIES: [Body; 10] = [
+const BODIES: [Body; 11] = [
     ("finds its place", members::finds_its_place),
+    ("finds its node", members::finds_its_node),
     ("sends on all", members::sends_on_all),
     ("uses many indices", members::uses_many_indices),
     ("makes and frees", come_and_go::makes_and_frees),

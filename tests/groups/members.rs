@@ -1,4 +1,4 @@
-use crate::ranks::Job;
+use crate::ranks::{Job, Nodes};
 use crate::ranks::bytes::{check, message, seed};
 use crate::ranks::calls::*;
 
@@ -222,5 +222,35 @@ pub fn uses_many_indices() {
     free(wide);
     on(WORLD);
     finalize();
+    finalize();
+}
+
+/// On one node, and on two that get ranks by turns, reached by TCP.
+pub fn of_nodes() {
+    Job::new(3, "finds its node").env("NODES", 1).run();
+    Job::new(5, "finds its node").env("NODES", 2).nodes(Nodes::Cyclic(2)).settings("FMPL_NETWORK=tcp").run();
+}
+
+pub fn finds_its_node() {
+    init(4);
+    let (me, all, nodes) = (rank(), size(), std::env::var("NODES").unwrap().parse::<i32>().unwrap());
+    let mut mine = NULL;
+    // SAFETY: a variable.
+    let code = unsafe { fmpl::ffi::c::fmpl_comm_split_node(WORLD, -me, &mut mine) };
+    assert_eq!(code, 0, "{}", last_error());
+    // Those of the same node, backwards.
+    let mut members: Vec<i32> = (0..all).filter(|r| r % nodes == me % nodes).collect();
+    members.reverse();
+    on(mine);
+    assert_eq!((size(), members[rank() as usize]), (members.len() as i32, me));
+    let (next, before) = ((rank() + 1) % size(), (rank() + size() - 1) % size());
+    send(&me.to_ne_bytes(), next, 1);
+    let mut got = [0; 4];
+    recv(&mut got, before, 1);
+    assert_eq!(i32::from_ne_bytes(got), members[before as usize]);
+    on(WORLD);
+    free(mine);
+    // SAFETY: a null pointer, which is what is wrong.
+    unsafe { fails(fmpl::ffi::c::fmpl_comm_split_node(WORLD, 0, std::ptr::null_mut()), ARGUMENT) };
     finalize();
 }

@@ -7,6 +7,9 @@ on_ranks! {
     /// Rows and columns of a grid, and messages on them and on the world at once, by every kind of call.
     a_grid, [1, 4, 6], 4, |job, world| {
         let (me, wide) = (world.rank(), 2);
+        let node = world.split_node(-(me as i32))?;
+        assert_eq!((node.size(), node.rank()), (world.size(), world.size() - 1 - me));
+        node.free()?;
         let row = world.split(Some(me / wide), 0)?.expect("a colour");
         let column = world.split(Some(me % wide), -(me as i32))?.expect("a colour");
         assert_eq!(row.rank(), me % wide);

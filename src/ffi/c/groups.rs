@@ -51,6 +51,21 @@ pub unsafe extern "C" fn fmpl_comm_split(
     }
 }
 
+/// Makes a communicator of the ranks of each node, which share memory; all ranks of the communicator call it.
+///
+/// * comm: the communicator to split.
+/// * order: where in the new one; where it is equal the ranks in `comm` decide.
+/// * newcomm: set to that of this rank's node.
+///
+/// Returns: as `fmpl_comm_split`.
+///
+/// Source: `MPI_Comm_split_type` with `MPI_COMM_TYPE_SHARED`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_split_node(comm: fmpl_comm, order: c_int, newcomm: *mut fmpl_comm) -> c_int {
+    // SAFETY: null, or the caller's variable.
+    unsafe { hand_to(newcomm, "fmpl_comm_split_node: newcomm is NULL", || comm::comm_split_node(comm, order)) }
+}
+
 /// Makes a communicator of the same ranks in the same order, with indices of its own; all of them call it.
 ///
 /// * comm: the communicator.
