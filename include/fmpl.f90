@@ -2494,6 +2494,197 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_scan
   end interface
 
+  !> The same without this rank's own: rank k's vector becomes those of ranks 0 to k - 1, combined in this
+  !! order; that of rank 0 stays.
+  !! @param buf the vector; may be FMPL_NULL when count is 0.
+  !! @param count elements, the same on all ranks.
+  !! @param func how two elements are combined.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_reduce.
+  interface
+    subroutine fmpl_exscan(buf, count, func, comm, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: count
+      external :: func
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_exscan
+  end interface
+
+  !> Collects a message of each rank at the root, of different lengths.
+  !! sizes and places are arrays of INTEGER(8).
+  !! @param buf this rank's message; may be FMPL_NULL when size is 0. At the root it may be its place in all.
+  !! @param size its bytes.
+  !! @param all room for all of them; only the root's is looked at.
+  !! @param sizes bytes of each rank's message, which must be what it gives; only the root's are looked at.
+  !! @param places where in all each belongs, in bytes; FMPL_NULL: one right behind the other.
+  !! @param root the rank that gets them.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast; at the root FMPL_ERR_ARGUMENT when a rank gives fewer bytes.
+  !!     More are lost to the communicator: no further collective call of it succeeds.
+  interface fmpl_gatherv
+    subroutine fmpl_gatherv(buf, size, all, sizes, places, root, comm, ier) bind(C, name="fmpl_gatherv_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int64_t), dimension(*), intent(in) :: sizes
+      integer(c_int64_t), dimension(*), intent(in) :: places
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_gatherv
+    subroutine fmpl_gatherv8(buf, size, all, sizes, places, root, comm, ier) bind(C, name="fmpl_gatherv8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int64_t), dimension(*), intent(in) :: sizes
+      integer(c_int64_t), dimension(*), intent(in) :: places
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_gatherv8
+  end interface
+
+  !> Collects a message of each rank at all ranks, of different lengths.
+  !! sizes and places are arrays of INTEGER(8).
+  !! @param buf this rank's message; may be FMPL_NULL when size is 0. It may be its place in all.
+  !! @param size its bytes.
+  !! @param all room for all of them.
+  !! @param sizes bytes of each rank's message, the same on all ranks.
+  !! @param places where in all each belongs, in bytes; FMPL_NULL: one right behind the other.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_gatherv.
+  interface fmpl_allgatherv
+    subroutine fmpl_allgatherv(buf, size, all, sizes, places, comm, ier) bind(C, name="fmpl_allgatherv_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int64_t), dimension(*), intent(in) :: sizes
+      integer(c_int64_t), dimension(*), intent(in) :: places
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_allgatherv
+    subroutine fmpl_allgatherv8(buf, size, all, sizes, places, comm, ier) bind(C, name="fmpl_allgatherv8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int64_t), dimension(*), intent(in) :: sizes
+      integer(c_int64_t), dimension(*), intent(in) :: places
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_allgatherv8
+  end interface
+
+  !> Gives each rank its own message of the root's, of different lengths.
+  !! sizes and places are arrays of INTEGER(8).
+  !! @param all the messages; only the root's are looked at.
+  !! @param sizes bytes of each rank's message; only the root's are looked at.
+  !! @param places where in all each lies, in bytes; FMPL_NULL: one right behind the other.
+  !! @param buf room for this rank's message; may be FMPL_NULL when size is 0. At the root it may be the place
+  !!     in all where it lies.
+  !! @param size its bytes, which must be what the root gives.
+  !! @param root the rank that has the messages.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_gatherv, at the rank that takes.
+  interface fmpl_scatterv
+    subroutine fmpl_scatterv(all, sizes, places, buf, size, root, comm, ier) bind(C, name="fmpl_scatterv_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*), intent(in) :: all
+      integer(c_int64_t), dimension(*), intent(in) :: sizes
+      integer(c_int64_t), dimension(*), intent(in) :: places
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_scatterv
+    subroutine fmpl_scatterv8(all, sizes, places, buf, size, root, comm, ier) bind(C, name="fmpl_scatterv8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*), intent(in) :: all
+      integer(c_int64_t), dimension(*), intent(in) :: sizes
+      integer(c_int64_t), dimension(*), intent(in) :: places
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_scatterv8
+  end interface
+
+  !> Gives each rank its own message of each rank, of different lengths.
+  !! sizes and places are arrays of INTEGER(8).
+  !! @param sent the messages for the ranks.
+  !! @param sent_sizes bytes of each.
+  !! @param sent_places where in sent each lies, in bytes; FMPL_NULL: one right behind the other.
+  !! @param received room for the ranks' messages; it does not overlap with sent.
+  !! @param received_sizes bytes of each, which must be what the rank gives.
+  !! @param received_places where in received each belongs, in bytes; FMPL_NULL: one right behind the other.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_gatherv.
+  interface
+    subroutine fmpl_alltoallv(sent, sent_sizes, sent_places, received, received_sizes, received_places, comm, ier) bind(C, name="fmpl_alltoallv_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int64_t), dimension(*), intent(in) :: sent_sizes
+      integer(c_int64_t), dimension(*), intent(in) :: sent_places
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int64_t), dimension(*), intent(in) :: received_sizes
+      integer(c_int64_t), dimension(*), intent(in) :: received_places
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_alltoallv
+  end interface
+
   !> Combines the vectors of a group of ranks that is chosen for this one call, in the order of the ranks; the
   !! root's becomes the result, the others' stay as they are. All members of the group make the call, with the
   !! same group; nobody else takes part. Calls of one rank with others must be made in the same order by both.

@@ -1515,6 +1515,19 @@ int fmpl_reduce_scatter(const void *all, void *buf, int count, fmpl_func func, f
 int fmpl_scan(void *buf, int count, fmpl_func func, fmpl_comm comm);
 
 /**
+ * The same without this rank's own: rank k's vector becomes those of ranks 0 to k - 1, combined in this
+ * order; that of rank 0 stays.
+ *
+ * @param[out] buf the vector; may be NULL when count is 0.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined.
+ * @param[in] comm the communicator.
+ * @return as fmpl_reduce.
+ * @see MPI_Exscan.
+ */
+int fmpl_exscan(void *buf, int count, fmpl_func func, fmpl_comm comm);
+
+/**
  * Combines the vectors of a group of ranks that is chosen for this one call, in the order of the ranks; the
  * root's becomes the result, the others' stay as they are. All members of the group make the call, with the
  * same group; nobody else takes part. Calls of one rank with others must be made in the same order by both.
@@ -1642,6 +1655,73 @@ int fmpl_iallreduce_test(fmpl_comm comm, int *done);
  * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT.
  */
 int fmpl_func_register(fmpl_func func, size_t element_size, int commutes);
+
+/* ---- Collective calls with messages of different lengths ----------------------------------------------- */
+
+/**
+ * Collects a message of each rank at the root, of different lengths.
+ *
+ * @param[in] buf this rank's message; may be NULL when size is 0. At the root it may be its place in all.
+ * @param[in] size its bytes.
+ * @param[in] all room for all of them; only the root's is looked at.
+ * @param[in] sizes bytes of each rank's message, which must be what it gives; only the root's are looked at.
+ * @param[in] places where in all each belongs, in bytes; NULL: one right behind the other.
+ * @param[in] root the rank that gets them.
+ * @param[in] comm the communicator.
+ * @return as fmpl_bcast; at the root FMPL_ERR_ARGUMENT when a rank gives fewer bytes. More are lost to the
+ *     communicator: no further collective call of it succeeds.
+ * @see MPI_Gatherv.
+ */
+int fmpl_gatherv(const void *buf, size_t size, void *all, const size_t *sizes, const size_t *places, int root,
+    fmpl_comm comm);
+
+/**
+ * Collects a message of each rank at all ranks, of different lengths.
+ *
+ * @param[in] buf this rank's message; may be NULL when size is 0. It may be its place in all.
+ * @param[in] size its bytes.
+ * @param[in] all room for all of them.
+ * @param[in] sizes bytes of each rank's message, the same on all ranks.
+ * @param[in] places where in all each belongs, in bytes; NULL: one right behind the other.
+ * @param[in] comm the communicator.
+ * @return as fmpl_gatherv.
+ * @see MPI_Allgatherv.
+ */
+int fmpl_allgatherv(const void *buf, size_t size, void *all, const size_t *sizes, const size_t *places,
+    fmpl_comm comm);
+
+/**
+ * Gives each rank its own message of the root's, of different lengths.
+ *
+ * @param[in] all the messages; only the root's are looked at.
+ * @param[in] sizes bytes of each rank's message; only the root's are looked at.
+ * @param[in] places where in all each lies, in bytes; NULL: one right behind the other.
+ * @param[out] buf room for this rank's message; may be NULL when size is 0. At the root it may be the place
+ *     in all where it lies.
+ * @param[in] size its bytes, which must be what the root gives.
+ * @param[in] root the rank that has the messages.
+ * @param[in] comm the communicator.
+ * @return as fmpl_gatherv, at the rank that takes.
+ * @see MPI_Scatterv.
+ */
+int fmpl_scatterv(const void *all, const size_t *sizes, const size_t *places, void *buf, size_t size,
+    int root, fmpl_comm comm);
+
+/**
+ * Gives each rank its own message of each rank, of different lengths.
+ *
+ * @param[in] sent the messages for the ranks.
+ * @param[in] sent_sizes bytes of each.
+ * @param[in] sent_places where in sent each lies, in bytes; NULL: one right behind the other.
+ * @param[in] received room for the ranks' messages; it does not overlap with sent.
+ * @param[in] received_sizes bytes of each, which must be what the rank gives.
+ * @param[in] received_places where in received each belongs, in bytes; NULL: one right behind the other.
+ * @param[in] comm the communicator.
+ * @return as fmpl_gatherv.
+ * @see MPI_Alltoallv.
+ */
+int fmpl_alltoallv(const void *sent, const size_t *sent_sizes, const size_t *sent_places, void *received,
+    const size_t *received_sizes, const size_t *received_places, fmpl_comm comm);
 
 /* ---- Predefined functions of reductions ---------------------------------------------------------------- */
 

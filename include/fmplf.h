@@ -429,6 +429,14 @@
       external fmpl_ibcast8
       external fmpl_reduce_scatter
       external fmpl_scan
+      external fmpl_exscan
+      external fmpl_gatherv
+      external fmpl_gatherv8
+      external fmpl_allgatherv
+      external fmpl_allgatherv8
+      external fmpl_scatterv
+      external fmpl_scatterv8
+      external fmpl_alltoallv
       external fmpl_mcast_reduce
       external fmpl_ibarrier
       external fmpl_iallreduce

@@ -12,7 +12,8 @@
 //! | `multicast` | broadcast between nodes by a multicast group |
 //! | `barrier`, `bcast`, `reduce` | the algorithms of the calls of these names, and of allreduce |
 //! | `exchange` | gather, allgather, scatter, alltoall |
-//! | `partial` | reduce-scatter, scan |
+//! | `uneven` | the same of blocks of different lengths |
+//! | `partial` | reduce-scatter, scan, exscan |
 //! | `group` | a reduction in a group that is chosen for it |
 //! | `request` | calls that do not wait |
 //! | `copies` | reaching into another member's memory |
@@ -37,12 +38,15 @@ mod reduce;
 mod request;
 mod team;
 mod tree;
+mod uneven;
 
 use exchange::{Blocks, Pattern};
 pub use function::Function;
 use function::Vector;
 pub use request::{Kind, iallreduce, ibarrier, ibcast, is_pending, join, left_over, test, wait};
 use team::Team;
+pub use uneven::Sizes;
+use uneven::{Block, Uneven};
 
 use crate::base::atomics::Ordering;
 use crate::base::bytes::{Bytes, Room};
@@ -293,6 +297,77 @@ fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks<'_>, call: &'stati
         None => team.run(exchange::exchange(team, pattern, b)),
         Some(_) => team.run(between::exchange(team, pattern, b)),
     }
+}
+
+/// `fmpl_gatherv`: `size` bytes of each rank come to their places in `take` of the root, where alone `sizes` counts.
+pub fn gatherv(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, sizes: Sizes<'_>, root: i32) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let root = check_root(team, root, "gatherv")?;
+    let taken = if team.rank == root { Side::Blocks(sizes) } else { Side::Whole(0) };
+    uneven(team, Pattern::Gather(root), "gatherv", (give, Side::Whole(size)), (take, taken))
+}
+
+/// `fmpl_allgatherv`: `size` bytes of each rank come to their places in `take` of all ranks.
+pub fn allgatherv(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, sizes: Sizes<'_>) -> Result<()> {
+    let (given, taken) = (Side::Whole(size), Side::Blocks(sizes));
+    uneven(team(endpoint()?, comm)?, Pattern::Allgather, "allgatherv", (give, given), (take, taken))
+}
+
+/// `fmpl_scatterv`: each rank gets its own block of the root's, where alone `sizes` counts, as `size` bytes.
+pub fn scatterv(comm: i32, give: Bytes<'_>, sizes: Sizes<'_>, take: Room<'_>, size: usize, root: i32) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let root = check_root(team, root, "scatterv")?;
+    let given = if team.rank == root { Side::Blocks(sizes) } else { Side::Whole(0) };
+    uneven(team, Pattern::Scatter(root), "scatterv", (give, given), (take, Side::Whole(size)))
+}
+
+/// `fmpl_alltoallv`: each rank gets its own block of each rank's. The two buffers do not overlap.
+pub fn alltoallv(comm: i32, give: Bytes<'_>, given: Sizes<'_>, take: Room<'_>, taken: Sizes<'_>) -> Result<()> {
+    let (given, taken) = (Side::Blocks(given), Side::Blocks(taken));
+    uneven(team(endpoint()?, comm)?, Pattern::Alltoall, "alltoallv", (give, given), (take, taken))
+}
+
+/// What is in a buffer.
+enum Side<'a> {
+    /// One block of so many bytes.
+    Whole(usize),
+    /// One for each rank.
+    Blocks(Sizes<'a>),
+}
+
+/// Blocks of different lengths.
+fn uneven(
+    team: &'static Team,
+    pattern: Pattern,
+    call: &'static str,
+    (give, given): (Bytes<'_>, Side<'_>),
+    (take, taken): (Room<'_>, Side<'_>),
+) -> Result<()> {
+    let blocks = |side| match side {
+        Side::Whole(len) => Ok((vec![Block::whole(len)], len)),
+        Side::Blocks(sizes) => sizes.blocks(team, call),
+    };
+    let ((given, most_given), (taken, most_taken)) = (blocks(given)?, blocks(taken)?);
+    let (give, take) = (check_bytes(team, give, most_given, call)?, check_room(team, take, most_taken, call)?);
+    let _in = InCall::enter(team, call)?;
+    let uneven = Uneven { pattern, call, give, given, take, taken };
+    uneven.keep(team)?;
+    if team.whole == 1 {
+        return Ok(());
+    }
+    team.name(pattern.operation(), most_given.max(most_taken));
+    team.run(uneven.exchange(team))
+}
+
+/// `fmpl_exscan`: the vector of `count` elements of rank k becomes x0 ∘ x1 ∘ … ∘ x(k-1); that of rank 0 stays.
+pub fn exscan(comm: i32, data: Room<'_>, count: i32, f: &Function<'_>) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let v = check_vector(team, data, count, f, "exscan")?;
+    let _in = InCall::enter(team, "exscan")?;
+    if v.bytes() == 0 || team.whole == 1 {
+        return Ok(());
+    }
+    team.run(partial::exscan(team, v))
 }
 
 /// `fmpl_reduce_scatter`: of the vectors at `give`, a block of `count` elements for each rank, the block of this rank comes to

@@ -11,6 +11,7 @@
 use super::arena::{Arena, CELL_BYTES, CELLS, RING_BYTES, there};
 use super::copies::piece_of;
 use super::function::Vector;
+use super::messages::Party;
 use super::reduce::{self, To};
 use super::team::Team;
 use crate::base::bytes::{Bytes, Scratch};
@@ -136,6 +137,21 @@ async fn blocks_pulled(team: &Team, arena: &Arena, give: Bytes<'_>, take: Vector
     team.finish(arena, call);
     // Others may still read this member's buffer.
     team.until_done(arena, call).await
+}
+
+/// One exscan of at least one element: the vector of member k becomes x0 ∘ x1 ∘ … ∘ x(k-1), by a scan of copies that each member hands on.
+/// Members of several nodes as well.
+pub(super) async fn exscan(team: &Team, v: Vector<'_>) -> Result<()> {
+    let copy = Scratch::new(v.bytes());
+    let own = Vector { at: copy.room().part(0, v.bytes()), ..v };
+    own.at.copy_from(*v.at);
+    match team.span {
+        None => scan(team, own).await?,
+        Some(_) => super::between::scan(team, own).await?,
+    }
+    let p = Party::all(team);
+    let next = (p.me + 1 < p.len()).then_some(p.me + 1);
+    p.swap_some(next, *own.at, p.me.checked_sub(1), v.at).await
 }
 
 /// One scan of at least one element: the vector of member k becomes x0 ∘ x1 ∘ … ∘ xk.

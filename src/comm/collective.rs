@@ -4,7 +4,7 @@ use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
 use crate::base::kernel::combine;
 use crate::coll::function::Closure;
-use crate::coll::{self, Function};
+use crate::coll::{self, Function, Sizes};
 use crate::comm::communicator::number;
 use crate::comm::{Comm, Plain};
 
@@ -91,6 +91,11 @@ predefined! {
     AbsMin: i32 = 10, f32 = 11, f64 = 12, [f32; 2] = 13, [f64; 2] = 14;
     MaxVal: i32 = 15, f32 = 16, f64 = 17;
     MinVal: i32 = 18, f32 = 19, f64 = 20;
+}
+
+/// Lengths in elements, in bytes. One that no slice can have stays too long.
+fn bytes_of<T>(lengths: &[usize]) -> Vec<usize> {
+    lengths.iter().map(|n| n.saturating_mul(size_of::<T>())).collect()
 }
 
 /// How many elements a call combines; no more than the core can count.
@@ -194,6 +199,54 @@ impl Comm<'_> {
         self.check_length("alltoall", received.len(), sent.len() / self.size)?;
         let (give, size, take) = (Bytes::of(sent), size_of_val(sent) / self.size, Room::of(received));
         self.claims.collective(|| coll::alltoall(self.id, give, size, take))?
+    }
+
+    /// Collects slices of different lengths at the root, in the order of the ranks: `lengths` has that of each rank. `all` and `lengths` are the
+    /// root's alone: elsewhere they are not looked at, and may be empty.
+    ///
+    /// ```
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let lengths: Vec<usize> = (1..=world.size()).collect();
+    /// let mut all = vec![0u32; lengths.iter().sum()];
+    /// world.gatherv(&vec![7; world.rank() + 1], &mut all, &lengths, 0)?;
+    /// # assert_eq!(all, [7]);
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    pub fn gatherv<T: Plain>(&self, data: &[T], all: &mut [T], lengths: &[usize], root: usize) -> Result<()> {
+        let (sizes, give, take) = (bytes_of::<T>(lengths), Bytes::of(data), Room::of(all));
+        let sizes = Sizes { sizes: &sizes, places: &[] };
+        self.claims.collective(|| coll::gatherv(self.id, give, give.len(), take, sizes, number(root)))?
+    }
+
+    /// Collects slices of different lengths at all ranks, in the order of the ranks; `lengths` has that of each rank.
+    pub fn allgatherv<T: Plain>(&self, data: &[T], all: &mut [T], lengths: &[usize]) -> Result<()> {
+        let (sizes, give, take) = (bytes_of::<T>(lengths), Bytes::of(data), Room::of(all));
+        let sizes = Sizes { sizes: &sizes, places: &[] };
+        self.claims.collective(|| coll::allgatherv(self.id, give, give.len(), take, sizes))?
+    }
+
+    /// Gives each rank its own slice of the root's, of different lengths, in the order of the ranks; the root's `lengths` has that of each rank,
+    /// which is that of its `data`. Elsewhere `all` and `lengths` are not looked at.
+    pub fn scatterv<T: Plain>(&self, all: &[T], lengths: &[usize], data: &mut [T], root: usize) -> Result<()> {
+        let (sizes, give, size, take) = (bytes_of::<T>(lengths), Bytes::of(all), size_of_val(data), Room::of(data));
+        let sizes = Sizes { sizes: &sizes, places: &[] };
+        self.claims.collective(|| coll::scatterv(self.id, give, sizes, take, size, number(root)))?
+    }
+
+    /// Gives each rank its own slice of each rank's, of different lengths, in the order of the ranks: what goes to each rank, and what comes
+    /// from each.
+    pub fn alltoallv<T: Plain>(&self, sent: (&[T], &[usize]), received: (&mut [T], &[usize])) -> Result<()> {
+        let (given, taken) = (bytes_of::<T>(sent.1), bytes_of::<T>(received.1));
+        let (given, taken) = (Sizes { sizes: &given, places: &[] }, Sizes { sizes: &taken, places: &[] });
+        let (give, take) = (Bytes::of(sent.0), Room::of(received.0));
+        self.claims.collective(|| coll::alltoallv(self.id, give, given, take, taken))?
+    }
+
+    /// As [`Comm::scan`] without each rank's own slice: that of rank k becomes what those of ranks 0 to k - 1 are together; rank 0's stays.
+    pub fn exscan<T: Plain>(&self, data: &mut [T], function: impl Reduce<T>) -> Result<()> {
+        let (count, data) = (elements(data.len())?, Room::of(data));
+        function.with(|f| self.claims.collective(|| coll::exscan(self.id, data, count, f)))?
     }
 
     /// Combines the ranks' slices `all` element by element; each rank gets its block of the result, in the order of the ranks.

@@ -18,6 +18,7 @@ mod loans;
 mod outside;
 mod requests;
 mod shapes;
+mod uneven;
 
 use core::ffi::{c_char, c_double, c_int, c_void};
 use core::ptr;
@@ -41,6 +42,7 @@ pub use loans::*;
 pub use outside::*;
 pub use requests::*;
 pub use shapes::*;
+pub use uneven::*;
 
 /// A communicator: a group of ranks with a space of indices of its own.
 pub type fmpl_comm = c_int;

@@ -8,6 +8,7 @@
 //! | `lost` | a rank that is killed is an error at all others within moments, in every call |
 //! | `calls` | zero sizes, one rank, wrong arguments |
 //! | `lengths` | ranks that call with different lengths, or make different calls, are told so |
+//! | `uneven` | gatherv, allgatherv, scatterv, alltoallv, exscan |
 //! | `taken` | lines that readers take over: every payload of calls in a row is compared, with and without |
 //!
 //! `FMPL_TEST_SEED=n` plays one random program only; `FMPL_TEST_LONG=1` plays for a minute.
@@ -22,10 +23,11 @@ mod lost;
 mod multicast;
 mod random;
 mod taken;
+mod uneven;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 15] = [
+const TESTS: [Test; 16] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -40,10 +42,11 @@ const TESTS: [Test; 15] = [
     ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),
     ("different_lengths_are_an_error_that_names_them", lengths::told),
+    ("uneven_blocks_come_to_their_places", uneven::as_one_process_would),
     ("lines_taken_over_keep_every_payload", taken::payloads),
 ];
 
-const BODIES: [Body; 13] = [
+const BODIES: [Body; 14] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("plays on communicators", communicators::plays),
@@ -56,6 +59,7 @@ const BODIES: [Body; 13] = [
     ("calls", calls::calls),
     ("lengths differ", lengths::differ),
     ("other calls", lengths::other_calls),
+    ("gives uneven blocks", uneven::gives),
     ("takes over", taken::takes_over),
 ];
 

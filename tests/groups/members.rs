@@ -1,6 +1,6 @@
-use crate::ranks::{Job, Nodes};
 use crate::ranks::bytes::{check, message, seed};
 use crate::ranks::calls::*;
+use crate::ranks::{Job, Nodes};
 
 pub fn everybody() {
     for ranks in [1, 2, 3, 5, 8] {

@@ -16,6 +16,7 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c/loans.rs"),
     include_str!("../../src/ffi/c/counters.rs"),
     include_str!("../../src/ffi/c/collective.rs"),
+    include_str!("../../src/ffi/c/uneven.rs"),
     include_str!("../../src/ffi/c/functions.rs")
 );
 const ERRORS: &str = include_str!("../../src/base/error.rs");

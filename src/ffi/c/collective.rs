@@ -24,7 +24,7 @@ pub(in crate::ffi) fn found(func: fmpl_func) -> Result<Function<'static>> {
 ///
 /// # Safety
 /// As many bytes as the call reads, or NULL.
-unsafe fn whole<'a>(at: *const c_void) -> Bytes<'a> {
+pub(super) unsafe fn whole<'a>(at: *const c_void) -> Bytes<'a> {
     // SAFETY: as the caller promises; what the call does not read is nobody's.
     unsafe { Bytes::new(at.cast(), isize::MAX as usize) }
 }
@@ -33,7 +33,7 @@ unsafe fn whole<'a>(at: *const c_void) -> Bytes<'a> {
 ///
 /// # Safety
 /// Room for as many bytes as the call writes, or NULL.
-unsafe fn whole_room<'a>(at: *mut c_void) -> Room<'a> {
+pub(super) unsafe fn whole_room<'a>(at: *mut c_void) -> Room<'a> {
     // SAFETY: as for `whole`.
     unsafe { Room::new(at.cast(), isize::MAX as usize) }
 }
@@ -232,6 +232,22 @@ pub unsafe extern "C" fn fmpl_reduce_scatter(
 pub unsafe extern "C" fn fmpl_scan(buf: *mut c_void, count: c_int, func: fmpl_func, comm: fmpl_comm) -> c_int {
     // SAFETY: the caller promises `count` elements at `buf`; the core looks at null and count itself.
     number(found(func).and_then(|f| coll::scan(comm, unsafe { whole_room(buf) }, count, &f)))
+}
+
+/// The same without this rank's own: rank k's vector becomes those of ranks 0 to k - 1, combined in this order; that of rank 0 stays.
+///
+/// * buf: the vector; may be NULL when `count` is 0.
+/// * count: elements, the same on all ranks.
+/// * func: how two elements are combined.
+/// * comm: the communicator.
+///
+/// Returns: as `fmpl_reduce`.
+///
+/// Source: `MPI_Exscan`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_exscan(buf: *mut c_void, count: c_int, func: fmpl_func, comm: fmpl_comm) -> c_int {
+    // SAFETY: the caller promises `count` elements at `buf`; the core looks at null and count itself.
+    number(found(func).and_then(|f| coll::exscan(comm, unsafe { whole_room(buf) }, count, &f)))
 }
 
 /// Combines the vectors of a group of ranks that is chosen for this one call, in the order of the ranks; the root's becomes the result,

@@ -1,6 +1,6 @@
 //! The Fortran names of the collective calls.
 
-use super::entry::{Buffer, Data, Function, In, Members, Out, entries};
+use super::entry::{Array8, Buffer, Data, Function, In, Members, Out, entries};
 use crate::ffi::c;
 use crate::ffi::outcome::{number, wrong};
 
@@ -22,6 +22,26 @@ entries! {
     fmpl_ibcast_, fmpl_ibcast8_(buf: Buffer, size: Size, root: In, comm: In) = fmpl_ibcast;
     fmpl_reduce_scatter_(all: Data, buf: Buffer, count: In, func: Function, comm: In) = fmpl_reduce_scatter;
     fmpl_scan_(buf: Buffer, count: In, func: Function, comm: In) = fmpl_scan;
+    fmpl_exscan_(buf: Buffer, count: In, func: Function, comm: In) = fmpl_exscan;
+
+    /// As [`c::fmpl_gatherv`]; sizes and places are arrays of INTEGER(8).
+    fmpl_gatherv_, fmpl_gatherv8_(buf: Data, size: Size, all: Buffer, sizes: Array8, places: Array8, root: In, comm: In)
+        = { c::fmpl_gatherv(buf, size, all, sizes.cast(), places.cast(), root, comm) };
+
+    /// As [`c::fmpl_allgatherv`]; sizes and places are arrays of INTEGER(8).
+    fmpl_allgatherv_, fmpl_allgatherv8_(buf: Data, size: Size, all: Buffer, sizes: Array8, places: Array8, comm: In)
+        = { c::fmpl_allgatherv(buf, size, all, sizes.cast(), places.cast(), comm) };
+
+    /// As [`c::fmpl_scatterv`]; sizes and places are arrays of INTEGER(8).
+    fmpl_scatterv_, fmpl_scatterv8_(all: Data, sizes: Array8, places: Array8, buf: Buffer, size: Size, root: In, comm: In)
+        = { c::fmpl_scatterv(all, sizes.cast(), places.cast(), buf, size, root, comm) };
+
+    /// As [`c::fmpl_alltoallv`]; sizes and places are arrays of INTEGER(8).
+    fmpl_alltoallv_(sent: Data, sent_sizes: Array8, sent_places: Array8, received: Buffer, received_sizes: Array8, received_places: Array8, comm: In)
+        = {
+            let (given, from) = (sent_sizes.cast(), sent_places.cast());
+            c::fmpl_alltoallv(sent, given, from, received, received_sizes.cast(), received_places.cast(), comm)
+        };
 
     /// As [`c::fmpl_mcast_reduce`]; the bitmap is an array of INTEGER(8).
     fmpl_mcast_reduce_(buf: Buffer, count: In, func: Function, members: Members, root: In, comm: In)

@@ -1,0 +1,158 @@
+//! Gather, allgather, scatter and alltoall of blocks that need not be of one length: by messages between all members, within a node as well, where
+//! a message goes straight into its receiver's buffer.
+//!
+//! Who takes a block knows its length; one of another length is an error of the call that takes it.
+
+use super::exchange::Pattern;
+use super::messages::Party;
+use super::team::Team;
+use crate::base::bytes::{Bytes, Room};
+use crate::base::error::{Code, Error, Result};
+
+/// Lengths and places of a block for each rank, in bytes; no places: one right behind the other.
+#[derive(Clone, Copy)]
+pub struct Sizes<'a> {
+    /// The lengths.
+    pub sizes: &'a [usize],
+    /// Where each begins, or nothing.
+    pub places: &'a [usize],
+}
+
+/// A block of a buffer: where it begins, and its bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Block {
+    at: usize,
+    len: usize,
+}
+
+impl Block {
+    /// All of a buffer.
+    pub(super) fn whole(len: usize) -> Block {
+        Block { at: 0, len }
+    }
+}
+
+impl Sizes<'_> {
+    /// The block of each rank, and up to where they reach.
+    pub(super) fn blocks(&self, team: &Team, call: &str) -> Result<(Vec<Block>, usize)> {
+        let wrong = |what: String| Error::new(Code::Argument, format!("rank {}: {call}: {what}", team.ep.rank));
+        if self.sizes.len() != team.whole || !(self.places.is_empty() || self.places.len() == team.whole) {
+            let (sizes, places) = (self.sizes.len(), self.places.len());
+            return Err(wrong(format!("{sizes} lengths and {places} places for {} ranks", team.whole)));
+        }
+        let (mut blocks, mut next, mut most) = (Vec::with_capacity(team.whole), 0, 0);
+        for (rank, len) in self.sizes.iter().copied().enumerate() {
+            let at = self.places.get(rank).copied().unwrap_or(next);
+            next = at
+                .checked_add(len)
+                .filter(|end| *end <= isize::MAX as usize)
+                .ok_or_else(|| wrong(format!("{len} bytes at {at} for rank {rank} are more than a buffer can have")))?;
+            // A block of no bytes may lie anywhere.
+            most = if len == 0 { most } else { next.max(most) };
+            blocks.push(Block { at, len });
+        }
+        Ok((blocks, most))
+    }
+}
+
+/// What a member gives and takes; of what it has no part in there are no blocks.
+pub(super) struct Uneven<'a> {
+    pub pattern: Pattern,
+    pub call: &'static str,
+    pub give: Bytes<'a>,
+    pub given: Vec<Block>,
+    pub take: Room<'a>,
+    pub taken: Vec<Block>,
+}
+
+impl<'a> Uneven<'a> {
+    /// What goes to a member.
+    fn to(&self, member: usize) -> Bytes<'a> {
+        match self.given.get(self.pattern.block_of(member)) {
+            Some(block) if block.len > 0 => self.give.part(block.at, block.len),
+            _ => Bytes::none(),
+        }
+    }
+
+    /// Room for what comes from a member.
+    fn of(&self, member: usize) -> Room<'a> {
+        match self.taken.get(self.pattern.place_of(member)) {
+            Some(block) if block.len > 0 => self.take.part(block.at, block.len),
+            _ => Room::none(),
+        }
+    }
+
+    fn differs(&self, team: &Team, member: usize, came: usize) -> Error {
+        let (call, wanted) = (self.call, self.of(member).len());
+        let text =
+            format!("rank {}: {call}: rank {member} gives {came} bytes, and {wanted} are expected", team.ep.rank);
+        Error::new(Code::Argument, text)
+    }
+
+    /// Is what came from a member of the length that was expected?
+    fn check(&self, team: &Team, p: &Party<'_>, member: usize) -> Result<()> {
+        let came = p.received_len(member)? as usize;
+        if came == self.of(member).len() { Ok(()) } else { Err(self.differs(team, member, came)) }
+    }
+
+    /// The member's own block, which nobody else moves. It may be in its place already.
+    pub fn keep(&self, team: &Team) -> Result<()> {
+        let me = team.rank;
+        if !self.pattern.keeps(me) {
+            return Ok(());
+        }
+        let (from, to) = (self.to(me), self.of(me));
+        if from.len() != to.len() {
+            return Err(self.differs(team, me, from.len()));
+        }
+        if !from.is_empty() && !core::ptr::eq(from.as_ptr(), to.as_ptr()) {
+            to.copy_from(from);
+        }
+        Ok(())
+    }
+
+    /// All other blocks.
+    pub async fn exchange(&self, team: &Team) -> Result<()> {
+        let p = Party::all(team);
+        let (n, me) = (p.len(), p.me);
+        let others = || (1..n).map(|k| (me + k) % n);
+        let check = |member| self.check(team, &p, member);
+        match self.pattern {
+            Pattern::Gather(root) if me != root => p.send(root, self.to(root)).await,
+            Pattern::Gather(_) => {
+                p.receive_all(others().map(|m| (m, self.of(m)))).await?;
+                others().try_for_each(check)
+            }
+            Pattern::Scatter(root) if me != root => {
+                p.receive(root, self.of(root)).await?;
+                check(root)
+            }
+            Pattern::Scatter(_) => p.send_all(others().map(|m| (m, self.to(m)))).await,
+            Pattern::Allgather => {
+                let (next, last) = ((me + 1) % n, (me + n - 1) % n);
+                let mut lengths = Ok(());
+                for step in 0..n - 1 {
+                    let (mine, theirs) = ((me + n - step) % n, (me + 2 * n - step - 1) % n);
+                    let room = self.of(theirs);
+                    p.swap(next, *self.of(mine), last, room).await?;
+                    let came = p.received_len(last)? as usize;
+                    // All go round to the end, so that nobody waits for who has found it.
+                    lengths = lengths.and(match came == room.len() {
+                        true => Ok(()),
+                        false => Err(self.differs(team, theirs, came)),
+                    });
+                }
+                lengths
+            }
+            Pattern::Alltoall => {
+                let mut lengths = Ok(());
+                for distance in 1..n {
+                    let (to, from) = ((me + distance) % n, (me + n - distance) % n);
+                    p.swap(to, self.to(to), from, self.of(from)).await?;
+                    lengths = lengths.and(check(from));
+                }
+                lengths
+            }
+        }
+    }
+}
