@@ -2666,7 +2666,8 @@ type, bind(C) :: fmpl_request
   !! @param comm the communicator.
   !! @param ier FMPL_SUCCESS, or: as fmpl_gatherv.
   interface
-    subroutine fmpl_alltoallv(sent, sent_sizes, sent_places, received, received_sizes, received_places, comm, ier) bind(C, name="fmpl_alltoallv_")
+    subroutine fmpl_alltoallv(sent, sent_sizes, sent_places, received, received_sizes, received_places, comm, ier) &
+        bind(C, name="fmpl_alltoallv_")
       import :: c_int, c_int64_t, c_ptr, c_double
       !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
       !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent

@@ -51,6 +51,35 @@ static void join(void *inout, const void *in, int count)
     }
 }
 
+/* Rank r gives r + 1 ints, or as many to rank q as q + 1. */
+static void uneven(void)
+{
+    int mine[64], *all = malloc(65 * 65 * sizeof *all), *got = malloc(65 * 65 * sizeof *got), k, q, at;
+    size_t sizes[64], places[64], ours[64], own = (rank + 1) * sizeof(int);
+    for (q = 0, at = 0; q < size; at += q + 1, q++) {
+        sizes[q] = (q + 1) * sizeof(int);
+        places[q] = at * sizeof(int);
+        ours[q] = own;
+    }
+    for (k = 0; k <= rank; k++) mine[k] = 100 * rank + k;
+    OK(fmpl_gatherv(mine, own, all, sizes, NULL, size - 1, FMPL_COMM_WORLD));
+    OK(fmpl_allgatherv(mine, own, got, sizes, places, FMPL_COMM_WORLD));
+    for (q = 0; q < size; q++)
+        for (k = 0, at = (int)(places[q] / sizeof(int)); k <= q; k++)
+            CHECK(got[at + k] == 100 * q + k && (rank != size - 1 || all[at + k] == got[at + k]));
+    OK(fmpl_scatterv(got, sizes, places, all, own, 0, FMPL_COMM_WORLD));
+    for (k = 0; k <= rank; k++) CHECK(all[k] == 100 * rank + k);
+    for (k = 0; k < 65 * 65; k++) all[k] = 1000 * rank + k;
+    OK(fmpl_alltoallv(all, sizes, NULL, got, ours, NULL, FMPL_COMM_WORLD));
+    for (q = 0; q < size; q++)
+        for (k = 0; k <= rank; k++) CHECK(got[q * (rank + 1) + k] == 1000 * q + rank * (rank + 1) / 2 + k);
+    mine[0] = rank + 1;
+    OK(fmpl_exscan(mine, 1, fmpl_isum, FMPL_COMM_WORLD));
+    CHECK(mine[0] == (rank == 0 ? 1 : rank * (rank + 1) / 2));
+    free(all);
+    free(got);
+}
+
 /* Blocks of N ints of each rank for each: moved, reduced, and both without waiting. */
 static void blocks(void)
 {
@@ -152,6 +181,7 @@ int main(int argc, char **argv)
         CHECK(creal(z[k]) == size * (size - 1) / 2 && cimag(z[k]) == -(double)(size * (size - 1)));
     }
     blocks();
+    uneven();
     CHECK(fmpl_allreduce(d, N, (fmpl_func)0, FMPL_COMM_WORLD, NULL) == FMPL_ERR_ARGUMENT);
     CHECK(all_are_known() == 0);
     fmpl_dsum(d, d + 1, 1);

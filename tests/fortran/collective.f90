@@ -67,6 +67,7 @@ program collective
   call fmpl_reduce(d, -1, fmpl_dsum, 0, FMPL_COMM_WORLD, FMPL_NULL, ier)
   if (ier /= FMPL_ERR_ARGUMENT) error stop 'negative count'
   call blocks()
+  call uneven()
   call fmpl_finalize(ier)
   call check(ier)
 contains
@@ -145,6 +146,49 @@ contains
       call check(ier)
     end do
   end subroutine blocks
+  ! Rank r gives r + 1 integers, or as many to rank q as q + 1.
+  subroutine uneven()
+    integer(8), allocatable :: sizes(:), places(:), ours(:), there(:)
+    integer, allocatable :: all(:), got(:), own(:)
+    integer :: q, k, total
+    total = ranks * (ranks + 1) / 2
+    allocate (sizes(ranks), places(ranks), ours(ranks), there(ranks), own(rank + 1))
+    sizes = [(4_8 * (q + 1), q = 0, ranks - 1)]
+    places = [(2_8 * q * (q + 1), q = 0, ranks - 1)]
+    ours = [(4_8 * (rank + 1), q = 0, ranks - 1)]
+    there = [(4_8 * (rank + 1) * q, q = 0, ranks - 1)]
+    own = [(100 * rank + k, k = 0, rank)]
+    allocate (all(total), got(max(total, ranks * (rank + 1))))
+    got = -1
+    call fmpl_allgatherv(own, 4 * (rank + 1), got, sizes, places, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_gatherv(own, 4_8 * (rank + 1), all, sizes, places, 0, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    do q = 0, ranks - 1
+      do k = 0, q
+        if (got(q * (q + 1) / 2 + k + 1) /= 100 * q + k) error stop 'allgatherv'
+        if (rank == 0) then
+          if (all(q * (q + 1) / 2 + k + 1) /= 100 * q + k) error stop 'gatherv'
+        end if
+      end do
+    end do
+    own = -1
+    call fmpl_scatterv(got, sizes, places, own, 4 * (rank + 1), ranks - 1, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(own /= [(100 * rank + k, k = 0, rank)])) error stop 'scatterv'
+    all = [(1000 * rank + k, k = 1, total)]
+    call fmpl_alltoallv(all, sizes, places, got, ours, there, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    do q = 0, ranks - 1
+      do k = 0, rank
+        if (got(q * (rank + 1) + k + 1) /= 1000 * q + rank * (rank + 1) / 2 + k + 1) error stop 'alltoallv'
+      end do
+    end do
+    own(1) = rank + 1
+    call fmpl_exscan(own, 1, fmpl_isum, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (own(1) /= merge(1, rank * (rank + 1) / 2, rank == 0)) error stop 'exscan'
+  end subroutine uneven
   subroutine check(code)
     integer, intent(in) :: code
     character(len=200) :: text

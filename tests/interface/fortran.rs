@@ -218,7 +218,10 @@ fn interface(out: &mut String, function: &Function) {
         Some(_) => ("function", " result(seconds)"),
         None => ("subroutine", ""),
     };
-    out.push_str(&format!("    {kind} {name}({}){binding}{result}\n", names.join(", ")));
+    let head = format!("    {kind} {name}({}){binding}{result}", names.join(", "));
+    // A line of free form has 132 columns.
+    let head = if head.len() > 130 { head.replace(") bind(", ") &\n        bind(") } else { head };
+    out.push_str(&format!("{head}\n"));
     let request = if function.parameters.iter().any(|(_, kind)| kind == "Requests") { ", fmpl_request" } else { "" };
     out.push_str(&format!("      import :: c_int, c_int64_t, c_ptr, c_double{request}\n"));
     let pending = matches!(name.strip_prefix("fmpl_"), Some(rest) if rest.starts_with("isend") || rest.starts_with("irecv"))

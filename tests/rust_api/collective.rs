@@ -37,6 +37,37 @@ on_ranks!(collective_calls_of_slices, [1, 2, 3], 1, |job, world| {
     );
 });
 
+on_ranks!(slices_of_different_lengths, [1, 2, 3, 4], 1, |_job, world| {
+    let (me, ranks) = (world.rank(), world.size());
+    let block = |from: usize, to: usize| vec![(100 * from + to) as u32; 1000 * (from % 2) + to];
+    let lengths: Vec<usize> = (0..ranks).map(|from| block(from, 3).len()).collect();
+    let of_all: Vec<u32> = (0..ranks).flat_map(|from| block(from, 3)).collect();
+    let mut all = vec![0; of_all.len()];
+    world.allgatherv(&block(me, 3), &mut all, &lengths)?;
+    assert_eq!(all, of_all);
+    for root in 0..ranks {
+        let mut all = if me == root { vec![0; of_all.len()] } else { vec![] };
+        let at_root = if me == root { &lengths[..] } else { &[] };
+        world.gatherv(&block(me, 3), &mut all, at_root, root)?;
+        assert!(me != root || all == of_all);
+        let mut mine = vec![0; lengths[me]];
+        world.scatterv(&all, at_root, &mut mine, root)?;
+        assert_eq!(mine, block(me, 3));
+    }
+    let sent: Vec<u32> = (0..ranks).flat_map(|to| block(me, to)).collect();
+    let sent_lengths: Vec<usize> = (0..ranks).map(|to| block(me, to).len()).collect();
+    let expected: Vec<u32> = (0..ranks).flat_map(|from| block(from, me)).collect();
+    let lengths_here: Vec<usize> = (0..ranks).map(|from| block(from, me).len()).collect();
+    let mut received = vec![0; expected.len()];
+    world.alltoallv((&sent, &sent_lengths), (&mut received, &lengths_here))?;
+    assert_eq!(received, expected);
+    // Words that are joined: the order of the ranks.
+    let mut ends = [[me as u64; 2]; 3];
+    world.exscan(&mut ends, |a: [u64; 2], b: [u64; 2]| [a[0], b[1]])?;
+    assert_eq!(ends, [if me == 0 { [0, 0] } else { [0, me as u64 - 1] }; 3]);
+    assert_eq!(world.allgatherv(&[0u8], &mut [0; 8], &[1, 1, 1, 1, 1]).unwrap_err().code(), Code::Argument);
+});
+
 on_ranks!(blocks_of_slices, [1, 2, 3], 1, |_job, world| {
     let (me, ranks) = (world.rank(), world.size());
     for len in [0usize, 1, 3, 1000, 100_000] {
