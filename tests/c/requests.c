@@ -159,6 +159,23 @@ static void what_fails(void)
     CHECK(done == 0);
 }
 
+/* Two ranks wait for each other's messages, whichever comes first, and none is sent. */
+static void in_vain(void)
+{
+    int got, which, peer = 1 - rank;
+    fmpl_request r[2];
+    if (size != 2) return;
+    OK(fmpl_irecv(&got, sizeof got, peer, 12, FMPL_COMM_WORLD));
+    OK(fmpl_irecv(&got, sizeof got, peer, 13, FMPL_COMM_WORLD));
+    r[0] = of(FMPL_REQUEST_RECV, peer, 12);
+    r[1] = of(FMPL_REQUEST_RECV, peer, 13);
+    FAILS(fmpl_waitany(r, 2, &which), FMPL_ERR_DEADLOCK);
+    CHECK(which == -1 && r[0].kind == FMPL_REQUEST_RECV && r[1].kind == FMPL_REQUEST_RECV);
+    OK(fmpl_irecv_cancel(peer, 12, FMPL_COMM_WORLD, &which));
+    CHECK(which == 1);
+    OK(fmpl_irecv_cancel(peer, 13, FMPL_COMM_WORLD, &which));
+}
+
 /* A wait for any sleeps, and is woken by its message. */
 static void asleep(void)
 {
@@ -190,6 +207,8 @@ int main(void)
 {
     fmpl_request none = {FMPL_REQUEST_SEND, 0, 0, 0, 0};
     FAILS(fmpl_waitall(&none, 1, NULL), FMPL_ERR_INIT);
+    setenv("FMPL_DEADLOCK", "abort", 1);
+    setenv("FMPL_STALL", "0.5", 1);
     OK(fmpl_init(NULL, NULL, 16));
     OK(fmpl_comm_rank(FMPL_COMM_WORLD, &rank));
     OK(fmpl_comm_size(FMPL_COMM_WORLD, &size));
@@ -200,6 +219,7 @@ int main(void)
     what_fails();
     OK(fmpl_barrier(FMPL_COMM_WORLD));
     asleep();
+    in_vain();
     OK(fmpl_finalize());
     return 0;
 }

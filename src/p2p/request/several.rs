@@ -79,6 +79,12 @@ impl Scene for Several {
         None
     }
     fn waits(&self) -> Waits {
-        self.one
+        match &self.receives[..] {
+            // All are for one rank, so the wait may be part of a cycle.
+            [first, more @ ..] if !self.others && more.iter().all(|r| r.lane.world == first.lane.world) => {
+                first.waits()
+            }
+            _ => self.one,
+        }
     }
 }
