@@ -33,9 +33,10 @@ module fmpl
   integer(c_int), parameter :: FMPL_TIMEOUT_INFINITE = -1
   !> A kind of request: none, or one that is over.
   integer(c_int), parameter :: FMPL_REQUEST_NONE = 0
-  !> A kind of request: of fmpl_isend and its relatives; peer, index, comm.
+  !> A kind of request: of fmpl_isend, fmpl_isend_block, fmpl_isend_list; peer, index, comm.
   integer(c_int), parameter :: FMPL_REQUEST_SEND = 1
-  !> A kind of request: of fmpl_irecv and its relatives; peer, index (or FMPL_INDEX_ANY), comm.
+  !> A kind of request: of fmpl_irecv, fmpl_irecv_block, fmpl_irecv_list; peer, index (or FMPL_INDEX_ANY),
+  !! comm.
   integer(c_int), parameter :: FMPL_REQUEST_RECV = 2
   !> A kind of request: of fmpl_isend_any; peer, index, comm.
   integer(c_int), parameter :: FMPL_REQUEST_SEND_ANY = 3
@@ -1731,9 +1732,11 @@ type, bind(C) :: fmpl_request
   !! FMPL_REQUEST_NONE; of a receive, peer, index and ticket are the message's source, index and bytes.
   !! @param requests which; those of kind FMPL_REQUEST_NONE are over.
   !! @param n their number.
-  !! @param codes set to what the call that completes each alone would return.
-  !! @param ier FMPL_SUCCESS, or: the code of the first that failed; FMPL_ERR_ARGUMENT for a negative number,
-  !!     no requests, or a kind that there is not.
+  !! @param codes set to what the call that completes each alone would return, but for those that are over
+  !!     already.
+  !! @param ier FMPL_SUCCESS, or: the code of the first that failed, which after FMPL_ERR_BUSY (another thread
+  !!     completes it) is not over; FMPL_ERR_ARGUMENT for a negative number, no requests, or a kind that there
+  !!     is not.
   interface
     subroutine fmpl_waitall(requests, n, codes, ier) bind(C, name="fmpl_waitall_")
       import :: c_int, c_int64_t, c_ptr, c_double, fmpl_request
@@ -2516,7 +2519,7 @@ type, bind(C) :: fmpl_request
   end interface
 
   !> Collects a message of each rank at the root, of different lengths.
-  !! sizes and places are arrays of INTEGER(8).
+  !! sizes and places are arrays of INTEGER(8), places perhaps \[FMPL_NULL\].
   !! @param buf this rank's message; may be FMPL_NULL when size is 0. At the root it may be its place in all.
   !! @param size its bytes.
   !! @param all room for all of them; only the root's is looked at.
@@ -2524,8 +2527,8 @@ type, bind(C) :: fmpl_request
   !! @param places where in all each belongs, in bytes; FMPL_NULL: one right behind the other.
   !! @param root the rank that gets them.
   !! @param comm the communicator.
-  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast; at the root FMPL_ERR_ARGUMENT when a rank gives fewer bytes.
-  !!     More are lost to the communicator: no further collective call of it succeeds.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast; FMPL_ERR_ARGUMENT, at the root, when a rank gives fewer or
+  !!     more bytes than that; the communicator goes on.
   interface fmpl_gatherv
     subroutine fmpl_gatherv(buf, size, all, sizes, places, root, comm, ier) bind(C, name="fmpl_gatherv_")
       import :: c_int, c_int64_t, c_ptr, c_double
@@ -2564,7 +2567,7 @@ type, bind(C) :: fmpl_request
   end interface
 
   !> Collects a message of each rank at all ranks, of different lengths.
-  !! sizes and places are arrays of INTEGER(8).
+  !! sizes and places are arrays of INTEGER(8), places perhaps \[FMPL_NULL\].
   !! @param buf this rank's message; may be FMPL_NULL when size is 0. It may be its place in all.
   !! @param size its bytes.
   !! @param all room for all of them.
@@ -2608,7 +2611,7 @@ type, bind(C) :: fmpl_request
   end interface
 
   !> Gives each rank its own message of the root's, of different lengths.
-  !! sizes and places are arrays of INTEGER(8).
+  !! sizes and places are arrays of INTEGER(8), places perhaps \[FMPL_NULL\].
   !! @param all the messages; only the root's are looked at.
   !! @param sizes bytes of each rank's message; only the root's are looked at.
   !! @param places where in all each lies, in bytes; FMPL_NULL: one right behind the other.
@@ -2656,7 +2659,7 @@ type, bind(C) :: fmpl_request
   end interface
 
   !> Gives each rank its own message of each rank, of different lengths.
-  !! sizes and places are arrays of INTEGER(8).
+  !! sizes and places are arrays of INTEGER(8), places perhaps \[FMPL_NULL\].
   !! @param sent the messages for the ranks.
   !! @param sent_sizes bytes of each.
   !! @param sent_places where in sent each lies, in bytes; FMPL_NULL: one right behind the other.

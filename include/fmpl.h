@@ -149,10 +149,12 @@ enum fmpl_error {
 /** A kind of request: none, or one that is over. */
 #define FMPL_REQUEST_NONE 0
 
-/** A kind of request: of fmpl_isend and its relatives; peer, index, comm. */
+/** A kind of request: of fmpl_isend, fmpl_isend_block, fmpl_isend_list; peer, index, comm. */
 #define FMPL_REQUEST_SEND 1
 
-/** A kind of request: of fmpl_irecv and its relatives; peer, index (or FMPL_INDEX_ANY), comm. */
+/**
+ * A kind of request: of fmpl_irecv, fmpl_irecv_block, fmpl_irecv_list; peer, index (or FMPL_INDEX_ANY), comm.
+ */
 #define FMPL_REQUEST_RECV 2
 
 /** A kind of request: of fmpl_isend_any; peer, index, comm. */
@@ -1155,9 +1157,10 @@ int fmpl_mcast_irecv_cancel(fmpl_comm comm);
  *
  * @param[in,out] requests which; those of kind FMPL_REQUEST_NONE are over.
  * @param[in] n their number.
- * @param[out] codes set to what the call that completes each alone would return; may be NULL.
- * @return the code of the first that failed; FMPL_ERR_ARGUMENT for a negative number, no requests, or a kind
- *     that there is not.
+ * @param[out] codes set to what the call that completes each alone would return, but for those that are over
+ *     already; may be NULL.
+ * @return the code of the first that failed, which after FMPL_ERR_BUSY (another thread completes it) is not
+ *     over; FMPL_ERR_ARGUMENT for a negative number, no requests, or a kind that there is not.
  * @see MPI_Waitall.
  */
 int fmpl_waitall(fmpl_request *requests, int n, int *codes);
@@ -1179,7 +1182,8 @@ int fmpl_testall(fmpl_request *requests, int n, int *done, int *codes);
  *
  * @param[in,out] requests as for fmpl_waitall.
  * @param[in] n their number.
- * @param[out] which set to the place of the one that is over, from 0 on; to -1 when all are over already.
+ * @param[out] which set to the place of the one that is over, from 0 on; to -1 when all are over already, or
+ *     none is: after FMPL_ERR_BUSY, and FMPL_ERR_DEADLOCK of several requests.
  * @return what the call that completes it alone would return; FMPL_ERR_ARGUMENT as for fmpl_waitall, and for
  *     a NULL pointer.
  * @see MPI_Waitany.
@@ -1668,8 +1672,8 @@ int fmpl_func_register(fmpl_func func, size_t element_size, int commutes);
  * @param[in] places where in all each belongs, in bytes; NULL: one right behind the other.
  * @param[in] root the rank that gets them.
  * @param[in] comm the communicator.
- * @return as fmpl_bcast; at the root FMPL_ERR_ARGUMENT when a rank gives fewer bytes. More are lost to the
- *     communicator: no further collective call of it succeeds.
+ * @return as fmpl_bcast; FMPL_ERR_ARGUMENT, at the root, when a rank gives fewer or more bytes than that; the
+ *     communicator goes on.
  * @see MPI_Gatherv.
  */
 int fmpl_gatherv(const void *buf, size_t size, void *all, const size_t *sizes, const size_t *places, int root,

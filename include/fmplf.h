@@ -39,11 +39,12 @@
 ! A kind of request: none, or one that is over.
       integer FMPL_REQUEST_NONE
       parameter (FMPL_REQUEST_NONE = 0)
-! A kind of request: of fmpl_isend and its relatives; peer, index, comm.
+! A kind of request: of fmpl_isend, fmpl_isend_block, fmpl_isend_list;
+! peer, index, comm.
       integer FMPL_REQUEST_SEND
       parameter (FMPL_REQUEST_SEND = 1)
-! A kind of request: of fmpl_irecv and its relatives; peer, index (or
-! FMPL_INDEX_ANY), comm.
+! A kind of request: of fmpl_irecv, fmpl_irecv_block, fmpl_irecv_list;
+! peer, index (or FMPL_INDEX_ANY), comm.
       integer FMPL_REQUEST_RECV
       parameter (FMPL_REQUEST_RECV = 2)
 ! A kind of request: of fmpl_isend_any; peer, index, comm.

@@ -9,7 +9,7 @@ use core::task::{Context as Poller, Poll};
 
 use super::team::Team;
 use crate::base::bytes::{Bytes, Room};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
 use crate::base::unwinding::Panic;
 use crate::lane::Lane;
@@ -24,6 +24,8 @@ pub(super) struct Party<'a> {
     /// This member among them.
     pub me: usize,
     slot: usize,
+    /// A message that is longer than its room is received all the same: its length tells.
+    cuts: bool,
 }
 
 /// Messages that a root has under way at a time.
@@ -38,13 +40,18 @@ fn run_of(bytes: Bytes<'_>) -> Run {
 impl<'a> Party<'a> {
     /// All ranks.
     pub fn all(team: &'a Team) -> Party<'a> {
-        Party { team, who: None, me: team.rank, slot: COLLECTIVE_SLOT }
+        Party { team, who: None, me: team.rank, slot: COLLECTIVE_SLOT, cuts: false }
+    }
+
+    /// The same, where messages may be longer than their rooms.
+    pub fn cutting(team: &'a Team) -> Party<'a> {
+        Party { cuts: true, ..Party::all(team) }
     }
 
     /// These ranks; `None`: this process's is not among them.
     pub fn of(team: &'a Team, who: Vec<u32>) -> Option<Party<'a>> {
         let me = who.iter().position(|r| *r as usize == team.rank)?;
-        Some(Party { team, who: Some(who), me, slot: COLLECTIVE_SLOT })
+        Some(Party { team, who: Some(who), me, slot: COLLECTIVE_SLOT, cuts: false })
     }
 
     /// The same for a call of these ranks alone, whose failure is not the communicator's.
@@ -85,13 +92,13 @@ impl<'a> Party<'a> {
 
     /// The same members on the slot for every other message of two that follow each other closely.
     fn beside(&self) -> Party<'a> {
-        Party { team: self.team, who: self.who.clone(), me: self.me, slot: CHAIN_SLOT }
+        Party { team: self.team, who: self.who.clone(), me: self.me, slot: CHAIN_SLOT, cuts: self.cuts }
     }
 
     fn begun(&self, lane: &'static Lane, sends: bool, begun: Result<()>) -> Result<Message<'a>> {
         let team = self.team;
         match begun {
-            Ok(()) => Ok(Message { team, lane, slot: self.slot, sends, over: false }),
+            Ok(()) => Ok(Message { team, lane, slot: self.slot, sends, cuts: self.cuts, over: false }),
             Err(error) if self.slot == GROUP_SLOT => Err(error),
             Err(error) => Err(team.fail_elsewhere(Some(lane), lane.world, error)),
         }
@@ -257,6 +264,8 @@ struct Message<'a> {
     lane: &'static Lane,
     slot: usize,
     sends: bool,
+    /// See [`Party::cuts`].
+    cuts: bool,
     over: bool,
 }
 
@@ -281,6 +290,10 @@ impl Future for Message<'_> {
                 Some(error) => Poll::Ready(Err(self.failed(error))),
             },
             Ok(true) => {
+                self.over = true;
+                Poll::Ready(Ok(()))
+            }
+            Err(error) if self.cuts && error.code() == Code::Truncate => {
                 self.over = true;
                 Poll::Ready(Ok(()))
             }

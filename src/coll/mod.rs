@@ -59,6 +59,7 @@ use crate::base::trace::{Event, What, note};
 use crate::base::unused::Unused;
 use crate::lane::table::COMMUNICATORS;
 use crate::p2p::endpoint::{Endpoint, endpoint};
+use crate::wait::Operation;
 
 /// What a process has of its collective calls.
 struct Process {
@@ -304,13 +305,13 @@ pub fn gatherv(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, sizes: S
     let team = team(endpoint()?, comm)?;
     let root = check_root(team, root, "gatherv")?;
     let taken = if team.rank == root { Side::Blocks(sizes) } else { Side::Whole(0) };
-    uneven(team, Pattern::Gather(root), "gatherv", (give, Side::Whole(size)), (take, taken))
+    uneven(team, Pattern::Gather(root), Operation::Gatherv, (give, Side::Whole(size)), (take, taken))
 }
 
 /// `fmpl_allgatherv`: `size` bytes of each rank come to their places in `take` of all ranks.
 pub fn allgatherv(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>, sizes: Sizes<'_>) -> Result<()> {
     let (given, taken) = (Side::Whole(size), Side::Blocks(sizes));
-    uneven(team(endpoint()?, comm)?, Pattern::Allgather, "allgatherv", (give, given), (take, taken))
+    uneven(team(endpoint()?, comm)?, Pattern::Allgather, Operation::Allgatherv, (give, given), (take, taken))
 }
 
 /// `fmpl_scatterv`: each rank gets its own block of the root's, where alone `sizes` counts, as `size` bytes.
@@ -318,13 +319,13 @@ pub fn scatterv(comm: i32, give: Bytes<'_>, sizes: Sizes<'_>, take: Room<'_>, si
     let team = team(endpoint()?, comm)?;
     let root = check_root(team, root, "scatterv")?;
     let given = if team.rank == root { Side::Blocks(sizes) } else { Side::Whole(0) };
-    uneven(team, Pattern::Scatter(root), "scatterv", (give, given), (take, Side::Whole(size)))
+    uneven(team, Pattern::Scatter(root), Operation::Scatterv, (give, given), (take, Side::Whole(size)))
 }
 
 /// `fmpl_alltoallv`: each rank gets its own block of each rank's. The two buffers do not overlap.
 pub fn alltoallv(comm: i32, give: Bytes<'_>, given: Sizes<'_>, take: Room<'_>, taken: Sizes<'_>) -> Result<()> {
     let (given, taken) = (Side::Blocks(given), Side::Blocks(taken));
-    uneven(team(endpoint()?, comm)?, Pattern::Alltoall, "alltoallv", (give, given), (take, taken))
+    uneven(team(endpoint()?, comm)?, Pattern::Alltoall, Operation::Alltoallv, (give, given), (take, taken))
 }
 
 /// What is in a buffer.
@@ -339,10 +340,11 @@ enum Side<'a> {
 fn uneven(
     team: &'static Team,
     pattern: Pattern,
-    call: &'static str,
+    operation: Operation,
     (give, given): (Bytes<'_>, Side<'_>),
     (take, taken): (Room<'_>, Side<'_>),
 ) -> Result<()> {
+    let call = operation.name();
     let blocks = |side| match side {
         Side::Whole(len) => Ok((vec![Block::whole(len)], len)),
         Side::Blocks(sizes) => sizes.blocks(team, call),
@@ -350,13 +352,12 @@ fn uneven(
     let ((given, most_given), (taken, most_taken)) = (blocks(given)?, blocks(taken)?);
     let (give, take) = (check_bytes(team, give, most_given, call)?, check_room(team, take, most_taken, call)?);
     let _in = InCall::enter(team, call)?;
-    let uneven = Uneven { pattern, call, give, given, take, taken };
-    uneven.keep(team)?;
+    let uneven = Uneven { pattern, operation, give, given, take, taken };
+    let own = uneven.keep(team);
     if team.whole == 1 {
-        return Ok(());
+        return own;
     }
-    team.name(pattern.operation(), most_given.max(most_taken));
-    team.run(uneven.exchange(team))
+    team.run(uneven::exchange(team, uneven)).and(own)
 }
 
 /// `fmpl_exscan`: the vector of `count` elements of rank k becomes x0 ∘ x1 ∘ … ∘ x(k-1); that of rank 0 stays.

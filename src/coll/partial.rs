@@ -146,7 +146,10 @@ pub(super) async fn exscan(team: &Team, v: Vector<'_>) -> Result<()> {
     let own = Vector { at: copy.room().part(0, v.bytes()), ..v };
     own.at.copy_from(*v.at);
     match team.span {
-        None => scan(team, own).await?,
+        None => {
+            scan_as(team, Operation::Exscan, own).await?;
+            team.tell_call(team.arena()?);
+        }
         Some(_) => super::between::scan(team, own).await?,
     }
     let p = Party::all(team);
@@ -156,9 +159,13 @@ pub(super) async fn exscan(team: &Team, v: Vector<'_>) -> Result<()> {
 
 /// One scan of at least one element: the vector of member k becomes x0 ∘ x1 ∘ … ∘ xk.
 pub(super) async fn scan(team: &Team, v: Vector<'_>) -> Result<()> {
+    scan_as(team, Operation::Scan, v).await
+}
+
+async fn scan_as(team: &Team, operation: Operation, v: Vector<'_>) -> Result<()> {
     let arena = team.arena()?;
     let (len, count, size) = (v.bytes(), v.n, v.f.size);
-    team.enter(Operation::Scan, len);
+    team.enter(operation, len);
     let chain = team.choices.scan(len) == ScanWay::Chain;
     // Half of a ring, so that the next part need not wait for this one to be done with.
     let most = if chain { CELL_BYTES / size * (CELLS / 2) } else { CELLS / 2 * CELL_BYTES / size };

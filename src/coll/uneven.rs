@@ -1,13 +1,15 @@
 //! Gather, allgather, scatter and alltoall of blocks that need not be of one length: by messages between all members, within a node as well, where
 //! a message goes straight into its receiver's buffer.
 //!
-//! Who takes a block knows its length; one of another length is an error of the call that takes it.
+//! Who takes a block knows its length; one of another length is an error of the call that takes it, when all its messages are over: so the next
+//! call of the communicator gets none of this one's.
 
 use super::exchange::Pattern;
 use super::messages::Party;
 use super::team::Team;
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
+use crate::wait::Operation;
 
 /// Lengths and places of a block for each rank, in bytes; no places: one right behind the other.
 #[derive(Clone, Copy)]
@@ -43,12 +45,16 @@ impl Sizes<'_> {
         let (mut blocks, mut next, mut most) = (Vec::with_capacity(team.whole), 0, 0);
         for (rank, len) in self.sizes.iter().copied().enumerate() {
             let at = self.places.get(rank).copied().unwrap_or(next);
+            if len == 0 {
+                // It may lie anywhere.
+                blocks.push(Block { at: 0, len });
+                continue;
+            }
             next = at
                 .checked_add(len)
                 .filter(|end| *end <= isize::MAX as usize)
                 .ok_or_else(|| wrong(format!("{len} bytes at {at} for rank {rank} are more than a buffer can have")))?;
-            // A block of no bytes may lie anywhere.
-            most = if len == 0 { most } else { next.max(most) };
+            most = next.max(most);
             blocks.push(Block { at, len });
         }
         Ok((blocks, most))
@@ -58,7 +64,7 @@ impl Sizes<'_> {
 /// What a member gives and takes; of what it has no part in there are no blocks.
 pub(super) struct Uneven<'a> {
     pub pattern: Pattern,
-    pub call: &'static str,
+    pub operation: Operation,
     pub give: Bytes<'a>,
     pub given: Vec<Block>,
     pub take: Room<'a>,
@@ -83,7 +89,7 @@ impl<'a> Uneven<'a> {
     }
 
     fn differs(&self, team: &Team, member: usize, came: usize) -> Error {
-        let (call, wanted) = (self.call, self.of(member).len());
+        let (call, wanted) = (self.operation.name(), self.of(member).len());
         let text =
             format!("rank {}: {call}: rank {member} gives {came} bytes, and {wanted} are expected", team.ep.rank);
         Error::new(Code::Argument, text)
@@ -113,7 +119,7 @@ impl<'a> Uneven<'a> {
 
     /// All other blocks.
     pub async fn exchange(&self, team: &Team) -> Result<()> {
-        let p = Party::all(team);
+        let p = Party::cutting(team);
         let (n, me) = (p.len(), p.me);
         let others = || (1..n).map(|k| (me + k) % n);
         let check = |member| self.check(team, &p, member);
@@ -130,13 +136,14 @@ impl<'a> Uneven<'a> {
             Pattern::Scatter(_) => p.send_all(others().map(|m| (m, self.to(m)))).await,
             Pattern::Allgather => {
                 let (next, last) = ((me + 1) % n, (me + n - 1) % n);
-                let mut lengths = Ok(());
+                // The block that goes on is as long as it came.
+                let (mut lengths, mut hand_on) = (Ok(()), self.to(me));
                 for step in 0..n - 1 {
-                    let (mine, theirs) = ((me + n - step) % n, (me + 2 * n - step - 1) % n);
+                    let theirs = (me + 2 * n - step - 1) % n;
                     let room = self.of(theirs);
-                    p.swap(next, *self.of(mine), last, room).await?;
+                    p.swap(next, hand_on, last, room).await?;
                     let came = p.received_len(last)? as usize;
-                    // All go round to the end, so that nobody waits for who has found it.
+                    hand_on = *room.part(0, came.min(room.len()));
                     lengths = lengths.and(match came == room.len() {
                         true => Ok(()),
                         false => Err(self.differs(team, theirs, came)),
@@ -155,4 +162,17 @@ impl<'a> Uneven<'a> {
             }
         }
     }
+}
+
+/// All blocks but the member's own. Who waits for a message does not look whether others are in another call: so it says in which it is itself.
+pub(super) async fn exchange(team: &Team, blocks: Uneven<'_>) -> Result<()> {
+    let bytes = blocks.give.len().max(blocks.take.len());
+    if team.span.is_some() {
+        team.name(blocks.operation, bytes);
+    } else {
+        let arena = team.arena()?;
+        team.enter(blocks.operation, bytes);
+        team.tell_call(arena);
+    }
+    blocks.exchange(team).await
 }

@@ -91,9 +91,11 @@ impl Request {
                 } else {
                     p2p::irecv_test(comm, peer, index)
                 };
-                if !matches!(done, Ok(false))
-                    && let Ok(received) = p2p::received(comm, peer, index)
-                {
+                let came = match &done {
+                    Ok(came) => *came,
+                    Err(error) => error.code() == Code::Truncate,
+                };
+                if came && let Ok(received) = p2p::received(comm, peer, index) {
                     (self.index, self.ticket) = (received.index, received.len as u64);
                 }
                 done
@@ -130,7 +132,7 @@ pub type Ended = (usize, Result<()>);
 /// Waits for all of them, in order; `told` of the end of each. The first error, which keeps none of the others from its end.
 pub fn wait_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<()> {
     let mut first = Ok(());
-    for (at, request) in requests.iter_mut().enumerate() {
+    for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.kind != 0) {
         let ended = request.complete(true).map(|_| ());
         told(at, &ended);
         first = first.and(ended);
@@ -141,7 +143,7 @@ pub fn wait_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()
 /// Completes those that are done, and says whether that leaves none; the rest as [`wait_all`].
 pub fn test_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<bool> {
     let (mut all, mut first) = (true, Ok(()));
-    for (at, request) in requests.iter_mut().enumerate() {
+    for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.kind != 0) {
         match request.complete(false) {
             Ok(false) => all = false,
             ended => {
@@ -158,18 +160,21 @@ pub fn test_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()
 pub fn wait_any(requests: &mut [Request]) -> Result<Option<Ended>> {
     let mut waiter = Waiter::new();
     loop {
-        let mut left = false;
+        let (mut left, mut last) = (0, 0);
         for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.kind != 0) {
             match request.complete(false) {
-                Ok(false) => left = true,
+                Ok(false) => (left, last) = (left + 1, at),
+                // Another thread has it.
+                Err(error) if error.code() == Code::Busy => return Err(error),
                 ended => return Ok(Some((at, ended.map(|_| ())))),
             }
         }
-        if !left {
-            return Ok(None);
-        }
-        if !waiter.spin() {
-            waiter.slow(&scene(requests)?)?;
+        match left {
+            0 => return Ok(None),
+            // There is no choice left: so it waits as that one alone does.
+            1 => return Ok(Some((last, requests[last].complete(true).map(|_| ())))),
+            _ if waiter.spin() => {}
+            _ => _ = waiter.slow(&scene(requests)?)?,
         }
     }
 }

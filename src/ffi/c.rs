@@ -94,9 +94,9 @@ pub const FMPL_PROC_NULL: c_int = p2p::PROC_NULL;
 pub const FMPL_TIMEOUT_INFINITE: c_int = p2p::TIMEOUT_INFINITE;
 /// A kind of request: none, or one that is over.
 pub const FMPL_REQUEST_NONE: c_int = 0;
-/// A kind of request: of `fmpl_isend` and its relatives; peer, index, comm.
+/// A kind of request: of `fmpl_isend`, `fmpl_isend_block`, `fmpl_isend_list`; peer, index, comm.
 pub const FMPL_REQUEST_SEND: c_int = What::Send as c_int;
-/// A kind of request: of `fmpl_irecv` and its relatives; peer, index (or `FMPL_INDEX_ANY`), comm.
+/// A kind of request: of `fmpl_irecv`, `fmpl_irecv_block`, `fmpl_irecv_list`; peer, index (or `FMPL_INDEX_ANY`), comm.
 pub const FMPL_REQUEST_RECV: c_int = What::Receive as c_int;
 /// A kind of request: of `fmpl_isend_any`; peer, index, comm.
 pub const FMPL_REQUEST_SEND_ANY: c_int = What::SendAny as c_int;

@@ -480,7 +480,8 @@ impl Endpoint {
         if let Some(far) = lane.far() {
             far.tend();
         }
-        self.waiting_sends.push(self)
+        let more = self.waiting_sends.push(self);
+        more | self.any_source.push(self)
     }
 }
 

@@ -55,6 +55,16 @@ pub enum Operation {
     Global = 18,
     /// Several requests, of which any ends the wait; peer and index are one's.
     Several = 19,
+    /// A gather of messages of different lengths.
+    Gatherv = 20,
+    /// An allgather of such.
+    Allgatherv = 21,
+    /// A scatter of such.
+    Scatterv = 22,
+    /// An exchange of such of all with all.
+    Alltoallv = 23,
+    /// A reduction of the ranks before this one.
+    Exscan = 24,
 }
 
 impl Operation {
@@ -79,6 +89,11 @@ impl Operation {
             Operation::Scan,
             Operation::Global,
             Operation::Several,
+            Operation::Gatherv,
+            Operation::Allgatherv,
+            Operation::Scatterv,
+            Operation::Alltoallv,
+            Operation::Exscan,
         ]
         .into_iter()
         .find(|o| *o as u32 == n)
@@ -105,6 +120,11 @@ impl Operation {
             Operation::Scan => "scan",
             Operation::Global => "global memory",
             Operation::Several => "waitany",
+            Operation::Gatherv => "gatherv",
+            Operation::Allgatherv => "allgatherv",
+            Operation::Scatterv => "scatterv",
+            Operation::Alltoallv => "alltoallv",
+            Operation::Exscan => "exscan",
         }
     }
 }

@@ -148,6 +148,10 @@ static void what_fails(void)
     FAILS(fmpl_waitall(r, 3, codes), FMPL_ERR_TRUNCATE);
     CHECK(codes[0] == FMPL_ERR_TRUNCATE && codes[1] == FMPL_ERR_REQUEST && codes[2] == 0);
     CHECK(r[0].kind == 0 && r[1].kind == 0 && r[2].kind == 0 && two[1] == 'x');
+    /* Codes of what is over already stay. */
+    OK(fmpl_testall(r, 3, &done, codes));
+    CHECK(done == 1 && codes[0] == FMPL_ERR_TRUNCATE && codes[1] == FMPL_ERR_REQUEST);
+    done = -1;
     r[0] = of(77, 0, 0);
     FAILS(fmpl_waitany(r, 1, &which), FMPL_ERR_ARGUMENT);
     FAILS(fmpl_waitall(r, -1, NULL), FMPL_ERR_ARGUMENT);

@@ -6,7 +6,7 @@ use fmpl::launch::embedded::{End, Outcome};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-const CALLS: [&str; 18] = [
+const CALLS: [&str; 23] = [
     "barrier",
     "bcast 8",
     "bcast 8000",
@@ -23,6 +23,11 @@ const CALLS: [&str; 18] = [
     "alltoall 400000",
     "reduce_scatter 8000",
     "scan 300000",
+    "exscan 300000",
+    "gatherv 2000",
+    "allgatherv 400000",
+    "scatterv 400000",
+    "alltoallv 2000",
     "ibcast 8000",
     "iallreduce 8000",
 ];
@@ -44,6 +49,8 @@ fn call(kind: &str, buf: &mut [u8], round: usize) -> i32 {
     // Blocks for and from everybody have room for seven ranks.
     let (buf, other) = buf.split_at_mut(3_000_000);
     let other = other.as_ptr().cast();
+    let (of_each, packed) = (vec![bytes; size() as usize], std::ptr::null());
+    let sizes = of_each.as_ptr();
     let (p, count, root) = (buf.as_mut_ptr().cast(), (bytes / 8) as i32, (round % size() as usize) as i32);
     // SAFETY: the buffer has as many bytes.
     unsafe {
@@ -56,6 +63,11 @@ fn call(kind: &str, buf: &mut [u8], round: usize) -> i32 {
             "alltoall" => fmpl_alltoall(other, bytes, p, WORLD),
             "reduce_scatter" => fmpl_reduce_scatter(other, p, count, Some(fmpl_dsum), WORLD),
             "scan" => fmpl_scan(p, count, Some(fmpl_dsum), WORLD),
+            "exscan" => fmpl_exscan(p, count, Some(fmpl_dsum), WORLD),
+            "gatherv" => fmpl_gatherv(other, bytes, p, sizes, packed, root, WORLD),
+            "allgatherv" => fmpl_allgatherv(other, bytes, p, sizes, packed, WORLD),
+            "scatterv" => fmpl_scatterv(other, sizes, packed, p, bytes, root, WORLD),
+            "alltoallv" => fmpl_alltoallv(other, sizes, packed, p, sizes, packed, WORLD),
             "ibcast" => completed(fmpl_ibcast(p, bytes, root, WORLD), |done| fmpl_ibcast_test(WORLD, done)),
             "iallreduce" => completed(fmpl_iallreduce(p, count, Some(fmpl_dsum), WORLD, null_mut()), |done| {
                 fmpl_iallreduce_test(WORLD, done)

@@ -73,7 +73,7 @@ impl Kind {
             Kind::IntSum => fmpl_isum,
             Kind::DoubleSum => fmpl_dsum,
             Kind::DoubleMax => fmpl_damax,
-            Kind::DoubleMin => fmpl_dmin,
+            Kind::DoubleMin => fmpl_damin,
             Kind::ComplexMax => fmpl_zamax,
             Kind::FloatMinval => fmpl_sminval,
             Kind::Product => product,

@@ -133,6 +133,52 @@ fn lengths_that_differ(me: usize, n: usize) {
         } else {
             ok(code);
         }
+        // Longer than expected, and the root's own: all others end, and the next call gets none of this one's blocks.
+        let long = [me as u8; 700];
+        let giver = if n > 2 { 2 } else { 1 };
+        let size = if me == giver { 700 } else { 8 };
+        let code = fmpl_gatherv(long.as_ptr().cast(), size, to, all.sizes.as_ptr(), null(), 0, comm);
+        if me == 0 {
+            fails(code, ARGUMENT)
+        } else {
+            ok(code)
+        }
+        let code =
+            fmpl_gatherv(long.as_ptr().cast(), if me == 0 { 4 } else { 8 }, to, all.sizes.as_ptr(), null(), 0, comm);
+        if me == 0 {
+            fails(code, ARGUMENT)
+        } else {
+            ok(code)
+        }
+        let next = [100 + me as u8; 8];
+        ok(fmpl_gatherv(next.as_ptr().cast(), 8, to, all.sizes.as_ptr(), null(), 0, comm));
+        for from in (0..n).filter(|_| me == 0) {
+            assert_eq!(all.block(from), [100 + from as u8; 8]);
+        }
+        // One rank is wrong about its own block: it and who gets that hear of it, wherever in the ring.
+        let to = all.bytes.as_mut_ptr().cast();
+        let code =
+            fmpl_allgatherv(long.as_ptr().cast(), if me == 1 { 3 } else { 8 }, to, all.sizes.as_ptr(), null(), comm);
+        fails(code, ARGUMENT);
+        ok(fmpl_allgatherv(next.as_ptr().cast(), 8, to, all.sizes.as_ptr(), null(), comm));
+        for from in 0..n {
+            assert_eq!(all.block(from), [100 + from as u8; 8]);
+        }
+        let mut sizes = vec![8; n];
+        if me == 0 {
+            sizes[n - 1] = 20;
+        }
+        let (sent, to) = (vec![me as u8; 8 * n + 12], all.bytes.as_mut_ptr().cast());
+        let code = fmpl_alltoallv(sent.as_ptr().cast(), sizes.as_ptr(), null(), to, all.sizes.as_ptr(), null(), comm);
+        if me == n - 1 {
+            fails(code, ARGUMENT)
+        } else {
+            ok(code)
+        }
+        // Unused entries may say anything about their places.
+        let (none, nowhere) = (vec![0; n], vec![usize::MAX; n]);
+        ok(fmpl_allgatherv(null(), 0, std::ptr::null_mut(), none.as_ptr(), nowhere.as_ptr(), comm));
+        let to = all.bytes.as_mut_ptr().cast();
         fails(fmpl_gatherv(give.as_ptr().cast(), 8, to, all.sizes.as_ptr(), null(), n as i32, comm), RANK);
         let huge = vec![usize::MAX / 2; n];
         fails(fmpl_allgatherv(give.as_ptr().cast(), 8, to, huge.as_ptr(), null(), comm), ARGUMENT);

@@ -184,6 +184,10 @@ contains
         if (got(q * (rank + 1) + k + 1) /= 1000 * q + rank * (rank + 1) / 2 + k + 1) error stop 'alltoallv'
       end do
     end do
+    got = -1
+    call fmpl_alltoallv(all, sizes, [FMPL_NULL], got, ours, [FMPL_NULL], FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (got(ranks * (rank + 1)) /= 1000 * (ranks - 1) + rank * (rank + 1) / 2 + rank + 1) error stop 'alltoallv, packed'
     own(1) = rank + 1
     call fmpl_exscan(own, 1, fmpl_isum, FMPL_COMM_WORLD, ier)
     call check(ier)

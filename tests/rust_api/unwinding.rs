@@ -186,7 +186,7 @@ on_ranks!(a_pending_call_is_left_by_its_own_panic, [2, 3], 4, |_job, world| {
 on_ranks!(a_panic_in_every_call_with_a_function, [2, 3], 1, |_job, world| {
     let (me, size) = (world.rank(), world.size());
     for len in [1usize, 3000, 400_000] {
-        for call in 0..4 {
+        for call in 0..5 {
             let communicator = world.duplicate()?;
             let comm = communicator.comm();
             // The last rank combines something in each of them, but not in a reduce to another one.
@@ -197,6 +197,7 @@ on_ranks!(a_panic_in_every_call_with_a_function, [2, 3], 1, |_job, world| {
                 0 => comm.reduce(&mut v, function, guilty),
                 1 => comm.allreduce(&mut v, function),
                 2 => comm.scan(&mut v, function),
+                3 => comm.exscan(&mut v, function),
                 _ => comm.reduce_scatter(&all, &mut v, function),
             };
             let left = ended(&mut made, guilty, me);

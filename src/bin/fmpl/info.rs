@@ -71,7 +71,7 @@ fn as_json() -> Value {
         "page_size": page_size(),
         "copies": copying::chosen().name(),
         "processor": processor.to_string(),
-        "tuning": numbers.unwrap_or(Value::Null),
+        "tuning": numbers.unwrap_or_else(|e| json!({ "error": e.to_string() })),
         "machine": doctor::as_json(&doctor::examine()),
         "settings": SETTINGS.iter().map(setting_as_json).collect::<Vec<_>>(),
         "unknown_settings": Config::unknown_names(),

@@ -78,10 +78,10 @@ impl Team {
         self.failed_by(word)
     }
 
-    /// The error of a team that has failed. A member that waits for a message of this process cannot see this node's arena.
+    /// The error of a team that has failed. A member that waits for a message of this process does not look into this node's arena.
     #[cold]
     pub(super) fn failed_by(&self, word: u64) -> Error {
-        if self.span.is_some() && self.failed.swap(word, Ordering::AcqRel) == 0 {
+        if self.failed.swap(word, Ordering::AcqRel) == 0 {
             let panicked = word >> 32 == Reason::Panicked as u64;
             let lost = self.lost_by(word) | if panicked { PANICKED } else { 0 };
             let place = Place { epoch: self.epoch, unit: self.unit_of_life(), units: 0 };
@@ -210,27 +210,39 @@ impl Team {
         Error::new(Code::Argument, format!("rank {}: {call} (communicator {}): {what}", self.ep.rank, self.comm))
     }
 
-    /// Waits long for a member: tells in which call, and looks whether that one waits in another, or has gone on to one, so that what this
-    /// one waits for never comes.
-    #[cold]
-    pub(super) fn compare_calls(&self, arena: &Arena, member: usize, arrived: impl Fn() -> bool) -> Option<Error> {
+    /// Tells in which call this member is.
+    pub(in super::super) fn tell_call(&self, arena: &Arena) {
         let (mine, state) = (arena.post(self.me), &self.state);
         let (entered, which) = (state.entered.get(), state.operation.get() as u64);
         if state.told.replace(entered) != entered {
             mine.entered.store(0, Ordering::Relaxed);
-            // SYNC POINT: pairs with the fence below: a length of this call is not taken for one of the call told before.
+            // SYNC POINT: pairs with the fence in `compare_calls`: a length of this call is not taken for one of the call told before.
             fence(Ordering::Release);
             mine.length.store(state.bytes.get(), Ordering::Relaxed);
-            // SYNC POINT: pairs with the acquire below, of whoever waits for this member: what it has published comes before.
+            // SYNC POINT: pairs with the acquire there, of whoever waits for this member: what it has published comes before.
             mine.entered.store(entered << 8 | which, Ordering::Release);
         }
+    }
+
+    /// Waits long for a member: tells in which call, and looks whether that one waits in another, or has gone on to one, so that what this
+    /// one waits for never comes.
+    #[cold]
+    pub(super) fn compare_calls(&self, arena: &Arena, member: usize, arrived: impl Fn() -> bool) -> Option<Error> {
+        self.tell_call(arena);
+        let state = &self.state;
+        let (entered, which) = (state.entered.get(), state.operation.get() as u64);
         let theirs = arena.post(member);
         let word = theirs.entered.load(Ordering::Acquire);
         let length = theirs.length.load(Ordering::Relaxed);
-        // SYNC POINT: pairs with the fence above. It may have gone on between the two looks.
+        // SYNC POINT: pairs with the fence in `tell_call`. It may have gone on between the two looks.
         fence(Ordering::Acquire);
-        if word >> 8 < entered || theirs.entered.load(Ordering::Relaxed) != word {
+        if theirs.entered.load(Ordering::Relaxed) != word {
             return None;
+        }
+        if word >> 8 < entered {
+            // It is behind. In another call than this member made then, it waits for what never comes.
+            let other = word != 0 && self.was(word >> 8).is_some_and(|was| was != word & 0xff);
+            return other.then(|| self.fail_by((Reason::Calls as u64) << 32 | self.pair(member)));
         }
         if word == entered << 8 | which {
             return (length != state.bytes.get()).then(|| self.lengths_differ(arena, member, length));

@@ -13,6 +13,9 @@ use crate::coll::arena::CELLS;
 use crate::coll::multicast::Means;
 use crate::wait::Operation;
 
+/// Calls whose kinds a member remembers.
+const HISTORY: usize = 16;
+
 /// A member's own numbers.
 pub(in crate::coll) struct State {
     /// The number of the last call.
@@ -49,6 +52,8 @@ pub(in crate::coll) struct State {
     /// The program's calls that needed the arena so far, and the last of them that others were told of.
     pub entered: Cell<u64>,
     pub told: Cell<u64>,
+    /// Which the last of them were, each at the place of its number.
+    pub history: [Cell<u8>; HISTORY],
     /// What the call is, for those who ask what this process waits for.
     pub operation: Cell<Operation>,
     pub bytes: Cell<u64>,
@@ -127,6 +132,7 @@ impl State {
             means: Cell::new(None),
             entered: Cell::new(0),
             told: Cell::new(0),
+            history: [const { Cell::new(0) }; HISTORY],
             operation: Cell::new(Operation::Barrier),
             bytes: Cell::new(0),
             panic: Cell::new(None),
@@ -148,6 +154,15 @@ impl Team {
     pub(in crate::coll) fn enter(&self, operation: Operation, bytes: usize) {
         self.name(operation, bytes);
         next(&self.state.entered);
+        let number = self.state.entered.get() as usize;
+        self.state.history[number % HISTORY].set(operation as u8);
+    }
+
+    /// Which call this one was, if it is none of long ago.
+    pub(in crate::coll) fn was(&self, number: u64) -> Option<u64> {
+        let last = self.state.entered.get();
+        (number <= last && last - number < HISTORY as u64)
+            .then(|| u64::from(self.state.history[number as usize % HISTORY].get()))
     }
 
     /// Begins a call: its number. A call of the program is one or more of these.

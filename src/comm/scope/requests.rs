@@ -195,23 +195,30 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     pub fn wait_any<D>(&self, requests: &mut [RecvRequest<'scope, 'env, D>]) -> Option<(usize, Result<Received>)> {
         let mut waiter = Waiter::new();
         loop {
-            let mut left = None;
+            let (mut left, mut last) = (0, 0);
             for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| !request.is_over()) {
                 match request.test().transpose() {
                     Some(outcome) => return Some((at, outcome)),
-                    None => left = Some(at),
+                    None => (left, last) = (left + 1, at),
                 }
             }
-            let left = left?;
-            if waiter.spin() {
-                continue;
+            match left {
+                0 => return None,
+                // There is no choice left: so it waits as that one alone does.
+                1 => {
+                    let received = requests[last].complete();
+                    requests[last].outcome = received.as_ref().ok().copied();
+                    return Some((last, received));
+                }
+                _ if waiter.spin() => continue,
+                _ => {}
             }
             let slow = Several::new().and_then(|mut several| {
                 requests.iter().for_each(|request| request.is_awaited(&mut several));
                 waiter.slow(&several)
             });
             if let Err(error) = slow {
-                return Some((left, Err(error)));
+                return Some((last, Err(error)));
             }
         }
     }

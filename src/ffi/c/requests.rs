@@ -34,9 +34,10 @@ unsafe fn note(codes: *mut c_int, at: usize, ended: &Result<()>) {
 ///
 /// * requests: which; those of kind `FMPL_REQUEST_NONE` are over.
 /// * n: their number.
-/// * codes: set to what the call that completes each alone would return; may be NULL.
+/// * codes: set to what the call that completes each alone would return, but for those that are over already; may be NULL.
 ///
-/// Returns: the code of the first that failed; `FMPL_ERR_ARGUMENT` for a negative number, no requests, or a kind that there is not.
+/// Returns: the code of the first that failed, which after `FMPL_ERR_BUSY` (another thread completes it) is not over;
+/// `FMPL_ERR_ARGUMENT` for a negative number, no requests, or a kind that there is not.
 ///
 /// Source: `MPI_Waitall`.
 #[unsafe(no_mangle)]
@@ -87,7 +88,8 @@ pub unsafe extern "C" fn fmpl_testall(
 ///
 /// * requests: as for `fmpl_waitall`.
 /// * n: their number.
-/// * which: set to the place of the one that is over, from 0 on; to -1 when all are over already.
+/// * which: set to the place of the one that is over, from 0 on; to -1 when all are over already, or none is: after
+///   `FMPL_ERR_BUSY`, and `FMPL_ERR_DEADLOCK` of several requests.
 ///
 /// Returns: what the call that completes it alone would return; `FMPL_ERR_ARGUMENT` as for `fmpl_waitall`, and for a NULL pointer.
 ///

@@ -46,8 +46,8 @@ unsafe fn of_each<'a>(
 /// * root: the rank that gets them.
 /// * comm: the communicator.
 ///
-/// Returns: as `fmpl_bcast`; at the root `FMPL_ERR_ARGUMENT` when a rank gives fewer bytes. More are lost to the communicator: no
-/// further collective call of it succeeds.
+/// Returns: as `fmpl_bcast`; `FMPL_ERR_ARGUMENT`, at the root, when a rank gives fewer or more bytes than that; the communicator
+/// goes on.
 ///
 /// Source: `MPI_Gatherv`.
 #[unsafe(no_mangle)]

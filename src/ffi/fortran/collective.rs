@@ -4,6 +4,15 @@ use super::entry::{Array8, Buffer, Data, Function, In, Members, Out, entries};
 use crate::ffi::c;
 use crate::ffi::outcome::{number, wrong};
 
+/// Places, or null where there is `FMPL_NULL`.
+///
+/// # Safety
+/// One can be read.
+unsafe fn laid(places: *const i64) -> *const usize {
+    // SAFETY: as promised.
+    if unsafe { places.read_unaligned() } == super::FMPL_NULL { core::ptr::null() } else { places.cast() }
+}
+
 entries! {
     // # Collective calls
 
@@ -24,23 +33,23 @@ entries! {
     fmpl_scan_(buf: Buffer, count: In, func: Function, comm: In) = fmpl_scan;
     fmpl_exscan_(buf: Buffer, count: In, func: Function, comm: In) = fmpl_exscan;
 
-    /// As [`c::fmpl_gatherv`]; sizes and places are arrays of INTEGER(8).
+    /// As [`c::fmpl_gatherv`]; sizes and places are arrays of INTEGER(8), places perhaps \[`FMPL_NULL`\].
     fmpl_gatherv_, fmpl_gatherv8_(buf: Data, size: Size, all: Buffer, sizes: Array8, places: Array8, root: In, comm: In)
-        = { c::fmpl_gatherv(buf, size, all, sizes.cast(), places.cast(), root, comm) };
+        = { c::fmpl_gatherv(buf, size, all, sizes.cast(), laid(places), root, comm) };
 
-    /// As [`c::fmpl_allgatherv`]; sizes and places are arrays of INTEGER(8).
+    /// As [`c::fmpl_allgatherv`]; sizes and places are arrays of INTEGER(8), places perhaps \[`FMPL_NULL`\].
     fmpl_allgatherv_, fmpl_allgatherv8_(buf: Data, size: Size, all: Buffer, sizes: Array8, places: Array8, comm: In)
-        = { c::fmpl_allgatherv(buf, size, all, sizes.cast(), places.cast(), comm) };
+        = { c::fmpl_allgatherv(buf, size, all, sizes.cast(), laid(places), comm) };
 
-    /// As [`c::fmpl_scatterv`]; sizes and places are arrays of INTEGER(8).
+    /// As [`c::fmpl_scatterv`]; sizes and places are arrays of INTEGER(8), places perhaps \[`FMPL_NULL`\].
     fmpl_scatterv_, fmpl_scatterv8_(all: Data, sizes: Array8, places: Array8, buf: Buffer, size: Size, root: In, comm: In)
-        = { c::fmpl_scatterv(all, sizes.cast(), places.cast(), buf, size, root, comm) };
+        = { c::fmpl_scatterv(all, sizes.cast(), laid(places), buf, size, root, comm) };
 
-    /// As [`c::fmpl_alltoallv`]; sizes and places are arrays of INTEGER(8).
+    /// As [`c::fmpl_alltoallv`]; sizes and places are arrays of INTEGER(8), places perhaps \[`FMPL_NULL`\].
     fmpl_alltoallv_(sent: Data, sent_sizes: Array8, sent_places: Array8, received: Buffer, received_sizes: Array8, received_places: Array8, comm: In)
         = {
-            let (given, from) = (sent_sizes.cast(), sent_places.cast());
-            c::fmpl_alltoallv(sent, given, from, received, received_sizes.cast(), received_places.cast(), comm)
+            let (from, to) = (laid(sent_places), laid(received_places));
+            c::fmpl_alltoallv(sent, sent_sizes.cast(), from, received, received_sizes.cast(), to, comm)
         };
 
     /// As [`c::fmpl_mcast_reduce`]; the bitmap is an array of INTEGER(8).

@@ -69,10 +69,11 @@ impl Scene for Several {
         self.receives.iter().map(Scene::longest_ns).min().unwrap_or(u64::MAX)
     }
     fn ready(&self) -> bool {
-        self.receives.iter().any(Scene::ready)
+        self.receives.iter().any(|r| r.ready() || r.lane.gone().is_some())
     }
     fn meanwhile(&self) -> bool {
-        self.ep.waiting_sends.push(self.ep)
+        let more = self.ep.waiting_sends.push(self.ep);
+        more | self.ep.any_source.push(self.ep)
     }
     // Who looks at each of them finds the dead.
     fn gone(&self) -> Option<Error> {
