@@ -357,7 +357,7 @@ fn uneven(
     if team.whole == 1 {
         return own;
     }
-    team.run(uneven::exchange(team, uneven)).and(own)
+    team.run(uneven.exchange(team)).and(own)
 }
 
 /// `fmpl_exscan`: the vector of `count` elements of rank k becomes x0 ∘ x1 ∘ … ∘ x(k-1); that of rank 0 stays.

@@ -88,17 +88,15 @@ impl<'a> Uneven<'a> {
         }
     }
 
-    fn differs(&self, team: &Team, member: usize, came: usize) -> Error {
-        let (call, wanted) = (self.operation.name(), self.of(member).len());
-        let text =
-            format!("rank {}: {call}: rank {member} gives {came} bytes, and {wanted} are expected", team.ep.rank);
-        Error::new(Code::Argument, text)
-    }
-
-    /// Is what came from a member of the length that was expected?
-    fn check(&self, team: &Team, p: &Party<'_>, member: usize) -> Result<()> {
-        let came = p.received_len(member)? as usize;
-        if came == self.of(member).len() { Ok(()) } else { Err(self.differs(team, member, came)) }
+    /// Is a member's block of the length that was expected?
+    fn compare(&self, team: &Team, member: usize, came: usize) -> Result<()> {
+        let wanted = self.of(member).len();
+        if came == wanted {
+            return Ok(());
+        }
+        let (me, call) = (team.ep.rank, self.operation.name());
+        let text = format!("rank {me}: {call}: rank {member} gives {came} bytes, and {wanted} are expected");
+        Err(Error::new(Code::Argument, text))
     }
 
     /// The member's own block, which nobody else moves. It may be in its place already.
@@ -108,21 +106,27 @@ impl<'a> Uneven<'a> {
             return Ok(());
         }
         let (from, to) = (self.to(me), self.of(me));
-        if from.len() != to.len() {
-            return Err(self.differs(team, me, from.len()));
-        }
+        self.compare(team, me, from.len())?;
         if !from.is_empty() && !core::ptr::eq(from.as_ptr(), to.as_ptr()) {
             to.copy_from(from);
         }
         Ok(())
     }
 
-    /// All other blocks.
+    /// All other blocks. Who waits for a message does not look whether others are in another call: so it says in which it is itself.
     pub async fn exchange(&self, team: &Team) -> Result<()> {
+        let bytes = self.give.len().max(self.take.len());
+        if team.span.is_some() {
+            team.name(self.operation, bytes);
+        } else {
+            let arena = team.arena()?;
+            team.enter(self.operation, bytes);
+            team.tell_call(arena);
+        }
         let p = Party::cutting(team);
         let (n, me) = (p.len(), p.me);
         let others = || (1..n).map(|k| (me + k) % n);
-        let check = |member| self.check(team, &p, member);
+        let check = |member| self.compare(team, member, p.received_len(member)? as usize);
         match self.pattern {
             Pattern::Gather(root) if me != root => p.send(root, self.to(root)).await,
             Pattern::Gather(_) => {
@@ -144,10 +148,7 @@ impl<'a> Uneven<'a> {
                     p.swap(next, hand_on, last, room).await?;
                     let came = p.received_len(last)? as usize;
                     hand_on = *room.part(0, came.min(room.len()));
-                    lengths = lengths.and(match came == room.len() {
-                        true => Ok(()),
-                        false => Err(self.differs(team, theirs, came)),
-                    });
+                    lengths = lengths.and(self.compare(team, theirs, came));
                 }
                 lengths
             }
@@ -162,17 +163,4 @@ impl<'a> Uneven<'a> {
             }
         }
     }
-}
-
-/// All blocks but the member's own. Who waits for a message does not look whether others are in another call: so it says in which it is itself.
-pub(super) async fn exchange(team: &Team, blocks: Uneven<'_>) -> Result<()> {
-    let bytes = blocks.give.len().max(blocks.take.len());
-    if team.span.is_some() {
-        team.name(blocks.operation, bytes);
-    } else {
-        let arena = team.arena()?;
-        team.enter(blocks.operation, bytes);
-        team.tell_call(arena);
-    }
-    blocks.exchange(team).await
 }

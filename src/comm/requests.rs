@@ -2,9 +2,9 @@
 
 use crate::base::error::{Code, Error, Result};
 use crate::coll::{self, Kind};
+use crate::p2p;
 use crate::p2p::any_source::{self, multicast};
 use crate::p2p::request::Several;
-use crate::p2p::{self, PROC_NULL};
 use crate::wait::Waiter;
 
 /// A request by its name, as C has it.
@@ -57,9 +57,6 @@ impl What {
 }
 
 impl Request {
-    /// No request.
-    pub const NONE: Request = Request { kind: 0, peer: PROC_NULL, index: 0, comm: 0, ticket: 0 };
-
     fn what(&self) -> Result<Option<What>> {
         if self.kind == 0 {
             return Ok(None);
@@ -140,20 +137,18 @@ pub fn wait_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()
     first
 }
 
-/// Completes those that are done, and says whether that leaves none; the rest as [`wait_all`].
-pub fn test_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<bool> {
-    let (mut all, mut first) = (true, Ok(()));
+/// Completes those that are done; the rest as [`wait_all`].
+pub fn test_all(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<()> {
+    let mut first = Ok(());
     for (at, request) in requests.iter_mut().enumerate().filter(|(_, request)| request.kind != 0) {
-        match request.complete(false) {
-            Ok(false) => all = false,
-            ended => {
-                let ended = ended.map(|_| ());
-                told(at, &ended);
-                first = first.and(ended);
-            }
+        let ended = request.complete(false);
+        if !matches!(ended, Ok(false)) {
+            let ended = ended.map(|_| ());
+            told(at, &ended);
+            first = first.and(ended);
         }
     }
-    first.map(|()| all)
+    first
 }
 
 /// Waits until one of them is over; `None`: all are.
@@ -181,17 +176,10 @@ pub fn wait_any(requests: &mut [Request]) -> Result<Option<Ended>> {
 
 /// The same, and completes all that are over then; `told` of each of them. The first error.
 pub fn wait_some(requests: &mut [Request], mut told: impl FnMut(usize, &Result<()>)) -> Result<()> {
-    let Some((first, mut result)) = wait_any(requests)? else { return Ok(()) };
-    told(first, &result);
-    for (at, request) in requests.iter_mut().enumerate().skip(first + 1).filter(|(_, request)| request.kind != 0) {
-        let ended = request.complete(false);
-        if !matches!(ended, Ok(false)) {
-            let ended = ended.map(|_| ());
-            told(at, &ended);
-            result = result.and(ended);
-        }
-    }
-    result
+    let Some((first, ended)) = wait_any(requests)? else { return Ok(()) };
+    told(first, &ended);
+    let behind = first + 1;
+    ended.and(test_all(&mut requests[behind..], |at, ended| told(behind + at, ended)))
 }
 
 fn scene(requests: &[Request]) -> Result<Several> {

@@ -80,7 +80,7 @@ pub unsafe extern "C" fn fmpl_testall(
         };
         let result = requests::test_all(all, |at, ended| note(codes, at, ended));
         *done = all.iter().all(|request| request.kind == 0).into();
-        number(result.map(|_| ()))
+        number(result)
     }
 }
 
