@@ -423,7 +423,10 @@ fn on_number(link: &Arc<Link>, number: u32) {
     }
     far::answer(link, number, |Asked { what, slot, seq, at }| {
         let yes = match what {
-            Ask::Ring => return ep.any_source.serve_ring(ep, number, slot as i32, link.peer, seq != 0),
+            Ask::Ring => {
+                link.is_told_of_a_ring();
+                return ep.any_source.serve_ring(ep, number, slot as i32, link.peer, seq != 0);
+            }
             Ask::Counters => {
                 let fabric = ep.fabric_here()?;
                 let receiver = u32::try_from(seq).ok().filter(|rank| *rank < ep.size)?;

@@ -85,6 +85,67 @@ pub fn killed_unmet() {
     }
 }
 
+/// Ranks 0 and 2 on one node, 1 and 3 on another. Rank 1 is stopped at first contact, which has a ticket of no ring; 3 has one, behind which a
+/// receive of any source waits. Rank 1 is late for it, not lost: when it goes on, its messages arrive.
+pub fn is_late_without_a_ticket() {
+    use fmpl::fabric::network::device::Place;
+    use fmpl::lane::far::{Ask, Asked};
+    init(8);
+    let (index, mut got) = (3, [0; 8]);
+    match rank() {
+        0 => {
+            recv(&mut got, 3, 0);
+            fails("send", try_send(&[1; 8], 1, 0), 1, &["answer", "reached"]);
+            let (code, ..) = try_recv_any(&mut got, index);
+            fails("receive of any source", code, 1, &["answer", "reached"]);
+            send(&[3; 8], 3, 0);
+            let mut tries = 0;
+            while try_recv(&mut got, 1, 1) != 0 {
+                fails("receive", PEER, 1, &["answer", "reached"]);
+                tries += 1;
+                assert!(tries < 50, "it never comes back: {}", last_error());
+                sleep_ms(200);
+            }
+            assert_eq!(got, [2; 8]);
+        }
+        1 => {
+            send(&u64::from(std::process::id()).to_ne_bytes(), 3, 0);
+            // SAFETY: no memory.
+            unsafe { libc::raise(libc::SIGSTOP) };
+            while try_send(&[2; 8], 0, 1) != 0 {
+                fails("send", PEER, 0, &["answer", "reached"]);
+                sleep_ms(200);
+            }
+        }
+        3 => {
+            recv(&mut got, 1, 0);
+            let stopped = u64::from_ne_bytes(got) as i32;
+            let (lane, _) = endpoint().resolve(fmpl::p2p::COMM_WORLD, 0, 0).expect("a lane");
+            let far = lane.far().expect("on another node");
+            let asked = Asked { what: Ask::Ring, slot: index as usize, seq: 1, at: 0 };
+            let [addr, key] = far.ask_for(asked, || true).flatten().expect("a ring");
+            let fabric = endpoint().fabric_here().expect("a network");
+            let bounce = fabric.bounce().expect("a buffer");
+            bounce.draw(&far.link, Place { addr, rkey: key as u32 }).expect("a ticket");
+            // It has stopped by then.
+            sleep_ms(300);
+            send(&[0; 8], 0, 0);
+            recv(&mut got, 0, 0);
+            // SAFETY: no memory.
+            assert_eq!(unsafe { libc::kill(stopped, libc::SIGCONT) }, 0);
+        }
+        _ => {}
+    }
+    finalize();
+}
+
+pub fn late_without_a_ticket() {
+    if has_devices() {
+        let job = Job::new(4, "is late without a ticket").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=1");
+        job.seconds(60).run();
+    }
+}
+
 /// `fork`, `system` and `popen` between nodes, with memory registered and receives posted.
 pub fn forked_there() {
     if has_devices() {

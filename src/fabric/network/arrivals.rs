@@ -15,6 +15,10 @@ use crate::base::lock::Mutex;
 /// Datagrams that are kept until somebody looks; more are lost, and repeated by their senders.
 const DATAGRAMS: usize = 128;
 
+/// Numbers of one peer that are kept, all of them different, until somebody looks. A peer that is in order has six calls for each
+/// communicator that it uses with this process; one with more waiting here writes whatever comes to its mind.
+const NUMBERS: usize = 1 << 14;
+
 /// A number that is only counted: its completion says that everything written before it on its connection is in memory.
 pub const COUNTED: u32 = 6 << 28;
 
@@ -24,6 +28,8 @@ pub(super) enum Arrival {
     Packet([u8; DATAGRAM]),
     /// A number of this peer.
     Number(u32, u32),
+    /// More different numbers than there can be came from this peer.
+    Flood(u32),
 }
 
 /// See the head of this file.
@@ -126,13 +132,68 @@ impl Arrivals {
 fn put(pending: &mut VecDeque<Arrival>, arrival: Arrival) {
     match &arrival {
         Arrival::Number(peer, number) => {
-            pending.retain(|a| !matches!(a, Arrival::Number(p, n) if (p, n) == (peer, number)));
+            let mut of_peer = 0;
+            pending.retain(|a| match a {
+                Arrival::Number(p, n) if p == peer => {
+                    of_peer += usize::from(n != number);
+                    n != number
+                }
+                _ => true,
+            });
+            if of_peer >= NUMBERS {
+                // Its connection ends, and with it what else it has called for.
+                pending.retain(|a| !matches!(a, Arrival::Number(p, _) | Arrival::Flood(p) if p == peer));
+                pending.push_back(Arrival::Flood(*peer));
+                return;
+            }
         }
         Arrival::Packet(_) => {
             if pending.iter().filter(|a| matches!(a, Arrival::Packet(_))).count() >= DATAGRAMS {
                 return;
             }
         }
+        Arrival::Flood(_) => {}
     }
     pending.push_back(arrival);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_counts_once_and_from_the_last_time() {
+        let mut pending = VecDeque::new();
+        for number in [1, 2, 1] {
+            put(&mut pending, Arrival::Number(7, number));
+        }
+        put(&mut pending, Arrival::Number(8, 2));
+        let numbers: Vec<_> = pending
+            .iter()
+            .map(|a| match a {
+                Arrival::Number(peer, number) => (*peer, *number),
+                _ => panic!("no number"),
+            })
+            .collect();
+        assert_eq!(numbers, [(7, 2), (7, 1), (8, 2)]);
+    }
+
+    #[test]
+    fn a_peer_that_sends_ever_new_numbers_takes_no_more_memory_and_is_told_of() {
+        let mut pending = VecDeque::from([Arrival::Number(8, 3)]);
+        for number in 0..NUMBERS as u32 {
+            put(&mut pending, Arrival::Number(7, number));
+            put(&mut pending, Arrival::Number(7, number));
+        }
+        assert_eq!(pending.len(), 1 + NUMBERS);
+        put(&mut pending, Arrival::Number(7, u32::MAX));
+        assert!(matches!(pending.make_contiguous(), [Arrival::Number(8, 3), Arrival::Flood(7)]));
+    }
+
+    #[test]
+    fn datagrams_have_a_bound() {
+        let mut pending = VecDeque::new();
+        (0..2 * DATAGRAMS).for_each(|_| put(&mut pending, Arrival::Packet([0; DATAGRAM])));
+        assert_eq!(pending.len(), DATAGRAMS);
+    }
 }

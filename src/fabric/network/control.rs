@@ -160,7 +160,7 @@ impl Bounce<'_> {
         Ok(self.word(0))
     }
     /// Adds one: what was there.
-    pub(crate) fn draw(&self, link: &Link, remote: Place) -> Result<u64> {
+    pub fn draw(&self, link: &Link, remote: Place) -> Result<u64> {
         self.change(link, Change::Add(1), remote)
     }
     fn piece(&self, at: usize, len: usize) -> Piece {
@@ -479,6 +479,11 @@ impl Shared {
                     Arrival::Number(peer, number) => {
                         if let (Some(link), Some(hooks)) = (self.known(peer), self.hooks.get()) {
                             (hooks.on_number)(&link, number);
+                        }
+                    }
+                    Arrival::Flood(peer) => {
+                        if let Some(link) = self.known(peer) {
+                            let _ = link.damaged("the numbers of its calls, of which more come than there can be");
                         }
                     }
                 }

@@ -105,6 +105,9 @@ pub struct Link {
     /// The queue pair, to break it off without the lock.
     current: Mutex<Option<Arc<dyn Pair>>>,
     ending: Ending,
+    /// The peer has asked where a ring of this process for messages of any source is. Written before it is answered, by the thread that
+    /// answers; read by receivers, who see the peer's ticket only after that.
+    knows_a_ring: AtomicBool,
     /// The peer has finalized.
     left: AtomicBool,
     /// The peer knows that this process has.
@@ -154,6 +157,7 @@ impl Link {
             queue: Mutex::default(),
             current: Mutex::default(),
             ending: Ending::default(),
+            knows_a_ring: AtomicBool::new(false),
             left: AtomicBool::new(false),
             end_known: AtomicBool::new(false),
             windows: Mutex::default(),
@@ -217,6 +221,14 @@ impl Link {
             return false;
         }
         true
+    }
+    /// The peer is told where a ring for messages of any source is.
+    pub fn is_told_of_a_ring(&self) {
+        self.knows_a_ring.store(true, Ordering::Relaxed);
+    }
+    /// May the peer hold a ticket of such a ring? Who has only been met, or sends by indices, does not.
+    pub fn may_hold_a_ticket(&self) -> bool {
+        self.knows_a_ring.load(Ordering::Relaxed)
     }
     /// Has the peer said that it has finalized?
     #[inline]

@@ -62,11 +62,16 @@ impl Endpoint {
         links.iter().filter(|l| is(l) && !has_left(l)).map(|l| l.peer).collect()
     }
 
-    /// What waits for ranks that are late cannot wait any longer: they are lost from here on.
+    /// What waits for these ranks, if they are late, cannot wait any longer: they are lost from here on.
     #[cold]
-    pub fn give_up_late(&self) {
+    pub fn give_up_late(&self, of: impl Fn(&Link) -> bool) {
         let links = self.fabric_here().map_or(Vec::new(), |fabric| fabric.links());
-        links.iter().filter(|link| !has_left(link)).for_each(|link| link.give_up());
+        links.iter().filter(|link| of(link) && !has_left(link)).for_each(|link| link.give_up());
+    }
+
+    /// May this rank of another node hold a ticket of a ring of this process for messages of any source?
+    pub fn may_hold_a_ticket(&self, rank: u32) -> bool {
+        self.link_to(rank).is_some_and(|link| link.may_hold_a_ticket())
     }
 
     /// The connection with a rank on another node, if there is one.

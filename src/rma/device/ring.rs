@@ -87,7 +87,7 @@ impl Device {
     pub fn is_orphan(&self, ep: &'static Endpoint, share: usize, ticket: u64) -> bool {
         ep.tend_links();
         // Behind the ticket of one that is late nobody is served.
-        ep.give_up_late();
+        ep.give_up_late(|_| true);
         let lost = ep.lost_elsewhere();
         if lost.is_empty() {
             return false;

@@ -1,6 +1,7 @@
 //! What the deaths of senders mean for a receive that finds nothing: a hole in the order of the slots, news to be told once, or the end.
 
 use super::*;
+use crate::fabric::network::link::Link;
 
 /// What a death means for a receive that finds nothing.
 pub(super) enum Death {
@@ -41,9 +42,9 @@ impl Incoming {
         }
         let is_dead = |rank: &u32| ep.is_dead(*rank) || elsewhere.contains(rank);
         let dead: Vec<u32> = self.domain.group.members().filter(is_dead).collect();
-        if !late.is_empty() && self.has_far_claim(ep) {
+        if late.iter().any(|rank| ep.may_hold_a_ticket(*rank)) && self.has_far_claim(ep) {
             // The ticket may be that of one who is late, and nobody's message behind it can be taken.
-            ep.give_up_late();
+            ep.give_up_late(Link::may_hold_a_ticket);
             return None;
         }
         if !dead.is_empty()

@@ -267,11 +267,10 @@ impl Incoming {
 
     /// Has a rank of another node this ticket of a share of the far ring?
     fn has_ticket(&self, ep: &'static Endpoint, rank: u32, share: FarShare<'_>, ticket: u64) -> bool {
-        let known = ep.fabric_here().is_some_and(|fabric| fabric.links().iter().any(|l| l.peer == rank));
         let here = self.domain.rank_here(rank);
         let lane = || ep.context(self.comm).and_then(|context| ep.lane_of(context, here)).ok();
-        // Who has no connection with this process has drawn no ticket.
-        let Some(lane) = known.then(lane).flatten() else { return false };
+        // Who has not asked for a ring here has drawn no ticket, and need not answer: it may be late.
+        let Some(lane) = ep.may_hold_a_ticket(rank).then(lane).flatten() else { return false };
         let asked = Asked { what: Ask::Ticket, slot: 0, seq: ticket, at: share.place().0.addr };
         lane.far().and_then(|far| far.ask_for(asked, || lane.gone().is_none())).flatten().is_some()
     }
