@@ -11,6 +11,7 @@ use super::verbs::device::{self as verbs, Port};
 use super::verbs::network::Verbs;
 use crate::base::config::{Config, Network};
 use crate::base::error::{Code, Error, Result};
+use crate::base::log::{Level, tell};
 
 /// Do the settings want one?
 pub fn is_wanted(config: &Config) -> bool {
@@ -24,43 +25,51 @@ pub fn is_wanted(config: &Config) -> bool {
 pub fn choose(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
     match &config.network {
         Network::Verbs => by_verbs(config, turn),
-        Network::Ofi(provider) => by_libfabric(config, provider.clone()),
-        Network::Tcp(wish) => Ok(Arc::new(Tcp::open(port::Port::choose(wish.as_deref())?)?)),
+        Network::Ofi(provider) => by_libfabric(config, Wishes { provider: provider.clone(), ..Wishes::default() }),
+        Network::Tcp(wish) => by_tcp(wish.as_deref()),
         Network::None => Err(Error::new(Code::Unsupported, "no network is wanted (FMPL_NETWORK)")),
-        Network::Auto => {
-            let no_port = match config.verbs.then(|| by_verbs(config, turn)) {
-                None => "is not looked for (FMPL_VERBS=off)".to_owned(),
-                Some(Err(e)) if e.code() == Code::Unsupported => e.detail().to_owned(),
-                Some(chosen) => return chosen,
-            };
-            by_libfabric(config, None).map_err(|e| match e.code() {
-                Code::Unsupported => Error::new(
-                    e.code(),
-                    format!(
-                        "there is no network between nodes: RDMA: {no_port}; other networks: {}; {INSTALL}",
-                        e.detail()
-                    ),
-                ),
-                _ => e,
-            })
-        }
+        Network::Auto => by_itself(config, turn),
     }
 }
 
-const INSTALL: &str = "install libibverbs with the driver of the RDMA device (Debian: ibverbs-providers), or libfabric (libfabric1), which \
-                       needs an Ethernet only";
+/// The best there is: RDMA, devices of another kind by libfabric, and TCP, which every network of nodes has.
+fn by_itself(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
+    let passed = |looked_for: &str, why: &Error| {
+        tell(Level::Debug, || format!("between nodes: {looked_for} is passed over: {}", why.detail()));
+    };
+    if config.verbs {
+        match by_verbs(config, turn) {
+            Err(e) if e.code() == Code::Unsupported => passed("RDMA", &e),
+            chosen => return chosen,
+        }
+    }
+    if config.libfabric.is_some() || provider::has_devices() {
+        match by_libfabric(config, Wishes { devices: true, ..Wishes::default() }) {
+            Err(e) if e.code() == Code::Unsupported => passed("libfabric", &e),
+            chosen => return chosen,
+        }
+    }
+    by_tcp(None)
+}
+
+fn by_tcp(wish: Option<&str>) -> Result<Arc<dyn Device>> {
+    Ok(Arc::new(Tcp::open(port::Port::choose(wish)?)?))
+}
 
 fn by_verbs(config: &Config, turn: usize) -> Result<Arc<dyn Device>> {
     let port = Port::choose(&verbs::Wishes::of(config), turn)?;
     Ok(Arc::new(Verbs::open(port)?))
 }
 
-fn by_libfabric(config: &Config, provider: Option<String>) -> Result<Arc<dyn Device>> {
-    let named = provider.clone();
-    let wishes = Wishes { provider, file: config.libfabric.clone() };
-    let offer = provider::choose(&wishes).map_err(|e| match (e.code(), named) {
-        (Code::Setting, Some(name)) => Error::new(Code::Setting, format!("FMPL_NETWORK=ofi:{name}: {}", e.detail())),
-        _ => e,
+fn by_libfabric(config: &Config, wishes: Wishes) -> Result<Arc<dyn Device>> {
+    let named = wishes.provider.clone();
+    let offer = provider::choose(&Wishes { file: config.libfabric.clone(), ..wishes }).map_err(|e| {
+        match (e.code(), named) {
+            (Code::Setting, Some(name)) => {
+                Error::new(Code::Setting, format!("FMPL_NETWORK=ofi:{name}: {}", e.detail()))
+            }
+            _ => e,
+        }
     })?;
     Ok(Arc::new(Ofi::open(offer)?))
 }

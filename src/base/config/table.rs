@@ -415,15 +415,16 @@ pub static SETTINGS: &[Setting] = &[
         default: "auto",
         values: "auto | verbs | tcp | tcp:INTERFACE | ofi | ofi:PROVIDER | none",
         meaning: "the network that reaches ranks on other nodes: InfiniBand and RoCE (libibverbs), TCP by an interface or address of this \
-                  machine, or a provider of libfabric, such as ofi:tcp;ofi_rxm; auto: RDMA if there is a port, else the best provider of \
-                  libfabric",
+                  machine, or a provider of libfabric, such as ofi:tcp;ofi_rxm; auto: RDMA if there is a port, else a provider of libfabric for \
+                  devices, else TCP",
         set: |c, v| Network::named(v).map(|n| c.network = n),
     },
     Setting {
         name: "FMPL_LIBFABRIC",
         default: "libfabric.so.1, where the loader finds it",
         values: "a path",
-        meaning: "libfabric, loaded where ranks are on several nodes and no RDMA port is used: a name that the system looks for, or a path",
+        meaning: "libfabric, loaded where ranks are on several nodes, no RDMA port is used, and there are devices for it or it is asked for: a name \
+                  that the system looks for, or a path",
         set: |c, v| (!v.is_empty()).then(|| c.libfabric = Some(v.to_owned())),
     },
     Setting {

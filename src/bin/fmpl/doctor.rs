@@ -393,7 +393,7 @@ fn tuning() -> Finding {
 /// What some networks and launchers need, looked for as they do: by name, at run time.
 fn libraries() -> Vec<Finding> {
     [
-        ("libfabric", "libfabric.so.1", "networks other than InfiniBand and RoCE between nodes"),
+        ("libfabric", "libfabric.so.1", "devices other than InfiniBand and RoCE between nodes"),
         ("libpmix", "libpmix.so.2", "starting under mpirun and PRRTE"),
     ]
     .into_iter()

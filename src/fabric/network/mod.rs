@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`device`] | the seam: what is asked of a network |
 //! | [`region`] | registered memory |
+//! | [`interface`] | which interfaces of this machine lead to others |
 //! | [`cache`] | user memory that stays registered |
 //! | `arrivals` | what comes without being asked for |
 //! | `hello` | what two processes say to each other to connect |
@@ -25,6 +26,7 @@ pub mod control;
 pub mod device;
 mod handshake;
 mod hello;
+pub mod interface;
 pub mod link;
 pub mod multicast;
 pub mod own;

@@ -12,17 +12,19 @@ use super::load::{Dispositions, Library, USUAL, library};
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
 use crate::fabric::network::device::OPAQUE;
+use crate::fabric::network::interface::leads_out;
 
-/// Those that are looked for when none is named, the best first, and what each is of use for. What is not here has to be named: `shm` reaches
-/// nobody elsewhere, `udp;ofi_rxd`, `net` and `sockets` are no better than `tcp`, `psm2` and `psm3` are there for sockets too, and were tried by nobody.
-pub const BY_ITSELF: [(&str, &str); 6] = [
-    ("verbs;ofi_rxm", "RDMA devices"),
-    ("efa", "Amazon's EFA"),
-    ("cxi", "Slingshot"),
-    ("opx", "Omni-Path"),
-    ("tcp", "any network with addresses of the internet, from libfabric 2.0 on"),
-    ("tcp;ofi_rxm", "the same, before"),
+/// Those of devices, the best first, what each is of use for, and where the system shows that there are such devices.
+pub const OF_DEVICES: [(&str, &str, &str); 4] = [
+    ("verbs;ofi_rxm", "RDMA devices", "/sys/class/infiniband"),
+    ("efa", "Amazon's EFA", "/sys/class/infiniband"),
+    ("cxi", "Slingshot", "/sys/class/cxi"),
+    ("opx", "Omni-Path", "/sys/class/hfi1"),
 ];
+/// Those that come after these where libfabric is wanted and none is named. What is in neither list has to be named: `shm` reaches nobody
+/// elsewhere, `udp;ofi_rxd`, `net` and `sockets` are no better than `tcp`, `psm2` and `psm3` are there for sockets too, and were tried by nobody.
+pub const OF_SOCKETS: [(&str, &str); 2] =
+    [("tcp", "any network with addresses of the internet, from libfabric 2.0 on"), ("tcp;ofi_rxm", "the same, before")];
 /// Those that are not used, even if they are named, and why.
 const UNFIT: [(&str, &str); 2] = [("shm", SAME_MACHINE), ("sm2", SAME_MACHINE)];
 const SAME_MACHINE: &str = "reaches processes of this machine only, whose memory FMPL shares by itself";
@@ -196,6 +198,8 @@ impl Offer {
 pub struct Wishes {
     /// Only this provider.
     pub provider: Option<String>,
+    /// Only those of devices, where none is named.
+    pub devices: bool,
     /// The library's file, if not the one that the system finds.
     pub file: Option<String>,
 }
@@ -272,17 +276,11 @@ fn usable(lib: &'static Library, provider: &str) -> std::result::Result<Vec<Offe
     Err(why.unwrap_or_else(|| nothing.into()))
 }
 
-/// Does an offer's port reach other machines? The loopback does not, nor does an interface that is down, or a bridge between guests of this
-/// machine alone.
-fn leads_out(offer: &Offer) -> bool {
-    if offer.host().is_some_and(|host| host.is_loopback()) {
-        return false;
-    }
-    let of = std::path::Path::new("/sys/class/net").join(offer.port());
-    let is_down = std::fs::read_to_string(of.join("operstate")).is_ok_and(|state| state.trim() == "down");
-    let leaves = |member: std::fs::DirEntry| of.join("brif").join(member.file_name()).join("port/device").exists();
-    let is_inside = std::fs::read_dir(of.join("brif")).is_ok_and(|mut all| !all.any(|m| m.is_ok_and(leaves)));
-    !is_down && !is_inside
+/// Does the system show devices for which libfabric may have a provider? Where it does not, the library need not be loaded to find none: some
+/// versions take seconds for that.
+pub fn has_devices() -> bool {
+    let any = |place: &str| std::fs::read_dir(place).is_ok_and(|mut all| all.next().is_some());
+    OF_DEVICES.iter().any(|(.., place)| any(place))
 }
 
 /// The best port of the best provider. `Unsupported`: there is none; the text says what was looked for. `Setting`: the named one cannot be
@@ -295,7 +293,10 @@ pub fn choose(wishes: &Wishes) -> Result<Offer> {
     })?;
     let names = match &wishes.provider {
         Some(name) => vec![name.as_str()],
-        None => BY_ITSELF.map(|(name, _)| name).to_vec(),
+        None => {
+            let of_sockets = OF_SOCKETS.iter().map(|(name, _)| *name).filter(|_| !wishes.devices);
+            OF_DEVICES.iter().map(|(name, ..)| *name).chain(of_sockets).collect()
+        }
     };
     let mut passed = Vec::new();
     for name in names {
@@ -303,7 +304,7 @@ pub fn choose(wishes: &Wishes) -> Result<Offer> {
             // Addresses of the internet's fourth version first: the others may be of a link only.
             Ok(mut offers) => {
                 let is_fourth = |o: &Offer| matches!(o.host(), None | Some(IpAddr::V4(_)));
-                offers.sort_by_cached_key(|o| (!leads_out(o), !is_fourth(o)));
+                offers.sort_by_cached_key(|o| (!leads_out(&o.port(), o.host()), !is_fourth(o)));
                 if !passed.is_empty() {
                     tell(Level::Debug, || format!("providers of libfabric passed over: {}", passed.join("; ")));
                 }

@@ -7,6 +7,7 @@ use super::frame::{Name, half, word};
 use crate::base::error::{Code, Error, Result};
 use crate::base::system::addresses;
 use crate::fabric::network::device::{Address, End, OPAQUE};
+use crate::fabric::network::interface::leads_out;
 
 /// An address of this machine, and its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,8 @@ impl Port {
             ports.retain(|p| p.name == wish || p.ip.to_string() == wish);
         }
         // What leads to other machines before what does not, the fourth version before the sixth; the system's order otherwise.
-        let best = ports.into_iter().min_by_key(|p| (p.ip.is_loopback(), p.ip.is_ipv6()));
+        let best =
+            ports.into_iter().min_by_key(|p| (p.ip.is_loopback(), !leads_out(&p.name, Some(p.ip)), p.ip.is_ipv6()));
         best.ok_or_else(|| match wish {
             Some(wish) => Error::new(
                 Code::Setting,
