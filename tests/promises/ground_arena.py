@@ -4,7 +4,7 @@
 def collective(test, seconds):
     command = ["cargo", "test", "--locked", "--test", "collective", "--", test]
     done = subprocess.run(command, cwd=ROOT, env=tests_env(), capture_output=True, text=True, timeout=seconds)
-    return done.stdout[-300:], f"test {test} ... ok" in done.stdout and done.returncode == 0
+    return cause(done.stdout), f"test {test} ... ok" in done.stdout and done.returncode == 0
 
 
 @line("ground", "lines taken over, on and off: 10 collective calls, message rings and rings of any source, 2 to 4 ranks: wrong payloads", "0")

@@ -17,7 +17,7 @@ for title, test in AIMED.items():
     @line("ground", f"damaged: {title}", "an error that names the peer")
     def _(test=test):
         text, well = damage(test)
-        return "so it is" if well else text[-300:], well
+        return "so it is" if well else cause(text), well
 
 
 @line("ground", "damaged: 10 000 seeds of scribbling over all kinds of records, 2 to 4 ranks, ten ways: seeds that failed", "0, waits <= 2 s")
@@ -25,5 +25,5 @@ def _():
     text, well = damage("scribbled", DAMAGE_SEEDS=os.environ.get("DAMAGE_SEEDS", "0..10000"))
     found = re.search(r"(\d+) seeds, (\d+) failed, longest wait (\d+) ms", text)
     if not found:
-        return text[-300:], False
+        return cause(text), False
     return f"{found[2]} of {found[1]}, longest wait {found[3]} ms", well and found[2] == "0" and int(found[3]) <= 2000

@@ -11,7 +11,7 @@ def rma(test):
     done = subprocess.run([test_program("rma"), test], capture_output=True, text=True)
     found = re.findall(r"^test \w+ \.\.\. ok \((.*) s\)$", done.stdout, re.M)
     well = done.returncode == 0 and len(found) == 1
-    return (f"so it is, in {found[0]} s" if well else (done.stdout + done.stderr)[-300:]), well
+    return (f"so it is, in {found[0]} s" if well else cause(done.stdout + done.stderr)), well
 
 
 @line("ground", "a refused copy, its flag, what follows that, ALL and CONT: told, counted, not done; before: silent, the flag came", "all")
@@ -53,7 +53,7 @@ def insert(made, program):
     done = subprocess.run([made / "fmpl", "run", "-n", "2", "--", program], env=env, capture_output=True, text=True)
     found = re.search(r"register (\d+) insertion (\d+)", done.stdout)
     if done.returncode or not found:
-        raise Missing((done.stdout + done.stderr)[-300:])
+        raise Missing(cause(done.stdout + done.stderr))
     return int(found[1]), int(found[2])
 
 

@@ -7,7 +7,7 @@ def _():
     found = re.search(r"(\d+) ranks killed \((.*)\), (\d+) survivors told, (\d+) of them by init; the slowest after ([\d.]+) s", text)
     least = re.search(r"stages (\d+), least deaths in one (\d+)", text)
     if not (found and least):
-        return text[-300:], False
+        return cause(text), False
     told = f"{found[5]} s; {found[3]} survivors told; {found[2]}"
     return told, well and int(found[1]) >= 1000 and int(least[2]) >= 20 and float(found[5]) <= 1
 
@@ -16,11 +16,11 @@ def _():
 def _():
     text, well = faults("a_death_in_init_is_told", FMPL_TEST_LONG="1")
     found = re.search(r"held in init (\d+) times: the second receive is told after ([\d.]+) s at most", text)
-    return (f"{found[1]} of {found[1]}, after {found[2]} s" if found else text[-300:]), bool(found) and well
+    return (f"{found[1]} of {found[1]}, after {found[2]} s" if found else cause(text)), bool(found) and well
 
 
 @line("ground", "a peer stopped for 5 s, every time-out below 1 s: the job goes on; before: a peer late at first contact is dead for ever", "all")
 def _():
     text, well = faults("stopped_for_long", FMPL_TEST_LONG="1")
     found = re.search(r"stopped for ([\d.]+) s in: (.*); every job went on", text)
-    return (f"stopped in {found[2]}" if found else text[-300:]), bool(found) and well
+    return (f"stopped in {found[2]}" if found else cause(text)), bool(found) and well

@@ -41,7 +41,7 @@ def experiments():
     lines = (ROOT / "tests/model/weakened").read_text().splitlines()
     found = re.findall(r"^(\d+): (.* loses \w+): (?:(\S+) notices, |(not noticed.*))", done.stdout, re.M)
     if not found:
-        raise Missing((done.stdout + done.stderr)[-300:])
+        raise Missing(cause(done.stdout + done.stderr))
     return [(lines[int(n) - 1], place, model, not missed) for n, place, model, missed in found]
 
 

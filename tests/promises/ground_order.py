@@ -22,7 +22,7 @@ for setting, whom in {**NOT_LATER, "1 later": "the receiver after init"}.items()
         text, _ = faults("a_withdrawn_receive_is_not_written", SANDBOX_SECONDS="25", SANDBOX_SETTING=setting)
         found = settings(text, r"messages (\d+) cancelled (\d+) written (\d+)").get(setting)
         if not found:
-            return text[-300:], False
+            return cause(text), False
         messages, cancelled, written = found
         return f"{written} of {messages} messages, {cancelled} cancelled", written == 0 and cancelled > 0
 
@@ -35,7 +35,7 @@ for setting, whom in {"0": "the event loop", "1": "its peer", "0 1": "both", "0 
         text, _ = faults("no_event_is_lost", SANDBOX_EVENTS="1000000", SANDBOX_SETTING=setting)
         found = settings(text, r"events (\d+) lost (\d+)").get(setting)
         if not found:
-            return text[-300:], False
+            return cause(text), False
         return f"{found[1]} of {found[0]}", found[1] == 0 and found[0] == 1000000
 
 
@@ -43,7 +43,7 @@ for setting, whom in {"0": "the event loop", "1": "its peer", "0 1": "both", "0 
 def _():
     text, well = faults("signals_come_to_the_program")
     found = re.search(r"threads (\d+) signals (\d+) of (\d+)", text)
-    return (f"{found[2]} of {found[3]}, beside {found[1]} threads of the library" if found else text[-300:]), bool(found) and well
+    return (f"{found[2]} of {found[3]}, beside {found[1]} threads of the library" if found else cause(text)), bool(found) and well
 
 
 @line("ground", "a signal each 0.5 ms in 24 waits of 12 kinds, four settings: all end right", "all")

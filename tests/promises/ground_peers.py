@@ -16,20 +16,20 @@ def _():
     text, well = between_nodes("forged_datagrams")
     found, rejected = re.search(r"(\d+) lies to each", text), re.findall(r"rejected (\d+) in", text)
     if not found or len(rejected) != 2:
-        return text[-300:], False
+        return cause(text), False
     return f"0; {found[1]} said to each of 2 ranks, {' and '.join(rejected)} of them came and were dropped", well
 
 
 @line("ground", "damaged: landing, spooled landing, chain, posting from another node; before: panic, or a wait without end", "errors of the pair")
 def _():
     text, well = between_nodes("damaged_record")
-    return "so it is" if well else text[-300:], well
+    return "so it is" if well else cause(text), well
 
 
 @line("ground", "a silent link while a connection is made: an error that names the peer, and afterwards; before: lost for good", "tried again, goes on")
 def _():
     text, well = between_nodes("late_rank")
-    return "so it is" if well else text[-300:], well
+    return "so it is" if well else cause(text), well
 
 
 SMALL = {
@@ -45,4 +45,4 @@ for title, (target, test) in SMALL.items():
     @line("ground", title, "as promised")
     def _(target=target, test=test):
         text, well = said(test_program(target, profile="test"), test)
-        return "so it is" if well else text[-300:], well and "... ok" in text
+        return "so it is" if well else cause(text), well and "... ok" in text

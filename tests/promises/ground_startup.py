@@ -12,7 +12,7 @@ def strangers(test, target="--test", of="launch", **env):
     command = ["cargo", "test", "--locked", *what, "--", "--exact", test, "--nocapture", "--test-threads=1"]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     if "1 passed" not in done.stdout:
-        return [(done.stdout + done.stderr)[-300:]], False
+        return [cause(done.stdout + done.stderr)], False
     return re.findall(r"figure: (.*)", done.stdout), True
 
 

@@ -3,7 +3,7 @@
 
 def told(test, *options):
     text, well = said(test_program("told", *options, profile="dev"), test)
-    return "test passes" if well else text[-300:], well
+    return "test passes" if well else cause(text), well
 
 
 @line("ground", "trace: levels of FMPL_LOG, each tells its own and what is above it; before: debug added nothing", "tests pass")

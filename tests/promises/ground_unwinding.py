@@ -15,7 +15,7 @@ def again(test, names, times, cargo=("cargo",), **env):
         passed = done.returncode == 0 and f"{len(names)} passed" in done.stdout
         well += passed
         if not passed and not why:
-            why = ": " + (done.stdout + done.stderr)[-300:]
+            why = ": " + cause(done.stdout + done.stderr)
     return f"{well} of {times} runs well{why}", well == times
 
 
@@ -57,7 +57,7 @@ def _():
                            "base::unwinding", "a_panic_of_a_function_is_its_outcome"], cwd=ROOT, capture_output=True, text=True,
                           env=tests_env(MIRIFLAGS="-Zmiri-disable-isolation", CARGO_TARGET_DIR=str(TARGET / "miri")))
     well = done.returncode == 0 and "2 passed" in done.stdout
-    return "2 of 2 tests" if well else (done.stdout + done.stderr)[-300:], well
+    return "2 of 2 tests" if well else cause(done.stdout + done.stderr), well
 
 
 @line("ground", "a function that panics, by every way and on several nodes: the others are told by name", "all")
@@ -65,7 +65,7 @@ def _():
     env = tests_env()
     done = subprocess.run(["cargo", "test", "--locked", "--test", "collective", "--", "a_function_that_panics"], cwd=ROOT, env=env,
                           capture_output=True, text=True)
-    return "13 jobs" if done.returncode == 0 else done.stdout[-300:], done.returncode == 0
+    return "13 jobs" if done.returncode == 0 else cause(done.stdout), done.returncode == 0
 
 
 @line("ground", "throw_in_reduction (C++): before, an end without a word of ours; now rank and function are named", "4 of 4 ways")
