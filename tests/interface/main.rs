@@ -4,6 +4,7 @@
 //! `FMPL_TEST_BLESS=1` writes the generated files instead of comparing them.
 
 mod acp;
+mod beside;
 mod fortran;
 mod header;
 mod installed;
