@@ -133,6 +133,13 @@ fn help(other: i32, data: &[u8]) {
     }
 }
 
+/// Does a name in a directory of temporary files say which process it is of, and does that live? It is not what a dead one has left.
+fn is_in_use(name: &str) -> bool {
+    let pid = name.rsplit(['-', '.']).find_map(|word| word.parse::<u32>().ok());
+    pid.is_some_and(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists())
+}
+
+/// What jobs have left in the places where they keep something, by its path.
 pub fn litter() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for dir in ["/dev/shm", "/tmp"] {
@@ -140,7 +147,7 @@ pub fn litter() -> BTreeSet<String> {
             let name = entry.file_name().to_string_lossy().into_owned();
             // What the scripts of the tests keep there while they run belongs to another job than this one.
             let of_tests = name.starts_with("fmpl-rig.") || name.starts_with("fmpl-tests.");
-            if name.to_lowercase().contains("fmpl") && !of_tests {
+            if name.to_lowercase().contains("fmpl") && !of_tests && !is_in_use(&name) {
                 all.insert(format!("{dir}/{name}"));
             }
         }
