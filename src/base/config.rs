@@ -349,11 +349,17 @@ impl Config {
 
 /// Says of a variable that looks like a setting that it is none, and which was meant, if one is like it.
 pub fn unknown(name: &str) -> String {
-    let like = SETTINGS.iter().map(|s| (distance(name, s.name), s.name)).min();
-    match like.filter(|(distance, _)| *distance <= 3) {
-        Some((_, meant)) => format!("{name} is no setting of FMPL; did you mean {meant}?"),
+    match meant(name, SETTINGS.iter().map(|s| s.name)) {
+        Some(meant) => format!("{name} is no setting of FMPL; did you mean {meant}?"),
         None => format!("{name} is no setting of FMPL; `fmpl info` lists them"),
     }
+}
+
+/// Which of these words somebody may have meant who wrote this one: the likest, if it is like it.
+pub fn meant<'a>(name: &str, of: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let most = 3.min(2 * name.len() / 3);
+    let likest = of.into_iter().map(|word| (distance(name, word), word)).min();
+    likest.filter(|(distance, _)| *distance <= most).map(|(_, word)| word)
 }
 
 /// How many letters must be put in, taken out or changed to make one word of another.

@@ -249,11 +249,24 @@ fn not_started(t: &Team, p: &Program, rank: u32, step: Step, e: io::Error) -> Re
     let name = p.argv[0].display();
     let has_slash = p.argv[0].as_encoded_bytes().contains(&b'/');
     let dir = p.wdir.as_deref().or(t.wdir).unwrap_or(Path::new(""));
+    let here = dir.join(&p.argv[0]);
     let (code, text) = match (step, e.raw_os_error()) {
-        (Step::Exec, Some(libc::ENOENT)) if has_slash && dir.join(&p.argv[0]).is_file() => {
+        (Step::Exec, Some(libc::ENOENT)) if has_slash && here.is_file() => {
             (127, format!("{name} names an interpreter (its first line, or the loader) that was not found"))
         }
-        (Step::Exec, Some(libc::ENOENT | libc::ENOTDIR)) => (127, format!("program not found: {name}")),
+        (Step::Exec, Some(libc::ENOENT | libc::ENOTDIR)) => {
+            let mend = match has_slash {
+                true => String::new(),
+                false if here.is_file() => format!(" in PATH; the one in this directory is ./{name}"),
+                false => " in PATH".into(),
+            };
+            (127, format!("program not found: {name}{mend}"))
+        }
+        (Step::Exec, _) if here.is_dir() => (126, format!("{name} cannot be executed: it is a directory")),
+        (Step::Exec, Some(libc::EACCES)) => {
+            let mend = "a program needs `chmod +x`, a script the name of what runs it before its own";
+            (126, format!("{name} cannot be executed: {e}; {mend}"))
+        }
         (Step::Exec, _) => (126, format!("{name} cannot be executed: {e}")),
         (Step::Chdir, _) => (2, format!("{}: {e}", dir.display())),
         (Step::Prepare, _) => (1, format!("starting rank {rank} ({name}): {e}")),

@@ -9,6 +9,7 @@ mod fortran;
 mod header;
 mod installed;
 mod machine;
+mod mistakes;
 mod programs;
 #[path = "../skip/mod.rs"]
 mod skip;

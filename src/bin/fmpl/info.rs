@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use fmpl::base::config::{Config, SETTINGS, Setting};
+use fmpl::base::config::{Config, SETTINGS, Setting, meant};
 use fmpl::base::copying::{self, Loop};
 use fmpl::base::processor::Processor;
 use fmpl::base::tuning::{Case, Distance, Found, Whence, find};
@@ -27,7 +27,12 @@ pub fn main(names: &[String], json: bool) -> ExitCode {
         false => found.iter().for_each(|s| setting(s)),
     }
     if found.is_empty() {
-        eprintln!("fmpl info: no setting has {} in its name; without a name all are listed", names.join(" or "));
+        let like = |name: &String| meant(&name.to_uppercase(), SETTINGS.iter().map(|s| s.name));
+        let mend = match names.iter().find_map(like) {
+            Some(like) => format!("did you mean {like}?"),
+            None => "without a name all are listed".into(),
+        };
+        eprintln!("fmpl info: no setting has {} in its name; {mend}", names.join(" or "));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use fmpl::base::config::meant;
 
 mod bench;
 mod doctor;
@@ -58,6 +59,24 @@ enum Command {
     Install(install::Options),
 }
 
+/// Says what is wrong with the command line, and ends. A program in the place of a subcommand is told how it is started, and a word that is not
+/// like enough for clap which subcommand was meant.
+fn refuse(e: clap::Error) -> ! {
+    use clap::error::{ContextKind, ContextValue};
+    let _ = e.print();
+    if let Some(ContextValue::String(word)) = e.get(ContextKind::InvalidSubcommand) {
+        let command = Cli::command();
+        let all = command.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name());
+        match meant(word, all) {
+            _ if word.contains('/') => eprintln!("\n  tip: a program is started by `fmpl run {word}`"),
+            _ if e.get(ContextKind::SuggestedSubcommand).is_some() => {}
+            Some(like) => eprintln!("\n  tip: did you mean `fmpl {like}`?"),
+            None => eprintln!("\n  tip: a program is started by `fmpl run PROGRAM`"),
+        }
+    }
+    std::process::exit(e.exit_code())
+}
+
 fn main() -> ExitCode {
     let mut words: Vec<_> = std::env::args_os().collect();
     if words.get(1).is_some_and(|w| w == bench::PART) {
@@ -69,7 +88,7 @@ fn main() -> ExitCode {
             Err(text) => return run::refused(2, &text),
         }
     }
-    let command = Cli::parse_from(words).command;
+    let command = Cli::try_parse_from(words).unwrap_or_else(|e| refuse(e)).command;
     if matches!(command, Command::Info { memory: None, .. } | Command::Model(_) | Command::Doctor { .. }) {
         fmpl::base::system::end_with_reader();
     }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use fmpl::base::config::meant;
 
 mod against;
 mod anyindex;
@@ -419,7 +420,8 @@ fn plan(name: &str, o: &Options) -> Result<(&'static Bench, Vec<Case>), String> 
     let (name, sizes) = name.split_once('=').map_or((name, None), |(name, sizes)| (name, Some(sizes)));
     let Some(bench) = BENCHES.iter().find(|b| b.name == name) else {
         let names: Vec<&str> = BENCHES.iter().map(|b| b.name).chain(["tune-coll", "hop"]).collect();
-        return Err(format!("no benchmark {name}; there are {}", names.join(", ")));
+        let like = meant(name, names.iter().copied()).map_or(String::new(), |like| format!("did you mean {like}? "));
+        return Err(format!("no benchmark {name}; {like}there are {}", names.join(", ")));
     };
     let mut o = o.clone();
     if let Some(sizes) = sizes {
