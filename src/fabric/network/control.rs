@@ -8,11 +8,12 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use super::arrivals::{Arrival, Arrivals};
+use super::bounce::BOUNCE_BYTES;
 use super::cache::Cache;
-use super::device::{Access, Change, Device, DeviceError, Piece, Place};
+use super::device::{Device, DeviceError};
 use super::hello::{Card, Kind};
+use super::link::Link;
 use super::link::ending::Reason;
-use super::link::{Last, Link};
 use super::multicast::{self, Group, Name};
 use super::region::{Arena, Domain, Ranges};
 use super::room::Room;
@@ -74,7 +75,7 @@ pub struct Terms {
 
 /// This process on the fabric.
 pub struct Fabric {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     thread: Mutex<Option<Started>>,
     pid: u32,
 }
@@ -112,76 +113,10 @@ pub(super) struct Shared {
     strict: bool,
     spool: Ranges,
     cache: Cache,
-    bounces: Mutex<Vec<Arena>>,
+    pub(super) bounces: Mutex<Vec<Arena>>,
     copied: AtomicU64,
     multicast: Arc<multicast::Counts>,
 }
-
-/// Bytes of a bounce buffer.
-pub const BOUNCE_BYTES: usize = 64 << 10;
-
-/// A bounce buffer: registered memory that bytes pass through. Dropping it gives it back.
-pub struct Bounce<'a> {
-    fabric: &'a Fabric,
-    arena: Option<Arena>,
-}
-
-impl Bounce<'_> {
-    /// Its memory, [`BOUNCE_BYTES`] long.
-    pub fn arena(&self) -> &Arena {
-        self.arena.as_ref().expect("taken by drop only")
-    }
-    /// The same, to be copied to and from.
-    pub(crate) fn run(&self) -> Run {
-        // SAFETY: the caller's alone, who waits for what devices do to it before it gives the buffer back.
-        unsafe { Run::new(self.arena().as_ptr(), BOUNCE_BYTES) }
-    }
-    /// The word at an offset.
-    pub(crate) fn word(&self, at: usize) -> u64 {
-        self.run().part(at, 8).words()[0]
-    }
-    /// [`Link::bulk`] of a part of it. It is waited for before the part is used again, and before the buffer is given back.
-    pub(crate) fn post(
-        &self,
-        link: &Link,
-        (push, last): (bool, bool),
-        at: usize,
-        len: usize,
-        remote: Place,
-    ) -> Result<u64> {
-        // SAFETY: a part of the buffer, which is registered.
-        unsafe { link.bulk(push, Last::of(last), &[self.piece(at, len)], remote) }
-    }
-    /// [`Link::atomic`], to its end: what was there.
-    pub(crate) fn change(&self, link: &Link, change: Change, remote: Place) -> Result<u64> {
-        // SAFETY: a word of the buffer, which is registered, and left alone until the wait is over.
-        let ticket = unsafe { link.atomic(change, self.piece(0, 8), remote)? };
-        link.wait(ticket)?;
-        Ok(self.word(0))
-    }
-    /// Adds one: what was there.
-    pub fn draw(&self, link: &Link, remote: Place) -> Result<u64> {
-        self.change(link, Change::Add(1), remote)
-    }
-    fn piece(&self, at: usize, len: usize) -> Piece {
-        let run = self.run().part(at, len);
-        Piece { addr: run.ptr() as u64, len: run.len() as u32, lkey: self.arena().region().lkey() }
-    }
-}
-
-impl Drop for Bounce<'_> {
-    fn drop(&mut self) {
-        let mut free = self.fabric.shared.bounces.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < BOUNCES
-            && let Some(arena) = self.arena.take()
-        {
-            free.push(arena);
-        }
-    }
-}
-
-/// Bounce buffers that are kept.
-const BOUNCES: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Links {
@@ -279,15 +214,6 @@ impl Fabric {
     /// Registrations of user memory.
     pub fn cache(&self) -> &Cache {
         &self.shared.cache
-    }
-    /// A bounce buffer of its own for the caller.
-    pub fn bounce(&self) -> Result<Bounce<'_>> {
-        let kept = self.shared.bounces.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let arena = match kept {
-            Some(arena) => arena,
-            None => Arena::new(self.domain(), BOUNCE_BYTES, Access::LOCAL_WRITE)?,
-        };
-        Ok(Bounce { fabric: self, arena: Some(arena) })
     }
     /// Connections that exist.
     pub fn links(&self) -> Vec<Arc<Link>> {
@@ -460,6 +386,12 @@ impl Shared {
         }
     }
 
+    fn is_flooded(&self, peer: u32) {
+        if let Some(link) = self.known(peer) {
+            let _ = link.damaged("the numbers of its calls, of which more come than there can be");
+        }
+    }
+
     /// The connections that there are.
     pub(super) fn links(&self) -> Vec<Arc<Link>> {
         self.lock().by_peer.values().cloned().collect()
@@ -481,11 +413,7 @@ impl Shared {
                             (hooks.on_number)(&link, number);
                         }
                     }
-                    Arrival::Flood(peer) => {
-                        if let Some(link) = self.known(peer) {
-                            let _ = link.damaged("the numbers of its calls, of which more come than there can be");
-                        }
-                    }
+                    Arrival::Flood(peer) => self.is_flooded(peer),
                 }
             }
             if self.is_broken() {

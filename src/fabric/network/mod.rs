@@ -6,6 +6,7 @@
 //! | [`region`] | registered memory |
 //! | [`interface`] | which interfaces of this machine lead to others |
 //! | [`cache`] | user memory that stays registered |
+//! | [`bounce`] | registered memory that bytes pass through |
 //! | `arrivals` | what comes without being asked for |
 //! | `hello` | what two processes say to each other to connect |
 //! | `stamps` | by which they know that it is them: numbers and checks |
@@ -21,6 +22,7 @@
 //! Nothing here knows which network it is; [`choose`](super::networks::choose) does.
 
 mod arrivals;
+pub mod bounce;
 pub mod cache;
 pub mod control;
 pub mod device;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::error::Error;
 use crate::base::layout::{Block as Shaped, Cursor, Form, Layout, Run};
-use crate::fabric::network::control::BOUNCE_BYTES;
+use crate::fabric::network::bounce::BOUNCE_BYTES;
 use crate::fabric::network::link::{Last, Link, PIECES};
 use crate::fabric::network::region::Region;
 use crate::fabric::network::{Piece, Place};

@@ -11,7 +11,7 @@ use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::rules::{Rule, holds};
 use crate::base::run::Run;
 use crate::fabric::network::Place;
-use crate::fabric::network::control::Bounce;
+use crate::fabric::network::bounce::Bounce;
 use crate::fabric::network::region::Region;
 use crate::lane::far::{Ask, Asked, Call, Far, sum};
 use crate::lane::record::BLOCK_HEADER;
