@@ -2861,510 +2861,6 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_func_register
   end interface
 
-  ! ---- Predefined functions of reductions ------------------------------------------------------------------
-
-  !> int: inout[k] = inout[k] + in[k].
-  interface
-    subroutine fmpl_isum(inout, input, count) bind(C, name="fmpl_isum_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_isum
-  end interface
-
-  !> float: inout[k] = inout[k] + in[k].
-  interface
-    subroutine fmpl_ssum(inout, input, count) bind(C, name="fmpl_ssum_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_ssum
-  end interface
-
-  !> double: inout[k] = inout[k] + in[k].
-  interface
-    subroutine fmpl_dsum(inout, input, count) bind(C, name="fmpl_dsum_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_dsum
-  end interface
-
-  !> complex float: inout[k] = inout[k] + in[k].
-  interface
-    subroutine fmpl_csum(inout, input, count) bind(C, name="fmpl_csum_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_csum
-  end interface
-
-  !> complex double: inout[k] = inout[k] + in[k].
-  interface
-    subroutine fmpl_zsum(inout, input, count) bind(C, name="fmpl_zsum_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_zsum
-  end interface
-
-  !> int: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
-  interface
-    subroutine fmpl_iamax(inout, input, count) bind(C, name="fmpl_iamax_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_iamax
-  end interface
-
-  !> float: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
-  interface
-    subroutine fmpl_samax(inout, input, count) bind(C, name="fmpl_samax_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_samax
-  end interface
-
-  !> double: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
-  interface
-    subroutine fmpl_damax(inout, input, count) bind(C, name="fmpl_damax_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_damax
-  end interface
-
-  !> complex float: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
-  !! the larger real part, then imaginary part.
-  interface
-    subroutine fmpl_camax(inout, input, count) bind(C, name="fmpl_camax_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_camax
-  end interface
-
-  !> complex double: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
-  !! the larger real part, then imaginary part.
-  interface
-    subroutine fmpl_zamax(inout, input, count) bind(C, name="fmpl_zamax_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_zamax
-  end interface
-
-  !> int: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
-  interface
-    subroutine fmpl_iamin(inout, input, count) bind(C, name="fmpl_iamin_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_iamin
-  end interface
-
-  !> float: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
-  interface
-    subroutine fmpl_samin(inout, input, count) bind(C, name="fmpl_samin_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_samin
-  end interface
-
-  !> double: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
-  interface
-    subroutine fmpl_damin(inout, input, count) bind(C, name="fmpl_damin_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_damin
-  end interface
-
-  !> complex float: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal ones
-  !! the smaller real part, then imaginary part.
-  interface
-    subroutine fmpl_camin(inout, input, count) bind(C, name="fmpl_camin_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_camin
-  end interface
-
-  !> complex double: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal
-  !! ones the smaller real part, then imaginary part.
-  interface
-    subroutine fmpl_zamin(inout, input, count) bind(C, name="fmpl_zamin_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_zamin
-  end interface
-
-  !> int: of inout[k] and in[k] the larger one.
-  interface
-    subroutine fmpl_imaxval(inout, input, count) bind(C, name="fmpl_imaxval_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_imaxval
-  end interface
-
-  !> float: of inout[k] and in[k] the larger one.
-  interface
-    subroutine fmpl_smaxval(inout, input, count) bind(C, name="fmpl_smaxval_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_smaxval
-  end interface
-
-  !> double: of inout[k] and in[k] the larger one.
-  interface
-    subroutine fmpl_dmaxval(inout, input, count) bind(C, name="fmpl_dmaxval_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_dmaxval
-  end interface
-
-  !> int: of inout[k] and in[k] the smaller one.
-  interface
-    subroutine fmpl_iminval(inout, input, count) bind(C, name="fmpl_iminval_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_iminval
-  end interface
-
-  !> float: of inout[k] and in[k] the smaller one.
-  interface
-    subroutine fmpl_sminval(inout, input, count) bind(C, name="fmpl_sminval_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_sminval
-  end interface
-
-  !> double: of inout[k] and in[k] the smaller one.
-  interface
-    subroutine fmpl_dminval(inout, input, count) bind(C, name="fmpl_dminval_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_dminval
-  end interface
-
-  ! ---- The same by the paper's names: by absolute value ----------------------------------------------------
-
-  !> The paper's name for fmpl_iamax: by absolute value.
-  interface
-    subroutine fmpl_imax(inout, input, count) bind(C, name="fmpl_imax_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_imax
-  end interface
-
-  !> The paper's name for fmpl_samax: by absolute value.
-  interface
-    subroutine fmpl_smax(inout, input, count) bind(C, name="fmpl_smax_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_smax
-  end interface
-
-  !> The paper's name for fmpl_damax: by absolute value.
-  interface
-    subroutine fmpl_dmax(inout, input, count) bind(C, name="fmpl_dmax_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_dmax
-  end interface
-
-  !> The paper's name for fmpl_camax: by absolute value.
-  interface
-    subroutine fmpl_cmax(inout, input, count) bind(C, name="fmpl_cmax_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_cmax
-  end interface
-
-  !> The paper's name for fmpl_zamax: by absolute value.
-  interface
-    subroutine fmpl_zmax(inout, input, count) bind(C, name="fmpl_zmax_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_zmax
-  end interface
-
-  !> The paper's name for fmpl_iamin: by absolute value.
-  interface
-    subroutine fmpl_imin(inout, input, count) bind(C, name="fmpl_imin_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_imin
-  end interface
-
-  !> The paper's name for fmpl_samin: by absolute value.
-  interface
-    subroutine fmpl_smin(inout, input, count) bind(C, name="fmpl_smin_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_smin
-  end interface
-
-  !> The paper's name for fmpl_damin: by absolute value.
-  interface
-    subroutine fmpl_dmin(inout, input, count) bind(C, name="fmpl_dmin_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_dmin
-  end interface
-
-  !> The paper's name for fmpl_camin: by absolute value.
-  interface
-    subroutine fmpl_cmin(inout, input, count) bind(C, name="fmpl_cmin_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_cmin
-  end interface
-
-  !> The paper's name for fmpl_zamin: by absolute value.
-  interface
-    subroutine fmpl_zmin(inout, input, count) bind(C, name="fmpl_zmin_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
-      !DIR$ IGNORE_TKR inout
-      type(*), dimension(*) :: inout
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
-      !DIR$ IGNORE_TKR input
-      type(*), dimension(*), intent(in) :: input
-      integer(c_int), intent(in) :: count
-    end subroutine fmpl_zmin
-  end interface
-
   ! ---- Global memory (ACP): infrastructure -----------------------------------------------------------------
 
   !> Joins the job and makes this rank's global memory; returns when all ranks have theirs. Counted: a further
@@ -3861,4 +3357,491 @@ type, bind(C) :: fmpl_request
       integer(c_int), intent(out) :: ier
     end subroutine acp_inquire
   end interface
+
+  ! ---- Predefined functions of reductions ------------------------------------------------------------------
+  ! A name is fmpl_, what the elements are, the operation.
+  !
+  ! Elements: i8 i16 i i64 u8 u16 u32 u64 are integers of so many bits (i: int), s float, d double, f80 long double,
+  ! c float complex, z double complex, f16 IEEE binary16 (half), bf16 bfloat16, b8 bool of one byte. f80 is there
+  ! where long double is that of the x87, on x86-64.
+  !
+  ! Operations: sum, prod; maxval, minval (by value) and amax, amin (by absolute value); maxloc, minloc on
+  ! struct { T value; int index; }; land, lor, lxor, whose results are 0 and 1; band, bor, bxor.
+  !
+  ! Sums and products of integers wrap. A NaN is larger and smaller than every number; of two zeros the maximum is +0,
+  ! the minimum -0. f16 and bf16 are rounded to nearest after each sum.
+
+  abstract interface
+    subroutine fmpl_reduction(inout, input, count) bind(C)
+      import :: c_int
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_reduction
+  end interface
+
+  !> int8_t: inout[k] = inout[k] + in[k] modulo 2^8.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8sum_") :: fmpl_i8sum
+
+  !> int16_t: inout[k] = inout[k] + in[k] modulo 2^16.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16sum_") :: fmpl_i16sum
+
+  !> int: inout[k] = inout[k] + in[k] modulo 2^32.
+  procedure(fmpl_reduction), bind(C, name="fmpl_isum_") :: fmpl_isum
+
+  !> int64_t: inout[k] = inout[k] + in[k] modulo 2^64.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64sum_") :: fmpl_i64sum
+
+  !> uint8_t: inout[k] = inout[k] + in[k] modulo 2^8.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8sum_") :: fmpl_u8sum
+
+  !> uint16_t: inout[k] = inout[k] + in[k] modulo 2^16.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16sum_") :: fmpl_u16sum
+
+  !> uint32_t: inout[k] = inout[k] + in[k] modulo 2^32.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32sum_") :: fmpl_u32sum
+
+  !> uint64_t: inout[k] = inout[k] + in[k] modulo 2^64.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64sum_") :: fmpl_u64sum
+
+  !> float: inout[k] = inout[k] + in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_ssum_") :: fmpl_ssum
+
+  !> double: inout[k] = inout[k] + in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_dsum_") :: fmpl_dsum
+
+  !> complex float: inout[k] = inout[k] + in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_csum_") :: fmpl_csum
+
+  !> complex double: inout[k] = inout[k] + in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_zsum_") :: fmpl_zsum
+
+  !> IEEE binary16: inout[k] = inout[k] + in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_f16sum_") :: fmpl_f16sum
+
+  !> bfloat16: inout[k] = inout[k] + in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_bf16sum_") :: fmpl_bf16sum
+
+  !> int8_t: inout[k] = inout[k] * in[k] modulo 2^8.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8prod_") :: fmpl_i8prod
+
+  !> int16_t: inout[k] = inout[k] * in[k] modulo 2^16.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16prod_") :: fmpl_i16prod
+
+  !> int: inout[k] = inout[k] * in[k] modulo 2^32.
+  procedure(fmpl_reduction), bind(C, name="fmpl_iprod_") :: fmpl_iprod
+
+  !> int64_t: inout[k] = inout[k] * in[k] modulo 2^64.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64prod_") :: fmpl_i64prod
+
+  !> uint8_t: inout[k] = inout[k] * in[k] modulo 2^8.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8prod_") :: fmpl_u8prod
+
+  !> uint16_t: inout[k] = inout[k] * in[k] modulo 2^16.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16prod_") :: fmpl_u16prod
+
+  !> uint32_t: inout[k] = inout[k] * in[k] modulo 2^32.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32prod_") :: fmpl_u32prod
+
+  !> uint64_t: inout[k] = inout[k] * in[k] modulo 2^64.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64prod_") :: fmpl_u64prod
+
+  !> float: inout[k] = inout[k] * in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_sprod_") :: fmpl_sprod
+
+  !> double: inout[k] = inout[k] * in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_dprod_") :: fmpl_dprod
+
+  !> complex float: inout[k] = inout[k] * in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_cprod_") :: fmpl_cprod
+
+  !> complex double: inout[k] = inout[k] * in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_zprod_") :: fmpl_zprod
+
+  !> int8_t: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8maxval_") :: fmpl_i8maxval
+
+  !> int16_t: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16maxval_") :: fmpl_i16maxval
+
+  !> int: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_imaxval_") :: fmpl_imaxval
+
+  !> int64_t: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64maxval_") :: fmpl_i64maxval
+
+  !> uint8_t: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8maxval_") :: fmpl_u8maxval
+
+  !> uint16_t: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16maxval_") :: fmpl_u16maxval
+
+  !> uint32_t: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32maxval_") :: fmpl_u32maxval
+
+  !> uint64_t: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64maxval_") :: fmpl_u64maxval
+
+  !> float: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_smaxval_") :: fmpl_smaxval
+
+  !> double: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_dmaxval_") :: fmpl_dmaxval
+
+  !> int8_t: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8minval_") :: fmpl_i8minval
+
+  !> int16_t: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16minval_") :: fmpl_i16minval
+
+  !> int: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_iminval_") :: fmpl_iminval
+
+  !> int64_t: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64minval_") :: fmpl_i64minval
+
+  !> uint8_t: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8minval_") :: fmpl_u8minval
+
+  !> uint16_t: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16minval_") :: fmpl_u16minval
+
+  !> uint32_t: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32minval_") :: fmpl_u32minval
+
+  !> uint64_t: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64minval_") :: fmpl_u64minval
+
+  !> float: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_sminval_") :: fmpl_sminval
+
+  !> double: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_dminval_") :: fmpl_dminval
+
+  !> int: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
+  procedure(fmpl_reduction), bind(C, name="fmpl_iamax_") :: fmpl_iamax
+
+  !> float: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
+  procedure(fmpl_reduction), bind(C, name="fmpl_samax_") :: fmpl_samax
+
+  !> double: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger.
+  procedure(fmpl_reduction), bind(C, name="fmpl_damax_") :: fmpl_damax
+
+  !> complex float: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
+  !! the larger real part, then imaginary part.
+  procedure(fmpl_reduction), bind(C, name="fmpl_camax_") :: fmpl_camax
+
+  !> complex double: of inout[k] and in[k] the one with the larger absolute value (|re| + |im|); of equal ones
+  !! the larger real part, then imaginary part.
+  procedure(fmpl_reduction), bind(C, name="fmpl_zamax_") :: fmpl_zamax
+
+  !> int: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
+  procedure(fmpl_reduction), bind(C, name="fmpl_iamin_") :: fmpl_iamin
+
+  !> float: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
+  procedure(fmpl_reduction), bind(C, name="fmpl_samin_") :: fmpl_samin
+
+  !> double: of inout[k] and in[k] the one with the smaller absolute value; of equal ones the smaller.
+  procedure(fmpl_reduction), bind(C, name="fmpl_damin_") :: fmpl_damin
+
+  !> complex float: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal ones
+  !! the smaller real part, then imaginary part.
+  procedure(fmpl_reduction), bind(C, name="fmpl_camin_") :: fmpl_camin
+
+  !> complex double: of inout[k] and in[k] the one with the smaller absolute value (|re| + |im|); of equal
+  !! ones the smaller real part, then imaginary part.
+  procedure(fmpl_reduction), bind(C, name="fmpl_zamin_") :: fmpl_zamin
+
+  !> int8_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+  !! index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8maxloc_") :: fmpl_i8maxloc
+
+  !> int16_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16maxloc_") :: fmpl_i16maxloc
+
+  !> int and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+  !! index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_imaxloc_") :: fmpl_imaxloc
+
+  !> int64_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64maxloc_") :: fmpl_i64maxloc
+
+  !> uint8_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8maxloc_") :: fmpl_u8maxloc
+
+  !> uint16_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16maxloc_") :: fmpl_u16maxloc
+
+  !> uint32_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32maxloc_") :: fmpl_u32maxloc
+
+  !> uint64_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64maxloc_") :: fmpl_u64maxloc
+
+  !> float and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+  !! index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_smaxloc_") :: fmpl_smaxloc
+
+  !> double and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+  !! index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_dmaxloc_") :: fmpl_dmaxloc
+
+  !> int8_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8minloc_") :: fmpl_i8minloc
+
+  !> int16_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16minloc_") :: fmpl_i16minloc
+
+  !> int and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the lower
+  !! index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_iminloc_") :: fmpl_iminloc
+
+  !> int64_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64minloc_") :: fmpl_i64minloc
+
+  !> uint8_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8minloc_") :: fmpl_u8minloc
+
+  !> uint16_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16minloc_") :: fmpl_u16minloc
+
+  !> uint32_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32minloc_") :: fmpl_u32minloc
+
+  !> uint64_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64minloc_") :: fmpl_u64minloc
+
+  !> float and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the lower
+  !! index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_sminloc_") :: fmpl_sminloc
+
+  !> double and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_dminloc_") :: fmpl_dminloc
+
+  !> int8_t: 1 if neither inout[k] nor in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8land_") :: fmpl_i8land
+
+  !> int16_t: 1 if neither inout[k] nor in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16land_") :: fmpl_i16land
+
+  !> int: 1 if neither inout[k] nor in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_iland_") :: fmpl_iland
+
+  !> int64_t: 1 if neither inout[k] nor in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64land_") :: fmpl_i64land
+
+  !> uint8_t: 1 if neither inout[k] nor in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8land_") :: fmpl_u8land
+
+  !> uint16_t: 1 if neither inout[k] nor in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16land_") :: fmpl_u16land
+
+  !> uint32_t: 1 if neither inout[k] nor in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32land_") :: fmpl_u32land
+
+  !> uint64_t: 1 if neither inout[k] nor in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64land_") :: fmpl_u64land
+
+  !> bool: 1 if neither inout[k] nor in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_b8land_") :: fmpl_b8land
+
+  !> int8_t: 0 if inout[k] and in[k] both are 0, else 1.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8lor_") :: fmpl_i8lor
+
+  !> int16_t: 0 if inout[k] and in[k] both are 0, else 1.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16lor_") :: fmpl_i16lor
+
+  !> int: 0 if inout[k] and in[k] both are 0, else 1.
+  procedure(fmpl_reduction), bind(C, name="fmpl_ilor_") :: fmpl_ilor
+
+  !> int64_t: 0 if inout[k] and in[k] both are 0, else 1.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64lor_") :: fmpl_i64lor
+
+  !> uint8_t: 0 if inout[k] and in[k] both are 0, else 1.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8lor_") :: fmpl_u8lor
+
+  !> uint16_t: 0 if inout[k] and in[k] both are 0, else 1.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16lor_") :: fmpl_u16lor
+
+  !> uint32_t: 0 if inout[k] and in[k] both are 0, else 1.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32lor_") :: fmpl_u32lor
+
+  !> uint64_t: 0 if inout[k] and in[k] both are 0, else 1.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64lor_") :: fmpl_u64lor
+
+  !> bool: 0 if inout[k] and in[k] both are 0, else 1.
+  procedure(fmpl_reduction), bind(C, name="fmpl_b8lor_") :: fmpl_b8lor
+
+  !> int8_t: 1 if just one of inout[k] and in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8lxor_") :: fmpl_i8lxor
+
+  !> int16_t: 1 if just one of inout[k] and in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16lxor_") :: fmpl_i16lxor
+
+  !> int: 1 if just one of inout[k] and in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_ilxor_") :: fmpl_ilxor
+
+  !> int64_t: 1 if just one of inout[k] and in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64lxor_") :: fmpl_i64lxor
+
+  !> uint8_t: 1 if just one of inout[k] and in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8lxor_") :: fmpl_u8lxor
+
+  !> uint16_t: 1 if just one of inout[k] and in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16lxor_") :: fmpl_u16lxor
+
+  !> uint32_t: 1 if just one of inout[k] and in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32lxor_") :: fmpl_u32lxor
+
+  !> uint64_t: 1 if just one of inout[k] and in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64lxor_") :: fmpl_u64lxor
+
+  !> bool: 1 if just one of inout[k] and in[k] is 0, else 0.
+  procedure(fmpl_reduction), bind(C, name="fmpl_b8lxor_") :: fmpl_b8lxor
+
+  !> int8_t: inout[k] = inout[k] & in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8band_") :: fmpl_i8band
+
+  !> int16_t: inout[k] = inout[k] & in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16band_") :: fmpl_i16band
+
+  !> int: inout[k] = inout[k] & in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_iband_") :: fmpl_iband
+
+  !> int64_t: inout[k] = inout[k] & in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64band_") :: fmpl_i64band
+
+  !> uint8_t: inout[k] = inout[k] & in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8band_") :: fmpl_u8band
+
+  !> uint16_t: inout[k] = inout[k] & in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16band_") :: fmpl_u16band
+
+  !> uint32_t: inout[k] = inout[k] & in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32band_") :: fmpl_u32band
+
+  !> uint64_t: inout[k] = inout[k] & in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64band_") :: fmpl_u64band
+
+  !> int8_t: inout[k] = inout[k] | in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8bor_") :: fmpl_i8bor
+
+  !> int16_t: inout[k] = inout[k] | in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16bor_") :: fmpl_i16bor
+
+  !> int: inout[k] = inout[k] | in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_ibor_") :: fmpl_ibor
+
+  !> int64_t: inout[k] = inout[k] | in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64bor_") :: fmpl_i64bor
+
+  !> uint8_t: inout[k] = inout[k] | in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8bor_") :: fmpl_u8bor
+
+  !> uint16_t: inout[k] = inout[k] | in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16bor_") :: fmpl_u16bor
+
+  !> uint32_t: inout[k] = inout[k] | in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32bor_") :: fmpl_u32bor
+
+  !> uint64_t: inout[k] = inout[k] | in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64bor_") :: fmpl_u64bor
+
+  !> int8_t: inout[k] = inout[k] ^ in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_i8bxor_") :: fmpl_i8bxor
+
+  !> int16_t: inout[k] = inout[k] ^ in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_i16bxor_") :: fmpl_i16bxor
+
+  !> int: inout[k] = inout[k] ^ in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_ibxor_") :: fmpl_ibxor
+
+  !> int64_t: inout[k] = inout[k] ^ in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_i64bxor_") :: fmpl_i64bxor
+
+  !> uint8_t: inout[k] = inout[k] ^ in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u8bxor_") :: fmpl_u8bxor
+
+  !> uint16_t: inout[k] = inout[k] ^ in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u16bxor_") :: fmpl_u16bxor
+
+  !> uint32_t: inout[k] = inout[k] ^ in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u32bxor_") :: fmpl_u32bxor
+
+  !> uint64_t: inout[k] = inout[k] ^ in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_u64bxor_") :: fmpl_u64bxor
+
+  ! ---- Predefined functions of long double, on x86-64 ------------------------------------------------------
+
+  !> long double: inout[k] = inout[k] + in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_f80sum_") :: fmpl_f80sum
+
+  !> long double: inout[k] = inout[k] * in[k].
+  procedure(fmpl_reduction), bind(C, name="fmpl_f80prod_") :: fmpl_f80prod
+
+  !> long double: of inout[k] and in[k] the larger one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_f80maxval_") :: fmpl_f80maxval
+
+  !> long double: of inout[k] and in[k] the smaller one.
+  procedure(fmpl_reduction), bind(C, name="fmpl_f80minval_") :: fmpl_f80minval
+
+  !> long double and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_f80maxloc_") :: fmpl_f80maxloc
+
+  !> long double and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+  !! lower index.
+  procedure(fmpl_reduction), bind(C, name="fmpl_f80minloc_") :: fmpl_f80minloc
+
+  ! ---- The same by the paper's names, which readers of MPI take for other functions ------------------------
+
+  !> The paper's name for fmpl_iamax: by absolute value.
+  procedure(fmpl_reduction), bind(C, name="fmpl_imax_") :: fmpl_imax
+
+  !> The paper's name for fmpl_samax: by absolute value.
+  procedure(fmpl_reduction), bind(C, name="fmpl_smax_") :: fmpl_smax
+
+  !> The paper's name for fmpl_damax: by absolute value.
+  procedure(fmpl_reduction), bind(C, name="fmpl_dmax_") :: fmpl_dmax
+
+  !> The paper's name for fmpl_camax: by absolute value.
+  procedure(fmpl_reduction), bind(C, name="fmpl_cmax_") :: fmpl_cmax
+
+  !> The paper's name for fmpl_zamax: by absolute value.
+  procedure(fmpl_reduction), bind(C, name="fmpl_zmax_") :: fmpl_zmax
+
+  !> The paper's name for fmpl_iamin: by absolute value.
+  procedure(fmpl_reduction), bind(C, name="fmpl_imin_") :: fmpl_imin
+
+  !> The paper's name for fmpl_samin: by absolute value.
+  procedure(fmpl_reduction), bind(C, name="fmpl_smin_") :: fmpl_smin
+
+  !> The paper's name for fmpl_damin: by absolute value.
+  procedure(fmpl_reduction), bind(C, name="fmpl_dmin_") :: fmpl_dmin
+
+  !> The paper's name for fmpl_camin: by absolute value.
+  procedure(fmpl_reduction), bind(C, name="fmpl_cmin_") :: fmpl_cmin
+
+  !> The paper's name for fmpl_zamin: by absolute value.
+  procedure(fmpl_reduction), bind(C, name="fmpl_zmin_") :: fmpl_zmin
 end module fmpl

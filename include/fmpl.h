@@ -1728,9 +1728,43 @@ int fmpl_alltoallv(const void *sent, const size_t *sent_sizes, const size_t *sen
     const size_t *received_sizes, const size_t *received_places, fmpl_comm comm);
 
 /* ---- Predefined functions of reductions ---------------------------------------------------------------- */
+/*
+ * A name is fmpl_, what the elements are, the operation.
+ *
+ * Elements: i8 i16 i i64 u8 u16 u32 u64 are integers of so many bits (i: int), s float, d double, f80 long double,
+ * c float complex, z double complex, f16 IEEE binary16 (half), bf16 bfloat16, b8 bool of one byte. f80 is there
+ * where long double is that of the x87, on x86-64.
+ *
+ * Operations: sum, prod; maxval, minval (by value) and amax, amin (by absolute value); maxloc, minloc on
+ * struct { T value; int index; }; land, lor, lxor, whose results are 0 and 1; band, bor, bxor.
+ *
+ * Sums and products of integers wrap. A NaN is larger and smaller than every number; of two zeros the maximum is +0,
+ * the minimum -0. f16 and bf16 are rounded to nearest after each sum.
+ */
 
-/** int: inout[k] = inout[k] + in[k]. */
+/** int8_t: inout[k] = inout[k] + in[k] modulo 2^8. */
+void fmpl_i8sum(void *inout, const void *input, int count);
+
+/** int16_t: inout[k] = inout[k] + in[k] modulo 2^16. */
+void fmpl_i16sum(void *inout, const void *input, int count);
+
+/** int: inout[k] = inout[k] + in[k] modulo 2^32. */
 void fmpl_isum(void *inout, const void *input, int count);
+
+/** int64_t: inout[k] = inout[k] + in[k] modulo 2^64. */
+void fmpl_i64sum(void *inout, const void *input, int count);
+
+/** uint8_t: inout[k] = inout[k] + in[k] modulo 2^8. */
+void fmpl_u8sum(void *inout, const void *input, int count);
+
+/** uint16_t: inout[k] = inout[k] + in[k] modulo 2^16. */
+void fmpl_u16sum(void *inout, const void *input, int count);
+
+/** uint32_t: inout[k] = inout[k] + in[k] modulo 2^32. */
+void fmpl_u32sum(void *inout, const void *input, int count);
+
+/** uint64_t: inout[k] = inout[k] + in[k] modulo 2^64. */
+void fmpl_u64sum(void *inout, const void *input, int count);
 
 /** float: inout[k] = inout[k] + in[k]. */
 void fmpl_ssum(void *inout, const void *input, int count);
@@ -1743,6 +1777,108 @@ void fmpl_csum(void *inout, const void *input, int count);
 
 /** complex double: inout[k] = inout[k] + in[k]. */
 void fmpl_zsum(void *inout, const void *input, int count);
+
+/** IEEE binary16: inout[k] = inout[k] + in[k]. */
+void fmpl_f16sum(void *inout, const void *input, int count);
+
+/** bfloat16: inout[k] = inout[k] + in[k]. */
+void fmpl_bf16sum(void *inout, const void *input, int count);
+
+/** int8_t: inout[k] = inout[k] * in[k] modulo 2^8. */
+void fmpl_i8prod(void *inout, const void *input, int count);
+
+/** int16_t: inout[k] = inout[k] * in[k] modulo 2^16. */
+void fmpl_i16prod(void *inout, const void *input, int count);
+
+/** int: inout[k] = inout[k] * in[k] modulo 2^32. */
+void fmpl_iprod(void *inout, const void *input, int count);
+
+/** int64_t: inout[k] = inout[k] * in[k] modulo 2^64. */
+void fmpl_i64prod(void *inout, const void *input, int count);
+
+/** uint8_t: inout[k] = inout[k] * in[k] modulo 2^8. */
+void fmpl_u8prod(void *inout, const void *input, int count);
+
+/** uint16_t: inout[k] = inout[k] * in[k] modulo 2^16. */
+void fmpl_u16prod(void *inout, const void *input, int count);
+
+/** uint32_t: inout[k] = inout[k] * in[k] modulo 2^32. */
+void fmpl_u32prod(void *inout, const void *input, int count);
+
+/** uint64_t: inout[k] = inout[k] * in[k] modulo 2^64. */
+void fmpl_u64prod(void *inout, const void *input, int count);
+
+/** float: inout[k] = inout[k] * in[k]. */
+void fmpl_sprod(void *inout, const void *input, int count);
+
+/** double: inout[k] = inout[k] * in[k]. */
+void fmpl_dprod(void *inout, const void *input, int count);
+
+/** complex float: inout[k] = inout[k] * in[k]. */
+void fmpl_cprod(void *inout, const void *input, int count);
+
+/** complex double: inout[k] = inout[k] * in[k]. */
+void fmpl_zprod(void *inout, const void *input, int count);
+
+/** int8_t: of inout[k] and in[k] the larger one. */
+void fmpl_i8maxval(void *inout, const void *input, int count);
+
+/** int16_t: of inout[k] and in[k] the larger one. */
+void fmpl_i16maxval(void *inout, const void *input, int count);
+
+/** int: of inout[k] and in[k] the larger one. */
+void fmpl_imaxval(void *inout, const void *input, int count);
+
+/** int64_t: of inout[k] and in[k] the larger one. */
+void fmpl_i64maxval(void *inout, const void *input, int count);
+
+/** uint8_t: of inout[k] and in[k] the larger one. */
+void fmpl_u8maxval(void *inout, const void *input, int count);
+
+/** uint16_t: of inout[k] and in[k] the larger one. */
+void fmpl_u16maxval(void *inout, const void *input, int count);
+
+/** uint32_t: of inout[k] and in[k] the larger one. */
+void fmpl_u32maxval(void *inout, const void *input, int count);
+
+/** uint64_t: of inout[k] and in[k] the larger one. */
+void fmpl_u64maxval(void *inout, const void *input, int count);
+
+/** float: of inout[k] and in[k] the larger one. */
+void fmpl_smaxval(void *inout, const void *input, int count);
+
+/** double: of inout[k] and in[k] the larger one. */
+void fmpl_dmaxval(void *inout, const void *input, int count);
+
+/** int8_t: of inout[k] and in[k] the smaller one. */
+void fmpl_i8minval(void *inout, const void *input, int count);
+
+/** int16_t: of inout[k] and in[k] the smaller one. */
+void fmpl_i16minval(void *inout, const void *input, int count);
+
+/** int: of inout[k] and in[k] the smaller one. */
+void fmpl_iminval(void *inout, const void *input, int count);
+
+/** int64_t: of inout[k] and in[k] the smaller one. */
+void fmpl_i64minval(void *inout, const void *input, int count);
+
+/** uint8_t: of inout[k] and in[k] the smaller one. */
+void fmpl_u8minval(void *inout, const void *input, int count);
+
+/** uint16_t: of inout[k] and in[k] the smaller one. */
+void fmpl_u16minval(void *inout, const void *input, int count);
+
+/** uint32_t: of inout[k] and in[k] the smaller one. */
+void fmpl_u32minval(void *inout, const void *input, int count);
+
+/** uint64_t: of inout[k] and in[k] the smaller one. */
+void fmpl_u64minval(void *inout, const void *input, int count);
+
+/** float: of inout[k] and in[k] the smaller one. */
+void fmpl_sminval(void *inout, const void *input, int count);
+
+/** double: of inout[k] and in[k] the smaller one. */
+void fmpl_dminval(void *inout, const void *input, int count);
 
 /** int: of inout[k] and in[k] the one with the larger absolute value; of equal ones the larger. */
 void fmpl_iamax(void *inout, const void *input, int count);
@@ -1786,23 +1922,308 @@ void fmpl_camin(void *inout, const void *input, int count);
  */
 void fmpl_zamin(void *inout, const void *input, int count);
 
-/** int: of inout[k] and in[k] the larger one. */
-void fmpl_imaxval(void *inout, const void *input, int count);
+/**
+ * int8_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_i8maxloc(void *inout, const void *input, int count);
 
-/** float: of inout[k] and in[k] the larger one. */
-void fmpl_smaxval(void *inout, const void *input, int count);
+/**
+ * int16_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_i16maxloc(void *inout, const void *input, int count);
 
-/** double: of inout[k] and in[k] the larger one. */
-void fmpl_dmaxval(void *inout, const void *input, int count);
+/**
+ * int and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_imaxloc(void *inout, const void *input, int count);
 
-/** int: of inout[k] and in[k] the smaller one. */
-void fmpl_iminval(void *inout, const void *input, int count);
+/**
+ * int64_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_i64maxloc(void *inout, const void *input, int count);
 
-/** float: of inout[k] and in[k] the smaller one. */
-void fmpl_sminval(void *inout, const void *input, int count);
+/**
+ * uint8_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_u8maxloc(void *inout, const void *input, int count);
 
-/** double: of inout[k] and in[k] the smaller one. */
-void fmpl_dminval(void *inout, const void *input, int count);
+/**
+ * uint16_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_u16maxloc(void *inout, const void *input, int count);
+
+/**
+ * uint32_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_u32maxloc(void *inout, const void *input, int count);
+
+/**
+ * uint64_t and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_u64maxloc(void *inout, const void *input, int count);
+
+/**
+ * float and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_smaxloc(void *inout, const void *input, int count);
+
+/**
+ * double and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_dmaxloc(void *inout, const void *input, int count);
+
+/**
+ * int8_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_i8minloc(void *inout, const void *input, int count);
+
+/**
+ * int16_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_i16minloc(void *inout, const void *input, int count);
+
+/**
+ * int and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_iminloc(void *inout, const void *input, int count);
+
+/**
+ * int64_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_i64minloc(void *inout, const void *input, int count);
+
+/**
+ * uint8_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_u8minloc(void *inout, const void *input, int count);
+
+/**
+ * uint16_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+ * lower index.
+ */
+void fmpl_u16minloc(void *inout, const void *input, int count);
+
+/**
+ * uint32_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+ * lower index.
+ */
+void fmpl_u32minloc(void *inout, const void *input, int count);
+
+/**
+ * uint64_t and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+ * lower index.
+ */
+void fmpl_u64minloc(void *inout, const void *input, int count);
+
+/**
+ * float and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_sminloc(void *inout, const void *input, int count);
+
+/**
+ * double and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the lower
+ * index.
+ */
+void fmpl_dminloc(void *inout, const void *input, int count);
+
+/** int8_t: 1 if neither inout[k] nor in[k] is 0, else 0. */
+void fmpl_i8land(void *inout, const void *input, int count);
+
+/** int16_t: 1 if neither inout[k] nor in[k] is 0, else 0. */
+void fmpl_i16land(void *inout, const void *input, int count);
+
+/** int: 1 if neither inout[k] nor in[k] is 0, else 0. */
+void fmpl_iland(void *inout, const void *input, int count);
+
+/** int64_t: 1 if neither inout[k] nor in[k] is 0, else 0. */
+void fmpl_i64land(void *inout, const void *input, int count);
+
+/** uint8_t: 1 if neither inout[k] nor in[k] is 0, else 0. */
+void fmpl_u8land(void *inout, const void *input, int count);
+
+/** uint16_t: 1 if neither inout[k] nor in[k] is 0, else 0. */
+void fmpl_u16land(void *inout, const void *input, int count);
+
+/** uint32_t: 1 if neither inout[k] nor in[k] is 0, else 0. */
+void fmpl_u32land(void *inout, const void *input, int count);
+
+/** uint64_t: 1 if neither inout[k] nor in[k] is 0, else 0. */
+void fmpl_u64land(void *inout, const void *input, int count);
+
+/** bool: 1 if neither inout[k] nor in[k] is 0, else 0. */
+void fmpl_b8land(void *inout, const void *input, int count);
+
+/** int8_t: 0 if inout[k] and in[k] both are 0, else 1. */
+void fmpl_i8lor(void *inout, const void *input, int count);
+
+/** int16_t: 0 if inout[k] and in[k] both are 0, else 1. */
+void fmpl_i16lor(void *inout, const void *input, int count);
+
+/** int: 0 if inout[k] and in[k] both are 0, else 1. */
+void fmpl_ilor(void *inout, const void *input, int count);
+
+/** int64_t: 0 if inout[k] and in[k] both are 0, else 1. */
+void fmpl_i64lor(void *inout, const void *input, int count);
+
+/** uint8_t: 0 if inout[k] and in[k] both are 0, else 1. */
+void fmpl_u8lor(void *inout, const void *input, int count);
+
+/** uint16_t: 0 if inout[k] and in[k] both are 0, else 1. */
+void fmpl_u16lor(void *inout, const void *input, int count);
+
+/** uint32_t: 0 if inout[k] and in[k] both are 0, else 1. */
+void fmpl_u32lor(void *inout, const void *input, int count);
+
+/** uint64_t: 0 if inout[k] and in[k] both are 0, else 1. */
+void fmpl_u64lor(void *inout, const void *input, int count);
+
+/** bool: 0 if inout[k] and in[k] both are 0, else 1. */
+void fmpl_b8lor(void *inout, const void *input, int count);
+
+/** int8_t: 1 if just one of inout[k] and in[k] is 0, else 0. */
+void fmpl_i8lxor(void *inout, const void *input, int count);
+
+/** int16_t: 1 if just one of inout[k] and in[k] is 0, else 0. */
+void fmpl_i16lxor(void *inout, const void *input, int count);
+
+/** int: 1 if just one of inout[k] and in[k] is 0, else 0. */
+void fmpl_ilxor(void *inout, const void *input, int count);
+
+/** int64_t: 1 if just one of inout[k] and in[k] is 0, else 0. */
+void fmpl_i64lxor(void *inout, const void *input, int count);
+
+/** uint8_t: 1 if just one of inout[k] and in[k] is 0, else 0. */
+void fmpl_u8lxor(void *inout, const void *input, int count);
+
+/** uint16_t: 1 if just one of inout[k] and in[k] is 0, else 0. */
+void fmpl_u16lxor(void *inout, const void *input, int count);
+
+/** uint32_t: 1 if just one of inout[k] and in[k] is 0, else 0. */
+void fmpl_u32lxor(void *inout, const void *input, int count);
+
+/** uint64_t: 1 if just one of inout[k] and in[k] is 0, else 0. */
+void fmpl_u64lxor(void *inout, const void *input, int count);
+
+/** bool: 1 if just one of inout[k] and in[k] is 0, else 0. */
+void fmpl_b8lxor(void *inout, const void *input, int count);
+
+/** int8_t: inout[k] = inout[k] & in[k]. */
+void fmpl_i8band(void *inout, const void *input, int count);
+
+/** int16_t: inout[k] = inout[k] & in[k]. */
+void fmpl_i16band(void *inout, const void *input, int count);
+
+/** int: inout[k] = inout[k] & in[k]. */
+void fmpl_iband(void *inout, const void *input, int count);
+
+/** int64_t: inout[k] = inout[k] & in[k]. */
+void fmpl_i64band(void *inout, const void *input, int count);
+
+/** uint8_t: inout[k] = inout[k] & in[k]. */
+void fmpl_u8band(void *inout, const void *input, int count);
+
+/** uint16_t: inout[k] = inout[k] & in[k]. */
+void fmpl_u16band(void *inout, const void *input, int count);
+
+/** uint32_t: inout[k] = inout[k] & in[k]. */
+void fmpl_u32band(void *inout, const void *input, int count);
+
+/** uint64_t: inout[k] = inout[k] & in[k]. */
+void fmpl_u64band(void *inout, const void *input, int count);
+
+/** int8_t: inout[k] = inout[k] | in[k]. */
+void fmpl_i8bor(void *inout, const void *input, int count);
+
+/** int16_t: inout[k] = inout[k] | in[k]. */
+void fmpl_i16bor(void *inout, const void *input, int count);
+
+/** int: inout[k] = inout[k] | in[k]. */
+void fmpl_ibor(void *inout, const void *input, int count);
+
+/** int64_t: inout[k] = inout[k] | in[k]. */
+void fmpl_i64bor(void *inout, const void *input, int count);
+
+/** uint8_t: inout[k] = inout[k] | in[k]. */
+void fmpl_u8bor(void *inout, const void *input, int count);
+
+/** uint16_t: inout[k] = inout[k] | in[k]. */
+void fmpl_u16bor(void *inout, const void *input, int count);
+
+/** uint32_t: inout[k] = inout[k] | in[k]. */
+void fmpl_u32bor(void *inout, const void *input, int count);
+
+/** uint64_t: inout[k] = inout[k] | in[k]. */
+void fmpl_u64bor(void *inout, const void *input, int count);
+
+/** int8_t: inout[k] = inout[k] ^ in[k]. */
+void fmpl_i8bxor(void *inout, const void *input, int count);
+
+/** int16_t: inout[k] = inout[k] ^ in[k]. */
+void fmpl_i16bxor(void *inout, const void *input, int count);
+
+/** int: inout[k] = inout[k] ^ in[k]. */
+void fmpl_ibxor(void *inout, const void *input, int count);
+
+/** int64_t: inout[k] = inout[k] ^ in[k]. */
+void fmpl_i64bxor(void *inout, const void *input, int count);
+
+/** uint8_t: inout[k] = inout[k] ^ in[k]. */
+void fmpl_u8bxor(void *inout, const void *input, int count);
+
+/** uint16_t: inout[k] = inout[k] ^ in[k]. */
+void fmpl_u16bxor(void *inout, const void *input, int count);
+
+/** uint32_t: inout[k] = inout[k] ^ in[k]. */
+void fmpl_u32bxor(void *inout, const void *input, int count);
+
+/** uint64_t: inout[k] = inout[k] ^ in[k]. */
+void fmpl_u64bxor(void *inout, const void *input, int count);
+
+/* ---- Predefined functions of long double, on x86-64 ---------------------------------------------------- */
+
+#ifdef __x86_64__
+
+/** long double: inout[k] = inout[k] + in[k]. */
+void fmpl_f80sum(void *inout, const void *input, int count);
+
+/** long double: inout[k] = inout[k] * in[k]. */
+void fmpl_f80prod(void *inout, const void *input, int count);
+
+/** long double: of inout[k] and in[k] the larger one. */
+void fmpl_f80maxval(void *inout, const void *input, int count);
+
+/** long double: of inout[k] and in[k] the smaller one. */
+void fmpl_f80minval(void *inout, const void *input, int count);
+
+/**
+ * long double and int: of inout[k] and in[k] the one with the larger value; of equal ones the one with the
+ * lower index.
+ */
+void fmpl_f80maxloc(void *inout, const void *input, int count);
+
+/**
+ * long double and int: of inout[k] and in[k] the one with the smaller value; of equal ones the one with the
+ * lower index.
+ */
+void fmpl_f80minloc(void *inout, const void *input, int count);
+
+#endif
 
 /* ---- The same by the paper's names, which readers of MPI take for other functions ---------------------- */
 

@@ -57,12 +57,15 @@ pub mod rma;
 pub mod wait;
 
 pub use base::error::{Code, Error, Result};
+pub use base::located::{Located, Value};
+pub use base::short_float::{Bf16, F16};
 #[cfg(not(loom))]
 pub use comm::{
-    AbsMax, AbsMin, AnyLoanRequest, AnyRequest, Buffer, Channel, CollectiveRequest, Comm, Communicator, Counter, Event,
-    FromAny, Global, Handle, Id, Job, Lent, Loan, LoanMut, LoanRequest, MaxVal, MinVal, Mode, PROC_NULL, Peer, Plain,
-    Received, Receiver, RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, Strided, StridedMut,
-    Sum, Ticket, Transfer, Word, init, init_id, init_with, initialized, wtime,
+    AbsMax, AbsMin, AnyLoanRequest, AnyRequest, Band, Bor, Buffer, Bxor, Channel, CollectiveRequest, Comm,
+    Communicator, Counter, Event, FromAny, Global, Handle, Id, Job, Land, Lent, Loan, LoanMut, LoanRequest, Lor, Lxor,
+    MaxLoc, MaxVal, MinLoc, MinVal, Mode, PROC_NULL, Peer, Plain, Prod, Received, Receiver, RecvRequest, Reduce,
+    Refused, Remote, Scope, SendRequest, Sender, Shared, Strided, StridedMut, Sum, Ticket, Transfer, Word, init,
+    init_id, init_with, initialized, wtime,
 };
 pub use lane::{Traffic, WayTaken};
 pub use rma::GlobalAddress;

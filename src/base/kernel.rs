@@ -2,15 +2,168 @@
 //!
 //! The output may be one of the inputs, and then nothing else may overlap; each of the three cases has a loop of its own, in which
 //! the compiler knows that nothing overlaps. Buffers of a program may have any alignment. On x86-64 each loop exists twice,
-//! for every processor and for those with AVX2.
+//! for every processor and for those with AVX2. Signed and unsigned integers share a loop where the bits are the same.
 //!
-//! Sum, maximum, minimum of a pair do not depend on the order of the two, but for the bits of a NaN. Of two elements with the same
-//! absolute value the maximum is the larger one (3, not -3) and the minimum the smaller one; of complex ones that are equal in
-//! |re| + |im| the real part decides, then the imaginary part. A NaN is larger and smaller than every number: the result shows it.
+//! [`predefined`] lists the functions, once: the C and Fortran names are made from it.
+
+mod floats;
+mod long_double;
+mod operations;
 
 use super::atomics::{reads, writes};
 use super::bytes::{Bytes, Room};
+use super::located::Located;
 use super::plain::Plain;
+use super::short_float::{Bf16, F16};
+use long_double::Long;
+use operations::*;
+
+macro_rules! names {
+    ($(#[$meta:meta])* $name:ident: $($(#[$of:meta])* $variant:ident)*) => {
+        $(#[$meta])*
+        #[allow(non_camel_case_types, reason = "as parts of the functions' names are written")]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum $name { $($(#[$of])* $variant),* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            /// As it stands in the names of functions.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => stringify!($variant)),* }
+            }
+        }
+    };
+}
+
+names! {
+    /// What elements are, by the first part of the functions' names: `i s d c z` as in the BLAS, else how they are made and their bits.
+    Kind:
+    /// `int8_t`
+    i8
+    /// `int16_t`
+    i16
+    /// `int`, of 32 bits
+    i
+    /// `int64_t`
+    i64
+    /// `uint8_t`
+    u8
+    /// `uint16_t`
+    u16
+    /// `uint32_t`
+    u32
+    /// `uint64_t`
+    u64
+    /// `float`
+    s
+    /// `double`
+    d
+    /// `long double` of the x87
+    f80
+    /// `float complex`
+    c
+    /// `double complex`
+    z
+    /// binary16 of IEEE 754
+    f16
+    /// bfloat16
+    bf16
+    /// `bool`, of one byte
+    b8
+}
+
+names! {
+    /// What is done with them, by the second part of the names.
+    Operation:
+    /// a + b
+    sum
+    /// a · b
+    prod
+    /// The larger one.
+    maxval
+    /// The smaller one.
+    minval
+    /// The one with the larger absolute value.
+    amax
+    /// The one with the smaller absolute value.
+    amin
+    /// The larger value, with its index.
+    maxloc
+    /// The smaller value, with its index.
+    minloc
+    /// Logical and.
+    land
+    /// Logical or.
+    lor
+    /// Logical exclusive or.
+    lxor
+    /// Bitwise and.
+    band
+    /// Bitwise or.
+    bor
+    /// Bitwise exclusive or.
+    bxor
+}
+
+/// Gives a macro the predefined functions: for each kind of elements its operations.
+macro_rules! predefined {
+    ($to:ident) => {
+        $to! {
+            i8: sum prod maxval minval maxloc minloc land lor lxor band bor bxor;
+            i16: sum prod maxval minval maxloc minloc land lor lxor band bor bxor;
+            i: sum prod maxval minval amax amin maxloc minloc land lor lxor band bor bxor;
+            i64: sum prod maxval minval maxloc minloc land lor lxor band bor bxor;
+            u8: sum prod maxval minval maxloc minloc land lor lxor band bor bxor;
+            u16: sum prod maxval minval maxloc minloc land lor lxor band bor bxor;
+            u32: sum prod maxval minval maxloc minloc land lor lxor band bor bxor;
+            u64: sum prod maxval minval maxloc minloc land lor lxor band bor bxor;
+            s: sum prod maxval minval amax amin maxloc minloc;
+            d: sum prod maxval minval amax amin maxloc minloc;
+            #[cfg(target_arch = "x86_64")]
+            f80: sum prod maxval minval maxloc minloc;
+            c: sum prod amax amin;
+            z: sum prod amax amin;
+            f16: sum;
+            bf16: sum;
+            b8: land lor lxor;
+        }
+    };
+}
+pub(crate) use predefined;
+
+/// A predefined function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Predefined {
+    /// What its elements are.
+    pub kind: Kind,
+    /// What it does with them.
+    pub operation: Operation,
+}
+
+macro_rules! all {
+    ($($(#[$here:meta])* $kind:ident: $($operation:ident)*;)*) => {
+        /// The predefined functions, also those that only other processors have.
+        pub const PREDEFINED: &[Predefined] = &[
+            $($(Predefined { kind: Kind::$kind, operation: Operation::$operation }),*),*
+        ];
+    };
+}
+predefined!(all);
+
+impl Predefined {
+    /// Its name behind `fmpl_`.
+    pub fn name(self) -> String {
+        format!("{}{}", self.kind.name(), self.operation.name())
+    }
+
+    /// The paper's name for it behind `fmpl_`, where that is another one.
+    pub fn paper_name(self) -> Option<String> {
+        let by_size = matches!(self.operation, Operation::amax | Operation::amin);
+        by_size.then(|| format!("{}{}", self.kind.name(), &self.operation.name()[1..]))
+    }
+}
 
 /// An element as the program has it, with no promise of alignment.
 #[repr(C, packed)]
@@ -30,17 +183,18 @@ pub struct Kernel {
 
 impl Kernel {
     /// The best of a predefined function.
-    pub fn of(function: usize) -> Kernel {
+    pub fn of(function: Predefined) -> Kernel {
         Kernel::all(function)[1]
     }
 
     /// All of a predefined function: the one for every processor, the best one.
-    pub fn all(function: usize) -> [Kernel; 2] {
-        let (size, any, _avx2) = KERNELS[function];
+    pub fn all(function: Predefined) -> [Kernel; 2] {
+        let Loops { size, any, best } = LOOPS[function.kind as usize][function.operation as usize];
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            return [any, _avx2].map(|run| Kernel { size, run });
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("f16c") {
+            return [any, best].map(|run| Kernel { size, run });
         }
+        let _ = best;
         [Kernel { size, run: any }; 2]
     }
 
@@ -60,82 +214,6 @@ impl Kernel {
         unsafe { (self.run)(out.as_mut_ptr(), a.as_ptr(), b.as_ptr(), n) }
     }
 }
-
-/// One of the two, by what `measure` says of them.
-#[inline(always)]
-fn pick<T: Copy, M: PartialOrd>(a: T, b: T, larger: bool, measure: impl Fn(T) -> M, order: impl Fn(T, T) -> bool) -> T {
-    let (x, y) = (measure(a), measure(b));
-    // What is no number compares as neither larger nor smaller than itself.
-    #[expect(clippy::eq_op, reason = "a NaN")]
-    let b_is_nan = y != y;
-    let b_wins = if larger { y > x } else { y < x };
-    if b_is_nan | b_wins | ((x == y) & order(a, b)) { b } else { a }
-}
-
-/// The operations on a type.
-trait Element: Copy {
-    /// a + b
-    fn sum(a: Self, b: Self) -> Self;
-    /// The one with the larger (smaller) absolute value.
-    fn by_size(a: Self, b: Self, larger: bool) -> Self;
-    /// The larger (smaller) one.
-    fn by_value(a: Self, b: Self, larger: bool) -> Self;
-}
-
-impl Element for i32 {
-    #[inline(always)]
-    fn sum(a: i32, b: i32) -> i32 {
-        a.wrapping_add(b)
-    }
-    #[inline(always)]
-    fn by_size(a: i32, b: i32, larger: bool) -> i32 {
-        pick(a, b, larger, i32::unsigned_abs, |a, b| (b > a) == larger)
-    }
-    #[inline(always)]
-    fn by_value(a: i32, b: i32, larger: bool) -> i32 {
-        if larger { a.max(b) } else { a.min(b) }
-    }
-}
-
-macro_rules! real {
-    ($($t:ty)*) => { $(
-        impl Element for $t {
-            #[inline(always)]
-            fn sum(a: $t, b: $t) -> $t {
-                a + b
-            }
-            #[inline(always)]
-            fn by_size(a: $t, b: $t, larger: bool) -> $t {
-                pick(a, b, larger, <$t>::abs, |a, b| if larger { b > a } else { b < a })
-            }
-            #[inline(always)]
-            fn by_value(a: $t, b: $t, larger: bool) -> $t {
-                // Of two zeros the maximum is +0, the minimum -0.
-                let sign = |a: $t, b: $t| if larger { a.is_sign_negative() & !b.is_sign_negative() } else { b.is_sign_negative() & !a.is_sign_negative() };
-                pick(a, b, larger, |x| x, sign)
-            }
-        }
-        impl Element for [$t; 2] {
-            #[inline(always)]
-            fn sum(a: [$t; 2], b: [$t; 2]) -> [$t; 2] {
-                [a[0] + b[0], a[1] + b[1]]
-            }
-            #[inline(always)]
-            fn by_size(a: [$t; 2], b: [$t; 2], larger: bool) -> [$t; 2] {
-                pick(a, b, larger, |z| z[0].abs() + z[1].abs(), |a, b| {
-                    let at = (a[0] == b[0]) as usize;
-                    let (x, y) = if at == 0 { (a[0], b[0]) } else { (a[1], b[1]) };
-                    if larger { y > x } else { y < x }
-                })
-            }
-            #[inline(always)]
-            fn by_value(a: [$t; 2], b: [$t; 2], larger: bool) -> [$t; 2] {
-                Self::by_size(a, b, larger)
-            }
-        }
-    )* };
-}
-real!(f32 f64);
 
 /// inout = f(inout, input) for `n` elements, which do not overlap.
 pub fn combine<T: Plain>(inout: Room<'_>, input: Bytes<'_>, n: usize, f: impl Fn(T, T) -> T) {
@@ -176,49 +254,128 @@ unsafe fn each<T: Copy>(out: *mut u8, a: *const u8, b: *const u8, n: usize, f: i
     }
 }
 
-macro_rules! kernels {
-    ($($name:ident, $avx2:ident, $t:ty, $f:expr;)*) => { $(
-        unsafe fn $name(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
-            // SAFETY: as the caller promises.
-            unsafe { each::<$t>(out, a, b, n, $f) }
-        }
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2")]
-        unsafe fn $avx2(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
-            // SAFETY: as the caller promises.
-            unsafe { each::<$t>(out, a, b, n, $f) }
-        }
-    )*
-        /// The elements' bytes and the two forms of each kernel: for every processor, for those with AVX2.
-        static KERNELS: &[(usize, Run, Run)] = &[$(
-            #[cfg(target_arch = "x86_64")]
-            (size_of::<$t>(), $name, $avx2),
-            #[cfg(not(target_arch = "x86_64"))]
-            (size_of::<$t>(), $name, $name),
-        )*];
-    };
+/// The loops of a function: for every processor, and for those with AVX2 and F16C.
+#[derive(Clone, Copy)]
+struct Loops {
+    /// Bytes of an element; 0: there is no such function.
+    size: usize,
+    any: Run,
+    best: Run,
 }
 
-kernels! {
-    isum, isum_avx2, i32, i32::sum;
-    ssum, ssum_avx2, f32, f32::sum;
-    dsum, dsum_avx2, f64, f64::sum;
-    csum, csum_avx2, [f32; 2], <[f32; 2]>::sum;
-    zsum, zsum_avx2, [f64; 2], <[f64; 2]>::sum;
-    imax, imax_avx2, i32, |a, b| i32::by_size(a, b, true);
-    smax, smax_avx2, f32, |a, b| f32::by_size(a, b, true);
-    dmax, dmax_avx2, f64, |a, b| f64::by_size(a, b, true);
-    cmax, cmax_avx2, [f32; 2], |a, b| <[f32; 2]>::by_size(a, b, true);
-    zmax, zmax_avx2, [f64; 2], |a, b| <[f64; 2]>::by_size(a, b, true);
-    imin, imin_avx2, i32, |a, b| i32::by_size(a, b, false);
-    smin, smin_avx2, f32, |a, b| f32::by_size(a, b, false);
-    dmin, dmin_avx2, f64, |a, b| f64::by_size(a, b, false);
-    cmin, cmin_avx2, [f32; 2], |a, b| <[f32; 2]>::by_size(a, b, false);
-    zmin, zmin_avx2, [f64; 2], |a, b| <[f64; 2]>::by_size(a, b, false);
-    imaxval, imaxval_avx2, i32, |a, b| i32::by_value(a, b, true);
-    smaxval, smaxval_avx2, f32, |a, b| f32::by_value(a, b, true);
-    dmaxval, dmaxval_avx2, f64, |a, b| f64::by_value(a, b, true);
-    iminval, iminval_avx2, i32, |a, b| i32::by_value(a, b, false);
-    sminval, sminval_avx2, f32, |a, b| f32::by_value(a, b, false);
-    dminval, dminval_avx2, f64, |a, b| f64::by_value(a, b, false);
+impl Loops {
+    const NONE: Loops = Loops { size: 0, any: nothing, best: nothing };
+
+    const fn of<T: Copy, F: Combine<T>>() -> Loops {
+        Loops { size: size_of::<T>(), any: any::<T, F>, best: best::<T, F> }
+    }
 }
+
+/// # Safety
+/// None.
+unsafe fn nothing(_: *mut u8, _: *const u8, _: *const u8, _: usize) {
+    unreachable!("no function of a reduction");
+}
+
+/// # Safety
+/// As for [`each`].
+unsafe fn any<T: Copy, F: Combine<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { each::<T>(out, a, b, n, F::of) }
+}
+
+/// # Safety
+/// As for [`each`], on a processor with these.
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,f16c"))]
+unsafe fn best<T: Copy, F: Combine<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { each::<T>(out, a, b, n, F::of) }
+}
+
+/// The loops of each function, by kind and operation.
+static LOOPS: [[Loops; Operation::ALL.len()]; Kind::ALL.len()] = {
+    let mut all = [[Loops::NONE; Operation::ALL.len()]; Kind::ALL.len()];
+    let mut k = 0;
+    while k < PREDEFINED.len() {
+        let Predefined { kind, operation } = PREDEFINED[k];
+        all[kind as usize][operation as usize] = loops(kind, operation);
+        k += 1;
+    }
+    all
+};
+
+/// The loops of a function that there is.
+const fn loops(kind: Kind, operation: Operation) -> Loops {
+    use Kind as K;
+    /// One for integers of each width, whatever their sign.
+    macro_rules! by_width {
+        ($f:ty) => {
+            match kind {
+                K::i8 | K::u8 | K::b8 => Loops::of::<u8, $f>(),
+                K::i16 | K::u16 => Loops::of::<u16, $f>(),
+                K::i | K::u32 => Loops::of::<u32, $f>(),
+                K::i64 | K::u64 => Loops::of::<u64, $f>(),
+                _ => Loops::NONE,
+            }
+        };
+    }
+    /// One for each type that has an order; `$of` makes the element's type of a value's.
+    macro_rules! by_order {
+        ($f:ty, $of:ident) => {
+            match kind {
+                K::i8 => Loops::of::<$of<i8>, $f>(),
+                K::i16 => Loops::of::<$of<i16>, $f>(),
+                K::i => Loops::of::<$of<i32>, $f>(),
+                K::i64 => Loops::of::<$of<i64>, $f>(),
+                K::u8 => Loops::of::<$of<u8>, $f>(),
+                K::u16 => Loops::of::<$of<u16>, $f>(),
+                K::u32 => Loops::of::<$of<u32>, $f>(),
+                K::u64 => Loops::of::<$of<u64>, $f>(),
+                K::s => Loops::of::<$of<f32>, $f>(),
+                K::d => Loops::of::<$of<f64>, $f>(),
+                K::f80 => Loops::of::<$of<Long>, $f>(),
+                _ => Loops::NONE,
+            }
+        };
+    }
+    /// One for each type of the BLAS; `$else` is the others'.
+    macro_rules! by_letter {
+        ($f:ty, $else:expr) => {
+            match kind {
+                K::s => Loops::of::<f32, $f>(),
+                K::d => Loops::of::<f64, $f>(),
+                K::c => Loops::of::<[f32; 2], $f>(),
+                K::z => Loops::of::<[f64; 2], $f>(),
+                _ => $else,
+            }
+        };
+    }
+    type Itself<T> = T;
+    match operation {
+        Operation::sum => match kind {
+            K::f16 => floats::F16_SUM,
+            K::bf16 => Loops::of::<Bf16, Sum>(),
+            K::f80 => long_double::SUM,
+            _ => by_letter!(Sum, by_width!(Sum)),
+        },
+        Operation::prod => match kind {
+            K::f80 => long_double::PRODUCT,
+            _ => by_letter!(Product, by_width!(Product)),
+        },
+        Operation::maxval => by_order!(Max, Itself),
+        Operation::minval => by_order!(Min, Itself),
+        Operation::maxloc => by_order!(Max, Located),
+        Operation::minloc => by_order!(Min, Located),
+        Operation::amax => by_letter!(AbsMax, Loops::of::<i32, AbsMax>()),
+        Operation::amin => by_letter!(AbsMin, Loops::of::<i32, AbsMin>()),
+        Operation::land => by_width!(LogicalAnd),
+        Operation::lor => by_width!(LogicalOr),
+        Operation::lxor => by_width!(LogicalXor),
+        Operation::band => by_width!(And),
+        Operation::bor => by_width!(Or),
+        Operation::bxor => by_width!(Xor),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ pub mod key;
 pub mod layout;
 pub mod leaked;
 pub mod library;
+pub mod located;
 pub mod lock;
 pub mod log;
 pub mod munge;
@@ -26,6 +27,7 @@ pub mod rules;
 pub mod run;
 #[cfg(loom)]
 pub mod shadow;
+pub mod short_float;
 #[cfg(all(test, not(any(loom, miri))))]
 pub mod simulation;
 pub mod symbols;

@@ -4,47 +4,21 @@
 //! is not position-independent sees an entry of its own linkage table. So a predefined function is known by each address
 //! that it may have: this library's own, and the one that the dynamic linker gives to the whole program (`predefined`).
 
-use core::ffi::CStr;
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::sync::{OnceLock, RwLock};
 
 use super::arena::CELL_BYTES;
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result, say};
 use crate::base::foreign::Foreign;
-use crate::base::kernel::Kernel;
+use crate::base::kernel::{Kernel, Kind, Operation, PREDEFINED, Predefined};
 use crate::base::symbols;
 use crate::base::unwinding::caught;
 use crate::p2p::endpoint::endpoint;
 
 /// Most bytes of an element of a program's function.
 pub const ELEMENT_MOST: usize = CELL_BYTES;
-
-/// A predefined function.
-#[derive(Clone, Copy)]
-pub struct Predefined {
-    /// Its names in C, each with a NUL; the second is empty where it has only one.
-    pub names: [&'static str; 2],
-    /// Bytes of an element.
-    pub size: usize,
-}
-
-macro_rules! predefined {
-    ($($name:literal $(= $paper:literal)? $size:literal),*) => {
-        /// The predefined functions, in the order of the kernels.
-        pub static PREDEFINED: &[Predefined] =
-            &[$(Predefined { names: [concat!($name, "\0"), concat!($($paper,)? "\0")], size: $size }),*];
-    };
-}
-predefined!(
-    "fmpl_isum" 4, "fmpl_ssum" 4, "fmpl_dsum" 8, "fmpl_csum" 8, "fmpl_zsum" 16,
-    "fmpl_iamax" = "fmpl_imax" 4, "fmpl_samax" = "fmpl_smax" 4, "fmpl_damax" = "fmpl_dmax" 8,
-    "fmpl_camax" = "fmpl_cmax" 8, "fmpl_zamax" = "fmpl_zmax" 16,
-    "fmpl_iamin" = "fmpl_imin" 4, "fmpl_samin" = "fmpl_smin" 4, "fmpl_damin" = "fmpl_dmin" 8,
-    "fmpl_camin" = "fmpl_cmin" 8, "fmpl_zamin" = "fmpl_zmin" 16,
-    "fmpl_imaxval" 4, "fmpl_smaxval" 4, "fmpl_dmaxval" 8,
-    "fmpl_iminval" 4, "fmpl_sminval" 4, "fmpl_dminval" 8
-);
 
 /// What elements are reduced with.
 #[derive(Clone, Copy)]
@@ -65,9 +39,10 @@ enum How<'a> {
 }
 
 impl<'a> Function<'a> {
-    /// A predefined function by its place in [`PREDEFINED`].
-    pub fn predefined(n: usize) -> Function<'static> {
-        Function { size: PREDEFINED[n].size, how: How::Kernel(Kernel::of(n)) }
+    /// A predefined function.
+    pub fn predefined(kind: Kind, operation: Operation) -> Function<'static> {
+        let kernel = Kernel::of(Predefined { kind, operation });
+        Function { size: kernel.size, how: How::Kernel(kernel) }
     }
 
     /// A function of a Rust program on elements of this size.
@@ -222,7 +197,7 @@ pub unsafe fn register(function: usize, size: usize, fortran: bool) -> Result<()
             format!("fmpl_func_register: elements of {size} bytes; 1 to {ELEMENT_MOST} are possible"),
         ));
     }
-    if table().get(&function).is_some() {
+    if predefined_at(function).is_some() {
         return Err(Error::new(Code::Argument, "fmpl_func_register: this is a predefined function"));
     }
     let mut map = REGISTERED.write().unwrap_or_else(|e| e.into_inner());
@@ -232,8 +207,8 @@ pub unsafe fn register(function: usize, size: usize, fortran: bool) -> Result<()
 
 /// The function at an address.
 pub fn find(function: usize) -> Result<Function<'static>> {
-    if let Some(n) = table().get(&function) {
-        return Ok(Function::predefined(*n));
+    if let Some(Predefined { kind, operation }) = predefined_at(function) {
+        return Ok(Function::predefined(kind, operation));
     }
     let map = REGISTERED.read().unwrap_or_else(|e| e.into_inner());
     let found = map.as_ref().and_then(|m| m.get(&function)).copied();
@@ -249,117 +224,34 @@ pub fn find(function: usize) -> Result<Function<'static>> {
     Ok(Function { size: found.size, how: How::Foreign(foreign) })
 }
 
-static OWN: OnceLock<Vec<(usize, [usize; 2])>> = OnceLock::new();
+type ByAddress = HashMap<usize, Predefined>;
+static OWN: OnceLock<ByAddress> = OnceLock::new();
 
-/// Tells the addresses that the predefined functions have in this library, by their places in [`PREDEFINED`]: in C and in Fortran.
-pub fn introduce(addresses: impl FnOnce() -> Vec<(usize, [usize; 2])>) {
+/// Tells the addresses that the predefined functions have in this library, in C and in Fortran.
+pub fn introduce(addresses: impl FnOnce() -> ByAddress) {
     OWN.get_or_init(addresses);
 }
 
-/// The predefined functions by address.
-fn table() -> &'static HashMap<usize, usize> {
-    static TABLE: OnceLock<HashMap<usize, usize>> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let mut map = HashMap::new();
-        for (n, own) in OWN.get().into_iter().flatten() {
-            own.iter().for_each(|a| _ = map.insert(*a, *n));
-        }
-        let names = |p: &Predefined| p.names.into_iter().filter(|name| name.len() > 1);
-        for (n, name) in PREDEFINED.iter().enumerate().flat_map(|(n, p)| names(p).map(move |name| (n, name))) {
-            let fortran = format!("{}_\0", name.trim_end_matches('\0'));
-            for name in [name, &fortran] {
-                // What the linker knows under it for the whole program is this function or its entry in the program's linkage table:
-                // the names are this library's.
-                let at = CStr::from_bytes_with_nul(name.as_bytes()).map_or(0, symbols::address);
-                if at != 0 {
-                    map.insert(at, n);
-                }
-            }
-        }
-        map
-    })
+/// The predefined function at an address.
+fn predefined_at(address: usize) -> Option<Predefined> {
+    static WHOLE_PROGRAM: OnceLock<ByAddress> = OnceLock::new();
+    let own = OWN.get().and_then(|own| own.get(&address));
+    own.or_else(|| WHOLE_PROGRAM.get_or_init(whole_program).get(&address)).copied()
 }
 
-/// Applies a predefined function as the program may call it itself: inout = inout ∘ in. They do not overlap.
-pub fn apply(n: usize, inout: Room<'_>, input: Bytes<'_>) {
-    let kernel = Kernel::of(n);
-    kernel.run(inout, *inout, input, inout.len() / kernel.size);
+/// What the linker knows under the functions' names for the whole program: a function or its entry in the program's linkage table. The names
+/// are this library's.
+fn whole_program() -> ByAddress {
+    let names = |f: &Predefined| core::iter::once(f.name()).chain(f.paper_name());
+    let known = |name: String| CString::new(name).map_or(0, |name| symbols::address(&name));
+    let all = PREDEFINED.iter().flat_map(|f| names(f).map(move |name| (name, *f)));
+    let all = all.flat_map(|(name, f)| ["", "_"].map(|end| (known(format!("fmpl_{name}{end}")), f)));
+    all.filter(|(address, _)| *address != 0).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::plain::Plain;
-
-    fn run<T: Plain>(name: &str, a: T, b: T) -> T {
-        let n = PREDEFINED.iter().position(|p| p.names.iter().any(|n| n.trim_end_matches('\0') == name)).unwrap();
-        assert_eq!(PREDEFINED[n].size, size_of::<T>());
-        let results = Kernel::all(n).map(|kernel| {
-            let (mut x, mut y, mut z) = ([a; 37], [b; 37], [a; 37]);
-            kernel.run(Room::of(&mut z), Bytes::of(&x), Bytes::of(&y), 37);
-            let x_at = Room::of(&mut x);
-            kernel.run(x_at, *x_at, Bytes::of(&y), 37);
-            let y_at = Room::of(&mut y);
-            kernel.run(y_at, Bytes::of(&[a; 37]), *y_at, 37);
-            let bytes = |v: &[T; 37]| {
-                let mut bytes = vec![0u8; size_of_val(v)];
-                Room::of(&mut bytes).copy_from(Bytes::of(v));
-                bytes
-            };
-            assert_eq!(bytes(&x), bytes(&y));
-            assert_eq!(bytes(&x), bytes(&z));
-            assert_eq!(bytes(&[x[0]; 37]), bytes(&x));
-            (x[0], bytes(&x))
-        });
-        assert_eq!(results[0].1, results[1].1);
-        results[0].0
-    }
-
-    #[test]
-    fn sums() {
-        assert_eq!(run("fmpl_isum", i32::MAX, 1), i32::MIN);
-        assert_eq!(run("fmpl_ssum", 1.5f32, 2.0), 3.5);
-        assert_eq!(run("fmpl_dsum", 1.5f64, 2.0), 3.5);
-        assert_eq!(run("fmpl_csum", [1.0f32, 2.0], [3.0, -5.0]), [4.0, -3.0]);
-        assert_eq!(run("fmpl_zsum", [1.0f64, 2.0], [3.0, -5.0]), [4.0, -3.0]);
-    }
-
-    #[test]
-    fn the_signed_element_with_the_larger_or_smaller_absolute_value() {
-        assert_eq!(run("fmpl_imax", -7, 3), -7);
-        assert_eq!(run("fmpl_imax", i32::MIN, i32::MAX), i32::MIN);
-        assert_eq!(run("fmpl_imin", -7, 3), 3);
-        assert_eq!(run("fmpl_smax", -7.0f32, 3.0), -7.0);
-        assert_eq!(run("fmpl_dmax", 2.0f64, -3.0), -3.0);
-        assert_eq!(run("fmpl_dmin", 2.0f64, -3.0), 2.0);
-        assert_eq!(run("fmpl_cmax", [3.0f32, -4.0], [6.0, 0.5]), [3.0, -4.0]);
-        assert_eq!(run("fmpl_zmin", [3.0f64, -4.0], [6.0, 0.5]), [6.0, 0.5]);
-        assert!(run("fmpl_dmax", 2.0f64, f64::NAN).is_nan() && run("fmpl_dmin", f64::NAN, 2.0).is_nan());
-    }
-
-    #[test]
-    fn ties_do_not_depend_on_the_order() {
-        for (a, b) in [(3, -3), (-3, 3)] {
-            assert_eq!((run("fmpl_imax", a, b), run("fmpl_imin", a, b)), (3, -3));
-            let (x, y) = (f64::from(a), f64::from(b));
-            assert_eq!((run("fmpl_dmax", x, y), run("fmpl_dmin", x, y)), (3.0, -3.0));
-        }
-        for (a, b) in [([1.0f64, -2.0], [2.0, 1.0]), ([2.0, 1.0], [1.0, -2.0])] {
-            assert_eq!((run("fmpl_zmax", a, b), run("fmpl_zmin", a, b)), ([2.0, 1.0], [1.0, -2.0]));
-        }
-        for (a, b) in [([2.0f32, -1.0], [2.0, 1.0]), ([2.0, 1.0], [2.0, -1.0])] {
-            assert_eq!((run("fmpl_cmax", a, b), run("fmpl_cmin", a, b)), ([2.0, 1.0], [2.0, -1.0]));
-        }
-    }
-
-    #[test]
-    fn by_value() {
-        assert_eq!((run("fmpl_imaxval", -7, 3), run("fmpl_iminval", -7, 3)), (3, -7));
-        assert_eq!((run("fmpl_dmaxval", -7.0, 3.0), run("fmpl_dminval", -7.0, 3.0)), (3.0, -7.0));
-        for (a, b) in [(0.0f32, -0.0), (-0.0, 0.0)] {
-            assert!(run("fmpl_smaxval", a, b).is_sign_positive() && run("fmpl_sminval", a, b).is_sign_negative());
-        }
-    }
 
     #[test]
     fn a_panic_of_a_function_is_its_outcome() {

@@ -16,6 +16,7 @@ use crate::base::atomics::spin_loop;
 use crate::base::bytes::{Bytes, Room};
 use crate::base::config::{Config, WaitMode};
 use crate::base::error::Result;
+use crate::base::kernel::{Kind, Operation};
 use crate::base::shadow::{self, Membarrier};
 use crate::fabric::shm::cma;
 use crate::fabric::shm::peer::Peer;
@@ -253,22 +254,22 @@ impl Member {
 
     /// `fmpl_reduce`: sums of `i32`.
     pub fn reduce(&self, data: Room<'_>, root: usize) -> Result<()> {
-        self.run(reduce(&self.team, sums(data, &Function::predefined(0)), To::Root(root)))
+        self.run(reduce(&self.team, sums(data, &Function::predefined(Kind::i, Operation::sum)), To::Root(root)))
     }
 
     /// `fmpl_allreduce`: sums of `i32`.
     pub fn allreduce(&self, data: Room<'_>) -> Result<()> {
-        self.run(reduce(&self.team, sums(data, &Function::predefined(0)), To::All))
+        self.run(reduce(&self.team, sums(data, &Function::predefined(Kind::i, Operation::sum)), To::All))
     }
 
     /// `fmpl_reduce_scatter`: sums of `i32`.
     pub fn reduce_scatter(&self, give: Bytes<'_>, take: Room<'_>) -> Result<()> {
-        self.run(partial::reduce_scatter(&self.team, give, sums(take, &Function::predefined(0))))
+        self.run(partial::reduce_scatter(&self.team, give, sums(take, &Function::predefined(Kind::i, Operation::sum))))
     }
 
     /// `fmpl_scan`: sums of `i32`.
     pub fn scan(&self, data: Room<'_>) -> Result<()> {
-        self.run(partial::scan(&self.team, sums(data, &Function::predefined(0))))
+        self.run(partial::scan(&self.team, sums(data, &Function::predefined(Kind::i, Operation::sum))))
     }
 
     /// `fmpl_gather`

@@ -2,96 +2,9 @@
 
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
-use crate::base::kernel::combine;
-use crate::coll::function::Closure;
 use crate::coll::{self, Function, Sizes};
 use crate::comm::communicator::number;
-use crate::comm::{Comm, Plain};
-
-/// How two elements are combined: [`Sum`], [`MaxVal`] and so on, or a closure of two elements.
-///
-/// The elements are combined in the order of the ranks, ((x0 ∘ x1) ∘ x2) ∘ …, so a closure need not commute. Ranks must give functions that do
-/// the same.
-pub trait Reduce<T: Plain> {
-    #[doc(hidden)]
-    fn with<R>(&self, call: impl FnOnce(&Function<'_>) -> R) -> R;
-    /// The same for a call that lasts as long as what this returns.
-    #[doc(hidden)]
-    fn boxed<'a>(self) -> Boxed<'a>
-    where
-        Self: Sized + 'a;
-}
-
-/// A function that a call under way needs.
-#[doc(hidden)]
-pub enum Boxed<'a> {
-    Predefined(usize),
-    Closure(usize, Box<Closure<'a>>),
-}
-
-impl Boxed<'_> {
-    pub(super) fn function(&self) -> Function<'_> {
-        match self {
-            Boxed::Predefined(n) => Function::predefined(*n),
-            // The closure in the box, not the box as one: that may move.
-            Boxed::Closure(size, closure) => Function::rust(*size, &**closure),
-        }
-    }
-}
-
-impl<T: Plain, F: Fn(T, T) -> T> Reduce<T> for F {
-    fn with<R>(&self, call: impl FnOnce(&Function<'_>) -> R) -> R {
-        let closure = |inout: Room<'_>, input: Bytes<'_>, count: usize| combine(inout, input, count, self);
-        call(&Function::rust(size_of::<T>(), &closure))
-    }
-    fn boxed<'a>(self) -> Boxed<'a>
-    where
-        Self: 'a,
-    {
-        let closure = move |inout: Room<'_>, input: Bytes<'_>, count: usize| combine(inout, input, count, &self);
-        Boxed::Closure(size_of::<T>(), Box::new(closure))
-    }
-}
-
-/// a + b; of integers modulo 2^32. A complex number is an array of two.
-#[derive(Clone, Copy, Debug)]
-pub struct Sum;
-/// The element with the larger absolute value, with its sign (complex: by |re| + |im|).
-#[derive(Clone, Copy, Debug)]
-pub struct AbsMax;
-/// The element with the smaller absolute value, with its sign.
-#[derive(Clone, Copy, Debug)]
-pub struct AbsMin;
-/// The larger element.
-#[derive(Clone, Copy, Debug)]
-pub struct MaxVal;
-/// The smaller element.
-#[derive(Clone, Copy, Debug)]
-pub struct MinVal;
-
-macro_rules! predefined {
-    ($($name:ident: $($t:ty = $n:literal),*;)*) => { $($(
-        impl Reduce<$t> for $name {
-            fn with<R>(&self, call: impl FnOnce(&Function<'_>) -> R) -> R {
-                call(&Function::predefined($n))
-            }
-            fn boxed<'a>(self) -> Boxed<'a>
-            where
-                Self: 'a,
-            {
-                Boxed::Predefined($n)
-            }
-        }
-    )*)* };
-}
-// The places in `coll::function::PREDEFINED`.
-predefined! {
-    Sum: i32 = 0, f32 = 1, f64 = 2, [f32; 2] = 3, [f64; 2] = 4;
-    AbsMax: i32 = 5, f32 = 6, f64 = 7, [f32; 2] = 8, [f64; 2] = 9;
-    AbsMin: i32 = 10, f32 = 11, f64 = 12, [f32; 2] = 13, [f64; 2] = 14;
-    MaxVal: i32 = 15, f32 = 16, f64 = 17;
-    MinVal: i32 = 18, f32 = 19, f64 = 20;
-}
+use crate::comm::{Comm, Plain, Reduce};
 
 /// Lengths in elements, in bytes. One that no slice can have stays too long.
 fn bytes_of<T>(lengths: &[usize]) -> Vec<usize> {

@@ -33,6 +33,7 @@ pub(crate) mod job;
 mod loan;
 mod memory;
 mod plain;
+mod reductions;
 pub mod requests;
 mod scope;
 mod session;
@@ -43,7 +44,6 @@ mod stats;
 
 pub use buffer::Buffer;
 pub use channel::{Channel, Receiver, Sender};
-pub use collective::{AbsMax, AbsMin, MaxVal, MinVal, Reduce, Sum};
 pub use communicator::{Comm, FromAny, PROC_NULL, Peer, Received, Ticket};
 pub use counter::{BY_WAY, BY_WAY_BYTES, Counter, counter, traffic};
 pub use create::*;
@@ -54,6 +54,9 @@ pub use job::*;
 pub use loan::{AnyLoanRequest, Loan, LoanMut, LoanRequest, Refused};
 pub use memory::{Part, mapped_by, memory};
 pub use plain::Plain;
+pub use reductions::{
+    AbsMax, AbsMin, Band, Bor, Bxor, Land, Lor, Lxor, MaxLoc, MaxVal, MinLoc, MinVal, Prod, Reduce, Sum,
+};
 pub use scope::{AnyRequest, CollectiveRequest, Lent, RecvRequest, Scope, SendRequest};
 pub use session::{Id, Job, Mode, init, init_id, init_with};
 pub use shape::{Strided, StridedMut};

@@ -12,12 +12,13 @@ use super::{ALL, Rma, Split};
 use crate::base::atomics::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
+use crate::base::kernel::{Kind, Operation};
 use crate::base::leaked::Leaked;
 use crate::base::log::{Level, tell};
 use crate::base::run::Run;
 use crate::base::unused::Unused;
 use crate::coll;
-use crate::coll::function::{Function, PREDEFINED};
+use crate::coll::Function;
 use crate::fabric::shm::region::RMA_AT;
 use crate::p2p::COMM_WORLD;
 use crate::p2p::any_source::share::shares;
@@ -323,8 +324,7 @@ impl Rma {
 /// Is this true at any rank? Collective.
 fn is_true_anywhere(here: bool) -> Result<bool> {
     let mut sum = [i32::from(here)];
-    let name = |n: &usize| PREDEFINED[*n].names[0].trim_end_matches('\0') == "fmpl_isum";
-    let function = Function::predefined((0..PREDEFINED.len()).find(name).unwrap_or(0));
+    let function = Function::predefined(Kind::i, Operation::sum);
     coll::allreduce(COMM_WORLD, Room::of(&mut sum), 1, &function)?;
     Ok(sum != [0])
 }

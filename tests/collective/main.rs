@@ -8,6 +8,7 @@
 //! | `lost` | a rank that is killed is an error at all others within moments, in every call |
 //! | `calls` | zero sizes, one rank, wrong arguments |
 //! | `lengths` | ranks that call with different lengths, or make different calls, are told so |
+//! | `reductions` | every predefined function in every call, on 1 to 8 ranks |
 //! | `uneven` | gatherv, allgatherv, scatterv, alltoallv, exscan |
 //! | `taken` | lines that readers take over: every payload of calls in a row is compared, with and without |
 //!
@@ -15,6 +16,8 @@
 
 #[path = "../ranks/mod.rs"]
 mod ranks;
+#[path = "../reference/mod.rs"]
+mod reference;
 
 mod calls;
 mod communicators;
@@ -22,12 +25,13 @@ mod lengths;
 mod lost;
 mod multicast;
 mod random;
+mod reductions;
 mod taken;
 mod uneven;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 16] = [
+const TESTS: [Test; 17] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -43,10 +47,11 @@ const TESTS: [Test; 16] = [
     ("arguments", calls::arguments),
     ("different_lengths_are_an_error_that_names_them", lengths::told),
     ("uneven_blocks_come_to_their_places", uneven::as_one_process_would),
+    ("every_predefined_function_agrees_with_one_process", reductions::agree),
     ("lines_taken_over_keep_every_payload", taken::payloads),
 ];
 
-const BODIES: [Body; 14] = [
+const BODIES: [Body; 15] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("plays on communicators", communicators::plays),
@@ -60,6 +65,7 @@ const BODIES: [Body; 14] = [
     ("lengths differ", lengths::differ),
     ("other calls", lengths::other_calls),
     ("gives uneven blocks", uneven::gives),
+    ("reduces", reductions::reduces),
     ("takes over", taken::takes_over),
 ];
 

@@ -4,6 +4,7 @@ use fmpl::ffi::fortran::FMPL_NULL;
 
 use crate::acp;
 use crate::header;
+use crate::reductions;
 use crate::source::{Doc, Function, Item, doc_before, read};
 
 const C: &str = include_str!("../../src/ffi/c.rs");
@@ -14,7 +15,6 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/fortran/requests.rs"),
     include_str!("../../src/ffi/fortran/loans.rs"),
     include_str!("../../src/ffi/fortran/collective.rs"),
-    include_str!("../../src/ffi/fortran/functions.rs"),
     include_str!("../../src/ffi/fortran/acp.rs")
 );
 
@@ -64,9 +64,31 @@ const REQUEST: &str = "\
   end type fmpl_request
 ";
 
+/// What the module has.
+fn items() -> impl Iterator<Item = Item> {
+    read(SOURCE).into_iter().chain(reductions::fortran())
+}
+
+const REDUCTION: &str = "
+  abstract interface
+    subroutine fmpl_reduction(inout, input, count) bind(C)
+      import :: c_int
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: inout
+      !DIR$ IGNORE_TKR inout
+      type(*), dimension(*) :: inout
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: input
+      !DIR$ IGNORE_TKR input
+      type(*), dimension(*), intent(in) :: input
+      integer(c_int), intent(in) :: count
+    end subroutine fmpl_reduction
+  end interface
+";
+
 /// The Fortran subroutines and functions, by their symbols.
 pub fn functions() -> Vec<Function> {
-    read(SOURCE).into_iter().filter_map(|item| if let Item::Function(f) = item { Some(f) } else { None }).collect()
+    items().filter_map(|item| if let Item::Function(f) = item { Some(f) } else { None }).collect()
 }
 
 /// The constants: name, value, meaning.
@@ -132,9 +154,21 @@ pub fn module() -> String {
 
     let c = header::functions();
     let functions = functions();
-    for item in read(SOURCE) {
+    for item in items() {
         match item {
-            Item::Part(title) => out.push_str(&format!("\n  ! ---- {title} {}\n", "-".repeat(100 - title.len()))),
+            Item::Part(title) => {
+                out.push_str(&format!("\n  ! ---- {title} {}\n", "-".repeat(100 - title.len())));
+                if title == reductions::PART {
+                    out.push_str(&reductions::NAMES.replace("/*\n", "").replace(" */\n", "").replace(" *", "  !"));
+                    out.push_str(REDUCTION);
+                }
+            }
+            Item::Function(function) if reductions::is_one(&function.name) => {
+                let name = function.name.trim_end_matches('_');
+                out.push('\n');
+                describe(&mut out, &function, c.iter().find(|other| other.name == name));
+                out.push_str(&format!("  procedure(fmpl_reduction), bind(C, name=\"{}\") :: {name}\n", function.name));
+            }
             Item::Function(function) => {
                 let name = function.name.trim_end_matches('_').to_owned();
                 if functions.iter().any(|other| {

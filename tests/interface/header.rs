@@ -4,6 +4,7 @@ use fmpl::Code;
 use fmpl::ffi::c;
 
 use crate::acp;
+use crate::reductions;
 use crate::source::{Doc, Function, Item, doc_before, read};
 
 const SOURCE: &str = concat!(
@@ -16,8 +17,7 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c/loans.rs"),
     include_str!("../../src/ffi/c/counters.rs"),
     include_str!("../../src/ffi/c/collective.rs"),
-    include_str!("../../src/ffi/c/uneven.rs"),
-    include_str!("../../src/ffi/c/functions.rs")
+    include_str!("../../src/ffi/c/uneven.rs")
 );
 const ERRORS: &str = include_str!("../../src/base/error.rs");
 const LAYOUTS: &str = include_str!("../../src/base/layout.rs");
@@ -83,10 +83,14 @@ pub fn errors() -> Vec<(&'static str, i32, Doc)> {
         .collect()
 }
 
+/// The items of `fmpl.h`.
+fn items() -> impl Iterator<Item = Item> {
+    read(SOURCE).into_iter().chain(reductions::c())
+}
+
 /// The functions of the C interface, with those of `acp.h`.
 pub fn functions() -> Vec<Function> {
-    read(SOURCE)
-        .into_iter()
+    items()
         .chain(read(acp::SOURCE))
         .filter_map(|item| if let Item::Function(f) = item { Some(f) } else { None })
         .collect()
@@ -97,7 +101,7 @@ pub fn write() -> String {
     let mut out = PREAMBLE.to_owned();
     let mut constants = constants().into_iter();
     let mut only_if = None;
-    for item in read(SOURCE) {
+    for item in items() {
         match item {
             Item::Part(title) => {
                 out.push_str(if only_if.take().is_some() { "\n#endif\n" } else { "" });
@@ -120,6 +124,7 @@ pub fn write() -> String {
                     out.push_str(&format!("\n#ifdef {name}\n"));
                 }
                 only_if = condition;
+                out.push_str(if title == reductions::PART { reductions::NAMES } else { "" });
             }
             Item::Constant { name, doc } => {
                 let (expected, value) = constants.next().expect("a constant that the table of constants() lacks");

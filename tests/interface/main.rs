@@ -11,6 +11,7 @@ mod installed;
 mod machine;
 mod mistakes;
 mod programs;
+mod reductions;
 #[path = "../skip/mod.rs"]
 mod skip;
 mod source;

@@ -4,6 +4,7 @@
 use super::messages::{Message, layout, layout_mut};
 use super::{Plan, Rank, all_is_well, play, the_fault_is_named};
 use crate::base::bytes::{Bytes, Room};
+use crate::base::kernel::{self, Operation};
 use crate::base::rules::Rule;
 use crate::base::run::Run;
 use crate::base::simulation::{Lot, pause};
@@ -184,7 +185,8 @@ impl With<'_> {
     }
 
     fn reduce(&mut self, lot: &mut Lot, call: u64) -> Option<()> {
-        let (comm, n, f) = (self.all.comm, lot.one_of(&ELEMENTS), Function::predefined(0));
+        let (comm, n, f) =
+            (self.all.comm, lot.one_of(&ELEMENTS), Function::predefined(kernel::Kind::i, Operation::sum));
         let (root, which) = (lot.below(self.n() as u64) as usize, lot.below(4));
         let mut mine = vector(call, self.me(), n);
         // SAFETY: the vector is there until the call is over.
