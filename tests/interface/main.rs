@@ -162,6 +162,33 @@ fn collective_calls_from_fortran() {
     }
 }
 
+/// Each on each type, however it was linked: the addresses of the functions are what a reduction knows them by.
+#[test]
+fn every_predefined_function_from_c() {
+    let program = c_program("tests/c/reductions.c", "c11");
+    run_alone(&program);
+    for ranks in 1..=8 {
+        run(&program, ranks);
+    }
+    let fixed = scratch("c").join("reductions.fixed");
+    let mut command = Command::new("cc");
+    command.args(["-std=c11", "-O1", "-fno-pie", "-no-pie"]).arg(root().join("tests/c/reductions.c"));
+    must(programs::link_shared(command.arg("-o").arg(&fixed)));
+    run(&fixed, 2);
+}
+
+#[test]
+fn every_predefined_function_from_fortran() {
+    if !have("gfortran") {
+        return;
+    }
+    let program = fortran_program("tests/fortran/reductions.f90");
+    run_alone(&program);
+    for ranks in 1..=8 {
+        run(&program, ranks);
+    }
+}
+
 #[test]
 fn several_requests_at_a_time() {
     let program = c_program("tests/c/requests.c", "c11");
