@@ -57,7 +57,7 @@ pub mod rma;
 pub mod wait;
 
 pub use base::error::{Code, Error, Result};
-pub use base::located::{Located, Value};
+pub use base::located::Located;
 pub use base::short_float::{Bf16, F16};
 #[cfg(not(loom))]
 pub use comm::{

@@ -1,9 +1,14 @@
 //! A value with an index, as C lays out `struct { T value; int index; }`.
 
+use std::fmt;
+
+use super::kernel::Kind;
 use super::plain::Plain;
 
 /// What a [`Located`] has as its value. The two types are the bytes that C leaves free behind value and index.
 pub trait Value: Plain + PartialOrd {
+    #[doc(hidden)]
+    const KIND: Kind;
     #[doc(hidden)]
     type Between: Plain + Default;
     #[doc(hidden)]
@@ -21,7 +26,7 @@ pub trait Value: Plain + PartialOrd {
 /// # Ok::<(), fmpl::Error>(())
 /// ```
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy)]
 pub struct Located<T: Value> {
     value: T,
     between: T::Between,
@@ -53,10 +58,24 @@ impl<T: Value> Located<T> {
     }
 }
 
+/// By value and index.
+impl<T: Value> PartialEq for Located<T> {
+    fn eq(&self, other: &Located<T>) -> bool {
+        self.value == other.value && self.index == other.index
+    }
+}
+
+impl<T: Value + fmt::Debug> fmt::Debug for Located<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {}", self.value, self.index)
+    }
+}
+
 /// The values, and the bytes that are free behind them and behind the index.
 macro_rules! values {
-    ($($t:ty: $between:literal $behind:literal;)*) => { $(
+    ($($t:ty = $kind:ident: $between:literal $behind:literal;)*) => { $(
         impl Value for $t {
+            const KIND: Kind = Kind::$kind;
             type Between = [u8; $between];
             type Behind = [u8; $behind];
         }
@@ -68,7 +87,7 @@ macro_rules! values {
 }
 pub(in crate::base) use values;
 values! {
-    i8: 3 0; i16: 2 0; i32: 0 0; i64: 0 4;
-    u8: 3 0; u16: 2 0; u32: 0 0; u64: 0 4;
-    f32: 0 0; f64: 0 4;
+    i8 = i8: 3 0; i16 = i16: 2 0; i32 = i: 0 0; i64 = i64: 0 4;
+    u8 = u8: 3 0; u16 = u16: 2 0; u32 = u32: 0 0; u64 = u64: 0 4;
+    f32 = s: 0 0; f64 = d: 0 4;
 }

@@ -2,7 +2,7 @@
 
 use crate::base::bytes::{Bytes, Room};
 use crate::base::kernel::{Kind, Operation, combine};
-use crate::base::located::Located;
+use crate::base::located::{Located, Value};
 use crate::base::short_float::{Bf16, F16};
 use crate::coll::Function;
 use crate::coll::function::Closure;
@@ -54,13 +54,10 @@ impl<T: Plain, F: Fn(T, T) -> T> Reduce<T> for F {
     }
 }
 
-macro_rules! predefined {
-    ($($(#[$doc:meta])* $name:ident = $operation:ident: $($t:ty)*;)*) => { $(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub struct $name;
-
-        $(impl Reduce<$t> for $name {
+/// `impl Reduce` for a predefined function.
+macro_rules! of_kernels {
+    ($name:ident = $operation:ident on $t:ty $(, $value:ident)?) => {
+        impl$(<$value: Value>)? Reduce<$t> for $name {
             fn with<R>(&self, call: impl FnOnce(&Function<'_>) -> R) -> R {
                 call(&Function::predefined(<$t as Element>::KIND, Operation::$operation))
             }
@@ -70,7 +67,16 @@ macro_rules! predefined {
             {
                 Boxed::Predefined(Function::predefined(<$t as Element>::KIND, Operation::$operation))
             }
-        })*
+        }
+    };
+}
+
+macro_rules! predefined {
+    ($($(#[$doc:meta])* $name:ident $(= $operation:ident: $($t:ty)*)?;)*) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        $($(of_kernels!($name = $operation on $t);)*)?
     )* };
 }
 predefined! {
@@ -86,12 +92,10 @@ predefined! {
     AbsMax = amax: i32 f32 f64 [f32; 2] [f64; 2];
     /// The element with the smaller absolute value, with its sign.
     AbsMin = amin: i32 f32 f64 [f32; 2] [f64; 2];
-    /// The larger value with its index; of equal ones the lower index.
-    MaxLoc = maxloc: Located<i8> Located<i16> Located<i32> Located<i64> Located<u8> Located<u16> Located<u32> Located<u64>
-        Located<f32> Located<f64>;
-    /// The smaller value with its index; of equal ones the lower index.
-    MinLoc = minloc: Located<i8> Located<i16> Located<i32> Located<i64> Located<u8> Located<u16> Located<u32> Located<u64>
-        Located<f32> Located<f64>;
+    /// The larger value with its index; of equal ones the lower index. Elements are [`Located`].
+    MaxLoc;
+    /// The smaller value with its index; of equal ones the lower index. Elements are [`Located`].
+    MinLoc;
     /// 1 if neither is 0, else 0. What C calls `bool` is a `u8` here.
     Land = land: i8 i16 i32 i64 u8 u16 u32 u64;
     /// 0 if both are 0, else 1.
@@ -105,6 +109,8 @@ predefined! {
     /// The bits that just one of them has.
     Bxor = bxor: i8 i16 i32 i64 u8 u16 u32 u64;
 }
+of_kernels!(MaxLoc = maxloc on Located<T>, T);
+of_kernels!(MinLoc = minloc on Located<T>, T);
 
 /// A type with predefined functions.
 trait Element {
@@ -123,6 +129,6 @@ elements! {
     [f32; 2] = c; [f64; 2] = z; F16 = f16; Bf16 = bf16;
 }
 
-impl<T: Element + crate::base::located::Value> Element for Located<T> {
+impl<T: Value> Element for Located<T> {
     const KIND: Kind = T::KIND;
 }

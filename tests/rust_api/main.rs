@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `calls` | every blocking call does what its documentation says |
 //! | `collective` | collective calls of slices, with closures; a closure that panics |
+//! | `reductions` | every predefined function on every type, on 1 to 8 ranks |
 //! | `scopes` | requests, and how a scope ends: by return, error, panic, with forgotten requests, with a dead peer |
 //! | `threads` | threads on different indices at once; threads on the same index are told |
 //! | `unwinding` | a panic of a function that the library calls stays with its call; the others are told |
@@ -25,6 +26,7 @@ mod groups;
 mod life;
 mod loans;
 mod misuse;
+mod reductions;
 mod scopes;
 mod threads;
 mod unwinding;

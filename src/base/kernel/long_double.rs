@@ -3,6 +3,7 @@
 
 use core::cmp::Ordering;
 
+use super::Kind;
 use super::Loops;
 use crate::base::located::{Located, Value, values};
 use crate::base::plain::of_plain;
@@ -48,7 +49,7 @@ impl PartialOrd for Long {
     }
 }
 
-values! { Long: 0 12; }
+values! { Long = f80: 0 12; }
 
 macro_rules! x87 {
     ($name:ident, $function:ident: $instruction:literal) => {
