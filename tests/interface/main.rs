@@ -73,6 +73,14 @@ fn the_fortran_files_are_up_to_date() {
     up_to_date("include/fmpl.f90", &fortran::module());
 }
 
+#[test]
+fn the_table_of_reductions_is_up_to_date() {
+    let page = "docs/reductions.md";
+    let text = fs::read_to_string(root().join(page)).expect(page);
+    let (above, _) = text.split_once(reductions::ROWS).expect("the heading of the table");
+    up_to_date(page, &format!("{above}{}{}", reductions::ROWS, reductions::rows()));
+}
+
 /// The examples, and the numbers of ranks on which each is run.
 const EXAMPLES: [(&str, &[usize]); 10] = [
     ("hello", &[1, 2, 4]),

@@ -152,3 +152,97 @@ pub fn links(name: &str) -> bool {
     let name = name.trim_end_matches('_');
     !PREDEFINED.iter().any(|f| !is_here(f) && name == format!("fmpl_{}", f.name()))
 }
+
+/// What MPI calls elements of this kind.
+fn mpi_types(f: &Predefined) -> &'static str {
+    if matches!(f.operation, Operation::maxloc | Operation::minloc) {
+        return match f.kind {
+            Kind::i16 => "MPI_SHORT_INT",
+            Kind::i => "MPI_2INT MPI_2INTEGER",
+            Kind::i64 => "MPI_LONG_INT",
+            Kind::s => "MPI_FLOAT_INT",
+            Kind::d => "MPI_DOUBLE_INT",
+            Kind::f80 => "MPI_LONG_DOUBLE_INT",
+            _ => "",
+        };
+    }
+    match (f.kind, f.operation) {
+        (_, Operation::amax | Operation::amin) => "",
+        (Kind::u8, Operation::band | Operation::bor | Operation::bxor) => "MPI_BYTE MPI_UINT8_T MPI_UNSIGNED_CHAR",
+        (Kind::i, Operation::land | Operation::lor | Operation::lxor) => {
+            "MPI_LOGICAL MPI_INT MPI_INT32_T MPI_INTEGER MPI_INTEGER4"
+        }
+        (Kind::i8, _) => "MPI_INT8_T MPI_SIGNED_CHAR MPI_INTEGER1",
+        (Kind::i16, _) => "MPI_INT16_T MPI_SHORT MPI_INTEGER2",
+        (Kind::i, _) => "MPI_INT MPI_INT32_T MPI_INTEGER MPI_INTEGER4",
+        (Kind::i64, _) => "MPI_INT64_T MPI_LONG MPI_LONG_LONG MPI_INTEGER8 MPI_AINT MPI_OFFSET MPI_COUNT",
+        (Kind::u8, _) => "MPI_UINT8_T MPI_UNSIGNED_CHAR",
+        (Kind::u16, _) => "MPI_UINT16_T MPI_UNSIGNED_SHORT",
+        (Kind::u32, _) => "MPI_UINT32_T MPI_UNSIGNED",
+        (Kind::u64, _) => "MPI_UINT64_T MPI_UNSIGNED_LONG MPI_UNSIGNED_LONG_LONG",
+        (Kind::s, _) => "MPI_FLOAT MPI_REAL MPI_REAL4",
+        (Kind::d, _) => "MPI_DOUBLE MPI_DOUBLE_PRECISION MPI_REAL8",
+        (Kind::f80, _) => "MPI_LONG_DOUBLE",
+        (Kind::c, _) => "MPI_C_FLOAT_COMPLEX MPI_CXX_FLOAT_COMPLEX MPI_COMPLEX MPI_COMPLEX8",
+        (Kind::z, _) => "MPI_C_DOUBLE_COMPLEX MPI_CXX_DOUBLE_COMPLEX MPI_DOUBLE_COMPLEX MPI_COMPLEX16",
+        (Kind::f16, _) => "MPI_REAL2 MPIX_C_FLOAT16",
+        (Kind::bf16, _) => "",
+        (Kind::b8, _) => "MPI_C_BOOL MPI_CXX_BOOL",
+    }
+}
+
+/// MPI's operation, if it has it, and Rust's name.
+fn operations(operation: Operation) -> (&'static str, &'static str) {
+    match operation {
+        Operation::sum => ("MPI_SUM", "Sum"),
+        Operation::prod => ("MPI_PROD", "Prod"),
+        Operation::maxval => ("MPI_MAX", "MaxVal"),
+        Operation::minval => ("MPI_MIN", "MinVal"),
+        Operation::amax => ("", "AbsMax"),
+        Operation::amin => ("", "AbsMin"),
+        Operation::maxloc => ("MPI_MAXLOC", "MaxLoc"),
+        Operation::minloc => ("MPI_MINLOC", "MinLoc"),
+        Operation::land => ("MPI_LAND", "Land"),
+        Operation::lor => ("MPI_LOR", "Lor"),
+        Operation::lxor => ("MPI_LXOR", "Lxor"),
+        Operation::band => ("MPI_BAND", "Band"),
+        Operation::bor => ("MPI_BOR", "Bor"),
+        Operation::bxor => ("MPI_BXOR", "Bxor"),
+    }
+}
+
+/// What Rust calls the elements.
+fn rust_type(f: &Predefined) -> Option<String> {
+    let value = match f.kind {
+        Kind::f80 => return None,
+        Kind::i => "i32",
+        Kind::s => "f32",
+        Kind::d => "f64",
+        Kind::c => "[f32; 2]",
+        Kind::z => "[f64; 2]",
+        Kind::f16 => "F16",
+        Kind::bf16 => "Bf16",
+        Kind::b8 => "u8",
+        kind => kind.name(),
+    };
+    let located = matches!(f.operation, Operation::maxloc | Operation::minloc);
+    Some(if located { format!("Located<{value}>") } else { value.to_owned() })
+}
+
+/// The heading under which `docs/reductions.md` has the table, the last of the page.
+pub const ROWS: &str = "## Row by row\n";
+
+/// Row by row: MPI's operation and types, and what to use.
+pub fn rows() -> String {
+    let code = |names: &str| match names {
+        "" => "–".to_owned(),
+        names => names.split(' ').map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" "),
+    };
+    let mut out = "\n| MPI's operation | MPI's types | C and Fortran | Rust |\n|---|---|---|---|\n".to_owned();
+    for f in in_order() {
+        let (mpi, rust) = operations(f.operation);
+        let rust = rust_type(&f).map_or("–".into(), |t| format!("`{rust}` on `{t}`"));
+        out.push_str(&format!("| {} | {} | `fmpl_{}` | {rust} |\n", code(mpi), code(mpi_types(&f)), f.name()));
+    }
+    out
+}
