@@ -269,6 +269,26 @@ impl Loops {
     const fn of<T: Copy, F: Combine<T>>() -> Loops {
         Loops { size: size_of::<T>(), any: any::<T, F>, best: best::<T, F> }
     }
+
+    /// Of elements that are two values, each by itself.
+    const fn of_pairs<T: Copy, F: Combine<T>>() -> Loops {
+        Loops { size: 2 * size_of::<T>(), any: any_pairs::<T, F>, best: best_pairs::<T, F> }
+    }
+}
+
+/// # Safety
+/// As for [`each`], of elements of two values.
+unsafe fn any_pairs<T: Copy, F: Combine<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { any::<T, F>(out, a, b, 2 * n) }
+}
+
+/// # Safety
+/// As for [`each`], of elements of two values, on a processor with what [`best`] wants.
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,f16c"))]
+unsafe fn best_pairs<T: Copy, F: Combine<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { best::<T, F>(out, a, b, 2 * n) }
 }
 
 /// # Safety
@@ -355,8 +375,12 @@ const fn loops(kind: Kind, operation: Operation) -> Loops {
         Operation::sum => match kind {
             K::f16 => floats::F16_SUM,
             K::bf16 => Loops::of::<Bf16, Sum>(),
+            K::c => Loops::of_pairs::<f32, Sum>(),
+            K::z => Loops::of_pairs::<f64, Sum>(),
             K::f80 => long_double::SUM,
-            _ => by_letter!(Sum, by_width!(Sum)),
+            K::s => Loops::of::<f32, Sum>(),
+            K::d => Loops::of::<f64, Sum>(),
+            _ => by_width!(Sum),
         },
         Operation::prod => match kind {
             K::f80 => long_double::PRODUCT,

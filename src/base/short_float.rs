@@ -66,9 +66,9 @@ impl From<f32> for Bf16 {
     #[inline(always)]
     fn from(x: f32) -> Bf16 {
         let bits = x.to_bits();
-        let number = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
-        let nan = (bits >> 16) | 0x40;
-        Bf16(if bits & 0x7fff_ffff > 0x7f80_0000 { nan } else { number } as u16)
+        let number = bits.wrapping_add(0x7fff + ((bits >> 16) & 1));
+        let nan = bits | 0x40_0000;
+        Bf16((if x.is_nan() { nan } else { number } >> 16) as u16)
     }
 }
 

@@ -117,7 +117,6 @@ macro_rules! floats {
         Product: $t = |a, b| a * b;
         AbsMax: $t = |a, b| pick(a, b, true, <$t>::abs, |a, b| b > a);
         AbsMin: $t = |a, b| pick(a, b, false, <$t>::abs, |a, b| b < a);
-        Sum: [$t; 2] = |a: [$t; 2], b: [$t; 2]| [a[0] + b[0], a[1] + b[1]];
         Product: [$t; 2] = |a: [$t; 2], b: [$t; 2]| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]];
         AbsMax: [$t; 2] = |a, b| pick(a, b, true, |z: [$t; 2]| z[0].abs() + z[1].abs(), |a: [$t; 2], b: [$t; 2]| {
             let (x, y) = where_they_differ(a, b);
