@@ -40,7 +40,7 @@ pub fn reduces() {
         if exact && !is_exact(f) {
             continue;
         }
-        for count in [0, 1, 3, 61, if long() { 2000 } else { 90 }] {
+        for count in [0, 1, 7, if long() { 2000 } else { 61 }] {
             Case { f, function, count, vectors: vectors(f, count) }.plays();
         }
     }
