@@ -5,6 +5,7 @@
 
 mod acp;
 mod beside;
+mod cpp;
 mod fortran;
 mod header;
 mod installed;

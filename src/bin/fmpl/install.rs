@@ -5,7 +5,7 @@
 //!        lib/libfmpl.so -> libfmpl.so.0 -> libfmpl.so.0.1.0     lib/libfmpl.a
 //!        lib/libfmpl_blacs.so, .a, libfmpl_blacs64.so, .a, and lib/pkgconfig/fmpl_blacs.pc, if they were built
 //!        lib/pkgconfig/fmpl.pc                                  lib/cmake/fmpl/fmplConfig.cmake, fmplConfigVersion.cmake
-//!        include/fmpl.h  fmplf.h  fmpl.f90  acp.h
+//!        include/fmpl.h  fmplf.h  fmpl.f90  acp.h  fmpl.hpp and its parts in fmpl/
 //! ```
 //!
 //! The libraries are those that were built with this very executable: they lie next to it. The headers are inside it. What is
@@ -24,12 +24,13 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// What the C compiler must link behind a static `libfmpl.a`.
 const STATIC_LIBS: &str = "-lpthread -ldl -lrt -lm";
 
-const INCLUDES: [(&str, &str); 4] = [
-    ("acp.h", include_str!("../../../include/acp.h")),
-    ("fmpl.h", include_str!("../../../include/fmpl.h")),
-    ("fmplf.h", include_str!("../../../include/fmplf.h")),
-    ("fmpl.f90", include_str!("../../../include/fmpl.f90")),
-];
+macro_rules! includes {
+    ($($name:literal)*) => { [$(($name, include_str!(concat!("../../../include/", $name)))),*] };
+}
+const INCLUDES: [(&str, &str); 12] = includes!(
+    "acp.h" "fmpl.h" "fmplf.h" "fmpl.f90" "fmpl.hpp" "fmpl/buffers.hpp" "fmpl/comm.hpp" "fmpl/error.hpp" "fmpl/global.hpp"
+    "fmpl/memory.hpp" "fmpl/reductions.hpp" "fmpl/scope.hpp"
+);
 
 /// Install the command, the libraries, the headers, and what pkg-config and CMake need to find them.
 #[derive(clap::Args, Debug)]
