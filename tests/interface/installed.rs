@@ -46,6 +46,39 @@ fn a_moved_tree_is_found_by_pkg_config() {
 }
 
 #[test]
+fn another_directory_for_the_libraries() {
+    let place = fresh("libdir");
+    let multiarch = "lib/x86_64-linux-gnu";
+    let install = |libdir: &str| {
+        let mut command = Command::new(built_command());
+        command.args(["install", "--unstripped", "--libdir", libdir, "--prefix"]).arg(place.join("prefix"));
+        command.output().expect("it runs")
+    };
+    for wrong in ["../lib", "/usr/lib"] {
+        let output = install(wrong);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("is not a directory under the prefix"), "{wrong}: {said}");
+    }
+    let output = install(multiarch);
+    assert!(output.status.success(), "{output:?}");
+    let lib = place.join("prefix").join(multiarch);
+    assert!(lib.join("libfmpl.so.0").exists() && !place.join("prefix/lib/libfmpl.so").exists());
+    // As it was built.
+    let built = fs::metadata(lib.join("libfmpl.a")).expect("the archive").len();
+    let stripped = fs::metadata(prefix().join("lib/libfmpl.a")).expect("the archive").len();
+    assert!(built > 2 * stripped, "{built} and {stripped} bytes");
+    if have("pkg-config") {
+        let mut query = Command::new("pkg-config");
+        let output = must(query.args(["--libs", "fmpl"]).env("PKG_CONFIG_PATH", lib.join("pkgconfig")));
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let named = said.split_whitespace().next().and_then(|word| word.strip_prefix("-L")).expect("a directory");
+        assert_eq!(fs::canonicalize(named).expect("it is there"), fs::canonicalize(&lib).expect("it is there"));
+    }
+    let cmake = fs::read_to_string(lib.join("cmake/fmpl/fmplConfig.cmake")).expect("the file");
+    assert!(cmake.contains("/../../../../..\"") && cmake.contains(&format!("{multiarch}/libfmpl.a")), "{cmake}");
+}
+
+#[test]
 fn cmake_finds_both_libraries() {
     if !have("cmake") {
         return;
