@@ -92,9 +92,8 @@ fn wrong_cpp_does_not_compile() {
     let place = scratch("cpp");
     let compile = |body: &str| {
         let source = place.join("wrong.cc");
-        let text = format!(
-            "#include <fmpl.hpp>\nint main() {{ fmpl::comm world; fmpl::scope s(world); (void)s; {body} }}\n"
-        );
+        let text =
+            format!("#include <fmpl.hpp>\nint main() {{ fmpl::comm world; fmpl::scope s(world); (void)s; {body} }}\n");
         std::fs::write(&source, text).expect("written");
         let mut command = Command::new("g++");
         command.args(["-std=c++17", "-fsyntax-only", "-I"]).arg(prefix().join("include")).arg(source);

@@ -1,6 +1,6 @@
-//! What the libraries export: exactly the functions of the header and the Fortran names, each of which a program can link.
+//! What the libraries export: exactly the functions of the header, by both names, and the Fortran names, each of which a program can link.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
@@ -8,7 +8,12 @@ use crate::programs::{have, must, prefix, scratch};
 use crate::{fortran, header};
 
 fn names() -> BTreeSet<String> {
-    header::functions().into_iter().chain(fortran::functions()).map(|function| function.name).collect()
+    header::functions()
+        .into_iter()
+        .chain(header::second_names())
+        .chain(fortran::functions())
+        .map(|function| function.name)
+        .collect()
 }
 
 #[test]
@@ -25,10 +30,30 @@ fn the_shared_library_exports_the_interface_and_nothing_else() {
     assert_eq!(exported, names());
 }
 
+/// So other archives made by Rust can be linked beside it; and what has a second name is weak, so a tool can define it.
+#[test]
+fn the_archive_has_no_other_names_either() {
+    if !have("nm") {
+        return;
+    }
+    let archive = prefix().join("lib/libfmpl.a");
+    let output = must(Command::new("nm").args(["-g", "--defined-only", "--format=posix"]).arg(archive));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    let kinds: BTreeMap<String, char> =
+        lines.filter_map(|(name, rest)| Some((name.to_owned(), rest.chars().next()?))).collect();
+    assert_eq!(kinds.keys().cloned().collect::<BTreeSet<_>>(), names());
+    for second in header::second_names() {
+        let plain = &second.name[1..];
+        assert_eq!((kinds[plain], kinds[&second.name]), ('W', 'T'), "{plain}");
+    }
+}
+
 #[test]
 fn every_function_links_from_both_libraries() {
     let place = scratch("symbols");
-    let c: Vec<String> = header::functions().into_iter().map(|function| function.name).collect();
+    let c: Vec<String> =
+        header::functions().into_iter().chain(header::second_names()).map(|function| function.name).collect();
     let fortran: Vec<String> = fortran::functions().into_iter().map(|function| function.name).collect();
     let declared: String = fortran.iter().map(|name| format!("void {name}(void);\n")).collect();
     let taken: String = c.iter().chain(&fortran).map(|name| format!("    (any){name},\n")).collect();
