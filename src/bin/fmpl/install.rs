@@ -5,12 +5,15 @@
 //!        lib/libfmpl.so -> libfmpl.so.0 -> libfmpl.so.0.1.0     lib/libfmpl.a
 //!        lib/libfmpl_blacs.so, .a, libfmpl_blacs64.so, .a, and lib/pkgconfig/fmpl_blacs.pc, if they were built
 //!        lib/pkgconfig/fmpl.pc                                  lib/cmake/fmpl/fmplConfig.cmake, fmplConfigVersion.cmake
+//!        bin/fmplcc, fmplc++, fmplfort: compilers with the options  share/modulefiles/fmpl/0.1.0
+//!        share/man/man1/fmpl.1, …                                share/bash-completion, zsh, fish: completions of the command
 //!        include/fmpl.h  fmplf.h  fmpl.f90  acp.h  fmpl.hpp and its parts in fmpl/
 //! ```
 //!
 //! The libraries are those that were built with this very executable: they lie next to it. They are made smaller ([`slim`]). The headers
 //! are inside it. What is installed names no absolute path, so the tree may be moved.
 
+mod pages;
 mod slim;
 
 use std::fs;
@@ -34,6 +37,14 @@ const INCLUDES: [(&str, &str); 12] = includes!(
     "fmpl/memory.hpp" "fmpl/reductions.hpp" "fmpl/scope.hpp"
 );
 
+/// Files with `@LIBDIR@` and `@VERSION@` in them. The three compilers are one script, which looks at its name.
+const SCRIPTS: [(&str, &str); 4] = [
+    ("bin/fmplcc", include_str!("../../packaging/wrapper.sh")),
+    ("bin/fmplc++", include_str!("../../packaging/wrapper.sh")),
+    ("bin/fmplfort", include_str!("../../packaging/wrapper.sh")),
+    (concat!("share/modulefiles/fmpl/", env!("CARGO_PKG_VERSION")), include_str!("../../packaging/modulefile")),
+];
+
 /// Install the command, the libraries, the headers, and what pkg-config and CMake need to find them.
 #[derive(clap::Args, Debug)]
 pub struct Options {
@@ -56,8 +67,11 @@ pub fn main(options: &Options) -> ExitCode {
     match install(options) {
         Ok(root) => {
             println!("fmpl {VERSION} is installed in {}", root.display());
-            println!("  C:       cc app.c $(pkg-config --cflags --libs fmpl)");
-            println!("  Fortran: gfortran {}/include/fmpl.f90 app.f90 -lfmpl", options.prefix.display());
+            println!("  C:       fmplcc app.c, or: cc app.c $(pkg-config --cflags --libs fmpl); C++: fmplc++ app.cc");
+            println!(
+                "  Fortran: fmplfort app.f90, or: gfortran {}/include/fmpl.f90 app.f90 -lfmpl",
+                options.prefix.display()
+            );
             println!("  CMake:   find_package(fmpl) and link fmpl::fmpl or fmpl::static");
             let pkgconfig = options.prefix.join(&options.libdir).join("pkgconfig");
             println!("  When pkg-config does not find it: export PKG_CONFIG_PATH={}", pkgconfig.display());
@@ -107,6 +121,14 @@ fn install(options: &Options) -> Result<PathBuf, String> {
     write(&lib.join("pkgconfig/fmpl.pc"), &pkg_config("fmpl", about, libdir))?;
     write(&lib.join("cmake/fmpl/fmplConfig.cmake"), &cmake_config(libdir))?;
     write(&lib.join("cmake/fmpl/fmplConfigVersion.cmake"), &cmake_version())?;
+    for (name, text) in SCRIPTS {
+        let text = text.replace("@LIBDIR@", &libdir.display().to_string()).replace("@VERSION@", VERSION);
+        let to = root.join(name);
+        write(&to, &text)?;
+        let mode = if name.starts_with("bin/") { 0o755 } else { 0o644 };
+        fs::set_permissions(&to, fs::Permissions::from_mode(mode)).map_err(failed(&to, "set the mode of"))?;
+    }
+    pages::put(&root.join("share"))?;
     Ok(root)
 }
 
