@@ -5,7 +5,6 @@
 //! It takes `strip`, `ld`, `nm`, `objcopy` and `ar`, which come with every C compiler (binutils).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +23,7 @@ const MERGED: &str = "SECTIONS {
 ";
 
 /// Runs one of the tools; what it says, or why it has failed.
-fn run<A: AsRef<OsStr>>(tool: &str, arguments: impl IntoIterator<Item = A>) -> Result<String, String> {
+fn run<const N: usize>(tool: &str, arguments: [&str; N]) -> Result<String, String> {
     let advice = "install binutils, or give --unstripped";
     let output =
         Command::new(tool).args(arguments).output().map_err(|e| format!("cannot run {tool}: {e}; {advice}"))?;
@@ -37,7 +36,7 @@ fn run<A: AsRef<OsStr>>(tool: &str, arguments: impl IntoIterator<Item = A>) -> R
 
 /// A program or shared library without its symbols and what debuggers read.
 pub fn program(file: &Path) -> Result<(), String> {
-    run("strip", [OsStr::new("--strip-unneeded"), file.as_os_str()]).map(drop)
+    run("strip", ["--strip-unneeded", "-R", ".comment", &file.display().to_string()]).map(drop)
 }
 
 /// A directory that goes with it.
@@ -85,7 +84,7 @@ pub fn archive(shared: &Path, from: &Path, to: &Path) -> Result<(), String> {
     let places = run("nm", ["--defined-only", "--format=posix", &one])?;
     let names = scratch.file("names", &names(&exported, &listed(&places)))?;
     run("objcopy", [&format!("@{names}"), &one, &end])?;
-    run("strip", ["--strip-unneeded", &end])?;
+    run("strip", ["--strip-unneeded", "-R", ".comment", &end])?;
     run("ar", ["rcsD", &to.display().to_string(), &end]).map(drop)
 }
 
