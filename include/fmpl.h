@@ -2261,6 +2261,130 @@ void fmpl_zmin(void *inout, const void *input, int count);
 
 #endif
 
+/* ---- Second names, for tools --------------------------------------------------------------------------- */
+
+/*
+ * A tool that counts or times calls defines fmpl_send and so on itself, and goes on with pfmpl_send: preloaded, or
+ * linked before the library. Calls within the library never come to the tool.
+ */
+
+int pfmpl_init(void *ma, void *fa, int count);
+int pfmpl_finalize(void);
+int pfmpl_initialized(int *flag);
+int pfmpl_abort(int code);
+int pfmpl_comm_rank(fmpl_comm comm, int *rank);
+int pfmpl_comm_size(fmpl_comm comm, int *size);
+int pfmpl_send(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+int pfmpl_recv(void *buf, size_t size, int src, int mai, fmpl_comm comm);
+int pfmpl_sendrecv(const void *sbuf, size_t ssize, int dst, int smai, void *rbuf, size_t rsize, int src,
+    int rmai, fmpl_comm comm);
+int pfmpl_isend(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+int pfmpl_irecv(void *buf, size_t size, int src, int mai, fmpl_comm comm);
+int pfmpl_isend_wait(int dst, int mai, fmpl_comm comm);
+int pfmpl_irecv_wait(int src, int mai, fmpl_comm comm);
+int pfmpl_isend_test(int dst, int mai, fmpl_comm comm, int *done);
+int pfmpl_irecv_test(int src, int mai, fmpl_comm comm, int *done);
+int pfmpl_received(int src, int mai, fmpl_comm comm, size_t *size, int *index);
+int pfmpl_probe(int src, int mai, fmpl_comm comm, int *there, size_t *size);
+int pfmpl_irecv_cancel(int src, int mai, fmpl_comm comm, int *cancelled);
+int pfmpl_sendbuf_set(void *buf, size_t size, int timeout_ms);
+int pfmpl_comm_sendbuf_set(fmpl_comm comm, void *buf, size_t size, int timeout_ms);
+int pfmpl_sendbuf_check(int *nsend, int *nspool);
+double pfmpl_wtime(void);
+int pfmpl_progress(void);
+int pfmpl_event_fd(int *fd);
+void *pfmpl_alloc(size_t size);
+int pfmpl_free(void *ptr);
+const char *pfmpl_strerror(int code);
+const char *pfmpl_last_error(void);
+int pfmpl_version(void);
+int pfmpl_init_with(int rank, int size, fmpl_exchange exchange, void *state, int count);
+int pfmpl_id_create(fmpl_id *id);
+int pfmpl_init_id(const fmpl_id *id, int rank, int size, int count);
+int pfmpl_comm_create(fmpl_comm *comm, int key);
+int pfmpl_comm_split(fmpl_comm comm, int colour, int order, fmpl_comm *newcomm);
+int pfmpl_comm_split_node(fmpl_comm comm, int order, fmpl_comm *newcomm);
+int pfmpl_comm_dup(fmpl_comm comm, fmpl_comm *newcomm);
+int pfmpl_comm_free(fmpl_comm *comm);
+int pfmpl_comm_translate(fmpl_comm from, int rank, fmpl_comm to, int *result);
+int pfmpl_send_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);
+int pfmpl_recv_block(void *buf, fmpl_block block, int src, int mai, fmpl_comm comm);
+int pfmpl_isend_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);
+int pfmpl_irecv_block(void *buf, fmpl_block block, int src, int mai, fmpl_comm comm);
+int pfmpl_send_list(const struct iovec *iov, int n, int dst, int mai, fmpl_comm comm);
+int pfmpl_recv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm comm);
+int pfmpl_isend_list(const struct iovec *iov, int n, int dst, int mai, fmpl_comm comm);
+int pfmpl_irecv_list(const struct iovec *iov, int n, int src, int mai, fmpl_comm comm);
+int pfmpl_send_any(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+int pfmpl_recv_any(void *buf, size_t size, int mai, fmpl_comm comm);
+int pfmpl_recv_any_from(void *buf, size_t size, int mai, fmpl_comm comm, int *src, size_t *received);
+int pfmpl_probe_any(int mai, fmpl_comm comm, int *there, int *src, size_t *size);
+int pfmpl_isend_any(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+int pfmpl_isend_any_wait(int dst, int mai, fmpl_comm comm);
+int pfmpl_isend_any_test(int dst, int mai, fmpl_comm comm, int *done);
+int pfmpl_irecv_any(void *buf, size_t size, int mai, fmpl_comm comm);
+int pfmpl_irecv_any_wait(int mai, fmpl_comm comm, int *src, size_t *received);
+int pfmpl_irecv_any_test(int mai, fmpl_comm comm, int *done, int *src, size_t *received);
+int pfmpl_irecv_any_cancel(int mai, fmpl_comm comm, int *cancelled);
+int pfmpl_recv_any_limit(int most, int mai, fmpl_comm comm);
+int pfmpl_mcast(const void *buf, size_t size, const uint64_t *members, fmpl_comm comm, uint64_t *ticket);
+int pfmpl_mcast_wait(uint64_t ticket);
+int pfmpl_mcast_test(uint64_t ticket, int *done);
+int pfmpl_mcast_recv(void *buf, size_t capacity, fmpl_comm comm, size_t *size, int *master);
+int pfmpl_mcast_irecv(void *buf, size_t capacity, fmpl_comm comm);
+int pfmpl_mcast_irecv_wait(fmpl_comm comm, size_t *size, int *master);
+int pfmpl_mcast_irecv_test(fmpl_comm comm, int *done, size_t *size, int *master);
+int pfmpl_mcast_irecv_cancel(fmpl_comm comm);
+int pfmpl_waitall(fmpl_request *requests, int n, int *codes);
+int pfmpl_testall(fmpl_request *requests, int n, int *done, int *codes);
+int pfmpl_waitany(fmpl_request *requests, int n, int *which);
+int pfmpl_waitsome(fmpl_request *requests, int n, int *count, int *which, int *codes);
+int pfmpl_loan(size_t size, void **buf);
+int pfmpl_send_loan(void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+int pfmpl_recv_loan(const void **buf, size_t *size, int src, int mai, fmpl_comm comm);
+int pfmpl_irecv_loan(int src, int mai, fmpl_comm comm);
+int pfmpl_irecv_loan_wait(const void **buf, size_t *size, int src, int mai, fmpl_comm comm);
+int pfmpl_irecv_loan_test(const void **buf, size_t *size, int src, int mai, fmpl_comm comm, int *done);
+int pfmpl_mcast_loan(void *buf, size_t size, const uint64_t *members, int mai, fmpl_comm comm);
+int pfmpl_send_loan_any(void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+int pfmpl_recv_loan_any(const void **buf, size_t *size, int mai, fmpl_comm comm, int *src);
+int pfmpl_irecv_loan_any(int mai, fmpl_comm comm);
+int pfmpl_irecv_loan_any_wait(const void **buf, size_t *size, int mai, fmpl_comm comm, int *src);
+int pfmpl_irecv_loan_any_test(const void **buf, size_t *size, int mai, fmpl_comm comm, int *done, int *src);
+int pfmpl_loan_return(const void *buf);
+int pfmpl_counter(int which, size_t *value);
+int pfmpl_barrier(fmpl_comm comm);
+int pfmpl_bcast(void *buf, size_t size, int root, fmpl_comm comm);
+int pfmpl_reduce(void *buf, int count, fmpl_func func, int root, fmpl_comm comm, void *work);
+int pfmpl_allreduce(void *buf, int count, fmpl_func func, fmpl_comm comm, void *work);
+int pfmpl_gather(const void *buf, size_t size, void *all, int root, fmpl_comm comm);
+int pfmpl_allgather(const void *buf, size_t size, void *all, fmpl_comm comm);
+int pfmpl_scatter(const void *all, size_t size, void *buf, int root, fmpl_comm comm);
+int pfmpl_alltoall(const void *sent, size_t size, void *received, fmpl_comm comm);
+int pfmpl_reduce_scatter(const void *all, void *buf, int count, fmpl_func func, fmpl_comm comm);
+int pfmpl_scan(void *buf, int count, fmpl_func func, fmpl_comm comm);
+int pfmpl_exscan(void *buf, int count, fmpl_func func, fmpl_comm comm);
+int pfmpl_mcast_reduce(void *buf, int count, fmpl_func func, const uint64_t *members, int root,
+    fmpl_comm comm);
+int pfmpl_ibarrier(fmpl_comm comm);
+int pfmpl_ibarrier_wait(fmpl_comm comm);
+int pfmpl_ibarrier_test(fmpl_comm comm, int *done);
+int pfmpl_ibcast(void *buf, size_t size, int root, fmpl_comm comm);
+int pfmpl_ibcast_wait(fmpl_comm comm);
+int pfmpl_ibcast_test(fmpl_comm comm, int *done);
+int pfmpl_iallreduce(void *buf, int count, fmpl_func func, fmpl_comm comm, void *work);
+int pfmpl_iallreduce_wait(fmpl_comm comm);
+int pfmpl_iallreduce_test(fmpl_comm comm, int *done);
+int pfmpl_func_register(fmpl_func func, size_t element_size, int commutes);
+int pfmpl_gatherv(const void *buf, size_t size, void *all, const size_t *sizes, const size_t *places,
+    int root, fmpl_comm comm);
+int pfmpl_allgatherv(const void *buf, size_t size, void *all, const size_t *sizes, const size_t *places,
+    fmpl_comm comm);
+int pfmpl_scatterv(const void *all, const size_t *sizes, const size_t *places, void *buf, size_t size,
+    int root, fmpl_comm comm);
+int pfmpl_alltoallv(const void *sent, const size_t *sent_sizes, const size_t *sent_places, void *received,
+    const size_t *received_sizes, const size_t *received_places, fmpl_comm comm);
+
 #ifdef __cplusplus
 }
 #endif

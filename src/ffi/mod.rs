@@ -10,5 +10,6 @@ pub mod acp;
 pub mod c;
 pub mod fortran;
 mod outcome;
+mod second_names;
 
 pub use outcome::last_error_text;

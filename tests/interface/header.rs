@@ -19,6 +19,7 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c/collective.rs"),
     include_str!("../../src/ffi/c/uneven.rs")
 );
+const SECOND_NAMES_SOURCE: &str = include_str!("../../src/ffi/second_names.rs");
 const ERRORS: &str = include_str!("../../src/base/error.rs");
 const LAYOUTS: &str = include_str!("../../src/base/layout.rs");
 const WIDTH: usize = 110;
@@ -62,6 +63,16 @@ extern "C" {
 #endif
 "#;
 
+const SECOND_NAMES: &str = r#"
+/* ---- Second names, for tools --------------------------------------------------------------------------- */
+
+/*
+ * A tool that counts or times calls defines fmpl_send and so on itself, and goes on with pfmpl_send: preloaded, or
+ * linked before the library. Calls within the library never come to the tool.
+ */
+
+"#;
+
 /// Names and values of the constants that the source documents.
 pub fn constants() -> Vec<(&'static str, i64)> {
     macro_rules! table { ($($name:ident)*) => { vec![$((stringify!($name), c::$name as i64)),*] } }
@@ -94,6 +105,32 @@ pub fn functions() -> Vec<Function> {
         .chain(read(acp::SOURCE))
         .filter_map(|item| if let Item::Function(f) = item { Some(f) } else { None })
         .collect()
+}
+
+/// The functions of the C interface that a tool can stand in front of, with their second names: all but those of reductions.
+pub fn second_names() -> Vec<Function> {
+    let functions =
+        read(SOURCE).into_iter().filter_map(|item| if let Item::Function(f) = item { Some(f) } else { None });
+    functions.filter(|f| f.result.is_some()).map(|f| Function { name: format!("p{}", f.name), ..f }).collect()
+}
+
+/// `src/ffi/second_names.rs` with the table at its end written anew.
+pub fn second_names_source() -> String {
+    let table = "second_names! {\n";
+    let (head, _) = SECOND_NAMES_SOURCE.split_once(table).expect("the table");
+    let mut out = format!("{head}{table}");
+    let mut line = String::new();
+    for second in second_names() {
+        let word = format!("{} = {},", &second.name[1..], second.name);
+        if line.len() + 1 + word.len() > 114 {
+            out.push_str(&format!("   {line}\n"));
+            line.clear();
+        }
+        line.push(' ');
+        line.push_str(&word);
+    }
+    out.push_str(&format!("   {}\n}}\n", line.trim_end_matches(',')));
+    out
 }
 
 /// The header's text.
@@ -137,6 +174,10 @@ pub fn write() -> String {
         }
     }
     out.push_str(if only_if.is_some() { "\n#endif\n" } else { "" });
+    out.push_str(SECOND_NAMES);
+    for function in second_names() {
+        declaration(&mut out, &function);
+    }
     out.push_str("\n#ifdef __cplusplus\n}\n#endif\n\n#endif /* FMPL_H */\n");
     out
 }
@@ -178,6 +219,10 @@ fn error_codes(out: &mut String) {
 pub fn prototype(out: &mut String, function: &Function) {
     let directions: Vec<&str> = function.parameters.iter().map(|(name, kind)| direction(name, kind)).collect();
     comment(out, &function.name, &function.doc, &directions);
+    declaration(out, function);
+}
+
+fn declaration(out: &mut String, function: &Function) {
     let parameters: Vec<String> = function.parameters.iter().map(|(name, kind)| declare(kind, name)).collect();
     let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
     // Only functions of reductions return nothing.

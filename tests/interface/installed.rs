@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::programs::{built_command, have, must, prefix, scratch};
+use crate::programs::{built_command, have, must, prefix, run, scratch};
 use crate::root;
 
 fn fresh(name: &str) -> std::path::PathBuf {
@@ -43,6 +43,107 @@ fn a_moved_tree_is_found_by_pkg_config() {
     let version =
         must(Command::new("pkg-config").args(["--modversion", "fmpl"]).env("PKG_CONFIG_PATH", lib.join("pkgconfig")));
     assert_eq!(String::from_utf8_lossy(&version.stdout).trim(), env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn another_directory_for_the_libraries() {
+    let place = fresh("libdir");
+    let multiarch = "lib/x86_64-linux-gnu";
+    let install = |libdir: &str| {
+        let mut command = Command::new(built_command());
+        command.args(["install", "--unstripped", "--libdir", libdir, "--prefix"]).arg(place.join("prefix"));
+        command.output().expect("it runs")
+    };
+    for wrong in ["../lib", "/usr/lib"] {
+        let output = install(wrong);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("is not a directory under the prefix"), "{wrong}: {said}");
+    }
+    let output = install(multiarch);
+    assert!(output.status.success(), "{output:?}");
+    let lib = place.join("prefix").join(multiarch);
+    assert!(lib.join("libfmpl.so.0").exists() && !place.join("prefix/lib/libfmpl.so").exists());
+    // As it was built.
+    let built = fs::metadata(lib.join("libfmpl.a")).expect("the archive").len();
+    let stripped = fs::metadata(prefix().join("lib/libfmpl.a")).expect("the archive").len();
+    assert!(built > 2 * stripped, "{built} and {stripped} bytes");
+    if have("pkg-config") {
+        let mut query = Command::new("pkg-config");
+        let output = must(query.args(["--libs", "fmpl"]).env("PKG_CONFIG_PATH", lib.join("pkgconfig")));
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let named = said.split_whitespace().next().and_then(|word| word.strip_prefix("-L")).expect("a directory");
+        assert_eq!(fs::canonicalize(named).expect("it is there"), fs::canonicalize(&lib).expect("it is there"));
+    }
+    let cmake = fs::read_to_string(lib.join("cmake/fmpl/fmplConfig.cmake")).expect("the file");
+    assert!(cmake.contains("/../../../..\"") && cmake.contains(&format!("{multiarch}/libfmpl.a")), "{cmake}");
+}
+
+#[test]
+fn the_compilers_build_programs_and_say_how() {
+    let bin = prefix().join("bin");
+    let place = fresh("wrappers");
+    fs::create_dir_all(&place).expect("a directory");
+    let (c, fortran, cpp) = ("examples/c/ring.c", "examples/fortran/ring.f90", "examples/cpp/heat.cc");
+    for (compiler, source, needs) in [("fmplcc", c, "cc"), ("fmplfort", fortran, "gfortran"), ("fmplc++", cpp, "g++")] {
+        if !have(needs) {
+            continue;
+        }
+        let call = |arguments: &[&str]| {
+            let mut command = Command::new(bin.join(compiler));
+            command.args(arguments).current_dir(&place);
+            String::from_utf8_lossy(&must(&mut command).stdout).into_owned()
+        };
+        let source = root().join(source).display().to_string();
+        let program = place.join(compiler);
+        let to = program.display().to_string();
+        call(&["-O1", &source, "-o", &to]);
+        run(&program, 2);
+        // In two steps.
+        call(&["-c", &source, "-o", "part.o"]);
+        call(&["part.o", "-o", &to]);
+        run(&program, 2);
+        // What is printed does it, too.
+        for option in ["--showme", "-show"] {
+            let said = call(&[option, &source, "-o", &to]);
+            assert!(said.contains(" -lfmpl") && said.contains(&source), "{said}");
+            must(Command::new("sh").args(["-c", &said]).current_dir(&place));
+            assert!(!call(&[option, "-c", &source]).contains("-lfmpl"));
+        }
+        assert!(call(&["--showme:compile"]).starts_with("-I") && call(&["--showme:link"]).contains("-lfmpl"));
+        assert!(run(&program, 2).len() > 1);
+    }
+    // Another compiler, and one that fails.
+    let mut other = Command::new(bin.join("fmplcc"));
+    let output = other.args(["--showme", "a.c"]).env("FMPL_CC", "clang").output().expect("it runs");
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("clang "), "{output:?}");
+    let mut wrong = Command::new(bin.join("fmplcc"));
+    assert!(!wrong.arg("there-is-no-such-file.c").output().expect("it runs").status.success());
+}
+
+#[test]
+fn manual_pages_and_completions_are_those_of_the_command() {
+    let share = prefix().join("share");
+    let read = |name: &str| fs::read_to_string(share.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(read("man/man1/fmpl-run.1").contains("oversubscribe") && read("man/man1/fmpl.1").contains("doctor"));
+    assert!(read("man/man1/fmplfort.1").contains("showme") && !share.join("man/man1/fmpl-daemon.1").exists());
+    for name in ["bash-completion/completions/fmpl", "zsh/site-functions/_fmpl", "fish/vendor_completions.d/fmpl.fish"]
+    {
+        assert!(read(name).contains("oversubscribe"), "{name}");
+    }
+    let module = read(concat!("modulefiles/fmpl/", env!("CARGO_PKG_VERSION")));
+    assert!(module.starts_with("#%Module") && module.contains("$prefix/lib\n"), "{module}");
+    if have("bash") {
+        let script = "source \"$1\"; COMP_WORDS=(fmpl do); COMP_CWORD=1; _fmpl fmpl do fmpl; echo ${COMPREPLY[@]}";
+        let mut bash = Command::new("bash");
+        bash.args(["-c", script, "bash"]).arg(share.join("bash-completion/completions/fmpl"));
+        assert_eq!(String::from_utf8_lossy(&must(&mut bash).stdout).trim(), "doctor");
+    }
+    if have("man") {
+        let mut man = Command::new("man");
+        man.args(["--warnings=w", "-l"]).arg(share.join("man/man1/fmpl-run.1")).env("MANPAGER", "cat");
+        let output = must(&mut man);
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod acp;
 mod beside;
+mod cpp;
 mod fortran;
 mod header;
 mod installed;
@@ -16,6 +17,7 @@ mod reductions;
 mod skip;
 mod source;
 mod symbols;
+mod tools;
 mod tuning;
 
 use std::fs;
@@ -65,6 +67,7 @@ fn up_to_date(path: &str, text: &str) {
 fn the_c_header_is_up_to_date() {
     up_to_date("include/fmpl.h", &header::write());
     up_to_date("include/acp.h", &acp::write());
+    up_to_date("src/ffi/second_names.rs", &header::second_names_source());
 }
 
 #[test]

@@ -122,6 +122,15 @@ pub fn run_with(program: &Path, arguments: &[&OsStr], ranks: usize) -> String {
     both(&output)
 }
 
+/// The same with a variable, `NAME=VALUE`, that only the ranks have.
+pub fn run_env(program: &Path, variable: Option<&str>, ranks: usize) -> String {
+    let _turn = turn();
+    let mut command = Command::new(prefix().join("bin/fmpl"));
+    command.args(["run", "-n", &ranks.to_string(), "--timeout", TIMEOUT_S]);
+    command.args(variable.iter().flat_map(|variable| ["-x", variable])).arg("--").arg(program);
+    both(&must(&mut command))
+}
+
 /// Runs a program on `ranks` ranks, whatever comes of it.
 pub fn run_to_its_end(program: &Path, ranks: usize) -> Output {
     started(program, &[], ranks)

@@ -1,15 +1,20 @@
-//! What the libraries export: exactly the functions of the header and the Fortran names, each of which a program can link.
+//! What the libraries export: exactly the functions of the header, by both names, and the Fortran names, each of which a program can link.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
 use crate::programs::{have, must, prefix, scratch};
 use crate::{fortran, header, reductions};
 
+/// Is a function there on this kind of processor, by its first name or by its second?
+fn is_here(name: &str) -> bool {
+    reductions::links(name.strip_prefix("pfmpl_").map_or(name.to_owned(), |rest| format!("fmpl_{rest}")).as_str())
+}
+
 fn names() -> BTreeSet<String> {
-    let all = header::functions().into_iter().chain(fortran::functions());
-    all.map(|function| function.name).filter(|name| reductions::links(name)).collect()
+    let all = header::functions().into_iter().chain(header::second_names()).chain(fortran::functions());
+    all.map(|function| function.name).filter(|name| is_here(name)).collect()
 }
 
 #[test]
@@ -26,12 +31,32 @@ fn the_shared_library_exports_the_interface_and_nothing_else() {
     assert_eq!(exported, names());
 }
 
+/// So other archives made by Rust can be linked beside it; and what has a second name is weak, so a tool can define it.
+#[test]
+fn the_archive_has_no_other_names_either() {
+    if !have("nm") {
+        return;
+    }
+    let archive = prefix().join("lib/libfmpl.a");
+    let output = must(Command::new("nm").args(["-g", "--defined-only", "--format=posix"]).arg(archive));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    let kinds: BTreeMap<String, char> =
+        lines.filter_map(|(name, rest)| Some((name.to_owned(), rest.chars().next()?))).collect();
+    assert_eq!(kinds.keys().cloned().collect::<BTreeSet<_>>(), names());
+    for second in header::second_names() {
+        let plain = &second.name[1..];
+        assert_eq!((kinds[plain], kinds[&second.name]), ('W', 'T'), "{plain}");
+    }
+}
+
 #[test]
 fn every_function_links_from_both_libraries() {
     let place = scratch("symbols");
-    let here = |name: &String| reductions::links(name);
-    let c: Vec<String> = header::functions().into_iter().map(|function| function.name).filter(here).collect();
-    let fortran: Vec<String> = fortran::functions().into_iter().map(|function| function.name).filter(here).collect();
+    let c = header::functions().into_iter().chain(header::second_names());
+    let c: Vec<String> = c.map(|function| function.name).filter(|name| is_here(name)).collect();
+    let fortran = fortran::functions().into_iter().map(|function| function.name);
+    let fortran: Vec<String> = fortran.filter(|name| is_here(name)).collect();
     let declared: String = fortran.iter().map(|name| format!("void {name}(void);\n")).collect();
     let taken: String = c.iter().chain(&fortran).map(|name| format!("    (any){name},\n")).collect();
     let source = format!(

@@ -1,0 +1,335 @@
+// What fmpl.hpp has, with exceptions, on any number of ranks. `elsewhere` is in another file, which may be compiled without exceptions.
+#include <fmpl.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <string>
+
+#define CHECK(condition)                                                                                          \
+    do {                                                                                                          \
+        if (!(condition)) {                                                                                       \
+            std::fprintf(stderr, "%s:%d: not so: %s (%s)\n", __FILE__, __LINE__, #condition, fmpl_last_error());  \
+            fmpl_abort(1);                                                                                        \
+        }                                                                                                         \
+    } while (0)
+
+#ifdef TWO_FILES
+int elsewhere(fmpl_comm comm, int rank, int size);
+#endif
+
+namespace {
+
+struct particle {
+    double x, y;
+    int kind;
+};
+
+/** The code with which a call fails; 0: it does not. */
+template <class Call> int fails(Call call, const char *says = "") {
+    try {
+        call();
+    } catch (const fmpl::error &e) {
+        CHECK(std::strstr(e.what(), says));
+        return e.code();
+    }
+    return FMPL_SUCCESS;
+}
+
+void messages(fmpl::comm world, int rank, int size) {
+    const int next = (rank + 1) % size, last = (rank + size - 1) % size;
+    std::vector<double> out(100, rank), in(100);
+    world.sendrecv(out, next, 0, in, last, 0);
+    CHECK(in == std::vector<double>(100, last) && world.received(last, 0).bytes == 800);
+    // One object, an array, a part of a container, text: any buffer on the one side with any on the other.
+    world.send(particle{1.5, 2.5, rank}, next, 0);
+    const particle p = world.recv<particle>(last, 0);
+    CHECK(p.x == 1.5 && p.kind == last);
+    int square[2][3] = {{rank, 1, 2}, {3, 4, 5}};
+    std::array<int, 6> flat{};
+    world.send(square, next, 1);
+    world.recv(flat, last, fmpl::any_index);
+    CHECK(flat[0] == last && flat[5] == 5 && world.received(last, fmpl::any_index).index == 1);
+    world.barrier(); // a receive of any index could take what comes now
+    world.send(std::string("a word"), next, 0);
+    char word[16] = "";
+    CHECK(size > 1 || *world.probe(last, 0) == 6);
+    world.recv(word, last, 0);
+    CHECK(std::string(word) == "a word" && !world.probe(last, 0));
+    world.barrier();
+    world.send(fmpl::span<double>(out.data() + 10, 5), next, 0);
+    world.recv(fmpl::span<double>(in.data(), 5), last, 0);
+    CHECK(in[4] == last && in[0] == last);
+    world.send(1, fmpl::nobody, 0);
+    world.send(std::vector<int>(), next, 0);
+    world.recv(flat, last, 0);
+    CHECK(world.received(last, 0).bytes == 0);
+}
+
+void errors(fmpl::comm world, int rank, int size) {
+    int x = 0;
+    const std::string me = "rank " + std::to_string(rank);
+    CHECK(fails([&] { world.send(1, size, 0); }, me.c_str()) == FMPL_ERR_RANK);
+    CHECK(fails([&] { world.recv(x, 0, 1000000); }) == FMPL_ERR_INDEX);
+    CHECK(fails([&] { fmpl::comm(77).rank(); }) == FMPL_ERR_COMM);
+    // Too long a message, in one call and in a request; a wait that has failed is over.
+    const int next = (rank + 1) % size, last = (rank + size - 1) % size;
+    for (int k = 0; k < 2; k++) world.send(std::array<int, 4>{1, 2, 3, 4}, next, 0);
+    CHECK(fails([&] { world.recv(x, last, 0); }) == FMPL_ERR_TRUNCATE && x == 1);
+    fmpl::scope s(world);
+    auto cut = s.irecv(x, last, 0);
+    CHECK(fails([&] { cut.wait(); }) == FMPL_ERR_TRUNCATE && fails([&] { cut.wait(); }) == FMPL_SUCCESS);
+    // What C cannot see: room for all ranks that is too small.
+    std::vector<int> all(static_cast<std::size_t>(size) - 1);
+    CHECK(fails([&] { world.allgather(x, all); }, "4") == FMPL_ERR_ARGUMENT);
+}
+
+void requests(fmpl::comm world, int rank, int size) {
+    const int next = (rank + 1) % size, last = (rank + size - 1) % size;
+    std::vector<int> in(12, -1), out(12);
+    std::iota(out.begin(), out.end(), 100 * rank);
+    {
+        // More than have room in the scope itself; its end waits for all of them.
+        fmpl::scope s(world);
+        for (int k = 0; k < 12; k++) s.irecv(in[static_cast<std::size_t>(k)], last, k);
+        for (int k = 0; k < 12; k++) s.isend(out[static_cast<std::size_t>(k)], next, k);
+    }
+    CHECK(in[0] == 100 * last && in[11] == 100 * last + 11);
+    fmpl::scope s(world);
+    auto a = s.irecv(in, last, 0);
+    CHECK(!a.test());
+    world.barrier();
+    auto b = s.irecv(out, last, 1);
+    CHECK(b.cancel() && b.position() == 1);
+    const int lost = 7;
+    s.isend(lost, fmpl::nobody, 0);
+    world.send(in, next, 0);
+    const auto came = a.wait();
+    CHECK(came.source == last && came.bytes == 48 && came.index == 0);
+    // Whichever comes first.
+    auto c = s.irecv(in, last, 2);
+    s.irecv(out, last, 3);
+    world.barrier();
+    world.send(1, next, 3);
+    std::vector<std::size_t> ended;
+    while (auto one = s.wait_any()) {
+        ended.push_back(one->first);
+        if (one->first == c.position() + 1) world.send(2, next, 2);
+    }
+    std::sort(ended.begin(), ended.end());
+    CHECK((ended == std::vector<std::size_t>{2, 3, 4}) && in[0] == 2 && out[0] == 1 && s.test_all());
+}
+
+/** A scope that is left by an exception gives its buffers back, and the program goes on. */
+void left_by_an_exception(fmpl::comm world, int rank, int size) {
+    bool caught = false;
+    {
+        int never = 5;
+        try {
+            fmpl::scope s(world);
+            s.irecv(never, (rank + 1) % size, 9);
+            throw std::runtime_error("on the way");
+        } catch (const std::runtime_error &e) {
+            caught = std::string(e.what()) == "on the way";
+        }
+    }
+    CHECK(caught);
+    // An error that nobody has asked for comes out of the end of the scope.
+    int small = 0;
+    world.send(std::array<int, 2>{3, 4}, rank, 9);
+    CHECK(fails([&] {
+              fmpl::scope s(world);
+              s.irecv(small, rank, 9);
+          }) == FMPL_ERR_TRUNCATE);
+    CHECK(small == 3);
+}
+
+void any_source(fmpl::comm world, int rank, int size) {
+    long sum = 0;
+    if (rank == 0) {
+        for (int k = 1; k < size; k++) {
+            long value = 0;
+            const fmpl::arrival it = world.recv_any(value, 2);
+            CHECK(value == 10L * it.source && it.bytes == sizeof value);
+            sum += value;
+        }
+        CHECK(sum == 10L * size * (size - 1) / 2 && !world.probe_any(2));
+    } else {
+        fmpl::scope s(world);
+        const long value = 10L * rank;
+        s.isend_any(value, 0, 2).wait();
+    }
+    world.send_any(rank, (rank + 1) % size, 3);
+    fmpl::scope s(world);
+    int from = -1;
+    const auto it = s.irecv_any(from, 3).wait();
+    CHECK(it.source == from && from == (rank + size - 1) % size);
+}
+
+void reductions(fmpl::comm world, int rank, int size) {
+    std::vector<double> x = {1.0 * rank, -2.0 * rank}, y = x;
+    world.allreduce(x, fmpl::sum{});
+    world.allreduce(y, std::plus<>());
+    const double all = size * (size - 1) / 2.0;
+    CHECK(x[0] == all && x[1] == -2 * all && x == y);
+    // Not the library's own: other elements, a lambda, a structure.
+    long product = rank + 1;
+    world.allreduce(product, std::multiplies<>());
+    CHECK(product == (size == 1 ? 1 : size == 2 ? 2 : size == 3 ? 6 : 24));
+    std::array<unsigned char, 2> bits = {static_cast<unsigned char>(1 << rank), 0xff};
+    world.allreduce(bits, [](unsigned char a, unsigned char b) { return static_cast<unsigned char>(a ^ b); });
+    CHECK(bits[0] == (1 << size) - 1 && bits[1] == (size % 2 ? 0xff : 0));
+    particle best{1.0 * ((rank + 1) % size), 0, rank};
+    world.allreduce(best, [](const particle &a, const particle &b) { return a.x < b.x ? b : a; });
+    CHECK(best.x == size - 1 && best.kind == (size == 1 ? 0 : size - 2));
+    int far = rank % 2 ? -rank : rank;
+    world.allreduce(far, fmpl::abs_maximum{});
+    CHECK(far == ((size - 1) % 2 ? 1 - size : size - 1));
+    float low = static_cast<float>(-rank);
+    short least = static_cast<short>(-rank);
+    world.reduce(low, fmpl::minimum{}, size - 1);
+    world.allreduce(least, fmpl::minimum{});
+    CHECK(low == static_cast<float>(rank == size - 1 ? 1 - size : -rank) && least == 1 - size);
+    std::complex<double> z(rank, 1);
+    world.scan(z, fmpl::sum{});
+    CHECK(z == std::complex<double>(rank * (rank + 1) / 2.0, rank + 1));
+    int before = rank;
+    world.exscan(before, fmpl::sum{});
+    CHECK(before == (rank == 0 ? 0 : rank * (rank - 1) / 2));
+    std::vector<int> blocks(2 * static_cast<std::size_t>(size), rank);
+    int mine[2];
+    world.reduce_scatter(blocks, mine, fmpl::maximum{});
+    CHECK(mine[0] == size - 1 && mine[1] == size - 1);
+}
+
+void collective(fmpl::comm world, int rank, int size) {
+    const auto n = static_cast<std::size_t>(size), me = static_cast<std::size_t>(rank);
+    std::string word = rank == 0 ? "from 0" : "      ";
+    world.bcast(word, 0);
+    CHECK(word == "from 0");
+    std::vector<int> all(n), back(n), none;
+    world.allgather(rank, all);
+    CHECK(all[n - 1] == size - 1);
+    world.gather(rank * 2, rank == 0 ? back : none, 0);
+    CHECK(rank != 0 || back[n - 1] == 2 * (size - 1));
+    int mine = -1;
+    world.scatter(all, mine, 0);
+    CHECK(mine == rank);
+    world.alltoall(std::vector<int>(n, rank), back);
+    CHECK(back == all);
+    // Of different lengths: rank k gives k + 1 of its numbers.
+    std::vector<std::size_t> counts(n);
+    std::iota(counts.begin(), counts.end(), 1u);
+    std::vector<int> own(me + 1, rank), everything(n * (n + 1) / 2), part(me + 1);
+    world.allgatherv(own, everything, counts);
+    CHECK(everything.front() == 0 && everything.back() == size - 1);
+    std::fill(everything.begin(), everything.end(), -1);
+    world.gatherv(own, everything, counts, 0);
+    CHECK(rank != 0 || everything.back() == size - 1);
+    world.scatterv(everything, counts, part, 0);
+    CHECK(part == own);
+    const std::vector<std::size_t> ones(n, 1);
+    world.alltoallv(all, ones, back, ones);
+    CHECK(back == std::vector<int>(n, rank));
+    CHECK(fails([&] { world.allgatherv(own, part, std::vector<std::size_t>(n + 1, 1)); }) == FMPL_ERR_ARGUMENT);
+
+    fmpl::scope s(world);
+    s.ibarrier().wait();
+    s.ibcast(word, size - 1).wait();
+    double norm = 1;
+    auto reducing = s.iallreduce(norm, fmpl::sum{});
+    reducing.wait();
+    CHECK(norm == size);
+}
+
+void communicators(const fmpl::job &job, int rank, int size) {
+    fmpl::comm world = job.world();
+    fmpl::communicator half = world.split(rank % 2, -rank);
+    CHECK(half->size() == (size + 1 - rank % 2) / 2 && half->translate(half->rank(), world) == rank);
+    fmpl::communicator twin = half->duplicate(), none = world.split(rank == 0 ? 0 : -1);
+    CHECK(twin && twin->id() != half->id() && static_cast<bool>(none) == (rank == 0));
+    fmpl::communicator keyed = job.create(3), node = world.split_node();
+    CHECK(keyed->size() == size && node->size() >= 1);
+    int sum = 1;
+    twin->allreduce(sum, fmpl::sum{});
+    CHECK(sum == half->size());
+    twin.free();
+    half = std::move(keyed);
+    CHECK(half->size() == size && !twin);
+}
+
+void memory(fmpl::comm world, int rank, int size) {
+    const int next = (rank + 1) % size, last = (rank + size - 1) % size;
+    auto filled = fmpl::take_loan<double>(1000);
+    for (auto &x : filled) x = rank;
+    world.send_loan(std::move(filled), next, 0);
+    CHECK(filled.data() == nullptr && filled.size() == 0);
+    const auto got = world.recv_loan<double>(last, 0);
+    CHECK(got.size() == 1000 && got[999] == last && got.source() == last);
+    auto back = fmpl::take_loan<int>(1);
+    back[0] = rank;
+    CHECK(fails([&] { world.send_loan(std::move(back), size, 0); }) == FMPL_ERR_RANK && back[0] == rank);
+    world.send_loan_any(std::move(back), next, 1);
+    const auto any = world.recv_loan_any<int>(1);
+    CHECK(any.source() == last && any[0] == last);
+    auto halo = fmpl::allocate<float>(64);
+    CHECK(halo[63] == 0);
+    world.sendrecv(std::vector<float>(64, 2.5f), next, 0, halo, last, 0);
+    CHECK(halo[63] == 2.5f && fails([] { fmpl::allocate<double>(static_cast<std::size_t>(-1) / 4); }) == FMPL_ERR_MEMORY);
+}
+
+void global_memory() {
+    using namespace fmpl;
+    auto all = global::open();
+    const int rank = all.rank(), size = all.size(), next = (rank + 1) % size;
+    std::vector<uint64_t> table(16, static_cast<uint64_t>(rank)), result(4);
+    auto shared = global::share(table);
+    auto own = global::share(result);
+    auto starter = all.starter<uint64_t>(rank);
+    *starter.local() = shared.begin().address();
+    all.sync();
+    auto here = own.begin();
+    global::copy(here, all.starter<uint64_t>(next), 1).wait();
+    const global::pointer<uint64_t> there(result[0]);
+    CHECK(there.rank() == next && (there + 1).address() == there.address() + 8);
+    auto h = global::copy(here, there, 1);
+    h = global::add<uint64_t>(here + 1, there, 5, h);
+    h = global::compare_and_swap<uint64_t>(here + 2, there, static_cast<uint64_t>(next) + 5, 70, h);
+    global::swap<uint64_t>(here + 3, there, 71, h);
+    global::complete();
+    const auto n = static_cast<uint64_t>(next);
+    CHECK(result[0] == n && result[1] == n && result[2] == n + 5 && result[3] == 70 && h.done());
+    all.sync();
+    CHECK(table[0] == 71);
+    auto narrow = here.as<uint32_t>();
+    global::add<uint32_t>(narrow, narrow + 2, 1).wait();
+    CHECK(fails([&] { global::copy(here, global::pointer<uint64_t>(), 1); }) != FMPL_SUCCESS);
+    all.sync();
+}
+
+} // namespace
+
+int main() {
+    auto job = fmpl::init(12);
+    fmpl::comm world = job.world();
+    const int rank = world.rank(), size = world.size();
+    messages(world, rank, size);
+    errors(world, rank, size);
+    requests(world, rank, size);
+    left_by_an_exception(world, rank, size);
+    any_source(world, rank, size);
+    reductions(world, rank, size);
+    collective(world, rank, size);
+    communicators(job, rank, size);
+    memory(world, rank, size);
+    global_memory();
+#ifdef TWO_FILES
+    CHECK(elsewhere(world.id(), rank, size) == 0);
+#endif
+    job.finalize();
+    CHECK(fails([&] { world.barrier(); }) == FMPL_ERR_INIT);
+    if (rank == 0) std::printf("all of it on %d ranks\n", size);
+}
