@@ -8,12 +8,13 @@ pub mod doorbell;
 pub mod event;
 pub mod stall;
 
+use std::cell::Cell;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::base::atomics::{AtomicU32, Ordering, Setting, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::config::{Config, WaitMode};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Code, Error, Result};
 use crate::base::thread::yield_core;
 use crate::base::trace::traced;
 #[cfg(feature = "trace")]
@@ -68,6 +69,25 @@ pub fn drive_by(drive: Option<Drive>) {
     let bit = if drive.is_some() { DRIVES } else { 0 };
     *DRIVE.write().unwrap_or_else(PoisonError::into_inner) = drive;
     TURNS.set(TURNS.get() & YIELDS_CORE | bit);
+}
+
+/// A wait asks whether it is to be ended when it has lasted so long.
+const INTERRUPT_NS: u64 = 1_000_000;
+
+thread_local! {
+    static INTERRUPT: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
+}
+
+/// From now on long waits of this thread ask `hook` now and then, and end with an error when it says so; as by the verdict of a deadlock, so not
+/// while the peer is in the middle of its part. For bindings to languages in which a thread handles its signals itself. The hook is called
+/// in the middle of a call: it must not call the library, nor wait for a thread that may be in one.
+pub fn interrupt_by(hook: Option<fn() -> bool>) {
+    INTERRUPT.set(hook);
+}
+
+fn interrupted() -> Option<Error> {
+    let hook = INTERRUPT.try_with(Cell::get).ok().flatten()?;
+    hook().then(|| Error::new(Code::System, "the wait was interrupted"))
 }
 
 /// A turn that is more than a pause.
@@ -308,6 +328,12 @@ impl Waiter {
         }
         if scene.may_end()
             && let Some(error) = stall::verdict(scene.board(), self.started_ns)
+        {
+            return Err(error);
+        }
+        if waited > INTERRUPT_NS
+            && scene.may_end()
+            && let Some(error) = interrupted()
         {
             return Err(error);
         }
