@@ -208,7 +208,7 @@ impl Comm {
         let (mut from, mut to) = (Export::new(), Export::new());
         let (give, take) = (from.read(sent)?.whole(py)?, to.write(received)?.whole(py)?);
         let size = give.len / self.0.size;
-        if size * self.0.size != give.len || take.len != give.len {
+        if !give.len.is_multiple_of(self.0.size * give.item) || take.len != give.len {
             return Err(self.wrong(py, "alltoall of buffers that are not a block for each rank, the same in both"));
         }
         self.apart(py, give, take, false)?;

@@ -85,9 +85,8 @@ impl Comm {
     fn made(&self, py: Python<'_>, make: impl FnOnce() -> fmpl::Result<Option<i32>> + Send) -> PyResult<Option<Comm>> {
         let about = self.0.about(None, None);
         let _in = self.0.enter(py)?;
-        let (id, raised) = detached(py, make);
-        let made = id.and_then(|id| id.map(Group::new).transpose());
-        let made = made.map_err(|error| raise(py, &error, about))?;
+        let (id, raised) = detached(py, about, make)?;
+        let made = id.map(Group::new).transpose().map_err(|error| raise(py, &error, about))?;
         // Freed, when a signal's handler has raised.
         raised.map_or(Ok(made.map(Comm)), Err)
     }

@@ -123,25 +123,27 @@ pub fn interrupted() -> bool {
     end
 }
 
-/// Makes a call that may wait, without the interpreter's lock. Beside its outcome: what a signal's handler has raised meanwhile, which has
-/// ended the call or came too late for that.
+/// Makes a call that may wait, without the interpreter's lock. Beside its outcome: what a signal's handler has raised too late to end it.
 pub fn detached<R: Send>(
     py: Python<'_>,
+    about: About,
     call: impl FnOnce() -> fmpl::Result<R> + Send,
-) -> (fmpl::Result<R>, Option<PyErr>) {
+) -> PyResult<(R, Option<PyErr>)> {
     let done = py.detach(|| {
         fmpl::wait::interrupt_by(Some(interrupted));
         call()
     });
-    (done, RAISED.take())
+    match (done, RAISED.take()) {
+        (Ok(done), raised) => Ok((done, raised)),
+        (Err(_), Some(raised)) => Err(raised),
+        (Err(error), None) => Err(raise(py, &error, about)),
+    }
 }
 
 /// The same of a call whose outcome may be lost.
 pub fn wait<R: Send>(py: Python<'_>, about: About, call: impl FnOnce() -> fmpl::Result<R> + Send) -> PyResult<R> {
-    match detached(py, call) {
-        (_, Some(raised)) => Err(raised),
-        (done, None) => done.map_err(|error| raise(py, &error, about)),
-    }
+    let (done, raised) = detached(py, about, call)?;
+    raised.map_or(Ok(done), Err)
 }
 
 // ---- init
@@ -183,8 +185,7 @@ pub fn create_id(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
 fn begin(py: Python<'_>, join: impl FnOnce() -> fmpl::Result<()> + Send) -> PyResult<Job> {
     let about = About::default();
     let _in = LIFE.enter(py, LIFE.generation())?;
-    let (joined, raised) = detached(py, join);
-    joined.map_err(|error| raise(py, &error, about))?;
+    let ((), raised) = detached(py, about, join)?;
     change(&LIFE.uses, 1);
     if let Some(raised) = raised {
         // Joined all the same: the process leaves at its end.

@@ -12,7 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyType};
 
-use crate::error::{About, raise, wrong};
+use crate::error::{About, wrong};
 use crate::group::change;
 use crate::life::{LIFE, detached};
 
@@ -52,6 +52,8 @@ pub struct Loan {
     views: AtomicU32,
     /// Released, or sent: it has no more views to give.
     closed: AtomicBool,
+    /// Neither sent nor returned.
+    own: AtomicBool,
     /// What `with` has handed out.
     entered: Mutex<Option<Py<PyMemoryView>>>,
 }
@@ -59,8 +61,8 @@ pub struct Loan {
 impl Loan {
     /// One to fill.
     pub fn lent(py: Python<'_>, about: About, generation: u64, size: usize) -> PyResult<Loan> {
-        let (at, raised) = detached(py, || p2p::loan(size).map(|at| at as usize));
-        let loan = Loan::new(at.map_err(|error| raise(py, &error, about))?, size, true, None, generation);
+        let (at, raised) = detached(py, about, || p2p::loan(size).map(|at| at as usize))?;
+        let loan = Loan::new(at, size, true, None, generation);
         // Returned, when a signal's handler has raised.
         raised.map_or(Ok(loan), Err)
     }
@@ -72,8 +74,8 @@ impl Loan {
         generation: u64,
         receive: impl FnOnce() -> fmpl::Result<(Lent, i32)> + Send,
     ) -> PyResult<Loan> {
-        let (got, raised) = detached(py, || receive().map(|(lent, source)| (lent.at as usize, lent.len, source)));
-        let (at, len, source) = got.map_err(|error| raise(py, &error, about))?;
+        let receive = || receive().map(|(lent, source)| (lent.at as usize, lent.len, source));
+        let ((at, len, source), raised) = detached(py, about, receive)?;
         let loan = Loan::new(at, len, false, usize::try_from(source).ok(), generation);
         raised.map_or(Ok(loan), Err)
     }
@@ -82,8 +84,8 @@ impl Loan {
         if at != 0 {
             held(|held| held.insert(at));
         }
-        let (views, closed) = (AtomicU32::new(0), AtomicBool::new(false));
-        Loan { at, len, writable, source, generation, views, closed, entered: Mutex::new(None) }
+        let (views, closed, own) = (AtomicU32::new(0), AtomicBool::new(false), AtomicBool::new(true));
+        Loan { at, len, writable, source, generation, views, closed, own, entered: Mutex::new(None) }
     }
 
     /// Hands it over by a call, which gets its address and the bytes of the message. It is the caller's as before if that fails.
@@ -112,18 +114,27 @@ impl Loan {
         let at = self.at;
         // So that no other thread gets a view meanwhile. What is sent is the receiver's.
         self.closed.store(true, Ordering::Relaxed);
+        self.own.store(false, Ordering::Relaxed);
         held(|held| held.remove(&at));
-        let (sent, raised) = detached(py, || send(at as *mut u8, len));
-        if sent.is_err() {
-            held(|held| held.insert(at));
-            self.closed.store(false, Ordering::Relaxed);
+        match detached(py, about, || send(at as *mut u8, len)) {
+            Ok(((), raised)) => raised.map_or(Ok(()), Err),
+            Err(error) => {
+                self.own.store(true, Ordering::Relaxed);
+                self.closed.store(false, Ordering::Relaxed);
+                held(|held| held.insert(at));
+                Err(error)
+            }
         }
-        raised.map_or(sent.map_err(|error| raise(py, &error, about)), Err)
     }
 
     fn give_back_if_over(&self) {
         let over = self.closed.load(Ordering::Relaxed) && self.views.load(Ordering::Relaxed) == 0;
-        if over && self.generation == LIFE.generation() && held(|held| held.remove(&self.at)) {
+        // Once: the same address may be another loan's by now.
+        if over
+            && self.own.swap(false, Ordering::Relaxed)
+            && self.generation == LIFE.generation()
+            && held(|held| held.remove(&self.at))
+        {
             // In a forked child it stays.
             let _ = p2p::loan_return(self.at as *const u8);
         }

@@ -40,9 +40,9 @@ impl Open {
         (peer, index): (i32, i32),
         claim: Option<OwnClaim>,
         (export, item): (Box<Export>, usize),
-    ) -> Box<Open> {
+    ) -> Open {
         change(&group.open, 1);
-        Box::new(Open { what, group: group.clone(), peer, index, item, _claim: claim, _export: export })
+        Open { what, group: group.clone(), peer, index, item, _claim: claim, _export: export }
     }
 
     fn about(&self) -> About {
@@ -115,7 +115,7 @@ impl Drop for Open {
 }
 
 enum State {
-    Open(Box<Open>),
+    Open(Open),
     /// A thread completes it.
     Taken,
     Over(Option<Py<Received>>),
@@ -136,7 +136,7 @@ pub struct Request {
 }
 
 impl Request {
-    pub fn new(open: Box<Open>) -> Request {
+    pub fn new(open: Open) -> Request {
         Request { what: open.what, state: Mutex::new(State::Open(open)) }
     }
 
@@ -145,7 +145,7 @@ impl Request {
     }
 
     /// Takes it, to be completed by this thread; or what it has come to.
-    fn take(&self, py: Python<'_>) -> PyResult<Result<Box<Open>, Option<Py<Received>>>> {
+    fn take(&self, py: Python<'_>) -> PyResult<Result<Open, Option<Py<Received>>>> {
         match self.set(State::Taken) {
             State::Open(open) => Ok(Ok(open)),
             State::Taken => Err(wrong(py, Code::Busy, "another thread completes this request", About::default())),
@@ -320,16 +320,16 @@ impl Drop for Request {
 }
 
 /// Requests that were let go and are not over yet.
-pub struct Orphans(Mutex<Vec<Box<Open>>>);
+pub struct Orphans(Mutex<Vec<Open>>);
 
 pub static ORPHANS: Orphans = Orphans(Mutex::new(Vec::new()));
 
 impl Orphans {
-    fn add(&self, open: Box<Open>) {
+    fn add(&self, open: Open) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(open);
     }
 
-    fn take(&self) -> Vec<Box<Open>> {
+    fn take(&self) -> Vec<Open> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -367,8 +367,8 @@ impl Orphans {
 /// An error is that request's own, which then is over.
 #[pyfunction]
 pub fn wait_any(py: Python<'_>, requests: Vec<Py<Request>>) -> PyResult<Option<usize>> {
-    let mut open: Vec<(usize, Box<Open>)> = Vec::new();
-    let put_back = |open: Vec<(usize, Box<Open>)>| {
+    let mut open: Vec<(usize, Open)> = Vec::new();
+    let put_back = |open: Vec<(usize, Open)>| {
         open.into_iter().for_each(|(at, open)| drop(requests[at].get().set(State::Open(open))));
     };
     for (at, request) in requests.iter().enumerate() {
@@ -447,8 +447,7 @@ pub fn begin(
     };
     let claim = claim.map_err(|error| raise(py, &error, about))?.map(|claim| OwnClaim::of(group, claim));
     // It may wait, for the first contact with a peer.
-    let (begun, raised) = detached(py, begin);
-    begun.map_err(|error| raise(py, &error, about))?;
+    let ((), raised) = detached(py, about, begin)?;
     let request = Request::new(Open::new(what, group, (peer, index), claim, (export, item)));
     raised.map_or(Ok(request), Err)
 }
