@@ -6,7 +6,6 @@ event loop of one thread. A task that is cancelled withdraws its receive.
 
 import asyncio
 import os
-import weakref
 
 from . import _fmpl
 
@@ -14,14 +13,14 @@ from . import _fmpl
 # these are looked at by the clock. The rest, too, but rarely: should another reader have taken the ring.
 _SOON, _RARELY = 0.002, 0.05
 
-_readers = weakref.WeakKeyDictionary()
+_readers = {}
 
 
 class _Reader:
     """The requests that the tasks of a loop wait for."""
 
-    def __init__(self, loop, fd):
-        self.loop, self.fd, self.waiting, self.timer = loop, fd, {}, None
+    def __init__(self, loop, fd, life):
+        self.loop, self.fd, self.life, self.waiting, self.timer = loop, fd, life, {}, None
         os.set_blocking(fd, False)
         loop.add_reader(fd, self.ready)
 
@@ -71,7 +70,8 @@ class _Reader:
 
     def close(self):
         self.loop.remove_reader(self.fd)
-        _readers.pop(self.loop, None)
+        if _readers.get(self.loop) is self:
+            del _readers[self.loop]
 
 
 # The life of the job of which a descriptor was made.
@@ -94,8 +94,14 @@ async def wait(request):
     loop = asyncio.get_running_loop()
     fd, rings = _event_fd()
     reader = _readers.get(loop)
-    if reader is None or reader.fd != fd:
-        reader = _readers[loop] = _Reader(loop, fd)
+    if reader is not None and reader.life != _started:
+        # Of a descriptor that the end of its job has closed.
+        reader.close()
+        reader = None
+    if reader is None:
+        for closed in [other for other in _readers if other.is_closed()]:
+            del _readers[closed]
+        reader = _readers[loop] = _Reader(loop, fd, _started)
     future = reader.add(request, request._is_send or not rings)
     try:
         return await future

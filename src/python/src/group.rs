@@ -11,7 +11,7 @@ use fmpl::{Code, comm};
 use pyo3::prelude::*;
 
 use crate::error::{About, raise, wrong};
-use crate::life::{self, LIFE};
+use crate::life::{self, LIFE, in_handler};
 
 /// A communicator. Its counters are changed with the interpreter's lock only.
 pub struct Group {
@@ -129,7 +129,9 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if self.id != COMM_WORLD && !self.freed.load(Ordering::Relaxed) && LIFE.is_usable(self.generation) {
+        let freed = self.id == COMM_WORLD || self.freed.load(Ordering::Relaxed);
+        // In a signal's handler it stays until the end of the job.
+        if !freed && LIFE.is_usable(self.generation) && !in_handler() {
             let _ = self.end();
         }
     }

@@ -95,6 +95,11 @@ thread_local! {
     static IS_MAIN: bool = is_main();
 }
 
+/// Whether this is the handler of a signal, in the middle of a wait: what it drops must not call the library.
+pub fn in_handler() -> bool {
+    IN_HANDLER.get()
+}
+
 /// How often a wait looks for signals.
 const LOOK: Duration = Duration::from_millis(20);
 

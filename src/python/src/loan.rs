@@ -14,7 +14,7 @@ use pyo3::types::{PyMemoryView, PyType};
 
 use crate::error::{About, wrong};
 use crate::group::change;
-use crate::life::{LIFE, detached};
+use crate::life::{LIFE, detached, in_handler};
 
 /// Views of all loans.
 static VIEWS: AtomicU32 = AtomicU32::new(0);
@@ -130,12 +130,11 @@ impl Loan {
     fn give_back_if_over(&self) {
         let over = self.closed.load(Ordering::Relaxed) && self.views.load(Ordering::Relaxed) == 0;
         // Once: the same address may be another loan's by now.
-        if over
-            && self.own.swap(false, Ordering::Relaxed)
-            && self.generation == LIFE.generation()
-            && held(|held| held.remove(&self.at))
-        {
-            // In a forked child it stays.
+        if !over || !self.own.swap(false, Ordering::Relaxed) || self.generation != LIFE.generation() {
+            return;
+        }
+        // In a signal's handler it stays until the end of the job; in a forked child, too.
+        if !in_handler() && held(|held| held.remove(&self.at)) {
             let _ = p2p::loan_return(self.at as *const u8);
         }
     }

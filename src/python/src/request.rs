@@ -14,7 +14,7 @@ use pyo3::types::PyType;
 use crate::comm::Received;
 use crate::error::{About, raise, wrong};
 use crate::group::{Group, OwnClaim, change};
-use crate::life::{LIFE, detached, wait};
+use crate::life::{LIFE, detached, in_handler, wait};
 use crate::memory::Export;
 
 /// A request that is not over. What it holds lasts until it is: the buffer, the claim, the communicator.
@@ -312,7 +312,7 @@ impl Drop for Request {
             if !LIFE.is_usable(open.group.generation) {
                 // The job ended before it did, so its memory stays for ever.
                 std::mem::forget(open);
-            } else if !open.is_over() {
+            } else if in_handler() || !open.is_over() {
                 ORPHANS.add(open);
             }
         }
@@ -386,7 +386,9 @@ pub fn wait_any(py: Python<'_>, requests: Vec<Py<Request>>) -> PyResult<Option<u
         return Ok(None);
     }
     let mut named: Vec<_> = open.iter().map(|(_, open)| open.name()).collect();
-    let group = open[0].1.group.clone();
+    // Of an earlier job, one would have the name of another request by now.
+    let stale = open.iter().position(|(_, open)| !LIFE.is_usable(open.group.generation)).unwrap_or(0);
+    let group = open[stale].1.group.clone();
     let entered = match group.enter(py) {
         Ok(entered) => entered,
         Err(error) => {
