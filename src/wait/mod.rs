@@ -78,9 +78,10 @@ thread_local! {
     static INTERRUPT: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
 }
 
-/// From now on long waits of this thread ask `hook` now and then, and end with an error when it says so; as by the verdict of a deadlock, so not
-/// while the peer is in the middle of its part. For bindings to languages in which a thread handles its signals itself. The hook is called
-/// in the middle of a call: it must not call the library, nor wait for a thread that may be in one.
+/// From now on long waits of this thread for messages ask `hook` now and then, and end with an error when it says so, unless the peer is in the
+/// middle of its part. Other waits (collective calls, the making of communicators) go on whatever it says. For bindings to languages in which a
+/// thread handles its signals itself. The hook is called in the middle of a call: it must not call the library, nor wait for a thread that
+/// may be in one.
 pub fn interrupt_by(hook: Option<fn() -> bool>) {
     INTERRUPT.set(hook);
 }
@@ -220,6 +221,11 @@ pub trait Scene {
     fn may_end(&self) -> bool {
         true
     }
+    /// May the wait be ended by a [hook of its thread](interrupt_by)? Where a peer that lives then touches nothing of this call any more, and
+    /// nobody relies on its going on.
+    fn may_be_left(&self) -> bool {
+        false
+    }
     /// For the notice board.
     fn waits(&self) -> Waits;
 }
@@ -332,7 +338,7 @@ impl Waiter {
             return Err(error);
         }
         if waited > INTERRUPT_NS
-            && scene.may_end()
+            && scene.may_be_left()
             && let Some(error) = interrupted()
         {
             return Err(error);

@@ -25,7 +25,7 @@ def run(n, *command, options=(), timeout=120, **env):
     command = [FMPL, "run", "-n", str(n), "--oversubscribe", "--timeout", str(timeout), *options, "--", *map(str, command)]
     # A hang is told by the launcher, so this ends later.
     return subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout + 30, env={**os.environ, **env}
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout + 30, env={**os.environ, "PYTHONUNBUFFERED": "", **env}
     )
 
 

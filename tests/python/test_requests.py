@@ -240,6 +240,7 @@ except BufferError:
     print("held for ever")
 """,
         tmp_path,
+        options=["--keep-going"],
     )
     assert done.returncode != 0 and "finalize has failed" in done.stderr
     for what, often in (("PENDING", 2), ("index 3", 2), ("held\n", 2), ("INIT", 6), ("held for ever", 2)):

@@ -70,18 +70,20 @@ def test_messages_go_on(job):
 
 
 @ranks(2)
-def test_collective(job):
-    """A collective call that is left is the end of such calls on its communicator, and of no other."""
+def test_collective_calls_go_on(job):
+    """Others rely on them: they come to their end, and then there is the KeyboardInterrupt."""
     world = job.world
-    other = world.dup()
     if world.rank == 0:
-        interrupted(other.barrier)
-        world.barrier()
+        interrupted(world.barrier)
+        interrupted(lambda: world.ibarrier().wait())
+        interrupted(world.dup)
     else:
-        world.barrier()
-    with world.dup() as third:
+        for call in (world.barrier, lambda: world.ibarrier().wait(), world.dup):
+            time.sleep(0.6)
+            call()
+    with world.dup() as other:
         numbers = np.ones(3)
-        third.allreduce(numbers)
+        other.allreduce(numbers)
         assert (numbers == 2).all()
 
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::comm::Comm;
 use crate::error::wrong;
-use crate::life::wait;
+use crate::life::whole;
 use crate::memory::{Export, Memory};
 use crate::reduce::Operation;
 use crate::request::{self, Request};
@@ -17,7 +17,7 @@ impl Comm {
     fn together(&self, py: Python<'_>, call: impl FnOnce(i32) -> fmpl::Result<()> + Send) -> PyResult<()> {
         let group = &*self.0;
         let _in = group.enter(py)?;
-        wait(py, group.about(None, None), || group.collective(|| call(group.id)))
+        whole(py, group.about(None, None), || group.collective(|| call(group.id)))
     }
 
     fn wrong(&self, py: Python<'_>, text: &str) -> PyErr {

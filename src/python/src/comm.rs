@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyType};
 
 use crate::error::{raise, wrong};
 use crate::group::Group;
-use crate::life::{detached, timeout_ms, wait};
+use crate::life::{timeout_ms, wait, whole};
 use crate::loan::Loan;
 use crate::memory::{Export, Memory};
 use crate::request::{self, Request};
@@ -85,10 +85,8 @@ impl Comm {
     fn made(&self, py: Python<'_>, make: impl FnOnce() -> fmpl::Result<Option<i32>> + Send) -> PyResult<Option<Comm>> {
         let about = self.0.about(None, None);
         let _in = self.0.enter(py)?;
-        let (id, raised) = detached(py, about, make)?;
-        let made = id.map(Group::new).transpose().map_err(|error| raise(py, &error, about))?;
-        // Freed, when a signal's handler has raised.
-        raised.map_or(Ok(made.map(Comm)), Err)
+        let made = whole(py, about, make)?.map(Group::new).transpose();
+        Ok(made.map_err(|error| raise(py, &error, about))?.map(Comm))
     }
 }
 
@@ -403,7 +401,7 @@ impl Comm {
     /// Sets the spool's size in bytes and the mode of sending of this communicator: `"buffered"`, `"synchronous"`, or milliseconds.
     fn set_send_buffer(&self, py: Python<'_>, size: usize, mode: &Bound<'_, PyAny>) -> PyResult<()> {
         let (timeout, _in, id) = (timeout_ms(mode)?, self.0.enter(py)?, self.0.id);
-        wait(py, self.0.about(None, None), || p2p::sendbuf_set(Some(id), size, timeout))
+        whole(py, self.0.about(None, None), || p2p::sendbuf_set(Some(id), size, timeout))
     }
 
     /// How many spooled messages were delivered since the last such call, and how many still wait. `Code.BUSY` while anybody sends.

@@ -128,7 +128,8 @@ pub fn interrupted() -> bool {
     end
 }
 
-/// Makes a call that may wait, without the interpreter's lock. Beside its outcome: what a signal's handler has raised too late to end it.
+/// Makes a call of messages that may wait, without the interpreter's lock. A signal's handler that raises ends it; beside its outcome: what
+/// one has raised too late for that.
 pub fn detached<R: Send>(
     py: Python<'_>,
     about: About,
@@ -145,7 +146,16 @@ pub fn detached<R: Send>(
     }
 }
 
-/// The same of a call whose outcome may be lost.
+/// Makes a call that others rely on: a handler ends nothing of it, and Python has what it raises when the call is over.
+pub fn whole<R: Send>(py: Python<'_>, about: About, call: impl FnOnce() -> fmpl::Result<R> + Send) -> PyResult<R> {
+    let done = py.detach(|| {
+        fmpl::wait::interrupt_by(None);
+        call()
+    });
+    done.map_err(|error| raise(py, &error, about))
+}
+
+/// As [`detached`], of a call whose outcome may be lost.
 pub fn wait<R: Send>(py: Python<'_>, about: About, call: impl FnOnce() -> fmpl::Result<R> + Send) -> PyResult<R> {
     let (done, raised) = detached(py, about, call)?;
     raised.map_or(Ok(done), Err)
@@ -183,19 +193,15 @@ pub fn init_id(py: Python<'_>, id: &[u8], rank: u32, size: u32, count: i32) -> P
 /// Makes an identifier of a job, for `init_id`. Whoever has it can join the job. The process listens from then on.
 #[pyfunction]
 pub fn create_id(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
-    let id = wait(py, About::default(), fmpl::Id::create)?;
+    let id = whole(py, About::default(), fmpl::Id::create)?;
     Ok(PyBytes::new(py, id.as_bytes()))
 }
 
 fn begin(py: Python<'_>, join: impl FnOnce() -> fmpl::Result<()> + Send) -> PyResult<Job> {
     let about = About::default();
     let _in = LIFE.enter(py, LIFE.generation())?;
-    let ((), raised) = detached(py, about, join)?;
+    whole(py, about, join)?;
     change(&LIFE.uses, 1);
-    if let Some(raised) = raised {
-        // Joined all the same: the process leaves at its end.
-        return Err(raised);
-    }
     let mut world = LIFE.world.lock().unwrap_or_else(PoisonError::into_inner);
     let group = match &*world {
         Some(group) => group.clone(),
@@ -220,7 +226,7 @@ pub fn _generation() -> u64 {
 #[pyfunction]
 pub fn _event_fd(py: Python<'_>) -> PyResult<i32> {
     let _in = LIFE.enter(py, LIFE.generation())?;
-    wait(py, About::default(), comm::event_fd)
+    whole(py, About::default(), comm::event_fd)
 }
 
 /// Seconds of the node's monotonic clock.
@@ -274,14 +280,14 @@ impl Job {
     /// Sets the spool's size in bytes and the mode of sending, for all communicators that have none of their own.
     fn set_send_buffer(&self, py: Python<'_>, size: usize, mode: &Bound<'_, PyAny>) -> PyResult<()> {
         let (timeout, _in) = (timeout_ms(mode)?, self.world.enter(py)?);
-        wait(py, self.world.about(None, None), || p2p::sendbuf_set(None, size, timeout))
+        whole(py, self.world.about(None, None), || p2p::sendbuf_set(None, size, timeout))
     }
 
     /// A descriptor that becomes readable when a request completes that was begun after this call. Read it empty (8 bytes), then test the
     /// requests.
     fn event_fd(&self, py: Python<'_>) -> PyResult<i32> {
         let _in = self.world.enter(py)?;
-        wait(py, self.world.about(None, None), comm::event_fd)
+        whole(py, self.world.about(None, None), comm::event_fd)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -325,7 +331,7 @@ fn finalize(py: Python<'_>, ended: &dyn Fn()) -> PyResult<()> {
     let _in = LIFE.enter(py, LIFE.generation())?;
     if LIFE.uses.load(Ordering::Relaxed) != 1 {
         // SAFETY: not the last one, so nothing ends but this use.
-        wait(py, about, || comm::finalize_raw(unsafe { Unused::promised() }))?;
+        whole(py, about, || comm::finalize_raw(unsafe { Unused::promised() }))?;
         change(&LIFE.uses, -1);
         ended();
         return Ok(());
@@ -342,7 +348,7 @@ fn finalize(py: Python<'_>, ended: &dyn Fn()) -> PyResult<()> {
     loan::return_all();
     // SAFETY: no other call is under way, and none begins while `closing`. Requests that are not over keep their memory (`Request::drop`),
     // nobody looks at a loan, and what belongs to this life of the job uses the library no more.
-    let done = wait(py, about, || comm::finalize_raw(unsafe { Unused::promised() }));
+    let done = whole(py, about, || comm::finalize_raw(unsafe { Unused::promised() }));
     *LIFE.world.lock().unwrap_or_else(PoisonError::into_inner) = None;
     LIFE.generation.store(LIFE.generation() + 1, Ordering::Relaxed);
     LIFE.uses.store(0, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use pyo3::types::PyType;
 use crate::comm::Received;
 use crate::error::{About, raise, wrong};
 use crate::group::{Group, OwnClaim, change};
-use crate::life::{LIFE, detached, in_handler, wait};
+use crate::life::{LIFE, detached, in_handler, wait, whole};
 use crate::memory::Export;
 
 /// A request that is not over. What it holds lasts until it is: the buffer, the claim, the communicator.
@@ -47,6 +47,11 @@ impl Open {
 
     fn about(&self) -> About {
         self.group.about(Some(self.peer), Some(self.index))
+    }
+
+    /// Is it a collective call, which others rely on?
+    fn is_collective(&self) -> bool {
+        matches!(self.what, What::Barrier | What::Bcast | What::Allreduce)
     }
 
     /// Its name, by which the library knows it.
@@ -181,11 +186,10 @@ impl Request {
                 return Err(error);
             }
         };
-        let mut over = true;
-        let done = if waits {
-            wait(py, about, || call().inspect_err(|e| over = e.code() != Code::Busy))
-        } else {
-            call().map_err(|error| raise(py, &error, about))
+        let done = match waits {
+            false => call().map_err(|error| raise(py, &error, about)),
+            true if open.is_collective() => whole(py, about, call),
+            true => wait(py, about, call),
         };
         drop(entered);
         match done {
@@ -349,7 +353,7 @@ impl Orphans {
         let mut first = Ok(());
         for open in self.take() {
             let over = open.is_over() || {
-                let done = wait(py, about, || open.complete(true).map(|_| ()));
+                let done = whole(py, about, || open.complete(true).map(|_| ()));
                 let over = done.is_ok();
                 first = first.and(done);
                 over
@@ -399,11 +403,13 @@ pub fn wait_any(py: Python<'_>, requests: Vec<Py<Request>>) -> PyResult<Option<u
     // A single one is waited for as such, so it is over whatever comes.
     let alone = open.len() == 1;
     let (list, ended) = (&mut named, Mutex::new(None));
-    let done = wait(py, group.about(None, None), || {
+    let call = || {
         let which = requests::wait_any(list)?;
         *ended.lock().unwrap_or_else(PoisonError::into_inner) = which;
         Ok(())
-    });
+    };
+    let about = group.about(None, None);
+    let done = if alone && open[0].1.is_collective() { whole(py, about, call) } else { wait(py, about, call) };
     drop(entered);
     let which = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
     let place = which.as_ref().map(|(place, _)| *place).or(alone.then_some(0));
