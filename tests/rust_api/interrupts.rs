@@ -59,22 +59,24 @@ on_ranks!(a_hook_ends_waits_and_messages_go_on, [2], 8, |job, world| {
     }
 });
 
-/// Others rely on a collective call, and on the making of a communicator: they go on.
-on_ranks!(a_hook_ends_nothing_that_others_rely_on, [2], 1, |_job, world| {
-    if world.rank() == 0 {
-        interrupt_by(Some(|| true));
-    } else {
-        std::thread::sleep(std::time::Duration::from_millis(100));
+on_ranks!(
+    /// Others rely on a collective call: it goes on.
+    a_hook_ends_no_collective_call, [2], 1, |_job, world| {
+        if world.rank() == 0 {
+            interrupt_by(Some(|| true));
+        } else {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        world.barrier()?;
+        if world.rank() == 1 {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        let mut sum = [1.0];
+        world.allreduce(&mut sum, fmpl::Sum)?;
+        assert_eq!(sum, [2.0]);
+        interrupt_by(None);
     }
-    world.barrier()?;
-    if world.rank() == 1 {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    let mut sum = [1.0];
-    world.allreduce(&mut sum, fmpl::Sum)?;
-    assert_eq!(sum, [2.0]);
-    interrupt_by(None);
-});
+);
 
 on_ranks!(calls_that_do_not_wait_do_all_or_nothing, [2], 4, |_job, world| {
     let (comm, other) = (p2p::COMM_WORLD, 1 - world.rank() as i32);
