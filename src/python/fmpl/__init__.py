@@ -81,7 +81,7 @@ def _at_exit():
         return
     # After an unhandled exception the others are not waited for: they may wait for what this rank will never send. The process leaves the
     # job by its end, and they are told.
-    normal = getattr(_sys, "last_type", None) is None
+    normal = getattr(_sys, "last_exc", None) is None and getattr(_sys, "last_type", None) is None
     _gc.collect()
     try:
         _leave(normal)
