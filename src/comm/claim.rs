@@ -36,8 +36,10 @@ const BUSY: u8 = 2;
 
 /// Sending or receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
+    /// Sending.
     Send = 0,
+    /// Receiving.
     Receive = 1,
 }
 
@@ -81,7 +83,7 @@ impl OfPeer {
 }
 
 /// All claims of this process. Shared by every [`Job`](super::Job) of the process, since all of them use the same indices.
-pub(crate) struct Claims {
+pub struct Claims {
     peers: ByRank<Published<OfPeer>>,
     gate: AtomicBool,
     collective: AtomicBool,
@@ -258,7 +260,7 @@ impl Drop for Claimed<'_> {
 }
 
 /// A direction of a (peer, index), or all receives from a peer, until it is dropped.
-pub(crate) struct Claim<'c> {
+pub struct Claim<'c> {
     byte: &'c AtomicU8,
     free: u8,
 }

@@ -16,12 +16,12 @@
 //! | `global` | [`Global`]: global memory |
 //! | `event` | [`Event`]: a descriptor for event loops and async code |
 //! | `plain`, `shape` | what messages consist of: [`Plain`] values, [`Strided`] runs, lists |
-//! | `claim` | which thread may use which index |
+//! | [`claim`] | which thread may use which index; also for bindings to other languages |
 
 mod agree;
 mod buffer;
 mod channel;
-mod claim;
+pub mod claim;
 mod collective;
 mod communicator;
 mod counter;

@@ -40,9 +40,9 @@ pub use crate::base::layout;
 pub use crate::lane::{COMM_NULL, COMM_WORLD, PROC_NULL, TAG_ANY};
 pub use {
     loan::{Lent, irecv_loan, irecv_loan_test, irecv_loan_wait, loan, loan_return, mcast_loan, recv_loan, send_loan},
-    receive::recv,
+    receive::{recv, recv_soon},
     request::{irecv, irecv_cancel, irecv_test, irecv_wait, isend, isend_test, isend_wait, probe, received, sendrecv},
-    send::send,
+    send::{send, send_soon},
     sendbuf::{sendbuf_check, sendbuf_set},
 };
 

@@ -64,6 +64,16 @@ pub fn recv(comm: i32, data: Layout, src: i32, index: i32) -> Result<()> {
     recv_run(ep, comm, run, src, index)
 }
 
+/// What [`recv`] does before it waits: takes a message that is there, or will be within moments. `false`: nothing has happened.
+#[inline]
+pub fn recv_soon(comm: i32, data: Layout, src: i32, index: i32) -> Result<bool> {
+    let Form::Contiguous(run) = data.form() else { return Ok(false) };
+    let Some(lane) = endpoint()?.lanes.find(Lane::key_of(comm, src as u32)) else { return Ok(false) };
+    let slot = index as u32 as usize + SYSTEM_INDICES;
+    let fits = slot < lane.limit() as usize && run.len() <= POST_AT_ONCE && !run.is_nowhere();
+    Ok(fits && recv_inline::<true>(lane, slot, run))
+}
+
 /// [`recv`] of a run of bytes on a lane that is found. `OWE`: as for [`take_short`].
 #[inline(always)]
 pub(super) fn recv_found<const OWE: bool>(

@@ -79,6 +79,18 @@ pub fn send(comm: i32, data: Layout, dst: i32, index: i32) -> Result<()> {
     send_run(ep, comm, run, dst, index)
 }
 
+/// What [`send`] does with a short message whose predecessor is received. `false`: nothing has happened.
+#[inline]
+pub fn send_soon(comm: i32, data: Layout, dst: i32, index: i32) -> Result<bool> {
+    let Form::Contiguous(run) = data.form() else { return Ok(false) };
+    let ep = endpoint()?;
+    let Some(lane) = ep.lanes.find(Lane::key_of(comm, dst as u32)) else { return Ok(false) };
+    let slot = index as u32 as usize + SYSTEM_INDICES;
+    let fits = run.len() <= ep.tuning.annex && slot < lane.limit() as usize && !run.is_nowhere();
+    let plain = lane.special.load(Ordering::Relaxed) == 0;
+    Ok(fits && plain && send_short(lane, lane.progress(slot), slot, run))
+}
+
 /// A send off the short path whose lane is found: most likely the chain's next record.
 #[inline(never)]
 fn send_next(ep: &'static Endpoint, lane: &'static Lane, slot: usize, run: Run) -> Result<()> {

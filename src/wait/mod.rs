@@ -8,12 +8,13 @@ pub mod doorbell;
 pub mod event;
 pub mod stall;
 
+use std::cell::Cell;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::base::atomics::{AtomicU32, Ordering, Setting, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::config::{Config, WaitMode};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Code, Error, Result};
 use crate::base::thread::yield_core;
 use crate::base::trace::traced;
 #[cfg(feature = "trace")]
@@ -68,6 +69,26 @@ pub fn drive_by(drive: Option<Drive>) {
     let bit = if drive.is_some() { DRIVES } else { 0 };
     *DRIVE.write().unwrap_or_else(PoisonError::into_inner) = drive;
     TURNS.set(TURNS.get() & YIELDS_CORE | bit);
+}
+
+/// A wait asks whether it is to be ended when it has lasted so long.
+const INTERRUPT_NS: u64 = 1_000_000;
+
+thread_local! {
+    static INTERRUPT: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
+}
+
+/// From now on long waits of this thread for messages ask `hook` now and then, and end with an error when it says so, unless the peer is in the
+/// middle of its part. Other waits (collective calls, the making of communicators) go on whatever it says. For bindings to languages in which a
+/// thread handles its signals itself. The hook is called in the middle of a call: it must not call the library, nor wait for a thread that
+/// may be in one.
+pub fn interrupt_by(hook: Option<fn() -> bool>) {
+    INTERRUPT.set(hook);
+}
+
+fn interrupted() -> Option<Error> {
+    let hook = INTERRUPT.try_with(Cell::get).ok().flatten()?;
+    hook().then(|| Error::new(Code::System, "the wait was interrupted"))
 }
 
 /// A turn that is more than a pause.
@@ -200,6 +221,11 @@ pub trait Scene {
     fn may_end(&self) -> bool {
         true
     }
+    /// May the wait be ended by a [hook of its thread](interrupt_by)? Where a peer that lives then touches nothing of this call any more, and
+    /// nobody relies on its going on.
+    fn may_be_left(&self) -> bool {
+        false
+    }
     /// For the notice board.
     fn waits(&self) -> Waits;
 }
@@ -308,6 +334,12 @@ impl Waiter {
         }
         if scene.may_end()
             && let Some(error) = stall::verdict(scene.board(), self.started_ns)
+        {
+            return Err(error);
+        }
+        if waited > INTERRUPT_NS
+            && scene.may_be_left()
+            && let Some(error) = interrupted()
         {
             return Err(error);
         }

@@ -22,6 +22,7 @@ HOUSE_NEW = [
     ("src/launch/slurm.rs", "plain steps of Slurm"),
     ("src/base/munge.rs", "the same: munge"),
     ("src/bin/fmpl/run/spelling.rs", "options of mpirun and mpiexec"),
+    ("src/python/", "the Python package"),
     ("src/lane/traffic.rs", "counters by way"),
     ("src/comm/stats.rs", "fmpl run --stats: a rank's part"),
     ("src/bin/fmpl/stats.rs", "the same: the launcher's part"),
@@ -30,7 +31,7 @@ HOUSE_NEW = [
     ("src/bin/fmpl/trace.rs", "fmpl trace"),
 ]
 # Where unsafe code belongs.
-HOUSE_EDGE = ("src/base/", "src/fabric/", "src/lane/", "src/ffi/")
+HOUSE_EDGE = ("src/base/", "src/fabric/", "src/lane/", "src/ffi/", "src/python/")
 
 
 def rust_files(commit=None):

@@ -13,6 +13,7 @@
 //! | `events` | the event descriptor in an event loop |
 //! | `global` | global memory: shared values, remote words, copies in order |
 //! | `groups` | communicators as values: made, used at once, freed |
+//! | `interrupts` | waits that a hook ends; calls that do not wait |
 //! | `loans` | messages that are handed over |
 //! | `life` | init and finalize |
 
@@ -23,6 +24,7 @@ mod collective;
 mod events;
 mod global;
 mod groups;
+mod interrupts;
 mod life;
 mod loans;
 mod misuse;

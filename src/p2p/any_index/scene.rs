@@ -40,6 +40,9 @@ impl Scene for AnyScene {
         let what = self.lane.gone()?;
         Some(self.lane.peer_error(self.ep.rank, what, "recv of any index from", TAG_ANY))
     }
+    fn may_be_left(&self) -> bool {
+        true
+    }
     fn waits(&self) -> Waits {
         Waits {
             operation: Operation::RecvAny,

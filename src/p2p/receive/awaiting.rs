@@ -69,6 +69,9 @@ impl Scene for Awaiting {
     fn gone(&self) -> Option<Error> {
         self.ep.gone(self.lane, self.slot, "recv from")
     }
+    fn may_be_left(&self) -> bool {
+        true
+    }
     fn waits(&self) -> Waits {
         Waits {
             operation: Operation::Recv,

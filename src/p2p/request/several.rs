@@ -79,6 +79,9 @@ impl Scene for Several {
     fn gone(&self) -> Option<Error> {
         None
     }
+    fn may_be_left(&self) -> bool {
+        true
+    }
     fn waits(&self) -> Waits {
         match &self.receives[..] {
             // All are for one rank, so the wait may be part of a cycle.

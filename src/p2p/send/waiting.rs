@@ -92,6 +92,9 @@ impl Scene for Waiting {
     fn may_end(&self) -> bool {
         !self.midway
     }
+    fn may_be_left(&self) -> bool {
+        !self.midway
+    }
     fn gone(&self) -> Option<Error> {
         match self.midway {
             true => self.ep.peer_gone(self.lane, self.slot, "send to"),

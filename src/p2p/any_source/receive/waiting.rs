@@ -83,6 +83,9 @@ impl Scene for Waiting<'_> {
         self.found.set(death);
         error
     }
+    fn may_be_left(&self) -> bool {
+        true
+    }
     fn waits(&self) -> Waits {
         Waits {
             operation: Operation::RecvAnySource,

@@ -120,6 +120,10 @@ impl Scene for Waiting<'_> {
         };
         out.gone().or_else(damaged).map(|what| out.gone_error(self.ep, what))
     }
+    /// Not while the receiver may fetch the message out of the caller's memory.
+    fn may_be_left(&self) -> bool {
+        matches!(self.message.stage, Stage::Waits | Stage::Unconfirmed(_))
+    }
     fn waits(&self) -> Waits {
         let out = self.message.out;
         Waits {

@@ -1,0 +1,350 @@
+//! The collective calls of `Comm`.
+
+use fmpl::coll::{self, Sizes};
+use fmpl::comm::requests::What;
+use fmpl::{Code, Error};
+use pyo3::prelude::*;
+
+use crate::comm::Comm;
+use crate::error::wrong;
+use crate::life::whole;
+use crate::memory::{Export, Memory};
+use crate::reduce::Operation;
+use crate::request::{self, Request};
+
+impl Comm {
+    /// Makes a collective call.
+    fn together(&self, py: Python<'_>, call: impl FnOnce(i32) -> fmpl::Result<()> + Send) -> PyResult<()> {
+        let group = &*self.0;
+        let _in = group.enter(py)?;
+        whole(py, group.about(None, None), || group.collective(|| call(group.id)))
+    }
+
+    fn wrong(&self, py: Python<'_>, text: &str) -> PyErr {
+        wrong(py, Code::Argument, text, self.0.about(None, None))
+    }
+
+    /// A vector of a reduction: its memory, how many elements, and what they are combined with.
+    fn vector(
+        &self,
+        export: &mut Export,
+        buf: &Bound<'_, PyAny>,
+        op: &str,
+        written: bool,
+    ) -> PyResult<(Memory, i32, Operation)> {
+        let py = buf.py();
+        let (memory, format) = export.typed(buf, written)?;
+        let Some(operation) = Operation::named(op, &format, memory.item) else {
+            let text =
+                format!("there is no operation \"{op}\" on elements of format \"{format}\" and {} bytes", memory.item);
+            return Err(self.wrong(py, &text));
+        };
+        let count = i32::try_from(memory.len / memory.item);
+        let count = count.map_err(|_| self.wrong(py, "at most 2^31 - 1 elements can be combined at once"))?;
+        Ok((memory, count, operation))
+    }
+
+    /// What is given and what is taken do not overlap, but where the one is its place within the other.
+    fn apart(&self, py: Python<'_>, give: Memory, take: Memory, is_place: bool) -> PyResult<()> {
+        if is_place || !give.overlaps(take) {
+            return Ok(());
+        }
+        Err(self.wrong(py, "buffers that overlap"))
+    }
+
+    fn is_root(&self, root: i32) -> bool {
+        usize::try_from(root) == Ok(self.0.rank)
+    }
+}
+
+/// Lengths in elements as bytes; one that no buffer has stays too long.
+fn bytes_of(lengths: &[usize], item: usize) -> Vec<usize> {
+    lengths.iter().map(|n| n.saturating_mul(item)).collect()
+}
+
+/// Does a part begin so many bytes behind the beginning of the whole?
+fn is_place(part: Memory, whole: Memory, at: usize) -> bool {
+    part.at as usize == (whole.at as usize).wrapping_add(at)
+}
+
+/// What lies before a rank's part.
+fn before(sizes: &[usize], rank: usize) -> usize {
+    sizes.iter().take(rank).fold(0, |sum, size| sum.wrapping_add(*size))
+}
+
+/// A buffer that only the root has, read or written.
+fn of_root(export: &mut Export, all: Option<&Bound<'_, PyAny>>, written: bool) -> PyResult<Memory> {
+    let Some(all) = all.filter(|all| !all.is_none()) else { return Ok(Memory::NOTHING) };
+    if written { export.write(all)?.whole(all.py()) } else { export.read(all)?.whole(all.py()) }
+}
+
+/// The lengths of a call, one for each rank, where they are looked at.
+fn of_each(lengths: &[usize], ranks: usize, call: &str) -> fmpl::Result<()> {
+    if lengths.len() == ranks {
+        return Ok(());
+    }
+    Err(Error::new(Code::Argument, format!("{call} with {} lengths for {ranks} ranks", lengths.len())))
+}
+
+// SAFETY, of all calls of this file: memory is exported until the call is over, for writing where it is written, and where both sides of a call
+// could overlap they have been seen not to. So says each block that refers to this.
+#[pymethods]
+impl Comm {
+    /// Waits until all ranks have come here.
+    fn barrier(&self, py: Python<'_>) -> PyResult<()> {
+        self.together(py, coll::barrier)
+    }
+
+    /// Copies the root's buffer to all ranks.
+    #[pyo3(signature = (buf, root=0))]
+    fn bcast(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, root: i32) -> PyResult<()> {
+        let mut export = Export::new();
+        let memory = of_root(&mut export, Some(buf), !self.is_root(root))?;
+        // SAFETY: as above; the root's is only read.
+        self.together(py, |comm| coll::bcast(comm, unsafe { memory.room() }, memory.len, root))
+    }
+
+    /// Combines the ranks' vectors, element by element and in the order of the ranks, into the root's; the others' stay.
+    ///
+    /// Operations: sum, prod, max, min, absmax, absmin (by the absolute value), land, lor, lxor, band, bor, bxor.
+    #[pyo3(signature = (buf, op="sum", root=0))]
+    fn reduce(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, op: &str, root: i32) -> PyResult<()> {
+        let mut export = Export::new();
+        let (memory, count, operation) = self.vector(&mut export, buf, op, self.is_root(root))?;
+        // SAFETY: as above; only the root's is written.
+        self.together(py, |comm| coll::reduce(comm, unsafe { memory.room() }, count, &operation.function(), root))
+    }
+
+    /// Combines the ranks' vectors; everybody's becomes the result, with the same bits.
+    #[pyo3(signature = (buf, op="sum"))]
+    fn allreduce(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, op: &str) -> PyResult<()> {
+        let mut export = Export::new();
+        let (memory, count, operation) = self.vector(&mut export, buf, op, true)?;
+        // SAFETY: as above.
+        self.together(py, |comm| coll::allreduce(comm, unsafe { memory.room() }, count, &operation.function()))
+    }
+
+    /// Combines the vectors of the ranks up to each: the first rank's stays, the last one's becomes what `allreduce` gives.
+    #[pyo3(signature = (buf, op="sum"))]
+    fn scan(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, op: &str) -> PyResult<()> {
+        let mut export = Export::new();
+        let (memory, count, operation) = self.vector(&mut export, buf, op, true)?;
+        // SAFETY: as above.
+        self.together(py, |comm| coll::scan(comm, unsafe { memory.room() }, count, &operation.function()))
+    }
+
+    /// The same without each rank's own: that of rank 0 stays.
+    #[pyo3(signature = (buf, op="sum"))]
+    fn exscan(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, op: &str) -> PyResult<()> {
+        let mut export = Export::new();
+        let (memory, count, operation) = self.vector(&mut export, buf, op, true)?;
+        // SAFETY: as above.
+        self.together(py, |comm| coll::exscan(comm, unsafe { memory.room() }, count, &operation.function()))
+    }
+
+    /// Combines the ranks' vectors `all`; each rank gets its block of the result in `buf`, in the order of the ranks.
+    #[pyo3(signature = (all, buf, op="sum"))]
+    fn reduce_scatter(&self, py: Python<'_>, all: &Bound<'_, PyAny>, buf: &Bound<'_, PyAny>, op: &str) -> PyResult<()> {
+        let (mut from, mut to) = (Export::new(), Export::new());
+        let (give, _, operation) = self.vector(&mut from, all, op, false)?;
+        let (take, count, _) = self.vector(&mut to, buf, op, true)?;
+        if take.item != give.item || take.len.checked_mul(self.0.size) != Some(give.len) {
+            return Err(self.wrong(py, "reduce_scatter of a vector that is not a block of the result for each rank"));
+        }
+        self.apart(py, give, take, false)?;
+        // SAFETY: as above.
+        let call =
+            |comm| unsafe { coll::reduce_scatter(comm, give.bytes(), take.room(), count, &operation.function()) };
+        self.together(py, call)
+    }
+
+    /// Collects a buffer of each rank at the root, in the order of the ranks. `all` is the root's alone.
+    #[pyo3(signature = (buf, all=None, root=0))]
+    fn gather(
+        &self,
+        py: Python<'_>,
+        buf: &Bound<'_, PyAny>,
+        all: Option<&Bound<'_, PyAny>>,
+        root: i32,
+    ) -> PyResult<()> {
+        let (mut from, mut to) = (Export::new(), Export::new());
+        let give = from.read(buf)?.whole(py)?;
+        let all = all.filter(|_| self.is_root(root));
+        let take = of_root(&mut to, all, true)?;
+        self.apart(py, give, take, is_place(give, take, give.len.wrapping_mul(self.0.rank)))?;
+        // SAFETY: as above.
+        self.together(py, |comm| unsafe { coll::gather(comm, give.bytes(), give.len, take.room(), root) })
+    }
+
+    /// Collects a buffer of each rank at all ranks, in the order of the ranks.
+    fn allgather(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, all: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (mut from, mut to) = (Export::new(), Export::new());
+        let (give, take) = (from.read(buf)?.whole(py)?, to.write(all)?.whole(py)?);
+        self.apart(py, give, take, is_place(give, take, give.len.wrapping_mul(self.0.rank)))?;
+        // SAFETY: as above.
+        self.together(py, |comm| unsafe { coll::allgather(comm, give.bytes(), give.len, take.room()) })
+    }
+
+    /// Gives each rank its own part of the root's `all`, in the order of the ranks.
+    #[pyo3(signature = (all, buf, root=0))]
+    fn scatter(
+        &self,
+        py: Python<'_>,
+        all: Option<&Bound<'_, PyAny>>,
+        buf: &Bound<'_, PyAny>,
+        root: i32,
+    ) -> PyResult<()> {
+        let (mut from, mut to) = (Export::new(), Export::new());
+        let take = to.write(buf)?.whole(py)?;
+        let all = all.filter(|_| self.is_root(root));
+        let give = of_root(&mut from, all, false)?;
+        self.apart(py, give, take, is_place(take, give, take.len.wrapping_mul(self.0.rank)))?;
+        // SAFETY: as above.
+        self.together(py, |comm| unsafe { coll::scatter(comm, give.bytes(), take.len, take.room(), root) })
+    }
+
+    /// Gives each rank its own part of each rank's, in the order of the ranks.
+    fn alltoall(&self, py: Python<'_>, sent: &Bound<'_, PyAny>, received: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (mut from, mut to) = (Export::new(), Export::new());
+        let (give, take) = (from.read(sent)?.whole(py)?, to.write(received)?.whole(py)?);
+        let size = give.len / self.0.size;
+        if !give.len.is_multiple_of(self.0.size * give.item) || take.len != give.len {
+            return Err(self.wrong(py, "alltoall of buffers that are not a block for each rank, the same in both"));
+        }
+        self.apart(py, give, take, false)?;
+        // SAFETY: as above.
+        self.together(py, |comm| unsafe { coll::alltoall(comm, give.bytes(), size, take.room()) })
+    }
+
+    /// Collects buffers of different lengths at the root: `lengths` has that of each rank, in elements of `all`. Both are the root's alone.
+    #[pyo3(signature = (buf, all=None, lengths=None, root=0))]
+    fn gatherv(
+        &self,
+        py: Python<'_>,
+        buf: &Bound<'_, PyAny>,
+        all: Option<&Bound<'_, PyAny>>,
+        lengths: Option<Vec<usize>>,
+        root: i32,
+    ) -> PyResult<()> {
+        let (mut from, mut to) = (Export::new(), Export::new());
+        let give = from.read(buf)?.whole(py)?;
+        let is_root = self.is_root(root);
+        let take = of_root(&mut to, all.filter(|_| is_root), true)?;
+        let sizes = bytes_of(&lengths.filter(|_| is_root).unwrap_or_default(), take.item);
+        self.apart(py, give, take, is_place(give, take, before(&sizes, self.0.rank)))?;
+        let ranks = self.0.size;
+        self.together(py, |comm| {
+            if is_root {
+                of_each(&sizes, ranks, "gatherv")?;
+            }
+            let sizes = Sizes { sizes: &sizes, places: &[] };
+            // SAFETY: as above.
+            unsafe { coll::gatherv(comm, give.bytes(), give.len, take.room(), sizes, root) }
+        })
+    }
+
+    /// Collects buffers of different lengths at all ranks: `lengths` has that of each rank, in elements of `all`.
+    fn allgatherv(
+        &self,
+        py: Python<'_>,
+        buf: &Bound<'_, PyAny>,
+        all: &Bound<'_, PyAny>,
+        lengths: Vec<usize>,
+    ) -> PyResult<()> {
+        let (mut from, mut to) = (Export::new(), Export::new());
+        let (give, take) = (from.read(buf)?.whole(py)?, to.write(all)?.whole(py)?);
+        let sizes = bytes_of(&lengths, take.item);
+        self.apart(py, give, take, is_place(give, take, before(&sizes, self.0.rank)))?;
+        let ranks = self.0.size;
+        self.together(py, |comm| {
+            of_each(&sizes, ranks, "allgatherv")?;
+            // SAFETY: as above.
+            let (give, take, len) = unsafe { (give.bytes(), take.room(), give.len) };
+            coll::allgatherv(comm, give, len, take, Sizes { sizes: &sizes, places: &[] })
+        })
+    }
+
+    /// Gives each rank its own part of the root's `all`, of different lengths: `lengths` has that of each rank, in elements of `all`. Both are
+    /// the root's alone.
+    #[pyo3(signature = (all, lengths, buf, root=0))]
+    fn scatterv(
+        &self,
+        py: Python<'_>,
+        all: Option<&Bound<'_, PyAny>>,
+        lengths: Option<Vec<usize>>,
+        buf: &Bound<'_, PyAny>,
+        root: i32,
+    ) -> PyResult<()> {
+        let (mut from, mut to) = (Export::new(), Export::new());
+        let take = to.write(buf)?.whole(py)?;
+        let is_root = self.is_root(root);
+        let give = of_root(&mut from, all.filter(|_| is_root), false)?;
+        let sizes = bytes_of(&lengths.filter(|_| is_root).unwrap_or_default(), give.item);
+        self.apart(py, give, take, is_place(take, give, before(&sizes, self.0.rank)))?;
+        let ranks = self.0.size;
+        self.together(py, |comm| {
+            if is_root {
+                of_each(&sizes, ranks, "scatterv")?;
+            }
+            // SAFETY: as above.
+            let (give, take, len) = unsafe { (give.bytes(), take.room(), take.len) };
+            coll::scatterv(comm, give, Sizes { sizes: &sizes, places: &[] }, take, len, root)
+        })
+    }
+
+    /// Gives each rank its own part of each rank's, of different lengths, in elements of each buffer: what goes to each rank, and what comes from
+    /// each.
+    fn alltoallv(
+        &self,
+        py: Python<'_>,
+        sent: &Bound<'_, PyAny>,
+        sent_lengths: Vec<usize>,
+        received: &Bound<'_, PyAny>,
+        received_lengths: Vec<usize>,
+    ) -> PyResult<()> {
+        let (mut from, mut to) = (Export::new(), Export::new());
+        let (give, take) = (from.read(sent)?.whole(py)?, to.write(received)?.whole(py)?);
+        self.apart(py, give, take, false)?;
+        let (given, taken) = (bytes_of(&sent_lengths, give.item), bytes_of(&received_lengths, take.item));
+        let ranks = self.0.size;
+        self.together(py, |comm| {
+            of_each(&given, ranks, "alltoallv")?;
+            of_each(&taken, ranks, "alltoallv")?;
+            let [given, taken] = [&given, &taken].map(|sizes| Sizes { sizes, places: &[] });
+            // SAFETY: as above.
+            unsafe { coll::alltoallv(comm, give.bytes(), given, take.room(), taken) }
+        })
+    }
+
+    /// Begins a barrier. A communicator has at most one collective call under way: until this one is over all others are `Code.BUSY`.
+    fn ibarrier(&self, py: Python<'_>) -> PyResult<Request> {
+        let (group, nothing) = (&self.0, (Box::new(Export::new()), 1));
+        request::begin(py, group, What::Barrier, (-1, -1), nothing, || group.collective(|| coll::ibarrier(group.id)))
+    }
+
+    /// Begins to copy the root's buffer to all ranks; see `ibarrier`.
+    #[pyo3(signature = (buf, root=0))]
+    fn ibcast(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, root: i32) -> PyResult<Request> {
+        let mut export = Box::new(Export::new());
+        let memory = of_root(&mut export, Some(buf), !self.is_root(root))?;
+        let group = &self.0;
+        request::begin(py, group, What::Bcast, (-1, -1), (export, memory.item), || {
+            // SAFETY: exported until the request is over; the root's is only read.
+            let room = unsafe { memory.room() };
+            group.collective(|| coll::ibcast(group.id, room, memory.len, root))
+        })
+    }
+
+    /// Begins to combine the ranks' vectors; see `allreduce` and `ibarrier`.
+    #[pyo3(signature = (buf, op="sum"))]
+    fn iallreduce(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, op: &str) -> PyResult<Request> {
+        let mut export = Box::new(Export::new());
+        let (memory, count, operation) = self.vector(&mut export, buf, op, true)?;
+        let group = &self.0;
+        request::begin(py, group, What::Allreduce, (-1, -1), (export, memory.item), || {
+            // SAFETY: exported until the request is over.
+            let room = unsafe { memory.room() };
+            group.collective(|| coll::iallreduce(group.id, room, count, operation.function()))
+        })
+    }
+}
