@@ -169,14 +169,35 @@ enum fmpl_error {
 /** A kind of request: of fmpl_mcast_irecv; comm. */
 #define FMPL_REQUEST_MCAST_RECV 6
 
-/** A kind of request: of fmpl_ibarrier; comm. */
+/**
+ * A kind of request: of fmpl_ibarrier or fmpl_ibarrier_n; comm and, of a call with one, ticket, which is 0
+ * otherwise. So for all collective calls.
+ */
 #define FMPL_REQUEST_BARRIER 7
 
-/** A kind of request: of fmpl_ibcast; comm. */
+/** A kind of request: of fmpl_ibcast; comm, ticket. */
 #define FMPL_REQUEST_BCAST 8
 
-/** A kind of request: of fmpl_iallreduce; comm. */
+/** A kind of request: of fmpl_iallreduce; comm, ticket. */
 #define FMPL_REQUEST_ALLREDUCE 9
+
+/** A kind of request: of fmpl_ireduce; comm, ticket. */
+#define FMPL_REQUEST_REDUCE 10
+
+/** A kind of request: of fmpl_igather; comm, ticket. */
+#define FMPL_REQUEST_GATHER 11
+
+/** A kind of request: of fmpl_iallgather; comm, ticket. */
+#define FMPL_REQUEST_ALLGATHER 12
+
+/** A kind of request: of fmpl_iscatter; comm, ticket. */
+#define FMPL_REQUEST_SCATTER 13
+
+/** A kind of request: of fmpl_ialltoall; comm, ticket. */
+#define FMPL_REQUEST_ALLTOALL 14
+
+/** How many collective calls with tickets a communicator may have that are begun and not completed. */
+#define FMPL_TICKETS 64
 
 /** Bytes of matching area for each index, for a caller that brings its own area to fmpl_init. */
 #define FMPL_MA_BYTES 64
@@ -1550,9 +1571,30 @@ int fmpl_mcast_reduce(void *buf, int count, fmpl_func func, const uint64_t *memb
     fmpl_comm comm);
 
 /**
- * Begins a barrier. A communicator has at most one collective call under way: until this one is completed all
- * others get FMPL_ERR_BUSY. A call that has begun moves on while this process tests it or waits for anything
- * else.
+ * Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
+ * function is called with parts of the vectors, inout before in in the order of the ranks, and must call
+ * nothing of the library. Registering it again replaces what was said before. May be called at any time.
+ *
+ * The function must return. Whatever thread of the process waits in the library may be the one that calls it,
+ * for a call that another thread has begun, so nothing can come out of it: an exception of C++, a panic of
+ * Rust or the end of its thread (pthread_exit, pthread_cancel) ends the process with a message that names the
+ * rank and the function, and the other ranks get FMPL_ERR_PEER. To leave it by longjmp is undefined. A
+ * function that cannot go on calls abort, or keeps its failure where the program finds it.
+ *
+ * @param[in] func inout[k] = inout[k] o in[k] for count elements; in is not aligned better than its elements.
+ * @param[in] element_size bytes of an element, 1 to 8192.
+ * @param[in] commutes 1 if a o b = b o a, else 0. Functions are applied in the order of the ranks in any
+ *     case.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT.
+ */
+int fmpl_func_register(fmpl_func func, size_t element_size, int commutes);
+
+/* ---- Collective calls that do not wait ----------------------------------------------------------------- */
+
+/**
+ * Begins a barrier. A communicator has at most one collective call without a ticket under way: until this one
+ * is completed all others get FMPL_ERR_BUSY. A call that has begun moves on while this process tests it or
+ * waits for anything else.
  *
  * @param[in] comm the communicator.
  * @return as fmpl_barrier; FMPL_ERR_BUSY.
@@ -1580,7 +1622,7 @@ int fmpl_ibarrier_test(fmpl_comm comm, int *done);
 /**
  * Begins to copy a buffer of one rank to all ranks, as fmpl_bcast does. The buffer must not be touched, at
  * the root not be changed, until the call is completed. Until then all other collective calls of the
- * communicator get FMPL_ERR_BUSY.
+ * communicator without tickets get FMPL_ERR_BUSY.
  *
  * @param[out] buf the message at the root, room for it elsewhere; may be NULL when size is 0.
  * @param[in] size bytes, the same on all ranks.
@@ -1610,8 +1652,9 @@ int fmpl_ibcast_test(fmpl_comm comm, int *done);
 
 /**
  * Begins to combine the ranks' vectors as fmpl_allreduce does. The buffer must not be touched until the call
- * is completed. Until then all other collective calls of the communicator get FMPL_ERR_BUSY. A function of
- * the program may be called in any call of the library that waits or tests, also by another thread.
+ * is completed. Until then all other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+ * A function of the program may be called in any call of the library that waits or tests, also by another
+ * thread.
  *
  * @param[out] buf the vector; may be NULL when count is 0.
  * @param[in] count elements, the same on all ranks.
@@ -1642,23 +1685,307 @@ int fmpl_iallreduce_wait(fmpl_comm comm);
 int fmpl_iallreduce_test(fmpl_comm comm, int *done);
 
 /**
- * Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
- * function is called with parts of the vectors, inout before in in the order of the ranks, and must call
- * nothing of the library. Registering it again replaces what was said before. May be called at any time.
+ * Begins to combine the ranks' vectors, as fmpl_reduce does. Until the call is completed all other collective
+ * calls of the communicator without tickets get FMPL_ERR_BUSY.
  *
- * The function must return. Whatever thread of the process waits in the library may be the one that calls it,
- * for a call that another thread has begun, so nothing can come out of it: an exception of C++, a panic of
- * Rust or the end of its thread (pthread_exit, pthread_cancel) ends the process with a message that names the
- * rank and the function, and the other ranks get FMPL_ERR_PEER. To leave it by longjmp is undefined. A
- * function that cannot go on calls abort, or keeps its failure where the program finds it.
- *
- * @param[in] func inout[k] = inout[k] o in[k] for count elements; in is not aligned better than its elements.
- * @param[in] element_size bytes of an element, 1 to 8192.
- * @param[in] commutes 1 if a o b = b o a, else 0. Functions are applied in the order of the ranks in any
- *     case.
- * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT.
+ * @param[out] buf the vector; may be NULL when count is 0. It must not be touched until the call is
+ *     completed.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined.
+ * @param[in] root the rank that gets the result.
+ * @param[in] comm the communicator.
+ * @param[in] work room for as many elements as buf has, which the library may use until the call is
+ *     completed, or NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_reduce.
+ * @see MPI_Ireduce.
  */
-int fmpl_func_register(fmpl_func func, size_t element_size, int commutes);
+int fmpl_ireduce(void *buf, int count, fmpl_func func, int root, fmpl_comm comm, void *work);
+
+/**
+ * Completes the call of fmpl_ireduce.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_reduce, and the call
+ *     is over.
+ */
+int fmpl_ireduce_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_ireduce if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_ireduce_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_ireduce_test(fmpl_comm comm, int *done);
+
+/**
+ * Begins to collect a message of each rank at one rank, as fmpl_gather does. Until the call is completed all
+ * other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+ *
+ * @param[in] buf this rank's message, as for fmpl_gather; it must not change until the call is completed.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all at the root room for a message of each rank, not to be touched until the call is completed;
+ *     elsewhere it is not looked at.
+ * @param[in] root the rank that collects.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_gather.
+ * @see MPI_Igather.
+ */
+int fmpl_igather(const void *buf, size_t size, void *all, int root, fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_igather.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_gather, and the call
+ *     is over.
+ */
+int fmpl_igather_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_igather if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_igather_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_igather_test(fmpl_comm comm, int *done);
+
+/**
+ * Begins to collect a message of each rank at all ranks, as fmpl_allgather does. Until the call is completed
+ * all other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+ *
+ * @param[in] buf this rank's message, as for fmpl_allgather; it must not change until the call is completed.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all room for a message of each rank, not to be touched until the call is completed.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_allgather.
+ * @see MPI_Iallgather.
+ */
+int fmpl_iallgather(const void *buf, size_t size, void *all, fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_iallgather.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_allgather, and the
+ *     call is over.
+ */
+int fmpl_iallgather_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_iallgather if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_iallgather_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_iallgather_test(fmpl_comm comm, int *done);
+
+/**
+ * Begins to give each rank its own message of one rank, as fmpl_scatter does. Until the call is completed all
+ * other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+ *
+ * @param[in] all at the root a message for each rank, not to be changed until the call is completed;
+ *     elsewhere it is not looked at.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[out] buf room for this rank's message, as for fmpl_scatter; it must not be touched until the call is
+ *     completed.
+ * @param[in] root the rank that has the messages.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_scatter.
+ * @see MPI_Iscatter.
+ */
+int fmpl_iscatter(const void *all, size_t size, void *buf, int root, fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_iscatter.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_scatter, and the
+ *     call is over.
+ */
+int fmpl_iscatter_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_iscatter if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_iscatter_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_iscatter_test(fmpl_comm comm, int *done);
+
+/**
+ * Begins to give each rank its own message of each rank, as fmpl_alltoall does. Until the call is completed
+ * all other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+ *
+ * @param[in] sent a message for each rank, not to be changed until the call is completed.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[in] received room for a message of each rank, which does not overlap with sent; not to be touched
+ *     until the call is completed.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_alltoall.
+ * @see MPI_Ialltoall.
+ */
+int fmpl_ialltoall(const void *sent, size_t size, void *received, fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_ialltoall.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_alltoall, and the
+ *     call is over.
+ */
+int fmpl_ialltoall_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_ialltoall if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_ialltoall_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_ialltoall_test(fmpl_comm comm, int *done);
+
+/* ---- Several collective calls at a time ---------------------------------------------------------------- */
+
+/**
+ * Begins a barrier, and gives it a ticket. As all calls with tickets: up to FMPL_TICKETS of a communicator
+ * may be begun and not completed. All ranks begin them in the same order, also with respect to other
+ * collective calls of the communicator, which can be made meanwhile; each rank completes them in whatever
+ * order it wants, by fmpl_coll_wait or fmpl_coll_test. They are done by messages between the ranks, eight of
+ * a communicator at a time, and move on while this process tests one or waits for anything else.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name, which is never 0.
+ * @return as fmpl_barrier; FMPL_ERR_BUSY when so many are begun and not completed, and FMPL_ERR_ARGUMENT when
+ *     ticket is NULL: then nothing has begun.
+ * @see MPI_Ibarrier.
+ */
+int fmpl_ibarrier_n(fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to copy a buffer of one rank to all ranks, as fmpl_ibcast does, and gives the call a ticket: see
+ * fmpl_ibarrier_n.
+ *
+ * @param[out] buf the message at the root, room for it elsewhere. It must not be touched, at the root not be
+ *     changed, until the call is completed.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] root the rank whose buffer it is.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_bcast, and as fmpl_ibarrier_n.
+ * @see MPI_Ibcast.
+ */
+int fmpl_ibcast_n(void *buf, size_t size, int root, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to combine the ranks' vectors, as fmpl_ireduce does, and gives the call a ticket: see
+ * fmpl_ibarrier_n.
+ *
+ * @param[out] buf the vector. It must not be touched until the call is completed.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined; elements may be combined as ((x0 o x1) o (x2 o x3)), so it
+ *     must be associative.
+ * @param[in] root the rank that gets the result.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_reduce, and as fmpl_ibarrier_n.
+ * @see MPI_Ireduce.
+ */
+int fmpl_ireduce_n(void *buf, int count, fmpl_func func, int root, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to combine the ranks' vectors for all ranks, as fmpl_iallreduce does, and gives the call a ticket:
+ * see fmpl_ibarrier_n.
+ *
+ * @param[out] buf the vector. It must not be touched until the call is completed.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined, as for fmpl_ireduce_n.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_allreduce, and as fmpl_ibarrier_n.
+ * @see MPI_Iallreduce.
+ */
+int fmpl_iallreduce_n(void *buf, int count, fmpl_func func, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to collect a message of each rank at one rank, as fmpl_igather does, and gives the call a ticket:
+ * see fmpl_ibarrier_n.
+ *
+ * @param[in] buf this rank's message, as for fmpl_igather.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all at the root room for a message of each rank; elsewhere it is not looked at.
+ * @param[in] root the rank that collects.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_gather, and as fmpl_ibarrier_n.
+ * @see MPI_Igather.
+ */
+int fmpl_igather_n(const void *buf, size_t size, void *all, int root, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to collect a message of each rank at all ranks, as fmpl_iallgather does, and gives the call a
+ * ticket: see fmpl_ibarrier_n.
+ *
+ * @param[in] buf this rank's message, as for fmpl_iallgather.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all room for a message of each rank.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_allgather, and as fmpl_ibarrier_n.
+ * @see MPI_Iallgather.
+ */
+int fmpl_iallgather_n(const void *buf, size_t size, void *all, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to give each rank its own message of one rank, as fmpl_iscatter does, and gives the call a ticket:
+ * see fmpl_ibarrier_n.
+ *
+ * @param[in] all at the root a message for each rank; elsewhere it is not looked at.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[out] buf room for this rank's message, as for fmpl_iscatter.
+ * @param[in] root the rank that has the messages.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_scatter, and as fmpl_ibarrier_n.
+ * @see MPI_Iscatter.
+ */
+int fmpl_iscatter_n(const void *all, size_t size, void *buf, int root, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to give each rank its own message of each rank, as fmpl_ialltoall does, and gives the call a ticket:
+ * see fmpl_ibarrier_n.
+ *
+ * @param[in] sent a message for each rank.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[in] received room for a message of each rank, which does not overlap with sent.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_alltoall, and as fmpl_ibarrier_n.
+ * @see MPI_Ialltoall.
+ */
+int fmpl_ialltoall_n(const void *sent, size_t size, void *received, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Completes a collective call with a ticket. The others of its communicator go on meanwhile.
+ *
+ * @param[in] ticket the call's.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such call, or it is completed; otherwise what
+ *     the call that waits would return, and the call is over.
+ */
+int fmpl_coll_wait(uint64_t ticket);
+
+/**
+ * Completes a collective call with a ticket if that takes no waiting.
+ *
+ * @param[in] ticket the call's.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_coll_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_coll_test(uint64_t ticket, int *done);
 
 /* ---- Collective calls with messages of different lengths ----------------------------------------------- */
 

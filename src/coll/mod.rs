@@ -15,12 +15,15 @@
 //! | `uneven` | the same of blocks of different lengths |
 //! | `partial` | reduce-scatter, scan, exscan |
 //! | `group` | a reduction in a group that is chosen for it |
-//! | `request` | calls that do not wait |
+//! | `ask` | what calls that do not wait are asked for |
+//! | `request` | one of them under way |
+//! | `ticket` | several |
 //! | `copies` | reaching into another member's memory |
 //! | `function` | what elements are reduced with |
 //! | `choose` | which algorithm, by size and number of members |
 
 mod arena;
+mod ask;
 mod barrier;
 mod bcast;
 mod between;
@@ -37,14 +40,17 @@ mod partial;
 mod reduce;
 mod request;
 mod team;
+mod ticket;
 mod tree;
 mod uneven;
 
+pub use ask::{Ask, Elements, Kind, Sides};
 use exchange::{Blocks, Pattern};
 pub use function::Function;
 use function::Vector;
-pub use request::{Kind, iallreduce, ibarrier, ibcast, is_pending, join, left_over, test, wait};
+pub use request::{Begun, begin, is_pending, left_over, test, wait};
 use team::Team;
+pub use ticket::{TICKETS, Ticket, begin as begin_apart};
 pub use uneven::Sizes;
 use uneven::{Block, Uneven};
 
@@ -70,6 +76,7 @@ struct Process {
     #[expect(clippy::vec_box, reason = "large, and rarely more than none")]
     leaving: Mutex<Vec<Box<Team>>>,
     open: request::Open,
+    tickets: ticket::Open,
 }
 
 impl Process {
@@ -79,6 +86,7 @@ impl Process {
             making: Mutex::new(()),
             leaving: Mutex::new(Vec::new()),
             open: request::Open::new(),
+            tickets: ticket::Open::new(),
         }
     }
 }
@@ -275,7 +283,8 @@ pub fn alltoall(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>) -> Resu
     exchanged(team(endpoint()?, comm)?, Pattern::Alltoall, Blocks { give, take, size }, "alltoall")
 }
 
-fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks<'_>, call: &'static str) -> Result<()> {
+/// The memory that this member has a part in.
+fn check_blocks<'a>(team: &Team, pattern: Pattern, b: Blocks<'a>, call: &str) -> Result<Blocks<'a>> {
     let me = team.rank;
     let (mut give, mut take) = (Bytes::none(), Room::none());
     if pattern.gives(me) || pattern.keeps(me) {
@@ -285,13 +294,17 @@ fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks<'_>, call: &'stati
         let blocks = if matches!(pattern, Pattern::Scatter(_)) { 1 } else { team.whole };
         take = check_room(team, b.take, b.size.saturating_mul(blocks), call)?;
     }
-    let b = Blocks { give, take, ..b };
+    Ok(Blocks { give, take, ..b })
+}
+
+fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks<'_>, call: &'static str) -> Result<()> {
+    let b = check_blocks(team, pattern, b, call)?;
     let _in = InCall::enter(team, call)?;
     if b.size == 0 {
         return Ok(());
     }
     if team.whole == 1 {
-        exchange::keep(pattern, me, b);
+        exchange::keep(pattern, team.rank, b);
         return Ok(());
     }
     match &team.span {

@@ -298,7 +298,7 @@ impl Comm<'_> {
     }
 
     /// `all` is a block of `each` elements for each rank.
-    fn check_length(&self, call: &str, all: usize, each: usize) -> Result<()> {
+    pub(super) fn check_length(&self, call: &str, all: usize, each: usize) -> Result<()> {
         if each.checked_mul(self.size) == Some(all) {
             return Ok(());
         }

@@ -13,6 +13,7 @@
 
 mod acp;
 mod any;
+mod begun;
 mod collective;
 mod entry;
 mod functions;

@@ -6,7 +6,7 @@ use fmpl::launch::embedded::{End, Outcome};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-const CALLS: [&str; 23] = [
+const CALLS: [&str; 27] = [
     "barrier",
     "bcast 8",
     "bcast 8000",
@@ -30,6 +30,10 @@ const CALLS: [&str; 23] = [
     "alltoallv 2000",
     "ibcast 8000",
     "iallreduce 8000",
+    "ireduce 8000",
+    "ialltoall 2000",
+    "several 8000",
+    "several 200000",
 ];
 
 /// Tests until the call is over; its code.
@@ -72,6 +76,11 @@ fn call(kind: &str, buf: &mut [u8], round: usize) -> i32 {
             "iallreduce" => completed(fmpl_iallreduce(p, count, Some(fmpl_dsum), WORLD, null_mut()), |done| {
                 fmpl_iallreduce_test(WORLD, done)
             }),
+            "ireduce" => completed(fmpl_ireduce(p, count, Some(fmpl_dsum), root, WORLD, null_mut()), |done| {
+                fmpl_ireduce_test(WORLD, done)
+            }),
+            "ialltoall" => completed(fmpl_ialltoall(other, bytes, p, WORLD), |done| fmpl_ialltoall_test(WORLD, done)),
+            "several" => crate::begun::some(bytes),
             "reduce" => fmpl_reduce(p, count, Some(fmpl_dsum), root, WORLD, null_mut()),
             _ => fmpl_allreduce(p, count, Some(fmpl_dsum), WORLD, null_mut()),
         }
@@ -104,6 +113,7 @@ pub fn loses() {
     let since = Instant::now();
     fails(fmpl_barrier_code(), PEER);
     fails(call("allreduce 8", &mut buf, 0), PEER);
+    fails(call("several 8", &mut buf, 0), PEER);
     assert!(since.elapsed() < Duration::from_secs(1));
     println!("well");
     let _ = try_finalize();

@@ -128,6 +128,55 @@ on_ranks!(collective_calls_that_do_not_wait, [1, 2, 3], 1, |_job, world| {
     world.barrier()?;
 });
 
+on_ranks!(several_calls_are_under_way_at_a_time, [1, 2, 5], 1, |_job, world| {
+    let (me, ranks) = (world.rank(), world.size());
+    let (mut sums, mut table, mut all, mut part, mut got) =
+        ([[me as u64; 2]; 12], [me], vec![0; ranks], [0], vec![0; ranks]);
+    let (mut most, mut gathered) = ([me as i32], vec![0; ranks]);
+    let (mine, ranked): (_, Vec<usize>) = ([me], (0..ranks).collect());
+    world.scope(|s| {
+        let mut open = Vec::new();
+        for (k, sum) in sums.iter_mut().enumerate() {
+            open.push(s.iallreduce_n(sum, move |a: u64, b: u64| a + b + k as u64)?);
+        }
+        let met = s.ibarrier_n()?;
+        open.push(s.ibcast_n(&mut table, ranks - 1)?);
+        open.push(s.iallgather_n(&mine, &mut all)?);
+        open.push(s.iscatter_n(&ranked, &mut part, 0)?);
+        open.push(s.ialltoall_n(&ranked, &mut got)?);
+        open.push(s.ireduce_n(&mut most, fmpl::MaxVal, 0)?);
+        let _ = s.igather_n(&mine, &mut gathered, 0)?; // the scope completes it
+        world.barrier()?;
+        met.wait()?;
+        let mut last = open.pop().unwrap();
+        while !last.test()? {}
+        open.into_iter().rev().try_for_each(|call| call.wait())
+    })?;
+    for (k, sum) in sums.iter().enumerate() {
+        assert_eq!(*sum, [(ranks * (ranks - 1) / 2 + (ranks - 1) * k) as u64; 2]);
+    }
+    assert_eq!((table, part, &all, got), ([ranks - 1], mine, &ranked, vec![me; ranks]));
+    assert_eq!(most[0], if me == 0 { ranks as i32 - 1 } else { me as i32 });
+    assert!(me != 0 || gathered == ranked);
+    // One at a time.
+    world.scope(|s| {
+        let call = s.ireduce(&mut most, fmpl::Sum, ranks - 1)?;
+        let mut sum = [1];
+        assert_eq!(s.ibarrier().map(drop).unwrap_err().code(), Code::Busy);
+        assert_eq!(world.allreduce(&mut sum, fmpl::Sum).unwrap_err().code(), Code::Busy);
+        call.wait()?;
+        s.igather(&mine, &mut gathered, 0)?.wait()
+    })?;
+    world.scope(|s| s.iallgather(&mine, &mut all)?.wait())?;
+    world.scope(|s| s.iscatter(&ranked, &mut part, 0)?.wait())?;
+    world.scope(|s| s.ialltoall(&ranked, &mut all)?.wait())?;
+    assert_eq!((part, all), (mine, vec![me; ranks]));
+    let mut wrong = [0; 99];
+    let error = world.scope(|s| s.iallgather_n(&mine, &mut wrong)?.wait()).unwrap_err();
+    assert_eq!(error.code(), Code::Argument);
+    world.barrier()?;
+});
+
 on_ranks!(a_panic_in_a_function_is_an_error_for_the_others, [2, 3], 1, |_job, world| {
     let me = world.rank();
     let call = || {
