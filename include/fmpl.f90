@@ -1739,6 +1739,112 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_mcast_irecv_cancel
   end interface
 
+  ! ---- Prepared messages -----------------------------------------------------------------------------------
+
+  !> Prepares a send that is begun over and over with the same buffer, by fmpl_send_start; what was prepared
+  !! on this (peer, index) before is forgotten. Nothing is sent, and the buffer may be changed until a start.
+  !! It meets the peer, as the first message does.
+  !! @param buf the message of every start; may be FMPL_NULL when size is 0.
+  !! @param size bytes.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param mai the index.
+  !! @param comm the communicator; what is prepared on it ends with it.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_isend.
+  interface fmpl_send_init
+    subroutine fmpl_send_init(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_init_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_init
+    subroutine fmpl_send_init8(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_init8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_init8
+  end interface
+
+  !> Prepares a receive that is begun over and over with the same buffer, by fmpl_recv_start; what was
+  !! prepared on this (peer, index) before is forgotten. Nothing is received, and the buffer may be used until
+  !! a start.
+  !! @param buf where the message of every start goes; may be FMPL_NULL when size is 0.
+  !! @param size bytes of room.
+  !! @param src the sender's rank, or FMPL_PROC_NULL.
+  !! @param mai the index; not FMPL_INDEX_ANY.
+  !! @param comm the communicator; what is prepared on it ends with it.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_irecv.
+  interface fmpl_recv_init
+    subroutine fmpl_recv_init(buf, size, src, mai, comm, ier) bind(C, name="fmpl_recv_init_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_init
+    subroutine fmpl_recv_init8(buf, size, src, mai, comm, ier) bind(C, name="fmpl_recv_init8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_init8
+  end interface
+
+  !> Begins the send that is prepared. From here on it is a request as that of fmpl_isend, and completed as
+  !! that; then it can be started again.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_isend; FMPL_ERR_REQUEST when nothing is prepared.
+  interface
+    subroutine fmpl_send_start(dst, mai, comm, ier) bind(C, name="fmpl_send_start_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_start
+  end interface
+
+  !> Begins the receive that is prepared. From here on it is a request as that of fmpl_irecv, and completed or
+  !! withdrawn as that; then it can be started again.
+  !! @param src the sender's rank, or FMPL_PROC_NULL.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_irecv; FMPL_ERR_REQUEST when nothing is prepared.
+  interface
+    subroutine fmpl_recv_start(src, mai, comm, ier) bind(C, name="fmpl_recv_start_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_start
+  end interface
+
   ! ---- Several requests at a time --------------------------------------------------------------------------
 
   !> Waits until all of several requests are over, whatever becomes of each. Of a request that is over kind is

@@ -1170,6 +1170,61 @@ int fmpl_mcast_irecv_test(fmpl_comm comm, int *done, size_t *size, int *master);
  */
 int fmpl_mcast_irecv_cancel(fmpl_comm comm);
 
+/* ---- Prepared messages --------------------------------------------------------------------------------- */
+
+/**
+ * Prepares a send that is begun over and over with the same buffer, by fmpl_send_start; what was prepared on
+ * this (peer, index) before is forgotten. Nothing is sent, and the buffer may be changed until a start. It
+ * meets the peer, as the first message does.
+ *
+ * @param[in] buf the message of every start; may be NULL when size is 0.
+ * @param[in] size bytes.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator; what is prepared on it ends with it.
+ * @return as fmpl_isend.
+ * @see FMPL paper, section 3.2.2; MPI_Send_init.
+ */
+int fmpl_send_init(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Prepares a receive that is begun over and over with the same buffer, by fmpl_recv_start; what was prepared
+ * on this (peer, index) before is forgotten. Nothing is received, and the buffer may be used until a start.
+ *
+ * @param[out] buf where the message of every start goes; may be NULL when size is 0.
+ * @param[in] size bytes of room.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index; not FMPL_INDEX_ANY.
+ * @param[in] comm the communicator; what is prepared on it ends with it.
+ * @return as fmpl_irecv.
+ * @see FMPL paper, section 3.2.2; MPI_Recv_init.
+ */
+int fmpl_recv_init(void *buf, size_t size, int src, int mai, fmpl_comm comm);
+
+/**
+ * Begins the send that is prepared. From here on it is a request as that of fmpl_isend, and completed as
+ * that; then it can be started again.
+ *
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_isend; FMPL_ERR_REQUEST when nothing is prepared.
+ * @see FMPL paper, section 3.2.2; MPI_Start.
+ */
+int fmpl_send_start(int dst, int mai, fmpl_comm comm);
+
+/**
+ * Begins the receive that is prepared. From here on it is a request as that of fmpl_irecv, and completed or
+ * withdrawn as that; then it can be started again.
+ *
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_irecv; FMPL_ERR_REQUEST when nothing is prepared.
+ * @see FMPL paper, section 3.2.2; MPI_Start.
+ */
+int fmpl_recv_start(int src, int mai, fmpl_comm comm);
+
 /* ---- Several requests at a time ------------------------------------------------------------------------ */
 
 /**

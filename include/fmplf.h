@@ -406,6 +406,12 @@
       external fmpl_mcast_wait
       external fmpl_mcast_test
       external fmpl_mcast_irecv_cancel
+      external fmpl_send_init
+      external fmpl_send_init8
+      external fmpl_recv_init
+      external fmpl_recv_init8
+      external fmpl_send_start
+      external fmpl_recv_start
       external fmpl_waitall
       external fmpl_testall
       external fmpl_waitany

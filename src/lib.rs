@@ -61,8 +61,8 @@ pub use base::error::{Code, Error, Result};
 pub use comm::{
     AbsMax, AbsMin, AnyLoanRequest, AnyRequest, Buffer, Channel, CollectiveRequest, Comm, Communicator, Counter, Event,
     FromAny, Global, Handle, Id, Job, Lent, Loan, LoanMut, LoanRequest, MaxVal, MinVal, Mode, PROC_NULL, Peer, Plain,
-    Received, Receiver, RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender, Shared, Strided, StridedMut,
-    Sum, Ticket, Transfer, Word, init, init_id, init_with, initialized, wtime,
+    PreparedRecv, PreparedSend, Received, Receiver, RecvRequest, Reduce, Refused, Remote, Scope, SendRequest, Sender,
+    Shared, Strided, StridedMut, Sum, Ticket, Transfer, Word, init, init_id, init_with, initialized, wtime,
 };
 pub use lane::{Traffic, WayTaken};
 pub use rma::GlobalAddress;

@@ -19,6 +19,7 @@ mod entry;
 mod functions;
 mod lists;
 mod loans;
+mod prepared;
 mod requests;
 mod shapes;
 

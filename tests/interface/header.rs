@@ -12,6 +12,7 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c/groups.rs"),
     include_str!("../../src/ffi/c/shapes.rs"),
     include_str!("../../src/ffi/c/any.rs"),
+    include_str!("../../src/ffi/c/prepared.rs"),
     include_str!("../../src/ffi/c/requests.rs"),
     include_str!("../../src/ffi/c/loans.rs"),
     include_str!("../../src/ffi/c/counters.rs"),
