@@ -3608,6 +3608,161 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_coll_test
   end interface
 
+  ! ---- Grids -----------------------------------------------------------------------------------------------
+
+  !> Makes a communicator whose ranks form a Cartesian grid; all ranks of the communicator call it, with the
+  !! same dimensions. The first ranks are in it, in the same order, the last dimension's neighbours side by
+  !! side.
+  !! dimensions and periods are arrays of INTEGER.
+  !! @param comm the communicator.
+  !! @param ndims dimensions, 1 or more.
+  !! @param dims ranks along each, 1 or more; together no more than comm has.
+  !! @param periods for each 1 if it closes, so that the last rank's neighbour is the first, else 0;
+  !!     FMPL_NULL: none closes.
+  !! @param cart set to the communicator, or to FMPL_COMM_NULL at ranks that have no place in it.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_comm_split, and when that is no grid of so many ranks.
+  interface
+    subroutine fmpl_cart_create(comm, ndims, dims, periods, cart, ier) bind(C, name="fmpl_cart_create_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(in) :: ndims
+      integer(c_int), dimension(*), intent(inout) :: dims
+      integer(c_int), dimension(*), intent(inout) :: periods
+      integer(c_int), intent(out) :: cart
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_cart_create
+  end interface
+
+  !> Where in its grid a rank is.
+  !! coordinates count from 0.
+  !! @param cart a communicator of fmpl_cart_create.
+  !! @param rank a rank of it.
+  !! @param coords set to its coordinates, from 0 on; as many as the grid has dimensions.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM (also for one that is no grid), FMPL_ERR_RANK.
+  interface
+    subroutine fmpl_cart_coords(cart, rank, coords, ier) bind(C, name="fmpl_cart_coords_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(in) :: rank
+      integer(c_int), dimension(*), intent(inout) :: coords
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_cart_coords
+  end interface
+
+  !> Which rank of a grid is at a place.
+  !! coordinates count from 0.
+  !! @param cart a communicator of fmpl_cart_create.
+  !! @param coords the coordinates; in a dimension that closes they go round.
+  !! @param rank set to the rank, or to FMPL_PROC_NULL beyond an edge.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_cart_coords.
+  interface
+    subroutine fmpl_cart_rank(cart, coords, rank, ier) bind(C, name="fmpl_cart_rank_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: cart
+      integer(c_int), dimension(*), intent(inout) :: coords
+      integer(c_int), intent(out) :: rank
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_cart_rank
+  end interface
+
+  !> From whom this rank receives, and to whom it sends, when all ranks of a grid send so many steps along a
+  !! dimension.
+  !! dimensions count from 0.
+  !! @param cart a communicator of fmpl_cart_create.
+  !! @param dim the dimension, from 0 on.
+  !! @param steps how far; may be negative.
+  !! @param src set to the rank to receive from, or to FMPL_PROC_NULL.
+  !! @param dst set to the rank to send to, or to FMPL_PROC_NULL.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_cart_coords; FMPL_ERR_ARGUMENT also for a dimension that there is
+  !!     not.
+  interface
+    subroutine fmpl_cart_shift(cart, dim, steps, src, dst, ier) bind(C, name="fmpl_cart_shift_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(in) :: dim
+      integer(c_int), intent(in) :: steps
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: dst
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_cart_shift
+  end interface
+
+  !> Gives each neighbour on a grid the same message, and collects one of each: of each dimension that of the
+  !! rank before this one, then that of the rank behind. What would come from beyond an edge is not touched.
+  !! @param buf this rank's message; may be FMPL_NULL when size is 0.
+  !! @param size bytes, the same on all ranks.
+  !! @param all room for two messages for each dimension; it does not overlap with buf.
+  !! @param cart a communicator of fmpl_cart_create.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast; FMPL_ERR_COMM also for a communicator that is no grid.
+  interface fmpl_neighbour_allgather
+    subroutine fmpl_neighbour_allgather(buf, size, all, cart, ier) bind(C, name="fmpl_neighbour_allgather_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_neighbour_allgather
+    subroutine fmpl_neighbour_allgather8(buf, size, all, cart, ier) bind(C, name="fmpl_neighbour_allgather8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_neighbour_allgather8
+  end interface
+
+  !> Gives each neighbour on a grid its own message, and collects one of each, in the order of
+  !! fmpl_neighbour_allgather.
+  !! @param sent two messages for each dimension: for the rank before this one, for the one behind.
+  !! @param size bytes of one message, the same on all ranks.
+  !! @param received room for as many; it does not overlap with sent.
+  !! @param cart a communicator of fmpl_cart_create.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_neighbour_allgather.
+  interface fmpl_neighbour_alltoall
+    subroutine fmpl_neighbour_alltoall(sent, size, received, cart, ier) bind(C, name="fmpl_neighbour_alltoall_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_neighbour_alltoall
+    subroutine fmpl_neighbour_alltoall8(sent, size, received, cart, ier) bind(C, name="fmpl_neighbour_alltoall8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_neighbour_alltoall8
+  end interface
+
   ! ---- Predefined functions of reductions ------------------------------------------------------------------
 
   !> int: inout[k] = inout[k] + in[k].

@@ -2109,6 +2109,88 @@ int fmpl_scatterv(const void *all, const size_t *sizes, const size_t *places, vo
 int fmpl_alltoallv(const void *sent, const size_t *sent_sizes, const size_t *sent_places, void *received,
     const size_t *received_sizes, const size_t *received_places, fmpl_comm comm);
 
+/* ---- Grids --------------------------------------------------------------------------------------------- */
+
+/**
+ * Makes a communicator whose ranks form a Cartesian grid; all ranks of the communicator call it, with the
+ * same dimensions. The first ranks are in it, in the same order, the last dimension's neighbours side by
+ * side.
+ *
+ * @param[in] comm the communicator.
+ * @param[in] ndims dimensions, 1 or more.
+ * @param[in] dims ranks along each, 1 or more; together no more than comm has.
+ * @param[in] periods for each 1 if it closes, so that the last rank's neighbour is the first, else 0; NULL:
+ *     none closes.
+ * @param[out] cart set to the communicator, or to FMPL_COMM_NULL at ranks that have no place in it.
+ * @return as fmpl_comm_split; FMPL_ERR_ARGUMENT for a NULL pointer, and when that is no grid of so many
+ *     ranks.
+ * @see MPI_Cart_create.
+ */
+int fmpl_cart_create(fmpl_comm comm, int ndims, const int *dims, const int *periods, fmpl_comm *cart);
+
+/**
+ * Where in its grid a rank is.
+ *
+ * @param[in] cart a communicator of fmpl_cart_create.
+ * @param[in] rank a rank of it.
+ * @param[out] coords set to its coordinates, from 0 on; as many as the grid has dimensions.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM (also for one that is no grid), FMPL_ERR_RANK; FMPL_ERR_ARGUMENT
+ *     for a NULL pointer.
+ * @see MPI_Cart_coords.
+ */
+int fmpl_cart_coords(fmpl_comm cart, int rank, int *coords);
+
+/**
+ * Which rank of a grid is at a place.
+ *
+ * @param[in] cart a communicator of fmpl_cart_create.
+ * @param[in] coords the coordinates; in a dimension that closes they go round.
+ * @param[out] rank set to the rank, or to FMPL_PROC_NULL beyond an edge.
+ * @return as fmpl_cart_coords.
+ * @see MPI_Cart_rank.
+ */
+int fmpl_cart_rank(fmpl_comm cart, const int *coords, int *rank);
+
+/**
+ * From whom this rank receives, and to whom it sends, when all ranks of a grid send so many steps along a
+ * dimension.
+ *
+ * @param[in] cart a communicator of fmpl_cart_create.
+ * @param[in] dim the dimension, from 0 on.
+ * @param[in] steps how far; may be negative.
+ * @param[out] src set to the rank to receive from, or to FMPL_PROC_NULL.
+ * @param[out] dst set to the rank to send to, or to FMPL_PROC_NULL.
+ * @return as fmpl_cart_coords; FMPL_ERR_ARGUMENT also for a dimension that there is not.
+ * @see MPI_Cart_shift.
+ */
+int fmpl_cart_shift(fmpl_comm cart, int dim, int steps, int *src, int *dst);
+
+/**
+ * Gives each neighbour on a grid the same message, and collects one of each: of each dimension that of the
+ * rank before this one, then that of the rank behind. What would come from beyond an edge is not touched.
+ *
+ * @param[in] buf this rank's message; may be NULL when size is 0.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all room for two messages for each dimension; it does not overlap with buf.
+ * @param[in] cart a communicator of fmpl_cart_create.
+ * @return as fmpl_bcast; FMPL_ERR_COMM also for a communicator that is no grid.
+ * @see MPI_Neighbor_allgather.
+ */
+int fmpl_neighbour_allgather(const void *buf, size_t size, void *all, fmpl_comm cart);
+
+/**
+ * Gives each neighbour on a grid its own message, and collects one of each, in the order of
+ * fmpl_neighbour_allgather.
+ *
+ * @param[in] sent two messages for each dimension: for the rank before this one, for the one behind.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[in] received room for as many; it does not overlap with sent.
+ * @param[in] cart a communicator of fmpl_cart_create.
+ * @return as fmpl_neighbour_allgather.
+ * @see MPI_Neighbor_alltoall.
+ */
+int fmpl_neighbour_alltoall(const void *sent, size_t size, void *received, fmpl_comm cart);
+
 /* ---- Predefined functions of reductions ---------------------------------------------------------------- */
 
 /** int: inout[k] = inout[k] + in[k]. */

@@ -509,6 +509,14 @@
       external fmpl_ialltoall_n8
       external fmpl_coll_wait
       external fmpl_coll_test
+      external fmpl_cart_create
+      external fmpl_cart_coords
+      external fmpl_cart_rank
+      external fmpl_cart_shift
+      external fmpl_neighbour_allgather
+      external fmpl_neighbour_allgather8
+      external fmpl_neighbour_alltoall
+      external fmpl_neighbour_alltoall8
       external fmpl_isum
       external fmpl_ssum
       external fmpl_dsum

@@ -13,6 +13,7 @@
 //! | `barrier`, `bcast`, `reduce` | the algorithms of the calls of these names, and of allreduce |
 //! | `exchange` | gather, allgather, scatter, alltoall |
 //! | `uneven` | the same of blocks of different lengths |
+//! | `neighbours` | exchanges with neighbours on a grid |
 //! | `partial` | reduce-scatter, scan, exscan |
 //! | `group` | a reduction in a group that is chosen for it |
 //! | `ask` | what calls that do not wait are asked for |
@@ -36,6 +37,7 @@ mod messages;
 #[cfg(loom)]
 pub mod model;
 mod multicast;
+mod neighbours;
 mod partial;
 mod reduce;
 mod request;
@@ -371,6 +373,25 @@ fn uneven(
         return own;
     }
     team.run(uneven.exchange(team)).and(own)
+}
+
+/// `fmpl_neighbour_alltoall`: a block of `size` bytes to each neighbour on the communicator's grid, and one from each; `one`: the same to all
+/// (`fmpl_neighbour_allgather`). What would come from beyond an edge is not touched. The two do not overlap.
+pub fn neighbours(comm: i32, give: Bytes<'_>, one: bool, size: usize, take: Room<'_>) -> Result<()> {
+    let ep = endpoint()?;
+    let team = team(ep, comm)?;
+    let call = if one { Operation::NeighbourAllgather } else { Operation::NeighbourAlltoall }.name();
+    let none = || Error::new(Code::Comm, format!("rank {}: {call}: communicator {comm} is no grid", ep.rank));
+    let grid = ep.context(comm)?.grid.get().ok_or_else(none)?;
+    let neighbours: Vec<_> = grid.neighbours(team.rank as u32).collect();
+    let all = size.saturating_mul(neighbours.len());
+    let (give, take) =
+        (check_bytes(team, give, if one { size } else { all }, call)?, check_room(team, take, all, call)?);
+    let _in = InCall::enter(team, call)?;
+    if size == 0 {
+        return Ok(());
+    }
+    team.run(neighbours::Halo { neighbours, give, one, take, size }.exchange(team))
 }
 
 /// `fmpl_exscan`: the vector of `count` elements of rank k becomes x0 ∘ x1 ∘ … ∘ x(k-1); that of rank 0 stays.

@@ -17,6 +17,7 @@ mod begun;
 mod collective;
 mod entry;
 mod functions;
+mod grids;
 mod lists;
 mod loans;
 mod prepared;

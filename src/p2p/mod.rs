@@ -23,6 +23,7 @@ pub mod any_source;
 pub mod context;
 pub mod endpoint;
 pub mod far;
+pub mod grid;
 pub mod group;
 pub mod loan;
 #[cfg(loom)]

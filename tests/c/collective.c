@@ -153,6 +153,43 @@ static void begun(void)
     free(got);
 }
 
+/* A ring of all ranks, and a line. */
+static void grids(void)
+{
+    int dims[2] = {1, 0}, periods[2] = {0, 1}, coords[2], peer, before, behind, mine, all[4] = {-1, -1, -1, -1}, give[4], k;
+    fmpl_comm ring, line;
+
+    dims[1] = size;
+    OK(fmpl_cart_create(FMPL_COMM_WORLD, 2, dims, periods, &ring));
+    OK(fmpl_cart_coords(ring, rank, coords));
+    CHECK(coords[0] == 0 && coords[1] == rank);
+    coords[1] = size;
+    OK(fmpl_cart_rank(ring, coords, &peer));
+    CHECK(peer == 0);
+    OK(fmpl_cart_shift(ring, 1, 1, &before, &behind));
+    CHECK(before == (rank + size - 1) % size && behind == (rank + 1) % size);
+    OK(fmpl_cart_shift(ring, 0, 1, &peer, &k));
+    CHECK(peer == FMPL_PROC_NULL && k == FMPL_PROC_NULL);
+    mine = 100 + rank;
+    OK(fmpl_neighbour_allgather(&mine, sizeof mine, all, ring));
+    CHECK(all[0] == -1 && all[1] == -1 && all[2] == 100 + before && all[3] == 100 + behind);
+    for (k = 0; k < 4; k++) give[k] = 10 * rank + k;
+    OK(fmpl_neighbour_alltoall(give, sizeof give[0], all, ring));
+    CHECK(all[0] == -1 && all[1] == -1 && all[2] == 10 * before + 3 && all[3] == 10 * behind + 2);
+    OK(fmpl_cart_create(FMPL_COMM_WORLD, 1, dims, NULL, &line));
+    CHECK((line != FMPL_COMM_NULL) == (rank == 0));
+    if (line != FMPL_COMM_NULL) OK(fmpl_comm_free(&line));
+    dims[0] = size + 1;
+    CHECK(fmpl_cart_create(FMPL_COMM_WORLD, 1, dims, NULL, &line) == FMPL_ERR_ARGUMENT);
+    CHECK(fmpl_cart_create(FMPL_COMM_WORLD, 0, dims, NULL, &line) == FMPL_ERR_ARGUMENT);
+    CHECK(fmpl_cart_create(FMPL_COMM_WORLD, 1, NULL, NULL, &line) == FMPL_ERR_ARGUMENT);
+    CHECK(fmpl_cart_coords(FMPL_COMM_WORLD, 0, coords) == FMPL_ERR_COMM);
+    CHECK(fmpl_cart_coords(ring, size, coords) == FMPL_ERR_RANK);
+    CHECK(fmpl_cart_shift(ring, 2, 1, &before, &behind) == FMPL_ERR_ARGUMENT);
+    CHECK(fmpl_neighbour_alltoall(give, 4, all, FMPL_COMM_WORLD) == FMPL_ERR_COMM);
+    OK(fmpl_comm_free(&ring));
+}
+
 static void blocks(void)
 {
     int *all = malloc(size * N * sizeof *all), *of_all = malloc(size * N * sizeof *all), mine[N], sum, k, r, done = 0;
@@ -255,6 +292,7 @@ int main(int argc, char **argv)
     blocks();
     uneven();
     begun();
+    grids();
     CHECK(fmpl_allreduce(d, N, (fmpl_func)0, FMPL_COMM_WORLD, NULL) == FMPL_ERR_ARGUMENT);
     CHECK(all_are_known() == 0);
     fmpl_dsum(d, d + 1, 1);

@@ -6,7 +6,7 @@ use fmpl::launch::embedded::{End, Outcome};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-const CALLS: [&str; 27] = [
+const CALLS: [&str; 28] = [
     "barrier",
     "bcast 8",
     "bcast 8000",
@@ -33,6 +33,7 @@ const CALLS: [&str; 27] = [
     "ireduce 8000",
     "ialltoall 2000",
     "several 8000",
+    "neighbours 200000",
     "several 200000",
 ];
 
@@ -80,6 +81,17 @@ fn call(kind: &str, buf: &mut [u8], round: usize) -> i32 {
                 fmpl_ireduce_test(WORLD, done)
             }),
             "ialltoall" => completed(fmpl_ialltoall(other, bytes, p, WORLD), |done| fmpl_ialltoall_test(WORLD, done)),
+            "neighbours" => {
+                let (dims, mut cart) = (size(), NULL);
+                match fmpl_cart_create(WORLD, 1, &dims, &1, &mut cart) {
+                    0 => {
+                        let code = fmpl_neighbour_alltoall(other, bytes, p, cart);
+                        free(cart);
+                        code
+                    }
+                    code => code,
+                }
+            }
             "several" => crate::begun::some(bytes),
             "reduce" => fmpl_reduce(p, count, Some(fmpl_dsum), root, WORLD, null_mut()),
             _ => fmpl_allreduce(p, count, Some(fmpl_dsum), WORLD, null_mut()),

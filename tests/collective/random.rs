@@ -266,7 +266,7 @@ pub struct Call {
 
 impl Call {
     pub fn new(draw: &mut Draw, ranks: i32, most: usize) -> Call {
-        let (number, what) = (draw.number(), draw.below(30));
+        let (number, what) = (draw.number(), draw.below(32));
         let (root, kind) = (draw.below(ranks as usize) as i32, KINDS[draw.below(KINDS.len())]);
         Call { number, what, root, kind, bytes: draw.size(most) }
     }
@@ -326,6 +326,7 @@ impl Call {
             }
             20 | 21 => reduces_in_a_group(kind, count, number, own, text),
             16..=19 => begun::one(number, root, kind, bytes, own, text),
+            30 | 31 => with_neighbours(number, bytes, own, text),
             22..=25 => begun::several(number, root, kind, bytes, own, text),
             _ => begun::one(number, root, kind, bytes, own, text),
         }
@@ -373,6 +374,48 @@ fn moves_blocks(call: usize, size: usize, root: i32, number: u64, own: &mut Draw
     let name = ["gather", "allgather", "scatter", "alltoall"][call];
     same(take.bytes(), &want, &format!("{text}: {name} of {size}, root {root}"));
     same(give.bytes(), &gives, &format!("{text}: {name} of {size}, what was given"));
+}
+
+/// A grid of all ranks or some, on which neighbours exchange blocks.
+fn with_neighbours(number: u64, bytes: usize, own: &mut Draw, text: &str) {
+    let (me, ranks) = (rank(), size());
+    let rows = 1 + (number % 3) as i32 % ranks;
+    let (dims, closes) = ([rows, ranks / rows], [(number >> 8) as i32 & 1, (number >> 9) as i32 & 1]);
+    let mut cart = NULL;
+    // SAFETY: two dimensions.
+    ok(unsafe { fmpl_cart_create(comm(), 2, dims.as_ptr(), closes.as_ptr(), &mut cart) });
+    assert_eq!(cart != NULL, me < dims[0] * dims[1], "{text}");
+    if cart == NULL {
+        return;
+    }
+    let (at, one) = ([me / dims[1], me % dims[1]], number >> 10 & 1 == 1);
+    // Before and behind, along rows and columns.
+    let around: Vec<Option<i32>> = (0..4)
+        .map(|k| {
+            let mut place = at;
+            place[k / 2] += if k % 2 == 0 { -1 } else { 1 };
+            for d in 0..2 {
+                place[d] = if closes[d] == 1 { place[d].rem_euclid(dims[d]) } else { place[d] };
+            }
+            let inside = (0..2).all(|d| (0..dims[d]).contains(&place[d]));
+            inside.then_some(place[0] * dims[1] + place[1])
+        })
+        .collect();
+    let each = bytes / 4;
+    let block = |from: i32, k: usize| message(each, number ^ (from as u64 * 100 + if one { 0 } else { k as u64 }));
+    let given: Vec<u8> = (0..if one { 1 } else { 4 }).flat_map(|k| block(me, k)).collect();
+    let want: Vec<u8> = (0..4).flat_map(|k| around[k].map_or(vec![0x77; each], |from| block(from, k ^ 1))).collect();
+    let (mut give, mut take) = (Memory::new(&given, own), Memory::new(&vec![0x77; 4 * each], own));
+    let (g, t) = (give.bytes().as_ptr().cast(), take.bytes().as_mut_ptr().cast());
+    // SAFETY: four blocks, but for one that goes to all.
+    ok(unsafe {
+        match one {
+            true => fmpl_neighbour_allgather(g, each, t, cart),
+            false => fmpl_neighbour_alltoall(g, each, t, cart),
+        }
+    });
+    same(take.bytes(), &want, &format!("{text}: neighbours of {each} on {dims:?} {closes:?}"));
+    free(cart);
 }
 
 /// A reduction in a group drawn for it; the others do not take part.

@@ -146,7 +146,36 @@ contains
       call check(ier)
     end do
     call begun()
+    call grids()
   end subroutine blocks
+  ! A ring of all ranks.
+  subroutine grids()
+    integer :: ring, at(1), peer, before, behind, two(2)
+    integer :: dims(1), periods(1)
+    dims = ranks
+    periods = 1
+    call fmpl_cart_create(FMPL_COMM_WORLD, 1, dims, periods, ring, ier)
+    call check(ier)
+    call fmpl_cart_coords(ring, rank, at, ier)
+    call check(ier)
+    if (at(1) /= rank) error stop 'cart_coords'
+    at = -1
+    call fmpl_cart_rank(ring, at, peer, ier)
+    call check(ier)
+    if (peer /= ranks - 1) error stop 'cart_rank'
+    call fmpl_cart_shift(ring, 0, 1, before, behind, ier)
+    call check(ier)
+    if (behind /= mod(rank + 1, ranks)) error stop 'cart_shift'
+    two = -1
+    call fmpl_neighbour_allgather(rank, 4, two, ring, ier)
+    call check(ier)
+    if (any(two /= [before, behind])) error stop 'neighbour_allgather'
+    call fmpl_neighbour_alltoall([2 * rank, 2 * rank + 1], 4_8, two, ring, ier)
+    call check(ier)
+    if (any(two /= [2 * before + 1, 2 * behind])) error stop 'neighbour_alltoall'
+    call fmpl_comm_free(ring, ier)
+    call check(ier)
+  end subroutine grids
   ! Calls that do not wait, one at a time and several.
   subroutine begun()
     integer(8) :: ticket(9)

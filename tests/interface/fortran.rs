@@ -16,6 +16,7 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/fortran/loans.rs"),
     include_str!("../../src/ffi/fortran/collective.rs"),
     include_str!("../../src/ffi/fortran/begun.rs"),
+    include_str!("../../src/ffi/fortran/grids.rs"),
     include_str!("../../src/ffi/fortran/functions.rs"),
     include_str!("../../src/ffi/fortran/acp.rs")
 );

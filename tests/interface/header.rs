@@ -20,6 +20,7 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c/begun.rs"),
     include_str!("../../src/ffi/c/tickets.rs"),
     include_str!("../../src/ffi/c/uneven.rs"),
+    include_str!("../../src/ffi/c/grids.rs"),
     include_str!("../../src/ffi/c/functions.rs")
 );
 const ERRORS: &str = include_str!("../../src/base/error.rs");

@@ -231,3 +231,43 @@ on_ranks!(a_short_broadcast_into_a_slice_that_is_too_short, [2], 1, |_job, world
         assert!(error.code() == Code::Argument && error.detail().contains("makes the call with"), "{error}");
     }
 });
+
+on_ranks!(neighbours_on_a_grid_exchange, [1, 2, 3, 6, 8], 1, |_job, world| {
+    let (me, ranks) = (world.rank(), world.size());
+    let (rows, columns) = if ranks >= 6 { (2, 3) } else { (1, ranks) };
+    let sides = [(rows, true), (columns, false)];
+    let grid = world.grid(&sides)?;
+    assert_eq!(grid.is_some(), me < rows * columns);
+    assert_eq!(world.neighbour_allgather(&[1], &mut [0; 4]).unwrap_err().code(), Code::Comm);
+    assert_eq!(world.grid(&[(ranks + 1, true)]).map(drop).unwrap_err().code(), Code::Argument);
+    if let Some(grid) = &grid {
+        let comm = grid.comm();
+        let at = comm.coordinates(me)?;
+        assert_eq!(at, [me / columns, me % columns]);
+        let place = |row: i64, column: i64| comm.rank_at(&[row, column]);
+        let (row, column) = (at[0] as i64, at[1] as i64);
+        let around =
+            [place(row - 1, column)?, place(row + 1, column)?, place(row, column - 1)?, place(row, column + 1)?];
+        assert_eq!(comm.shift(1, 1)?, (around[2], around[3]));
+        assert_eq!(comm.shift(0, -1)?, (around[1], around[0]));
+        assert!(comm.rank_at(&[1]).is_err() && comm.shift(2, 1).is_err() && comm.coordinates(99).is_err());
+        for len in [0, 1, 900, 60_000] {
+            let word = |from: usize, k: usize| (from * 10 + k) as u64;
+            let want = |k: usize, of: usize| around[k].map_or(7, |rank| word(rank, of));
+            let mut got = vec![7u64; 4 * len];
+            comm.neighbour_allgather(&vec![word(me, 0); len], &mut got)?;
+            for (k, got) in got.chunks_exact(len.max(1)).enumerate() {
+                assert!(got.iter().all(|x| *x == want(k, 0)), "{me}: {k} of {around:?}");
+            }
+            let sent: Vec<u64> = (0..4).flat_map(|k| vec![word(me, k); len]).collect();
+            let mut got = vec![7u64; 4 * len];
+            comm.neighbour_alltoall(&sent, &mut got)?;
+            for (k, got) in got.chunks_exact(len.max(1)).enumerate() {
+                // What comes from the rank behind is what that one has for the one before it.
+                assert!(got.iter().all(|x| *x == want(k, k ^ 1)), "{me}: {k} of {around:?}");
+            }
+        }
+        assert_eq!(comm.neighbour_alltoall(&[1; 4], &mut [0; 5]).unwrap_err().code(), Code::Argument);
+    }
+    world.barrier()?;
+});
