@@ -46,12 +46,25 @@ module fmpl
   integer(c_int), parameter :: FMPL_REQUEST_MCAST = 5
   !> A kind of request: of fmpl_mcast_irecv; comm.
   integer(c_int), parameter :: FMPL_REQUEST_MCAST_RECV = 6
-  !> A kind of request: of fmpl_ibarrier; comm.
+  !> A kind of request: of fmpl_ibarrier or fmpl_ibarrier_n; comm and, of a call with one, ticket, which is 0
+  !! otherwise. So for all collective calls.
   integer(c_int), parameter :: FMPL_REQUEST_BARRIER = 7
-  !> A kind of request: of fmpl_ibcast; comm.
+  !> A kind of request: of fmpl_ibcast; comm, ticket.
   integer(c_int), parameter :: FMPL_REQUEST_BCAST = 8
-  !> A kind of request: of fmpl_iallreduce; comm.
+  !> A kind of request: of fmpl_iallreduce; comm, ticket.
   integer(c_int), parameter :: FMPL_REQUEST_ALLREDUCE = 9
+  !> A kind of request: of fmpl_ireduce; comm, ticket.
+  integer(c_int), parameter :: FMPL_REQUEST_REDUCE = 10
+  !> A kind of request: of fmpl_igather; comm, ticket.
+  integer(c_int), parameter :: FMPL_REQUEST_GATHER = 11
+  !> A kind of request: of fmpl_iallgather; comm, ticket.
+  integer(c_int), parameter :: FMPL_REQUEST_ALLGATHER = 12
+  !> A kind of request: of fmpl_iscatter; comm, ticket.
+  integer(c_int), parameter :: FMPL_REQUEST_SCATTER = 13
+  !> A kind of request: of fmpl_ialltoall; comm, ticket.
+  integer(c_int), parameter :: FMPL_REQUEST_ALLTOALL = 14
+  !> How many collective calls with tickets a communicator may have that are begun and not completed.
+  integer(c_int), parameter :: FMPL_TICKETS = 64
   !> Bytes of matching area for each index, for a caller that brings its own area to fmpl_init.
   integer(c_int), parameter :: FMPL_MA_BYTES = 64
   !> Bytes of completion-flag area for each index, for a caller that brings its own area to fmpl_init.
@@ -1726,6 +1739,112 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_mcast_irecv_cancel
   end interface
 
+  ! ---- Prepared messages -----------------------------------------------------------------------------------
+
+  !> Prepares a send that is begun over and over with the same buffer, by fmpl_send_start; what was prepared
+  !! on this (peer, index) before is forgotten. Nothing is sent, and the buffer may be changed until a start.
+  !! It meets the peer, as the first message does.
+  !! @param buf the message of every start; may be FMPL_NULL when size is 0.
+  !! @param size bytes.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param mai the index.
+  !! @param comm the communicator; what is prepared on it ends with it.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_isend.
+  interface fmpl_send_init
+    subroutine fmpl_send_init(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_init_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_init
+    subroutine fmpl_send_init8(buf, size, dst, mai, comm, ier) bind(C, name="fmpl_send_init8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_init8
+  end interface
+
+  !> Prepares a receive that is begun over and over with the same buffer, by fmpl_recv_start; what was
+  !! prepared on this (peer, index) before is forgotten. Nothing is received, and the buffer may be used until
+  !! a start.
+  !! @param buf where the message of every start goes; may be FMPL_NULL when size is 0.
+  !! @param size bytes of room.
+  !! @param src the sender's rank, or FMPL_PROC_NULL.
+  !! @param mai the index; not FMPL_INDEX_ANY.
+  !! @param comm the communicator; what is prepared on it ends with it.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_irecv.
+  interface fmpl_recv_init
+    subroutine fmpl_recv_init(buf, size, src, mai, comm, ier) bind(C, name="fmpl_recv_init_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_init
+    subroutine fmpl_recv_init8(buf, size, src, mai, comm, ier) bind(C, name="fmpl_recv_init8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_init8
+  end interface
+
+  !> Begins the send that is prepared. From here on it is a request as that of fmpl_isend, and completed as
+  !! that; then it can be started again.
+  !! @param dst the receiver's rank, or FMPL_PROC_NULL.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_isend; FMPL_ERR_REQUEST when nothing is prepared.
+  interface
+    subroutine fmpl_send_start(dst, mai, comm, ier) bind(C, name="fmpl_send_start_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: dst
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_send_start
+  end interface
+
+  !> Begins the receive that is prepared. From here on it is a request as that of fmpl_irecv, and completed or
+  !! withdrawn as that; then it can be started again.
+  !! @param src the sender's rank, or FMPL_PROC_NULL.
+  !! @param mai the index.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_irecv; FMPL_ERR_REQUEST when nothing is prepared.
+  interface
+    subroutine fmpl_recv_start(src, mai, comm, ier) bind(C, name="fmpl_recv_start_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: src
+      integer(c_int), intent(in) :: mai
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_recv_start
+  end interface
+
   ! ---- Several requests at a time --------------------------------------------------------------------------
 
   !> Waits until all of several requests are over, whatever becomes of each. Of a request that is over kind is
@@ -2418,39 +2537,6 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_alltoall8
   end interface
 
-  !> Begins to copy a buffer of one rank to all ranks, as fmpl_bcast does. The buffer must not be touched, at
-  !! the root not be changed, until the call is completed. Until then all other collective calls of the
-  !! communicator get FMPL_ERR_BUSY.
-  !! @param buf the message at the root, room for it elsewhere; may be FMPL_NULL when size is 0.
-  !! @param size bytes, the same on all ranks.
-  !! @param root the rank whose buffer it is.
-  !! @param comm the communicator.
-  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast.
-  interface fmpl_ibcast
-    subroutine fmpl_ibcast(buf, size, root, comm, ier) bind(C, name="fmpl_ibcast_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DIR$ IGNORE_TKR buf
-      type(*), dimension(*) :: buf
-      integer(c_int), intent(in) :: size
-      integer(c_int), intent(in) :: root
-      integer(c_int), intent(in) :: comm
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_ibcast
-    subroutine fmpl_ibcast8(buf, size, root, comm, ier) bind(C, name="fmpl_ibcast8_")
-      import :: c_int, c_int64_t, c_ptr, c_double
-      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
-      !DIR$ IGNORE_TKR buf
-      type(*), dimension(*) :: buf
-      integer(c_int64_t), intent(in) :: size
-      integer(c_int), intent(in) :: root
-      integer(c_int), intent(in) :: comm
-      integer(c_int), intent(out) :: ier
-    end subroutine fmpl_ibcast8
-  end interface
-
   !> Combines the ranks' vectors as fmpl_reduce does; each rank gets a block of the result.
   !! @param all the vector, a block of count elements for each rank, in the order of the ranks; it is not
   !!     changed.
@@ -2718,9 +2804,36 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_mcast_reduce
   end interface
 
-  !> Begins a barrier. A communicator has at most one collective call under way: until this one is completed
-  !! all others get FMPL_ERR_BUSY. A call that has begun moves on while this process tests it or waits for
-  !! anything else.
+  !> Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
+  !! function is called with parts of the vectors, inout before in in the order of the ranks, and must call
+  !! nothing of the library. Registering it again replaces what was said before. May be called at any time.
+  !! The function must return. Whatever thread of the process waits in the library may be the one that calls
+  !! it, for a call that another thread has begun, so nothing can come out of it: an exception of C++, a panic
+  !! of Rust or the end of its thread (pthread_exit, pthread_cancel) ends the process with a message that
+  !! names the rank and the function, and the other ranks get FMPL_ERR_PEER. To leave it by longjmp is
+  !! undefined. A function that cannot go on calls abort, or keeps its failure where the program finds it.
+  !! the function is a subroutine (inout, in, count) with an INTEGER count. It must return: a STOP in it ends
+  !! the process, and the other ranks get FMPL_ERR_PEER.
+  !! @param func inout\[k\] = inout\[k\] o in\[k\] for count elements; in is not aligned better than its
+  !!     elements.
+  !! @param element_size bytes of an element, 1 to 8192.
+  !! @param commutes 1 if a o b = b o a, else 0. Functions are applied in the order of the ranks in any case.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT.
+  interface
+    subroutine fmpl_func_register(func, element_size, commutes, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      external :: func
+      integer(c_int), intent(in) :: element_size
+      integer(c_int), intent(in) :: commutes
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_func_register
+  end interface
+
+  ! ---- Collective calls that do not wait -------------------------------------------------------------------
+
+  !> Begins a barrier. A communicator has at most one collective call without a ticket under way: until this
+  !! one is completed all others get FMPL_ERR_BUSY. A call that has begun moves on while this process tests it
+  !! or waits for anything else.
   !! @param comm the communicator.
   !! @param ier FMPL_SUCCESS, or: as fmpl_barrier; FMPL_ERR_BUSY.
   interface
@@ -2731,10 +2844,74 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_ibarrier
   end interface
 
+  !> Begins to copy a buffer of one rank to all ranks, as fmpl_bcast does. The buffer must not be touched, at
+  !! the root not be changed, until the call is completed. Until then all other collective calls of the
+  !! communicator without tickets get FMPL_ERR_BUSY.
+  !! @param buf the message at the root, room for it elsewhere; may be FMPL_NULL when size is 0.
+  !! @param size bytes, the same on all ranks.
+  !! @param root the rank whose buffer it is.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast.
+  interface fmpl_ibcast
+    subroutine fmpl_ibcast(buf, size, root, comm, ier) bind(C, name="fmpl_ibcast_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibcast
+    subroutine fmpl_ibcast8(buf, size, root, comm, ier) bind(C, name="fmpl_ibcast8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibcast8
+  end interface
+
+  !> Begins to combine the ranks' vectors, as fmpl_reduce does. Until the call is completed all other
+  !! collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+  !! work may be FMPL_NULL.
+  !! @param buf the vector; may be FMPL_NULL when count is 0. It must not be touched until the call is
+  !!     completed.
+  !! @param count elements, the same on all ranks.
+  !! @param func how two elements are combined.
+  !! @param root the rank that gets the result.
+  !! @param comm the communicator.
+  !! @param work room for as many elements as buf has, which the library may use until the call is completed,
+  !!     or FMPL_NULL.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_reduce.
+  interface
+    subroutine fmpl_ireduce(buf, count, func, root, comm, work, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: count
+      external :: func
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: work
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: work
+      !DIR$ IGNORE_TKR work
+      type(*), dimension(*) :: work
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ireduce
+  end interface
+
   !> Begins to combine the ranks' vectors as fmpl_allreduce does. The buffer must not be touched until the
-  !! call is completed. Until then all other collective calls of the communicator get FMPL_ERR_BUSY. A
-  !! function of the program may be called in any call of the library that waits or tests, also by another
-  !! thread.
+  !! call is completed. Until then all other collective calls of the communicator without tickets get
+  !! FMPL_ERR_BUSY. A function of the program may be called in any call of the library that waits or tests,
+  !! also by another thread.
   !! work may be FMPL_NULL.
   !! @param buf the vector; may be FMPL_NULL when count is 0.
   !! @param count elements, the same on all ranks.
@@ -2759,6 +2936,168 @@ type, bind(C) :: fmpl_request
       type(*), dimension(*) :: work
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_iallreduce
+  end interface
+
+  !> Begins to collect a message of each rank at one rank, as fmpl_gather does. Until the call is completed
+  !! all other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+  !! @param buf this rank's message, as for fmpl_gather; it must not change until the call is completed.
+  !! @param size bytes, the same on all ranks.
+  !! @param all at the root room for a message of each rank, not to be touched until the call is completed;
+  !!     elsewhere it is not looked at.
+  !! @param root the rank that collects.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_gather.
+  interface fmpl_igather
+    subroutine fmpl_igather(buf, size, all, root, comm, ier) bind(C, name="fmpl_igather_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_igather
+    subroutine fmpl_igather8(buf, size, all, root, comm, ier) bind(C, name="fmpl_igather8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_igather8
+  end interface
+
+  !> Begins to collect a message of each rank at all ranks, as fmpl_allgather does. Until the call is
+  !! completed all other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+  !! @param buf this rank's message, as for fmpl_allgather; it must not change until the call is completed.
+  !! @param size bytes, the same on all ranks.
+  !! @param all room for a message of each rank, not to be touched until the call is completed.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_allgather.
+  interface fmpl_iallgather
+    subroutine fmpl_iallgather(buf, size, all, comm, ier) bind(C, name="fmpl_iallgather_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iallgather
+    subroutine fmpl_iallgather8(buf, size, all, comm, ier) bind(C, name="fmpl_iallgather8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iallgather8
+  end interface
+
+  !> Begins to give each rank its own message of one rank, as fmpl_scatter does. Until the call is completed
+  !! all other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+  !! @param all at the root a message for each rank, not to be changed until the call is completed; elsewhere
+  !!     it is not looked at.
+  !! @param size bytes of one message, the same on all ranks.
+  !! @param buf room for this rank's message, as for fmpl_scatter; it must not be touched until the call is
+  !!     completed.
+  !! @param root the rank that has the messages.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_scatter.
+  interface fmpl_iscatter
+    subroutine fmpl_iscatter(all, size, buf, root, comm, ier) bind(C, name="fmpl_iscatter_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*), intent(in) :: all
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iscatter
+    subroutine fmpl_iscatter8(all, size, buf, root, comm, ier) bind(C, name="fmpl_iscatter8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*), intent(in) :: all
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iscatter8
+  end interface
+
+  !> Begins to give each rank its own message of each rank, as fmpl_alltoall does. Until the call is completed
+  !! all other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+  !! @param sent a message for each rank, not to be changed until the call is completed.
+  !! @param size bytes of one message, the same on all ranks.
+  !! @param received room for a message of each rank, which does not overlap with sent; not to be touched
+  !!     until the call is completed.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_alltoall.
+  interface fmpl_ialltoall
+    subroutine fmpl_ialltoall(sent, size, received, comm, ier) bind(C, name="fmpl_ialltoall_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ialltoall
+    subroutine fmpl_ialltoall8(sent, size, received, comm, ier) bind(C, name="fmpl_ialltoall8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ialltoall8
   end interface
 
   !> Waits until every rank of the communicator has begun the barrier of fmpl_ibarrier.
@@ -2811,6 +3150,31 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_ibcast_test
   end interface
 
+  !> Completes the call of fmpl_ireduce.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_reduce, and the
+  !!     call is over.
+  interface
+    subroutine fmpl_ireduce_wait(comm, ier) bind(C, name="fmpl_ireduce_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ireduce_wait
+  end interface
+
+  !> Completes the call of fmpl_ireduce if that takes no waiting.
+  !! @param comm the communicator.
+  !! @param done set to 1, and the call is over, or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_ireduce_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface
+    subroutine fmpl_ireduce_test(comm, done, ier) bind(C, name="fmpl_ireduce_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ireduce_test
+  end interface
+
   !> Completes the call of fmpl_iallreduce.
   !! @param comm the communicator.
   !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_allreduce, and
@@ -2836,29 +3200,567 @@ type, bind(C) :: fmpl_request
     end subroutine fmpl_iallreduce_test
   end interface
 
-  !> Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
-  !! function is called with parts of the vectors, inout before in in the order of the ranks, and must call
-  !! nothing of the library. Registering it again replaces what was said before. May be called at any time.
-  !! The function must return. Whatever thread of the process waits in the library may be the one that calls
-  !! it, for a call that another thread has begun, so nothing can come out of it: an exception of C++, a panic
-  !! of Rust or the end of its thread (pthread_exit, pthread_cancel) ends the process with a message that
-  !! names the rank and the function, and the other ranks get FMPL_ERR_PEER. To leave it by longjmp is
-  !! undefined. A function that cannot go on calls abort, or keeps its failure where the program finds it.
-  !! the function is a subroutine (inout, in, count) with an INTEGER count. It must return: a STOP in it ends
-  !! the process, and the other ranks get FMPL_ERR_PEER.
-  !! @param func inout\[k\] = inout\[k\] o in\[k\] for count elements; in is not aligned better than its
-  !!     elements.
-  !! @param element_size bytes of an element, 1 to 8192.
-  !! @param commutes 1 if a o b = b o a, else 0. Functions are applied in the order of the ranks in any case.
-  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT.
+  !> Completes the call of fmpl_igather.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_gather, and the
+  !!     call is over.
   interface
-    subroutine fmpl_func_register(func, element_size, commutes, ier)
+    subroutine fmpl_igather_wait(comm, ier) bind(C, name="fmpl_igather_wait_")
       import :: c_int, c_int64_t, c_ptr, c_double
-      external :: func
-      integer(c_int), intent(in) :: element_size
-      integer(c_int), intent(in) :: commutes
+      integer(c_int), intent(in) :: comm
       integer(c_int), intent(out) :: ier
-    end subroutine fmpl_func_register
+    end subroutine fmpl_igather_wait
+  end interface
+
+  !> Completes the call of fmpl_igather if that takes no waiting.
+  !! @param comm the communicator.
+  !! @param done set to 1, and the call is over, or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_igather_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface
+    subroutine fmpl_igather_test(comm, done, ier) bind(C, name="fmpl_igather_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_igather_test
+  end interface
+
+  !> Completes the call of fmpl_iallgather.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_allgather, and
+  !!     the call is over.
+  interface
+    subroutine fmpl_iallgather_wait(comm, ier) bind(C, name="fmpl_iallgather_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iallgather_wait
+  end interface
+
+  !> Completes the call of fmpl_iallgather if that takes no waiting.
+  !! @param comm the communicator.
+  !! @param done set to 1, and the call is over, or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_iallgather_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface
+    subroutine fmpl_iallgather_test(comm, done, ier) bind(C, name="fmpl_iallgather_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iallgather_test
+  end interface
+
+  !> Completes the call of fmpl_iscatter.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_scatter, and
+  !!     the call is over.
+  interface
+    subroutine fmpl_iscatter_wait(comm, ier) bind(C, name="fmpl_iscatter_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iscatter_wait
+  end interface
+
+  !> Completes the call of fmpl_iscatter if that takes no waiting.
+  !! @param comm the communicator.
+  !! @param done set to 1, and the call is over, or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_iscatter_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface
+    subroutine fmpl_iscatter_test(comm, done, ier) bind(C, name="fmpl_iscatter_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iscatter_test
+  end interface
+
+  !> Completes the call of fmpl_ialltoall.
+  !! @param comm the communicator.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_alltoall, and
+  !!     the call is over.
+  interface
+    subroutine fmpl_ialltoall_wait(comm, ier) bind(C, name="fmpl_ialltoall_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ialltoall_wait
+  end interface
+
+  !> Completes the call of fmpl_ialltoall if that takes no waiting.
+  !! @param comm the communicator.
+  !! @param done set to 1, and the call is over, or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_ialltoall_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface
+    subroutine fmpl_ialltoall_test(comm, done, ier) bind(C, name="fmpl_ialltoall_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ialltoall_test
+  end interface
+
+  ! ---- Several collective calls at a time ------------------------------------------------------------------
+
+  !> Begins a barrier, and gives it a ticket. As all calls with tickets: up to FMPL_TICKETS of a communicator
+  !! may be begun and not completed. All ranks begin them in the same order, also with respect to other
+  !! collective calls of the communicator, which can be made meanwhile; each rank completes them in whatever
+  !! order it wants, by fmpl_coll_wait or fmpl_coll_test. They are done by messages between the ranks, eight
+  !! of a communicator at a time, and move on while this process tests one or waits for anything else.
+  !! a ticket is an INTEGER(8).
+  !! @param comm the communicator.
+  !! @param ticket set to the call's name, which is never 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_barrier; FMPL_ERR_BUSY when so many are begun and not completed, and
+  !!     FMPL_ERR_ARGUMENT when ticket is FMPL_NULL: then nothing has begun.
+  interface
+    subroutine fmpl_ibarrier_n(comm, ticket, ier) bind(C, name="fmpl_ibarrier_n_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibarrier_n
+  end interface
+
+  !> Begins to copy a buffer of one rank to all ranks, as fmpl_ibcast does, and gives the call a ticket: see
+  !! fmpl_ibarrier_n.
+  !! a ticket is an INTEGER(8).
+  !! @param buf the message at the root, room for it elsewhere. It must not be touched, at the root not be
+  !!     changed, until the call is completed.
+  !! @param size bytes, the same on all ranks.
+  !! @param root the rank whose buffer it is.
+  !! @param comm the communicator.
+  !! @param ticket set to the call's name.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast, and as fmpl_ibarrier_n.
+  interface fmpl_ibcast_n
+    subroutine fmpl_ibcast_n(buf, size, root, comm, ticket, ier) bind(C, name="fmpl_ibcast_n_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: size
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibcast_n
+    subroutine fmpl_ibcast_n8(buf, size, root, comm, ticket, ier) bind(C, name="fmpl_ibcast_n8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int64_t), intent(in) :: size
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ibcast_n8
+  end interface
+
+  !> Begins to combine the ranks' vectors, as fmpl_ireduce does, and gives the call a ticket: see
+  !! fmpl_ibarrier_n.
+  !! a ticket is an INTEGER(8).
+  !! @param buf the vector. It must not be touched until the call is completed.
+  !! @param count elements, the same on all ranks.
+  !! @param func how two elements are combined; elements may be combined as ((x0 o x1) o (x2 o x3)), so it
+  !!     must be associative.
+  !! @param root the rank that gets the result.
+  !! @param comm the communicator.
+  !! @param ticket set to the call's name.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_reduce, and as fmpl_ibarrier_n.
+  interface
+    subroutine fmpl_ireduce_n(buf, count, func, root, comm, ticket, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: count
+      external :: func
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ireduce_n
+  end interface
+
+  !> Begins to combine the ranks' vectors for all ranks, as fmpl_iallreduce does, and gives the call a ticket:
+  !! see fmpl_ibarrier_n.
+  !! a ticket is an INTEGER(8).
+  !! @param buf the vector. It must not be touched until the call is completed.
+  !! @param count elements, the same on all ranks.
+  !! @param func how two elements are combined, as for fmpl_ireduce_n.
+  !! @param comm the communicator.
+  !! @param ticket set to the call's name.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_allreduce, and as fmpl_ibarrier_n.
+  interface
+    subroutine fmpl_iallreduce_n(buf, count, func, comm, ticket, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: count
+      external :: func
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iallreduce_n
+  end interface
+
+  !> Begins to collect a message of each rank at one rank, as fmpl_igather does, and gives the call a ticket:
+  !! see fmpl_ibarrier_n.
+  !! a ticket is an INTEGER(8).
+  !! @param buf this rank's message, as for fmpl_igather.
+  !! @param size bytes, the same on all ranks.
+  !! @param all at the root room for a message of each rank; elsewhere it is not looked at.
+  !! @param root the rank that collects.
+  !! @param comm the communicator.
+  !! @param ticket set to the call's name.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_gather, and as fmpl_ibarrier_n.
+  interface fmpl_igather_n
+    subroutine fmpl_igather_n(buf, size, all, root, comm, ticket, ier) bind(C, name="fmpl_igather_n_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_igather_n
+    subroutine fmpl_igather_n8(buf, size, all, root, comm, ticket, ier) bind(C, name="fmpl_igather_n8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_igather_n8
+  end interface
+
+  !> Begins to collect a message of each rank at all ranks, as fmpl_iallgather does, and gives the call a
+  !! ticket: see fmpl_ibarrier_n.
+  !! a ticket is an INTEGER(8).
+  !! @param buf this rank's message, as for fmpl_iallgather.
+  !! @param size bytes, the same on all ranks.
+  !! @param all room for a message of each rank.
+  !! @param comm the communicator.
+  !! @param ticket set to the call's name.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_allgather, and as fmpl_ibarrier_n.
+  interface fmpl_iallgather_n
+    subroutine fmpl_iallgather_n(buf, size, all, comm, ticket, ier) bind(C, name="fmpl_iallgather_n_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iallgather_n
+    subroutine fmpl_iallgather_n8(buf, size, all, comm, ticket, ier) bind(C, name="fmpl_iallgather_n8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iallgather_n8
+  end interface
+
+  !> Begins to give each rank its own message of one rank, as fmpl_iscatter does, and gives the call a ticket:
+  !! see fmpl_ibarrier_n.
+  !! a ticket is an INTEGER(8).
+  !! @param all at the root a message for each rank; elsewhere it is not looked at.
+  !! @param size bytes of one message, the same on all ranks.
+  !! @param buf room for this rank's message, as for fmpl_iscatter.
+  !! @param root the rank that has the messages.
+  !! @param comm the communicator.
+  !! @param ticket set to the call's name.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_scatter, and as fmpl_ibarrier_n.
+  interface fmpl_iscatter_n
+    subroutine fmpl_iscatter_n(all, size, buf, root, comm, ticket, ier) bind(C, name="fmpl_iscatter_n_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*), intent(in) :: all
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iscatter_n
+    subroutine fmpl_iscatter_n8(all, size, buf, root, comm, ticket, ier) bind(C, name="fmpl_iscatter_n8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*), intent(in) :: all
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*) :: buf
+      integer(c_int), intent(in) :: root
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_iscatter_n8
+  end interface
+
+  !> Begins to give each rank its own message of each rank, as fmpl_ialltoall does, and gives the call a
+  !! ticket: see fmpl_ibarrier_n.
+  !! a ticket is an INTEGER(8).
+  !! @param sent a message for each rank.
+  !! @param size bytes of one message, the same on all ranks.
+  !! @param received room for a message of each rank, which does not overlap with sent.
+  !! @param comm the communicator.
+  !! @param ticket set to the call's name.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_alltoall, and as fmpl_ibarrier_n.
+  interface fmpl_ialltoall_n
+    subroutine fmpl_ialltoall_n(sent, size, received, comm, ticket, ier) bind(C, name="fmpl_ialltoall_n_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ialltoall_n
+    subroutine fmpl_ialltoall_n8(sent, size, received, comm, ticket, ier) bind(C, name="fmpl_ialltoall_n8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int), intent(in) :: comm
+      integer(c_int64_t), intent(out) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_ialltoall_n8
+  end interface
+
+  !> Completes a collective call with a ticket. The others of its communicator go on meanwhile.
+  !! @param ticket the call's.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such call, or it is completed; otherwise
+  !!     what the call that waits would return, and the call is over.
+  interface
+    subroutine fmpl_coll_wait(ticket, ier) bind(C, name="fmpl_coll_wait_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: ticket
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_coll_wait
+  end interface
+
+  !> Completes a collective call with a ticket if that takes no waiting.
+  !! @param ticket the call's.
+  !! @param done set to 1, and the call is over, or 0.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_coll_wait; FMPL_ERR_ARGUMENT when done is FMPL_NULL.
+  interface
+    subroutine fmpl_coll_test(ticket, done, ier) bind(C, name="fmpl_coll_test_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int64_t), intent(in) :: ticket
+      integer(c_int), intent(out) :: done
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_coll_test
+  end interface
+
+  ! ---- Grids -----------------------------------------------------------------------------------------------
+
+  !> Makes a communicator whose ranks form a Cartesian grid; all ranks of the communicator call it, with the
+  !! same dimensions. The first ranks are in it, in the same order, the last dimension's neighbours side by
+  !! side.
+  !! dimensions and periods are arrays of INTEGER.
+  !! @param comm the communicator.
+  !! @param ndims dimensions, 1 or more.
+  !! @param dims ranks along each, 1 or more; together no more than comm has.
+  !! @param periods for each 1 if it closes, so that the last rank's neighbour is the first, else 0;
+  !!     FMPL_NULL: none closes.
+  !! @param cart set to the communicator, or to FMPL_COMM_NULL at ranks that have no place in it.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_comm_split, and when that is no grid of so many ranks.
+  interface
+    subroutine fmpl_cart_create(comm, ndims, dims, periods, cart, ier) bind(C, name="fmpl_cart_create_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      integer(c_int), intent(in) :: ndims
+      integer(c_int), dimension(*), intent(inout) :: dims
+      integer(c_int), dimension(*), intent(inout) :: periods
+      integer(c_int), intent(out) :: cart
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_cart_create
+  end interface
+
+  !> Where in its grid a rank is.
+  !! coordinates count from 0.
+  !! @param cart a communicator of fmpl_cart_create.
+  !! @param rank a rank of it.
+  !! @param coords set to its coordinates, from 0 on; as many as the grid has dimensions.
+  !! @param ier FMPL_SUCCESS, or: FMPL_ERR_COMM (also for one that is no grid), FMPL_ERR_RANK.
+  interface
+    subroutine fmpl_cart_coords(cart, rank, coords, ier) bind(C, name="fmpl_cart_coords_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(in) :: rank
+      integer(c_int), dimension(*), intent(inout) :: coords
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_cart_coords
+  end interface
+
+  !> Which rank of a grid is at a place.
+  !! coordinates count from 0.
+  !! @param cart a communicator of fmpl_cart_create.
+  !! @param coords the coordinates; in a dimension that closes they go round.
+  !! @param rank set to the rank, or to FMPL_PROC_NULL beyond an edge.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_cart_coords.
+  interface
+    subroutine fmpl_cart_rank(cart, coords, rank, ier) bind(C, name="fmpl_cart_rank_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: cart
+      integer(c_int), dimension(*), intent(inout) :: coords
+      integer(c_int), intent(out) :: rank
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_cart_rank
+  end interface
+
+  !> From whom this rank receives, and to whom it sends, when all ranks of a grid send so many steps along a
+  !! dimension.
+  !! dimensions count from 0.
+  !! @param cart a communicator of fmpl_cart_create.
+  !! @param dim the dimension, from 0 on.
+  !! @param steps how far; may be negative.
+  !! @param src set to the rank to receive from, or to FMPL_PROC_NULL.
+  !! @param dst set to the rank to send to, or to FMPL_PROC_NULL.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_cart_coords; FMPL_ERR_ARGUMENT also for a dimension that there is
+  !!     not.
+  interface
+    subroutine fmpl_cart_shift(cart, dim, steps, src, dst, ier) bind(C, name="fmpl_cart_shift_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(in) :: dim
+      integer(c_int), intent(in) :: steps
+      integer(c_int), intent(out) :: src
+      integer(c_int), intent(out) :: dst
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_cart_shift
+  end interface
+
+  !> Gives each neighbour on a grid the same message, and collects one of each: of each dimension that of the
+  !! rank before this one, then that of the rank behind. What would come from beyond an edge is not touched.
+  !! @param buf this rank's message; may be FMPL_NULL when size is 0.
+  !! @param size bytes, the same on all ranks.
+  !! @param all room for two messages for each dimension; it does not overlap with buf.
+  !! @param cart a communicator of fmpl_cart_create.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_bcast; FMPL_ERR_COMM also for a communicator that is no grid.
+  interface fmpl_neighbour_allgather
+    subroutine fmpl_neighbour_allgather(buf, size, all, cart, ier) bind(C, name="fmpl_neighbour_allgather_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_neighbour_allgather
+    subroutine fmpl_neighbour_allgather8(buf, size, all, cart, ier) bind(C, name="fmpl_neighbour_allgather8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: buf
+      !DIR$ IGNORE_TKR buf
+      type(*), dimension(*), intent(in) :: buf
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: all
+      !DIR$ IGNORE_TKR all
+      type(*), dimension(*) :: all
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_neighbour_allgather8
+  end interface
+
+  !> Gives each neighbour on a grid its own message, and collects one of each, in the order of
+  !! fmpl_neighbour_allgather.
+  !! @param sent two messages for each dimension: for the rank before this one, for the one behind.
+  !! @param size bytes of one message, the same on all ranks.
+  !! @param received room for as many; it does not overlap with sent.
+  !! @param cart a communicator of fmpl_cart_create.
+  !! @param ier FMPL_SUCCESS, or: as fmpl_neighbour_allgather.
+  interface fmpl_neighbour_alltoall
+    subroutine fmpl_neighbour_alltoall(sent, size, received, cart, ier) bind(C, name="fmpl_neighbour_alltoall_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_neighbour_alltoall
+    subroutine fmpl_neighbour_alltoall8(sent, size, received, cart, ier) bind(C, name="fmpl_neighbour_alltoall8_")
+      import :: c_int, c_int64_t, c_ptr, c_double
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: sent
+      !DIR$ IGNORE_TKR sent
+      type(*), dimension(*), intent(in) :: sent
+      integer(c_int64_t), intent(in) :: size
+      !GCC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DEC$ ATTRIBUTES NO_ARG_CHECK :: received
+      !DIR$ IGNORE_TKR received
+      type(*), dimension(*) :: received
+      integer(c_int), intent(in) :: cart
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_neighbour_alltoall8
   end interface
 
   ! ---- Global memory (ACP): infrastructure -----------------------------------------------------------------

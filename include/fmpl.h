@@ -169,14 +169,35 @@ enum fmpl_error {
 /** A kind of request: of fmpl_mcast_irecv; comm. */
 #define FMPL_REQUEST_MCAST_RECV 6
 
-/** A kind of request: of fmpl_ibarrier; comm. */
+/**
+ * A kind of request: of fmpl_ibarrier or fmpl_ibarrier_n; comm and, of a call with one, ticket, which is 0
+ * otherwise. So for all collective calls.
+ */
 #define FMPL_REQUEST_BARRIER 7
 
-/** A kind of request: of fmpl_ibcast; comm. */
+/** A kind of request: of fmpl_ibcast; comm, ticket. */
 #define FMPL_REQUEST_BCAST 8
 
-/** A kind of request: of fmpl_iallreduce; comm. */
+/** A kind of request: of fmpl_iallreduce; comm, ticket. */
 #define FMPL_REQUEST_ALLREDUCE 9
+
+/** A kind of request: of fmpl_ireduce; comm, ticket. */
+#define FMPL_REQUEST_REDUCE 10
+
+/** A kind of request: of fmpl_igather; comm, ticket. */
+#define FMPL_REQUEST_GATHER 11
+
+/** A kind of request: of fmpl_iallgather; comm, ticket. */
+#define FMPL_REQUEST_ALLGATHER 12
+
+/** A kind of request: of fmpl_iscatter; comm, ticket. */
+#define FMPL_REQUEST_SCATTER 13
+
+/** A kind of request: of fmpl_ialltoall; comm, ticket. */
+#define FMPL_REQUEST_ALLTOALL 14
+
+/** How many collective calls with tickets a communicator may have that are begun and not completed. */
+#define FMPL_TICKETS 64
 
 /** Bytes of matching area for each index, for a caller that brings its own area to fmpl_init. */
 #define FMPL_MA_BYTES 64
@@ -1149,6 +1170,61 @@ int fmpl_mcast_irecv_test(fmpl_comm comm, int *done, size_t *size, int *master);
  */
 int fmpl_mcast_irecv_cancel(fmpl_comm comm);
 
+/* ---- Prepared messages --------------------------------------------------------------------------------- */
+
+/**
+ * Prepares a send that is begun over and over with the same buffer, by fmpl_send_start; what was prepared on
+ * this (peer, index) before is forgotten. Nothing is sent, and the buffer may be changed until a start. It
+ * meets the peer, as the first message does.
+ *
+ * @param[in] buf the message of every start; may be NULL when size is 0.
+ * @param[in] size bytes.
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator; what is prepared on it ends with it.
+ * @return as fmpl_isend.
+ * @see FMPL paper, section 3.2.2; MPI_Send_init.
+ */
+int fmpl_send_init(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+
+/**
+ * Prepares a receive that is begun over and over with the same buffer, by fmpl_recv_start; what was prepared
+ * on this (peer, index) before is forgotten. Nothing is received, and the buffer may be used until a start.
+ *
+ * @param[out] buf where the message of every start goes; may be NULL when size is 0.
+ * @param[in] size bytes of room.
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index; not FMPL_INDEX_ANY.
+ * @param[in] comm the communicator; what is prepared on it ends with it.
+ * @return as fmpl_irecv.
+ * @see FMPL paper, section 3.2.2; MPI_Recv_init.
+ */
+int fmpl_recv_init(void *buf, size_t size, int src, int mai, fmpl_comm comm);
+
+/**
+ * Begins the send that is prepared. From here on it is a request as that of fmpl_isend, and completed as
+ * that; then it can be started again.
+ *
+ * @param[in] dst the receiver's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_isend; FMPL_ERR_REQUEST when nothing is prepared.
+ * @see FMPL paper, section 3.2.2; MPI_Start.
+ */
+int fmpl_send_start(int dst, int mai, fmpl_comm comm);
+
+/**
+ * Begins the receive that is prepared. From here on it is a request as that of fmpl_irecv, and completed or
+ * withdrawn as that; then it can be started again.
+ *
+ * @param[in] src the sender's rank, or FMPL_PROC_NULL.
+ * @param[in] mai the index.
+ * @param[in] comm the communicator.
+ * @return as fmpl_irecv; FMPL_ERR_REQUEST when nothing is prepared.
+ * @see FMPL paper, section 3.2.2; MPI_Start.
+ */
+int fmpl_recv_start(int src, int mai, fmpl_comm comm);
+
 /* ---- Several requests at a time ------------------------------------------------------------------------ */
 
 /**
@@ -1550,9 +1626,30 @@ int fmpl_mcast_reduce(void *buf, int count, fmpl_func func, const uint64_t *memb
     fmpl_comm comm);
 
 /**
- * Begins a barrier. A communicator has at most one collective call under way: until this one is completed all
- * others get FMPL_ERR_BUSY. A call that has begun moves on while this process tests it or waits for anything
- * else.
+ * Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
+ * function is called with parts of the vectors, inout before in in the order of the ranks, and must call
+ * nothing of the library. Registering it again replaces what was said before. May be called at any time.
+ *
+ * The function must return. Whatever thread of the process waits in the library may be the one that calls it,
+ * for a call that another thread has begun, so nothing can come out of it: an exception of C++, a panic of
+ * Rust or the end of its thread (pthread_exit, pthread_cancel) ends the process with a message that names the
+ * rank and the function, and the other ranks get FMPL_ERR_PEER. To leave it by longjmp is undefined. A
+ * function that cannot go on calls abort, or keeps its failure where the program finds it.
+ *
+ * @param[in] func inout[k] = inout[k] o in[k] for count elements; in is not aligned better than its elements.
+ * @param[in] element_size bytes of an element, 1 to 8192.
+ * @param[in] commutes 1 if a o b = b o a, else 0. Functions are applied in the order of the ranks in any
+ *     case.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT.
+ */
+int fmpl_func_register(fmpl_func func, size_t element_size, int commutes);
+
+/* ---- Collective calls that do not wait ----------------------------------------------------------------- */
+
+/**
+ * Begins a barrier. A communicator has at most one collective call without a ticket under way: until this one
+ * is completed all others get FMPL_ERR_BUSY. A call that has begun moves on while this process tests it or
+ * waits for anything else.
  *
  * @param[in] comm the communicator.
  * @return as fmpl_barrier; FMPL_ERR_BUSY.
@@ -1580,7 +1677,7 @@ int fmpl_ibarrier_test(fmpl_comm comm, int *done);
 /**
  * Begins to copy a buffer of one rank to all ranks, as fmpl_bcast does. The buffer must not be touched, at
  * the root not be changed, until the call is completed. Until then all other collective calls of the
- * communicator get FMPL_ERR_BUSY.
+ * communicator without tickets get FMPL_ERR_BUSY.
  *
  * @param[out] buf the message at the root, room for it elsewhere; may be NULL when size is 0.
  * @param[in] size bytes, the same on all ranks.
@@ -1610,8 +1707,9 @@ int fmpl_ibcast_test(fmpl_comm comm, int *done);
 
 /**
  * Begins to combine the ranks' vectors as fmpl_allreduce does. The buffer must not be touched until the call
- * is completed. Until then all other collective calls of the communicator get FMPL_ERR_BUSY. A function of
- * the program may be called in any call of the library that waits or tests, also by another thread.
+ * is completed. Until then all other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+ * A function of the program may be called in any call of the library that waits or tests, also by another
+ * thread.
  *
  * @param[out] buf the vector; may be NULL when count is 0.
  * @param[in] count elements, the same on all ranks.
@@ -1642,23 +1740,307 @@ int fmpl_iallreduce_wait(fmpl_comm comm);
 int fmpl_iallreduce_test(fmpl_comm comm, int *done);
 
 /**
- * Lets a function of the program be used in reductions, on this rank; every rank registers its own. The
- * function is called with parts of the vectors, inout before in in the order of the ranks, and must call
- * nothing of the library. Registering it again replaces what was said before. May be called at any time.
+ * Begins to combine the ranks' vectors, as fmpl_reduce does. Until the call is completed all other collective
+ * calls of the communicator without tickets get FMPL_ERR_BUSY.
  *
- * The function must return. Whatever thread of the process waits in the library may be the one that calls it,
- * for a call that another thread has begun, so nothing can come out of it: an exception of C++, a panic of
- * Rust or the end of its thread (pthread_exit, pthread_cancel) ends the process with a message that names the
- * rank and the function, and the other ranks get FMPL_ERR_PEER. To leave it by longjmp is undefined. A
- * function that cannot go on calls abort, or keeps its failure where the program finds it.
- *
- * @param[in] func inout[k] = inout[k] o in[k] for count elements; in is not aligned better than its elements.
- * @param[in] element_size bytes of an element, 1 to 8192.
- * @param[in] commutes 1 if a o b = b o a, else 0. Functions are applied in the order of the ranks in any
- *     case.
- * @return FMPL_SUCCESS, or: FMPL_ERR_ARGUMENT.
+ * @param[out] buf the vector; may be NULL when count is 0. It must not be touched until the call is
+ *     completed.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined.
+ * @param[in] root the rank that gets the result.
+ * @param[in] comm the communicator.
+ * @param[in] work room for as many elements as buf has, which the library may use until the call is
+ *     completed, or NULL.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_reduce.
+ * @see MPI_Ireduce.
  */
-int fmpl_func_register(fmpl_func func, size_t element_size, int commutes);
+int fmpl_ireduce(void *buf, int count, fmpl_func func, int root, fmpl_comm comm, void *work);
+
+/**
+ * Completes the call of fmpl_ireduce.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_reduce, and the call
+ *     is over.
+ */
+int fmpl_ireduce_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_ireduce if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_ireduce_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_ireduce_test(fmpl_comm comm, int *done);
+
+/**
+ * Begins to collect a message of each rank at one rank, as fmpl_gather does. Until the call is completed all
+ * other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+ *
+ * @param[in] buf this rank's message, as for fmpl_gather; it must not change until the call is completed.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all at the root room for a message of each rank, not to be touched until the call is completed;
+ *     elsewhere it is not looked at.
+ * @param[in] root the rank that collects.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_gather.
+ * @see MPI_Igather.
+ */
+int fmpl_igather(const void *buf, size_t size, void *all, int root, fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_igather.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_gather, and the call
+ *     is over.
+ */
+int fmpl_igather_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_igather if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_igather_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_igather_test(fmpl_comm comm, int *done);
+
+/**
+ * Begins to collect a message of each rank at all ranks, as fmpl_allgather does. Until the call is completed
+ * all other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+ *
+ * @param[in] buf this rank's message, as for fmpl_allgather; it must not change until the call is completed.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all room for a message of each rank, not to be touched until the call is completed.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_allgather.
+ * @see MPI_Iallgather.
+ */
+int fmpl_iallgather(const void *buf, size_t size, void *all, fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_iallgather.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_allgather, and the
+ *     call is over.
+ */
+int fmpl_iallgather_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_iallgather if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_iallgather_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_iallgather_test(fmpl_comm comm, int *done);
+
+/**
+ * Begins to give each rank its own message of one rank, as fmpl_scatter does. Until the call is completed all
+ * other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+ *
+ * @param[in] all at the root a message for each rank, not to be changed until the call is completed;
+ *     elsewhere it is not looked at.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[out] buf room for this rank's message, as for fmpl_scatter; it must not be touched until the call is
+ *     completed.
+ * @param[in] root the rank that has the messages.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_scatter.
+ * @see MPI_Iscatter.
+ */
+int fmpl_iscatter(const void *all, size_t size, void *buf, int root, fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_iscatter.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_scatter, and the
+ *     call is over.
+ */
+int fmpl_iscatter_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_iscatter if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_iscatter_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_iscatter_test(fmpl_comm comm, int *done);
+
+/**
+ * Begins to give each rank its own message of each rank, as fmpl_alltoall does. Until the call is completed
+ * all other collective calls of the communicator without tickets get FMPL_ERR_BUSY.
+ *
+ * @param[in] sent a message for each rank, not to be changed until the call is completed.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[in] received room for a message of each rank, which does not overlap with sent; not to be touched
+ *     until the call is completed.
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_BUSY, and otherwise as fmpl_alltoall.
+ * @see MPI_Ialltoall.
+ */
+int fmpl_ialltoall(const void *sent, size_t size, void *received, fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_ialltoall.
+ *
+ * @param[in] comm the communicator.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when none has begun here; otherwise as fmpl_alltoall, and the
+ *     call is over.
+ */
+int fmpl_ialltoall_wait(fmpl_comm comm);
+
+/**
+ * Completes the call of fmpl_ialltoall if that takes no waiting.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_ialltoall_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_ialltoall_test(fmpl_comm comm, int *done);
+
+/* ---- Several collective calls at a time ---------------------------------------------------------------- */
+
+/**
+ * Begins a barrier, and gives it a ticket. As all calls with tickets: up to FMPL_TICKETS of a communicator
+ * may be begun and not completed. All ranks begin them in the same order, also with respect to other
+ * collective calls of the communicator, which can be made meanwhile; each rank completes them in whatever
+ * order it wants, by fmpl_coll_wait or fmpl_coll_test. They are done by messages between the ranks, eight of
+ * a communicator at a time, and move on while this process tests one or waits for anything else.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name, which is never 0.
+ * @return as fmpl_barrier; FMPL_ERR_BUSY when so many are begun and not completed, and FMPL_ERR_ARGUMENT when
+ *     ticket is NULL: then nothing has begun.
+ * @see MPI_Ibarrier.
+ */
+int fmpl_ibarrier_n(fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to copy a buffer of one rank to all ranks, as fmpl_ibcast does, and gives the call a ticket: see
+ * fmpl_ibarrier_n.
+ *
+ * @param[out] buf the message at the root, room for it elsewhere. It must not be touched, at the root not be
+ *     changed, until the call is completed.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] root the rank whose buffer it is.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_bcast, and as fmpl_ibarrier_n.
+ * @see MPI_Ibcast.
+ */
+int fmpl_ibcast_n(void *buf, size_t size, int root, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to combine the ranks' vectors, as fmpl_ireduce does, and gives the call a ticket: see
+ * fmpl_ibarrier_n.
+ *
+ * @param[out] buf the vector. It must not be touched until the call is completed.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined; elements may be combined as ((x0 o x1) o (x2 o x3)), so it
+ *     must be associative.
+ * @param[in] root the rank that gets the result.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_reduce, and as fmpl_ibarrier_n.
+ * @see MPI_Ireduce.
+ */
+int fmpl_ireduce_n(void *buf, int count, fmpl_func func, int root, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to combine the ranks' vectors for all ranks, as fmpl_iallreduce does, and gives the call a ticket:
+ * see fmpl_ibarrier_n.
+ *
+ * @param[out] buf the vector. It must not be touched until the call is completed.
+ * @param[in] count elements, the same on all ranks.
+ * @param[in] func how two elements are combined, as for fmpl_ireduce_n.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_allreduce, and as fmpl_ibarrier_n.
+ * @see MPI_Iallreduce.
+ */
+int fmpl_iallreduce_n(void *buf, int count, fmpl_func func, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to collect a message of each rank at one rank, as fmpl_igather does, and gives the call a ticket:
+ * see fmpl_ibarrier_n.
+ *
+ * @param[in] buf this rank's message, as for fmpl_igather.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all at the root room for a message of each rank; elsewhere it is not looked at.
+ * @param[in] root the rank that collects.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_gather, and as fmpl_ibarrier_n.
+ * @see MPI_Igather.
+ */
+int fmpl_igather_n(const void *buf, size_t size, void *all, int root, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to collect a message of each rank at all ranks, as fmpl_iallgather does, and gives the call a
+ * ticket: see fmpl_ibarrier_n.
+ *
+ * @param[in] buf this rank's message, as for fmpl_iallgather.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all room for a message of each rank.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_allgather, and as fmpl_ibarrier_n.
+ * @see MPI_Iallgather.
+ */
+int fmpl_iallgather_n(const void *buf, size_t size, void *all, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to give each rank its own message of one rank, as fmpl_iscatter does, and gives the call a ticket:
+ * see fmpl_ibarrier_n.
+ *
+ * @param[in] all at the root a message for each rank; elsewhere it is not looked at.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[out] buf room for this rank's message, as for fmpl_iscatter.
+ * @param[in] root the rank that has the messages.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_scatter, and as fmpl_ibarrier_n.
+ * @see MPI_Iscatter.
+ */
+int fmpl_iscatter_n(const void *all, size_t size, void *buf, int root, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Begins to give each rank its own message of each rank, as fmpl_ialltoall does, and gives the call a ticket:
+ * see fmpl_ibarrier_n.
+ *
+ * @param[in] sent a message for each rank.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[in] received room for a message of each rank, which does not overlap with sent.
+ * @param[in] comm the communicator.
+ * @param[out] ticket set to the call's name.
+ * @return as fmpl_alltoall, and as fmpl_ibarrier_n.
+ * @see MPI_Ialltoall.
+ */
+int fmpl_ialltoall_n(const void *sent, size_t size, void *received, fmpl_comm comm, uint64_t *ticket);
+
+/**
+ * Completes a collective call with a ticket. The others of its communicator go on meanwhile.
+ *
+ * @param[in] ticket the call's.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_REQUEST when there is no such call, or it is completed; otherwise what
+ *     the call that waits would return, and the call is over.
+ */
+int fmpl_coll_wait(uint64_t ticket);
+
+/**
+ * Completes a collective call with a ticket if that takes no waiting.
+ *
+ * @param[in] ticket the call's.
+ * @param[out] done set to 1, and the call is over, or 0.
+ * @return as fmpl_coll_wait; FMPL_ERR_ARGUMENT when done is NULL.
+ */
+int fmpl_coll_test(uint64_t ticket, int *done);
 
 /* ---- Collective calls with messages of different lengths ----------------------------------------------- */
 
@@ -1726,6 +2108,88 @@ int fmpl_scatterv(const void *all, const size_t *sizes, const size_t *places, vo
  */
 int fmpl_alltoallv(const void *sent, const size_t *sent_sizes, const size_t *sent_places, void *received,
     const size_t *received_sizes, const size_t *received_places, fmpl_comm comm);
+
+/* ---- Grids --------------------------------------------------------------------------------------------- */
+
+/**
+ * Makes a communicator whose ranks form a Cartesian grid; all ranks of the communicator call it, with the
+ * same dimensions. The first ranks are in it, in the same order, the last dimension's neighbours side by
+ * side.
+ *
+ * @param[in] comm the communicator.
+ * @param[in] ndims dimensions, 1 or more.
+ * @param[in] dims ranks along each, 1 or more; together no more than comm has.
+ * @param[in] periods for each 1 if it closes, so that the last rank's neighbour is the first, else 0; NULL:
+ *     none closes.
+ * @param[out] cart set to the communicator, or to FMPL_COMM_NULL at ranks that have no place in it.
+ * @return as fmpl_comm_split; FMPL_ERR_ARGUMENT for a NULL pointer, and when that is no grid of so many
+ *     ranks.
+ * @see MPI_Cart_create.
+ */
+int fmpl_cart_create(fmpl_comm comm, int ndims, const int *dims, const int *periods, fmpl_comm *cart);
+
+/**
+ * Where in its grid a rank is.
+ *
+ * @param[in] cart a communicator of fmpl_cart_create.
+ * @param[in] rank a rank of it.
+ * @param[out] coords set to its coordinates, from 0 on; as many as the grid has dimensions.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM (also for one that is no grid), FMPL_ERR_RANK; FMPL_ERR_ARGUMENT
+ *     for a NULL pointer.
+ * @see MPI_Cart_coords.
+ */
+int fmpl_cart_coords(fmpl_comm cart, int rank, int *coords);
+
+/**
+ * Which rank of a grid is at a place.
+ *
+ * @param[in] cart a communicator of fmpl_cart_create.
+ * @param[in] coords the coordinates; in a dimension that closes they go round.
+ * @param[out] rank set to the rank, or to FMPL_PROC_NULL beyond an edge.
+ * @return as fmpl_cart_coords.
+ * @see MPI_Cart_rank.
+ */
+int fmpl_cart_rank(fmpl_comm cart, const int *coords, int *rank);
+
+/**
+ * From whom this rank receives, and to whom it sends, when all ranks of a grid send so many steps along a
+ * dimension.
+ *
+ * @param[in] cart a communicator of fmpl_cart_create.
+ * @param[in] dim the dimension, from 0 on.
+ * @param[in] steps how far; may be negative.
+ * @param[out] src set to the rank to receive from, or to FMPL_PROC_NULL.
+ * @param[out] dst set to the rank to send to, or to FMPL_PROC_NULL.
+ * @return as fmpl_cart_coords; FMPL_ERR_ARGUMENT also for a dimension that there is not.
+ * @see MPI_Cart_shift.
+ */
+int fmpl_cart_shift(fmpl_comm cart, int dim, int steps, int *src, int *dst);
+
+/**
+ * Gives each neighbour on a grid the same message, and collects one of each: of each dimension that of the
+ * rank before this one, then that of the rank behind. What would come from beyond an edge is not touched.
+ *
+ * @param[in] buf this rank's message; may be NULL when size is 0.
+ * @param[in] size bytes, the same on all ranks.
+ * @param[in] all room for two messages for each dimension; it does not overlap with buf.
+ * @param[in] cart a communicator of fmpl_cart_create.
+ * @return as fmpl_bcast; FMPL_ERR_COMM also for a communicator that is no grid.
+ * @see MPI_Neighbor_allgather.
+ */
+int fmpl_neighbour_allgather(const void *buf, size_t size, void *all, fmpl_comm cart);
+
+/**
+ * Gives each neighbour on a grid its own message, and collects one of each, in the order of
+ * fmpl_neighbour_allgather.
+ *
+ * @param[in] sent two messages for each dimension: for the rank before this one, for the one behind.
+ * @param[in] size bytes of one message, the same on all ranks.
+ * @param[in] received room for as many; it does not overlap with sent.
+ * @param[in] cart a communicator of fmpl_cart_create.
+ * @return as fmpl_neighbour_allgather.
+ * @see MPI_Neighbor_alltoall.
+ */
+int fmpl_neighbour_alltoall(const void *sent, size_t size, void *received, fmpl_comm cart);
 
 /* ---- Predefined functions of reductions ---------------------------------------------------------------- */
 /*

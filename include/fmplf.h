@@ -59,15 +59,36 @@
 ! A kind of request: of fmpl_mcast_irecv; comm.
       integer FMPL_REQUEST_MCAST_RECV
       parameter (FMPL_REQUEST_MCAST_RECV = 6)
-! A kind of request: of fmpl_ibarrier; comm.
+! A kind of request: of fmpl_ibarrier or fmpl_ibarrier_n; comm and, of a
+! call with one, ticket, which is 0 otherwise. So for all collective
+! calls.
       integer FMPL_REQUEST_BARRIER
       parameter (FMPL_REQUEST_BARRIER = 7)
-! A kind of request: of fmpl_ibcast; comm.
+! A kind of request: of fmpl_ibcast; comm, ticket.
       integer FMPL_REQUEST_BCAST
       parameter (FMPL_REQUEST_BCAST = 8)
-! A kind of request: of fmpl_iallreduce; comm.
+! A kind of request: of fmpl_iallreduce; comm, ticket.
       integer FMPL_REQUEST_ALLREDUCE
       parameter (FMPL_REQUEST_ALLREDUCE = 9)
+! A kind of request: of fmpl_ireduce; comm, ticket.
+      integer FMPL_REQUEST_REDUCE
+      parameter (FMPL_REQUEST_REDUCE = 10)
+! A kind of request: of fmpl_igather; comm, ticket.
+      integer FMPL_REQUEST_GATHER
+      parameter (FMPL_REQUEST_GATHER = 11)
+! A kind of request: of fmpl_iallgather; comm, ticket.
+      integer FMPL_REQUEST_ALLGATHER
+      parameter (FMPL_REQUEST_ALLGATHER = 12)
+! A kind of request: of fmpl_iscatter; comm, ticket.
+      integer FMPL_REQUEST_SCATTER
+      parameter (FMPL_REQUEST_SCATTER = 13)
+! A kind of request: of fmpl_ialltoall; comm, ticket.
+      integer FMPL_REQUEST_ALLTOALL
+      parameter (FMPL_REQUEST_ALLTOALL = 14)
+! How many collective calls with tickets a communicator may have that
+! are begun and not completed.
+      integer FMPL_TICKETS
+      parameter (FMPL_TICKETS = 64)
 ! Bytes of matching area for each index, for a caller that brings its
 ! own area to fmpl_init.
       integer FMPL_MA_BYTES
@@ -385,6 +406,12 @@
       external fmpl_mcast_wait
       external fmpl_mcast_test
       external fmpl_mcast_irecv_cancel
+      external fmpl_send_init
+      external fmpl_send_init8
+      external fmpl_recv_init
+      external fmpl_recv_init8
+      external fmpl_send_start
+      external fmpl_recv_start
       external fmpl_waitall
       external fmpl_testall
       external fmpl_waitany
@@ -426,8 +453,6 @@
       external fmpl_scatter8
       external fmpl_alltoall
       external fmpl_alltoall8
-      external fmpl_ibcast
-      external fmpl_ibcast8
       external fmpl_reduce_scatter
       external fmpl_scan
       external fmpl_exscan
@@ -439,15 +464,90 @@
       external fmpl_scatterv8
       external fmpl_alltoallv
       external fmpl_mcast_reduce
+      external fmpl_func_register
       external fmpl_ibarrier
+      external fmpl_ibcast
+      external fmpl_ibcast8
+      external fmpl_ireduce
       external fmpl_iallreduce
+      external fmpl_igather
+      external fmpl_igather8
+      external fmpl_iallgather
+      external fmpl_iallgather8
+      external fmpl_iscatter
+      external fmpl_iscatter8
+      external fmpl_ialltoall
+      external fmpl_ialltoall8
       external fmpl_ibarrier_wait
       external fmpl_ibarrier_test
       external fmpl_ibcast_wait
       external fmpl_ibcast_test
+      external fmpl_ireduce_wait
+      external fmpl_ireduce_test
       external fmpl_iallreduce_wait
       external fmpl_iallreduce_test
-      external fmpl_func_register
+      external fmpl_igather_wait
+      external fmpl_igather_test
+      external fmpl_iallgather_wait
+      external fmpl_iallgather_test
+      external fmpl_iscatter_wait
+      external fmpl_iscatter_test
+      external fmpl_ialltoall_wait
+      external fmpl_ialltoall_test
+      external fmpl_ibarrier_n
+      external fmpl_ibcast_n
+      external fmpl_ibcast_n8
+      external fmpl_ireduce_n
+      external fmpl_iallreduce_n
+      external fmpl_igather_n
+      external fmpl_igather_n8
+      external fmpl_iallgather_n
+      external fmpl_iallgather_n8
+      external fmpl_iscatter_n
+      external fmpl_iscatter_n8
+      external fmpl_ialltoall_n
+      external fmpl_ialltoall_n8
+      external fmpl_coll_wait
+      external fmpl_coll_test
+      external fmpl_cart_create
+      external fmpl_cart_coords
+      external fmpl_cart_rank
+      external fmpl_cart_shift
+      external fmpl_neighbour_allgather
+      external fmpl_neighbour_allgather8
+      external fmpl_neighbour_alltoall
+      external fmpl_neighbour_alltoall8
+      external fmpl_isum
+      external fmpl_ssum
+      external fmpl_dsum
+      external fmpl_csum
+      external fmpl_zsum
+      external fmpl_iamax
+      external fmpl_samax
+      external fmpl_damax
+      external fmpl_camax
+      external fmpl_zamax
+      external fmpl_iamin
+      external fmpl_samin
+      external fmpl_damin
+      external fmpl_camin
+      external fmpl_zamin
+      external fmpl_imaxval
+      external fmpl_smaxval
+      external fmpl_dmaxval
+      external fmpl_iminval
+      external fmpl_sminval
+      external fmpl_dminval
+      external fmpl_imax
+      external fmpl_smax
+      external fmpl_dmax
+      external fmpl_cmax
+      external fmpl_zmax
+      external fmpl_imin
+      external fmpl_smin
+      external fmpl_dmin
+      external fmpl_cmin
+      external fmpl_zmin
       external acp_init
       external acp_finalize
       external acp_reset

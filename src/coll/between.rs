@@ -131,6 +131,14 @@ async fn bcast_among(p: &Party<'_>, team: &Team, data: Room<'_>, root: usize) ->
     }
 }
 
+/// The same of one of several calls that are under way, which has one slot: no chain.
+pub(super) async fn bcast_apart(p: &Party<'_>, data: Room<'_>, root: usize) -> Result<()> {
+    match p.team().choices.far_bcast(data.len(), p.len(), false) {
+        FarBcastWay::Chain | FarBcastWay::Ring => tree::bcast_ring(p, data, root).await,
+        _ => tree::bcast(p, data, root).await,
+    }
+}
+
 /// `fmpl_bcast`
 pub(super) async fn bcast(team: &Team, span: &Span, data: Room<'_>, root: usize) -> Result<()> {
     team.name(Operation::Bcast, data.len());
@@ -171,14 +179,41 @@ async fn bcast_by_multicast(team: &Team, span: &Span, data: Room<'_>, root: usiz
     Ok(())
 }
 
+fn halves(choices: &Choices, len: usize) -> bool {
+    match choices.far_allreduce {
+        FarAllreduceWay::Auto => len >= choices.far_allreduce_halving,
+        way => way == FarAllreduceWay::Halving,
+    }
+}
+
+/// A reduction of all ranks, by messages alone.
+pub(super) async fn reduce_among(all: &Party<'_>, v: Vector<'_>, to: To) -> Result<()> {
+    let len = v.bytes();
+    let To::Root(root) = to else { return tree::allreduce(all, v, halves(&all.team().choices, len)).await };
+    // The vector must not change but at the root: a copy of it is used.
+    let copy = Scratch::new(len);
+    let own = Vector::new(copy.room(), v.n, v.f);
+    own.at.copy_from(*v.at);
+    tree::reduce(all, own).await?;
+    from_first(all, own, v, root).await
+}
+
+/// The result of a reduction is at rank 0; the root gets it.
+async fn from_first(all: &Party<'_>, own: Vector<'_>, v: Vector<'_>, root: usize) -> Result<()> {
+    match (all.me, root) {
+        (0, 0) => v.at.copy_from(*own.at),
+        (0, root) => all.send(root, *own.at).await?,
+        (me, root) if me == root => all.receive(0, v.at).await?,
+        _ => {}
+    }
+    Ok(())
+}
+
 /// `fmpl_reduce` and `fmpl_allreduce`
 pub(super) async fn reduce(team: &Team, span: &Span, v: Vector<'_>, to: To) -> Result<()> {
     let len = v.bytes();
     team.name(if to == To::All { Operation::Allreduce } else { Operation::Reduce }, len);
-    let halving = match team.choices.far_allreduce {
-        FarAllreduceWay::Auto => len >= team.choices.far_allreduce_halving,
-        way => way == FarAllreduceWay::Halving,
-    };
+    let halving = halves(&team.choices, len);
     let flat = is_flat(&team.choices) || !span.blocks;
     let To::Root(root) = to else {
         if flat {
@@ -211,22 +246,20 @@ pub(super) async fn reduce(team: &Team, span: &Span, v: Vector<'_>, to: To) -> R
             tree::reduce(party, own).await?;
         }
     }
-    // The result is at rank 0, which is the first of its node.
-    let all = Party::all(team);
-    match (team.rank, root) {
-        (0, 0) => v.at.copy_from(*own.at),
-        (0, root) => all.send(root, *own.at).await?,
-        (me, root) if me == root => all.receive(0, v.at).await?,
-        _ => {}
-    }
-    Ok(())
+    // Rank 0 is the first of its node.
+    from_first(&Party::all(team), own, v, root).await
 }
 
 /// Gather, allgather, scatter, alltoall.
 pub(super) async fn exchange(team: &Team, pattern: Pattern, b: Blocks<'_>) -> Result<()> {
     team.name(pattern.operation(), b.size);
-    keep(pattern, team.rank, b);
-    tree::exchange(&Party::all(team), pattern, b).await
+    exchange_among(&Party::all(team), pattern, b).await
+}
+
+/// The same without a name.
+pub(super) async fn exchange_among(all: &Party<'_>, pattern: Pattern, b: Blocks<'_>) -> Result<()> {
+    keep(pattern, all.me, b);
+    tree::exchange(all, pattern, b).await
 }
 
 /// `fmpl_reduce_scatter`: reduced at rank 0, scattered from there.

@@ -58,7 +58,7 @@ pub(super) async fn reduce(team: &Team, who: Vec<u32>, root: usize, v: Vector<'_
 /// The program's function has panicked here: the group has no result, and the call is left by the panic when it ends.
 #[cold]
 fn panicked(team: &Team, panic: Panic) -> Error {
-    team.state.panic.set(Some(panic));
+    team.state.own.panic.set(Some(panic));
     Error::new(Code::Peer, format!("rank {}: mcast_reduce: the function of this rank has panicked", team.ep.rank))
 }
 

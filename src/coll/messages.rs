@@ -7,7 +7,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context as Poller, Poll};
 
-use super::team::Team;
+use super::team::{Own, Team};
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
 use crate::base::run::Run;
@@ -26,6 +26,7 @@ pub(super) struct Party<'a> {
     slot: usize,
     /// A message that is longer than its room is received all the same: its length tells.
     cuts: bool,
+    own: &'a Own,
 }
 
 /// Messages that a root has under way at a time.
@@ -40,10 +41,15 @@ fn run_of(bytes: Bytes<'_>) -> Run {
 impl<'a> Party<'a> {
     /// All ranks.
     pub fn all(team: &'a Team) -> Party<'a> {
-        Party { team, who: None, me: team.rank, slot: COLLECTIVE_SLOT, cuts: false }
+        Party { team, who: None, me: team.rank, slot: COLLECTIVE_SLOT, cuts: false, own: &team.state.own }
     }
 
-    /// The same, where messages may be longer than their rooms.
+    /// All ranks in one of several calls that are under way, on a slot of its own.
+    pub fn apart(team: &'a Team, slot: usize, own: &'a Own) -> Party<'a> {
+        Party { slot, own, ..Party::all(team) }
+    }
+
+    /// All ranks, where messages may be longer than their rooms.
     pub fn cutting(team: &'a Team) -> Party<'a> {
         Party { cuts: true, ..Party::all(team) }
     }
@@ -51,12 +57,17 @@ impl<'a> Party<'a> {
     /// These ranks; `None`: this process's is not among them.
     pub fn of(team: &'a Team, who: Vec<u32>) -> Option<Party<'a>> {
         let me = who.iter().position(|r| *r as usize == team.rank)?;
-        Some(Party { team, who: Some(who), me, slot: COLLECTIVE_SLOT, cuts: false })
+        Some(Party { me, who: Some(who), ..Party::all(team) })
     }
 
     /// The same for a call of these ranks alone, whose failure is not the communicator's.
     pub fn of_group(team: &'a Team, who: Vec<u32>) -> Option<Party<'a>> {
         Party::of(team, who).map(|p| Party { slot: GROUP_SLOT, ..p })
+    }
+
+    /// The communicator's.
+    pub fn team(&self) -> &'a Team {
+        self.team
     }
 
     /// How many.
@@ -72,7 +83,7 @@ impl<'a> Party<'a> {
     /// As [`Team::panicked`].
     #[cold]
     pub fn panicked(&self, panic: Panic) -> Error {
-        self.team.panicked(panic)
+        self.team.panicked_in(self.own, panic)
     }
 
     fn lane(&self, member: usize) -> Result<&'static Lane> {
@@ -82,7 +93,7 @@ impl<'a> Party<'a> {
         let lane = team.ep.lane_of(context, rank as i32);
         let lane = lane.map_err(|error| match self.slot {
             GROUP_SLOT => error,
-            _ => team.fail_elsewhere(None, context.group.world_rank(rank), error),
+            _ => team.fail_elsewhere(self.own, None, context.group.world_rank(rank), error),
         })?;
         if let Some(far) = lane.far() {
             far.open_slot(self.slot)?;
@@ -92,15 +103,15 @@ impl<'a> Party<'a> {
 
     /// The same members on the slot for every other message of two that follow each other closely.
     fn beside(&self) -> Party<'a> {
-        Party { team: self.team, who: self.who.clone(), me: self.me, slot: CHAIN_SLOT, cuts: self.cuts }
+        Party { who: self.who.clone(), slot: CHAIN_SLOT, ..*self }
     }
 
     fn begun(&self, lane: &'static Lane, sends: bool, begun: Result<()>) -> Result<Message<'a>> {
         let team = self.team;
         match begun {
-            Ok(()) => Ok(Message { team, lane, slot: self.slot, sends, cuts: self.cuts, over: false }),
+            Ok(()) => Ok(Message { team, own: self.own, lane, slot: self.slot, sends, cuts: self.cuts, over: false }),
             Err(error) if self.slot == GROUP_SLOT => Err(error),
-            Err(error) => Err(team.fail_elsewhere(Some(lane), lane.world, error)),
+            Err(error) => Err(team.fail_elsewhere(self.own, Some(lane), lane.world, error)),
         }
     }
 
@@ -146,10 +157,10 @@ impl<'a> Party<'a> {
         let mut message = self.begin_receive(from, Room::of(&mut word))?;
         core::future::poll_fn(|poller| {
             let busy = meanwhile();
-            let patient = self.team.state.patient.get();
-            self.team.state.patient.set(patient && !busy);
+            let patient = self.own.patient.get();
+            self.own.patient.set(patient && !busy);
             let polled = Pin::new(&mut message).poll(poller);
-            self.team.state.patient.set(patient);
+            self.own.patient.set(patient);
             polled
         })
         .await?;
@@ -261,6 +272,7 @@ impl Future for All<'_> {
 /// A message under way. Dropped before it is over, it is given up, and its memory is its owner's again.
 struct Message<'a> {
     team: &'a Team,
+    own: &'a Own,
     lane: &'static Lane,
     slot: usize,
     sends: bool,
@@ -271,20 +283,23 @@ struct Message<'a> {
 
 impl Message<'_> {
     fn failed(&self, error: Error) -> Error {
-        if self.slot == GROUP_SLOT { error } else { self.team.fail_elsewhere(Some(self.lane), self.lane.world, error) }
+        if self.slot == GROUP_SLOT {
+            return error;
+        }
+        self.team.fail_elsewhere(self.own, Some(self.lane), self.lane.world, error)
     }
 }
 
 impl Future for Message<'_> {
     type Output = Result<()>;
     fn poll(mut self: Pin<&mut Self>, _: &mut Poller<'_>) -> Poll<Result<()>> {
-        let (ep, lane, slot, wait) = (self.team.ep, self.lane, self.slot, self.team.state.patient.get());
+        let (ep, lane, slot, wait) = (self.team.ep, self.lane, self.slot, self.own.patient.get());
         let done =
             if self.sends { signal::end_send(ep, lane, slot, wait) } else { signal::end_receive(ep, lane, slot, wait) };
         match done {
             Ok(false) => match ep.gone(lane, slot, "collective call") {
                 None => {
-                    self.team.state.awaited.set(None);
+                    self.own.awaited.set(None);
                     Poll::Pending
                 }
                 Some(error) => Poll::Ready(Err(self.failed(error))),

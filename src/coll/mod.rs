@@ -13,14 +13,18 @@
 //! | `barrier`, `bcast`, `reduce` | the algorithms of the calls of these names, and of allreduce |
 //! | `exchange` | gather, allgather, scatter, alltoall |
 //! | `uneven` | the same of blocks of different lengths |
+//! | `neighbours` | exchanges with neighbours on a grid |
 //! | `partial` | reduce-scatter, scan, exscan |
 //! | `group` | a reduction in a group that is chosen for it |
-//! | `request` | calls that do not wait |
+//! | `ask` | what calls that do not wait are asked for |
+//! | `request` | one of them under way |
+//! | `ticket` | several |
 //! | `copies` | reaching into another member's memory |
 //! | `function` | what elements are reduced with |
 //! | `choose` | which algorithm, by size and number of members |
 
 mod arena;
+mod ask;
 mod barrier;
 mod bcast;
 mod between;
@@ -33,18 +37,22 @@ mod messages;
 #[cfg(loom)]
 pub mod model;
 mod multicast;
+mod neighbours;
 mod partial;
 mod reduce;
 mod request;
 mod team;
+mod ticket;
 mod tree;
 mod uneven;
 
+pub use ask::{Ask, Elements, Kind, Sides};
 use exchange::{Blocks, Pattern};
 pub use function::Function;
 use function::Vector;
-pub use request::{Kind, iallreduce, ibarrier, ibcast, is_pending, join, left_over, test, wait};
+pub use request::{Begun, begin, is_pending, left_over, test, wait};
 use team::Team;
+pub use ticket::{TICKETS, Ticket, begin as begin_apart};
 pub use uneven::Sizes;
 use uneven::{Block, Uneven};
 
@@ -70,6 +78,7 @@ struct Process {
     #[expect(clippy::vec_box, reason = "large, and rarely more than none")]
     leaving: Mutex<Vec<Box<Team>>>,
     open: request::Open,
+    tickets: ticket::Open,
 }
 
 impl Process {
@@ -79,6 +88,7 @@ impl Process {
             making: Mutex::new(()),
             leaving: Mutex::new(Vec::new()),
             open: request::Open::new(),
+            tickets: ticket::Open::new(),
         }
     }
 }
@@ -275,7 +285,8 @@ pub fn alltoall(comm: i32, give: Bytes<'_>, size: usize, take: Room<'_>) -> Resu
     exchanged(team(endpoint()?, comm)?, Pattern::Alltoall, Blocks { give, take, size }, "alltoall")
 }
 
-fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks<'_>, call: &'static str) -> Result<()> {
+/// The memory that this member has a part in.
+fn check_blocks<'a>(team: &Team, pattern: Pattern, b: Blocks<'a>, call: &str) -> Result<Blocks<'a>> {
     let me = team.rank;
     let (mut give, mut take) = (Bytes::none(), Room::none());
     if pattern.gives(me) || pattern.keeps(me) {
@@ -285,13 +296,17 @@ fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks<'_>, call: &'stati
         let blocks = if matches!(pattern, Pattern::Scatter(_)) { 1 } else { team.whole };
         take = check_room(team, b.take, b.size.saturating_mul(blocks), call)?;
     }
-    let b = Blocks { give, take, ..b };
+    Ok(Blocks { give, take, ..b })
+}
+
+fn exchanged(team: &'static Team, pattern: Pattern, b: Blocks<'_>, call: &'static str) -> Result<()> {
+    let b = check_blocks(team, pattern, b, call)?;
     let _in = InCall::enter(team, call)?;
     if b.size == 0 {
         return Ok(());
     }
     if team.whole == 1 {
-        exchange::keep(pattern, me, b);
+        exchange::keep(pattern, team.rank, b);
         return Ok(());
     }
     match &team.span {
@@ -358,6 +373,25 @@ fn uneven(
         return own;
     }
     team.run(uneven.exchange(team)).and(own)
+}
+
+/// `fmpl_neighbour_alltoall`: a block of `size` bytes to each neighbour on the communicator's grid, and one from each; `one`: the same to all
+/// (`fmpl_neighbour_allgather`). What would come from beyond an edge is not touched. The two do not overlap.
+pub fn neighbours(comm: i32, give: Bytes<'_>, one: bool, size: usize, take: Room<'_>) -> Result<()> {
+    let ep = endpoint()?;
+    let team = team(ep, comm)?;
+    let call = if one { Operation::NeighbourAllgather } else { Operation::NeighbourAlltoall }.name();
+    let none = || Error::new(Code::Comm, format!("rank {}: {call}: communicator {comm} is no grid", ep.rank));
+    let grid = ep.context(comm)?.grid.get().ok_or_else(none)?;
+    let neighbours: Vec<_> = grid.neighbours(team.rank as u32).collect();
+    let all = size.saturating_mul(neighbours.len());
+    let (give, take) =
+        (check_bytes(team, give, if one { size } else { all }, call)?, check_room(team, take, all, call)?);
+    let _in = InCall::enter(team, call)?;
+    if size == 0 {
+        return Ok(());
+    }
+    team.run(neighbours::Halo { neighbours, give, one, take, size }.exchange(team))
 }
 
 /// `fmpl_exscan`: the vector of `count` elements of rank k becomes x0 ∘ x1 ∘ … ∘ x(k-1); that of rank 0 stays.

@@ -1,48 +1,22 @@
 //! Collective calls that do not wait: begun by one call, completed by a test or a wait.
 //!
-//! A communicator has at most one collective call under way, so its name is the communicator's, and no request object is needed. The
-//! call is the future that a waiting call runs; a test polls it, and so does whatever else of this process waits meanwhile
+//! A communicator has at most one such call under way, so its name is the communicator's, and no request object is needed (several have
+//! [`ticket`]s). The call is the future that a waiting call runs; a test polls it, and so does whatever else of this process waits meanwhile
 //! (`WaitingSends::push`), so two ranks that wait for other things first do not wait for ever.
 //!
 //! A panic of the program's function is the call's outcome: whoever moved it on goes on with what he was at, and the test or wait that
 //! completes the call is left by the panic.
 
-use core::future::Future;
-use core::pin::Pin;
 use std::panic::resume_unwind;
 
-use super::function::Function;
+use super::ask::{Ask, Call, Kind};
 use super::team::Team;
-use super::{InCall, barrier, bcast, between, check_room, check_root, check_vector, process, reduce, team};
+use super::{InCall, Ticket, process, team, ticket};
 use crate::base::atomics::{AtomicU32, Ordering};
-use crate::base::bytes::Room;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
 use crate::base::unwinding::Panic;
 use crate::p2p::endpoint::endpoint;
-
-/// Which call it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// `fmpl_ibarrier`
-    Barrier,
-    /// `fmpl_ibcast`
-    Bcast,
-    /// `fmpl_iallreduce`
-    Allreduce,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Barrier => "ibarrier",
-            Kind::Bcast => "ibcast",
-            Kind::Allreduce => "iallreduce",
-        }
-    }
-}
-
-type Call = Pin<Box<dyn Future<Output = Result<()>>>>;
 
 /// A call that is not completed.
 pub(super) struct Pending {
@@ -75,8 +49,12 @@ fn open() -> MutexGuard<'static, Vec<&'static Team>> {
     process().open.teams.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Moves all of them on. `true`: some are left.
-fn push() -> bool {
+/// Moves all calls that do not wait on. `true`: some are left.
+pub(super) fn push() -> bool {
+    push_single() | ticket::push()
+}
+
+fn push_single() -> bool {
     if process().open.count.load(Ordering::Acquire) == 0 {
         return false;
     }
@@ -105,10 +83,14 @@ fn step(team: &'static Team, pending: &mut Pending) -> bool {
     true
 }
 
-fn begin(team: &'static Team, kind: Kind, call: Option<Call>) -> Result<()> {
+/// `fmpl_ibarrier` and its like
+pub fn begin(comm: i32, ask: Ask) -> Result<()> {
+    let team = team(endpoint()?, comm)?;
+    let kind = ask.kind();
+    let asked = ask.check(team)?;
     let entered = InCall::enter(team, kind.name())?;
     team.ep.waiting_sends.beside(push);
-    let state = call.map_or(State::Over(Ok(())), State::Runs);
+    let state = asked.in_turn(team).map_or(State::Over(Ok(())), State::Runs);
     let mut pending = Pending { kind, state };
     step(team, &mut pending);
     *team.pending.lock().unwrap_or_else(|e| e.into_inner()) = Some(pending);
@@ -118,42 +100,6 @@ fn begin(team: &'static Team, kind: Kind, call: Option<Call>) -> Result<()> {
     // The call lasts until it is completed.
     core::mem::forget(entered);
     Ok(())
-}
-
-/// `fmpl_ibarrier`
-pub fn ibarrier(comm: i32) -> Result<()> {
-    let team = team(endpoint()?, comm)?;
-    let call = (team.whole > 1).then(|| match &team.span {
-        None => Box::pin(barrier::barrier(team)) as Call,
-        Some(span) => Box::pin(between::barrier(team, span)),
-    });
-    begin(team, Kind::Barrier, call)
-}
-
-/// `fmpl_ibcast`
-pub fn ibcast(comm: i32, data: Room<'static>, len: usize, root: i32) -> Result<()> {
-    let team = team(endpoint()?, comm)?;
-    let root = check_root(team, root, "ibcast")?;
-    let data = check_room(team, data, len, "ibcast")?;
-    let call = (len != 0 && team.whole > 1).then(|| match &team.span {
-        None => Box::pin(bcast::bcast(team, data, root)) as Call,
-        Some(span) => Box::pin(between::bcast(team, span, data, root)),
-    });
-    begin(team, Kind::Bcast, call)
-}
-
-/// `fmpl_iallreduce`
-pub fn iallreduce(comm: i32, data: Room<'static>, count: i32, f: Function<'static>) -> Result<()> {
-    let team = team(endpoint()?, comm)?;
-    let moves = check_vector(team, data, count, &f, "iallreduce")?.bytes() != 0 && team.whole > 1;
-    let call = async move {
-        let v = check_vector(team, data, count, &f, "iallreduce")?;
-        match &team.span {
-            None => reduce::reduce(team, v, reduce::To::All).await,
-            Some(span) => between::reduce(team, span, v, reduce::To::All).await,
-        }
-    };
-    begin(team, Kind::Allreduce, moves.then(|| Box::pin(call) as Call))
 }
 
 /// Completes a call if that takes no waiting. `true`, every error, and a panic of its function, by which it is left: it is over.
@@ -169,7 +115,7 @@ pub fn wait(comm: i32, kind: Kind) -> Result<()> {
 }
 
 /// Completes a call; the panic of its function is returned.
-pub fn join(comm: i32, kind: Kind) -> std::thread::Result<Result<()>> {
+fn join(comm: i32, kind: Kind) -> std::thread::Result<Result<()>> {
     let mut panic = None;
     let done = complete(comm, kind, true, &mut panic).map(|_| ());
     panic.map_or(Ok(done), Err)
@@ -211,18 +157,54 @@ fn complete(comm: i32, kind: Kind, wait: bool, panic: &mut Option<Panic>) -> Res
     done.map(|()| true)
 }
 
+/// A call of a communicator that is begun, by its name.
+#[derive(Clone, Copy, Debug)]
+pub enum Begun {
+    /// The one of this kind.
+    Single(Kind),
+    /// One of several.
+    Apart(Ticket),
+}
+
+impl Begun {
+    /// As [`test`].
+    pub fn test(self, comm: i32) -> Result<bool> {
+        match self {
+            Begun::Single(kind) => test(comm, kind),
+            Begun::Apart(ticket) => ticket.test(),
+        }
+    }
+
+    /// As [`wait`].
+    pub fn wait(self, comm: i32) -> Result<()> {
+        match self {
+            Begun::Single(kind) => wait(comm, kind),
+            Begun::Apart(ticket) => ticket.wait(),
+        }
+    }
+
+    /// As [`join`].
+    pub fn join(self, comm: i32) -> std::thread::Result<Result<()>> {
+        match self {
+            Begun::Single(kind) => join(comm, kind),
+            Begun::Apart(ticket) => ticket.join(),
+        }
+    }
+}
+
 /// Has a communicator a call that is not completed?
 pub fn is_pending(comm: i32) -> bool {
-    open().iter().any(|team| team.comm == comm)
+    open().iter().any(|team| team.comm == comm) || ticket::is_pending(comm)
 }
 
 /// How many calls are not completed.
 pub fn left_over() -> usize {
-    open().len()
+    open().len() + ticket::left_over()
 }
 
 /// The end of the job: nothing is moved on any more.
 pub(super) fn close() {
+    ticket::close();
     open().clear();
     process().open.count.store(0, Ordering::Release);
 }

@@ -43,8 +43,8 @@ use crate::p2p::endpoint::Endpoint;
 use crate::wait::ASLEEP;
 use crate::wait::{Board, Scene, Waiter, doorbell};
 use scene::{TeamScene, Until};
-pub(super) use state::next;
 use state::{Awaited, State};
+pub(super) use state::{Own, next};
 
 /// So long a call that waits for members that live goes on after another has died.
 const MOURNING_NS: u64 = 500_000_000;
@@ -74,6 +74,8 @@ pub struct Team {
     pub(super) choices: Choices,
     /// A call that does not wait, from its beginning until it is completed. Before `state`, which it uses when it is dropped.
     pub(super) pending: Mutex<Option<Pending>>,
+    /// How many calls with tickets have begun; counted where they are listed.
+    pub(super) tickets: AtomicU64,
     pub(super) state: State,
     pub(super) busy: AtomicBool,
     peers: Box<[OnceLock<Arc<Peer>>]>,
@@ -150,6 +152,7 @@ impl Team {
             busy: AtomicBool::new(false),
             peers: (0..n).map(|_| OnceLock::new()).collect(),
             pending: Mutex::new(None),
+            tickets: AtomicU64::new(0),
             ranks,
             rank,
             whole,
@@ -188,6 +191,7 @@ impl Team {
             busy: AtomicBool::new(false),
             peers: peers.iter().cloned().map(OnceLock::from).collect(),
             pending: Mutex::new(None),
+            tickets: AtomicU64::new(0),
         })
     }
 
@@ -322,7 +326,7 @@ impl Team {
     #[inline]
     fn awaits(&self, word: &AtomicU64, number: u64, who: usize) {
         let awaited = self.arena.get().map(|arena| Awaited { word: arena.place_of(word), number, who });
-        self.state.awaited.set(awaited);
+        self.state.own.awaited.set(awaited);
     }
 
     /// Runs a call to its end. `0` bytes of it are on the heap. Left by the panic of its function, if that is how it has ended.
@@ -344,7 +348,7 @@ impl Team {
     #[inline(always)]
     pub(super) fn bring_to_its_end<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         let mut call = pin!(call);
-        self.state.patient.set(true);
+        self.state.own.patient.set(true);
         let mut context = core::task::Context::from_waker(Waker::noop());
         let guard = NoWayOut("a collective call");
         let done = match call.as_mut().poll(&mut context) {
@@ -358,18 +362,18 @@ impl Team {
     /// The panic by which a call that has failed is left, if it is that of the program's function. Asked before the team is free for another
     /// call.
     pub(super) fn take_panic(&self) -> Option<Panic> {
-        self.state.panic.take()
+        self.state.own.panic.take()
     }
 
     /// Polls a call that does not wait: what it came to, or nothing yet.
     pub(super) fn poll<T>(&self, call: Pin<&mut (impl Future<Output = Result<T>> + ?Sized)>) -> Option<Result<T>> {
         let guard = NoWayOut("a collective call");
-        self.state.patient.set(false);
+        self.state.own.patient.set(false);
         let polled = call.poll(&mut core::task::Context::from_waker(Waker::noop()));
         guard.open();
         let Poll::Ready(done) = polled else {
             // A member that is lost publishes nothing more: nobody else looks for that here.
-            let awaited = self.state.awaited.get()?;
+            let awaited = self.state.own.awaited.get()?;
             return TeamScene::new(self, awaited).gone().map(|error| self.settle(Err(error)));
         };
         Some(if done.is_ok() { done } else { self.settle(done) })
@@ -384,7 +388,7 @@ impl Team {
         let mut waiter = Waiter::new();
         let mut word = usize::MAX;
         loop {
-            let awaited = self.state.awaited.take();
+            let awaited = self.state.own.awaited.take();
             if let Some(awaited) = awaited {
                 if awaited.word != word {
                     // Another wait: it begins with spinning again.

@@ -156,6 +156,32 @@ impl Comm<'_> {
         self.claims.collective(|| coll::alltoallv(self.id, give, given, take, taken))?
     }
 
+    /// Gives the neighbours on the grid a slice, the same to all, and gets one of each: of each dimension that of the rank before and that of the
+    /// rank behind. What would come from beyond an edge stays as it is. See [`Comm::grid`].
+    pub fn neighbour_allgather<T: Plain>(&self, data: &[T], all: &mut [T]) -> Result<()> {
+        let blocks = 2 * crate::comm::cart_dimensions(self.id)?;
+        self.check_blocks("neighbour_allgather", all.len(), data.len(), blocks)?;
+        let (give, size, take) = (Bytes::of(data), size_of_val(data), Room::of(all));
+        self.claims.collective(|| coll::neighbours(self.id, give, true, size, take))?
+    }
+
+    /// The same with a slice of its own for each neighbour.
+    pub fn neighbour_alltoall<T: Plain>(&self, sent: &[T], received: &mut [T]) -> Result<()> {
+        let blocks = 2 * crate::comm::cart_dimensions(self.id)?;
+        self.check_blocks("neighbour_alltoall", sent.len(), sent.len() / blocks, blocks)?;
+        self.check_blocks("neighbour_alltoall", received.len(), sent.len() / blocks, blocks)?;
+        let (give, size, take) = (Bytes::of(sent), size_of_val(sent) / blocks, Room::of(received));
+        self.claims.collective(|| coll::neighbours(self.id, give, false, size, take))?
+    }
+
+    fn check_blocks(&self, call: &str, all: usize, each: usize, blocks: usize) -> Result<()> {
+        if each.checked_mul(blocks) == Some(all) {
+            return Ok(());
+        }
+        let text = format!("{call} with {each} elements of each of {blocks} neighbours and {all} of all");
+        Err(Error::new(Code::Argument, text))
+    }
+
     /// As [`Comm::scan`] without each rank's own slice: that of rank k becomes what those of ranks 0 to k - 1 are together; rank 0's stays.
     pub fn exscan<T: Plain>(&self, data: &mut [T], function: impl Reduce<T>) -> Result<()> {
         let (count, data) = (elements(data.len())?, Room::of(data));
@@ -211,7 +237,7 @@ impl Comm<'_> {
     }
 
     /// `all` is a block of `each` elements for each rank.
-    fn check_length(&self, call: &str, all: usize, each: usize) -> Result<()> {
+    pub(super) fn check_length(&self, call: &str, all: usize, each: usize) -> Result<()> {
         if each.checked_mul(self.size) == Some(all) {
             return Ok(());
         }

@@ -143,6 +143,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     let rings = ep.any_source.sweep(ep);
     ep.spool.forget(comm);
     ep.waiting_sends.forget(comm);
+    ep.prepared.forget(comm);
     let team = crate::coll::forget(comm, &unused);
     ep.lanes.forget(comm, &unused);
     ep.contexts.remove(comm, &unused);

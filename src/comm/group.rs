@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::error::{Code, Error, Result};
 use crate::base::unused::Unused;
 use crate::comm::claim::Claims;
-use crate::comm::{Comm, Job, create, job};
+use crate::comm::{Comm, Job, create, grid, job};
 
 /// A communicator that this process belongs to, made by [`Comm::split`], [`Comm::duplicate`] or [`Job::create`]. Messages on it never
 /// mix with those of another, on equal indices either.
@@ -127,6 +127,45 @@ impl<'job> Comm<'job> {
     /// A communicator of the same ranks in the same order, all of which call it.
     pub fn duplicate(&self) -> Result<Communicator<'job>> {
         Communicator::new(create::comm_dup(self.id)?)
+    }
+
+    /// Makes a communicator of the first ranks, which form a grid: so many along each dimension, and whether it closes there. All ranks call it
+    /// with the same; `None`: this one has no place in it. The last dimension's neighbours have neighbouring ranks.
+    ///
+    /// ```
+    /// # let job = fmpl::init(1)?;
+    /// # let world = job.world();
+    /// let ring = world.grid(&[(world.size(), true)])?.expect("all ranks are in it");
+    /// let mut halo = [0; 2];
+    /// ring.comm().neighbour_allgather(&[ring.rank()], &mut halo)?; // from the one before, from the one behind
+    /// # assert_eq!(halo, [0; 2]);
+    /// # Ok::<(), fmpl::Error>(())
+    /// ```
+    ///
+    /// Errors as for [`Job::create`]; [`Code::Argument`] for more places than ranks.
+    pub fn grid(&self, sides: &[(usize, bool)]) -> Result<Option<Communicator<'job>>> {
+        let sides = sides.iter().map(|(n, closes)| (u32::try_from(*n).unwrap_or(u32::MAX), *closes));
+        grid::cart_create(self.id, sides)?.map(Communicator::new).transpose()
+    }
+
+    /// Where in the grid a rank is; [`Code::Comm`] if this communicator is none.
+    pub fn coordinates(&self, rank: usize) -> Result<Vec<usize>> {
+        let at = grid::cart_coords(self.id, i32::try_from(rank).unwrap_or(i32::MAX))?;
+        Ok(at.into_iter().map(|at| at as usize).collect())
+    }
+
+    /// The rank there in the grid, one coordinate for each dimension; `None`: beyond an edge.
+    pub fn rank_at(&self, coordinates: &[i64]) -> Result<Option<usize>> {
+        if grid::cart_dimensions(self.id)? != coordinates.len() {
+            return Err(Error::new(Code::Argument, format!("{} coordinates", coordinates.len())));
+        }
+        Ok(grid::cart_rank(self.id, coordinates.iter().copied())?.map(|rank| rank as usize))
+    }
+
+    /// From whom, and to whom, when all ranks send so many steps along a dimension; `None`: nobody, beyond an edge.
+    pub fn shift(&self, dimension: usize, steps: i32) -> Result<(Option<usize>, Option<usize>)> {
+        let (from, to) = grid::cart_shift(self.id, i32::try_from(dimension).unwrap_or(-1), steps)?;
+        Ok((from.map(|rank| rank as usize), to.map(|rank| rank as usize)))
     }
 
     /// The rank in `other` of the process that has `rank` here; `None` if it is no member.

@@ -28,11 +28,13 @@ mod counter;
 mod create;
 mod event;
 mod global;
+mod grid;
 mod group;
 pub(crate) mod job;
 mod loan;
 mod memory;
 mod plain;
+mod prepared;
 mod reductions;
 pub mod requests;
 mod scope;
@@ -49,11 +51,13 @@ pub use counter::{BY_WAY, BY_WAY_BYTES, Counter, counter, traffic};
 pub use create::*;
 pub use event::Event;
 pub use global::{Global, Handle, Remote, Shared, Transfer, Word};
+pub use grid::*;
 pub use group::Communicator;
 pub use job::*;
 pub use loan::{AnyLoanRequest, Loan, LoanMut, LoanRequest, Refused};
 pub use memory::{Part, mapped_by, memory};
 pub use plain::Plain;
+pub use prepared::{PreparedRecv, PreparedSend};
 pub use reductions::{
     AbsMax, AbsMin, Band, Bor, Bxor, Land, Lor, Lxor, MaxLoc, MaxVal, MinLoc, MinVal, Prod, Reduce, Sum,
 };

@@ -1,7 +1,7 @@
 //! Requests of all kinds by their names, completed several at a time.
 
 use crate::base::error::{Code, Error, Result};
-use crate::coll::{self, Kind};
+use crate::coll::{self, Begun, Kind};
 use crate::p2p;
 use crate::p2p::any_source::{self, multicast};
 use crate::p2p::request::Several;
@@ -19,7 +19,7 @@ pub struct Request {
     pub index: i32,
     /// The communicator.
     pub comm: i32,
-    /// Of a multicast its ticket; of a receive that is completed, the bytes of the message.
+    /// Of a multicast and of a collective call with a ticket that; of a receive that is completed, the bytes of the message.
     pub ticket: u64,
 }
 
@@ -45,14 +45,24 @@ pub enum What {
     Bcast,
     /// A reduction to all ranks that does not wait.
     Allreduce,
+    /// A reduction to one rank that does not wait.
+    Reduce,
+    /// A gather that does not wait.
+    Gather,
+    /// An allgather that does not wait.
+    Allgather,
+    /// A scatter that does not wait.
+    Scatter,
+    /// An exchange of all with all that does not wait.
+    Alltoall,
 }
 
 impl What {
     fn of(kind: i32) -> Option<What> {
         use What::*;
-        [Send, Receive, SendAny, ReceiveAny, Multicast, ReceiveMulticast, Barrier, Bcast, Allreduce]
-            .into_iter()
-            .find(|what| *what as i32 == kind)
+        let messages = [Send, Receive, SendAny, ReceiveAny, Multicast, ReceiveMulticast];
+        let calls = [Barrier, Bcast, Allreduce, Reduce, Gather, Allgather, Scatter, Alltoall];
+        messages.into_iter().chain(calls).find(|what| *what as i32 == kind)
     }
 }
 
@@ -78,7 +88,10 @@ impl Request {
 
     fn complete_as(&mut self, what: What, wait: bool) -> Result<bool> {
         let Request { peer, index, comm, ticket, .. } = *self;
-        let collective = |kind| if wait { coll::wait(comm, kind).map(|()| true) } else { coll::test(comm, kind) };
+        let collective = |kind| {
+            let call = if ticket == 0 { Begun::Single(kind) } else { Begun::Apart(coll::Ticket(ticket)) };
+            if wait { call.wait(comm).map(|()| true) } else { call.test(comm) }
+        };
         match what {
             What::Send if wait => p2p::isend_wait(comm, peer, index).map(|()| true),
             What::Send => p2p::isend_test(comm, peer, index),
@@ -119,6 +132,11 @@ impl Request {
             What::Barrier => collective(Kind::Barrier),
             What::Bcast => collective(Kind::Bcast),
             What::Allreduce => collective(Kind::Allreduce),
+            What::Reduce => collective(Kind::Reduce),
+            What::Gather => collective(Kind::Gather),
+            What::Allgather => collective(Kind::Allgather),
+            What::Scatter => collective(Kind::Scatter),
+            What::Alltoall => collective(Kind::Alltoall),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! A scope keeps a record of each open request: a few in itself, more in a vector. A request value is the number of its
 //! record; when it is dropped or forgotten the record stays, and the scope completes it.
 
+mod collective;
 mod open;
-
 mod requests;
 
 use std::cell::RefCell;
@@ -13,13 +13,11 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::base::bytes::Room;
 use crate::base::error::{Code, Result};
 use crate::base::layout::Layout;
 use crate::base::unwinding::{self, NoWayOut};
-use crate::coll::{self, Kind};
+use crate::coll::Begun;
 use crate::comm::claim::{Claim, Direction};
-use crate::comm::collective::elements;
 use crate::comm::communicator::number;
 use crate::comm::plain::{bytes, incoming, outgoing, room};
 use crate::comm::reductions::{Boxed, Reduce};
@@ -275,73 +273,6 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         any_source::irecv_any(comm, room(data), index)?;
         let record = self.note_any(comm, -1, index, Direction::Receive);
         Ok(AnyRequest { record, comm, index, _data: PhantomData })
-    }
-
-    /// Begins a barrier. A communicator has at most one collective call under way: until this one is over all others get
-    /// [`Code::Busy`](crate::Code::Busy).
-    pub fn ibarrier(&'scope self) -> Result<CollectiveRequest<'scope, 'env>> {
-        let comm = self.comm.id;
-        self.begin_collective(Kind::Barrier, None, || coll::ibarrier(comm))
-    }
-
-    /// Begins to copy the root's slice to all ranks; see [`Scope::ibarrier`].
-    ///
-    /// ```
-    /// # let job = fmpl::init(1)?;
-    /// # let world = job.world();
-    /// let mut table = [0.0; 100];
-    /// world.scope(|s| {
-    ///     let coming = s.ibcast(&mut table, 0)?;
-    ///     // ... compute ...
-    ///     coming.wait()
-    /// })?;
-    /// # Ok::<(), fmpl::Error>(())
-    /// ```
-    pub fn ibcast<T: Plain>(
-        &'scope self,
-        data: &'scope mut [T],
-        root: usize,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        let (comm, len) = (self.comm.id, size_of_val(data));
-        // SAFETY: the slice is borrowed until the scope is over, and by then the call is.
-        let data = unsafe { Room::new(data.as_mut_ptr().cast(), len) };
-        self.begin_collective(Kind::Bcast, None, || coll::ibcast(comm, data, len, number(root)))
-    }
-
-    /// Begins to combine the ranks' slices; see [`Comm::allreduce`] and [`Scope::ibarrier`]. Whatever thread of the process waits in
-    /// the library may call the function.
-    pub fn iallreduce<T: Plain>(
-        &'scope self,
-        data: &'scope mut [T],
-        function: impl Reduce<T> + Send + 'scope,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        let (comm, count) = (self.comm.id, elements(data.len())?);
-        let function = function.boxed();
-        // SAFETY: both last until the scope is over, and by then the call is: the slice is borrowed so long, and what the function points to
-        // is in the box, which the record keeps until then.
-        let (data, f) = unsafe {
-            let data = Room::new(data.as_mut_ptr().cast(), size_of_val(data));
-            (data, coll::function::lasting(function.function()))
-        };
-        self.begin_collective(Kind::Allreduce, Some(function), || coll::iallreduce(comm, data, count, f))
-    }
-
-    fn begin_collective(
-        &'scope self,
-        kind: Kind,
-        function: Option<Boxed<'scope>>,
-        begin: impl FnOnce() -> Result<()>,
-    ) -> Result<CollectiveRequest<'scope, 'env>> {
-        self.comm.claims.collective(begin)??;
-        // As in `note`.
-        let guard = GUARD;
-        let id = self.open.borrow_mut().add(Open {
-            collective: Some(kind),
-            _function: function,
-            ..Open::of(self.comm.id, -1, -1, Direction::Receive)
-        });
-        guard.open();
-        Ok(CollectiveRequest { record: Record { scope: self, id: Some(id) } })
     }
 
     fn note_any(&'scope self, comm: i32, peer: i32, index: i32, direction: Direction) -> Record<'scope, 'env> {

@@ -10,14 +10,18 @@
 #![allow(non_camel_case_types)] // C's names
 
 mod any;
+mod begun;
 mod collective;
 mod counters;
 mod functions;
+mod grids;
 mod groups;
 mod loans;
 mod outside;
+mod prepared;
 mod requests;
 mod shapes;
+mod tickets;
 mod uneven;
 
 use core::ffi::{c_char, c_double, c_int, c_void};
@@ -33,15 +37,19 @@ use crate::lane::WayTaken;
 use crate::p2p;
 
 pub use any::*;
+pub use begun::*;
 pub use collective::*;
 pub use counters::*;
 pub(in crate::ffi) use functions::introduce;
 pub use functions::*;
+pub use grids::*;
 pub use groups::*;
 pub use loans::*;
 pub use outside::*;
+pub use prepared::*;
 pub use requests::*;
 pub use shapes::*;
+pub use tickets::*;
 pub use uneven::*;
 
 /// A communicator: a group of ranks with a space of indices of its own.
@@ -106,12 +114,25 @@ pub const FMPL_REQUEST_RECV_ANY: c_int = What::ReceiveAny as c_int;
 pub const FMPL_REQUEST_MCAST: c_int = What::Multicast as c_int;
 /// A kind of request: of `fmpl_mcast_irecv`; comm.
 pub const FMPL_REQUEST_MCAST_RECV: c_int = What::ReceiveMulticast as c_int;
-/// A kind of request: of `fmpl_ibarrier`; comm.
+/// A kind of request: of `fmpl_ibarrier` or `fmpl_ibarrier_n`; comm and, of a call with one, ticket, which is 0 otherwise. So for all
+/// collective calls.
 pub const FMPL_REQUEST_BARRIER: c_int = What::Barrier as c_int;
-/// A kind of request: of `fmpl_ibcast`; comm.
+/// A kind of request: of `fmpl_ibcast`; comm, ticket.
 pub const FMPL_REQUEST_BCAST: c_int = What::Bcast as c_int;
-/// A kind of request: of `fmpl_iallreduce`; comm.
+/// A kind of request: of `fmpl_iallreduce`; comm, ticket.
 pub const FMPL_REQUEST_ALLREDUCE: c_int = What::Allreduce as c_int;
+/// A kind of request: of `fmpl_ireduce`; comm, ticket.
+pub const FMPL_REQUEST_REDUCE: c_int = What::Reduce as c_int;
+/// A kind of request: of `fmpl_igather`; comm, ticket.
+pub const FMPL_REQUEST_GATHER: c_int = What::Gather as c_int;
+/// A kind of request: of `fmpl_iallgather`; comm, ticket.
+pub const FMPL_REQUEST_ALLGATHER: c_int = What::Allgather as c_int;
+/// A kind of request: of `fmpl_iscatter`; comm, ticket.
+pub const FMPL_REQUEST_SCATTER: c_int = What::Scatter as c_int;
+/// A kind of request: of `fmpl_ialltoall`; comm, ticket.
+pub const FMPL_REQUEST_ALLTOALL: c_int = What::Alltoall as c_int;
+/// How many collective calls with tickets a communicator may have that are begun and not completed.
+pub const FMPL_TICKETS: c_int = crate::coll::TICKETS as c_int;
 /// Bytes of matching area for each index, for a caller that brings its own area to `fmpl_init`.
 pub const FMPL_MA_BYTES: c_int = 64;
 /// Bytes of completion-flag area for each index, for a caller that brings its own area to `fmpl_init`.

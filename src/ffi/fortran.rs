@@ -13,11 +13,14 @@
 
 mod acp;
 mod any;
+mod begun;
 mod collective;
 mod entry;
 mod functions;
+mod grids;
 mod lists;
 mod loans;
+mod prepared;
 mod requests;
 mod shapes;
 

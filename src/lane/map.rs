@@ -51,6 +51,11 @@ pub const COLLECTIVE_SLOT: usize = 18;
 pub const GROUP_SLOT: usize = COLLECTIVE_SLOT + 1;
 /// The slot that collective calls use in turn with theirs when two messages follow each other closely.
 pub const CHAIN_SLOT: usize = COLLECTIVE_SLOT + 2;
+/// The first slot of collective calls with tickets, which take them in turn.
+pub const TICKET_SLOT: usize = COLLECTIVE_SLOT + 3;
+/// How many such slots there are.
+pub const TICKET_SLOTS: usize = 8;
+const_assert!(TICKET_SLOT + TICKET_SLOTS <= SYSTEM_INDICES);
 /// Most indices that a rank may ask for.
 pub const INDEX_MAX: usize = (1 << 17) - SYSTEM_INDICES;
 /// Slots of the world's lanes: the system's indices and the user's.

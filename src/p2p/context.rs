@@ -11,6 +11,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use crate::base::error::{Code, Error, Result};
@@ -23,6 +24,7 @@ use crate::lane::map::WORLD_UNIT;
 use crate::lane::table::COMMUNICATORS;
 use crate::p2p::COMM_WORLD;
 use crate::p2p::endpoint::WORLD_EPOCH;
+use crate::p2p::grid::Grid;
 use crate::p2p::group::Group;
 
 /// A communicator, as this process has it.
@@ -39,6 +41,8 @@ pub struct Context {
     pub steps: AtomicU32,
     /// A thread makes a communicator from this one.
     pub making: AtomicBool,
+    /// The grid that the ranks form, if it was made as one.
+    pub grid: OnceLock<Grid>,
 }
 
 impl Context {
@@ -93,6 +97,7 @@ impl Contexts {
             indices: crate::lane::map::INDEX_MAX,
             steps: AtomicU32::new(0),
             making: AtomicBool::new(false),
+            grid: OnceLock::new(),
         };
         table[0].put(world);
         Ok(Contexts { table, books: Mutex::default() })
@@ -151,7 +156,7 @@ impl Contexts {
         let handle = (*uses << 12) as i32 | n as i32;
         books.alive += 1;
         let (steps, making) = (AtomicU32::new(0), AtomicBool::new(false));
-        Ok(self.table[n].put(Context { handle, group, place, indices, steps, making }))
+        Ok(self.table[n].put(Context { handle, group, place, indices, steps, making, grid: OnceLock::new() }))
     }
 
     /// Takes a communicator out. Its units stay taken until [`Contexts::give_back`].

@@ -88,6 +88,8 @@ pub struct Endpoint {
     pub turn_memory: AtomicU64,
     /// Requests that only this process can move.
     pub waiting_sends: crate::p2p::request::WaitingSends,
+    /// Requests that are prepared.
+    pub prepared: crate::p2p::request::Prepared,
     /// Messages of any source.
     pub any_source: AnySource,
     /// Spooled messages that were delivered at the last `sendbuf_check`.
@@ -234,6 +236,7 @@ impl Endpoint {
             uses: AtomicU32::new(1),
             turn_memory: AtomicU64::new(0),
             waiting_sends: Default::default(),
+            prepared: Default::default(),
             any_source: AnySource::new(&region, config.any_slots, shares)?,
             delivered_then: AtomicU64::new(0),
             delivered_gone: AtomicU64::new(0),

@@ -23,6 +23,7 @@ pub mod any_source;
 pub mod context;
 pub mod endpoint;
 pub mod far;
+pub mod grid;
 pub mod group;
 pub mod loan;
 #[cfg(loom)]
@@ -41,7 +42,10 @@ pub use crate::lane::{COMM_NULL, COMM_WORLD, PROC_NULL, TAG_ANY};
 pub use {
     loan::{Lent, irecv_loan, irecv_loan_test, irecv_loan_wait, loan, loan_return, mcast_loan, recv_loan, send_loan},
     receive::{recv, recv_soon},
-    request::{irecv, irecv_cancel, irecv_test, irecv_wait, isend, isend_test, isend_wait, probe, received, sendrecv},
+    request::{
+        irecv, irecv_cancel, irecv_test, irecv_wait, isend, isend_test, isend_wait, probe, received, recv_init,
+        recv_start, send_init, send_start, sendrecv,
+    },
     send::{send, send_soon},
     sendbuf::{sendbuf_check, sendbuf_set},
 };

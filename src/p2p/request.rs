@@ -4,11 +4,12 @@
 mod irecv;
 mod isend;
 mod pending;
+mod prepared;
 mod several;
 
 use core::cell::Cell;
 
-use crate::base::atomics::{AtomicU32, Ordering};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Form, Layout, Run};
@@ -29,6 +30,7 @@ pub use irecv::*;
 pub use isend::*;
 pub use pending::WaitingSends;
 pub(super) use pending::{abandon_send, complete_send};
+pub use prepared::{Prepared, recv_init, recv_start, send_init, send_start};
 pub use several::Several;
 
 #[inline]

@@ -65,6 +65,10 @@ pub enum Operation {
     Alltoallv = 23,
     /// A reduction of the ranks before this one.
     Exscan = 24,
+    /// A block of each rank to its neighbours on a grid.
+    NeighbourAllgather = 25,
+    /// A block to each neighbour on a grid.
+    NeighbourAlltoall = 26,
 }
 
 impl Operation {
@@ -94,6 +98,8 @@ impl Operation {
             Operation::Scatterv,
             Operation::Alltoallv,
             Operation::Exscan,
+            Operation::NeighbourAllgather,
+            Operation::NeighbourAlltoall,
         ]
         .into_iter()
         .find(|o| *o as u32 == n)
@@ -125,6 +131,8 @@ impl Operation {
             Operation::Scatterv => "scatterv",
             Operation::Alltoallv => "alltoallv",
             Operation::Exscan => "exscan",
+            Operation::NeighbourAllgather => "neighbour_allgather",
+            Operation::NeighbourAlltoall => "neighbour_alltoall",
         }
     }
 }

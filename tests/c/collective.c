@@ -81,6 +81,115 @@ static void uneven(void)
 }
 
 /* Blocks of N ints of each rank for each: moved, reduced, and both without waiting. */
+/* Those that do not wait, one at a time and several. */
+static void begun(void)
+{
+    int mine[2] = {0, 1}, *all = malloc(2 * 64 * sizeof *all), *got = malloc(2 * 64 * sizeof *got), part[2], sum[8], k, done = 0;
+    uint64_t ticket[8], other;
+    fmpl_request requests[8];
+
+    mine[0] = rank;
+    OK(fmpl_ireduce(mine, 2, fmpl_isum, 0, FMPL_COMM_WORLD, NULL));
+    CHECK(fmpl_igather_wait(FMPL_COMM_WORLD) == FMPL_ERR_REQUEST);
+    OK(fmpl_ireduce_wait(FMPL_COMM_WORLD));
+    CHECK(mine[0] == (rank == 0 ? size * (size - 1) / 2 : rank) && mine[1] == (rank == 0 ? size : 1));
+    mine[0] = rank;
+    mine[1] = 1;
+    OK(fmpl_igather(mine, sizeof mine, all, size - 1, FMPL_COMM_WORLD));
+    while (!done) OK(fmpl_igather_test(FMPL_COMM_WORLD, &done));
+    if (rank == size - 1) CHECK(all[2 * (size - 1)] == size - 1 && all[0] == 0);
+    OK(fmpl_iscatter(all, sizeof part, part, size - 1, FMPL_COMM_WORLD));
+    OK(fmpl_iscatter_wait(FMPL_COMM_WORLD));
+    CHECK(part[0] == rank && part[1] == 1);
+    OK(fmpl_iallgather(mine, sizeof mine, all, FMPL_COMM_WORLD));
+    OK(fmpl_iallgather_wait(FMPL_COMM_WORLD));
+    for (k = 0; k < size; k++) CHECK(all[2 * k] == k);
+    OK(fmpl_ialltoall(all, sizeof mine, got, FMPL_COMM_WORLD));
+    for (done = 0; !done;) OK(fmpl_ialltoall_test(FMPL_COMM_WORLD, &done));
+    for (k = 0; k < size; k++) CHECK(got[2 * k] == rank);
+    for (done = 0; done < 5; done++) {
+        int over;
+        CHECK((done == 0 ? fmpl_ireduce_test(FMPL_COMM_WORLD, &over) : done == 1 ? fmpl_iscatter_test(FMPL_COMM_WORLD, &over)
+             : done == 2 ? fmpl_iallgather_test(FMPL_COMM_WORLD, &over) : done == 3 ? fmpl_ialltoall_wait(FMPL_COMM_WORLD)
+             : fmpl_igather_test(FMPL_COMM_WORLD, &over)) == FMPL_ERR_REQUEST);
+    }
+
+    for (k = 0; k < 8; k++) {
+        sum[k] = rank + k;
+        OK(fmpl_iallreduce_n(&sum[k], 1, fmpl_isum, FMPL_COMM_WORLD, &ticket[k]));
+        CHECK(ticket[k] != 0);
+        requests[k] = (fmpl_request){FMPL_REQUEST_ALLREDUCE, 0, 0, FMPL_COMM_WORLD, ticket[k]};
+    }
+    OK(fmpl_barrier(FMPL_COMM_WORLD));
+    OK(fmpl_coll_wait(ticket[5]));
+    requests[5].kind = FMPL_REQUEST_NONE;
+    OK(fmpl_waitall(requests, 8, NULL));
+    for (k = 0; k < 8; k++) CHECK(sum[k] == size * (size - 1) / 2 + k * size);
+    OK(fmpl_ibarrier_n(FMPL_COMM_WORLD, &ticket[0]));
+    OK(fmpl_ibcast_n(&mine[1], sizeof mine[1], 0, FMPL_COMM_WORLD, &ticket[1]));
+    OK(fmpl_ireduce_n(&sum[0], 1, fmpl_imaxval, 0, FMPL_COMM_WORLD, &ticket[2]));
+    OK(fmpl_igather_n(mine, sizeof mine[0], all, 0, FMPL_COMM_WORLD, &ticket[3]));
+    OK(fmpl_iallgather_n(mine, sizeof mine[0], got, FMPL_COMM_WORLD, &ticket[4]));
+    OK(fmpl_coll_wait(ticket[3]));
+    OK(fmpl_iscatter_n(all, sizeof part[0], part, 0, FMPL_COMM_WORLD, &ticket[5]));
+    OK(fmpl_coll_wait(ticket[4]));
+    OK(fmpl_ialltoall_n(got, sizeof got[0], all + 64, FMPL_COMM_WORLD, &ticket[6]));
+    OK(fmpl_coll_wait(ticket[6]));
+    for (k = 0; k < 3; k++)
+        for (done = 0; !done;) OK(fmpl_coll_test(ticket[k], &done));
+    OK(fmpl_coll_wait(ticket[5]));
+    CHECK(part[0] == rank);
+    for (k = 0; k < size; k++) CHECK(got[k] == k && all[64 + k] == rank);
+    CHECK(fmpl_coll_wait(ticket[5]) == FMPL_ERR_REQUEST);
+    CHECK(fmpl_ibarrier_n(FMPL_COMM_WORLD, NULL) == FMPL_ERR_ARGUMENT);
+    for (k = 0; k < FMPL_TICKETS; k++) {
+        OK(fmpl_ibarrier_n(FMPL_COMM_WORLD, &other));
+        if (k == 0) ticket[0] = other;
+    }
+    CHECK(fmpl_ibarrier_n(FMPL_COMM_WORLD, &other) == FMPL_ERR_BUSY);
+    /* A ticket is the communicator's and the call's number. */
+    for (k = 0; k < FMPL_TICKETS; k++) OK(fmpl_coll_wait(ticket[0] + k));
+    free(all);
+    free(got);
+}
+
+/* A ring of all ranks, and a line. */
+static void grids(void)
+{
+    int dims[2] = {1, 0}, periods[2] = {0, 1}, coords[2], peer, before, behind, mine, all[4] = {-1, -1, -1, -1}, give[4], k;
+    fmpl_comm ring, line;
+
+    dims[1] = size;
+    OK(fmpl_cart_create(FMPL_COMM_WORLD, 2, dims, periods, &ring));
+    OK(fmpl_cart_coords(ring, rank, coords));
+    CHECK(coords[0] == 0 && coords[1] == rank);
+    coords[1] = size;
+    OK(fmpl_cart_rank(ring, coords, &peer));
+    CHECK(peer == 0);
+    OK(fmpl_cart_shift(ring, 1, 1, &before, &behind));
+    CHECK(before == (rank + size - 1) % size && behind == (rank + 1) % size);
+    OK(fmpl_cart_shift(ring, 0, 1, &peer, &k));
+    CHECK(peer == FMPL_PROC_NULL && k == FMPL_PROC_NULL);
+    mine = 100 + rank;
+    OK(fmpl_neighbour_allgather(&mine, sizeof mine, all, ring));
+    CHECK(all[0] == -1 && all[1] == -1 && all[2] == 100 + before && all[3] == 100 + behind);
+    for (k = 0; k < 4; k++) give[k] = 10 * rank + k;
+    OK(fmpl_neighbour_alltoall(give, sizeof give[0], all, ring));
+    CHECK(all[0] == -1 && all[1] == -1 && all[2] == 10 * before + 3 && all[3] == 10 * behind + 2);
+    OK(fmpl_cart_create(FMPL_COMM_WORLD, 1, dims, NULL, &line));
+    CHECK((line != FMPL_COMM_NULL) == (rank == 0));
+    if (line != FMPL_COMM_NULL) OK(fmpl_comm_free(&line));
+    dims[0] = size + 1;
+    CHECK(fmpl_cart_create(FMPL_COMM_WORLD, 1, dims, NULL, &line) == FMPL_ERR_ARGUMENT);
+    CHECK(fmpl_cart_create(FMPL_COMM_WORLD, 0, dims, NULL, &line) == FMPL_ERR_ARGUMENT);
+    CHECK(fmpl_cart_create(FMPL_COMM_WORLD, 1, NULL, NULL, &line) == FMPL_ERR_ARGUMENT);
+    CHECK(fmpl_cart_coords(FMPL_COMM_WORLD, 0, coords) == FMPL_ERR_COMM);
+    CHECK(fmpl_cart_coords(ring, size, coords) == FMPL_ERR_RANK);
+    CHECK(fmpl_cart_shift(ring, 2, 1, &before, &behind) == FMPL_ERR_ARGUMENT);
+    CHECK(fmpl_neighbour_alltoall(give, 4, all, FMPL_COMM_WORLD) == FMPL_ERR_COMM);
+    OK(fmpl_comm_free(&ring));
+}
+
 static void blocks(void)
 {
     int *all = malloc(size * N * sizeof *all), *of_all = malloc(size * N * sizeof *all), mine[N], sum, k, r, done = 0;
@@ -182,6 +291,8 @@ int main(int argc, char **argv)
     }
     blocks();
     uneven();
+    begun();
+    grids();
     CHECK(fmpl_allreduce(d, N, (fmpl_func)0, FMPL_COMM_WORLD, NULL) == FMPL_ERR_ARGUMENT);
     CHECK(all_are_known() == 0);
     fmpl_dsum(d, d + 1, 1);

@@ -207,6 +207,34 @@ static void asleep(void)
     }
 }
 
+/* Messages that are prepared once and begun over and over. */
+static void prepared(void)
+{
+    int next = (rank + 1) % size, before = (rank + size - 1) % size, out, in, k;
+
+    CHECK(fmpl_send_start(next, 14, FMPL_COMM_WORLD) == FMPL_ERR_REQUEST);
+    CHECK(fmpl_recv_start(before, 14, FMPL_COMM_WORLD) == FMPL_ERR_REQUEST);
+    CHECK(fmpl_recv_init(&in, sizeof in, before, FMPL_INDEX_ANY, FMPL_COMM_WORLD) == FMPL_ERR_INDEX);
+    CHECK(fmpl_send_init(NULL, 4, next, 14, FMPL_COMM_WORLD) == FMPL_ERR_ARGUMENT);
+    OK(fmpl_send_init(&out, sizeof out, next, 14, FMPL_COMM_WORLD));
+    OK(fmpl_recv_init(&in, sizeof in, before, 14, FMPL_COMM_WORLD));
+    for (k = 0; k < 100; k++) {
+        OK(fmpl_recv_start(before, 14, FMPL_COMM_WORLD));
+        CHECK(fmpl_recv_start(before, 14, FMPL_COMM_WORLD) == FMPL_ERR_BUSY);
+        out = 1000 * rank + k;
+        OK(fmpl_send_start(next, 14, FMPL_COMM_WORLD));
+        CHECK(fmpl_send_start(next, 14, FMPL_COMM_WORLD) == FMPL_ERR_BUSY);
+        if (k % 2) {
+            fmpl_request both[2] = {{FMPL_REQUEST_RECV, before, 14, FMPL_COMM_WORLD, 0}, {FMPL_REQUEST_SEND, next, 14, FMPL_COMM_WORLD, 0}};
+            OK(fmpl_waitall(both, 2, NULL));
+        } else {
+            OK(fmpl_irecv_wait(before, 14, FMPL_COMM_WORLD));
+            OK(fmpl_isend_wait(next, 14, FMPL_COMM_WORLD));
+        }
+        CHECK(in == 1000 * before + k);
+    }
+}
+
 int main(void)
 {
     fmpl_request none = {FMPL_REQUEST_SEND, 0, 0, 0, 0};
@@ -224,6 +252,7 @@ int main(void)
     OK(fmpl_barrier(FMPL_COMM_WORLD));
     asleep();
     in_vain();
+    prepared();
     OK(fmpl_finalize());
     return 0;
 }

@@ -6,7 +6,7 @@ use fmpl::launch::embedded::{End, Outcome};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-const CALLS: [&str; 23] = [
+const CALLS: [&str; 28] = [
     "barrier",
     "bcast 8",
     "bcast 8000",
@@ -30,6 +30,11 @@ const CALLS: [&str; 23] = [
     "alltoallv 2000",
     "ibcast 8000",
     "iallreduce 8000",
+    "ireduce 8000",
+    "ialltoall 2000",
+    "several 8000",
+    "neighbours 200000",
+    "several 200000",
 ];
 
 /// Tests until the call is over; its code.
@@ -72,6 +77,22 @@ fn call(kind: &str, buf: &mut [u8], round: usize) -> i32 {
             "iallreduce" => completed(fmpl_iallreduce(p, count, Some(fmpl_dsum), WORLD, null_mut()), |done| {
                 fmpl_iallreduce_test(WORLD, done)
             }),
+            "ireduce" => completed(fmpl_ireduce(p, count, Some(fmpl_dsum), root, WORLD, null_mut()), |done| {
+                fmpl_ireduce_test(WORLD, done)
+            }),
+            "ialltoall" => completed(fmpl_ialltoall(other, bytes, p, WORLD), |done| fmpl_ialltoall_test(WORLD, done)),
+            "neighbours" => {
+                let (dims, mut cart) = (size(), NULL);
+                match fmpl_cart_create(WORLD, 1, &dims, &1, &mut cart) {
+                    0 => {
+                        let code = fmpl_neighbour_alltoall(other, bytes, p, cart);
+                        free(cart);
+                        code
+                    }
+                    code => code,
+                }
+            }
+            "several" => crate::begun::some(bytes),
             "reduce" => fmpl_reduce(p, count, Some(fmpl_dsum), root, WORLD, null_mut()),
             _ => fmpl_allreduce(p, count, Some(fmpl_dsum), WORLD, null_mut()),
         }
@@ -104,6 +125,7 @@ pub fn loses() {
     let since = Instant::now();
     fails(fmpl_barrier_code(), PEER);
     fails(call("allreduce 8", &mut buf, 0), PEER);
+    fails(call("several 8", &mut buf, 0), PEER);
     assert!(since.elapsed() < Duration::from_secs(1));
     println!("well");
     let _ = try_finalize();

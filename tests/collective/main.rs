@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `random` | random sizes, roots, functions on 1 to 16 ranks; every byte is compared with what one process computes |
 //! | `communicators` | the same on communicators that are made and freed meanwhile, of members drawn anew each time |
+//! | `begun` | calls that do not wait, one at a time and several |
 //! | `multicast` | broadcasts between nodes by a multicast group: each packet leaves its root once, lost ones come all the same |
 //! | `lost` | a rank that is killed is an error at all others within moments, in every call |
 //! | `calls` | zero sizes, one rank, wrong arguments |
@@ -19,6 +20,7 @@ mod ranks;
 #[path = "../reference/mod.rs"]
 mod reference;
 
+mod begun;
 mod calls;
 mod communicators;
 mod lengths;
@@ -31,7 +33,7 @@ mod uneven;
 
 use ranks::{Body, Test};
 
-const TESTS: [Test; 17] = [
+const TESTS: [Test; 18] = [
     ("random_programs_agree_with_one_process", random::automatic),
     ("communicators_come_and_go_meanwhile", communicators::automatic),
     ("every_way_agrees_with_one_process", random::forced),
@@ -46,12 +48,13 @@ const TESTS: [Test; 17] = [
     ("a_group_without_the_dead_goes_on", calls::group),
     ("arguments", calls::arguments),
     ("different_lengths_are_an_error_that_names_them", lengths::told),
+    ("several_calls_are_under_way_at_a_time", begun::scenes),
     ("uneven_blocks_come_to_their_places", uneven::as_one_process_would),
     ("every_predefined_function_agrees_with_one_process", reductions::agree),
     ("lines_taken_over_keep_every_payload", taken::payloads),
 ];
 
-const BODIES: [Body; 15] = [
+const BODIES: [Body; 17] = [
     ("loses a member", calls::loses_a_member),
     ("plays", random::plays),
     ("plays on communicators", communicators::plays),
@@ -64,6 +67,8 @@ const BODIES: [Body; 15] = [
     ("calls", calls::calls),
     ("lengths differ", lengths::differ),
     ("other calls", lengths::other_calls),
+    ("begins several", begun::begins_several),
+    ("leaves some", begun::leaves_some),
     ("gives uneven blocks", uneven::gives),
     ("reduces", reductions::reduces),
     ("takes over", taken::takes_over),

@@ -1,3 +1,4 @@
+use crate::begun;
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
 use crate::ranks::{Job, has_devices, long};
@@ -38,7 +39,7 @@ unsafe extern "C" fn large(inout: *mut c_void, input: *const c_void, count: i32)
 
 /// What a vector is made of and reduced with.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+pub enum Kind {
     IntSum,
     DoubleSum,
     DoubleMax,
@@ -60,7 +61,7 @@ const KINDS: [Kind; 8] = [
 ];
 
 impl Kind {
-    fn bytes(self) -> usize {
+    pub fn bytes(self) -> usize {
         match self {
             Kind::IntSum | Kind::FloatMinval => 4,
             Kind::DoubleSum | Kind::DoubleMax | Kind::DoubleMin => 8,
@@ -68,7 +69,7 @@ impl Kind {
             Kind::Large => 1000,
         }
     }
-    fn function(self) -> fmpl_func {
+    pub fn function(self) -> fmpl_func {
         Some(match self {
             Kind::IntSum => fmpl_isum,
             Kind::DoubleSum => fmpl_dsum,
@@ -81,7 +82,7 @@ impl Kind {
         })
     }
     /// A rank's vector of `count` elements in the call of this seed.
-    fn vector(self, count: usize, seed: u64, rank: i32) -> Vec<u8> {
+    pub fn vector(self, count: usize, seed: u64, rank: i32) -> Vec<u8> {
         let mut draw = Draw(seed ^ (rank as u64).wrapping_mul(0x1234_5678_9abc_def1));
         let mut v = Vec::with_capacity(count * self.bytes());
         let step = draw.number() | 1;
@@ -110,7 +111,7 @@ impl Kind {
         v
     }
     /// left = left ∘ right, as the definitions say.
-    fn fold(self, left: &mut [u8], right: &[u8]) {
+    pub fn fold(self, left: &mut [u8], right: &[u8]) {
         let f64_at = |v: &[u8], at: usize| f64::from_ne_bytes(v[at..at + 8].try_into().unwrap());
         for (a, b) in left.chunks_exact_mut(self.bytes()).zip(right.chunks_exact(self.bytes())) {
             match self {
@@ -157,7 +158,7 @@ impl Kind {
             }
         }
     }
-    fn reference(self, count: usize, seed: u64, ranks: i32) -> Vec<u8> {
+    pub fn reference(self, count: usize, seed: u64, ranks: i32) -> Vec<u8> {
         let mut left = self.vector(count, seed, 0);
         for rank in 1..ranks {
             self.fold(&mut left, &self.vector(count, seed, rank));
@@ -167,7 +168,7 @@ impl Kind {
 }
 
 /// Ways whose sums are formed in another order than the ranks' get numbers whose sums do not show it.
-fn whole_numbers() -> bool {
+pub fn whole_numbers() -> bool {
     std::env::var_os("WHOLE_NUMBERS").is_some()
 }
 
@@ -177,7 +178,7 @@ fn factor() -> u8 {
 }
 
 /// Memory for a call: from the heap, at an odd address, or from `fmpl_alloc`.
-struct Memory {
+pub struct Memory {
     shared: *mut u8,
     own: Vec<u8>,
     at: usize,
@@ -185,7 +186,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(contents: &[u8], draw: &mut Draw) -> Memory {
+    pub fn new(contents: &[u8], draw: &mut Draw) -> Memory {
         let (mut shared, mut own, at) = (null_mut(), Vec::new(), draw.below(9));
         if draw.one_in(4) {
             // SAFETY: checked for null.
@@ -198,7 +199,7 @@ impl Memory {
         m.bytes().copy_from_slice(contents);
         m
     }
-    fn bytes(&mut self) -> &mut [u8] {
+    pub fn bytes(&mut self) -> &mut [u8] {
         if self.shared.is_null() {
             return &mut self.own[self.at..];
         }
@@ -217,7 +218,7 @@ impl Drop for Memory {
 }
 
 #[track_caller]
-fn same(got: &[u8], want: &[u8], what: &str) {
+pub fn same(got: &[u8], want: &[u8], what: &str) {
     if got != want {
         let at = (0..want.len()).find(|k| got[*k] != want[*k]).unwrap();
         panic!("{what}: {} bytes, wrong at {at}: {} instead of {}", got.len(), got[at], want[at]);
@@ -265,7 +266,7 @@ pub struct Call {
 
 impl Call {
     pub fn new(draw: &mut Draw, ranks: i32, most: usize) -> Call {
-        let (number, what) = (draw.number(), draw.below(22));
+        let (number, what) = (draw.number(), draw.below(32));
         let (root, kind) = (draw.below(ranks as usize) as i32, KINDS[draw.below(KINDS.len())]);
         Call { number, what, root, kind, bytes: draw.size(most) }
     }
@@ -324,7 +325,10 @@ impl Call {
                 same(m.bytes(), &kind.reference(count, number, me + 1), &format!("{text}: scan {kind:?}"));
             }
             20 | 21 => reduces_in_a_group(kind, count, number, own, text),
-            _ => does_not_wait((what - 16).min(2), kind, count, root, number, own, text),
+            16..=19 => begun::one(number, root, kind, bytes, own, text),
+            30 | 31 => with_neighbours(number, bytes, own, text),
+            22..=25 => begun::several(number, root, kind, bytes, own, text),
+            _ => begun::one(number, root, kind, bytes, own, text),
         }
     }
 }
@@ -372,6 +376,48 @@ fn moves_blocks(call: usize, size: usize, root: i32, number: u64, own: &mut Draw
     same(give.bytes(), &gives, &format!("{text}: {name} of {size}, what was given"));
 }
 
+/// A grid of all ranks or some, on which neighbours exchange blocks.
+fn with_neighbours(number: u64, bytes: usize, own: &mut Draw, text: &str) {
+    let (me, ranks) = (rank(), size());
+    let rows = 1 + (number % 3) as i32 % ranks;
+    let (dims, closes) = ([rows, ranks / rows], [(number >> 8) as i32 & 1, (number >> 9) as i32 & 1]);
+    let mut cart = NULL;
+    // SAFETY: two dimensions.
+    ok(unsafe { fmpl_cart_create(comm(), 2, dims.as_ptr(), closes.as_ptr(), &mut cart) });
+    assert_eq!(cart != NULL, me < dims[0] * dims[1], "{text}");
+    if cart == NULL {
+        return;
+    }
+    let (at, one) = ([me / dims[1], me % dims[1]], number >> 10 & 1 == 1);
+    // Before and behind, along rows and columns.
+    let around: Vec<Option<i32>> = (0..4)
+        .map(|k| {
+            let mut place = at;
+            place[k / 2] += if k % 2 == 0 { -1 } else { 1 };
+            for d in 0..2 {
+                place[d] = if closes[d] == 1 { place[d].rem_euclid(dims[d]) } else { place[d] };
+            }
+            let inside = (0..2).all(|d| (0..dims[d]).contains(&place[d]));
+            inside.then_some(place[0] * dims[1] + place[1])
+        })
+        .collect();
+    let each = bytes / 4;
+    let block = |from: i32, k: usize| message(each, number ^ (from as u64 * 100 + if one { 0 } else { k as u64 }));
+    let given: Vec<u8> = (0..if one { 1 } else { 4 }).flat_map(|k| block(me, k)).collect();
+    let want: Vec<u8> = (0..4).flat_map(|k| around[k].map_or(vec![0x77; each], |from| block(from, k ^ 1))).collect();
+    let (mut give, mut take) = (Memory::new(&given, own), Memory::new(&vec![0x77; 4 * each], own));
+    let (g, t) = (give.bytes().as_ptr().cast(), take.bytes().as_mut_ptr().cast());
+    // SAFETY: four blocks, but for one that goes to all.
+    ok(unsafe {
+        match one {
+            true => fmpl_neighbour_allgather(g, each, t, cart),
+            false => fmpl_neighbour_alltoall(g, each, t, cart),
+        }
+    });
+    same(take.bytes(), &want, &format!("{text}: neighbours of {each} on {dims:?} {closes:?}"));
+    free(cart);
+}
+
 /// A reduction in a group drawn for it; the others do not take part.
 fn reduces_in_a_group(kind: Kind, count: usize, number: u64, own: &mut Draw, text: &str) {
     let (me, ranks) = (rank(), size());
@@ -392,67 +438,6 @@ fn reduces_in_a_group(kind: Kind, count: usize, number: u64, own: &mut Draw, tex
     group[1..].iter().for_each(|r| kind.fold(&mut want, &kind.vector(count, number, *r)));
     let want = if me == root { want } else { mine };
     same(m.bytes(), &want, &format!("{text}: mcast_reduce {kind:?} to {root} of {group:?}"));
-}
-
-/// A call that does not wait: completed by a wait, by tests, or while messages go to and fro.
-fn does_not_wait(call: usize, kind: Kind, count: usize, root: i32, number: u64, own: &mut Draw, text: &str) {
-    let (me, ranks) = (rank(), size());
-    let bytes = count * kind.bytes();
-    let sent = message(bytes, number);
-    let mine = match call {
-        0 => vec![],
-        1 if me == root => sent.clone(),
-        1 => vec![0x55; bytes],
-        _ => kind.vector(count, number, me),
-    };
-    let mut m = Memory::new(&mine, own);
-    let p = m.bytes().as_mut_ptr().cast();
-    // SAFETY: the buffer stays until the call is completed below.
-    unsafe {
-        ok(match call {
-            0 => fmpl_ibarrier(comm()),
-            1 => fmpl_ibcast(p, bytes, root, comm()),
-            _ => fmpl_iallreduce(p, count as i32, kind.function(), comm(), null_mut()),
-        });
-        fails(fmpl_barrier(comm()), BUSY);
-    }
-    if number.is_multiple_of(3) {
-        // The ranks wait for each other while the call is under way.
-        let (to, from) = ((me + 1) % ranks, (me + ranks - 1) % ranks);
-        let mut got = [0u8; 8];
-        if ranks > 1 {
-            isend(&number.to_le_bytes(), to, 0);
-            recv(&mut got, from, 0);
-            isend_wait(to, 0);
-            assert_eq!(u64::from_le_bytes(got), number, "{text}");
-        }
-    }
-    let wait = own.one_in(2);
-    let mut done = wait as i32;
-    // SAFETY: no memory but the flag.
-    unsafe {
-        match (call, wait) {
-            (0, true) => ok(fmpl_ibarrier_wait(comm())),
-            (1, true) => ok(fmpl_ibcast_wait(comm())),
-            (_, true) => ok(fmpl_iallreduce_wait(comm())),
-            (..) => {
-                while done == 0 {
-                    ok(match call {
-                        0 => fmpl_ibarrier_test(comm(), &mut done),
-                        1 => fmpl_ibcast_test(comm(), &mut done),
-                        _ => fmpl_iallreduce_test(comm(), &mut done),
-                    });
-                    std::thread::yield_now();
-                }
-            }
-        }
-    }
-    let want = match call {
-        0 => vec![],
-        1 => sent,
-        _ => kind.reference(count, number, ranks),
-    };
-    same(m.bytes(), &want, &format!("{text}: non-blocking call {call} {kind:?}"));
 }
 
 fn play(seed: u64, settings: &str) {

@@ -52,6 +52,7 @@ const SCENES: &[Scene] = &[
     ("probed", requests::probed),
     ("isend spools", requests::isend_spools_after_its_time),
     ("more offers than blocks", requests::more_offers_than_blocks),
+    ("prepared", requests::prepared),
     ("memory that the kernel does not copy", requests::memory_that_the_kernel_does_not_copy),
     ("moved offers", requests::moved_offers_keep_nothing),
     ("isend to itself", requests::isend_to_itself),

@@ -1,5 +1,7 @@
 //! Requests: what may overlap, cancelling, probing, time-outs, delivery without the sender.
 
+use fmpl::ffi::c::*;
+
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
 use crate::ranks::placed::*;
@@ -515,4 +517,115 @@ pub fn longer_than_the_spool_both_ways(me: i32) {
         }
     }
     mode(10);
+}
+
+fn send_init(buf: &[u8], dst: i32, index: i32) -> i32 {
+    // SAFETY: the buffer stays until the last request is completed, as the callers see to.
+    unsafe { fmpl_send_init(buf.as_ptr().cast(), buf.len(), dst, index, comm()) }
+}
+
+fn recv_init(buf: &mut [u8], src: i32, index: i32) -> i32 {
+    // SAFETY: as above.
+    unsafe { fmpl_recv_init(buf.as_mut_ptr().cast(), buf.len(), src, index, comm()) }
+}
+
+fn send_start(dst: i32, index: i32) -> i32 {
+    // SAFETY: what was prepared has its buffer still.
+    unsafe { fmpl_send_start(dst, index, comm()) }
+}
+
+fn recv_start(src: i32, index: i32) -> i32 {
+    // SAFETY: as above.
+    unsafe { fmpl_recv_start(src, index, comm()) }
+}
+
+/// Messages that are prepared once and begun over and over, by one side or both, of every length, in every mode.
+pub fn prepared(me: i32) {
+    let (peer, world) = (1 - me, comm());
+    fails(send_start(peer, 90), REQUEST);
+    fails(recv_start(peer, 90), REQUEST);
+    assert!(last_error().contains("index 90") && last_error().contains("recv_init"), "{}", last_error());
+    fails(recv_init(&mut [], peer, ANY), INDEX);
+    fails(send_init(&[], 7, 90), RANK);
+    ok(send_init(&[1], FMPL_PROC_NULL, 90));
+    ok(send_start(FMPL_PROC_NULL, 90));
+    isend_wait(FMPL_PROC_NULL, 90);
+    for (k, len) in [0usize, 8, 17, 1000, 5000, 100_000].into_iter().enumerate() {
+        for timeout in [-1, 0, 1000] {
+            mode(timeout);
+            barrier();
+            let index = 91 + k as i32;
+            let mut buf = vec![0u8; len];
+            if me == 0 {
+                ok(send_init(&buf, 1, index));
+            } else {
+                ok(recv_init(&mut buf, 0, index));
+            }
+            for round in 0..10u64 {
+                let content = seed(0, 1, index, round);
+                let plain = round % 5 == 3;
+                if me == 0 {
+                    fill(&mut buf, content);
+                    if plain {
+                        isend(&buf, 1, index)
+                    } else {
+                        ok(send_start(1, index))
+                    }
+                    fails(send_start(1, index), BUSY);
+                    fails(send_init(&buf, 1, index), BUSY);
+                    if round % 3 == 0 {
+                        isend_poll(1, index)
+                    } else {
+                        isend_wait(1, index)
+                    }
+                    continue;
+                }
+                if round % 5 == 2 {
+                    irecv(&mut buf, 0, index)
+                } else {
+                    ok(recv_start(0, index))
+                }
+                fails(recv_start(0, index), BUSY);
+                fails(recv_init(&mut buf, 0, index), BUSY);
+                if round % 3 == 1 {
+                    irecv_poll(0, index)
+                } else {
+                    irecv_wait(0, index)
+                }
+                check(&buf, content, &format!("prepared, {len} bytes, round {round}"));
+            }
+        }
+    }
+    // With another buffer, and on another communicator, which takes what was prepared on it away.
+    let (mut a, mut b, mine) = ([0u8; 8], [0u8; 8], [me as u8 + 1; 8]);
+    for _ in 0..3 {
+        let other = dup(world);
+        on(other);
+        fails(recv_start(peer, 3), REQUEST);
+        ok(recv_init(&mut a, peer, 3));
+        ok(recv_init(&mut b, peer, 3));
+        ok(send_init(&mine, peer, 3));
+        ok(recv_start(peer, 3));
+        ok(send_start(peer, 3));
+        irecv_wait(peer, 3);
+        isend_wait(peer, 3);
+        assert_eq!((a, b), ([0; 8], [peer as u8 + 1; 8]));
+        b = [0; 8];
+        on(world);
+        free(other);
+    }
+    // One that is withdrawn can be started again.
+    barrier();
+    if me == 1 {
+        ok(recv_init(&mut a, 0, 99));
+        ok(recv_start(0, 99));
+        assert!(cancel(0, 99));
+        ok(recv_start(0, 99));
+        barrier();
+        irecv_wait(0, 99);
+        assert_eq!(a, [9; 8]);
+    } else {
+        barrier();
+        send(&[9; 8], 1, 99);
+    }
 }

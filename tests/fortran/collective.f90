@@ -145,7 +145,130 @@ contains
       call fmpl_iallreduce_test(FMPL_COMM_WORLD, done, ier)
       call check(ier)
     end do
+    call begun()
+    call grids()
   end subroutine blocks
+  ! A ring of all ranks.
+  subroutine grids()
+    integer :: ring, at(1), peer, before, behind, two(2)
+    integer :: dims(1), periods(1)
+    dims = ranks
+    periods = 1
+    call fmpl_cart_create(FMPL_COMM_WORLD, 1, dims, periods, ring, ier)
+    call check(ier)
+    call fmpl_cart_coords(ring, rank, at, ier)
+    call check(ier)
+    if (at(1) /= rank) error stop 'cart_coords'
+    at = -1
+    call fmpl_cart_rank(ring, at, peer, ier)
+    call check(ier)
+    if (peer /= ranks - 1) error stop 'cart_rank'
+    call fmpl_cart_shift(ring, 0, 1, before, behind, ier)
+    call check(ier)
+    if (behind /= mod(rank + 1, ranks)) error stop 'cart_shift'
+    two = -1
+    call fmpl_neighbour_allgather(rank, 4, two, ring, ier)
+    call check(ier)
+    if (any(two /= [before, behind])) error stop 'neighbour_allgather'
+    call fmpl_neighbour_alltoall([2 * rank, 2 * rank + 1], 4_8, two, ring, ier)
+    call check(ier)
+    if (any(two /= [2 * before + 1, 2 * behind])) error stop 'neighbour_alltoall'
+    call fmpl_comm_free(ring, ier)
+    call check(ier)
+  end subroutine grids
+  ! Calls that do not wait, one at a time and several.
+  subroutine begun()
+    integer(8) :: ticket(9)
+    integer :: sums(8), codes(8), two(2), k, over
+    integer, allocatable :: all(:), got(:)
+    type(fmpl_request) :: r(8)
+    allocate (all(2 * ranks), got(2 * ranks))
+    two = [rank, 1]
+    call fmpl_ireduce(two, 2, fmpl_isum, 0, FMPL_COMM_WORLD, FMPL_NULL, ier)
+    call check(ier)
+    call fmpl_ireduce_wait(FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (rank == 0 .and. two(2) /= ranks) error stop 'ireduce'
+    two = [rank, 1]
+    call fmpl_igather(two, 8, all, 0, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    over = 0
+    do while (over == 0)
+      call fmpl_igather_test(FMPL_COMM_WORLD, over, ier)
+      call check(ier)
+    end do
+    if (rank == 0 .and. any(all(1::2) /= [(k, k = 0, ranks - 1)])) error stop 'igather'
+    two = -1
+    call fmpl_iscatter(all, 8, two, 0, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_iscatter_wait(FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(two /= [rank, 1])) error stop 'iscatter'
+    call fmpl_iallgather(two, 8_8, all, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_iallgather_wait(FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(all(1::2) /= [(k, k = 0, ranks - 1)])) error stop 'iallgather'
+    call fmpl_ialltoall(all, 8, got, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_ialltoall_wait(FMPL_COMM_WORLD, ier)
+    call check(ier)
+    if (any(got(1::2) /= rank)) error stop 'ialltoall'
+    call fmpl_ireduce_test(FMPL_COMM_WORLD, over, ier)
+    if (ier /= FMPL_ERR_REQUEST) error stop 'no ireduce'
+    call fmpl_igather_wait(FMPL_COMM_WORLD, ier)
+    if (ier /= FMPL_ERR_REQUEST) error stop 'no igather'
+    call fmpl_iscatter_test(FMPL_COMM_WORLD, over, ier)
+    if (ier /= FMPL_ERR_REQUEST) error stop 'no iscatter'
+    call fmpl_iallgather_test(FMPL_COMM_WORLD, over, ier)
+    if (ier /= FMPL_ERR_REQUEST) error stop 'no iallgather'
+    call fmpl_ialltoall_test(FMPL_COMM_WORLD, over, ier)
+    if (ier /= FMPL_ERR_REQUEST) error stop 'no ialltoall'
+    do k = 1, 8
+      sums(k) = rank + k
+      call fmpl_iallreduce_n(sums(k), 1, fmpl_isum, FMPL_COMM_WORLD, ticket(k), ier)
+      call check(ier)
+      r(k) = fmpl_request(kind=FMPL_REQUEST_ALLREDUCE, ticket=ticket(k))
+    end do
+    call fmpl_barrier(FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_coll_wait(ticket(6), ier)
+    call check(ier)
+    r(6)%kind = FMPL_REQUEST_NONE
+    call fmpl_waitall(r, 8, codes, ier)
+    call check(ier)
+    if (any(sums /= [(ranks * (ranks - 1) / 2 + k * ranks, k = 1, 8)])) error stop 'iallreduce_n'
+    two = [rank, 0]
+    if (rank == 0) two(2) = 7
+    call fmpl_ibarrier_n(FMPL_COMM_WORLD, ticket(1), ier)
+    call check(ier)
+    call fmpl_ibcast_n(two(2), 4, 0, FMPL_COMM_WORLD, ticket(2), ier)
+    call check(ier)
+    call fmpl_ireduce_n(sums, 8, fmpl_isum, 0, FMPL_COMM_WORLD, ticket(3), ier)
+    call check(ier)
+    call fmpl_igather_n(rank, 4_8, got, 0, FMPL_COMM_WORLD, ticket(4), ier)
+    call check(ier)
+    call fmpl_iallgather_n(rank, 4, all, FMPL_COMM_WORLD, ticket(5), ier)
+    call check(ier)
+    call fmpl_coll_wait(ticket(5), ier)
+    call check(ier)
+    if (any(all(1:ranks) /= [(k, k = 0, ranks - 1)])) error stop 'iallgather_n'
+    call fmpl_iscatter_n(all, 4, two(1), 0, FMPL_COMM_WORLD, ticket(6), ier)
+    call check(ier)
+    call fmpl_ialltoall_n(all, 4, all(ranks + 1:), FMPL_COMM_WORLD, ticket(7), ier)
+    call check(ier)
+    do k = 7, 1, -1
+      if (k == 5) cycle
+      over = 0
+      do while (over == 0)
+        call fmpl_coll_test(ticket(k), over, ier)
+        call check(ier)
+      end do
+    end do
+    if (any(two /= [rank, 7]) .or. any(all(ranks + 1:) /= rank)) error stop 'with tickets'
+    call fmpl_coll_wait(ticket(1), ier)
+    if (ier /= FMPL_ERR_REQUEST) error stop 'no ticket'
+  end subroutine begun
   ! Rank r gives r + 1 integers, or as many to rank q as q + 1.
   subroutine uneven()
     integer(8), allocatable :: sizes(:), places(:), ours(:), there(:)

@@ -56,9 +56,34 @@ program requests
   r(1) = fmpl_request(kind=99)
   call fmpl_waitall(r, 1, codes, ier)
   if (ier /= FMPL_ERR_ARGUMENT .or. codes(1) /= FMPL_ERR_ARGUMENT) error stop 'no kind'
+  call prepared()
   call fmpl_finalize(ier)
   call check(ier)
 contains
+  ! Messages that are prepared once and begun over and over.
+  subroutine prepared()
+    integer, asynchronous, save :: one, other
+    call fmpl_send_start(next, 0, FMPL_COMM_WORLD, ier)
+    if (ier /= FMPL_ERR_REQUEST) error stop 'nothing prepared to send'
+    call fmpl_recv_start(before, 0, FMPL_COMM_WORLD, ier)
+    if (ier /= FMPL_ERR_REQUEST) error stop 'nothing prepared to receive'
+    call fmpl_send_init(one, 4, next, 0, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    call fmpl_recv_init(other, 4_8, before, 0, FMPL_COMM_WORLD, ier)
+    call check(ier)
+    do k = 1, 50
+      call fmpl_recv_start(before, 0, FMPL_COMM_WORLD, ier)
+      call check(ier)
+      one = 1000 * rank + k
+      call fmpl_send_start(next, 0, FMPL_COMM_WORLD, ier)
+      call check(ier)
+      call fmpl_irecv_wait(before, 0, FMPL_COMM_WORLD, ier)
+      call check(ier)
+      call fmpl_isend_wait(next, 0, FMPL_COMM_WORLD, ier)
+      call check(ier)
+      if (other /= 1000 * before + k) error stop 'prepared'
+    end do
+  end subroutine prepared
   subroutine begin()
     in = -1
     do k = 1, n

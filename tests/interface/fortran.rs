@@ -12,9 +12,12 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/fortran.rs"),
     include_str!("../../src/ffi/fortran/shapes.rs"),
     include_str!("../../src/ffi/fortran/any.rs"),
+    include_str!("../../src/ffi/fortran/prepared.rs"),
     include_str!("../../src/ffi/fortran/requests.rs"),
     include_str!("../../src/ffi/fortran/loans.rs"),
     include_str!("../../src/ffi/fortran/collective.rs"),
+    include_str!("../../src/ffi/fortran/begun.rs"),
+    include_str!("../../src/ffi/fortran/grids.rs"),
     include_str!("../../src/ffi/fortran/acp.rs")
 );
 

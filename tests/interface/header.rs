@@ -13,11 +13,15 @@ const SOURCE: &str = concat!(
     include_str!("../../src/ffi/c/groups.rs"),
     include_str!("../../src/ffi/c/shapes.rs"),
     include_str!("../../src/ffi/c/any.rs"),
+    include_str!("../../src/ffi/c/prepared.rs"),
     include_str!("../../src/ffi/c/requests.rs"),
     include_str!("../../src/ffi/c/loans.rs"),
     include_str!("../../src/ffi/c/counters.rs"),
     include_str!("../../src/ffi/c/collective.rs"),
-    include_str!("../../src/ffi/c/uneven.rs")
+    include_str!("../../src/ffi/c/begun.rs"),
+    include_str!("../../src/ffi/c/tickets.rs"),
+    include_str!("../../src/ffi/c/uneven.rs"),
+    include_str!("../../src/ffi/c/grids.rs")
 );
 const SECOND_NAMES_SOURCE: &str = include_str!("../../src/ffi/second_names.rs");
 const ERRORS: &str = include_str!("../../src/base/error.rs");
@@ -77,7 +81,7 @@ const SECOND_NAMES: &str = r#"
 pub fn constants() -> Vec<(&'static str, i64)> {
     macro_rules! table { ($($name:ident)*) => { vec![$((stringify!($name), c::$name as i64)),*] } }
     table!(FMPL_SUCCESS FMPL_COMM_WORLD FMPL_COMM_NULL FMPL_TAG_ANY FMPL_INDEX_ANY FMPL_PROC_NULL FMPL_TIMEOUT_INFINITE FMPL_REQUEST_NONE FMPL_REQUEST_SEND FMPL_REQUEST_RECV FMPL_REQUEST_SEND_ANY FMPL_REQUEST_RECV_ANY
-        FMPL_REQUEST_MCAST FMPL_REQUEST_MCAST_RECV FMPL_REQUEST_BARRIER FMPL_REQUEST_BCAST FMPL_REQUEST_ALLREDUCE FMPL_MA_BYTES FMPL_FA_BYTES FMPL_COUNTER_SHM_PEERS FMPL_COUNTER_SHM_MESSAGES FMPL_COUNTER_SHM_BYTES FMPL_COUNTER_RDMA_WRITES FMPL_COUNTER_RDMA_READS
+        FMPL_REQUEST_MCAST FMPL_REQUEST_MCAST_RECV FMPL_REQUEST_BARRIER FMPL_REQUEST_BCAST FMPL_REQUEST_ALLREDUCE FMPL_REQUEST_REDUCE FMPL_REQUEST_GATHER FMPL_REQUEST_ALLGATHER FMPL_REQUEST_SCATTER FMPL_REQUEST_ALLTOALL FMPL_TICKETS FMPL_MA_BYTES FMPL_FA_BYTES FMPL_COUNTER_SHM_PEERS FMPL_COUNTER_SHM_MESSAGES FMPL_COUNTER_SHM_BYTES FMPL_COUNTER_RDMA_WRITES FMPL_COUNTER_RDMA_READS
         FMPL_COUNTER_RDMA_BYTES FMPL_COUNTER_RDMA_COPIED FMPL_COUNTER_RDMA_COMPLETIONS
         FMPL_COUNTER_RDMA_PAIRS FMPL_COUNTER_RDMA_NODE_PAIRS FMPL_COUNTER_RDMA_RETIRED FMPL_COUNTER_MULTICAST_PACKETS FMPL_COUNTER_MULTICAST_AGAIN
         FMPL_COUNTER_MULTICAST_GROUPS FMPL_COUNTER_RDMA_CONTEXTS FMPL_COUNTER_RDMA_NODE_CONTEXTS FMPL_COUNTER_RDMA_PUT_AWAY FMPL_COUNTER_GLOBAL_REFUSED

@@ -9,7 +9,7 @@ from fmpl import Code
 
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 OPERATIONS = {
-    "sum": (np.add, INTEGERS + ["f4", "f8", "c8", "c16"]),
+    "sum": (np.add, INTEGERS + ["f2", "f4", "f8", "c8", "c16"]),
     "prod": (np.multiply, INTEGERS + ["f4", "f8", "c8", "c16"]),
     "max": (np.maximum, INTEGERS + ["f4", "f8"]),
     "min": (np.minimum, INTEGERS + ["f4", "f8"]),
@@ -54,7 +54,7 @@ def test_every_operation_on_every_type(job):
             mine = vector(world.rank, kind)
             world.scan(mine, op)
             assert (mine == until[world.rank]).all(), (op, kind)
-    for op, kind in (("max", "c8"), ("sum", "?"), ("band", "f8"), ("absmax", "u1"), ("sum", "f2"), ("sum", "S4"), ("avg", "f8")):
+    for op, kind in (("max", "c8"), ("sum", "?"), ("band", "f8"), ("absmax", "u1"), ("prod", "f2"), ("sum", "S4"), ("avg", "f8")):
         error = fails(Code.ARGUMENT, world.allreduce, np.zeros(3, kind), op)
         assert op in str(error)
     fails(Code.ARGUMENT, world.allreduce, np.zeros(3, ">f8"))

@@ -203,3 +203,38 @@ on_ranks!(buffers_and_channels, [2], 4, |job, world| {
     assert_eq!(Buffer::<u64>::new(job, usize::MAX / 8).unwrap_err().code(), Code::Argument);
     assert_eq!(Buffer::<u64>::new(job, isize::MAX as usize / 8).unwrap_err().code(), Code::Memory);
 });
+
+on_ranks!(prepared_messages_are_begun_over_and_over, [1, 2, 3], 4, |_job, world| {
+    let (me, ranks) = (world.rank(), world.size());
+    let (next, before) = ((me + 1) % ranks, (me + ranks - 1) % ranks);
+    for len in [0, 1, 700, 200_000] {
+        let mut out = world.prepare_send(vec![0u64; len], next, 3)?;
+        let mut inn = world.prepare_recv(vec![0u64; len], before, 3)?;
+        assert_eq!(world.prepare_send(vec![0u8], next, 3).map(drop).unwrap_err().code(), Code::Busy);
+        assert_eq!(inn.wait().unwrap_err().code(), Code::Request);
+        out.wait()?;
+        for round in 0..20 {
+            inn.start()?;
+            assert_eq!((inn.data().unwrap_err().code(), inn.start().unwrap_err().code()), (Code::Busy, Code::Busy));
+            out.data()?.fill((1000 * me + round) as u64);
+            out.start()?;
+            let received = match round % 2 {
+                0 => inn.wait()?,
+                _ => loop {
+                    if let Some(received) = inn.test()? {
+                        break received;
+                    }
+                },
+            };
+            assert_eq!(received.len, len);
+            assert!(inn.data()?.iter().all(|x| *x == (1000 * before + round) as u64));
+            if round % 3 == 0 { while !out.test()? {} } else { out.wait()? }
+        }
+        // Dropped while one waits: it is withdrawn.
+        world.barrier()?;
+        inn.start()?;
+        drop(inn);
+        world.barrier()?;
+    }
+    assert!(world.prepare_recv(vec![0u8], 99, 0).is_err());
+});

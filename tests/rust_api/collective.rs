@@ -128,6 +128,55 @@ on_ranks!(collective_calls_that_do_not_wait, [1, 2, 3], 1, |_job, world| {
     world.barrier()?;
 });
 
+on_ranks!(several_calls_are_under_way_at_a_time, [1, 2, 5], 1, |_job, world| {
+    let (me, ranks) = (world.rank(), world.size());
+    let (mut sums, mut table, mut all, mut part, mut got) =
+        ([[me as u64; 2]; 12], [me], vec![0; ranks], [0], vec![0; ranks]);
+    let (mut most, mut gathered) = ([me as i32], vec![0; ranks]);
+    let (mine, ranked): (_, Vec<usize>) = ([me], (0..ranks).collect());
+    world.scope(|s| {
+        let mut open = Vec::new();
+        for (k, sum) in sums.iter_mut().enumerate() {
+            open.push(s.iallreduce_n(sum, move |a: u64, b: u64| a + b + k as u64)?);
+        }
+        let met = s.ibarrier_n()?;
+        open.push(s.ibcast_n(&mut table, ranks - 1)?);
+        open.push(s.iallgather_n(&mine, &mut all)?);
+        open.push(s.iscatter_n(&ranked, &mut part, 0)?);
+        open.push(s.ialltoall_n(&ranked, &mut got)?);
+        open.push(s.ireduce_n(&mut most, fmpl::MaxVal, 0)?);
+        let _ = s.igather_n(&mine, &mut gathered, 0)?; // the scope completes it
+        world.barrier()?;
+        met.wait()?;
+        let mut last = open.pop().unwrap();
+        while !last.test()? {}
+        open.into_iter().rev().try_for_each(|call| call.wait())
+    })?;
+    for (k, sum) in sums.iter().enumerate() {
+        assert_eq!(*sum, [(ranks * (ranks - 1) / 2 + (ranks - 1) * k) as u64; 2]);
+    }
+    assert_eq!((table, part, &all, got), ([ranks - 1], mine, &ranked, vec![me; ranks]));
+    assert_eq!(most[0], if me == 0 { ranks as i32 - 1 } else { me as i32 });
+    assert!(me != 0 || gathered == ranked);
+    // One at a time.
+    world.scope(|s| {
+        let call = s.ireduce(&mut most, fmpl::Sum, ranks - 1)?;
+        let mut sum = [1];
+        assert_eq!(s.ibarrier().map(drop).unwrap_err().code(), Code::Busy);
+        assert_eq!(world.allreduce(&mut sum, fmpl::Sum).unwrap_err().code(), Code::Busy);
+        call.wait()?;
+        s.igather(&mine, &mut gathered, 0)?.wait()
+    })?;
+    world.scope(|s| s.iallgather(&mine, &mut all)?.wait())?;
+    world.scope(|s| s.iscatter(&ranked, &mut part, 0)?.wait())?;
+    world.scope(|s| s.ialltoall(&ranked, &mut all)?.wait())?;
+    assert_eq!((part, all), (mine, vec![me; ranks]));
+    let mut wrong = [0; 99];
+    let error = world.scope(|s| s.iallgather_n(&mine, &mut wrong)?.wait()).unwrap_err();
+    assert_eq!(error.code(), Code::Argument);
+    world.barrier()?;
+});
+
 on_ranks!(a_panic_in_a_function_is_an_error_for_the_others, [2, 3], 1, |_job, world| {
     let me = world.rank();
     let call = || {
@@ -181,4 +230,44 @@ on_ranks!(a_short_broadcast_into_a_slice_that_is_too_short, [2], 1, |_job, world
         let error = ended.unwrap_err();
         assert!(error.code() == Code::Argument && error.detail().contains("makes the call with"), "{error}");
     }
+});
+
+on_ranks!(neighbours_on_a_grid_exchange, [1, 2, 3, 6, 8], 1, |_job, world| {
+    let (me, ranks) = (world.rank(), world.size());
+    let (rows, columns) = if ranks >= 6 { (2, 3) } else { (1, ranks) };
+    let sides = [(rows, true), (columns, false)];
+    let grid = world.grid(&sides)?;
+    assert_eq!(grid.is_some(), me < rows * columns);
+    assert_eq!(world.neighbour_allgather(&[1], &mut [0; 4]).unwrap_err().code(), Code::Comm);
+    assert_eq!(world.grid(&[(ranks + 1, true)]).map(drop).unwrap_err().code(), Code::Argument);
+    if let Some(grid) = &grid {
+        let comm = grid.comm();
+        let at = comm.coordinates(me)?;
+        assert_eq!(at, [me / columns, me % columns]);
+        let place = |row: i64, column: i64| comm.rank_at(&[row, column]);
+        let (row, column) = (at[0] as i64, at[1] as i64);
+        let around =
+            [place(row - 1, column)?, place(row + 1, column)?, place(row, column - 1)?, place(row, column + 1)?];
+        assert_eq!(comm.shift(1, 1)?, (around[2], around[3]));
+        assert_eq!(comm.shift(0, -1)?, (around[1], around[0]));
+        assert!(comm.rank_at(&[1]).is_err() && comm.shift(2, 1).is_err() && comm.coordinates(99).is_err());
+        for len in [0, 1, 900, 60_000] {
+            let word = |from: usize, k: usize| (from * 10 + k) as u64;
+            let want = |k: usize, of: usize| around[k].map_or(7, |rank| word(rank, of));
+            let mut got = vec![7u64; 4 * len];
+            comm.neighbour_allgather(&vec![word(me, 0); len], &mut got)?;
+            for (k, got) in got.chunks_exact(len.max(1)).enumerate() {
+                assert!(got.iter().all(|x| *x == want(k, 0)), "{me}: {k} of {around:?}");
+            }
+            let sent: Vec<u64> = (0..4).flat_map(|k| vec![word(me, k); len]).collect();
+            let mut got = vec![7u64; 4 * len];
+            comm.neighbour_alltoall(&sent, &mut got)?;
+            for (k, got) in got.chunks_exact(len.max(1)).enumerate() {
+                // What comes from the rank behind is what that one has for the one before it.
+                assert!(got.iter().all(|x| *x == want(k, k ^ 1)), "{me}: {k} of {around:?}");
+            }
+        }
+        assert_eq!(comm.neighbour_alltoall(&[1; 4], &mut [0; 5]).unwrap_err().code(), Code::Argument);
+    }
+    world.barrier()?;
 });

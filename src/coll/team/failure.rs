@@ -45,7 +45,7 @@ impl Team {
 
     /// The team fails because there can be no message with this rank of the world; the error to return.
     #[cold]
-    pub(in super::super) fn fail_elsewhere(&self, lane: Option<&Lane>, rank: u32, error: Error) -> Error {
+    pub(in super::super) fn fail_elsewhere(&self, own: &Own, lane: Option<&Lane>, rank: u32, error: Error) -> Error {
         if error.code() != Code::Peer {
             return error;
         }
@@ -56,18 +56,32 @@ impl Team {
         let known = self.ep.context(self.comm).ok().and_then(|context| self.ep.dead_member(context));
         // What it was told comes first: who told it may have left since.
         let lost = told.or(known).unwrap_or(rank);
-        let failed = self.fail_by((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1));
+        let word = self.agree_on((Reason::Elsewhere as u64) << 32 | (lost as u64 + 1));
+        let failed = self.explain_as(word, self.name_of(own));
         Error::new(failed.code(), format!("{} ({})", failed.detail(), error.detail()))
     }
 
     /// The program's function has panicked here: the call fails, and is left by the panic when its owner completes it.
     #[cold]
     pub(in super::super) fn panicked(&self, panic: Panic) -> Error {
-        self.state.panic.set(Some(panic));
-        self.fail(Reason::Panicked, self.me)
+        self.panicked_in(&self.state.own, panic)
     }
 
-    pub(super) fn fail_by(&self, mut word: u64) -> Error {
+    /// The same in one call of several.
+    #[cold]
+    pub(in super::super) fn panicked_in(&self, own: &Own, panic: Panic) -> Error {
+        own.panic.set(Some(panic));
+        let word = self.agree_on((Reason::Panicked as u64) << 32 | (self.me as u64 + 1));
+        self.explain_as(word, self.name_of(own))
+    }
+
+    pub(super) fn fail_by(&self, word: u64) -> Error {
+        let word = self.agree_on(word);
+        self.explain(word)
+    }
+
+    /// Why the team fails: what this member says, or what another one has said before.
+    fn agree_on(&self, mut word: u64) -> u64 {
         // Those who come later look there, though this call had no need of it yet.
         let reachable = self.n > 1 && (self.arena.get().is_some() || self.me == 0 || self.peer_soon(0).is_some());
         if let Some(arena) = reachable.then(|| self.arena().ok()).flatten() {
@@ -75,12 +89,13 @@ impl Team {
             let seen = arena.header().failed.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
             word = seen.err().unwrap_or(word);
         }
-        self.failed_by(word)
+        self.tell_failure(word);
+        word
     }
 
-    /// The error of a team that has failed. A member that waits for a message of this process does not look into this node's arena.
+    /// The team has failed. A member that waits for a message of this process does not look into this node's arena.
     #[cold]
-    pub(super) fn failed_by(&self, word: u64) -> Error {
+    fn tell_failure(&self, word: u64) {
         if self.failed.swap(word, Ordering::AcqRel) == 0 {
             let panicked = word >> 32 == Reason::Panicked as u64;
             let lost = self.lost_by(word) | if panicked { PANICKED } else { 0 };
@@ -90,7 +105,18 @@ impl Team {
                 self.ep.say_broken_far(context, lost);
             }
         }
-        self.explain(word)
+    }
+
+    /// What a call is called. That of the team is known to the thread that is in it alone.
+    fn name_of(&self, own: &Own) -> &'static str {
+        own.name.unwrap_or_else(|| self.state.operation.get().name())
+    }
+
+    /// Why no call with a ticket can succeed any more, if it is known.
+    pub(in super::super) fn failure_of(&self, own: &Own) -> Option<Error> {
+        let known = self.failed.load(Ordering::Relaxed);
+        let word = if known != 0 { Some(known) } else { self.failed_in(self.arena.get()?) };
+        word.map(|word| self.explain_as(word, self.name_of(own)))
     }
 
     /// Why the team has failed, if it is known to without looking further than this member has looked before.
@@ -106,8 +132,17 @@ impl Team {
     /// Why the team has failed, if it has.
     #[inline(always)]
     pub(in super::super) fn failure(&self, arena: &Arena) -> Option<Error> {
+        self.failed_in(arena).map(|word| self.explain(word))
+    }
+
+    #[inline(always)]
+    fn failed_in(&self, arena: &Arena) -> Option<u64> {
         let word = arena.header().failed.load(Ordering::Acquire);
-        if word == 0 { None } else { Some(self.failed_by(word)) }
+        if word == 0 {
+            return None;
+        }
+        self.tell_failure(word);
+        Some(word)
     }
 
     /// The same when this member has read what others had offered: those of a call that has failed may have used their buffers since.
@@ -129,6 +164,11 @@ impl Team {
 
     #[cold]
     pub(super) fn explain(&self, word: u64) -> Error {
+        self.explain_as(word, self.state.operation.get().name())
+    }
+
+    #[cold]
+    fn explain_as(&self, word: u64, call: &str) -> Error {
         let reason = match word >> 32 {
             1 => Reason::Died,
             2 => Reason::Finalized,
@@ -141,16 +181,15 @@ impl Team {
             _ => Reason::Damaged,
         };
         if matches!(reason, Reason::Lengths | Reason::Calls) {
-            return self.differs(word, reason == Reason::Lengths);
+            return self.differs(word, reason == Reason::Lengths, call);
         }
         let lost = self.lost_by(word);
         let reason = if lost & PANICKED == 0 { reason } else { Reason::Panicked };
-        self.error(reason, lost & !PANICKED)
+        self.error(reason, lost & !PANICKED, call)
     }
 
-    pub(super) fn error(&self, reason: Reason, rank: u32) -> Error {
+    fn error(&self, reason: Reason, rank: u32, call: &str) -> Error {
         let (me, comm) = (self.ep.rank, self.comm);
-        let call = self.state.operation.get().name();
         match reason {
             Reason::Died => {
                 Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has died"))
@@ -196,10 +235,9 @@ impl Team {
     }
 
     /// What a failure that is about two members says.
-    pub(super) fn differs(&self, word: u64, lengths: bool) -> Error {
+    fn differs(&self, word: u64, lengths: bool, call: &str) -> Error {
         let finder = ((word as u32 >> FINDER_SHIFT) as usize).saturating_sub(1).min(self.n - 1);
         let (other, finder_rank) = (self.lost_by(word), self.ranks[finder]);
-        let call = self.state.operation.get().name();
         let what = match self.arena.get().filter(|_| lengths) {
             Some(arena) => {
                 let [own, theirs] = arena.post(finder).found.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));

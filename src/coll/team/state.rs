@@ -38,14 +38,10 @@ pub(in crate::coll) struct State {
     pub known: Box<[Cell<u64>]>,
     /// Do copies between processes work for everybody?
     pub copies: Cell<Option<bool>>,
-    /// What the call waits for, if that is a word.
-    pub awaited: Cell<Option<Awaited>>,
     /// A member that it waits for and does not know, and since when.
     pub stranger: Cell<(usize, u64)>,
     /// Since when a member is known to have died, while others were waited for; 0: none is.
     pub mourns: Cell<u64>,
-    /// A message is waited for where it is; otherwise it is looked at, and the call polled again.
-    pub patient: Cell<bool>,
     /// Can the communicator broadcast to other nodes by multicast, and what a node's first member has for it.
     pub multicast: Cell<Option<bool>>,
     pub means: Cell<Option<Box<Means>>>,
@@ -57,10 +53,23 @@ pub(in crate::coll) struct State {
     /// What the call is, for those who ask what this process waits for.
     pub operation: Cell<Operation>,
     pub bytes: Cell<u64>,
-    /// The panic of the program's function, by which the call is left when it ends.
-    pub panic: Cell<Option<Panic>>,
+    /// How the call waits, and what has become of its function.
+    pub own: Own,
     /// Memory for partial results.
     scratch: Cell<Scratch>,
+}
+
+/// What each call under way has of its own, whoever polls it: the one that the team is in, and each with a ticket.
+#[derive(Default)]
+pub(in crate::coll) struct Own {
+    /// Of a call with a ticket, what it is called.
+    pub name: Option<&'static str>,
+    /// A message is waited for where it is; otherwise it is looked at, and the call polled again.
+    pub patient: Cell<bool>,
+    /// What the call waits for, if that is a word.
+    pub awaited: Cell<Option<Awaited>>,
+    /// The panic of the program's function, by which the call is left when it ends.
+    pub panic: Cell<Option<Panic>>,
 }
 
 /// A word that a call waits for, until it is `number` or more; `who` writes it.
@@ -124,10 +133,8 @@ impl State {
             shared_used: [const { Cell::new(0) }; CELLS],
             known: (0..members).map(|_| Cell::new(0)).collect(),
             copies: Cell::new(None),
-            awaited: Cell::new(None),
             mourns: Cell::new(0),
             stranger: Cell::new((0, 0)),
-            patient: Cell::new(false),
             multicast: Cell::new(None),
             means: Cell::new(None),
             entered: Cell::new(0),
@@ -135,7 +142,7 @@ impl State {
             history: [const { Cell::new(0) }; HISTORY],
             operation: Cell::new(Operation::Barrier),
             bytes: Cell::new(0),
-            panic: Cell::new(None),
+            own: Own::default(),
             scratch: Cell::default(),
         }
     }

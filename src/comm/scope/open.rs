@@ -18,7 +18,7 @@ pub(super) struct Open<'scope> {
     /// A message of any source.
     pub(super) any_source: bool,
     /// A collective call; direction, peer and index mean nothing.
-    pub(super) collective: Option<Kind>,
+    pub(super) collective: Option<Begun>,
     /// What it combines elements with, which the library uses until the end.
     pub(super) _function: Option<Boxed<'scope>>,
 }
@@ -41,8 +41,8 @@ impl<'scope> Open<'scope> {
 
     /// The request is over when this returns, with or without an error, or when it is left by a panic; but with `Busy` nothing has happened.
     pub(super) fn wait(&self) -> Result<()> {
-        if let Some(kind) = self.collective {
-            return coll::wait(self.comm, kind);
+        if let Some(call) = self.collective {
+            return call.wait(self.comm);
         }
         if self.any_source {
             return match self.direction {
@@ -60,8 +60,8 @@ impl<'scope> Open<'scope> {
 
     /// The request is over unless this is `Ok(false)`; of `Busy` and a panic as above.
     pub(super) fn test(&self) -> Result<bool> {
-        if let Some(kind) = self.collective {
-            return coll::test(self.comm, kind);
+        if let Some(call) = self.collective {
+            return call.test(self.comm);
         }
         if self.any_source && self.direction == Direction::Send {
             return any_source::isend_any_test(self.comm, self.peer, self.index);
@@ -84,8 +84,8 @@ impl<'scope> Open<'scope> {
 
     /// Brings the request to its end, which returns the panic of its function; `whole`: its message is wanted.
     pub(super) fn end(&self, whole: bool) -> std::thread::Result<Result<()>> {
-        if let Some(kind) = self.collective {
-            return coll::join(self.comm, kind);
+        if let Some(call) = self.collective {
+            return call.join(self.comm);
         }
         if !whole && !matches!(until_free(|| self.cancel()), Ok(false)) {
             return Ok(Ok(()));

@@ -9,7 +9,7 @@ use crate::base::rules::Rule;
 use crate::base::run::Run;
 use crate::base::simulation::{Lot, pause};
 use crate::base::unused::Unused;
-use crate::coll::{self, Function, Kind};
+use crate::coll::{self, Ask, Elements, Function, Kind, Sides, Ticket};
 use crate::comm::{comm_dup, comm_free, comm_split};
 use crate::fabric::network::simulated::batches::LeftOut;
 use crate::p2p::any_source::{
@@ -162,7 +162,7 @@ impl With<'_> {
         let comm = self.all.comm;
         let done = match lot.once_in(2) {
             true => coll::barrier(comm),
-            false => coll::ibarrier(comm)
+            false => coll::begin(comm, Ask::Barrier)
                 .and_then(|()| self.complete(|| coll::test(comm, Kind::Barrier), || coll::wait(comm, Kind::Barrier))),
         };
         self.note("barrier", done)
@@ -176,7 +176,7 @@ impl With<'_> {
         let data = unsafe { Room::new(bytes.as_mut_ptr(), len) };
         let done = match lot.once_in(2) {
             true => coll::bcast(comm, data, len, root as i32),
-            false => coll::ibcast(comm, data, len, root as i32)
+            false => coll::begin(comm, Ask::Bcast(data, len, root as i32))
                 .and_then(|()| self.complete(|| coll::test(comm, Kind::Bcast), || coll::wait(comm, Kind::Bcast))),
         };
         self.note("bcast", done)?;
@@ -195,7 +195,7 @@ impl With<'_> {
             0 => coll::reduce(comm, data, count, &f, root as i32),
             1 => coll::allreduce(comm, data, count, &f),
             2 => coll::scan(comm, data, count, &f),
-            _ => coll::iallreduce(comm, data, count, f).and_then(|()| {
+            _ => coll::begin(comm, Ask::Allreduce(Elements { data, count, f })).and_then(|()| {
                 self.complete(|| coll::test(comm, Kind::Allreduce), || coll::wait(comm, Kind::Allreduce))
             }),
         };
@@ -238,6 +238,69 @@ impl With<'_> {
         Some(())
     }
 
+    /// Some calls that are under way at a time, completed in an order of this rank's own.
+    fn several(&mut self, lot: &mut Lot, call: u64) -> Option<()> {
+        let (comm, n, me) = (self.all.comm, self.n(), self.me());
+        let mut open: Vec<(Ticket, [Vec<u8>; 3], String)> = Vec::new();
+        for k in 0..1 + lot.below(12) {
+            let (root, which, len, call) =
+                (lot.below(n as u64) as usize, lot.below(5), lot.one_of(&BLOCKS), call | k << 32);
+            let of_all = |f: &dyn Fn(usize) -> Vec<u8>| (0..n).flat_map(f).collect::<Vec<u8>>();
+            let ints = |v: Vec<i32>| v.into_iter().flat_map(i32::to_ne_bytes).collect::<Vec<u8>>();
+            let (give, mut take, expected) = match which {
+                0 => (vec![], vec![], vec![]),
+                1 => {
+                    let sent = block(call, root, 0, len);
+                    (vec![], if me == root { sent.clone() } else { vec![0; len] }, sent)
+                }
+                2 => (vec![], ints(vector(call, me, len / 4)), ints(sum(call, n, len / 4))),
+                3 if me != root => (block(call, me, 0, len), vec![], vec![]),
+                3 => (block(call, me, 0, len), vec![0; n * len], of_all(&|from| block(call, from, 0, len))),
+                _ => {
+                    let all = of_all(&|from| block(call, from, me, len));
+                    (of_all(&|to| block(call, me, to, len)), vec![0; n * len], all)
+                }
+            };
+            // SAFETY: the bytes stay where they are until the call is over; if one fails, until the end of the program.
+            let (from, data) =
+                unsafe { (Bytes::new(give.as_ptr(), give.len()), Room::new(take.as_mut_ptr(), take.len())) };
+            let (sides, root) = (Sides { give: from, size: len, take: data }, root as i32);
+            let begun = coll::begin_apart(
+                comm,
+                match which {
+                    0 => Ask::Barrier,
+                    1 => Ask::Bcast(data, len, root),
+                    2 => Ask::Allreduce(Elements { data, count: (len / 4) as i32, f: Function::predefined(kernel::Kind::i, Operation::sum) }),
+                    3 => Ask::Gather(sides, root),
+                    _ => Ask::Alltoall(sides),
+                },
+            );
+            match begun {
+                Ok(ticket) => open.push((
+                    ticket,
+                    [give, take, expected],
+                    format!("call {k}, {which} of {len} bytes, root {root}"),
+                )),
+                Err(error) => {
+                    // All that are under way end, too.
+                    self.note::<()>("one of several calls", Err(error));
+                    open.iter().for_each(|(ticket, ..)| _ = ticket.wait());
+                    return None;
+                }
+            }
+        }
+        let mut ended = Some(());
+        while !open.is_empty() {
+            let (ticket, [_given, took, expected], what) = open.swap_remove(self.own.below(open.len() as u64) as usize);
+            let done = self.complete(|| ticket.test(), || ticket.wait());
+            match self.note("one of several calls", done) {
+                Some(()) => assert!(took == expected, "rank {me} of {n}: {what}"),
+                None => ended = None,
+            }
+        }
+        ended
+    }
+
     /// Each sends to the next one.
     fn ring(&mut self, lot: &mut Lot, call: u64) -> Option<()> {
         let (comm, n, me, index) = (self.all.comm, self.n(), self.me(), lot.below(INDICES) as i32);
@@ -273,12 +336,13 @@ impl With<'_> {
 
     /// Something that all members do.
     fn step(&mut self, lot: &mut Lot, call: u64) -> Option<()> {
-        match lot.below(7) {
+        match lot.below(9) {
             0 | 1 => self.any_source(lot),
             2 => self.barrier(lot),
             3 => self.bcast(lot, call),
             4 => self.reduce(lot, call),
             5 => self.exchange(lot, call),
+            6 | 7 => self.several(lot, call),
             _ => self.ring(lot, call),
         }
     }

@@ -8,8 +8,8 @@ use super::functions::introduce;
 use super::{fmpl_comm, fmpl_func};
 use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
-use crate::coll::{self, Function, Kind, function};
-use crate::ffi::outcome::{hand_to, number};
+use crate::coll::{self, Function, function};
+use crate::ffi::outcome::number;
 
 /// The function at an address.
 pub(in crate::ffi) fn found(func: fmpl_func) -> Result<Function<'static>> {
@@ -275,122 +275,6 @@ pub unsafe extern "C" fn fmpl_mcast_reduce(
     // SAFETY: the caller promises the vector and the bitmap; the core looks at null and count itself.
     let (buf, members) = unsafe { (whole_room(buf), whole(members.cast())) };
     number(found(func).and_then(|f| coll::mcast_reduce(comm, buf, count, &f, members, root)))
-}
-
-/// Begins a barrier. A communicator has at most one collective call under way: until this one is completed all others get
-/// `FMPL_ERR_BUSY`. A call that has begun moves on while this process tests it or waits for anything else.
-///
-/// * comm: the communicator.
-///
-/// Returns: as `fmpl_barrier`; `FMPL_ERR_BUSY`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibarrier(comm: fmpl_comm) -> c_int {
-    number(coll::ibarrier(comm))
-}
-
-/// Waits until every rank of the communicator has begun the barrier of `fmpl_ibarrier`.
-///
-/// * comm: the communicator.
-///
-/// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_barrier`, and the call is over.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibarrier_wait(comm: fmpl_comm) -> c_int {
-    number(coll::wait(comm, Kind::Barrier))
-}
-
-/// Has every rank begun the barrier of `fmpl_ibarrier`?
-///
-/// * comm: the communicator.
-/// * done: set to 1, and the call is over, or 0.
-///
-/// Returns: as `fmpl_ibarrier_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibarrier_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller\'s variable.
-    unsafe { hand_to(done, "fmpl_ibarrier_test: done is NULL", || coll::test(comm, Kind::Barrier)) }
-}
-
-/// Begins to copy a buffer of one rank to all ranks, as `fmpl_bcast` does. The buffer must not be touched, at the root not be changed,
-/// until the call is completed. Until then all other collective calls of the communicator get `FMPL_ERR_BUSY`.
-///
-/// * buf: the message at the root, room for it elsewhere; may be NULL when `size` is 0.
-/// * size: bytes, the same on all ranks.
-/// * root: the rank whose buffer it is.
-/// * comm: the communicator.
-///
-/// Returns: as `fmpl_bcast`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibcast(buf: *mut c_void, size: usize, root: c_int, comm: fmpl_comm) -> c_int {
-    // SAFETY: the caller promises `size` bytes at `buf` until the call is completed.
-    number(coll::ibcast(comm, unsafe { Room::new(buf.cast(), size) }, size, root))
-}
-
-/// Completes the call of `fmpl_ibcast`.
-///
-/// * comm: the communicator.
-///
-/// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_bcast`, and the call is over.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibcast_wait(comm: fmpl_comm) -> c_int {
-    number(coll::wait(comm, Kind::Bcast))
-}
-
-/// Completes the call of `fmpl_ibcast` if that takes no waiting.
-///
-/// * comm: the communicator.
-/// * done: set to 1, and the call is over, or 0.
-///
-/// Returns: as `fmpl_ibcast_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_ibcast_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller\'s variable.
-    unsafe { hand_to(done, "fmpl_ibcast_test: done is NULL", || coll::test(comm, Kind::Bcast)) }
-}
-
-/// Begins to combine the ranks' vectors as `fmpl_allreduce` does. The buffer must not be touched until the call is completed. Until then
-/// all other collective calls of the communicator get `FMPL_ERR_BUSY`. A function of the program may be called in any call of the
-/// library that waits or tests, also by another thread.
-///
-/// * buf: the vector; may be NULL when `count` is 0.
-/// * count: elements, the same on all ranks.
-/// * func: how two elements are combined.
-/// * comm: the communicator.
-/// * work: room for as many elements as `buf` has, which the library may use until the call is completed, or NULL.
-///
-/// Returns: as `fmpl_reduce`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_iallreduce(
-    buf: *mut c_void,
-    count: c_int,
-    func: fmpl_func,
-    comm: fmpl_comm,
-    work: *mut c_void,
-) -> c_int {
-    let _ = work;
-    // SAFETY: the caller promises `count` elements at `buf` until the call is completed; functions of the program stay.
-    number(found(func).and_then(|f| coll::iallreduce(comm, unsafe { whole_room(buf) }, count, f)))
-}
-
-/// Completes the call of `fmpl_iallreduce`.
-///
-/// * comm: the communicator.
-///
-/// Returns: `FMPL_ERR_REQUEST` when none has begun here; otherwise as `fmpl_allreduce`, and the call is over.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_iallreduce_wait(comm: fmpl_comm) -> c_int {
-    number(coll::wait(comm, Kind::Allreduce))
-}
-
-/// Completes the call of `fmpl_iallreduce` if that takes no waiting.
-///
-/// * comm: the communicator.
-/// * done: set to 1, and the call is over, or 0.
-///
-/// Returns: as `fmpl_iallreduce_wait`; `FMPL_ERR_ARGUMENT` when `done` is NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmpl_iallreduce_test(comm: fmpl_comm, done: *mut c_int) -> c_int {
-    // SAFETY: null, or the caller\'s variable.
-    unsafe { hand_to(done, "fmpl_iallreduce_test: done is NULL", || coll::test(comm, Kind::Allreduce)) }
 }
 
 /// Lets a function of the program be used in reductions, on this rank; every rank registers its own. The function is called with parts

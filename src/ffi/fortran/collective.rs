@@ -1,6 +1,6 @@
 //! The Fortran names of the collective calls.
 
-use super::entry::{Array8, Buffer, Data, Function, In, Members, Out, entries};
+use super::entry::{Array8, Buffer, Data, Function, In, Members, entries};
 use crate::ffi::c;
 use crate::ffi::outcome::{number, wrong};
 
@@ -28,7 +28,6 @@ entries! {
     fmpl_allgather_, fmpl_allgather8_(buf: Data, size: Size, all: Buffer, comm: In) = fmpl_allgather;
     fmpl_scatter_, fmpl_scatter8_(all: Data, size: Size, buf: Buffer, root: In, comm: In) = fmpl_scatter;
     fmpl_alltoall_, fmpl_alltoall8_(sent: Data, size: Size, received: Buffer, comm: In) = fmpl_alltoall;
-    fmpl_ibcast_, fmpl_ibcast8_(buf: Buffer, size: Size, root: In, comm: In) = fmpl_ibcast;
     fmpl_reduce_scatter_(all: Data, buf: Buffer, count: In, func: Function, comm: In) = fmpl_reduce_scatter;
     fmpl_scan_(buf: Buffer, count: In, func: Function, comm: In) = fmpl_scan;
     fmpl_exscan_(buf: Buffer, count: In, func: Function, comm: In) = fmpl_exscan;
@@ -55,16 +54,6 @@ entries! {
     /// As [`c::fmpl_mcast_reduce`]; the bitmap is an array of INTEGER(8).
     fmpl_mcast_reduce_(buf: Buffer, count: In, func: Function, members: Members, root: In, comm: In)
         = fmpl_mcast_reduce;
-    fmpl_ibarrier_(comm: In) = fmpl_ibarrier;
-
-    /// As [`c::fmpl_iallreduce`]; `work` may be `FMPL_NULL`.
-    fmpl_iallreduce_(buf: Buffer, count: In, func: Function, comm: In, work: Buffer) = fmpl_iallreduce;
-    fmpl_ibarrier_wait_(comm: In) = fmpl_ibarrier_wait;
-    fmpl_ibarrier_test_(comm: In, done: Out) = fmpl_ibarrier_test;
-    fmpl_ibcast_wait_(comm: In) = fmpl_ibcast_wait;
-    fmpl_ibcast_test_(comm: In, done: Out) = fmpl_ibcast_test;
-    fmpl_iallreduce_wait_(comm: In) = fmpl_iallreduce_wait;
-    fmpl_iallreduce_test_(comm: In, done: Out) = fmpl_iallreduce_test;
 
     /// As [`c::fmpl_func_register`]; the function is a subroutine (inout, in, count) with an INTEGER count. It must return:
     /// a STOP in it ends the process, and the other ranks get `FMPL_ERR_PEER`.

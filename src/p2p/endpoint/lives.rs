@@ -4,7 +4,7 @@
 use super::*;
 use crate::fabric::shm::region::LIVES_AT;
 use crate::lane::Place;
-use crate::lane::map::{CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, Life, PANICKED, lost};
+use crate::lane::map::{CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, Life, PANICKED, TICKET_SLOT, TICKET_SLOTS, lost};
 
 impl Endpoint {
     /// Tells the peers of this rank's part in a communicator.
@@ -83,7 +83,8 @@ impl Endpoint {
     /// long as all of them live: who hears of a death says so to those who wait for him, and they to others.
     #[cold]
     pub fn gone(&self, lane: &Lane, slot: usize, call: &str) -> Option<Error> {
-        if matches!(slot, CREATE_SLOT | COLLECTIVE_SLOT | CHAIN_SLOT)
+        if (matches!(slot, CREATE_SLOT | COLLECTIVE_SLOT | CHAIN_SLOT)
+            || (TICKET_SLOT..TICKET_SLOT + TICKET_SLOTS).contains(&slot))
             && let Some(context) = self.contexts.find(lane.comm())
         {
             let place = context.place_of_life();

@@ -1,14 +1,12 @@
 //! The named operations of reductions, on the types of elements that buffers have.
 
-use fmpl::base::bytes::{Bytes, Room};
-use fmpl::base::kernel::combine;
+use fmpl::base::kernel::{self, Kind, PREDEFINED, Predefined};
 use fmpl::coll::Function;
-use fmpl::coll::function::Closure;
 
 /// An operation on elements of a type.
 pub struct Operation(Function<'static>);
 
-// SAFETY: all of them are the library's own functions, or closures that have nothing.
+// SAFETY: all of them are the library's own functions, which have nothing.
 unsafe impl Send for Operation {}
 // SAFETY: as above.
 unsafe impl Sync for Operation {}
@@ -48,90 +46,46 @@ fn type_of(format: &str, item: usize) -> Option<Type> {
         ("?", 1) => Some(Type::Bool),
         ("b" | "h" | "i" | "l" | "q" | "n", 1 | 2 | 4 | 8) => Some(Type::Signed(item)),
         ("B" | "H" | "I" | "L" | "Q" | "N", 1 | 2 | 4 | 8) => Some(Type::Unsigned(item)),
-        ("f" | "d", 4 | 8) => Some(Type::Float(item)),
+        ("e" | "f" | "d", 2 | 4 | 8) => Some(Type::Float(item)),
         ("Zf" | "Zd", 8 | 16) => Some(Type::Complex(item)),
         _ => None,
     }
 }
 
-/// A function of elements as one of vectors.
-macro_rules! each {
-    ($t:ty, $f:expr) => {{
-        const SIZE: usize = size_of::<$t>();
-        let closure: &'static Closure<'static> =
-            &|inout: Room<'_>, input: Bytes<'_>, n: usize| combine::<$t>(inout, input, n, $f);
-        Some(Function::rust(SIZE, closure))
-    }};
-}
-
-macro_rules! integer {
-    ($op:expr, $t:ty) => {
-        match $op {
-            "sum" => each!($t, |a, b| a.wrapping_add(b)),
-            "prod" => each!($t, |a, b| a.wrapping_mul(b)),
-            "max" => each!($t, |a, b| a.max(b)),
-            "min" => each!($t, |a, b| a.min(b)),
-            "band" => each!($t, |a, b| a & b),
-            "bor" => each!($t, |a, b| a | b),
-            "bxor" => each!($t, |a, b| a ^ b),
-            "land" => each!($t, |a, b| (a != 0 && b != 0) as $t),
-            "lor" => each!($t, |a, b| (a != 0 || b != 0) as $t),
-            "lxor" => each!($t, |a, b| ((a != 0) != (b != 0)) as $t),
-            _ => None,
-        }
-    };
-}
-
-macro_rules! float {
-    ($op:expr, $t:ty, $predefined:expr) => {
-        match $op {
-            "prod" => each!($t, |a, b| a * b),
-            op => predefined(op, $predefined),
-        }
-    };
-}
-
-macro_rules! complex {
-    ($op:expr, $t:ty, $predefined:expr) => {
-        match $op {
-            "prod" => each!([$t; 2], |a, b| [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]),
-            "max" | "min" => None,
-            op => predefined(op, $predefined),
-        }
-    };
-}
-
-/// Of the library's own functions that of this operation, on its types in this order: int, float, double, complex float, complex double.
-fn predefined(op: &str, of_type: usize) -> Option<Function<'static>> {
-    let first = match op {
-        "sum" => 0,
-        "absmax" => 5,
-        "absmin" => 10,
-        "max" => 15,
-        "min" => 18,
+/// The library's function of this operation, if it has one for such elements.
+fn function(op: &str, format: &str, item: usize) -> Option<Function<'static>> {
+    let kind = match type_of(format, item)? {
+        Type::Bool => Kind::b8,
+        Type::Signed(1) => Kind::i8,
+        Type::Signed(2) => Kind::i16,
+        Type::Signed(4) => Kind::i,
+        Type::Signed(8) => Kind::i64,
+        Type::Unsigned(1) => Kind::u8,
+        Type::Unsigned(2) => Kind::u16,
+        Type::Unsigned(4) => Kind::u32,
+        Type::Unsigned(8) => Kind::u64,
+        Type::Float(2) => Kind::f16,
+        Type::Float(4) => Kind::s,
+        Type::Float(8) => Kind::d,
+        Type::Complex(8) => Kind::c,
+        Type::Complex(16) => Kind::z,
         _ => return None,
     };
-    Some(Function::predefined(first + of_type))
-}
-
-fn function(op: &str, format: &str, item: usize) -> Option<Function<'static>> {
-    match type_of(format, item)? {
-        Type::Bool => match op {
-            "land" | "lor" | "lxor" => integer!(op, u8),
-            _ => None,
-        },
-        Type::Signed(1) => integer!(op, i8),
-        Type::Signed(2) => integer!(op, i16),
-        Type::Signed(4) => predefined(op, 0).or_else(|| integer!(op, i32)),
-        Type::Signed(8) => integer!(op, i64),
-        Type::Unsigned(1) => integer!(op, u8),
-        Type::Unsigned(2) => integer!(op, u16),
-        Type::Unsigned(4) => integer!(op, u32),
-        Type::Unsigned(8) => integer!(op, u64),
-        Type::Float(4) => float!(op, f32, 1),
-        Type::Float(8) => float!(op, f64, 2),
-        Type::Complex(8) => complex!(op, f32, 3),
-        Type::Complex(16) => complex!(op, f64, 4),
-        _ => None,
-    }
+    let operation = match op {
+        "sum" => kernel::Operation::sum,
+        "prod" => kernel::Operation::prod,
+        "max" => kernel::Operation::maxval,
+        "min" => kernel::Operation::minval,
+        "absmax" => kernel::Operation::amax,
+        "absmin" => kernel::Operation::amin,
+        "land" => kernel::Operation::land,
+        "lor" => kernel::Operation::lor,
+        "lxor" => kernel::Operation::lxor,
+        "band" => kernel::Operation::band,
+        "bor" => kernel::Operation::bor,
+        "bxor" => kernel::Operation::bxor,
+        _ => return None,
+    };
+    let is_there = PREDEFINED.contains(&Predefined { kind, operation });
+    is_there.then(|| Function::predefined(kind, operation))
 }
