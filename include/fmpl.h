@@ -2799,6 +2799,10 @@ int pfmpl_mcast_irecv(void *buf, size_t capacity, fmpl_comm comm);
 int pfmpl_mcast_irecv_wait(fmpl_comm comm, size_t *size, int *master);
 int pfmpl_mcast_irecv_test(fmpl_comm comm, int *done, size_t *size, int *master);
 int pfmpl_mcast_irecv_cancel(fmpl_comm comm);
+int pfmpl_send_init(const void *buf, size_t size, int dst, int mai, fmpl_comm comm);
+int pfmpl_recv_init(void *buf, size_t size, int src, int mai, fmpl_comm comm);
+int pfmpl_send_start(int dst, int mai, fmpl_comm comm);
+int pfmpl_recv_start(int src, int mai, fmpl_comm comm);
 int pfmpl_waitall(fmpl_request *requests, int n, int *codes);
 int pfmpl_testall(fmpl_request *requests, int n, int *done, int *codes);
 int pfmpl_waitany(fmpl_request *requests, int n, int *which);
@@ -2830,6 +2834,7 @@ int pfmpl_scan(void *buf, int count, fmpl_func func, fmpl_comm comm);
 int pfmpl_exscan(void *buf, int count, fmpl_func func, fmpl_comm comm);
 int pfmpl_mcast_reduce(void *buf, int count, fmpl_func func, const uint64_t *members, int root,
     fmpl_comm comm);
+int pfmpl_func_register(fmpl_func func, size_t element_size, int commutes);
 int pfmpl_ibarrier(fmpl_comm comm);
 int pfmpl_ibarrier_wait(fmpl_comm comm);
 int pfmpl_ibarrier_test(fmpl_comm comm, int *done);
@@ -2839,7 +2844,31 @@ int pfmpl_ibcast_test(fmpl_comm comm, int *done);
 int pfmpl_iallreduce(void *buf, int count, fmpl_func func, fmpl_comm comm, void *work);
 int pfmpl_iallreduce_wait(fmpl_comm comm);
 int pfmpl_iallreduce_test(fmpl_comm comm, int *done);
-int pfmpl_func_register(fmpl_func func, size_t element_size, int commutes);
+int pfmpl_ireduce(void *buf, int count, fmpl_func func, int root, fmpl_comm comm, void *work);
+int pfmpl_ireduce_wait(fmpl_comm comm);
+int pfmpl_ireduce_test(fmpl_comm comm, int *done);
+int pfmpl_igather(const void *buf, size_t size, void *all, int root, fmpl_comm comm);
+int pfmpl_igather_wait(fmpl_comm comm);
+int pfmpl_igather_test(fmpl_comm comm, int *done);
+int pfmpl_iallgather(const void *buf, size_t size, void *all, fmpl_comm comm);
+int pfmpl_iallgather_wait(fmpl_comm comm);
+int pfmpl_iallgather_test(fmpl_comm comm, int *done);
+int pfmpl_iscatter(const void *all, size_t size, void *buf, int root, fmpl_comm comm);
+int pfmpl_iscatter_wait(fmpl_comm comm);
+int pfmpl_iscatter_test(fmpl_comm comm, int *done);
+int pfmpl_ialltoall(const void *sent, size_t size, void *received, fmpl_comm comm);
+int pfmpl_ialltoall_wait(fmpl_comm comm);
+int pfmpl_ialltoall_test(fmpl_comm comm, int *done);
+int pfmpl_ibarrier_n(fmpl_comm comm, uint64_t *ticket);
+int pfmpl_ibcast_n(void *buf, size_t size, int root, fmpl_comm comm, uint64_t *ticket);
+int pfmpl_ireduce_n(void *buf, int count, fmpl_func func, int root, fmpl_comm comm, uint64_t *ticket);
+int pfmpl_iallreduce_n(void *buf, int count, fmpl_func func, fmpl_comm comm, uint64_t *ticket);
+int pfmpl_igather_n(const void *buf, size_t size, void *all, int root, fmpl_comm comm, uint64_t *ticket);
+int pfmpl_iallgather_n(const void *buf, size_t size, void *all, fmpl_comm comm, uint64_t *ticket);
+int pfmpl_iscatter_n(const void *all, size_t size, void *buf, int root, fmpl_comm comm, uint64_t *ticket);
+int pfmpl_ialltoall_n(const void *sent, size_t size, void *received, fmpl_comm comm, uint64_t *ticket);
+int pfmpl_coll_wait(uint64_t ticket);
+int pfmpl_coll_test(uint64_t ticket, int *done);
 int pfmpl_gatherv(const void *buf, size_t size, void *all, const size_t *sizes, const size_t *places,
     int root, fmpl_comm comm);
 int pfmpl_allgatherv(const void *buf, size_t size, void *all, const size_t *sizes, const size_t *places,
@@ -2848,6 +2877,12 @@ int pfmpl_scatterv(const void *all, const size_t *sizes, const size_t *places, v
     int root, fmpl_comm comm);
 int pfmpl_alltoallv(const void *sent, const size_t *sent_sizes, const size_t *sent_places, void *received,
     const size_t *received_sizes, const size_t *received_places, fmpl_comm comm);
+int pfmpl_cart_create(fmpl_comm comm, int ndims, const int *dims, const int *periods, fmpl_comm *cart);
+int pfmpl_cart_coords(fmpl_comm cart, int rank, int *coords);
+int pfmpl_cart_rank(fmpl_comm cart, const int *coords, int *rank);
+int pfmpl_cart_shift(fmpl_comm cart, int dim, int steps, int *src, int *dst);
+int pfmpl_neighbour_allgather(const void *buf, size_t size, void *all, fmpl_comm cart);
+int pfmpl_neighbour_alltoall(const void *sent, size_t size, void *received, fmpl_comm cart);
 
 #ifdef __cplusplus
 }

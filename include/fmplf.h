@@ -517,37 +517,6 @@
       external fmpl_neighbour_allgather8
       external fmpl_neighbour_alltoall
       external fmpl_neighbour_alltoall8
-      external fmpl_isum
-      external fmpl_ssum
-      external fmpl_dsum
-      external fmpl_csum
-      external fmpl_zsum
-      external fmpl_iamax
-      external fmpl_samax
-      external fmpl_damax
-      external fmpl_camax
-      external fmpl_zamax
-      external fmpl_iamin
-      external fmpl_samin
-      external fmpl_damin
-      external fmpl_camin
-      external fmpl_zamin
-      external fmpl_imaxval
-      external fmpl_smaxval
-      external fmpl_dmaxval
-      external fmpl_iminval
-      external fmpl_sminval
-      external fmpl_dminval
-      external fmpl_imax
-      external fmpl_smax
-      external fmpl_dmax
-      external fmpl_cmax
-      external fmpl_zmax
-      external fmpl_imin
-      external fmpl_smin
-      external fmpl_dmin
-      external fmpl_cmin
-      external fmpl_zmin
       external acp_init
       external acp_finalize
       external acp_reset
