@@ -29,6 +29,8 @@ HOUSE_NEW = [
     ("src/base/trace.rs", "trace"),
     ("src/base/trace/", "trace: events, and how they are written"),
     ("src/bin/fmpl/trace.rs", "fmpl trace"),
+    ("src/ffi/second_names.rs", "second names of the C calls, for tools"),
+    ("src/bin/fmpl/install/", "small libraries, manual pages, completions"),
 ]
 # Where unsafe code belongs.
 HOUSE_EDGE = ("src/base/", "src/fabric/", "src/lane/", "src/ffi/", "src/python/")
