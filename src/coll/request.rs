@@ -167,7 +167,7 @@ pub enum Begun {
 }
 
 impl Begun {
-    /// As [`test`].
+    /// As [`test()`].
     pub fn test(self, comm: i32) -> Result<bool> {
         match self {
             Begun::Single(kind) => test(comm, kind),

@@ -74,7 +74,10 @@ impl Prepared {
 
 impl Table {
     fn new() -> Table {
-        Table { places: Box::new(core::array::from_fn(|_| AtomicPtr::default())), making: Mutex::new(()) }
+        Table {
+            places: Box::new(core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut()))),
+            making: Mutex::new(()),
+        }
     }
 
     #[inline(always)]
