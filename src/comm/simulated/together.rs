@@ -270,7 +270,11 @@ impl With<'_> {
                 match which {
                     0 => Ask::Barrier,
                     1 => Ask::Bcast(data, len, root),
-                    2 => Ask::Allreduce(Elements { data, count: (len / 4) as i32, f: Function::predefined(kernel::Kind::i, Operation::sum) }),
+                    2 => Ask::Allreduce(Elements {
+                        data,
+                        count: (len / 4) as i32,
+                        f: Function::predefined(kernel::Kind::i, Operation::sum),
+                    }),
                     3 => Ask::Gather(sides, root),
                     _ => Ask::Alltoall(sides),
                 },
