@@ -12,6 +12,16 @@ fn rounds() -> u64 {
     if crate::ranks::long() { 3000 } else { 150 }
 }
 
+/// Sends, where the spool may be full of what threads that are ahead of their receivers have sent: then nothing was sent.
+fn send_when_there_is_room(data: &[u8], peer: i32, index: i32) {
+    loop {
+        match try_send(data, peer, index) {
+            SPOOL_FULL => thread::yield_now(),
+            code => break ok(code),
+        }
+    }
+}
+
 /// Each index has a thread that sends and one that receives, on both sides: sixteen threads in each process, neighbours in memory.
 pub fn on_their_own_indices(me: i32) {
     let peer = 1 - me;
@@ -29,13 +39,7 @@ pub fn on_their_own_indices(me: i32) {
                             isend_wait(peer, t);
                             continue;
                         }
-                        // Buffered, and the spool full of what the others have sent.
-                        loop {
-                            match try_send(&data, peer, t) {
-                                SPOOL_FULL => thread::yield_now(),
-                                code => break ok(code),
-                            }
-                        }
+                        send_when_there_is_room(&data, peer, t);
                     }
                 });
                 threads.spawn(move || {
@@ -75,7 +79,7 @@ pub fn to_any_index(me: i32) {
                             isend(&data, peer, index);
                             isend_wait(peer, index);
                         } else {
-                            send(&data, peer, index);
+                            send_when_there_is_room(&data, peer, index);
                         }
                     }
                 });
