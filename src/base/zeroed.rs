@@ -66,6 +66,13 @@ pub struct Later<T, const N: usize>(AtomicPtr<T>, PhantomData<Zeroed<T>>);
 // SAFETY: null: it is not made yet.
 unsafe impl<T, const N: usize> Empty for Later<T, N> {}
 
+impl<T, const N: usize> Default for Later<T, N> {
+    /// Not made yet.
+    fn default() -> Later<T, N> {
+        Later(AtomicPtr::new(null_mut()), PhantomData)
+    }
+}
+
 impl<T: Empty, const N: usize> Later<T, N> {
     /// The table, if it is made.
     #[inline(always)]

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use super::*;
 use crate::base::atomics::AtomicPtr;
 use crate::base::lock::Mutex;
+use crate::base::zeroed::Later;
 
 /// Places of each table, a power of two.
 const PLACES: usize = 1024;
@@ -41,21 +42,18 @@ unsafe impl Sync for Pair {}
 // SAFETY: as above.
 unsafe impl Send for Pair {}
 
+/// Its places take memory once something is prepared.
+#[derive(Default)]
 struct Table {
-    places: Box<[AtomicPtr<Pair>; PLACES]>,
+    places: Later<AtomicPtr<Pair>, PLACES>,
     making: Mutex<()>,
 }
 
 /// What is prepared in this process.
+#[derive(Default)]
 pub struct Prepared {
     sends: Table,
     receives: Table,
-}
-
-impl Default for Prepared {
-    fn default() -> Prepared {
-        Prepared { sends: Table::new(), receives: Table::new() }
-    }
 }
 
 impl Prepared {
@@ -73,17 +71,10 @@ impl Prepared {
 }
 
 impl Table {
-    fn new() -> Table {
-        Table {
-            places: Box::new(core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut()))),
-            making: Mutex::new(()),
-        }
-    }
-
     #[inline(always)]
-    fn place(&self, comm: i32, peer: i32, index: i32) -> &AtomicPtr<Pair> {
+    fn place(places: &[AtomicPtr<Pair>; PLACES], comm: i32, peer: i32, index: i32) -> &AtomicPtr<Pair> {
         let hash = (peer as u32).wrapping_mul(37).wrapping_add(index as u32) ^ comm as u32;
-        &self.places[hash as usize & (PLACES - 1)]
+        &places[hash as usize & (PLACES - 1)]
     }
 
     /// The pair there.
@@ -97,7 +88,7 @@ impl Table {
     #[inline(always)]
     fn find(&self, comm: i32, peer: i32, index: i32) -> Option<&Pair> {
         let key = Lane::key_of(comm, peer as u32);
-        let mut at = Table::follow(self.place(comm, peer, index));
+        let mut at = Table::follow(Table::place(self.places.get()?, comm, peer, index));
         while let Some(pair) = at {
             if pair.key.load(Ordering::Acquire) == key && pair.index.load(Ordering::Relaxed) == index as u32 {
                 return Some(pair);
@@ -109,31 +100,35 @@ impl Table {
 
     fn all(&self) -> impl Iterator<Item = &Pair> {
         let chain = |first| core::iter::successors(Table::follow(first), |pair: &&Pair| Table::follow(&pair.next));
-        self.places.iter().flat_map(chain)
+        self.places.get().into_iter().flatten().flat_map(chain)
     }
 
-    fn prepare(&self, (comm, peer, index): (i32, i32, i32), what: What) {
+    fn prepare(&self, (comm, peer, index): (i32, i32, i32), what: What) -> Result<()> {
         if let Some(pair) = self.find(comm, peer, index) {
-            return pair.what.set(what);
+            pair.what.set(what);
+            return Ok(());
         }
         let _one = self.making.lock().unwrap_or_else(|e| e.into_inner());
-        let (place, key) = (self.place(comm, peer, index), Lane::key_of(comm, peer as u32));
+        let place = Table::place(self.places.make()?, comm, peer, index);
+        let key = Lane::key_of(comm, peer as u32);
         let chain = core::iter::successors(Table::follow(place), |pair| Table::follow(&pair.next));
         if let Some(free) = chain.into_iter().find(|pair| pair.key.load(Ordering::Relaxed) == NOBODY) {
             free.what.set(what);
             free.index.store(index as u32, Ordering::Relaxed);
             // SYNC POINT: pairs with the acquire in `find`: who finds the key compares the index that goes with it.
-            return free.key.store(key, Ordering::Release);
+            free.key.store(key, Ordering::Release);
+            return Ok(());
         }
         let next = AtomicPtr::new(place.load(Ordering::Relaxed));
         let pair = Pair { key: AtomicU64::new(key), index: AtomicU32::new(index as u32), what: Cell::new(what), next };
         place.store(Box::into_raw(Box::new(pair)), Ordering::Release);
+        Ok(())
     }
 }
 
 impl Drop for Table {
     fn drop(&mut self) {
-        for place in self.places.iter() {
+        for place in self.places.get().into_iter().flatten() {
             let mut at = place.load(Ordering::Relaxed);
             while !at.is_null() {
                 // SAFETY: leaked in `prepare`, and nobody uses the table any more.
@@ -164,8 +159,7 @@ pub fn send_init(comm: i32, run: Run, dst: i32, index: i32) -> Result<()> {
     {
         return Err(busy(ep, lane, what.slot, "send_init"));
     }
-    ep.prepared.sends.prepare(name, what);
-    Ok(())
+    ep.prepared.sends.prepare(name, what)
 }
 
 /// Prepares the receive of a message from (peer, index); what was prepared there before is forgotten.
@@ -180,8 +174,7 @@ pub fn recv_init(comm: i32, run: Run, src: i32, index: i32) -> Result<()> {
     {
         return Err(busy(ep, lane, what.slot, "recv_init"));
     }
-    ep.prepared.receives.prepare(name, what);
-    Ok(())
+    ep.prepared.receives.prepare(name, what)
 }
 
 /// Begins the send that is prepared on (peer, index).
