@@ -6,7 +6,10 @@ use super::kernel::Kind;
 use super::plain::Plain;
 
 /// What a [`Located`] has as its value. The two types are the bytes that C leaves free behind value and index.
-pub trait Value: Plain + PartialOrd {
+///
+/// # Safety
+/// They are just these, so that no byte of a [`Located`] is in none of its fields.
+pub unsafe trait Value: Plain + PartialOrd {
     #[doc(hidden)]
     const KIND: Kind;
     #[doc(hidden)]
@@ -74,7 +77,8 @@ impl<T: Value + fmt::Debug> fmt::Debug for Located<T> {
 /// The values, and the bytes that are free behind them and behind the index.
 macro_rules! values {
     ($($t:ty = $kind:ident: $between:literal $behind:literal;)*) => { $(
-        impl Value for $t {
+        // SAFETY: asserted below.
+        unsafe impl Value for $t {
             const KIND: Kind = Kind::$kind;
             type Between = [u8; $between];
             type Behind = [u8; $behind];

@@ -43,7 +43,7 @@ impl From<f32> for F16 {
         let bits = x.to_bits();
         let (sign, size) = ((bits >> 16) & 0x8000, bits & 0x7fff_ffff);
         // From 2^-14 on: rounded by what is added below the last bit that stays. Too large ones become infinite.
-        let normal = (size.wrapping_sub(BIAS) + 0xfff + ((size >> 13) & 1)) >> 13;
+        let normal = size.wrapping_sub(BIAS).wrapping_add(0xfff + ((size >> 13) & 1)) >> 13;
         let normal = if size >= 0x477f_f000 { 0x7c00 } else { normal };
         // Below, the last bit that stays counts 2^-24, as the last bit of what is near 0.5.
         let small = (f32::from_bits(size) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
@@ -94,6 +94,14 @@ mod tests {
             e => (1.0 + fraction / unit) * f64::from(e - bias).exp2(),
         };
         if bits & 0x8000 != 0 { -size } else { size }
+    }
+
+    #[test]
+    fn numbers_just_below_a_power_of_two_do_not_overflow() {
+        for bits in (0x37ff_f000..=0x3800_1000_u32).chain(0x387f_f000..=0x3880_1000) {
+            let (near, exact) = (f32::from(F16::from(f32::from_bits(bits))), f32::from_bits(bits));
+            assert!((near - exact).abs() <= 2.0_f32.powi(-25), "{bits:#x}: {near} for {exact}");
+        }
     }
 
     #[test]

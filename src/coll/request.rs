@@ -167,6 +167,20 @@ pub enum Begun {
 }
 
 impl Begun {
+    /// The one with a ticket, if that is one; the single one of this kind where it means nothing: calls without tickets need none.
+    pub fn named(kind: Kind, comm: i32, ticket: u64) -> Begun {
+        let apart = Ticket(ticket);
+        // Who has it otherwise is completing it.
+        let of_kind =
+            |team: &Team| team.pending.try_lock().map_or(true, |p| p.as_ref().is_some_and(|p| p.kind == kind));
+        let is_single = || open().iter().any(|team| team.comm == comm && of_kind(team));
+        match ticket {
+            0 => Begun::Single(kind),
+            _ if !apart.is_begun() && is_single() => Begun::Single(kind),
+            _ => Begun::Apart(apart),
+        }
+    }
+
     /// As [`test()`].
     pub fn test(self, comm: i32) -> Result<bool> {
         match self {

@@ -196,6 +196,11 @@ fn too_many(team: &Team, kind: Kind) -> Error {
 }
 
 impl Ticket {
+    /// Is there such a call that is not completed?
+    pub fn is_begun(self) -> bool {
+        open().iter().any(|call| call.name == self)
+    }
+
     /// Completes a call if that takes no waiting. `true`, every error, and a panic of its function, by which it is left: it is over.
     pub fn test(self) -> Result<bool> {
         let mut panic = None;

@@ -1,7 +1,7 @@
 //! Requests of all kinds by their names, completed several at a time.
 
 use crate::base::error::{Code, Error, Result};
-use crate::coll::{self, Begun, Kind};
+use crate::coll::{Begun, Kind};
 use crate::p2p;
 use crate::p2p::any_source::{self, multicast};
 use crate::p2p::request::Several;
@@ -89,7 +89,7 @@ impl Request {
     fn complete_as(&mut self, what: What, wait: bool) -> Result<bool> {
         let Request { peer, index, comm, ticket, .. } = *self;
         let collective = |kind| {
-            let call = if ticket == 0 { Begun::Single(kind) } else { Begun::Apart(coll::Ticket(ticket)) };
+            let call = Begun::named(kind, comm, ticket);
             if wait { call.wait(comm).map(|()| true) } else { call.test(comm) }
         };
         match what {

@@ -45,8 +45,10 @@ pub(crate) use waiting::is_consumed;
 const CHAIN_BLOCK: usize = if cfg!(loom) { 512 } else { 4 << 10 };
 /// Turns that a send waits for the acknowledgement of the last one before it goes into the chain.
 const ACK_PATIENCE: u32 = if cfg!(loom) { 1 } else { 24 };
-/// Messages that a chain may have: 24 bits must name its first.
+/// Messages that a chain may have: until the next landing, landings and acknowledgements of before it are known by 24 bits.
 const CHAIN_MOST: u64 = 1 << 22;
+/// How long a send waits that ends such a chain until its receiver, which may be just behind, has taken all of it: the landing is free then.
+const CHAIN_PATIENCE_NS: u64 = 100_000_000;
 /// The longest that a buffered send looks for its posting before it copies into memory that the spool has used before, or into new pages.
 const SPOOL_PATIENCE_NS: u64 = 50_000;
 /// What a fetch out of the spool takes over a network that the peer has to drive.
@@ -304,6 +306,26 @@ impl Sender {
         is_consumed(self.ep, self.lane, self.slot, self.seq - 1) || !holds(Rule::LandingIsFree)
     }
 
+    /// Has the chain all the messages that it may have, and has its receiver taken them, if only after a moment?
+    #[inline(always)]
+    fn ends_chain(&self) -> bool {
+        self.flags() & SEND_CHAIN != 0
+            && self.seq - self.lane.send_side(self.slot).chain_first.get() > CHAIN_MOST
+            && self.consumed_within(CHAIN_PATIENCE_NS)
+    }
+
+    #[cold]
+    fn consumed_within(&self, ns: u64) -> bool {
+        let end = now_ns() + ns;
+        while !self.consumed_all() {
+            if now_ns() >= end {
+                return false;
+            }
+            crate::wait::pause();
+        }
+        true
+    }
+
     /// As `acked_soon` of the short path, for a chain.
     fn consumed_soon(&self) -> bool {
         (0..ACK_PATIENCE.min(patience())).any(|_| {
@@ -320,14 +342,7 @@ impl Sender {
             return self.consumed_all() || two_way && self.consumed_soon();
         }
         far.pay();
-        let end = now_ns() + FETCH_NS;
-        while !self.consumed_all() {
-            if now_ns() >= end {
-                return false;
-            }
-            crate::wait::pause();
-        }
-        true
+        self.consumed_within(FETCH_NS)
     }
 
     /// In buffered mode: before a longer message is copied into the spool, and out of it again, looks for its posting for a quarter of

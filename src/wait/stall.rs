@@ -186,10 +186,20 @@ pub fn verdict(board: &Board, started_ns: u64) -> Option<Error> {
     })
 }
 
+/// Does a wait end by what this one peer does in a call of the program's? A barrier waits for all; and a message of a collective call (its
+/// index is the library's, below 0) may come while its sender waits for something else, or hang on a third rank's part.
+fn is_of_one(wait: &Waits) -> bool {
+    match wait.operation {
+        Operation::Send | Operation::Recv => wait.index >= 0,
+        Operation::RecvAny | Operation::SendAny => true,
+        _ => false,
+    }
+}
+
 /// Follows the waits from `mine` on; the cycle, when they come back here.
 fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>) -> Option<Vec<Member>> {
     let mut cycle = vec![Member { rank: job.rank(), since_ns: mine.since_ns }];
-    let mut certain = job.threads(job.rank()) <= 1;
+    let mut certain = job.threads(job.rank()) <= 1 && is_of_one(mine);
     let mut rank = mine.peer;
     let of_many =
         |o| matches!(o, Operation::RecvAnySource | Operation::Multicast | Operation::Global | Operation::Several);
@@ -212,9 +222,7 @@ fn follow(job: &dyn Job, mine: &Waits, mut out: Option<(&mut Vec<String>, u64)>)
         }
         certain &= waits.len() == 1 && job.threads(rank) <= 1;
         let next = waits.first()?;
-        // A barrier waits for all; only waits for one peer make a cycle that is certain.
-        certain &=
-            matches!(next.operation, Operation::Send | Operation::Recv | Operation::RecvAny | Operation::SendAny);
+        certain &= is_of_one(next);
         if of_many(next.operation) {
             return None;
         }

@@ -1,5 +1,6 @@
 //! Very many indices, and very long messages.
 
+use crate::ranks::Job;
 use crate::ranks::bytes::*;
 use crate::ranks::calls::*;
 use crate::ranks::placed::{Placed, Shape};
@@ -139,4 +140,35 @@ pub fn lengths() {
         check(&place.get(len, "strided"), 6, "strided, 600 MB");
     }
     finalize();
+}
+
+/// Rank 0 sends more messages one way than a chain may have, never so many ahead that the spool could be full; rank 1 says now and then how
+/// far it is.
+pub fn millions_of_messages() {
+    const MESSAGES: u64 = (1 << 22) + (1 << 20);
+    const AHEAD: u64 = 4096;
+    init(8);
+    sendbuf_set(16 << 20, 0);
+    let mut got = [0; 8];
+    if rank() == 0 {
+        for k in 0..MESSAGES {
+            if k % AHEAD == 0 && k >= 2 * AHEAD {
+                recv(&mut got, 1, 1);
+            }
+            send(&k.to_ne_bytes(), 1, 0);
+        }
+    } else {
+        for k in 0..MESSAGES {
+            recv(&mut got, 0, 0);
+            assert_eq!(u64::from_ne_bytes(got), k);
+            if k % AHEAD == 0 && k >= AHEAD && k + AHEAD < MESSAGES {
+                send(&got, 0, 1);
+            }
+        }
+    }
+    finalize();
+}
+
+pub fn millions() {
+    Job::new(2, "millions").seconds(300).run();
 }

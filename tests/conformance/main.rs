@@ -385,6 +385,7 @@ const TESTS: &[Test] = &[
     ("three_ranks_and_four", crowds),
     ("indices_by_the_ten_thousands", many_indices),
     ("messages_of_more_than_4_gib", long_messages),
+    ("a_chain_of_millions_of_messages_goes_on", bulk::millions),
 ];
 const BODIES: &[Body] = &[
     ("scenes", scenes),
@@ -397,6 +398,7 @@ const BODIES: &[Body] = &[
     ("crowd", crowd),
     ("bulk of indices", bulk::indices),
     ("long messages", bulk::lengths),
+    ("millions", bulk::millions_of_messages),
 ];
 
 fn main() {

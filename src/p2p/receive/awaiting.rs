@@ -70,7 +70,8 @@ impl Scene for Awaiting {
         self.ep.gone(self.lane, self.slot, "recv from")
     }
     fn may_be_left(&self) -> bool {
-        true
+        // A message of a collective call is a part of what others wait for.
+        self.slot >= SYSTEM_INDICES
     }
     fn waits(&self) -> Waits {
         Waits {

@@ -28,8 +28,7 @@ struct Pair {
 
 #[derive(Clone, Copy)]
 struct What {
-    /// Nothing: the peer is nobody.
-    lane: Option<&'static Lane>,
+    lane: &'static Lane,
     /// The same if the message may go the short path.
     short: Option<&'static Lane>,
     slot: usize,
@@ -141,23 +140,20 @@ impl Drop for Table {
 
 fn what(ep: &'static Endpoint, run: Run, (comm, peer, index): (i32, i32, i32), most: usize) -> Result<What> {
     let len = Layout::from(run).len_checked()?;
-    if peer == PROC_NULL {
-        ep.check_comm(comm)?;
-        return Ok(What { lane: None, short: None, slot: 0, run });
-    }
     let (lane, slot) = find(ep, comm, peer, index)?;
     let short = lane.far().is_none() && len <= most && !run.is_nowhere();
-    Ok(What { lane: Some(lane), short: short.then_some(lane), slot, run })
+    Ok(What { lane, short: short.then_some(lane), slot, run })
 }
 
 /// Prepares the send of a buffer to (peer, index); what was prepared there before is forgotten.
 pub fn send_init(comm: i32, run: Run, dst: i32, index: i32) -> Result<()> {
     let (ep, name) = (endpoint()?, (comm, dst, index));
+    if dst == PROC_NULL {
+        return ep.check_comm(comm).map(|_| ());
+    }
     let what = what(ep, run, name, ep.tuning.annex)?;
-    if let Some(lane) = what.lane
-        && lane.progress(what.slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0
-    {
-        return Err(busy(ep, lane, what.slot, "send_init"));
+    if what.lane.progress(what.slot).send_flags.load(Ordering::Relaxed) & SEND_PENDING != 0 {
+        return Err(busy(ep, what.lane, what.slot, "send_init"));
     }
     ep.prepared.sends.prepare(name, what)
 }
@@ -168,11 +164,12 @@ pub fn recv_init(comm: i32, run: Run, src: i32, index: i32) -> Result<()> {
     if index == TAG_ANY {
         return Err(Error::new(Code::Index, format!("rank {}: recv_init on any index", ep.rank)));
     }
+    if src == PROC_NULL {
+        return ep.check_comm(comm).map(|_| ());
+    }
     let what = what(ep, run, name, POST_AT_ONCE)?;
-    if let Some(lane) = what.lane
-        && lane.progress(what.slot).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0
-    {
-        return Err(busy(ep, lane, what.slot, "recv_init"));
+    if what.lane.progress(what.slot).recv_flags.load(Ordering::Relaxed) & RECV_PENDING != 0 {
+        return Err(busy(ep, what.lane, what.slot, "recv_init"));
     }
     ep.prepared.receives.prepare(name, what)
 }
@@ -218,10 +215,9 @@ pub fn recv_start(comm: i32, src: i32, index: i32) -> Result<()> {
 #[inline(never)]
 fn start_slow(ep: &'static Endpoint, pair: &Pair, sends: bool) -> Result<()> {
     let What { lane, slot, run, .. } = pair.what.get();
-    match lane {
-        None => Ok(()),
-        Some(lane) if sends => isend_on(ep, lane, slot, run.into(), ep.spool.budget(lane.comm()).timeout_ms()),
-        Some(lane) => irecv_on(ep, lane, slot, run.into()),
+    match sends {
+        true => isend_on(ep, lane, slot, run.into(), ep.spool.budget(lane.comm()).timeout_ms()),
+        false => irecv_on(ep, lane, slot, run.into()),
     }
 }
 
@@ -229,6 +225,10 @@ fn start_slow(ep: &'static Endpoint, pair: &Pair, sends: bool) -> Result<()> {
 #[inline(never)]
 fn not_prepared(ep: &Endpoint, comm: i32, peer: i32, index: i32, what: &str) -> Result<()> {
     ep.check_comm(comm)?;
+    if peer == PROC_NULL {
+        // Nothing happens, as in any call; so nothing was prepared, which threads would have to share.
+        return Ok(());
+    }
     let (me, init) = (ep.rank, format!("{what}_init"));
     let text =
         format!("rank {me}: {what}_start on (rank {peer}, index {index}) of communicator {comm}: no {init} before");

@@ -12,7 +12,7 @@ impl Sender {
                 // Every record of a chain costs its receiver a fetch.
                 Some(far) => !self.consumed_far(far),
             };
-            if stays {
+            if stays && !self.ends_chain() {
                 return self.chain();
             }
             // The traffic goes both ways again: back to the landing, where a message costs one line.
@@ -77,7 +77,7 @@ impl Sender {
         if self.len > self.ep.spool.budget(self.lane.comm()).limit() && !posted {
             return false;
         }
-        if self.consumed_all() {
+        if self.consumed_all() || self.ends_chain() {
             self.take_landing();
             self.spool_by_landing(posted)
         } else {

@@ -93,7 +93,7 @@ impl Scene for Waiting {
         !self.midway
     }
     fn may_be_left(&self) -> bool {
-        !self.midway
+        !self.midway && self.slot >= SYSTEM_INDICES
     }
     fn gone(&self) -> Option<Error> {
         match self.midway {
