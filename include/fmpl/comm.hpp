@@ -158,12 +158,16 @@ public:
         return blocks("scatter", from.bytes(), to.bytes(), at(root),
                       [&] { return fmpl_scatter(from.data, to.bytes(), to.data, root, id_); });
     }
-    /** fmpl_alltoall: as many elements for each rank as `sent` has ranks' shares. */
+    /** fmpl_alltoall: each rank gets an equal share of the elements of `sent`, whose number is a multiple of that of the ranks. */
     template <class A, class B> outcome<> alltoall(const A &sent, B &&received) const {
         auto from = detail::whole(sent);
         auto to = detail::room(std::forward<B>(received));
         int ranks = 1;
         if (const int code = fmpl_comm_size(id_, &ranks)) return detail::done(code);
+        if (from.count % static_cast<std::size_t>(ranks) != 0)
+            return detail::failed(FMPL_ERR_ARGUMENT, "alltoall: " + std::to_string(from.count) +
+                                                         " elements have no equal share for each of " + std::to_string(ranks) +
+                                                         " ranks");
         const std::size_t one = from.bytes() / static_cast<std::size_t>(ranks);
         return blocks("alltoall", to.bytes() < from.bytes() ? to.bytes() : from.bytes(), one, true,
                       [&] { return fmpl_alltoall(from.data, one, to.data, id_); });
@@ -262,7 +266,7 @@ private:
     fmpl_comm id_;
 };
 
-/** A communicator of the program's own; its end frees it. Empty (false) where the colour or key was negative. */
+/** A communicator of the program's own; its end frees it, or fmpl_finalize has. Empty (false) where the colour or key was negative. */
 class communicator {
 public:
     explicit communicator(fmpl_comm id) noexcept : calls_(id) {}
@@ -272,7 +276,8 @@ public:
         return *this;
     }
     ~communicator() {
-        if (*this && release() != FMPL_SUCCESS)
+        const int code = *this ? release() : FMPL_SUCCESS;
+        if (code != FMPL_SUCCESS && code != FMPL_ERR_INIT)
             std::fprintf(stderr, "fmpl: a communicator is not freed: %s\n", fmpl_last_error());
     }
     explicit operator bool() const noexcept { return calls_.id() != FMPL_COMM_NULL; }

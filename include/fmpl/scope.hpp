@@ -16,11 +16,14 @@ class request {
 public:
     /** Which request of its scope it is, from 0 on. */
     std::size_t position() const noexcept { return at_; }
-    /** Waits until the call is over. Of a receive: what has come. When it is over already nothing happens. */
+    /**
+     * Waits until the call is over. Of a receive: what has come; of one that was withdrawn: 0 bytes from `nobody`. When it is over already
+     * nothing happens.
+     */
     outcome<arrival> wait();
     /** The same if that takes no waiting. */
     outcome<std::optional<arrival>> test();
-    /** Withdraws a receive; false: too late, its message is on the way into the buffer. */
+    /** Withdraws a receive, once for all; false: too late, its message is on the way into the buffer, or in it. */
     outcome<bool> cancel();
 
 private:
@@ -60,36 +63,38 @@ public:
     /** fmpl_isend. The buffer must stay, and stay as it is, until the request is over. */
     template <class B> outcome<request> isend(B &&buf, int to, int index) {
         auto all = detail::lasting(std::forward<B>(buf));
-        return begun(fmpl_isend(all.data, all.bytes(), to, index, comm_.id()), FMPL_REQUEST_SEND, to, index);
+        return begun([&] { return fmpl_isend(all.data, all.bytes(), to, index, comm_.id()); }, FMPL_REQUEST_SEND, to, index);
     }
     /** fmpl_irecv. The buffer must stay, and not be touched, until the request is over. */
     template <class B> outcome<request> irecv(B &&buf, int from, int index) {
         auto all = detail::room(std::forward<B>(buf));
-        return begun(fmpl_irecv(all.data, all.bytes(), from, index, comm_.id()), FMPL_REQUEST_RECV, from, index);
+        return begun([&] { return fmpl_irecv(all.data, all.bytes(), from, index, comm_.id()); }, FMPL_REQUEST_RECV, from, index);
     }
     /** fmpl_isend_any. */
     template <class B> outcome<request> isend_any(B &&buf, int to, int index) {
         auto all = detail::lasting(std::forward<B>(buf));
-        return begun(fmpl_isend_any(all.data, all.bytes(), to, index, comm_.id()), FMPL_REQUEST_SEND_ANY, to, index);
+        return begun([&] { return fmpl_isend_any(all.data, all.bytes(), to, index, comm_.id()); }, FMPL_REQUEST_SEND_ANY, to, index);
     }
     /** fmpl_irecv_any. */
     template <class B> outcome<request> irecv_any(B &&buf, int index) {
         auto all = detail::room(std::forward<B>(buf));
-        return begun(fmpl_irecv_any(all.data, all.bytes(), index, comm_.id()), FMPL_REQUEST_RECV_ANY, nobody, index);
+        return begun([&] { return fmpl_irecv_any(all.data, all.bytes(), index, comm_.id()); }, FMPL_REQUEST_RECV_ANY, nobody, index);
     }
     /** fmpl_ibarrier. */
-    outcome<request> ibarrier() { return begun(fmpl_ibarrier(comm_.id()), FMPL_REQUEST_BARRIER); }
+    outcome<request> ibarrier() { return begun([&] { return fmpl_ibarrier(comm_.id()); }, FMPL_REQUEST_BARRIER); }
     /** fmpl_ibcast. */
     template <class B> outcome<request> ibcast(B &&buf, int root) {
         auto all = detail::room(std::forward<B>(buf));
-        return begun(fmpl_ibcast(all.data, all.bytes(), root, comm_.id()), FMPL_REQUEST_BCAST);
+        return begun([&] { return fmpl_ibcast(all.data, all.bytes(), root, comm_.id()); }, FMPL_REQUEST_BCAST);
     }
     /** fmpl_iallreduce. */
     template <class B, class Op> outcome<request> iallreduce(B &&buf, const Op &op) {
-        const int code = detail::reduce(std::forward<B>(buf), op, [&](void *at, int n, fmpl_func f) {
-            return fmpl_iallreduce(at, n, f, comm_.id(), nullptr);
-        });
-        return begun(code, FMPL_REQUEST_ALLREDUCE);
+        const auto call = [&] {
+            return detail::reduce(std::forward<B>(buf), op, [&](void *at, int n, fmpl_func f) {
+                return fmpl_iallreduce(at, n, f, comm_.id(), nullptr);
+            });
+        };
+        return begun(call, FMPL_REQUEST_ALLREDUCE);
     }
 
     /** Waits until all are over; the first error, which keeps none of the others from its end. */
@@ -119,12 +124,13 @@ private:
         const fmpl_request &r = all()[at];
         return {r.peer, r.index, static_cast<std::size_t>(r.ticket)};
     }
-    outcome<request> begun(int code, int kind, int peer = nobody, int index = 0) {
+    /** Begins by `call`. Room comes first: were memory to run out behind the call, its request would be none of the scope's. */
+    template <class Call> outcome<request> begun(Call call, int kind, int peer = nobody, int index = 0) {
+        if (size_ == few) more_.assign(first_, first_ + few);
+        if (size_ >= few) more_.resize(size_ + 1);
+        const int code = call();
         if (code == FMPL_SUCCESS) {
-            if (size_ == few) more_.assign(first_, first_ + few);
-            const fmpl_request made{kind, peer, index, comm_.id(), 0};
-            if (size_ < few) first_[size_] = made;
-            else more_.push_back(made);
+            (size_ < few ? first_[size_] : more_[size_]) = fmpl_request{kind, peer, index, comm_.id(), 0};
             size_++;
         }
         return detail::given(code, [&] { return request(*this, size_ - 1); });
@@ -138,9 +144,11 @@ private:
     int withdraw(std::size_t at, int &withdrawn) {
         fmpl_request &r = all()[at];
         int code = FMPL_SUCCESS;
-        if (r.kind == FMPL_REQUEST_RECV) code = fmpl_irecv_cancel(r.peer, r.index, r.comm, &withdrawn);
+        if (r.kind == FMPL_REQUEST_NONE && r.comm == FMPL_COMM_NULL) withdrawn = 1;
+        else if (r.kind == FMPL_REQUEST_RECV) code = fmpl_irecv_cancel(r.peer, r.index, r.comm, &withdrawn);
         else if (r.kind == FMPL_REQUEST_RECV_ANY) code = fmpl_irecv_any_cancel(r.index, r.comm, &withdrawn);
-        if (code == FMPL_SUCCESS && withdrawn) r.kind = FMPL_REQUEST_NONE;
+        // It is over, and remembered as withdrawn: nothing has come, from nobody.
+        if (code == FMPL_SUCCESS && withdrawn) r = {FMPL_REQUEST_NONE, nobody, r.index, FMPL_COMM_NULL, 0};
         return code;
     }
 

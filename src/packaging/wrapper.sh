@@ -4,7 +4,8 @@
 #   --showme, -show     print the command, and do not run it
 #   --showme:compile    print what is needed to compile, and --showme:link what to link
 #
-# The compilers are cc, c++ and gfortran, or what FMPL_CC, FMPL_CXX and FMPL_FC name. The library is found where this file lies.
+# What is printed is quoted as a shell needs it. The compilers are cc, c++ and gfortran, or what FMPL_CC, FMPL_CXX and FMPL_FC name.
+# The library is found where this file lies.
 here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd) || exit 1
 prefix=$(dirname -- "$here")
 include=$prefix/include lib=$prefix/@LIBDIR@
@@ -28,17 +29,30 @@ for argument; do
   set -- "$@" "$argument"
 done
 
-# /usr/include and the linker's own directories need no option, and an option for them would change their order.
-compile="-I$include" libraries="-L$lib -Wl,-rpath,$lib -lfmpl"
-case $prefix in /usr) compile='' libraries='-lfmpl' ;; esac
-if [ "$show" = compile ]; then echo $compile; exit; fi
-if [ "$show" = link ]; then echo $libraries; exit; fi
+# plain WORD...: prints the words as a shell reads them.
+plain() {
+  line=''
+  for word; do
+    case $word in
+      '' | *[!A-Za-z0-9_@%+=:,./-]*) word="'$(printf '%s\n' "$word" | sed "s/'/'\\\\''/g")'" ;;
+    esac
+    line="$line${line:+ }$word"
+  done
+  printf '%s\n' "$line"
+}
 
-[ -z "$compile" ] || set -- "$compile" "$@"
-# shellcheck disable=SC2086
-[ -z "$link" ] || set -- "$@" $libraries
+# /usr/include and the linker's own directories need no option, and an option for them would change their order.
+elsewhere=1
+case $prefix in /usr) elsewhere='' ;; esac
+case $show in compile | link) set -- && link=1 ;; esac
+if [ -n "$elsewhere" ] && [ "$show" != link ]; then set -- "-I$include" "$@"; fi
+if [ "$show" != compile ] && [ -n "$link" ]; then
+  if [ -n "$elsewhere" ]; then set -- "$@" "-L$lib" "-Wl,-rpath,$lib"; fi
+  set -- "$@" -lfmpl
+fi
+case $show in compile | link) plain "$@"; exit ;; esac
 [ -n "$sources" ] || module=''
-if [ -n "$show" ]; then echo "$compiler${module:+ $module} $*"; exit; fi
+if [ -n "$show" ]; then plain "$compiler" ${module:+"$module"} "$@"; exit; fi
 [ -n "$module" ] || exec "$compiler" "$@"
 
 # Each Fortran compiler has a form of modules of its own: this one compiles FMPL's for itself, and finds it in a directory that goes again.

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <string>
 
@@ -20,6 +21,18 @@
 #ifdef TWO_FILES
 int elsewhere(fmpl_comm comm, int rank, int size);
 #endif
+
+namespace {
+bool out_of_memory = false;
+}
+// Not inlined: g++ would warn of a `free` of what `new` has given.
+__attribute__((noinline)) void *operator new(std::size_t bytes) {
+    void *at = out_of_memory ? nullptr : std::malloc(bytes);
+    if (!at) throw std::bad_alloc();
+    return at;
+}
+__attribute__((noinline)) void operator delete(void *at) noexcept { std::free(at); }
+__attribute__((noinline)) void operator delete(void *at, std::size_t) noexcept { std::free(at); }
 
 namespace {
 
@@ -98,17 +111,36 @@ void requests(fmpl::comm world, int rank, int size) {
         for (int k = 0; k < 12; k++) s.isend(out[static_cast<std::size_t>(k)], next, k);
     }
     CHECK(in[0] == 100 * last && in[11] == 100 * last + 11);
+    {
+        // Where memory runs out nothing has begun, and the scope goes on.
+        fmpl::scope s(world);
+        for (int k = 0; k < 8; k++) s.irecv(in[static_cast<std::size_t>(k)], last, k);
+        bool ran_out = false;
+        out_of_memory = true;
+        try {
+            s.irecv(in[8], last, 8);
+        } catch (const std::bad_alloc &) {
+            ran_out = true;
+        }
+        out_of_memory = false;
+        int withdrawn = 0;
+        CHECK(ran_out && fmpl_irecv_cancel(last, 8, world.id(), &withdrawn) == FMPL_ERR_REQUEST);
+        for (int k = 0; k < 8; k++) s.isend(out[static_cast<std::size_t>(k) + 1], next, k);
+    }
+    CHECK(in[0] == 100 * last + 1 && in[7] == 100 * last + 8 && in[8] == 100 * last + 8);
     fmpl::scope s(world);
     auto a = s.irecv(in, last, 0);
     CHECK(!a.test());
     world.barrier();
     auto b = s.irecv(out, last, 1);
     CHECK(b.cancel() && b.position() == 1);
+    const auto none = b.wait();
+    CHECK(none.source == fmpl::nobody && none.index == 1 && none.bytes == 0 && b.test() && b.cancel());
     const int lost = 7;
     s.isend(lost, fmpl::nobody, 0);
     world.send(in, next, 0);
     const auto came = a.wait();
-    CHECK(came.source == last && came.bytes == 48 && came.index == 0);
+    CHECK(came.source == last && came.bytes == 48 && came.index == 0 && !a.cancel());
     // Whichever comes first.
     auto c = s.irecv(in, last, 2);
     s.irecv(out, last, 3);
@@ -220,6 +252,8 @@ void collective(fmpl::comm world, int rank, int size) {
     CHECK(mine == rank);
     world.alltoall(std::vector<int>(n, rank), back);
     CHECK(back == all);
+    std::vector<int> uneven(n + 1);
+    CHECK(size == 1 || fails([&] { world.alltoall(uneven, uneven); }, "equal share") == FMPL_ERR_ARGUMENT);
     // Of different lengths: rank k gives k + 1 of its numbers.
     std::vector<std::size_t> counts(n);
     std::iota(counts.begin(), counts.end(), 1u);
@@ -329,6 +363,7 @@ int main() {
 #ifdef TWO_FILES
     CHECK(elsewhere(world.id(), rank, size) == 0);
 #endif
+    const fmpl::communicator late = world.duplicate();
     job.finalize();
     CHECK(fails([&] { world.barrier(); }) == FMPL_ERR_INIT);
     if (rank == 0) std::printf("all of it on %d ranks\n", size);

@@ -60,7 +60,7 @@ fn the_programs_find_the_same_as_their_twins_on_mpi() {
     let known = [("mpicc.mpich", "mpiexec.mpich"), ("mpicc.openmpi", "mpirun.openmpi")];
     let is_there =
         |tool: &str| Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
-    let there: Vec<_> = known.into_iter().filter(|(mpicc, _)| is_there(mpicc)).collect();
+    let there: Vec<_> = known.into_iter().filter(|(mpicc, mpiexec)| is_there(mpicc) && is_there(mpiexec)).collect();
     if there.is_empty() {
         return skip::skip("there is no MPI to compare with");
     }

@@ -1,6 +1,7 @@
 //! `fmpl install`: what it puts where, that the tree can be moved, and that pkg-config and CMake find it.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -80,9 +81,10 @@ fn another_directory_for_the_libraries() {
 
 #[test]
 fn the_compilers_build_programs_and_say_how() {
-    let bin = prefix().join("bin");
-    let place = fresh("wrappers");
-    fs::create_dir_all(&place).expect("a directory");
+    // A space in every path that the compilers add.
+    let place = fresh("the wrappers");
+    must(Command::new(built_command()).args(["install", "--prefix"]).arg(&place));
+    let bin = place.join("bin");
     let (c, fortran, cpp) = ("examples/c/ring.c", "examples/fortran/ring.f90", "examples/cpp/heat.cc");
     for (compiler, source, needs) in [("fmplcc", c, "cc"), ("fmplfort", fortran, "gfortran"), ("fmplc++", cpp, "g++")] {
         if !have(needs) {
@@ -109,9 +111,22 @@ fn the_compilers_build_programs_and_say_how() {
             must(Command::new("sh").args(["-c", &said]).current_dir(&place));
             assert!(!call(&[option, "-c", &source]).contains("-lfmpl"));
         }
-        assert!(call(&["--showme:compile"]).starts_with("-I") && call(&["--showme:link"]).contains("-lfmpl"));
+        let (compile, link) = (call(&["--showme:compile"]), call(&["--showme:link"]));
+        assert!(
+            compile.starts_with("'-I/") && link.starts_with("'-L/") && link.ends_with("-lfmpl\n"),
+            "{compile}{link}"
+        );
+        if compiler == "fmplcc" {
+            let command = format!("cc {} '{source}' -o '{to}' {link}", compile.trim());
+            must(Command::new("sh").args(["-c", &command]));
+        }
         assert!(run(&program, 2).len() > 1);
     }
+    // Without a space no quotes.
+    let output = must(Command::new(prefix().join("bin/fmplcc")).args(["--showme", "a.c"]));
+    let expected = |lib: &str| format!("a.c -L{lib} -Wl,-rpath,{lib} -lfmpl\n");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.ends_with(&expected(&prefix().join("lib").display().to_string())), "{said}");
     // Another compiler, and one that fails.
     let mut other = Command::new(bin.join("fmplcc"));
     let output = other.args(["--showme", "a.c"]).env("FMPL_CC", "clang").output().expect("it runs");
@@ -141,6 +156,7 @@ fn manual_pages_and_completions_are_those_of_the_command() {
     if have("man") {
         let mut man = Command::new("man");
         man.args(["--warnings=w", "-l"]).arg(share.join("man/man1/fmpl-run.1")).env("MANPAGER", "cat");
+        man.env("LC_ALL", "C.UTF-8"); // else it warns where there is no such locale as the user's
         let output = must(&mut man);
         assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -167,6 +183,11 @@ fn cmake_finds_both_libraries() {
     configure.arg("-S").arg(&place).arg("-B").arg(&build).arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display()));
     must(&mut configure);
     must(Command::new("cmake").arg("--build").arg(&build));
+    // Found by a link to the libraries' directory, as by /lib where that is /usr/lib: what lies beside the link is not looked at.
+    symlink(prefix().join("lib"), place.join("lib")).expect("a link");
+    let mut linked = Command::new("cmake");
+    linked.arg("-S").arg(&place).arg("-B").arg(place.join("linked"));
+    must(linked.arg(format!("-Dfmpl_DIR={}", place.join("lib/cmake/fmpl").display())));
     let libraries = |program: &str| {
         String::from_utf8_lossy(&must(Command::new("ldd").arg(build.join(program))).stdout).contains("libfmpl.so.0")
     };

@@ -4,7 +4,9 @@
 @functools.cache
 def programs_beside_mpi():
     with tempfile.TemporaryDirectory() as place:
-        subprocess.run([bench.fmpl, "install", "--prefix", place], check=True, capture_output=True)
+        done = subprocess.run([str(bench.fmpl), "install", "--prefix", place], capture_output=True, text=True)
+        if done.returncode:
+            raise Missing((done.stderr or done.stdout)[-300:])
         out = pathlib.Path(place, "programs.json")
         command = [ROOT / "examples/programs/compare", "--prefix", place, "--json", out, "--rounds", str(7 * bench.rounds)]
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True)

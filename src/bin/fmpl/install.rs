@@ -235,8 +235,9 @@ fn cmake_config(libdir: &Path) -> String {
     let libraries: Vec<&str> = STATIC_LIBS.split(' ').map(|lib| lib.trim_start_matches("-l")).collect();
     format!(
         r#"# fmpl::fmpl is the shared library, fmpl::static the static one. FMPL_FORTRAN_MODULE is the source of the Fortran module: add it
-# to a target's sources.
-get_filename_component(_fmpl_prefix "${{CMAKE_CURRENT_LIST_DIR}}/{up}" ABSOLUTE)
+# to a target's sources. Links are followed first: CMake may have come here by /lib, where that is /usr/lib.
+get_filename_component(_fmpl_prefix "${{CMAKE_CURRENT_LIST_DIR}}" REALPATH)
+get_filename_component(_fmpl_prefix "${{_fmpl_prefix}}/{up}" ABSOLUTE)
 set(FMPL_FORTRAN_MODULE "${{_fmpl_prefix}}/include/fmpl.f90")
 set(FMPL_COMMAND "${{_fmpl_prefix}}/bin/fmpl")
 if(NOT TARGET fmpl::fmpl)
