@@ -1,6 +1,6 @@
 //! The collective calls of `Comm`.
 
-use fmpl::coll::{self, Sizes};
+use fmpl::coll::{self, Ask, Elements, Sizes};
 use fmpl::comm::requests::What;
 use fmpl::{Code, Error};
 use pyo3::prelude::*;
@@ -319,7 +319,9 @@ impl Comm {
     /// Begins a barrier. A communicator has at most one collective call under way: until this one is over all others are `Code.BUSY`.
     fn ibarrier(&self, py: Python<'_>) -> PyResult<Request> {
         let (group, nothing) = (&self.0, (Box::new(Export::new()), 1));
-        request::begin(py, group, What::Barrier, (-1, -1), nothing, || group.collective(|| coll::ibarrier(group.id)))
+        request::begin(py, group, What::Barrier, (-1, -1), nothing, || {
+            group.collective(|| coll::begin(group.id, Ask::Barrier))
+        })
     }
 
     /// Begins to copy the root's buffer to all ranks; see `ibarrier`.
@@ -331,7 +333,7 @@ impl Comm {
         request::begin(py, group, What::Bcast, (-1, -1), (export, memory.item), || {
             // SAFETY: exported until the request is over; the root's is only read.
             let room = unsafe { memory.room() };
-            group.collective(|| coll::ibcast(group.id, room, memory.len, root))
+            group.collective(|| coll::begin(group.id, Ask::Bcast(room, memory.len, root)))
         })
     }
 
@@ -343,8 +345,8 @@ impl Comm {
         let group = &self.0;
         request::begin(py, group, What::Allreduce, (-1, -1), (export, memory.item), || {
             // SAFETY: exported until the request is over.
-            let room = unsafe { memory.room() };
-            group.collective(|| coll::iallreduce(group.id, room, count, operation.function()))
+            let elements = Elements { data: unsafe { memory.room() }, count, f: operation.function() };
+            group.collective(|| coll::begin(group.id, Ask::Allreduce(elements)))
         })
     }
 }
