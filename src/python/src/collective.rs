@@ -6,18 +6,19 @@ use fmpl::{Code, Error};
 use pyo3::prelude::*;
 
 use crate::comm::Comm;
-use crate::error::wrong;
-use crate::life::whole;
+use crate::error::{raise, wrong};
+use crate::life::undisturbed;
 use crate::memory::{Export, Memory};
 use crate::reduce::Operation;
-use crate::request::{self, Request};
+use crate::request::{self, Request, again};
 
 impl Comm {
     /// Makes a collective call.
-    fn together(&self, py: Python<'_>, call: impl FnOnce(i32) -> fmpl::Result<()> + Send) -> PyResult<()> {
+    fn together(&self, py: Python<'_>, mut call: impl FnMut(i32) -> fmpl::Result<()> + Send) -> PyResult<()> {
         let group = &*self.0;
         let _in = group.enter(py)?;
-        whole(py, group.about(None, None), || group.collective(|| call(group.id)))
+        let done = again(|| undisturbed(py, || group.collective(|| call(group.id))));
+        done.map_err(|error| raise(py, &error, group.about(None, None)))
     }
 
     fn wrong(&self, py: Python<'_>, text: &str) -> PyErr {

@@ -148,11 +148,15 @@ pub fn detached<R: Send>(
 
 /// Makes a call that others rely on: a handler ends nothing of it, and Python has what it raises when the call is over.
 pub fn whole<R: Send>(py: Python<'_>, about: About, call: impl FnOnce() -> fmpl::Result<R> + Send) -> PyResult<R> {
-    let done = py.detach(|| {
+    undisturbed(py, call).map_err(|error| raise(py, &error, about))
+}
+
+/// The same, with the library's own error.
+pub fn undisturbed<R: Send>(py: Python<'_>, call: impl FnOnce() -> fmpl::Result<R> + Send) -> fmpl::Result<R> {
+    py.detach(|| {
         fmpl::wait::interrupt_by(None);
         call()
-    });
-    done.map_err(|error| raise(py, &error, about))
+    })
 }
 
 /// As [`detached`], of a call whose outcome may be lost.
