@@ -151,14 +151,17 @@ def test_a_loop_longer_than_the_job(tmp_path):
     done = script(
         2,
         """
-import asyncio, os, fmpl
+import asyncio, os, fmpl, fmpl.aio
 
 async def main():
     loop = asyncio.get_running_loop()
     for turn in range(3):
         with fmpl.init() as job:
             buffer = bytearray(1)
-            coming = job.world.irecv(buffer, 1 - job.rank)
+            coming = asyncio.create_task(fmpl.aio.wait(job.world.irecv(buffer, 1 - job.rank)))
+            # It is in the loop before the other sends.
+            await asyncio.sleep(0)
+            job.world.barrier()
             await job.world.isend(b"%d" % turn, 1 - job.rank)
             await coming
             assert buffer == b"%d" % turn
