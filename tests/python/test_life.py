@@ -39,6 +39,36 @@ def test_objects_of_a_job_end_with_it(job):
             second.world.send(b"x", right)
 
 
+def test_two_threads_finalize(tmp_path):
+    """One of them is the last, and ends the job; it may be told that the other is still at it."""
+    done = script(
+        2,
+        """
+import threading, fmpl
+
+def end(job):
+    together.wait()
+    while True:
+        try:
+            return job.finalize()
+        except fmpl.Error as error:
+            assert error.code == fmpl.Code.BUSY, error
+
+for turn in range(20):
+    life = fmpl._fmpl._generation()
+    jobs = [fmpl.init(), fmpl.init()]
+    together = threading.Barrier(2)
+    threads = [threading.Thread(target=end, args=(job,)) for job in jobs]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not fmpl.initialized() and fmpl._fmpl._generation() == life + 1
+print("ended")
+""",
+        tmp_path,
+    )
+    assert done.returncode == 0 and done.stdout.count("ended") == 2, f"{done.stdout}\n{done.stderr}"
+
+
 def test_without_finalize(tmp_path):
     """The end of the program finalizes, as does that of one with loans and requests that nobody has completed."""
     text = """

@@ -119,6 +119,65 @@ def test_evenly_spaced(job):
 
 
 @ranks(2)
+def test_within_one_array(job):
+    """Both ways at once between columns, which lie between each other without a byte in common."""
+    world, other = job.world, 1 - job.rank
+    matrix = np.arange(200.0).reshape(20, 10) + 1000 * world.rank
+    theirs = matrix + 1000 * (other - world.rank)
+    assert world.sendrecv(matrix[:, 0], other, matrix[:, 9], other).len == 20
+    assert (matrix[:, 9] == theirs[:, 0]).all()
+    world.sendrecv(matrix[:, 1:3], other, matrix[::-1, 4:6], other)
+    assert (matrix[::-1, 4:6] == theirs[:, 1:3]).all()
+    world.sendrecv(matrix[::2, 0], other, matrix[1::2, 0], other)
+    assert (matrix[1::2, 0] == theirs[::2, 0]).all()
+    world.sendrecv(matrix[:10, 3], other, matrix[10:, 3], other)
+    assert (matrix[10:, 3] == theirs[:10, 3]).all()
+    row = matrix[0].copy()
+    world.sendrecv(row[4::-1], other, row[5:], other)
+    overlapping = [
+        (matrix[:, 0], matrix[:, 0]),
+        (matrix[:, 2:4], matrix[:, 3]),
+        (matrix[:, 3], matrix[::-1, 2:4]),
+        (matrix[:11, 3], matrix[10:, 3]),
+        (row[:6], row[5:]),
+        (row[5::-1], row[::-1]),
+    ]
+    for sent, received in overlapping:
+        fails(Code.ARGUMENT, world.sendrecv, sent, other, received, other)
+        fails(Code.ARGUMENT, world.sendrecv, received, other, sent, other)
+
+
+@ranks(2)
+def test_objects_are_refused(job):
+    """Their addresses are no message."""
+    world, other = job.world, 1 - job.rank
+    things = np.array([None, "a", 3], object)
+    fields = np.zeros(2, [("Offset", "f8"), ("what", "O")])
+    for buffer in (things, fields, fields["what"]):
+        for call in (world.send, world.isend, world.send_any, world.recv, world.irecv):
+            assert "object" in str(fails(Code.ARGUMENT, call, buffer, other))
+        fails(Code.ARGUMENT, world.bcast, buffer)
+        fails(Code.ARGUMENT, world.allreduce, buffer)
+        fails(Code.ARGUMENT, world.sendrecv, buffer, other, bytearray(100), other)
+    # A name is none.
+    plain = np.ones(2, [("Offset", "f8"), ("O", "i4")])
+    got = np.zeros_like(plain)
+    world.sendrecv(plain, other, got, other)
+    assert (got == plain).all()
+    # Of these NumPy gives no buffer; their numbers are one.
+    days = np.arange(3).astype("M8[D]")
+    try:
+        world.send(days, other)
+    except ValueError:
+        pass
+    else:
+        raise AssertionError("a buffer of datetime64")
+    there = np.zeros(3, "M8[D]")
+    world.sendrecv(days.view("i8"), other, there.view("i8"), other)
+    assert (there == days).all()
+
+
+@ranks(2)
 def test_errors_name_whom(job):
     world, other = job.world, 1 - job.rank
     error = fails(Code.RANK, world.send, b"", 7, 3)

@@ -13,6 +13,17 @@ import fmpl
 from fmpl import Code
 
 
+def patiently(call, *args):
+    """A call that is made again while it is busy."""
+    limit = time.monotonic() + 60
+    while True:
+        try:
+            return call(*args)
+        except fmpl.Error as error:
+            assert error.code == Code.BUSY and time.monotonic() < limit, error
+            time.sleep(0.001)
+
+
 @ranks(2)
 def test_with(job):
     world = job.world
@@ -99,6 +110,42 @@ def test_let_go(job):
 
 
 @ranks(2)
+def test_what_was_let_go_blocks_nothing(job):
+    """Once it is over, its index, its communicator and the spool are free without another request that begins."""
+    world = job.world
+    if world.rank == 0:
+        job.set_send_buffer(1 << 20, "synchronous")
+        world.isend(pattern(300_000, 1), 1, 7)
+        fails(Code.BUSY, world.send, b"x", 1, 7)
+        fails(Code.BUSY, world.sendbuf_check)
+        world.barrier()
+        world.barrier()
+        patiently(world.send, b"x", 1, 7)
+        world.isend_any(pattern(300_000, 2), 1, 7)
+        world.barrier()
+        patiently(world.send_any, b"y", 1, 7)
+        world.isend(pattern(300_000, 3), 1, 8)
+        world.barrier()
+        assert patiently(world.sendbuf_check)[1] == 0
+    else:
+        buffer = np.zeros(300_000, "u1")
+        world.barrier()
+        world.recv(buffer, 0, 7)
+        assert (buffer == pattern(300_000, 1)).all()
+        world.barrier()
+        assert world.recv_bytes(0, 7) == b"x"
+        world.barrier()
+        assert world.recv_any(buffer, 7).nbytes == 300_000
+        assert world.recv_any(buffer, 7).nbytes == 1
+        world.barrier()
+        world.recv(buffer, 0, 8)
+    for call in (world.barrier, world.dup, lambda: world.allreduce(np.ones(2))):
+        world.iallreduce(np.ones(3))
+        patiently(call)
+    world.barrier()
+
+
+@ranks(2)
 def test_cancel(job):
     world, other = job.world, 1 - job.rank
     request = world.irecv(bytearray(8), other)
@@ -177,15 +224,25 @@ def test_threads(job):
     request = world.irecv(bytearray(1), other, 10)
     waiting = threading.Thread(target=request.wait)
     waiting.start()
-    while "under way" not in repr(request):
+    # Busy once the thread has come to its wait.
+    limit = time.monotonic() + 60
+    while not _is_busy(request.test):
+        assert time.monotonic() < limit, "the thread does not wait"
         time.sleep(0.001)
-    time.sleep(0.05)
-    fails(Code.BUSY, request.test)
     fails(Code.BUSY, world.recv, bytearray(1), other, 10)
     world.barrier()
     world.send(b"x", other, 10)
     waiting.join()
     assert request.received.nbytes == 1
+
+
+def _is_busy(call):
+    try:
+        call()
+    except fmpl.Error as error:
+        assert error.code == Code.BUSY, error
+        return True
+    return False
 
 
 @ranks(2)
@@ -199,6 +256,8 @@ def test_others_run_while_one_waits(job):
             turns += 1
             time.sleep(0.001)
 
+    # The other counts only from when this one is there, too.
+    world.barrier()
     thread = threading.Thread(target=count)
     thread.start()
     if world.rank == 0:

@@ -1,7 +1,9 @@
 """Requests in asyncio: ``received = await comm.irecv(buf, src)``.
 
 The event loop watches the library's event descriptor beside its other descriptors. There is one descriptor for the process, so await in the
-event loop of one thread. A task that is cancelled withdraws its receive.
+event loop of one thread. It tells of messages; collective requests are looked at every so often beside it.
+
+One task at a time awaits a request. A task that is cancelled withdraws its receive; anything else goes on, and can be awaited again.
 """
 
 import asyncio
@@ -20,15 +22,22 @@ class _Reader:
     """The requests that the tasks of a loop wait for."""
 
     def __init__(self, loop, fd, life):
-        self.loop, self.fd, self.life, self.waiting, self.timer = loop, fd, life, {}, None
-        os.set_blocking(fd, False)
-        loop.add_reader(fd, self.ready)
+        # The end of the job closes the descriptor, and one that is closed cannot be taken from the loop: so it is a duplicate.
+        self.loop, self.fd, self.life, self.waiting, self.timer = loop, os.dup(fd), life, {}, None
+        os.set_blocking(self.fd, False)
+        loop.add_reader(self.fd, self.ready)
 
     def add(self, request, soon):
+        if request in self.waiting:
+            raise RuntimeError("another task awaits this request")
         future = self.loop.create_future()
         self.waiting[request] = (future, soon)
         self.set_timer(soon)
         return future
+
+    def remove(self, request, future):
+        if self.waiting.get(request, (None,))[0] is future:
+            del self.waiting[request]
 
     def ready(self):
         # Drained before the look: what completes afterwards makes it readable again.
@@ -40,17 +49,15 @@ class _Reader:
 
     def look(self):
         for request, (future, _) in list(self.waiting.items()):
+            # Its task removes it when it comes to know.
             if future.done():
-                del self.waiting[request]
                 continue
             try:
                 over = request.test()
             except BaseException as error:
-                del self.waiting[request]
                 future.set_exception(error)
             else:
                 if over:
-                    del self.waiting[request]
                     future.set_result(request.received)
 
     def set_timer(self, soon):
@@ -69,9 +76,14 @@ class _Reader:
             self.close()
 
     def close(self):
-        self.loop.remove_reader(self.fd)
         if _readers.get(self.loop) is self:
             del _readers[self.loop]
+        if self.fd is None:
+            return
+        if not self.loop.is_closed():
+            self.loop.remove_reader(self.fd)
+        os.close(self.fd)
+        self.fd = None
 
 
 # The life of the job of which a descriptor was made.
@@ -99,15 +111,20 @@ async def wait(request):
         reader.close()
         reader = None
     if reader is None:
-        for closed in [other for other in _readers if other.is_closed()]:
-            del _readers[closed]
+        for closed in [other for other in _readers.values() if other.loop.is_closed()]:
+            closed.close()
         reader = _readers[loop] = _Reader(loop, fd, _started)
     future = reader.add(request, request._is_send or not rings)
     try:
         return await future
     except asyncio.CancelledError:
-        reader.waiting.pop(request, None)
-        if not request.cancel() and not request._is_send and not request.done:
-            # Its message is on its way into the buffer, which is its owner's again when that is over.
-            request.test() or request.wait()
+        try:
+            if request._is_receive and not request.cancel() and not request.done:
+                # Its message is on its way into the buffer, which is its owner's again when that is over.
+                request.wait()
+        except Exception:
+            # The receive's own error, which nobody asks for any more.
+            pass
         raise
+    finally:
+        reader.remove(request, future)

@@ -1,23 +1,24 @@
 //! The collective calls of `Comm`.
 
-use fmpl::coll::{self, Sizes};
+use fmpl::coll::{self, Ask, Elements, Sizes};
 use fmpl::comm::requests::What;
 use fmpl::{Code, Error};
 use pyo3::prelude::*;
 
 use crate::comm::Comm;
-use crate::error::wrong;
-use crate::life::whole;
+use crate::error::{raise, wrong};
+use crate::life::undisturbed;
 use crate::memory::{Export, Memory};
 use crate::reduce::Operation;
-use crate::request::{self, Request};
+use crate::request::{self, Request, again};
 
 impl Comm {
     /// Makes a collective call.
-    fn together(&self, py: Python<'_>, call: impl FnOnce(i32) -> fmpl::Result<()> + Send) -> PyResult<()> {
+    fn together(&self, py: Python<'_>, mut call: impl FnMut(i32) -> fmpl::Result<()> + Send) -> PyResult<()> {
         let group = &*self.0;
         let _in = group.enter(py)?;
-        whole(py, group.about(None, None), || group.collective(|| call(group.id)))
+        let done = again(|| undisturbed(py, || group.collective(|| call(group.id))));
+        done.map_err(|error| raise(py, &error, group.about(None, None)))
     }
 
     fn wrong(&self, py: Python<'_>, text: &str) -> PyErr {
@@ -319,7 +320,9 @@ impl Comm {
     /// Begins a barrier. A communicator has at most one collective call under way: until this one is over all others are `Code.BUSY`.
     fn ibarrier(&self, py: Python<'_>) -> PyResult<Request> {
         let (group, nothing) = (&self.0, (Box::new(Export::new()), 1));
-        request::begin(py, group, What::Barrier, (-1, -1), nothing, || group.collective(|| coll::ibarrier(group.id)))
+        request::begin(py, group, What::Barrier, (-1, -1), nothing, || {
+            group.collective(|| coll::begin(group.id, Ask::Barrier))
+        })
     }
 
     /// Begins to copy the root's buffer to all ranks; see `ibarrier`.
@@ -331,7 +334,7 @@ impl Comm {
         request::begin(py, group, What::Bcast, (-1, -1), (export, memory.item), || {
             // SAFETY: exported until the request is over; the root's is only read.
             let room = unsafe { memory.room() };
-            group.collective(|| coll::ibcast(group.id, room, memory.len, root))
+            group.collective(|| coll::begin(group.id, Ask::Bcast(room, memory.len, root)))
         })
     }
 
@@ -343,8 +346,8 @@ impl Comm {
         let group = &self.0;
         request::begin(py, group, What::Allreduce, (-1, -1), (export, memory.item), || {
             // SAFETY: exported until the request is over.
-            let room = unsafe { memory.room() };
-            group.collective(|| coll::iallreduce(group.id, room, count, operation.function()))
+            let elements = Elements { data: unsafe { memory.room() }, count, f: operation.function() };
+            group.collective(|| coll::begin(group.id, Ask::Allreduce(elements)))
         })
     }
 }

@@ -13,10 +13,10 @@ use pyo3::types::{PyBytes, PyType};
 
 use crate::error::{raise, wrong};
 use crate::group::Group;
-use crate::life::{timeout_ms, wait, whole};
+use crate::life::{timeout_ms, undisturbed, wait, whole};
 use crate::loan::Loan;
 use crate::memory::{Export, Memory};
-use crate::request::{self, Request};
+use crate::request::{self, ORPHANS, Request, again};
 
 /// A communicator: `Job.world`, or one made from it by `split`, `split_node` or `dup`.
 ///
@@ -82,10 +82,14 @@ fn run(py: Python<'_>, memory: Memory) -> PyResult<Run> {
 
 impl Comm {
     /// What has been made by a call that gives a handle; None where this rank takes no part.
-    fn made(&self, py: Python<'_>, make: impl FnOnce() -> fmpl::Result<Option<i32>> + Send) -> PyResult<Option<Comm>> {
+    fn made(
+        &self,
+        py: Python<'_>,
+        mut make: impl FnMut() -> fmpl::Result<Option<i32>> + Send,
+    ) -> PyResult<Option<Comm>> {
         let about = self.0.about(None, None);
         let _in = self.0.enter(py)?;
-        let made = whole(py, about, make)?.map(Group::new).transpose();
+        let made = again(|| undisturbed(py, &mut make)).and_then(|made| made.map(Group::new).transpose());
         Ok(made.map_err(|error| raise(py, &error, about))?.map(Comm))
     }
 }
@@ -204,6 +208,7 @@ impl Comm {
     fn send_any(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, dst: Peer, index: i32) -> PyResult<()> {
         let (group, dst) = (&*self.0, dst.0);
         let _in = group.enter(py)?;
+        ORPHANS.look();
         let mut export = Export::new();
         let (data, comm) = (run(py, export.read(buf)?)?, group.id);
         wait(py, group.about(Some(dst), Some(index)), || any_source::send_any(comm, data, dst, index))
@@ -214,6 +219,7 @@ impl Comm {
     fn recv_any(&self, py: Python<'_>, buf: &Bound<'_, PyAny>, index: i32) -> PyResult<Received> {
         let group = &*self.0;
         let _in = group.enter(py)?;
+        ORPHANS.look();
         let mut export = Export::new();
         let memory = export.write(buf)?;
         let (data, comm) = (run(py, memory)?, group.id);
@@ -228,6 +234,7 @@ impl Comm {
     #[pyo3(signature = (index=0))]
     fn probe_any(&self, py: Python<'_>, index: i32) -> PyResult<Option<(i32, usize)>> {
         let _in = self.0.enter(py)?;
+        ORPHANS.look();
         let comm = self.0.id;
         let found = wait(py, self.0.about(None, Some(index)), || any_source::probe_any(comm, index))?;
         Ok(found.map(|found| (found.source, found.len)))
@@ -316,6 +323,7 @@ impl Comm {
     fn send_loan_any(&self, py: Python<'_>, loan: &Loan, dst: Peer, index: i32, nbytes: Option<usize>) -> PyResult<()> {
         let (group, dst) = (&*self.0, dst.0);
         let _in = group.enter(py)?;
+        ORPHANS.look();
         let comm = group.id;
         loan.hand_over(py, group.about(Some(dst), Some(index)), nbytes, |at, len| {
             any_source::send_loan_any(comm, at, len, dst, index)
@@ -327,6 +335,7 @@ impl Comm {
     fn recv_loan_any(&self, py: Python<'_>, index: i32) -> PyResult<Loan> {
         let group = &*self.0;
         let _in = group.enter(py)?;
+        ORPHANS.look();
         let comm = group.id;
         Loan::received(py, group.about(None, Some(index)), group.generation, || any_source::recv_loan_any(comm, index))
     }
@@ -407,6 +416,7 @@ impl Comm {
     /// How many spooled messages were delivered since the last such call, and how many still wait. `Code.BUSY` while anybody sends.
     fn sendbuf_check(&self, py: Python<'_>) -> PyResult<(i32, i32)> {
         let _in = self.0.enter(py)?;
+        ORPHANS.look();
         wait(py, self.0.about(None, None), || Claims::while_none_sends_anywhere(p2p::sendbuf_check)?)
     }
 

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::error::{About, raise, wrong};
 use crate::life::{self, LIFE, in_handler};
+use crate::request::again;
 
 /// A communicator. Its counters are changed with the interpreter's lock only.
 pub struct Group {
@@ -86,7 +87,7 @@ impl Group {
         if peer == PROC_NULL {
             return Ok(None);
         }
-        self.claims.claim(self.id, direction, peer, index).map(Some)
+        again(|| self.claims.claim(self.id, direction, peer, index)).map(Some)
     }
 
     /// Claims all receives from a peer.
@@ -94,7 +95,7 @@ impl Group {
         if peer == PROC_NULL {
             return Ok(None);
         }
-        self.claims.claim_any(self.id, peer).map(Some)
+        again(|| self.claims.claim_any(self.id, peer)).map(Some)
     }
 
     /// Makes a collective call, unless another thread is in one.

@@ -148,11 +148,15 @@ pub fn detached<R: Send>(
 
 /// Makes a call that others rely on: a handler ends nothing of it, and Python has what it raises when the call is over.
 pub fn whole<R: Send>(py: Python<'_>, about: About, call: impl FnOnce() -> fmpl::Result<R> + Send) -> PyResult<R> {
-    let done = py.detach(|| {
+    undisturbed(py, call).map_err(|error| raise(py, &error, about))
+}
+
+/// The same, with the library's own error.
+pub fn undisturbed<R: Send>(py: Python<'_>, call: impl FnOnce() -> fmpl::Result<R> + Send) -> fmpl::Result<R> {
+    py.detach(|| {
         fmpl::wait::interrupt_by(None);
         call()
-    });
-    done.map_err(|error| raise(py, &error, about))
+    })
 }
 
 /// As [`detached`], of a call whose outcome may be lost.
@@ -261,7 +265,7 @@ impl Job {
         if self.ended.load(Ordering::Relaxed) {
             return Ok(());
         }
-        finalize(py, &|| self.ended.store(true, Ordering::Relaxed))
+        finalize(py, &|ended| self.ended.store(ended, Ordering::Relaxed))
     }
 
     /// Ends the job, all its ranks, with this exit code.
@@ -325,16 +329,21 @@ pub fn timeout_ms(mode: &Bound<'_, PyAny>) -> PyResult<i32> {
 
 // ---- the end
 
-/// One finalize; `ended` is called when the job is left, or will be by others.
-fn finalize(py: Python<'_>, ended: &dyn Fn()) -> PyResult<()> {
+/// One finalize; `ended` is told when the job is left, or will be by others, and when it is not, after all.
+fn finalize(py: Python<'_>, ended: &dyn Fn(bool)) -> PyResult<()> {
     let about = About { rank: comm::comm_rank(COMM_WORLD).ok().map(|r| r as usize), ..About::default() };
     let _in = LIFE.enter(py, LIFE.generation())?;
     if LIFE.uses.load(Ordering::Relaxed) != 1 {
-        // SAFETY: not the last one, so nothing ends but this use.
-        whole(py, about, || comm::finalize_raw(unsafe { Unused::promised() }))?;
+        // Before the interpreter's lock is released: another thread that finalizes now sees that it is the last one.
         change(&LIFE.uses, -1);
-        ended();
-        return Ok(());
+        ended(true);
+        // SAFETY: not the last one, so nothing ends but this use.
+        let done = whole(py, about, || comm::finalize_raw(unsafe { Unused::promised() }));
+        if done.is_err() {
+            change(&LIFE.uses, 1);
+            ended(false);
+        }
+        return done;
     }
     let (calls, views) = (LIFE.calls.load(Ordering::Relaxed) - 1, loan::views());
     if calls + views != 0 {
@@ -343,7 +352,7 @@ fn finalize(py: Python<'_>, ended: &dyn Fn()) -> PyResult<()> {
         return Err(wrong(py, Code::Busy, &text, about));
     }
     LIFE.closing.store(true, Ordering::Relaxed);
-    ended();
+    ended(true);
     let orphans = ORPHANS.end(py, about);
     loan::return_all();
     // SAFETY: no other call is under way, and none begins while `closing`. Requests that are not over keep their memory (`Request::drop`),
@@ -375,7 +384,7 @@ pub fn _leave(py: Python<'_>, normal: bool) -> PyResult<()> {
     LIFE.closing.store(false, Ordering::Relaxed);
     let mut done = Ok(());
     while LIFE.uses.load(Ordering::Relaxed) != 0 && done.is_ok() {
-        done = finalize(py, &|| {});
+        done = finalize(py, &|_| {});
     }
     LIFE.closing.store(true, Ordering::Relaxed);
     done

@@ -11,6 +11,9 @@ use pyo3::prelude::*;
 
 use crate::error::{About, wrong};
 
+/// What is asked of every buffer.
+const FORM: c_int = ffi::PyBUF_STRIDES | ffi::PyBUF_FORMAT;
+
 /// An export of a buffer, released when it is dropped, with the interpreter's lock.
 pub struct Export {
     view: MaybeUninit<ffi::Py_buffer>,
@@ -70,10 +73,37 @@ impl Memory {
         unsafe { Room::new(self.at, self.len) }
     }
 
-    /// Have the two a byte in common?
+    /// The address of its first byte, that behind its last one, and of evenly spaced runs the bytes of one and from one to the next.
+    fn extent(self) -> (usize, usize, Option<(usize, usize)>) {
+        let at = self.at as usize;
+        let Form::Block { block: Block { run, count, stride }, .. } = self.layout.form() else {
+            return (at, at + self.len, None);
+        };
+        let far = at.wrapping_add_signed(stride * (count as isize - 1));
+        (at.min(far), at.max(far) + run, Some((run, stride.unsigned_abs())))
+    }
+
+    /// Have the two a byte in common? So it is found of two that are one run each, or evenly spaced by the same stride, such as columns of a
+    /// matrix; of others it is not known, and `false`.
     pub fn overlaps(self, other: Memory) -> bool {
-        let (a, b) = (self.at as usize, other.at as usize);
-        self.len != 0 && other.len != 0 && a < b + other.len && b < a + self.len
+        if self.len == 0 || other.len == 0 {
+            return false;
+        }
+        let (mut low, mut high) = (self.extent(), other.extent());
+        if low.0 > high.0 {
+            (low, high) = (high, low);
+        }
+        if low.1 <= high.0 {
+            return false;
+        }
+        match (low.2, high.2) {
+            (None, None) => true,
+            (Some((run, stride)), Some((other, same))) if stride == same && stride != 0 => {
+                let gap = (high.0 - low.0) % stride;
+                gap < run || gap + other > stride
+            }
+            _ => false,
+        }
     }
 }
 
@@ -86,31 +116,25 @@ impl Export {
     /// Exports an object's buffer, to be read.
     #[inline]
     pub fn read(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
-        self.take(object, ffi::PyBUF_STRIDES)?;
+        self.take(object, FORM)?;
         self.memory(object.py(), false)
     }
 
     /// The same, to be written.
     #[inline]
     pub fn write(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
-        self.take(object, ffi::PyBUF_STRIDES | ffi::PyBUF_WRITABLE)?;
+        self.take(object, FORM | ffi::PyBUF_WRITABLE)?;
         self.memory(object.py(), true)
     }
 
     /// One or the other, with the format of its elements; contiguous.
     pub fn typed(&mut self, object: &Bound<'_, PyAny>, written: bool) -> PyResult<(Memory, String)> {
         let writable = if written { ffi::PyBUF_WRITABLE } else { 0 };
-        self.take(object, ffi::PyBUF_STRIDES | ffi::PyBUF_FORMAT | writable)?;
+        self.take(object, FORM | writable)?;
         let memory = self.memory(object.py(), written)?.whole(object.py())?;
         // SAFETY: taken.
-        let format = unsafe { self.view.assume_init_ref() }.format;
-        let format = if format.is_null() {
-            "B".to_string()
-        } else {
-            // SAFETY: a text that lasts as long as the export.
-            unsafe { CStr::from_ptr(format) }.to_string_lossy().into_owned()
-        };
-        Ok((memory, format))
+        let format = format(unsafe { self.view.assume_init_ref() });
+        Ok((memory, format.map_or("B".to_string(), |format| format.to_string_lossy().into_owned())))
     }
 
     #[inline]
@@ -129,6 +153,10 @@ impl Export {
     fn memory(&self, py: Python<'_>, written: bool) -> PyResult<Memory> {
         // SAFETY: taken just now.
         let view = unsafe { self.view.assume_init_ref() };
+        if format(view).is_some_and(|format| has_objects(format.to_bytes())) {
+            let text = "a buffer of Python objects has only their addresses, which mean nothing to others (send_object pickles them)";
+            return Err(wrong(py, Code::Argument, text, About::default()));
+        }
         let (at, len, item) = (view.buf.cast::<u8>(), view.len.max(0) as usize, view.itemsize.max(1) as usize);
         let ndim = view.ndim.max(0) as usize;
         if ndim == 0 || view.shape.is_null() || view.strides.is_null() {
@@ -168,6 +196,23 @@ impl Drop for Export {
             unsafe { ffi::PyBuffer_Release(self.view.as_mut_ptr()) }
         }
     }
+}
+
+/// The format of a view's elements; without one they are bytes.
+#[inline]
+fn format(view: &ffi::Py_buffer) -> Option<&CStr> {
+    // SAFETY: a text that lasts as long as the view.
+    (!view.format.is_null()).then(|| unsafe { CStr::from_ptr(view.format) })
+}
+
+/// Are there references to objects among the elements? Names of fields stand between colons.
+#[inline]
+fn has_objects(format: &[u8]) -> bool {
+    let mut is_name = false;
+    format.iter().any(|byte| {
+        is_name ^= *byte == b':';
+        *byte == b'O' && !is_name
+    })
 }
 
 #[inline]

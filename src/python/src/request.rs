@@ -269,6 +269,12 @@ impl Request {
         }
     }
 
+    /// Whether it is a receive, of which the buffer is given back as soon as that can be.
+    #[getter]
+    fn _is_receive(&self) -> bool {
+        matches!(self.what, What::Receive | What::ReceiveAny)
+    }
+
     /// Whether it is a send, of which the event descriptor does not tell when its time-out passes.
     #[getter]
     fn _is_send(&self) -> bool {
@@ -337,7 +343,8 @@ impl Orphans {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Looks which are over by now. Called where requests begin, and where a communicator is freed.
+    /// Looks which are over by now. Called where requests begin, before calls of any source, where a communicator
+    /// is freed, and where something is busy ([`again`]).
     pub fn look(&self) {
         if self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
@@ -363,6 +370,18 @@ impl Orphans {
             }
         }
         first
+    }
+}
+
+/// Makes a call that requests which were let go may stand in the way of: they are looked after, and it is made once more, where it is busy.
+#[inline]
+pub fn again<R>(mut call: impl FnMut() -> fmpl::Result<R>) -> fmpl::Result<R> {
+    match call() {
+        Err(error) if error.code() == Code::Busy => {
+            ORPHANS.look();
+            call()
+        }
+        done => done,
     }
 }
 
