@@ -47,8 +47,6 @@ const CHAIN_BLOCK: usize = if cfg!(loom) { 512 } else { 4 << 10 };
 const ACK_PATIENCE: u32 = if cfg!(loom) { 1 } else { 24 };
 /// Messages that a chain may have: until the next landing, landings and acknowledgements of before it are known by 24 bits.
 const CHAIN_MOST: u64 = 1 << 22;
-/// How long a send waits that ends such a chain until its receiver, which may be just behind, has taken all of it: the landing is free then.
-const CHAIN_PATIENCE_NS: u64 = 100_000_000;
 /// The longest that a buffered send looks for its posting before it copies into memory that the spool has used before, or into new pages.
 const SPOOL_PATIENCE_NS: u64 = 50_000;
 /// What a fetch out of the spool takes over a network that the peer has to drive.
@@ -304,26 +302,6 @@ impl Sender {
     /// Has the receiver consumed everything before this message? Then the landing is free.
     pub fn consumed_all(&self) -> bool {
         is_consumed(self.ep, self.lane, self.slot, self.seq - 1) || !holds(Rule::LandingIsFree)
-    }
-
-    /// Has the chain all the messages that it may have, and has its receiver taken them, if only after a moment?
-    #[inline(always)]
-    fn ends_chain(&self) -> bool {
-        self.flags() & SEND_CHAIN != 0
-            && self.seq - self.lane.send_side(self.slot).chain_first.get() > CHAIN_MOST
-            && self.consumed_within(CHAIN_PATIENCE_NS)
-    }
-
-    #[cold]
-    fn consumed_within(&self, ns: u64) -> bool {
-        let end = now_ns() + ns;
-        while !self.consumed_all() {
-            if now_ns() >= end {
-                return false;
-            }
-            crate::wait::pause();
-        }
-        true
     }
 
     /// As `acked_soon` of the short path, for a chain.

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// How long a send waits that ends a long chain until its receiver, which may be just behind, has taken all of it: the landing is free then.
+const CHAIN_PATIENCE_NS: u64 = 100_000_000;
+
 impl Sender {
     /// Copies the message into a block and says so in the landing, which is free. `false`: no room.
     pub fn spool_by_landing(&mut self, posted: bool) -> bool {
@@ -224,6 +227,26 @@ impl Sender {
         if oldest.is_some() && self.ep.spool.is_done(oldest) {
             self.ep.spool.give_back(oldest);
         }
+    }
+
+    /// Has the chain all the messages that it may have, and has its receiver taken them, if only after a moment?
+    #[inline(always)]
+    pub(super) fn ends_chain(&self) -> bool {
+        self.flags() & SEND_CHAIN != 0
+            && self.seq - self.lane.send_side(self.slot).chain_first.get() > CHAIN_MOST
+            && self.consumed_within(CHAIN_PATIENCE_NS)
+    }
+
+    #[cold]
+    pub(super) fn consumed_within(&self, ns: u64) -> bool {
+        let end = now_ns() + ns;
+        while !self.consumed_all() {
+            if now_ns() >= end {
+                return false;
+            }
+            crate::wait::pause();
+        }
+        true
     }
 
     /// Back to the landing: everything in the chain is consumed. The receiver still looks at the block's next word, so the block is
