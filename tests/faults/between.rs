@@ -141,8 +141,8 @@ pub fn is_late_without_a_ticket() {
 
 pub fn late_without_a_ticket() {
     if has_devices() {
-        let job = Job::new(4, "is late without a ticket").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=1");
-        job.seconds(60).run();
+        let job = Job::new(4, "is late without a ticket").nodes(Nodes::Cyclic(2)).settings("FMPL_ATTACH_TIMEOUT=5");
+        job.seconds(180).run();
     }
 }
 
