@@ -103,6 +103,8 @@ pub struct Config {
     pub distance: Option<Distance>,
     /// `FMPL_TAKE_OVER`
     pub take_over: Option<bool>,
+    /// `FMPL_LOOK_BY_CLOCK`
+    pub look_by_clock: Option<bool>,
     /// `FMPL_MOVE`
     pub moves: bool,
     /// `FMPL_COPY`
@@ -284,6 +286,7 @@ impl Default for Config {
             tuning: TuningFile::Auto,
             distance: None,
             take_over: None,
+            look_by_clock: None,
             copy: None,
             attach_s: 30.0,
             start_s: 120.0,

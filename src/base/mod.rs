@@ -16,6 +16,7 @@ pub mod library;
 pub mod located;
 pub mod lock;
 pub mod log;
+pub mod looking;
 pub mod munge;
 pub mod ownership;
 pub mod plain;

@@ -161,6 +161,8 @@ macro_rules! crossovers {
 crossovers! {
     /// 1: who reads lines that another core writes again and again stores into them ([`super::ownership`]).
     take_over: Process, Kind::Switch;
+    /// 1: between two looks at a word that another core is about to write the clock's counter is read ([`super::looking`]).
+    look_by_clock: Process, Kind::Switch;
     /// Up to this many bytes a message is sent without waiting for its receive.
     eager: Process, Kind::Bytes;
     /// From this many nanoseconds on, what it takes to fetch a line that another core has written says that they have no common cache.

@@ -22,6 +22,7 @@ use std::ops::{Deref, DerefMut};
 use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Form, Layout, Run};
+use crate::base::looking::between_looks;
 use crate::base::prefetch::prefetch;
 use crate::base::unwinding::NoWayOut;
 use crate::lane::far::Ask;
@@ -276,7 +277,7 @@ fn recv_announced(ep: &'static Endpoint, lane: &'static Lane, data: Layout) -> b
         match announced(lane) {
             Some(head) => break head,
             None if turns >= patience() => return false,
-            None => crate::base::atomics::spin_loop(),
+            None => between_looks(),
         }
         turns += 1;
     };

@@ -12,6 +12,7 @@ use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Cursor, Form, Layout, Run};
+use crate::base::looking::between_looks;
 use crate::base::rules::{Rule, holds};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
@@ -307,7 +308,7 @@ impl Sender {
     /// As `acked_soon` of the short path, for a chain.
     fn consumed_soon(&self) -> bool {
         (0..ACK_PATIENCE.min(patience())).any(|_| {
-            crate::base::atomics::spin_loop();
+            between_looks();
             self.consumed_all()
         })
     }

@@ -20,6 +20,8 @@ pub struct Tuning {
     pub annex: usize,
     /// Readers take lines over.
     pub take_over: bool,
+    /// The clock's counter is read between two looks.
+    pub look_by_clock: bool,
     /// From this many nanoseconds on, what a line takes from core to core says that they have no common cache.
     pub apart_ns: u32,
     /// From this many bytes on payloads are copied past the caches.
@@ -76,7 +78,19 @@ impl Tuning {
         let annex = if config.way == Way::Auto { eager.clamp(ANNEX_BYTES, ANNEX_MOST) } else { ANNEX_BYTES };
         let pairs = Distance::ALL.map(|distance| Ways::new(&of(distance), config));
         let apart_ns = all.apart as u32;
-        Tuning { way: config.way, eager, annex, take_over, apart_ns, past: all.past, pairs, processor, rows }
+        let look_by_clock = config.look_by_clock.unwrap_or(all.look_by_clock != 0);
+        Tuning {
+            way: config.way,
+            eager,
+            annex,
+            take_over,
+            look_by_clock,
+            apart_ns,
+            past: all.past,
+            pairs,
+            processor,
+            rows,
+        }
     }
 
     /// The numbers of a pair.

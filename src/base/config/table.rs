@@ -81,6 +81,13 @@ pub static SETTINGS: &[Setting] = &[
         set: |c, v| on_off(v).map(|b| c.take_over = Some(b)),
     },
     Setting {
+        name: "FMPL_LOOK_BY_CLOCK",
+        default: "tuning table",
+        values: "on | off",
+        meaning: "between two looks at what another core is about to write the clock's counter is read, rather than pausing as the processor offers it",
+        set: |c, v| on_off(v).map(|b| c.look_by_clock = Some(b)),
+    },
+    Setting {
         name: "FMPL_MOVE",
         default: "off",
         values: "on | off",

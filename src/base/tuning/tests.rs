@@ -30,6 +30,9 @@ fn what_is_built_in_is_chosen_by_maker_members_and_crowds() {
     let rows = Rows::shipped();
     let (amd, intel) = (amd(25, 1), intel());
     assert!(rows.take_over(&amd) && !rows.take_over(&intel));
+    let by_clock = |processor| rows.at(&case(processor)).look_by_clock != 0;
+    let newer = self::amd(26, 2);
+    assert!(by_clock(&newer) && !by_clock(&amd) && !by_clock(&intel));
     assert_eq!(rows.at(&case(&amd)).coop_min, (64 << 10) + 1);
     assert_eq!(rows.at(&Case { crowded: true, ..case(&amd) }).coop_min, NEVER);
     let pulls = |processor, members, crowded| {

@@ -6,9 +6,10 @@ use core::task::Poll;
 
 use super::Team;
 use super::state::Awaited;
-use crate::base::atomics::{AtomicU32, AtomicU64, Ordering, spin_loop};
+use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Error, Result};
+use crate::base::looking::between_looks;
 use crate::wait::{Board, Scene, Waits, doorbell, patience};
 
 /// A wait for one word.
@@ -28,7 +29,7 @@ impl Future for Until<'_> {
             if self.word.load(Ordering::Acquire) >= self.number {
                 return Poll::Ready(Ok(()));
             }
-            spin_loop();
+            between_looks();
         }
         self.team.awaits(self.word, self.number, self.who);
         Poll::Pending

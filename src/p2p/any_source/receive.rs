@@ -17,6 +17,7 @@ use crate::base::atomics::{AtomicU32, AtomicU64, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::looking::between_looks;
 use crate::base::run::Run;
 use crate::base::table::{Key, Keyed};
 use crate::base::trace::traced;
@@ -434,7 +435,7 @@ pub fn recv_any(comm: i32, to: Run, index: i32) -> Result<Arrived> {
         if let Some(arrived) = inc.take(ep, to)? {
             return Ok(arrived);
         }
-        crate::base::atomics::spin_loop();
+        between_looks();
     }
     inc.wait(ep, to)
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::layout::Run;
+use crate::base::looking::between_looks;
 use crate::base::trace::traced;
 use crate::lane::map::SYSTEM_INDICES;
 use crate::lane::record::Kind;
@@ -68,7 +69,7 @@ fn take_short<const OWE: bool>(ep: &'static Endpoint, lane: &Lane, slot: usize, 
             return None;
         }
         // The pause matters: see `receive::take_short`.
-        crate::base::atomics::spin_loop();
+        between_looks();
         land = halves.0.landing();
         turns += 1;
     }

@@ -2,6 +2,7 @@
 //! announcement; and the posting of a run of bytes.
 
 use super::*;
+use crate::base::looking::{between_looks, looks};
 use crate::base::prefetch::prefetch_run;
 use crate::base::trace::traced;
 
@@ -47,7 +48,7 @@ pub(super) fn take_chained(lane: &Lane, slot: usize, run: Run) -> bool {
         if turns >= patience || theirs.landing().is(seq, lane.epoch) {
             return false;
         }
-        spin_loop();
+        between_looks();
         word = record.load(Ordering::Acquire);
     }
     let len = (word >> 40) as usize;
@@ -88,7 +89,8 @@ pub(in crate::p2p) fn take_short<const OWE: bool>(
     let epoch = lane.epoch;
     let mut land = theirs.landing();
     if !land.is(seq, epoch) {
-        let patience = patience();
+        let in_turn = progress.awaits_answer();
+        let patience = if in_turn { looks(patience()) } else { patience() };
         if patience > 1 && is_acknowledged_first(lane, progress, slot) {
             (0..ANSWER_PAUSES).for_each(|_| spin_loop());
         }
@@ -99,7 +101,11 @@ pub(in crate::p2p) fn take_short<const OWE: bool>(
             }
             // The pause matters: a poller without it takes the line away between the peer's acknowledgement and its next landing,
             // and a ping-pong takes twice the time.
-            spin_loop();
+            if in_turn {
+                between_looks()
+            } else {
+                spin_loop()
+            }
             land = theirs.landing();
             turns += 1;
         }
@@ -338,7 +344,7 @@ fn split_soon(lane: &Lane, which: usize, slot: usize, seq: u64) -> bool {
         if is_split(lane, which, slot, seq) {
             return true;
         }
-        spin_loop();
+        between_looks();
     }
     false
 }

@@ -92,7 +92,7 @@ fn run(terms: &Terms) -> Result<(), String> {
         eprintln!("fmpl tune: cores {} and {}", two[0], two[1]);
         let place = session::Scratch::new()?;
         if n == 0 {
-            process.extend(take_over(&o, &place.0)?.map(|v| ("take_over", v.to_string())));
+            process.extend(switches(&o, &place.0)?);
         }
         for (distance, lines) in messages(&o, &place.0, terms.most)? {
             pairs.entry(distance.name()).or_insert(lines);
@@ -214,15 +214,24 @@ fn messages(o: &Options, place: &Path, most: usize) -> Result<Vec<(Distance, Lin
     Ok(found)
 }
 
-/// Does it pay that readers take lines over? By windows of messages of some KiB, through memory that is written again and again.
-/// `None`: no state lasted for long enough.
-fn take_over(o: &Options, place: &Path) -> Result<Option<&'static str>, String> {
-    let variants = ["on", "off"].map(|v| (v.to_string(), vec![("FMPL_TAKE_OVER", v.to_string())]));
-    let c = compare(o, place, "take over", &windows(o, &[4 << 10, 8 << 10, 16 << 10, 64 << 10]), &variants)?;
-    // A process has one answer for all its peers: what is won in one state counts as much as what is lost in the other.
-    let cost = |w: usize| c.by_state.iter().flat_map(|(_, times)| &times[w]).map(|t| t.ln()).sum::<f64>();
-    let better = if cost(0) <= cost(1) { "on" } else { "off" };
-    Ok((!c.by_state.is_empty()).then_some(better))
+/// What holds for a process: do readers take lines over, by windows of messages of some KiB, through memory that is written again and again;
+/// is the clock's counter read between two looks, by short messages in turn. Without a number for which no state lasted long enough.
+fn switches(o: &Options, place: &Path) -> Result<Lines, String> {
+    let windows = windows(o, &[4 << 10, 8 << 10, 16 << 10, 64 << 10]);
+    let turns = both(o, &[8, 64, 512, 1 << 10]);
+    let mut lines = Lines::new();
+    for (name, setting, cases) in
+        [("take_over", "FMPL_TAKE_OVER", windows), ("look_by_clock", "FMPL_LOOK_BY_CLOCK", turns)]
+    {
+        let variants = ["on", "off"].map(|v| (v.to_string(), vec![(setting, v.to_string())]));
+        let c = compare(o, place, &name.replace('_', " "), &cases, &variants)?;
+        // A process has one answer for all its peers: what is won in one state counts as much as what is lost in the other.
+        let cost = |w: usize| c.by_state.iter().flat_map(|(_, times)| &times[w]).map(|t| t.ln()).sum::<f64>();
+        if !c.by_state.is_empty() {
+            lines.insert(name, if cost(0) <= cost(1) { "on" } else { "off" }.to_string());
+        }
+    }
+    Ok(lines)
 }
 
 /// Powers of two.

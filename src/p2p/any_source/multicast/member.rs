@@ -7,6 +7,7 @@ use super::{index_of, tell};
 use crate::base::atomics::Ordering;
 use crate::base::copying::Copying;
 use crate::base::error::{Code, Error, Result};
+use crate::base::looking::between_looks;
 use crate::base::run::Run;
 use crate::base::unwinding::NoWayOut;
 use crate::fabric::shm::cma;
@@ -65,7 +66,7 @@ fn next(ep: &'static Endpoint, context: &Context, inc: &Incoming) -> Result<Told
         if let Some((arrived, news)) = take_news(ep, inc)? {
             return told(ep, context, arrived, news);
         }
-        crate::base::atomics::spin_loop();
+        between_looks();
     }
     let wait = || inc.until(ep, || take_news(ep, inc));
     let (arrived, news) = NoWayOut::during("a receive of any source", wait)?;
