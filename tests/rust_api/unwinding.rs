@@ -201,11 +201,11 @@ on_ranks!(a_panic_in_every_call_with_a_function, [2, 3], 1, |_job, world| {
                 _ => comm.reduce_scatter(&all, &mut v, function),
             };
             let left = ended(&mut made, guilty, me);
-            // Of an allreduce it may combine nothing: what for whoever has the time others do, and on few cores one does all.
+            // Of an allreduce, and of a long reduce, it may combine nothing: who has the time takes the pieces, and on few cores one takes all.
             if any(world, left)? {
                 is_told(comm.barrier(), guilty);
             } else {
-                assert_eq!(call, 1);
+                assert!(call == 1 || call == 0 && len > 3000, "call {call} of {len}");
             }
             world.barrier()?;
         }
