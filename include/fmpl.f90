@@ -65,6 +65,8 @@ module fmpl
   integer(c_int), parameter :: FMPL_REQUEST_ALLTOALL = 14
   !> How many collective calls with tickets a communicator may have that are begun and not completed.
   integer(c_int), parameter :: FMPL_TICKETS = 64
+  !> Room in bytes for the name of a communicator, with the zero behind it.
+  integer(c_int), parameter :: FMPL_COMM_NAME_BYTES = 64
   !> Bytes of matching area for each index, for a caller that brings its own area to fmpl_init.
   integer(c_int), parameter :: FMPL_MA_BYTES = 64
   !> Bytes of completion-flag area for each index, for a caller that brings its own area to fmpl_init.
@@ -992,6 +994,35 @@ type, bind(C) :: fmpl_request
       integer(c_int), intent(out) :: result
       integer(c_int), intent(out) :: ier
     end subroutine fmpl_comm_translate
+  end interface
+
+  !> Gives a communicator a name, which stands behind its number in errors, in reports of stalls and of
+  !! events. Each rank does so for itself, when it likes.
+  !! Blanks at the end do not count.
+  !! @param comm the communicator.
+  !! @param name its name.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_comm_set_name(comm, name, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      character(len=*), intent(in) :: name
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_set_name
+  end interface
+
+  !> What this rank has named a communicator.
+  !! padded with blanks, blank when it has none.
+  !! @param comm the communicator.
+  !! @param name set to its name.
+  !! @param ier the return code.
+  interface
+    subroutine fmpl_comm_name(comm, name, ier)
+      import :: c_int, c_int64_t, c_ptr, c_double
+      integer(c_int), intent(in) :: comm
+      character(len=*), intent(out) :: name
+      integer(c_int), intent(out) :: ier
+    end subroutine fmpl_comm_name
   end interface
 
   ! ---- Sub-matrices and lists ------------------------------------------------------------------------------

@@ -199,6 +199,9 @@ enum fmpl_error {
 /** How many collective calls with tickets a communicator may have that are begun and not completed. */
 #define FMPL_TICKETS 64
 
+/** Room in bytes for the name of a communicator, with the zero behind it. */
+#define FMPL_COMM_NAME_BYTES 64
+
 /** Bytes of matching area for each index, for a caller that brings its own area to fmpl_init. */
 #define FMPL_MA_BYTES 64
 
@@ -793,6 +796,30 @@ int fmpl_comm_dup(fmpl_comm comm, fmpl_comm *newcomm);
  *     not completed, and then nothing is freed; FMPL_ERR_ARGUMENT for a NULL pointer.
  */
 int fmpl_comm_free(fmpl_comm *comm);
+
+/**
+ * Gives a communicator a name, which stands behind its number in errors, in reports of stalls and of events.
+ * Each rank does so for itself, when it likes.
+ *
+ * @param[in] comm the communicator.
+ * @param[in] name at most FMPL_COMM_NAME_BYTES - 1 bytes of UTF-8; "" takes the name away.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_ARGUMENT for a name that is too long or no UTF-8, or a
+ *     NULL pointer.
+ * @see MPI_Comm_set_name.
+ */
+int fmpl_comm_set_name(fmpl_comm comm, const char *name);
+
+/**
+ * What this rank has named a communicator.
+ *
+ * @param[in] comm the communicator.
+ * @param[out] name filled with the name and a zero; "" when it has none.
+ * @param[in] size room there in bytes; FMPL_COMM_NAME_BYTES always suffice.
+ * @return FMPL_SUCCESS, or: FMPL_ERR_COMM; FMPL_ERR_TRUNCATE when there is too little room, and then nothing
+ *     is filled; FMPL_ERR_ARGUMENT for a NULL pointer.
+ * @see MPI_Comm_get_name.
+ */
+int fmpl_comm_name(fmpl_comm comm, char *name, size_t size);
 
 /**
  * Which rank of one communicator a rank of another is.
@@ -2770,6 +2797,8 @@ int pfmpl_comm_split(fmpl_comm comm, int colour, int order, fmpl_comm *newcomm);
 int pfmpl_comm_split_node(fmpl_comm comm, int order, fmpl_comm *newcomm);
 int pfmpl_comm_dup(fmpl_comm comm, fmpl_comm *newcomm);
 int pfmpl_comm_free(fmpl_comm *comm);
+int pfmpl_comm_set_name(fmpl_comm comm, const char *name);
+int pfmpl_comm_name(fmpl_comm comm, char *name, size_t size);
 int pfmpl_comm_translate(fmpl_comm from, int rank, fmpl_comm to, int *result);
 int pfmpl_send_block(const void *buf, fmpl_block block, int dst, int mai, fmpl_comm comm);
 int pfmpl_recv_block(void *buf, fmpl_block block, int src, int mai, fmpl_comm comm);

@@ -89,6 +89,9 @@
 ! are begun and not completed.
       integer FMPL_TICKETS
       parameter (FMPL_TICKETS = 64)
+! Room in bytes for the name of a communicator, with the zero behind it.
+      integer FMPL_COMM_NAME_BYTES
+      parameter (FMPL_COMM_NAME_BYTES = 64)
 ! Bytes of matching area for each index, for a caller that brings its
 ! own area to fmpl_init.
       integer FMPL_MA_BYTES
@@ -365,6 +368,8 @@
       external fmpl_comm_dup
       external fmpl_comm_free
       external fmpl_comm_translate
+      external fmpl_comm_set_name
+      external fmpl_comm_name
       external fmpl_send_block
       external fmpl_isend_block
       external fmpl_recv_block

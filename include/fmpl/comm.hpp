@@ -215,6 +215,14 @@ public:
     outcome<communicator> split_node(int order = 0) const;
     /** fmpl_comm_dup. */
     outcome<communicator> duplicate() const;
+    /** Gives it a name for errors and reports: fmpl_comm_set_name. */
+    outcome<> set_name(const std::string &name) const { return detail::done(fmpl_comm_set_name(id_, name.c_str())); }
+    /** What this rank has named it, or "": fmpl_comm_name. */
+    outcome<std::string> name() const {
+        char text[FMPL_COMM_NAME_BYTES] = "";
+        const int code = fmpl_comm_name(id_, text, sizeof text);
+        return detail::given(code, [&] { return std::string(text); });
+    }
     /** Which rank of `other` a rank of this is, or nobody: fmpl_comm_translate. */
     outcome<int> translate(int rank, comm other) const {
         int there = nobody;

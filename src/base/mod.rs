@@ -18,6 +18,7 @@ pub mod lock;
 pub mod log;
 pub mod looking;
 pub mod munge;
+pub mod named;
 pub mod ownership;
 pub mod plain;
 pub mod prefetch;

@@ -61,6 +61,7 @@ use crate::base::bytes::{Bytes, Room};
 use crate::base::error::{Code, Error, Result};
 use crate::base::leaked::Leaked;
 use crate::base::lock::Mutex;
+use crate::base::named::Named;
 use crate::base::trace::traced;
 #[cfg(feature = "trace")]
 use crate::base::trace::{Event, What, note};
@@ -188,7 +189,8 @@ fn busy(team: &Team, call: &str) -> Error {
         Code::Busy,
         format!(
             "rank {}: {call} while another collective call of communicator {} is under way",
-            team.ep.rank, team.comm
+            team.ep.rank,
+            Named(team.comm)
         ),
     )
 }
@@ -381,7 +383,9 @@ pub fn neighbours(comm: i32, give: Bytes<'_>, one: bool, size: usize, take: Room
     let ep = endpoint()?;
     let team = team(ep, comm)?;
     let call = if one { Operation::NeighbourAllgather } else { Operation::NeighbourAlltoall }.name();
-    let none = || Error::new(Code::Comm, format!("rank {}: {call}: communicator {comm} is no grid", ep.rank));
+    let none = || {
+        Error::new(Code::Comm, format!("rank {}: {call}: communicator {comm} is no grid", ep.rank, comm = Named(comm)))
+    };
     let grid = ep.context(comm)?.grid.get().ok_or_else(none)?;
     let neighbours: Vec<_> = grid.neighbours(team.rank as u32).collect();
     let all = size.saturating_mul(neighbours.len());
@@ -492,7 +496,9 @@ fn check_root(team: &Team, root: i32, call: &str) -> Result<usize> {
             Code::Rank,
             format!(
                 "rank {}: {call} with root {root} in communicator {} of {} ranks",
-                team.ep.rank, team.comm, team.whole
+                team.ep.rank,
+                Named(team.comm),
+                team.whole
             ),
         )
     })

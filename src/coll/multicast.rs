@@ -38,6 +38,7 @@ use crate::base::clock::now_ns;
 use crate::base::config::PretendedNodes;
 use crate::base::error::{Code, Error, Result};
 use crate::base::log::{Level, tell};
+use crate::base::named::Named;
 use crate::fabric::network::multicast::{Group, Header, WINDOW};
 use crate::fabric::network::region::Region;
 
@@ -150,7 +151,7 @@ async fn make(p: &Party<'_>, team: &Team) -> Result<Option<Means>> {
 }
 
 fn say(team: &Team, why: &str) {
-    tell(Level::Info, || format!("broadcasts of communicator {} do not go by multicast: {why}", team.comm));
+    tell(Level::Info, || format!("broadcasts of communicator {} do not go by multicast: {why}", Named(team.comm)));
 }
 
 /// Waits until what was sent to a group has left.
@@ -162,7 +163,10 @@ async fn left(group: &mut dyn Group) {
 pub(super) async fn bcast(p: &Party<'_>, team: &Team, data: Room<'_>, root: usize) -> Result<()> {
     let Some(mut means) = team.state.means.take() else {
         let text = "its multicast group has gone with a call that was given up";
-        return Err(Error::new(Code::System, format!("rank {}: communicator {}: {text}", team.ep.rank, team.comm)));
+        return Err(Error::new(
+            Code::System,
+            format!("rank {}: communicator {}: {text}", team.ep.rank, Named(team.comm)),
+        ));
     };
     let done = bcast_by(p, team, &mut means, data, root).await;
     team.state.means.set(Some(means));

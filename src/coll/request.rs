@@ -15,6 +15,7 @@ use super::{InCall, Ticket, process, team, ticket};
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
+use crate::base::named::Named;
 use crate::base::unwinding::Panic;
 use crate::p2p::endpoint::endpoint;
 
@@ -128,7 +129,7 @@ fn complete(comm: i32, kind: Kind, wait: bool, panic: &mut Option<Panic>) -> Res
     let Some(pending) = slot.as_mut().filter(|p| p.kind == kind) else {
         return Err(Error::new(
             Code::Request,
-            format!("rank {}: no {} of communicator {comm} is pending", ep.rank, kind.name()),
+            format!("rank {}: no {} of communicator {comm} is pending", ep.rank, kind.name(), comm = Named(comm)),
         ));
     };
     if !wait {

@@ -32,6 +32,7 @@ use crate::base::atomics::{AtomicBool, AtomicU64, Ordering, fence, spin_loop};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::Mutex;
+use crate::base::named::Named;
 use crate::base::unwinding::{NoWayOut, Panic};
 use crate::fabric::shm::peer::Peer;
 #[cfg(loom)]
@@ -135,7 +136,9 @@ impl Team {
                 format!(
                     "rank {}: of communicator {} rank {far} is on another node than rank {}; a team is of one \
                      node",
-                    ep.rank, context.handle, ranks[0]
+                    ep.rank,
+                    Named(context.handle),
+                    ranks[0]
                 ),
             ));
         }

@@ -26,6 +26,7 @@ use super::{process, request, team};
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::error::{Code, Error, Result};
 use crate::base::lock::{Mutex, MutexGuard};
+use crate::base::named::Named;
 use crate::base::unwinding::{NoWayOut, Panic};
 use crate::lane::map::{TICKET_SLOT, TICKET_SLOTS};
 use crate::p2p::endpoint::endpoint;
@@ -185,7 +186,7 @@ pub fn begin(comm: i32, ask: Ask) -> Result<Ticket> {
 
 #[cold]
 fn too_many(team: &Team, kind: Kind) -> Error {
-    let (me, comm) = (team.ep.rank, team.comm);
+    let (me, comm) = (team.ep.rank, Named(team.comm));
     Error::new(
         Code::Busy,
         format!(

@@ -16,6 +16,7 @@
 //! There is no agreement any more among ranks one of which is dead.
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::named::Named;
 use crate::base::plain::{bytes_of, bytes_of_mut, of_plain};
 use crate::lane::Place;
 use crate::lane::map::{CREATE_SLOT, Life, SYSTEM_INDICES, UNIT_SLOTS, UNITS};
@@ -166,7 +167,7 @@ fn refused(ep: &Endpoint, context: &Context, call: Call, letter: &Letter) -> Err
     let (rank, name, about) = (ep.rank, Call::name(call as u64), letter.about);
     let who = || match context.group.rank_of(about as u32) {
         Some(r) if context.handle != crate::p2p::COMM_WORLD => {
-            format!("rank {r} of communicator {}, rank {about} of the world", context.handle)
+            format!("rank {r} of communicator {}, rank {about} of the world", Named(context.handle))
         }
         _ => format!("rank {about}"),
     };

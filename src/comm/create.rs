@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::agree::{Agreed, Call, Wish, agree};
 use crate::base::error::{Code, Error, Result};
+use crate::base::named::{self, Named};
 use crate::base::unused::Unused;
 use crate::lane::map::Life;
 use crate::lane::{RECV_PENDING, SEND_PENDING};
@@ -46,7 +47,11 @@ fn make(comm: i32, call: Call, colour: i32, order: i32) -> Result<Option<i32>> {
     if context.making.swap(true, Ordering::Acquire) {
         return Err(Error::new(
             Code::Busy,
-            format!("rank {}: another thread makes a communicator from communicator {comm}", ep.rank),
+            format!(
+                "rank {}: another thread makes a communicator from communicator {comm}",
+                ep.rank,
+                comm = Named(comm)
+            ),
         ));
     }
     if ep.left_over.swap(false, Ordering::AcqRel) {
@@ -98,6 +103,35 @@ fn group_of(context: &Context, wishes: &[Wish], colour: i64, me: u32) -> Option<
     Group::of(all.into_iter().map(|(_, rank)| context.group.world_rank(rank)), me)
 }
 
+/// `fmpl_comm_set_name`: a name for messages to people. An empty one takes it away.
+pub fn comm_set_name(comm: i32, name: &str) -> Result<()> {
+    let ep = endpoint()?;
+    ep.check_comm(comm)?;
+    if name.len() > named::MOST || name.contains('\0') {
+        let text =
+            format!("rank {}: the name of a communicator has {} bytes at most, and no zero", ep.rank, named::MOST);
+        return Err(Error::new(Code::Argument, text));
+    }
+    named::give(comm, name);
+    Ok(())
+}
+
+/// `fmpl_comm_name`: what it has been named; empty: nothing.
+pub fn comm_name(comm: i32) -> Result<String> {
+    endpoint()?.check_comm(comm)?;
+    Ok(named::of(comm))
+}
+
+/// The same for a caller that has room for so many bytes.
+pub fn comm_name_within(comm: i32, room: usize) -> Result<String> {
+    let name = comm_name(comm)?;
+    if name.len() <= room {
+        return Ok(name);
+    }
+    let text = format!("communicator {}: its name has {} bytes, and there is room for {room}", Named(comm), name.len());
+    Err(Error::new(Code::Truncate, text))
+}
+
 /// `fmpl_comm_free`: this process uses the communicator no more. Not collective, and waits for nobody. `Busy`: a request on it is not
 /// completed; the communicator is as it was.
 ///
@@ -111,7 +145,11 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     if crate::coll::is_pending(comm) {
         return Err(Error::new(
             Code::Busy,
-            format!("rank {}: freeing communicator {comm}: complete its collective call first", ep.rank),
+            format!(
+                "rank {}: freeing communicator {comm}: complete its collective call first",
+                ep.rank,
+                comm = Named(comm)
+            ),
         ));
     }
     let result = {
@@ -128,7 +166,11 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
                 let name = lane.name(index);
                 return Err(Error::new(
                     Code::Busy,
-                    format!("rank {}: freeing communicator {comm}: complete the request on {name} first", ep.rank),
+                    format!(
+                        "rank {}: freeing communicator {comm}: complete the request on {name} first",
+                        ep.rank,
+                        comm = Named(comm)
+                    ),
                 ));
             }
         }
@@ -142,6 +184,7 @@ pub fn comm_free(comm: i32, unused: Unused) -> Result<()> {
     ep.any_source.forget(context, &unused);
     let rings = ep.any_source.sweep(ep);
     ep.spool.forget(comm);
+    named::give(comm, "");
     ep.waiting_sends.forget(comm);
     ep.prepared.forget(comm);
     let team = crate::coll::forget(comm, &unused);

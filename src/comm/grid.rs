@@ -1,6 +1,7 @@
 //! Grids of ranks, as the C interface calls them.
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::named::Named;
 use crate::comm::create::{comm_dup, comm_split};
 use crate::p2p::context::Context;
 use crate::p2p::endpoint::endpoint;
@@ -12,7 +13,11 @@ pub fn cart_create(comm: i32, sides: impl Iterator<Item = (u32, bool)>) -> Resul
     let ep = endpoint()?;
     let size = ep.context(comm)?.group.size();
     let wrong = || {
-        let text = format!("rank {}: cart_create: no grid of 1 to {size} ranks of communicator {comm}", ep.rank);
+        let text = format!(
+            "rank {}: cart_create: no grid of 1 to {size} ranks of communicator {comm}",
+            ep.rank,
+            comm = Named(comm)
+        );
         Error::new(Code::Argument, text)
     };
     let grid = Grid::new(sides, size).ok_or_else(wrong)?;
@@ -32,7 +37,11 @@ fn with<R>(cart: i32, call: &str, work: impl FnOnce(&Context, &Grid) -> Result<R
     match context.grid.get() {
         Some(grid) => work(context, grid),
         None => {
-            let text = format!("rank {}: {call}: communicator {cart} was not made by cart_create", ep.rank);
+            let text = format!(
+                "rank {}: {call}: communicator {cart} was not made by cart_create",
+                ep.rank,
+                cart = Named(cart)
+            );
             Err(Error::new(Code::Comm, text))
         }
     }

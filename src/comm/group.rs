@@ -168,6 +168,17 @@ impl<'job> Comm<'job> {
         Ok((from.map(|rank| rank as usize), to.map(|rank| rank as usize)))
     }
 
+    /// Gives it a name, which stands behind its number in errors, in reports of stalls and of events; an empty one takes the name away. Each
+    /// rank has its own. [`Code::Argument`]: more than 63 bytes.
+    pub fn set_name(&self, name: &str) -> Result<()> {
+        create::comm_set_name(self.id, name)
+    }
+
+    /// What this rank has named it; empty: nothing.
+    pub fn name(&self) -> Result<String> {
+        create::comm_name(self.id)
+    }
+
     /// The rank in `other` of the process that has `rank` here; `None` if it is no member.
     pub fn translate(&self, rank: usize, other: &Comm<'_>) -> Result<Option<usize>> {
         let rank = i32::try_from(rank).unwrap_or(i32::MAX);

@@ -79,6 +79,7 @@ pub(super) fn leave(ep: &'static Endpoint, unused: Unused) -> Result<()> {
         let _ = meet(ep, world, FINALIZE_SLOT);
     }
     stats::end(ep);
+    crate::base::named::forget();
     coll::close(&unused);
     let closed = ep.close();
     met.and(left_over).and(closed)

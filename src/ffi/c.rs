@@ -133,6 +133,8 @@ pub const FMPL_REQUEST_SCATTER: c_int = What::Scatter as c_int;
 pub const FMPL_REQUEST_ALLTOALL: c_int = What::Alltoall as c_int;
 /// How many collective calls with tickets a communicator may have that are begun and not completed.
 pub const FMPL_TICKETS: c_int = crate::coll::TICKETS as c_int;
+/// Room in bytes for the name of a communicator, with the zero behind it.
+pub const FMPL_COMM_NAME_BYTES: c_int = crate::base::named::MOST as c_int + 1;
 /// Bytes of matching area for each index, for a caller that brings its own area to `fmpl_init`.
 pub const FMPL_MA_BYTES: c_int = 64;
 /// Bytes of completion-flag area for each index, for a caller that brings its own area to `fmpl_init`.

@@ -26,9 +26,11 @@ mod shapes;
 
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
+use std::ffi::CString;
 
 use super::c;
-use super::outcome::{hand_out, last_error, meaning};
+use super::outcome::{hand_out, last_error, meaning, number, wrong};
+use crate::comm;
 use entry::{Address, Buffer, Data, Function, In, NewAddress, Out, entries};
 use lists::{Direction, ended};
 
@@ -211,6 +213,41 @@ entries! {
     fmpl_comm_dup_(comm: In, newcomm: Out) = fmpl_comm_dup;
     fmpl_comm_free_(comm: Out) = fmpl_comm_free;
     fmpl_comm_translate_(from: In, rank: In, to: In, result: Out) = fmpl_comm_translate;
+}
+
+/// As [`c::fmpl_comm_set_name`]. Blanks at the end do not count.
+///
+/// * comm: the communicator.
+/// * name: its name.
+/// * ier: the return code.
+/// * length: hidden.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_set_name_(comm: In, name: *const c_char, ier: Out, length: usize) {
+    // SAFETY: Fortran passes the addresses of its variables; a CHARACTER of that length.
+    unsafe {
+        let text = core::slice::from_raw_parts(name.cast::<u8>(), length);
+        *ier = match core::str::from_utf8(text) {
+            Ok(text) => number(comm::comm_set_name(*comm, text.trim_end_matches(' '))),
+            Err(_) => wrong("fmpl_comm_set_name: the name is no UTF-8"),
+        };
+    }
+}
+
+/// As [`c::fmpl_comm_name`]; padded with blanks, blank when it has none.
+///
+/// * comm: the communicator.
+/// * name: set to its name.
+/// * ier: the return code.
+/// * length: hidden.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_name_(comm: In, name: *mut c_char, ier: Out, length: usize) {
+    // SAFETY: Fortran passes the addresses of its variables; a CHARACTER of that length. A name has no zero in it.
+    unsafe {
+        *ier = hand_out(comm::comm_name_within(*comm, length), |text| {
+            let text = CString::new(text).unwrap_or_default();
+            fill(name, length, text.as_ptr());
+        });
+    }
 }
 
 /// Calls an exchange of Fortran's, whose address is the state.

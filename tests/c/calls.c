@@ -549,6 +549,7 @@ static void multicast(void) {
 
 static void communicators(void) {
     fmpl_comm parity, reversed, twin, none, freed, node;
+    char name[FMPL_COMM_NAME_BYTES];
     int r, s, there;
     long word, got;
     OK(fmpl_comm_create(&parity, rank % 2));
@@ -589,6 +590,17 @@ static void communicators(void) {
     OK(fmpl_recv(&got, sizeof got, (r + s - 1) % s, FMPL_TAG_ANY, parity));
     CHECK(got == 1000 + rank % 2 + (r + s - 1) % s * 2);
     OK(fmpl_barrier(twin));
+    CHECK(fmpl_comm_name(twin, name, sizeof name) == FMPL_SUCCESS && name[0] == 0);
+    OK(fmpl_comm_set_name(twin, "the twin"));
+    CHECK(fmpl_comm_name(twin, name, sizeof name) == FMPL_SUCCESS && strcmp(name, "the twin") == 0);
+    FAILS(fmpl_comm_name(twin, name, 8), FMPL_ERR_TRUNCATE);
+    CHECK(fmpl_comm_name(twin, name, 9) == FMPL_SUCCESS);
+    FAILS(fmpl_comm_name(twin, NULL, 9), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_comm_set_name(twin, NULL), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_comm_set_name(twin, "\xff"), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_comm_set_name(twin, "0123456789012345678901234567890123456789012345678901234567890123"), FMPL_ERR_ARGUMENT);
+    FAILS(fmpl_send(&word, sizeof word, size, 3, twin), FMPL_ERR_RANK);
+    CHECK(strstr(fmpl_last_error(), "\"the twin\"") != NULL);
     OK(fmpl_comm_sendbuf_set(twin, NULL, 1 << 20, 5));
     freed = parity;
     OK(fmpl_comm_free(&parity));

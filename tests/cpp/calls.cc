@@ -282,6 +282,8 @@ void collective(fmpl::comm world, int rank, int size) {
 void communicators(const fmpl::job &job, int rank, int size) {
     fmpl::comm world = job.world();
     fmpl::communicator half = world.split(rank % 2, -rank);
+    half->set_name("a half");
+    CHECK(half->name() == "a half" && world.name().empty());
     CHECK(half->size() == (size + 1 - rank % 2) / 2 && half->translate(half->rank(), world) == rank);
     fmpl::communicator twin = half->duplicate(), none = world.split(rank == 0 ? 0 : -1);
     CHECK(twin && twin->id() != half->id() && static_cast<bool>(none) == (rank == 0));

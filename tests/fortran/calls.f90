@@ -503,6 +503,7 @@ contains
 
   subroutine communicators()
     integer :: parity, reversed, twin, none, r, s, there, word, got
+    character(len=63) :: name
     call fmpl_comm_create(parity, mod(rank, 2), ier)
     call ok(ier, 'comm_create')
     call fmpl_comm_rank(parity, r, ier)
@@ -536,6 +537,14 @@ contains
     call check(ier == 0 .and. got == 100 + mod(rank, 2) + 2 * mod(r + s - 1, s), 'on parity')
     call fmpl_barrier(reversed, ier)
     call ok(ier, 'barrier')
+    call fmpl_comm_name(parity, name, ier)
+    call check(ier == 0 .and. name == ' ', 'no name')
+    call fmpl_comm_set_name(parity, 'even or odd  ', ier)
+    call ok(ier, 'comm_set_name')
+    call fmpl_comm_name(parity, name, ier)
+    call check(ier == 0 .and. name == 'even or odd', 'name')
+    call fmpl_comm_name(parity, name(1:10), ier)
+    call check(ier == FMPL_ERR_TRUNCATE, 'no room for the name')
     call fmpl_comm_free(parity, ier)
     call ok(ier, 'comm_free')
     call check(parity == FMPL_COMM_NULL, 'freed')

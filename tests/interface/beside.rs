@@ -21,9 +21,10 @@ fn program(name: &str) -> PathBuf {
     scratch("programs").join(name)
 }
 
-fn on_fmpl(name: &str) -> PathBuf {
-    must(link_shared(&mut compile("cc", name, name)).args(["-pedantic", "-lm"]));
-    program(name)
+/// `as_`: a file of the test's own, since tests run beside each other.
+fn on_fmpl(name: &str, as_: &str) -> PathBuf {
+    must(link_shared(&mut compile("cc", name, as_)).args(["-pedantic", "-lm"]));
+    program(as_)
 }
 
 fn run_here(program: &Path, arguments: &[&str], ranks: usize) -> String {
@@ -43,7 +44,7 @@ fn found(said: &str, ranks: usize) -> String {
 #[test]
 fn the_programs_find_the_same_on_any_number_of_ranks() {
     for (name, arguments) in PROGRAMS {
-        let program = on_fmpl(name);
+        let program = on_fmpl(name, name);
         let found: Vec<String> = [1, 2, 3, 4, 6, 8].map(|ranks| run_here(&program, arguments, ranks)).into();
         match name {
             "halo3d" => assert!(found.iter().all(|f| *f == found[0] && f.starts_with("checksum ")), "{found:?}"),
@@ -65,7 +66,7 @@ fn the_programs_find_the_same_as_their_twins_on_mpi() {
         return skip::skip("there is no MPI to compare with");
     }
     for (name, arguments) in PROGRAMS {
-        let here = on_fmpl(name);
+        let here = on_fmpl(name, &format!("{name}.here"));
         for (mpicc, mpiexec) in &there {
             let twin = format!("{name}.{mpicc}");
             must(compile(mpicc, name, &twin).args(["-DWITH_MPI", "-lm"]));

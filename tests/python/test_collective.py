@@ -181,6 +181,8 @@ def test_communicators(job):
     world = job.world
     half = world.split(world.rank % 2, -world.rank)
     assert half.size == world.size // 2 and half.rank == half.size - 1 - world.rank // 2
+    half.name = "half"
+    assert half.name == "half" and world.name == ""
     assert half.translate(half.rank, world) == world.rank and world.translate(world.rank, half) == half.rank
     assert world.translate((world.rank + 1) % 2, half) is None
     numbers = np.array([world.rank])

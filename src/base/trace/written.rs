@@ -11,6 +11,7 @@ use super::events::{EVENTS, Event, NOBODY, OfThread, What, all};
 use crate::base::clock::now_ns;
 use crate::base::config::Config;
 use crate::base::log::{self, Level, tell};
+use crate::base::named::Named;
 use crate::base::thread;
 
 /// Events that are shown where there is no file for them.
@@ -107,6 +108,7 @@ fn text(threads: &[OfThread], most: usize) -> String {
 /// An event in words.
 fn said(e: &Event) -> String {
     let Event { name, peer, index, comm, bytes, number, .. } = e;
+    let comm = Named(*comm);
     let place = format!("rank {peer}, index {index}, communicator {comm}");
     match e.what {
         What::Sent => format!("sent: {name}, message {number} of {bytes} bytes to {place}"),

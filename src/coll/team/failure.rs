@@ -1,6 +1,7 @@
 //! How a team fails: whose fault it was, who is told, in which words.
 
 use super::*;
+use crate::base::named::Named;
 
 impl Team {
     /// Has a member died, or left? One that has left has ended as well before long.
@@ -189,7 +190,7 @@ impl Team {
     }
 
     fn error(&self, reason: Reason, rank: u32, call: &str) -> Error {
-        let (me, comm) = (self.ep.rank, self.comm);
+        let (me, comm) = (self.ep.rank, Named(self.comm));
         match reason {
             Reason::Died => {
                 Error::new(Code::Peer, format!("rank {me}: {call} (communicator {comm}): rank {rank} has died"))
@@ -245,7 +246,7 @@ impl Team {
             }
             None => format!("rank {other} makes another call than rank {finder_rank}, or one of another length"),
         };
-        Error::new(Code::Argument, format!("rank {}: {call} (communicator {}): {what}", self.ep.rank, self.comm))
+        Error::new(Code::Argument, format!("rank {}: {call} (communicator {}): {what}", self.ep.rank, Named(self.comm)))
     }
 
     /// Tells in which call this member is.

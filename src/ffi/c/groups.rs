@@ -1,6 +1,6 @@
 //! The communicators of the C interface.
 
-use core::ffi::c_int;
+use core::ffi::{CStr, c_char, c_int};
 
 use super::fmpl_comm;
 use crate::base::unused::Unused;
@@ -97,6 +97,54 @@ pub unsafe extern "C" fn fmpl_comm_free(comm: *mut fmpl_comm) -> c_int {
             *comm = crate::p2p::COMM_NULL;
         }
         number(freed)
+    }
+}
+
+/// Gives a communicator a name, which stands behind its number in errors, in reports of stalls and of events. Each rank does so for
+/// itself, when it likes.
+///
+/// * comm: the communicator.
+/// * name: at most `FMPL_COMM_NAME_BYTES` - 1 bytes of UTF-8; "" takes the name away.
+///
+/// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_ARGUMENT` for a name that is too long or no UTF-8, or a NULL pointer.
+///
+/// Source: `MPI_Comm_set_name`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_set_name(comm: fmpl_comm, name: *const c_char) -> c_int {
+    if name.is_null() {
+        return wrong("fmpl_comm_set_name: name is NULL");
+    }
+    // SAFETY: not null, so a string of the caller's, which ends with a zero.
+    match unsafe { CStr::from_ptr(name) }.to_str() {
+        Ok(name) => number(comm::comm_set_name(comm, name)),
+        Err(_) => wrong("fmpl_comm_set_name: the name is no UTF-8"),
+    }
+}
+
+/// What this rank has named a communicator.
+///
+/// * comm: the communicator.
+/// * name: filled with the name and a zero; "" when it has none.
+/// * size: room there in bytes; `FMPL_COMM_NAME_BYTES` always suffice.
+///
+/// Returns: `FMPL_ERR_COMM`; `FMPL_ERR_TRUNCATE` when there is too little room, and then nothing is filled; `FMPL_ERR_ARGUMENT` for a NULL
+/// pointer.
+///
+/// Source: `MPI_Comm_get_name`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fmpl_comm_name(comm: fmpl_comm, name: *mut c_char, size: usize) -> c_int {
+    if name.is_null() {
+        return wrong("fmpl_comm_name: name is NULL");
+    }
+    match comm::comm_name_within(comm, size.saturating_sub(1)) {
+        // SAFETY: the caller's `size` bytes, more than the name has.
+        Ok(text) if size > text.len() => unsafe {
+            core::ptr::copy_nonoverlapping(text.as_ptr().cast(), name, text.len());
+            *name.add(text.len()) = 0;
+            0
+        },
+        Ok(_) => wrong("fmpl_comm_name: there is no room"),
+        Err(error) => fail(error),
     }
 }
 

@@ -44,6 +44,7 @@ use super::send::Message;
 use crate::base::atomics::{AtomicU32, Ordering};
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
+use crate::base::named::Named;
 use crate::base::run::Run;
 use crate::fabric::shm::region::SPOOL_WINDOW;
 use crate::lane::BlockRef;
@@ -85,7 +86,7 @@ pub fn bitmap_words(comm: i32) -> Result<usize> {
 
 /// Looks whether a bitmap names members, and no others: how many, and the first.
 pub(in crate::p2p) fn check_members(ep: &Endpoint, context: &Context, bits: &[u64]) -> Result<(usize, u32)> {
-    let (me, size, comm) = (ep.rank, context.group.size(), context.handle);
+    let (me, size, comm) = (ep.rank, context.group.size(), Named(context.handle));
     let wrong = |code, text: String| Err(Error::new(code, format!("rank {me}: mcast {text}")));
     if bits.len() != (size as usize).div_ceil(64) {
         return wrong(Code::Argument, format!("with {} words of bits for {size} ranks", bits.len()));

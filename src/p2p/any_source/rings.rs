@@ -1,6 +1,7 @@
 //! Making the rings: those of others, as a sender, and a process's own, as a receiver, when each is first needed.
 
 use super::*;
+use crate::base::named::Named;
 
 impl Endpoint {
     /// The ring of an index at a rank, as a sender.
@@ -11,7 +12,11 @@ impl Endpoint {
         if dst < 0 || dst as u32 >= size {
             return Err(Error::new(
                 Code::Rank,
-                format!("rank {}: any-source send to rank {dst} of communicator {comm} of {size} ranks", self.rank),
+                format!(
+                    "rank {}: any-source send to rank {dst} of communicator {comm} of {size} ranks",
+                    self.rank,
+                    comm = Named(comm)
+                ),
             ));
         }
         check_index(self, context, index)?;

@@ -2,6 +2,7 @@
 //! who waits for a living member hears of a dead one. And what the search for deadlocks asks of a rank.
 
 use super::*;
+use crate::base::named::Named;
 use crate::fabric::shm::region::LIVES_AT;
 use crate::lane::Place;
 use crate::lane::map::{CHAIN_SLOT, COLLECTIVE_SLOT, CREATE_SLOT, Life, PANICKED, TICKET_SLOT, TICKET_SLOTS, lost};
@@ -120,7 +121,7 @@ impl Endpoint {
 
     /// The error of an agreement that can never be.
     pub fn member_died(&self, context: &Context, dead: u32) -> Error {
-        let comm = context.handle;
+        let comm = Named(context.handle);
         Error::new(
             Code::Peer,
             format!("rank {}: agreeing with all ranks of communicator {comm}: {}", self.rank, lost(dead)),

@@ -1,6 +1,7 @@
 //! How other ranks are reached: first contact, the lanes on a node and between nodes, and which ranks can be reached no more.
 
 use super::*;
+use crate::base::named::Named;
 use crate::base::system::cpus::CpuSet;
 use crate::base::tuning::Distance;
 use crate::lane::distance::of_binding;
@@ -113,7 +114,7 @@ impl Endpoint {
                 None => "memory of its own".to_owned(),
             };
             let indices = lane.limit() as usize - SYSTEM_INDICES;
-            format!("lane to rank {} in communicator {} by {how}, {indices} indices", lane.world, lane.comm())
+            format!("lane to rank {} in communicator {} by {how}, {indices} indices", lane.world, Named(lane.comm()))
         });
     }
 

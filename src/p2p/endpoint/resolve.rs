@@ -3,6 +3,7 @@
 use super::Endpoint;
 use crate::base::atomics::Ordering;
 use crate::base::error::{Code, Error, Result};
+use crate::base::named::Named;
 use crate::lane::Lane;
 use crate::lane::map::{INDEX_MAX, SYSTEM_INDICES};
 use crate::p2p::context::Context;
@@ -86,7 +87,7 @@ impl Endpoint {
         if peer >= 0 && (peer as u32) < size {
             return Ok(());
         }
-        let comm = context.handle;
+        let comm = Named(context.handle);
         Err(Error::new(Code::Rank, format!("rank {}: peer {peer} in communicator {comm} of {size} ranks", self.rank)))
     }
 }

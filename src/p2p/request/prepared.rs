@@ -8,6 +8,7 @@ use std::cell::Cell;
 use super::*;
 use crate::base::atomics::AtomicPtr;
 use crate::base::lock::Mutex;
+use crate::base::named::Named;
 use crate::base::zeroed::Later;
 
 /// Places of each table, a power of two.
@@ -229,7 +230,7 @@ fn not_prepared(ep: &Endpoint, comm: i32, peer: i32, index: i32, what: &str) -> 
         // Nothing happens, as in any call; so nothing was prepared, which threads would have to share.
         return Ok(());
     }
-    let (me, init) = (ep.rank, format!("{what}_init"));
+    let (me, comm, init) = (ep.rank, Named(comm), format!("{what}_init"));
     let text =
         format!("rank {me}: {what}_start on (rank {peer}, index {index}) of communicator {comm}: no {init} before");
     Err(Error::new(Code::Request, text))

@@ -400,6 +400,19 @@ impl Comm {
         self.0.free(py)
     }
 
+    /// Its name, which stands behind its number in errors, in reports of stalls and of events; "" when it has none. Each rank has its own.
+    #[getter]
+    fn name(&self, py: Python<'_>) -> PyResult<String> {
+        let (_in, about) = (self.0.enter(py)?, self.0.about(None, None));
+        comm::comm_name(self.0.id).map_err(|error| raise(py, &error, about))
+    }
+
+    #[setter]
+    fn set_name(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let (_in, about) = (self.0.enter(py)?, self.0.about(None, None));
+        comm::comm_set_name(self.0.id, name).map_err(|error| raise(py, &error, about))
+    }
+
     /// The rank in `other` of the process that has `rank` here; None if it is no member.
     fn translate(&self, py: Python<'_>, rank: Peer, other: &Comm) -> PyResult<Option<i32>> {
         let about = self.0.about(Some(rank.0), None);
