@@ -30,7 +30,7 @@ pub fn configure(by_clock: bool) {
 
 /// Is the counter read between two looks?
 #[inline(always)]
-pub fn by_clock() -> bool {
+fn by_clock() -> bool {
     cfg!(all(target_arch = "x86_64", not(any(loom, miri, test)))) && BY_CLOCK.get() != 0
 }
 

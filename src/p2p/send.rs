@@ -12,7 +12,6 @@ use crate::base::atomics::Ordering;
 use crate::base::clock::now_ns;
 use crate::base::error::{Code, Error, Result};
 use crate::base::layout::{Cursor, Form, Layout, Run};
-use crate::base::looking::between_looks;
 use crate::base::rules::{Rule, holds};
 use crate::base::trace::traced;
 use crate::base::unwinding::NoWayOut;
@@ -308,7 +307,7 @@ impl Sender {
     /// As `acked_soon` of the short path, for a chain.
     fn consumed_soon(&self) -> bool {
         (0..ACK_PATIENCE.min(patience())).any(|_| {
-            between_looks();
+            crate::base::atomics::spin_loop();
             self.consumed_all()
         })
     }
