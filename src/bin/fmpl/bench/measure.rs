@@ -19,6 +19,8 @@ const STARTS: usize = 3;
 pub struct Measured {
     /// The benchmark's name.
     pub bench: &'static str,
+    /// What it measures.
+    pub about: &'static str,
     /// Its figures.
     pub figures: &'static [Figure],
     /// The contestants; the first is FMPL.
@@ -73,7 +75,7 @@ pub fn measure(
     for (bench, cases) in plans {
         let (names, hop_by) = (names.clone(), field.hop.by());
         let cases = cases.into_iter().map(result).collect();
-        all.push(Measured { bench: bench.name, figures: bench.figures, names, cases, hop_by });
+        all.push(Measured { bench: bench.name, about: bench.about, figures: bench.figures, names, cases, hop_by });
     }
     let lines: usize = all.iter().map(|m| m.cases.len()).sum();
     for round in 0..o.rounds {

@@ -36,6 +36,7 @@ mod measure;
 pub mod memory;
 mod offset;
 mod overlap;
+mod page;
 mod pingpong;
 mod plot;
 mod prepost;
@@ -231,6 +232,9 @@ pub struct Options {
     /// Also draw the figures into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Also write a page for a browser: pictures, tables and every block, in one file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// No progress line
     #[arg(long, short)]
     quiet: bool,
@@ -456,6 +460,9 @@ fn publish(all: &[Measured], o: &Options) -> Result<(), String> {
         };
         let text = text.map_err(|e| e.to_string())?;
         std::fs::write(path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    if let Some(path) = &o.html {
+        page::write(all, path)?;
     }
     match (&o.svg, all) {
         (Some(path), [one]) => plot::draw(one, path),

@@ -19,11 +19,16 @@ const COLOURS: [RGBColor; 6] = [
 ];
 const GREY: RGBColor = RGBColor(110, 110, 110);
 
-/// Draws the first figure of a benchmark whose cases have sizes or counts.
+/// Draws the last figure of a benchmark that is a time, if its cases have sizes or counts.
 pub fn draw(m: &Measured, path: &Path) -> Result<(), String> {
-    let figure =
-        &m.figures[m.figures.len() - 1 - m.figures.iter().rev().position(|f| !f.share && !f.growth).unwrap_or(0)];
-    let f = m.figures.iter().position(|x| std::ptr::eq(x, figure)).unwrap_or(0);
+    let f = m.figures.iter().rposition(|f| !f.share && !f.growth).unwrap_or(m.figures.len() - 1);
+    let picture = svg(m, f).map_err(|e| format!("--svg: {e}"))?;
+    std::fs::write(path, picture).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// One figure of a benchmark as a picture.
+pub fn svg(m: &Measured, f: usize) -> Result<String, String> {
+    let figure = &m.figures[f];
     let states = |s: &State| m.cases.iter().any(|c| c.states().contains(s));
     let states: Vec<State> = State::ALL.into_iter().filter(states).collect();
     let told = |s: State| if s == State::Untold { String::new() } else { format!(", {s}") };
@@ -48,7 +53,7 @@ pub fn draw(m: &Measured, path: &Path) -> Result<(), String> {
     }
     let points: Vec<(f64, f64)> = lines.iter().flat_map(|l| l.points.iter().copied()).filter(|p| p.1 > 0.0).collect();
     if points.iter().map(|p| p.0.to_bits()).collect::<std::collections::BTreeSet<_>>().len() < 2 {
-        return Err(format!("--svg: {} has no sizes to draw along", m.bench));
+        return Err(format!("{} has no sizes to draw along", m.bench));
     }
     let hop = |s: &State| {
         let hops = m.cases.iter().filter_map(|c| c.hop(Some(*s))).map(|h| h.1 * figure.scale);
@@ -64,8 +69,10 @@ pub fn draw(m: &Measured, path: &Path) -> Result<(), String> {
     y0 = hops.iter().map(|h| h.0).fold(y0, f64::min);
     let unit = figure.unit.replace("us", "µs");
     let title = format!("{} ({}, median of the blocks)", m.bench, figure.name);
-    picture(&title, path, &lines, (x0, x1, y0 * 0.7, y1 * 1.6), &hops, sized, &unit)
-        .map_err(|e| format!("{}: {e}", path.display()))
+    let mut out = String::new();
+    let within = (x0, x1, y0 * 0.7, y1 * 1.6);
+    picture(&title, &mut out, &lines, within, &hops, sized, &unit).map_err(|e| e.to_string())?;
+    Ok(out)
 }
 
 /// A line of the picture.
@@ -80,14 +87,14 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn picture(
     title: &str,
-    path: &Path,
+    out: &mut String,
     lines: &[Line],
     (x0, x1, y0, y1): (f64, f64, f64, f64),
     hops: &[(f64, String)],
     sized: bool,
     unit: &str,
 ) -> Drawn {
-    let area = SVGBackend::new(path, (960, 640)).into_drawing_area();
+    let area = SVGBackend::with_string(out, (960, 640)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
         .margin(18)

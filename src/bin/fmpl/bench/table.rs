@@ -86,7 +86,8 @@ fn table(m: &Measured, f: usize, figure: &Figure, state: Option<State>, out: &mu
     out.push('\n');
 }
 
-fn edge(figure: &Figure) -> &'static str {
+/// What stands beside the median.
+pub fn edge(figure: &Figure) -> &'static str {
     if figure.growth || figure.share { "most" } else { "min" }
 }
 
@@ -112,7 +113,7 @@ fn hop_lines(m: &Measured, out: &mut String) {
 }
 
 /// Three significant digits, at most three decimals.
-fn number(x: f64) -> String {
+pub fn number(x: f64) -> String {
     match x.abs() {
         a if !a.is_finite() => "-".into(),
         a if a >= 100.0 => format!("{x:.0}"),
